@@ -83,6 +83,8 @@ pub enum ProblemKind {
     ClientAddress,
     /// The robots.txt of an origin cannot be used.
     OriginRobots,
+    /// The origin sends the front page of a production site with noindex.
+    FrontPageNoindex,
     /// The networks that a policy lists for a crawler verify no visit.
     IdentitySuspended,
     /// Published lists of networks or keys cannot be had, or are not believed, for more than a day.
@@ -261,6 +263,15 @@ fn of_site(site: &SiteStatus) -> Vec<(ProblemKind, String)> {
     if let Some(problem) = unusable.and_then(|robots| robots.problem.as_ref()) {
         let message = format!("{name}: crawlgate cannot use the origin's robots.txt: {problem}");
         problems.push((ProblemKind::OriginRobots, message));
+    }
+    if !site.front_page_kept_from.is_empty() {
+        let message = format!(
+            "{name}: the origin sends the front page with noindex for {}, which drop it from search. crawlgate passes that on. \
+             Take noindex out of the origin's X-Robots-Tag, or write `origin_tags: strip` into the policy. If it is meant, \
+             write `acknowledge: [site_noindex]`, and for a test site `environment: staging`",
+            site.front_page_kept_from.join(" and ")
+        );
+        problems.push((ProblemKind::FrontPageNoindex, message));
     }
     for crawler in &site.suspended {
         let message = format!(

@@ -23,8 +23,8 @@ A running crawlgate reports an impostor only if these networks verified a visit 
 request as unverified. Use --live to ask the running crawlgate.";
 
 const ASK_THE_RUNNING_ONE: &str = "\
-This answer knows no visits. Use --live to ask the running crawlgate, which knows what the crawler may have cached and what
-`robots.previous` says.";
+This answer knows no visits. Use --live to ask the running crawlgate, which knows what the crawler may have cached, until
+when, and what `robots.previous` says.";
 
 /// Explain one request: crawler, group, rule with its line, verdict, action, X-Robots-Tag
 #[derive(Debug, clap::Args)]

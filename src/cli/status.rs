@@ -7,9 +7,12 @@ use crate::policy::origin::OriginCopyState;
 use crate::sites::{OriginRobotsStatus, Served, SiteStatus};
 use crate::telemetry::{CertificateStatus, OrderStatus};
 use crate::upstreams::{OriginStatus, OutOfUse, QueueStatus};
-use crate::verdict::LINE_FOR_ALL;
+use crate::verdict::{LINE_FOR_ALL, PERHAPS_CACHED, UnprovenHost};
 use std::io::{self, Write};
 use std::path::Path;
+
+/// Hosts without violations that are shown of a site: anybody can make up hosts of a pattern.
+const MAX_UNPROVEN: usize = 5;
 
 /// Show the sites, origins and problems of the running crawlgate
 #[derive(Debug, clap::Args)]
@@ -161,29 +164,21 @@ fn print_policy(out: &mut impl Write, site: &SiteStatus) -> io::Result<()> {
     }
     writeln!(out, "  robots.txt  version {}, in force since {}", site.version, site.since)?;
     if site.held_versions > 0 {
-        writeln!(
-            out,
-            "  cached      {} may still be cached",
-            crate::numbers::plural(site.held_versions, "superseded version")
-        )?;
+        let versions = crate::numbers::plural(site.held_versions, "superseded version");
+        match site.held_until {
+            Some(until) => writeln!(out, "  cached      {versions} may still be cached, until {until}")?,
+            None => writeln!(
+                out,
+                "  cached      {versions} may be cached by crawlers that keep it for longer than `grace`"
+            )?,
+        }
     }
     writeln!(out, "  search      {}", front_page(site))?;
     for crawler in &site.suspended {
         writeln!(out, "  identity    no visit from the networks of {crawler} within seven days;")?;
         writeln!(out, "              they prove no impostors until one comes; check the list")?;
     }
-    if !site.perhaps_cached.is_empty() {
-        writeln!(
-            out,
-            "  cache       a proxy in front of {} may be a cache. No violation",
-            site.perhaps_cached.join(", ")
-        )?;
-        writeln!(out, "              counts until two crawlers fetched robots.txt through it. Write")?;
-        writeln!(
-            out,
-            "              `enforcement: {{ behind_cache: no }}` into the policy, or `yes` where there is one"
-        )?;
-    }
+    print_unproven(out, &site.unproven)?;
     for retired in &site.retire {
         writeln!(out, "  retire      {retired}")?;
     }
@@ -207,6 +202,21 @@ fn print_policy(out: &mut impl Write, site: &SiteStatus) -> io::Result<()> {
         writeln!(out, "  paused      for {} until {until}", site.paused_for.as_deref().unwrap_or("crawlers"))?;
     }
     Ok(())
+}
+
+/// The hosts on which no violation counts, and until when.
+fn print_unproven(out: &mut impl Write, hosts: &[UnprovenHost]) -> io::Result<()> {
+    for UnprovenHost { host, until, .. } in hosts.iter().take(MAX_UNPROVEN) {
+        match until {
+            Some(until) => {
+                writeln!(out, "  unproven    {host}: no violation counts until {until}, because crawlers may use")?;
+                writeln!(out, "              a robots.txt that they fetched before crawlgate observed the host")?;
+            }
+            None => writeln!(out, "  unproven    {host}: no violation counts until {PERHAPS_CACHED}")?,
+        }
+    }
+    let more = hosts.len().saturating_sub(MAX_UNPROVEN);
+    if more > 0 { writeln!(out, "              and {}", crate::numbers::plural(more, "more host")) } else { Ok(()) }
 }
 
 /// Whether search engines may have the front page, and how crawlgate knows.

@@ -53,7 +53,18 @@ pub fn request(
 ) -> Record {
     let mut data = fields(serde_json::to_value(event).unwrap_or_default());
     // The ids join this log with others, also with those about people, and the log cannot forget them.
-    for name in ["site", "crawler", "time", "client", "target", "user_agent", "left_out", "request_id", "trace_id"] {
+    for name in [
+        "site",
+        "crawler",
+        "time",
+        "client",
+        "target",
+        "user_agent",
+        "left_out",
+        "request_id",
+        "trace_id",
+        "older_until",
+    ] {
         data.remove(name);
     }
     data.retain(|_, value| !value.is_null());

@@ -41,6 +41,8 @@ pub struct Judged {
     pub cached: u64,
     /// How crawlgate knows that the crawler has cached nothing else.
     pub basis: HistoryBasis,
+    /// Until when a request in doubt does not count: see [`CachedVersions::older_until`](crate::verdict::CachedVersions::older_until).
+    pub older_until: Option<Timestamp>,
     /// Whether a date alone may confirm the crawler's copy: the crawler itself was served the version in force on this
     /// host, and no other version there had the same Last-Modified.
     pub may_confirm_by_date: bool,

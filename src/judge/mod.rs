@@ -101,8 +101,9 @@ impl Judge {
         let decision = self.decision(request, &look.case, rate, &mut workspace.scratch);
         let IdentityFinding { proof, signature, doubt, .. } = look.finding;
         let good_signature = look.to_do.take_signature().filter(|_| proof == Proof::Signature).map(Arc::new);
-        let (identity, CachedVersions { cached, has_version_in_force, basis, .. }) =
+        let (identity, CachedVersions { cached, has_version_in_force, basis, older_until, .. }) =
             (look.case.facts.identity, look.case.cached_versions);
+        let older_until = older_until.filter(|_| decision.is_in_doubt());
         if rate == RateStep::Counts {
             self.take_up(look, &decision, request);
         }
@@ -118,6 +119,7 @@ impl Judge {
             good_signature,
             cached,
             basis,
+            older_until,
             may_confirm_by_date,
             is_silent,
             snapshot,
@@ -152,7 +154,13 @@ impl Judge {
         let Some(claimant) = Claimant::named(&snapshot, self.registry, &facts) else {
             return report_unclaimed(self.registry, &facts, response);
         };
-        let Look { case, finding: IdentityFinding { proof, doubt, .. }, .. } = self.look_at(request, claimant, facts);
+        let Look { mut case, finding: IdentityFinding { proof, doubt, .. }, .. } =
+            self.look_at(request, claimant, facts);
+        let is_of_crawler = claimant.claim != Claim::Nobody && claimant.entry.site.perhaps_behind_cache;
+        // Who asks names no proxies: the answer is that of the requests that came through them lately.
+        if request.proxies.is_none() && is_of_crawler && self.ledger.is_perhaps_cached(request.host, facts.now) {
+            case.cached_versions = case.cached_versions.perhaps_cached(claimant, facts.now);
+        }
         let decision = self.decision(request, &case, RateStep::Looks, &mut Scratch::default());
         let mut explanation = report(&case, &decision, response);
         (explanation.proof, explanation.doubt) = (proof.name(), doubt);
@@ -275,9 +283,10 @@ impl Judge {
                 self.behaviours.mark(&case, request.lived);
             }
             let Decision { action, would, .. } = judged.decision;
-            let CachedVersions { cached, basis, .. } = cached_versions;
+            let CachedVersions { cached, basis, older_until, .. } = cached_versions;
+            let older_until = older_until.filter(|_| decision.is_in_doubt());
             let decision = Decision { action, would, ..decision };
-            Some(Judged { decision, cached, basis, snapshot: snapshot.clone(), ..judged.clone() })
+            Some(Judged { decision, cached, basis, older_until, snapshot: snapshot.clone(), ..judged.clone() })
         })
     }
 

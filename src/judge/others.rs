@@ -112,6 +112,6 @@ impl Judged {
     pub(super) fn unproven(&self) -> Judged {
         let decision =
             Decision { kind: Kind::Unproven, never_fetched: false, trap_hit: false, ..self.decision.clone() };
-        Judged { decision, basis: HistoryBasis::Unknown, ..self.clone() }
+        Judged { decision, basis: HistoryBasis::Unknown, older_until: None, ..self.clone() }
     }
 }

@@ -242,6 +242,7 @@ impl Recorder {
             rule_source,
             version: site.robots_txt.version.to_string(),
             history: judged.basis.into(),
+            older_until: judged.older_until,
             held: judged.cached_versions(request.host).map(|version| version.to_string()).collect(),
             action: decision.action.name(),
             would: decision.would.map(Action::name),
@@ -290,6 +291,7 @@ impl Recorder {
             doubt: judged.and_then(|judged| judged.doubt).map(Into::into),
             verdict: decision.map(|decision| decision.verdict.name()),
             kind: decision.map(Decision::recorded_kind),
+            older_until: judged.and_then(|judged| judged.older_until),
             never_fetched: decision.is_some_and(|decision| decision.never_fetched && decision.recorded),
             rule,
             rule_source,
@@ -319,10 +321,10 @@ fn rule(decision: &Decision, site: &Site) -> (Option<String>, Option<String>) {
 
 /// Remembers the tags that the front page was sent with, for `crawlgate_site_indexable`.
 fn watch_front_page(request: &RequestFacts<'_>, judged: &Judged, outcome: &Outcome<'_>) {
-    let forwarded = judged.decision.action == Action::Pass;
-    if forwarded && outcome.status == 200 && origin_form(request.target) == b"/".as_slice() {
-        let lines = outcome.x_robots_tag.iter().copied();
-        judged.entry().site.front_page.saw(&parse_lines(lines).effective("googlebot"), request.now());
+    let (front_page, forwarded) = (&judged.entry().site.front_page, judged.decision.action == Action::Pass);
+    let target = origin_form(request.target);
+    if forwarded && outcome.status == 200 && front_page.is_at(&target) {
+        front_page.saw(&target, &parse_lines(outcome.x_robots_tag.iter().copied()), request.now());
     }
 }
 

@@ -7,7 +7,7 @@ use crate::ledger::ProxyPath;
 use crate::sites::SiteOptions;
 use crate::state::StateStore;
 use crate::telemetry::Metrics;
-use crate::verdict::{Action, Kind};
+use crate::verdict::{Action, Kind, UnprovenHost};
 use proptest::prelude::*;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
@@ -231,13 +231,44 @@ fn host_is_perhaps_cached_until_two_crawlers_came_through_the_proxy() {
     let certain = (Kind::Violation, HistoryBasis::Observed);
     assert_eq!((found(near), found(None)), (doubted, certain));
     let now = world.clock.moment().now;
-    assert_eq!(world.judge.ledger.perhaps_cached(now).get("shop"), Some(&vec!["shop.example".to_owned()]));
+    let unproven = || world.judge.ledger.unproven_hosts(&world.judge.sites.snapshot(), now).remove("shop");
+    let doubt = UnprovenHost { host: "shop.example".into(), history: HistoryBasis::PerhapsCached, until: None };
+    assert_eq!(unproven(), Some(vec![doubt]));
     through(&world, BINGBOT, "/robots.txt", near);
     through(&world, BINGBOT, "/robots.txt", near);
     through(&world, GPTBOT, "/robots.txt", other);
     assert_eq!((found(near), found(other)), (doubted, doubted));
+    assert_eq!(asked(&world, 0), (Kind::Unproven, Some(HistoryBasis::PerhapsCached), None));
     through(&world, GPTBOT, "/robots.txt", near);
+    assert_eq!((unproven(), asked(&world, 0)), (None, (Kind::Violation, None, None)), "at once");
     assert_eq!((found(near), found(other)), (certain, doubted));
+}
+
+/// What `explain` says of a request of Bingbot for `/cart/1`, from nowhere in particular: kind, history and end.
+fn asked(world: &World, host: usize) -> (Kind, Option<HistoryBasis>, Option<Timestamp>) {
+    let request = request(Step { host, agent: 0, target: 1, address: 0, after: 0 }, world.clock.moment(), 0);
+    let Explanation { kind, history, older_until, .. } = world.judge.explain(&request, &ResponseFacts::default());
+    (kind, history, older_until)
+}
+
+#[test]
+fn end_of_the_first_day_is_the_same_everywhere() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let world = judge(directory.path(), "robots: { origin: replace, groups: [{ agents: '*', disallow: [/cart/] }] }\n");
+    let start = world.clock.moment();
+    let at = |target, seconds| request(Step { host: 1, agent: 0, target, address: 0, after: 0 }, start, seconds);
+    let judged =
+        |seconds| world.judge.judge(&at(1, seconds)).judged().map(|found| (found.decision.kind, found.older_until));
+    let until = start.now.plus(Duration::from_secs(86_400));
+    assert_eq!(judged(0), Some((Kind::Unproven, Some(until))));
+    assert_eq!(asked(&world, 1), (Kind::Unproven, Some(HistoryBasis::Unknown), Some(until)));
+    let hosts = |now| world.judge.ledger.unproven_hosts(&world.judge.sites.snapshot(), now).remove("shop");
+    let doubt = UnprovenHost { host: "fresh.example".into(), history: HistoryBasis::Unknown, until: Some(until) };
+    assert_eq!(hosts(start.now), Some(vec![doubt]));
+    judged(50_000);
+    assert_eq!(judged(86_400), Some((Kind::Unproven, Some(until))), "to its last second");
+    assert_eq!(judged(86_401), Some((Kind::Violation, None)));
+    assert_eq!(hosts(until.plus(Duration::from_secs(1))), None);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use crate::crawlers::{Claim, Registry};
 use crate::policy::SiteEntry;
 use crate::policy::host_history::Elsewhere;
 use crate::time::Timestamp;
-use crate::verdict::{CachedVersions, Claimant, HistoryBasis, superseded_since};
+use crate::verdict::{CachedVersions, Claimant, HistoryBasis, chosen, superseded_since};
 use std::time::Duration;
 
 /// Bots that no list knows.
@@ -63,15 +63,26 @@ pub fn cached_versions<'a>(
     let window = entry.site.grace.max(cache.kept) + entry.site.behind_cache.unwrap_or_default();
     let cached_since = history.cached_since(window.saturating_add(set_forward), now);
     let may_be_cached = |moment: Timestamp| moment >= cached_since;
+    let is_unbroken = set_by.is_none() && host.is_unbroken(entry, now);
     // A copy from the second before the observation began may be used for as long as any.
-    let is_unbroken = set_by.is_none() && !host.is_forsaken(entry.site.grace, now) && host.is_of(&entry.site.name);
-    let is_observed = is_unbroken && !may_be_cached(host.observed_since(history));
+    let unseen_until = if is_unbroken { host.observed_since(history) } else { now };
+    let is_observed = !may_be_cached(unseen_until);
+    // Where the operator says what was served before crawlgate, all versions are known that the crawler may have.
+    let basis = match is_unbroken && history.is_declared {
+        _ if is_observed => HistoryBasis::Observed,
+        true => HistoryBasis::Declared,
+        false => HistoryBasis::Unknown,
+    };
     let is_behind_cache = entry.site.behind_cache.is_some();
     let (mut cached, mut may_be_unknown, mut was_served) = (0, false, is_behind_cache);
+    // The last moment at which the crawler may have been served anything but the version in force.
+    let mut last = (basis == HistoryBasis::Unknown).then_some(unseen_until);
     // Where a cache answers crawlers, crawlgate cannot know what it served to which of them.
     if !is_observed || is_behind_cache {
         cached = superseded_since(claimant, cached_since);
         may_be_unknown = history.unknown_until.is_some_and(may_be_cached);
+        let superseded = chosen(&history.superseded, cached).map(|held| held.superseded_at);
+        last = superseded.chain(history.unknown_until).max().max(last);
     }
     // A crawler that was told apart otherwise may have been served in the name of another.
     let name = if may_be_cached(history.identity_epoch) { ANYONE } else { cache.name };
@@ -79,6 +90,7 @@ pub fn cached_versions<'a>(
         for visit in served.versions.iter().filter(|visit| may_be_cached(visit.at)) {
             was_served = true;
             if visit.version != entry.site.robots_txt.version {
+                last = last.max(Some(visit.at));
                 match history.superseded.iter().take(64).position(|held| held.parsed.version == visit.version) {
                     Some(place) => cached |= 1 << place,
                     None => may_be_unknown = true,
@@ -86,11 +98,16 @@ pub fn cached_versions<'a>(
             }
         }
         may_be_unknown |= served.lost.is_some_and(may_be_cached);
+        last = last.max(served.lost);
     }
     let Elsewhere { in_force, unreported, unknown_until } = &history.elsewhere;
     may_be_unknown |= unknown_until.is_some_and(may_be_cached);
     // What another instance has in force it may have served a moment ago, and not told yet.
-    cached |= if has_heard_all { 0 } else { *in_force };
+    if !has_heard_all && *in_force != 0 {
+        cached |= *in_force;
+        last = Some(now);
+    }
+    last = unreported.iter().map(|(_, until)| *until).chain(*unknown_until).max().max(last);
     for (place, _) in unreported.iter().filter(|(_, until)| may_be_cached(*until)) {
         was_served = true;
         cached |= place.map_or(0, |place| 1 << place);
@@ -101,12 +118,8 @@ pub fn cached_versions<'a>(
         may_be_unknown,
         was_served,
         has_version_in_force: has_version_in_force(claimant, cache, host),
-        // Where the operator says what was served before crawlgate, all versions are known that the crawler may have.
-        basis: match is_unbroken && history.is_declared {
-            _ if is_observed => HistoryBasis::Observed,
-            true => HistoryBasis::Declared,
-            false => HistoryBasis::Unknown,
-        },
+        basis,
+        older_until: last.map(|last| history.cached_until(window, last, now)).filter(|until| *until >= now),
     }
 }
 

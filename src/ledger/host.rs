@@ -5,7 +5,7 @@
 
 use super::proxies::{KnownPaths, ProxyPath};
 use crate::bounded::Prehashed;
-use crate::policy::{HostHistory, Version};
+use crate::policy::{HostHistory, SiteEntry, Version};
 use crate::publications::Published;
 use crate::state::{self, AnyRecord, AsWritten, Fact, Observation, StoredFacts, UncachedPath};
 use crate::time::Timestamp;
@@ -198,6 +198,11 @@ impl Host {
         if since == Host::BEGINNING { since } else { since.max(history.at_site_since) }
     }
 
+    /// Whether the observation goes on: a crawler came lately, and the host is at the site.
+    pub fn is_unbroken(&self, entry: &SiteEntry, now: Timestamp) -> bool {
+        !self.is_forsaken(entry.site.grace, now) && self.is_of(&entry.site.name)
+    }
+
     /// When a crawler last asked for the host; up to a minute later in truth.
     pub fn seen(&self) -> Timestamp {
         Timestamp(self.seen.load(Relaxed))
@@ -222,6 +227,11 @@ impl Host {
     pub fn is_perhaps_cached(&self, now: Timestamp) -> bool {
         let last = self.perhaps_cached.load(Relaxed);
         last != 0 && now.since(Timestamp(last)) < SILENCE
+    }
+
+    /// Records that a path was shown to have no cache. Requests through another one set the rest again.
+    pub fn clear_perhaps_cached(&self) {
+        self.perhaps_cached.store(0, Relaxed);
     }
 
     /// What was served to a crawler.

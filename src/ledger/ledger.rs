@@ -17,7 +17,7 @@ use crate::policy::site::name_and_port;
 use crate::policy::{SiteEntry, Snapshot, Version};
 use crate::state::{Fact, Observation, Remembered, StateStore};
 use crate::time::Timestamp;
-use crate::verdict::{CachedVersions, Claimant, superseded_since};
+use crate::verdict::{CachedVersions, Claimant, HistoryBasis, UnprovenHost, superseded_since};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::atomic::{
@@ -294,16 +294,30 @@ impl Ledger {
         });
     }
 
-    /// The hosts, by site, for which crawlers came through proxies of which one may be a cache, in the last hour.
-    pub fn perhaps_cached(&self, now: Timestamp) -> BTreeMap<String, Vec<String>> {
-        let mut hosts: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    /// Whether a crawler's request came to a host, in the last hour, through proxies of which one may be a cache.
+    pub fn is_perhaps_cached(&self, host: &[u8], now: Timestamp) -> bool {
+        let Some(key) = key(host) else { return false };
+        self.observations.look(&key, |host| host.is_some_and(|host| host.is_perhaps_cached(now)))
+    }
+
+    /// The hosts, by site, on which no violation counts at present, in the order of their names.
+    pub fn unproven_hosts(&self, snapshot: &Snapshot, now: Timestamp) -> BTreeMap<String, Vec<UnprovenHost>> {
+        let mut hosts: BTreeMap<String, Vec<UnprovenHost>> = BTreeMap::new();
         self.observations.each(|key, host| {
-            if host.is_perhaps_cached(now) {
-                for site in host.owner.split('/').filter(|site| !site.is_empty()) {
-                    hosts.entry(site.to_owned()).or_default().push(String::from_utf8_lossy(key).into_owned());
-                }
-            }
+            let Some(entry) = entry_of(snapshot, key) else { return };
+            let history = snapshot.history(key);
+            let until = history.cached_until(entry.site.copy_time(), host.observed_since(history), now);
+            let (history, until) = if host.is_perhaps_cached(now) && entry.site.perhaps_behind_cache {
+                (HistoryBasis::PerhapsCached, None)
+            } else if host.is_unbroken(entry, now) && !history.is_declared && until >= now {
+                (HistoryBasis::Unknown, Some(until))
+            } else {
+                return;
+            };
+            let host = String::from_utf8_lossy(key).into_owned();
+            hosts.entry(entry.site.name.clone()).or_default().push(UnprovenHost { host, history, until });
         });
+        hosts.values_mut().for_each(|hosts| hosts.sort_by_cached_key(|known| known.host.clone()));
         hosts
     }
 
@@ -405,7 +419,7 @@ impl Ledger {
         if let Some(set_by) = self.clock.settle(moment) {
             tracing::warn!(
                 "the clock was set, or the machine slept; crawlgate calls no crawler a violator until it has observed \
-                 each host for a while"
+                 each host for the time of `grace`: `crawlgate status` says until when"
             );
             self.floor.store(moment.now.0, Relaxed);
             self.observations.begin_anew(moment.now, set_by);

@@ -119,8 +119,11 @@ impl Observations {
         let hash = self.hasher.hash_one(key);
         let mut shard = write(self.shard(hash));
         let Some((_, host)) = shard.hosts.get_mut(&hash).filter(|(known, _)| **known == *key) else { return };
-        if record(&mut host.paths) && host.is_stored() {
-            self.put_all(key, host, now);
+        if record(&mut host.paths) {
+            host.clear_perhaps_cached();
+            if host.is_stored() {
+                self.put_all(key, host, now);
+            }
         }
     }
 

@@ -101,7 +101,6 @@ impl HostHistory {
     /// section 2.4), so each such span within the window moves the moment back to a window before the span. A window is
     /// time that passed: where the clock was set forward within it, it reaches back that much further.
     pub fn cached_since(&self, window: Duration, now: Timestamp) -> Timestamp {
-        let back = |moment: Timestamp, by: Duration| Timestamp(moment.0.saturating_sub_unsigned(by.as_secs()));
         let before = |moment: Timestamp| {
             let jumps = self.jumps.iter().filter(|jump| jump.at <= moment);
             jumps.fold(back(moment, window), |since, jump| if jump.at >= since { back(since, jump.by) } else { since })
@@ -112,10 +111,29 @@ impl HostHistory {
         })
     }
 
+    /// The last moment at which a copy that was served at `served` may still be used, by what is known at `now`: the reverse
+    /// of [`cached_since`](HostHistory::cached_since). A 503 that goes on, or comes later, makes it later.
+    pub fn cached_until(&self, window: Duration, served: Timestamp, now: Timestamp) -> Timestamp {
+        let after = |moment: Timestamp| {
+            let jumps = self.jumps.iter().rev().filter(|jump| jump.at > moment);
+            jumps.fold(moment.plus(window), |until, jump| {
+                let is_within = back(jump.at, jump.by) <= until;
+                if is_within { until.plus(jump.by).min(jump.at.plus(window)) } else { until }
+            })
+        };
+        self.unavailable.iter().rev().fold(after(served), |until, span| {
+            if span.since <= until { until.max(after(span.until.unwrap_or(now))) } else { until }
+        })
+    }
+
     /// Whether the host changed its site so lately that crawlers must see its pages whole.
     pub fn has_moved_lately(&self, now: Timestamp) -> bool {
         self.moved_at.is_some_and(|moment| now.since(moment) < SiteEntry::TAGS_NEW_FOR)
     }
+}
+
+fn back(moment: Timestamp, by: Duration) -> Timestamp {
+    Timestamp(moment.0.saturating_sub_unsigned(by.as_secs()))
 }
 
 /// The histories of all hosts: one for each pattern, shared where they are equal.

@@ -4,7 +4,7 @@ use super::*;
 use crate::crawlers::Registry;
 use crate::policy::Version;
 use crate::policy::decode::parse_host;
-use crate::policy::host_history::HostHistories;
+use crate::policy::host_history::{ClockJump, HostHistories, HostHistory, Unavailability};
 use crate::policy::model::HostPattern;
 use crate::policy::site::HostIndex;
 use crate::time::Timestamp;
@@ -401,6 +401,28 @@ proptest! {
                 let unavailable = seen.is_some_and(|(_, seen)| seen == Published::Unavailable);
                 prop_assert_eq!(answered_503(*at as i64), unavailable, "{} at {} of {:?}", host, at, changes);
             }
+        }
+    }
+}
+
+/// What counts by [`HostHistory::cached_since`] counts to the end that [`HostHistory::cached_until`] says, and no longer.
+#[test]
+fn cached_until_is_the_reverse_of_cached_since() {
+    let window = Duration::from_secs(10);
+    let span = |since, until| Unavailability { since: Timestamp(since), until: Some(Timestamp(until)) };
+    let jump = |at, by| ClockJump { at: Timestamp(at), by: Duration::from_secs(by) };
+    let histories = [
+        (vec![], vec![]),
+        (vec![span(60, 63), span(55, 58)], vec![]),
+        (vec![span(48, 70), span(20, 22)], vec![]),
+        (vec![], vec![jump(60, 4), jump(52, 30)]),
+        (vec![span(61, 62)], vec![jump(58, 25)]),
+    ];
+    for (unavailable, jumps) in histories {
+        let history = HostHistory { unavailable, jumps, ..HostHistory::new(Timestamp(0)) };
+        for (served, now) in (0..75).flat_map(|served| (70..120).map(move |now| (Timestamp(served), Timestamp(now)))) {
+            let counts = served >= history.cached_since(window, now);
+            assert_eq!(counts, now <= history.cached_until(window, served, now), "{served:?} {now:?} {history:?}");
         }
     }
 }

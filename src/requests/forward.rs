@@ -8,8 +8,9 @@ use crate::forwarding::{
     Authorities, ForwardedRequest, Head, give_client_authority, has_condition, remove_conditions, write_ids_in_map,
     write_request, write_response,
 };
+use crate::heads::origin_form;
 use crate::robots::Authority;
-use http::{HeaderMap, StatusCode};
+use http::{HeaderMap, StatusCode, Uri, header};
 
 /// A request that passes.
 #[derive(Clone, Copy)]
@@ -68,7 +69,22 @@ impl Forward<'_> {
             let scheme = (!peer.is_trusted).then_some(if peer.is_tls { "https" } else { "http" });
             give_client_authority(head, &Authorities { origins, clients: self.ticket.host(), scheme });
         }
+        if status.is_redirection() {
+            self.follow_front_page(head);
+        }
         write_response(head, status, self.connection.hsts, self.ticket.judged());
+    }
+
+    /// Remembers where the front page redirects to, if that is on a host of the site.
+    fn follow_front_page(&self, head: &impl Head) {
+        let Some((_, entry)) = self.ticket.judged() else { return };
+        let to = head.lines(header::LOCATION).next().and_then(|line| Uri::try_from(line).ok());
+        let is_own = |host: &str| host.as_bytes() == self.ticket.host() || self.is_public(host);
+        let own = to.as_ref().filter(|to| to.authority().is_none_or(|host| is_own(host.as_str())));
+        if let Some(target) = own.and_then(Uri::path_and_query) {
+            let from = origin_form(self.ticket.noted().target());
+            entry.site.front_page.redirects(&from, target.as_str().as_bytes());
+        }
     }
 
     /// Whether the site has this host itself. Its origin may redirect from its other hosts to that one.

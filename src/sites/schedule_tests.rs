@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::crawlers::Registry;
-use crate::indexing::Directives;
+use crate::indexing::parse_lines;
 use crate::policy::retire::RetireStage;
 use crate::policy::site::FrontPage;
 use crate::policy::{SiteEntry, Version};
@@ -129,18 +129,18 @@ fn front_page_tags_count_until_the_policy_changes() {
         (site.indexable, site.front_page_seen)
     };
     assert_eq!(status(&live), (true, None));
-    let said = |text: &str| Directives::parse(text).expect("directives");
-    only(&live).site.front_page.saw(&said("noindex"), Timestamp(3));
+    let saw = |line: &str, at| only(&live).site.front_page.saw(b"/", &parse_lines([line.as_bytes()]), Timestamp(at));
+    saw("noindex", 3);
     assert_eq!(status(&live), (false, Some(Timestamp(3))));
-    only(&live).site.front_page.saw(&said("nofollow"), Timestamp(4));
+    saw("nofollow", 4);
     assert_eq!(status(&live), (true, Some(Timestamp(4))));
-    only(&live).site.front_page.saw(&said("unavailable_after: 1970-01-01T00:00:05Z"), Timestamp(4));
+    saw("unavailable_after: 1970-01-01T00:00:05Z", 4);
     assert_eq!(status(&live), (true, Some(Timestamp(4))), "not after its moment yet");
     assert!(!live.status(Timestamp(6)).sites.remove(0).indexable, "its moment came without a request");
     write(directory.path(), &format!("{POLICY}indexing: {{ paths: /a, tag: noindex }}\n"));
     live.reload(Timestamp(5));
     assert_eq!(status(&live), (true, None));
-    assert_eq!(FrontPage::default().last(Timestamp(5)), None);
+    assert_eq!(FrontPage::default().seen(), None);
     let dated = "acknowledge: [site_noindex]\nindexing: { tag: 'unavailable_after: 1970-01-01T00:00:05Z' }\n";
     write(directory.path(), &format!("{POLICY}{dated}"));
     live.reload(Timestamp(5));

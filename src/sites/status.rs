@@ -4,15 +4,16 @@
 use super::origins::{OriginRobotsStatus, Served};
 use crate::crawlers::{Claim, Registry};
 use crate::policy::Policy;
-use crate::policy::model::{Mode, RetirePolicy};
+use crate::policy::model::{Acknowledgement, Environment, Mode, RetirePolicy};
 use crate::policy::retire::RetireStage;
-use crate::policy::site::{Binding, CrawlerRules, SiteEntry};
+use crate::policy::site::{Binding, CrawlerRules, SEARCH_ENGINES, SiteEntry};
 use crate::policy::{Site, Snapshot, Version};
 use crate::robots::{GoogleRules, TargetScratch};
 use crate::time::{Timestamp, rfc3339};
+use crate::verdict::UnprovenHost;
 use crate::yaml::Located;
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 /// The state of all sites.
@@ -69,6 +70,9 @@ pub struct SiteStatus {
     pub paused_for: Option<String>,
     /// How many superseded versions crawlers may have cached.
     pub held_versions: usize,
+    /// Until when, at the latest. A few crawlers are documented to keep copies for longer; `None` where only these may.
+    #[serde(serialize_with = "rfc3339")]
+    pub held_until: Option<Timestamp>,
     /// Whether Googlebot may fetch `/` and index it, by the robots.txt that is served and the tags that were last sent with
     /// `/`. Until `/` is sent, the tags of the policy count. While robots.txt is 503 because the origin's is awaited, the
     /// answer is no.
@@ -76,11 +80,14 @@ pub struct SiteStatus {
     /// When `/` was last sent, by which `indexable` goes; `None` while it goes by the policy alone.
     #[serde(serialize_with = "rfc3339")]
     pub front_page_seen: Option<Timestamp>,
+    /// The search engines that the front page of a production site was last sent to with noindex, unless the policy
+    /// acknowledges it.
+    pub front_page_kept_from: Vec<String>,
     /// Crawlers whose networks, as the policy lists them, verified no visit within seven days, while visits from
     /// elsewhere came under their names: these lists prove no impostor.
     pub suspended: Vec<String>,
-    /// Hosts for which crawlers came, in the last hour, through trusted proxies of which one may be a cache.
-    pub perhaps_cached: Vec<String>,
+    /// Hosts on which no violation counts at present.
+    pub unproven: Vec<UnprovenHost>,
     /// The paths that are being retired.
     pub retire: Vec<RetireStatus>,
     /// Crawlers are to be asked for a licence, and neither the policy nor the origin names one: no crawler is asked.
@@ -167,10 +174,11 @@ pub type OriginReports = BTreeMap<String, OriginRobotsStatus>;
 pub fn status(files: &Status, snapshot: &Snapshot, reports: &OriginReports, now: Timestamp) -> Status {
     let entries: HashMap<&str, &SiteEntry> =
         snapshot.sites().iter().map(|entry| (entry.site.name.as_str(), entry)).collect();
-    let superseded = superseded_versions(snapshot);
+    let superseded = superseded_versions(snapshot, now);
     let sites = files.sites.iter().map(|file| {
-        let held_versions = superseded.get(file.site.as_str()).map_or(0, BTreeSet::len);
-        let file = SiteStatus { held_versions, ..file.clone() };
+        let ends = superseded.get(file.site.as_str());
+        let held_until = ends.and_then(|ends| ends.values().max()).copied().filter(|until| *until >= now);
+        let file = SiteStatus { held_versions: ends.map_or(0, BTreeMap::len), held_until, ..file.clone() };
         match entries.get(file.site.as_str()) {
             Some(entry) => with_entry(file, entry, reports, now),
             None => SiteStatus { mode: "none".to_owned(), indexable: true, ..file },
@@ -180,9 +188,9 @@ pub fn status(files: &Status, snapshot: &Snapshot, reports: &OriginReports, now:
     Status { generation: snapshot.generation, last_reload: files.last_reload, sites, warnings: files.warnings.clone() }
 }
 
-/// The superseded versions that crawlers may have cached of the hosts of each site.
-fn superseded_versions(snapshot: &Snapshot) -> HashMap<&str, BTreeSet<Version>> {
-    let mut versions: HashMap<&str, BTreeSet<Version>> = HashMap::new();
+/// The superseded versions that crawlers may have cached of the hosts of each site, and until when.
+fn superseded_versions(snapshot: &Snapshot, now: Timestamp) -> HashMap<&str, BTreeMap<Version, Timestamp>> {
+    let mut versions: HashMap<&str, BTreeMap<Version, Timestamp>> = HashMap::new();
     let mut counted = HashSet::new();
     for (pattern, history) in snapshot.histories() {
         let host = pattern.map(ToString::to_string).unwrap_or_default();
@@ -192,9 +200,12 @@ fn superseded_versions(snapshot: &Snapshot) -> HashMap<&str, BTreeSet<Version>> 
             continue;
         }
         let site = &snapshot.sites()[index].site;
-        let superseded = history.superseded.iter().map(|held| held.parsed.version);
-        let superseded = superseded.filter(|version| *version != site.robots_txt.version);
-        versions.entry(&site.name).or_default().extend(superseded);
+        let ends = versions.entry(&site.name).or_default();
+        for held in history.superseded.iter().filter(|held| held.parsed.version != site.robots_txt.version) {
+            let until = history.cached_until(site.copy_time(), held.superseded_at, now);
+            let end = ends.entry(held.parsed.version).or_insert(until);
+            *end = until.max(*end);
+        }
     }
     versions
 }
@@ -213,7 +224,8 @@ fn with_entry(file: SiteStatus, entry: &SiteEntry, reports: &OriginReports, now:
         paused_until: pause.map(|pause| pause.until),
         paused_for: pause.map(|pause| pause.audience.name().to_owned()),
         indexable: indexable(site, now),
-        front_page_seen: site.front_page.last(now).map(|(_, seen)| seen),
+        front_page_seen: site.front_page.seen(),
+        front_page_kept_from: kept_from(site, now),
         // By the compiled site, which is also what is served.
         asks_for_no_license: policy.reads_origin()
             && policy.asks_for_license().next().is_some()
@@ -225,6 +237,14 @@ fn with_entry(file: SiteStatus, entry: &SiteEntry, reports: &OriginReports, now:
         }),
         ..file
     }
+}
+
+/// See [`SiteStatus::front_page_kept_from`].
+fn kept_from(site: &Site, now: Timestamp) -> Vec<String> {
+    let is_meant = site.policy.environment != Environment::Production
+        || site.policy.acknowledge.iter().any(|item| item.value == Acknowledgement::SiteNoindex);
+    let engines = site.front_page.kept_from(now).filter(|_| !is_meant);
+    engines.map(str::to_owned).collect()
 }
 
 /// See [`SiteStatus::indexable`]. The tags that were last sent with `/` include the origin's.
@@ -245,8 +265,8 @@ fn indexable(site: &Site, now: Timestamp) -> bool {
             return false;
         }
     }
-    if let Some((noindex, _)) = site.front_page.last(now) {
-        return !noindex;
+    if site.front_page.seen().is_some() {
+        return !site.front_page.kept_from(now).any(|engine| engine == SEARCH_ENGINES[0]);
     }
     let selected = site.tags.for_path(target, &mut Vec::new());
     !site

@@ -4,6 +4,7 @@ use super::log_writer::LogWriter;
 use crate::policy::Version;
 use crate::policy::site::name_and_port;
 use crate::settings::{AccessFormat, LogDestination};
+use crate::time::{Timestamp, rfc3339};
 use chrono::{DateTime, Datelike, Timelike, Utc};
 use serde::{Serialize, Serializer};
 use std::io::Write;
@@ -90,6 +91,9 @@ pub struct AccessRecord<'a> {
     pub doubt: Option<&'static str>,
     pub verdict: Option<&'static str>,
     pub kind: Option<&'static str>,
+    /// Until when, at the latest, requests like this one do not count.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "rfc3339")]
+    pub older_until: Option<Timestamp>,
     /// A violation of a crawler that was served no robots.txt here within the time that it may use a copy.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub never_fetched: bool,

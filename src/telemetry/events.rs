@@ -11,6 +11,7 @@ use crate::bounded::Prehashed;
 use crate::locks::lock;
 use crate::settings::EventSettings;
 use crate::threads::spawn;
+use crate::time::{Timestamp, rfc3339};
 use ahash::RandomState;
 use serde::Serialize;
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -75,6 +76,9 @@ pub struct Event {
     pub version: String,
     /// What `held` rests on: `observed`, `declared` by the policy, or `unknown`, which accuses no crawler.
     pub history: &'static str,
+    /// Until when, at the latest, the crawler may use another robots.txt, so that requests like this one do not count.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "rfc3339")]
+    pub older_until: Option<Timestamp>,
     /// The other versions that the crawler may have cached.
     pub held: Vec<String>,
     pub action: &'static str,

@@ -124,9 +124,9 @@ impl Upkeep {
         let mut status = self.instance.sites.status(self.now());
         status.warnings.extend(self.instance.events.problem());
         status.warnings.extend(self.instance.evidence.problem());
-        let mut perhaps_cached = self.instance.ledger.perhaps_cached(self.now());
+        let mut unproven = self.instance.ledger.unproven_hosts(&self.instance.sites.snapshot(), self.now());
         for site in &mut status.sites {
-            site.perhaps_cached = perhaps_cached.remove(&site.site).unwrap_or_default();
+            site.unproven = unproven.remove(&site.site).unwrap_or_default();
         }
         for list in self.list_health().into_iter().filter(|list| list.suspended) {
             if list.site == EVERY_SITE {

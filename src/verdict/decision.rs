@@ -182,6 +182,11 @@ impl Decision {
         if self.recorded || self.kind == Kind::NotACrawler { self.kind.name() } else { "off" }
     }
 
+    /// Whether the request does not count because the crawler may use another robots.txt than the one in force.
+    pub fn is_in_doubt(&self) -> bool {
+        self.recorded && matches!(self.kind, Kind::Unproven | Kind::StaleCopy)
+    }
+
     /// The seconds that a request which came too soon is told to wait, or would be.
     #[cfg(feature = "gate")]
     pub(crate) fn slowed_for(&self) -> Option<u32> {

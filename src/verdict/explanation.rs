@@ -1,6 +1,7 @@
 //! [`Explanation`]: a decision with its reasons, in values that `explain --json` prints. `report` fills it in, `render`
 //! writes it as text.
 
+use super::HistoryBasis;
 use super::decision::{Kind, Readings, Verdict};
 use super::identity::{Doubt, Identity};
 use super::pass_reason::PassReason;
@@ -56,6 +57,12 @@ pub struct Explanation {
     /// A violation of a crawler that was served no robots.txt here within the time that it may use a copy.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub never_fetched: bool,
+    /// Of a request that does not count, what the knowledge of cached copies rests on, as in events.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) history: Option<HistoryBasis>,
+    /// Until when, at the latest, requests like this one do not count.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "rfc3339")]
+    pub(crate) older_until: Option<Timestamp>,
     pub action: ActionReport,
     /// Why the action is not what enforcement would do.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -24,6 +24,7 @@ pub use identity::{Doubt, Identity, Proof, identity_by_policy};
 pub use labels::{claim_label, claim_of, crawler_name, group_place, rule_place, source_place};
 pub use load::{Surroundings, load, load_with};
 pub use pass_reason::{LINE_FOR_ALL, PassReason};
+pub use render::PERHAPS_CACHED;
 pub use report::{action_report, explain, explain_for, report, report_unclaimed};
 #[cfg(feature = "internals")]
 pub use suite::{ask, host_of, user_agent_of};
@@ -33,7 +34,8 @@ use crate::policy::HostHistory;
 use crate::policy::model::Mode;
 use crate::policy::site::{CrawlerRules, Site, SiteEntry, Snapshot, SupersededVersion};
 use crate::robots::{TargetScratch, path_of, reaches_robots_txt};
-use crate::time::Timestamp;
+use crate::time::{Timestamp, rfc3339};
+use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 use std::time::Duration;
 use strum::IntoStaticStr;
@@ -163,10 +165,14 @@ pub struct CachedVersions<'a> {
     pub has_version_in_force: bool,
     /// The reason why the crawler can have cached nothing else.
     pub basis: HistoryBasis,
+    /// Until when, at the latest, the crawler may use anything but the version in force. `None` where it has nothing else, and
+    /// where no time ends the doubt.
+    pub older_until: Option<Timestamp>,
 }
 
 /// The reason why a list of the versions that a crawler may have cached is whole.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, IntoStaticStr)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, IntoStaticStr, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum HistoryBasis {
     /// The list may not be whole: it accuses no crawler.
@@ -181,13 +187,24 @@ pub enum HistoryBasis {
     Declared,
 }
 
+/// A host on which no violation counts at present.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnprovenHost {
+    /// Its name, with its port where that is not a usual one.
+    pub host: String,
+    /// `Unknown` or `PerhapsCached`.
+    pub history: HistoryBasis,
+    /// Until when crawlers may use a copy from before the host was observed. No time ends `PerhapsCached`.
+    #[serde(serialize_with = "rfc3339")]
+    pub until: Option<Timestamp>,
+}
+
 impl<'a> CachedVersions<'a> {
     /// The versions that any crawler may have cached, where it is not known which crawler was served which version:
     /// every version that was in force within the time for which a copy may be used.
     pub fn of_anyone(claimant: Claimant<'a>, now: Timestamp) -> CachedVersions<'a> {
         let Claimant { entry, history, .. } = claimant;
-        let window = entry.site.grace + entry.site.behind_cache.unwrap_or_default();
-        let cached_since = history.cached_since(window, now);
+        let cached_since = history.cached_since(entry.site.copy_time(), now);
         let cached = superseded_since(claimant, cached_since);
         let may_be_unknown = history.unknown_until.is_some_and(|until| until >= cached_since);
         CachedVersions { versions: &history.superseded, cached, may_be_unknown, ..CachedVersions::default() }
@@ -207,6 +224,7 @@ impl<'a> CachedVersions<'a> {
             may_be_unknown: self.may_be_unknown || anyone.may_be_unknown,
             has_version_in_force: false,
             basis: HistoryBasis::PerhapsCached,
+            older_until: None,
             ..self
         }
     }

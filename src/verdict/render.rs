@@ -1,5 +1,6 @@
 //! An [`Explanation`] as text for a person: several lines, then the line of the policy that decided.
 
+use super::HistoryBasis;
 use super::challenge::is_challenge;
 use super::decision::{Kind, Readings, Verdict};
 use super::explanation::{ActionReport, Explanation, RuleReport};
@@ -8,6 +9,11 @@ use super::pass_reason::{LINE_FOR_ALL, PassReason};
 use crate::policy::{Site, Snapshot};
 use crate::yaml::Diagnostic;
 use std::fmt::Display;
+
+/// What ends the doubt about a cache in front.
+pub const PERHAPS_CACHED: &str = "\
+two crawlers fetched robots.txt through the proxy in front within one `max_age`, which shows that it is no cache, or \
+`enforcement: { behind_cache: no }` (`yes` if it is one) stands in the policy; no time ends it";
 
 /// Lines of a name and a value, with the values one below the other.
 #[derive(Default)]
@@ -99,6 +105,12 @@ impl Explanation {
         }
         let mark = if self.never_fetched { ", marked never_fetched" } else { "" };
         lines.add("kind", format!("{}{mark}", self.kind.name()));
+        if self.history == Some(HistoryBasis::PerhapsCached) {
+            lines.add("until", PERHAPS_CACHED);
+        }
+        if let Some(until) = self.older_until {
+            lines.add("until", format!("{until}: it may use an older robots.txt; what it requests after that counts"));
+        }
         let mut action = self.action.sentence();
         if let (Some(would), Some(observed)) = (&self.action.would, self.observed) {
             let would = would.sentence();

@@ -70,6 +70,8 @@ pub fn report(case: &Case<'_>, decision: &Decision, response: &ResponseFacts<'_>
         readings: decision.readings,
         kind: decision.kind,
         never_fetched: decision.never_fetched,
+        history: decision.is_in_doubt().then_some(case.cached_versions.basis),
+        older_until: case.cached_versions.older_until.filter(|_| decision.is_in_doubt()),
         action: ActionReport { would: decision.would.map(|would| Box::new(action_report(would, site))), ..action },
         observed,
         to_enforce: match observed {

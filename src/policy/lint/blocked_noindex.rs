@@ -2,11 +2,10 @@
 //! see its headers (Google and Yandex document that).
 
 use super::catalogue as lints;
-use super::closed::SEARCH_ENGINES;
 use crate::crawlers::Registry;
 use crate::indexing::Scope;
 use crate::policy::model::{Environment, IndexingRule};
-use crate::policy::site::{RuleSource, Site};
+use crate::policy::site::{RuleSource, SEARCH_ENGINES, Site};
 use crate::robots::{Pattern, Rule};
 use crate::yaml::{Diagnostics, Located, Span};
 

@@ -3,11 +3,9 @@
 
 use super::catalogue as lints;
 use super::subject::{Subject, SubjectGroup};
+use crate::policy::site::SEARCH_ENGINES;
 use crate::robots::{Closed, Extent, TargetScratch};
 use crate::yaml::Diagnostics;
-
-/// The search engines whose loss a site owner notices last and regrets most.
-pub const SEARCH_ENGINES: [&str; 2] = ["Googlebot", "bingbot"];
 
 /// Files that a page needs to be shown: what they are called in a finding, how their paths end, and the folders that
 /// hold them.

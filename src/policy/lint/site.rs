@@ -3,11 +3,11 @@
 
 use super::agents;
 use super::catalogue as lints;
-use super::closed::{SEARCH_ENGINES, kept_off, shuts_out};
+use super::closed::{kept_off, shuts_out};
 use crate::crawlers::{Claim, Purpose, Registry, is_generic, is_of_people};
 use crate::indexing::Tags;
 use crate::policy::model::{Acknowledgement, Environment, HostPattern, IndexingRule, Mode, PauseTime, Unverified};
-use crate::policy::site::{RuleSource, Site};
+use crate::policy::site::{RuleSource, SEARCH_ENGINES, Site};
 use crate::robots::{Closed, Pattern, TargetScratch, closed};
 use crate::yaml::{Diagnostic, Diagnostics, Located, Severity, Span};
 use std::time::Duration;

@@ -26,7 +26,7 @@ mod version;
 pub use super::parsed_version::ParsedVersion;
 pub use crawler_rules::{Binding, CrawlerRules, CrawlerRulesTable, RefusalAnswer, SecondReading};
 pub use entry::{ActivePause, RobotsTxtAnswer, SiteEntry, SupersededVersion, TagAges};
-pub use front_page::FrontPage;
+pub use front_page::{FrontPage, SEARCH_ENGINES};
 pub use hosts::{HostIndex, name_and_port};
 pub use html::HtmlRules;
 pub use networks::Networks;
@@ -103,6 +103,11 @@ pub struct Site {
 }
 
 impl Site {
+    /// For how long a crawler may use a copy, the time in a cache before crawlgate included.
+    pub fn copy_time(&self) -> Duration {
+        self.grace + self.behind_cache.unwrap_or_default()
+    }
+
     /// The knowledge of the origin's own robots.txt that it was compiled with.
     pub fn origin_known(&self) -> Origin {
         match (&self.origin, self.robots_txt.awaits_origin_until) {

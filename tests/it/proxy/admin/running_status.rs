@@ -1,8 +1,9 @@
 //! What `status` says of a running crawlgate, and its exit code: origins that fail, hosts without an origin or a policy, a
 //! proxy that was not declared, and what is enforced for whom. The log says the same once, or once a second.
 
-use crate::proxy::support::{BROWSER, GPTBOT, Gate, Origin, Setup, eventually};
-use serde_json::Value;
+use crate::proxy::support::{BINGBOT, BROWSER, GPTBOT, Gate, Origin, Setup, eventually, read};
+use serde_json::{Value, json};
+use std::io::Write;
 use std::time::Instant;
 
 const POLICY: &str = "hosts: [shop.example]\nrobots: { origin: replace }\n";
@@ -273,4 +274,90 @@ fn second_crawlgate_on_a_control_socket_is_refused_with_the_pid_of_the_first() {
     refused(&gate);
     let gate = gate.killed_and_started_again();
     assert_eq!(gate.command(&["status"]).status.code(), Some(0), "a dead process holds nothing");
+}
+
+/// Where the front page is sent with this tag, after a redirect, the problem has the engines that drop it.
+#[test]
+fn front_page_with_noindex_needs_a_person() {
+    let origin = Origin::start(|request, stream| {
+        let answer = match (request.target(), request.field("x-tag")) {
+            ("/", _) => "302 Found\r\nLocation: https://www.shop.example/home?a=b".to_owned(),
+            ("/home?a=b", Some(tag)) => format!("200 OK\r\nX-Robots-Tag: {tag}"),
+            (_, _) => "200 OK\r\nX-Robots-Tag: noindex".to_owned(),
+        };
+        write!(stream, "HTTP/1.1 {answer}\r\nContent-Length: 0\r\n\r\n").is_ok()
+    });
+    let policy = "hosts: [shop.example, www.shop.example]\nrobots: { origin: replace }\n";
+    let gate = Setup::before(origin.address).policy("shop", policy).start();
+    let kept_from = |gate: &Gate, tag: &str| {
+        gate.get("shop.example", "/", "");
+        gate.get("www.shop.example", "/home?a=b", &format!("X-Tag: {tag}\r\n"));
+        gate.get("www.shop.example", "/other", "");
+        let (status, code) = status(gate);
+        assert_eq!(problems(&status).contains(&"front_page_noindex"), code == Some(1), "{status}");
+        status["sites"][0]["front_page_kept_from"].clone()
+    };
+    for (tag, engines) in [
+        ("noindex", json!(["Googlebot", "bingbot"])),
+        ("bingbot: noindex", json!(["bingbot"])),
+        ("nofollow", json!([])),
+        ("none", json!(["Googlebot", "bingbot"])),
+    ] {
+        eventually("the last page is judged", || (kept_from(&gate, tag) == engines).then_some(()));
+    }
+    for meant in ["acknowledge: [site_noindex]\n", "environment: staging\n"] {
+        gate.write_policy("shop", &format!("{policy}{meant}"));
+        assert!(gate.command(&["reload"]).status.success());
+        for _ in 0..3 {
+            assert_eq!(kept_from(&gate, "noindex"), json!([]), "{meant}");
+        }
+    }
+}
+
+/// On its first day a host is shown with the end of that day: by status, explain and both logs.
+#[test]
+fn first_day_and_a_stale_copy_say_until_when() {
+    const HOST: &str = "shop.example";
+    let origin = Origin::plain();
+    let policy = |path| POLICY.replace("replace", &format!("replace, groups: [{{ agents: '*', disallow: [{path}] }}]"));
+    let setup = Setup::before(origin.address).policy("shop", &policy("/cart/"));
+    let mut gate = setup.settings("logs: { events: events.log, access: access.log }").with_clock().start();
+    let bingbot = format!("User-Agent: {BINGBOT}\r\n");
+    gate.get(HOST, "/cart/", &bingbot);
+    let logged = |gate: &Gate, log: &str, target: &str| {
+        eventually("a line of the log", || {
+            let text = read(&gate.path(log));
+            let lines = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+            lines.filter(|line| line["target"] == target).last().map(|line| line["older_until"].clone())
+        })
+    };
+    let explained = |gate: &Gate, target: &str| -> Value {
+        let output = gate.command(&["explain", "--live", "--json", "--host", HOST, "--user-agent", "bingbot", target]);
+        serde_json::from_slice(&output.stdout).expect("JSON")
+    };
+    let unproven = |gate: &Gate| status(gate).0["sites"][0]["unproven"].clone();
+    let until = eventually("the host", || Some(unproven(&gate)[0]["until"].clone()).filter(Value::is_string));
+    assert_eq!(unproven(&gate)[0]["history"], "unknown");
+    assert_eq!(
+        (logged(&gate, "events.log", "/cart/"), logged(&gate, "access.log", "/cart/")),
+        (until.clone(), until.clone())
+    );
+    assert_eq!(
+        (&explained(&gate, "/cart/")["older_until"], &explained(&gate, "/cart/")["history"]),
+        (&until, &"unknown".into())
+    );
+    for _ in 0..26 {
+        gate.live_through(3_600);
+        gate.get(HOST, "/", &bingbot);
+    }
+    gate.get(HOST, "/robots.txt", &bingbot);
+    eventually("the first day is over", || (unproven(&gate) == json!([])).then_some(()));
+    assert_eq!(explained(&gate, "/cart/")["older_until"], Value::Null);
+    gate.write_policy("shop", &policy("/new/"));
+    assert!(gate.command(&["reload"]).status.success());
+    gate.get(HOST, "/new/", &bingbot);
+    let told = explained(&gate, "/new/");
+    assert_eq!((&told["kind"], told["older_until"].is_string()), (&"stale_copy".into(), true));
+    assert_eq!(logged(&gate, "access.log", "/new/"), told["older_until"]);
+    assert!(status(&gate).0["sites"][0]["held_until"].as_str() >= told["older_until"].as_str());
 }

@@ -647,8 +647,8 @@ fn moved_file_keeps_what_was_seen_of_the_front_page() {
     let (script, origin) = Script::start(&ok(RULES));
     let mut world = World::new(directory.path(), &origin, MERGE, 0);
     world.after(0);
-    let noindex = crawlgate::indexing::parse_lines(["noindex".as_bytes()]).effective("googlebot");
-    world.live.snapshot().sites()[0].site.front_page.saw(&noindex, Timestamp(5));
+    let noindex = crawlgate::indexing::parse_lines(["noindex".as_bytes()]);
+    world.live.snapshot().sites()[0].site.front_page.saw(b"/", &noindex, Timestamp(5));
     assert!(!world.indexable());
     assert_eq!(world.fetch(&script, redirect(MOVED)), "current");
     assert!(world.url().ends_with(MOVED));
