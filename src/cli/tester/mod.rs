@@ -9,6 +9,7 @@ use crate::crawlers::{Registry, SiteMarkers};
 use crate::files::{MAX_BYTES, read_argument, read_up_to};
 use crate::origin::{Fetched, fetch};
 use crate::policy::ParsedVersion;
+use crate::policy::lint::meant_tokens;
 use crate::printable::{printable, printable_path};
 use crate::robots::{Dialect, File, Reading, Shape};
 use crate::sites::policy_directory::{Unread, leads_out};

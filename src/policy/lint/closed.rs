@@ -2,7 +2,7 @@
 //! check the group for Googlebot, or `*`, because owners notice there first.
 
 use super::catalogue as lints;
-use super::subject::{Subject, SubjectGroup, SubjectRule};
+use super::subject::{Subject, SubjectGroup};
 use crate::robots::{Closed, Extent, TargetScratch};
 use crate::yaml::Diagnostics;
 
