@@ -4,11 +4,13 @@
 
 use super::places::StateDirectory;
 use super::{Failure, Result, cannot, fine, places, say, show, write_new};
+use crate::crawlers::Registry;
 use crate::evidence::{
     CaseFindings, CaseSpan, Findings, VerifyKey, cover, forget, open_existing, read_joined, rotate_key, stamp, status,
     verify, write_case,
 };
 use crate::files;
+use crate::state::{Observation, StateStore};
 use crate::time::Timestamp;
 use std::error::Error;
 use std::io::{self, Write};
@@ -18,6 +20,9 @@ use std::time::{Duration, SystemTime};
 
 /// Bytes of a case.
 const MAX_CASE: u64 = 1024 * 1024 * 1024;
+
+/// For about as long a crawler may use a robots.txt from before the observation.
+const DAY: Duration = Duration::from_secs(86_400);
 
 /// Export evidence about a crawler as one file, and check such a file
 #[derive(Debug, clap::Args)]
@@ -128,9 +133,10 @@ pub fn run(arguments: &Arguments) -> Result {
 
 fn run_export(arguments: &Export) -> Result {
     let now = SystemTime::now();
+    let registry = Registry::builtin();
     let span = CaseSpan {
         site: arguments.site.clone(),
-        crawler: arguments.crawler.clone(),
+        crawler: registry.find(&arguments.crawler).map_or(&arguments.crawler, |index| &registry.get(index).id).clone(),
         from: system_time(arguments.from),
         to: arguments.to.map_or(now, system_time).min(now),
     };
@@ -144,6 +150,7 @@ fn run_export(arguments: &Export) -> Result {
     let mut logs = Vec::new();
     for directory in &directories {
         let mut log = open_existing(directory)?;
+        say_first_days(directory, &span.site, arguments.from)?;
         cover(&mut log, &span, now)?;
         if let Err(error) = stamp(&mut log, now) {
             say(&format!("a checkpoint has no timestamp: {error}; the case is written without it"));
@@ -171,6 +178,21 @@ fn run_export(arguments: &Export) -> Result {
         [] => Ok(()),
         faults => Err(Failure::Found(format!("the case does not hold: {}", faults.join("; ")))),
     }
+}
+
+/// Says which hosts of the site were observed for less than a day when the time of a case began. What does not count is not
+/// recorded.
+fn say_first_days(directory: &Path, site: &str, from: Timestamp) -> Result {
+    for (_, Observation { host, site: of, since, .. }) in StateStore::read(directory, super::now())?.observations {
+        if of == site && from.since(since.0) < DAY {
+            say(&format!(
+                "{host} is observed since {}: for about a day from then on, while a crawler may use an older robots.txt, no \
+                 request counts or is recorded",
+                since.0
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// A case. It is in memory twice while it is checked.

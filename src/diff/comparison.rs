@@ -1,7 +1,7 @@
 //! [`Comparison`] judges URLs and requests by the old and by the new rules, and collects the differences. Its memory
 //! grows with the number of different answers, not with the number of URLs.
 
-use super::crawlers::{Class, classes};
+use super::crawlers::{Class, classes, sort};
 use super::pairs::{Pair, pairs};
 use super::response::{Decided, Kinds, differences, differences_of};
 use super::settings::settings;
@@ -236,7 +236,7 @@ impl ComparedSite {
             let decisions = self.decide(target.as_bytes(), self.classes[place].claims);
             if place == 0 {
                 // The header lines of pages are the same for every crawler.
-                let changes = differences(self.decided(&decisions), &self.kinds);
+                let changes = differences(self.decided(&decisions), &self.kinds, target.as_bytes());
                 self.responses(changes, target, true);
             }
             if let Some(rulings) = self.changed(&decisions) {
@@ -299,8 +299,9 @@ impl ComparedSite {
     fn finish(self) -> SiteDifference {
         let settings = settings(self.sites(), &self.classes);
         let access = self.access.into_iter().map(|((old, new), (crawlers, found))| {
-            let (effect, crawlers) = (Effect::of(&old, &new), crawlers.into_iter().collect());
-            AccessChange { effect, crawlers, old, new, found }
+            let mut crawlers = Vec::from_iter(crawlers);
+            sort(&mut crawlers);
+            AccessChange { effect: Effect::of(&old, &new), crawlers, old, new, found }
         });
         let mut access: Vec<AccessChange> = access.collect();
         access.sort_by_cached_key(|AccessChange { crawlers, found, .. }| {

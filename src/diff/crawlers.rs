@@ -7,6 +7,28 @@ use crate::policy::site::CrawlerRules;
 use crate::verdict::{claim_label, claim_of};
 use std::collections::BTreeSet;
 
+/// The crawlers of search and AI that owners ask about first. Where a list is cut, it shows the beginning.
+const FIRST: [&str; 12] = [
+    "googlebot",
+    "bingbot",
+    "gptbot",
+    "oai-searchbot",
+    "claudebot",
+    "perplexitybot",
+    "applebot",
+    "google-extended",
+    "chatgpt-user",
+    "meta-externalagent",
+    "ccbot",
+    "amazonbot",
+];
+
+/// Sorts crawlers by name, behind those that owners ask about first.
+pub fn sort(names: &mut [String]) {
+    names
+        .sort_by_cached_key(|name| (FIRST.iter().position(|first| first == name).unwrap_or(FIRST.len()), name.clone()));
+}
+
 /// Crawlers that are treated alike.
 #[derive(Debug)]
 pub struct Class {

@@ -3,6 +3,7 @@
 //! status that either policy mentions is compared.
 
 use super::HeaderChange;
+use crate::heads::{example_of, likely_type};
 use crate::policy::Site;
 use crate::policy::model::{Conditions, StatusCondition};
 use crate::verdict::Decision;
@@ -27,12 +28,9 @@ impl Kinds {
 }
 
 fn types(conditions: &Conditions) -> impl Iterator<Item = String> {
-    conditions.types.iter().map(|kind| match kind.value.strip_suffix("/*") {
-        Some("image") => "image/png".to_owned(),
-        Some("text") => "text/plain".to_owned(),
-        Some("video") => "video/mp4".to_owned(),
-        Some(other) => format!("{other}/x"),
-        None => kind.value.clone(),
+    conditions.types.iter().map(|kind| match example_of(&kind.value) {
+        Some((_, media)) => media.to_owned(),
+        None => kind.value.replace('*', "x"),
     })
 }
 
@@ -46,11 +44,13 @@ fn statuses(conditions: &Conditions) -> impl Iterator<Item = u16> {
 /// A site and its decision.
 pub type Decided<'a> = (&'a Site, &'a Decision);
 
-/// The lines that differ for one page. A difference that every type has is reported for pages only.
-pub fn differences(sides: [Decided<'_>; 2], kinds: &Kinds) -> Vec<HeaderChange> {
+/// The lines that differ for one URL, if it is a page, and if it is of the type of its ending. A type that no ending stands
+/// for may have any URL. A difference that every type has is reported for pages only.
+pub fn differences(sides: [Decided<'_>; 2], kinds: &Kinds, target: &[u8]) -> Vec<HeaderChange> {
     let mut found: Vec<HeaderChange> = signals(sides).into_iter().collect();
     let page = std::iter::once((PAGE, 200));
     let others = kinds.0.iter().map(|(kind, status)| (kind.as_str(), *status)).filter(|kind| *kind != (PAGE, 200));
+    let others = others.filter(|(kind, _)| example_of(kind).is_none_or(|(_, media)| media == likely_type(target)));
     for (kind, status) in page.chain(others) {
         let [one, other] = sides.map(|decided| tags(decided, status, kind.as_bytes()));
         let is_known = found.iter().any(|known| (&known.old, &known.new) == (&one, &other));

@@ -2,7 +2,7 @@
 //! crawlers and the files that are published.
 
 use super::SettingChange;
-use super::crawlers::Class;
+use super::crawlers::{Class, sort};
 use crate::policy::Site;
 use crate::policy::model::{HtmlPolicy, PausePolicy};
 use crate::policy::site::CrawlerRules;
@@ -23,7 +23,7 @@ pub fn settings(sites: [&Site; 2], classes: &[Class]) -> Vec<SettingChange> {
             }
         }
     }
-    found.iter_mut().for_each(|change| change.crawlers.sort());
+    found.iter_mut().for_each(|change| sort(&mut change.crawlers));
     let of_site = differing(sites.map(of_site));
     found.extend(of_site.map(|(setting, old, new)| SettingChange { setting, old, new, crawlers: Vec::new() }));
     found

@@ -2,6 +2,7 @@
 //! A pattern whose rules differ between the sites is also combined with every other pattern, because the longest match
 //! decides. The work is bounded: at most `MAX_PAIRS` pairs are combined, and patterns of many wildcards are not tried.
 
+use crate::heads::example_of;
 use crate::policy::{Policy, Site};
 use crate::robots::Pattern;
 use crate::yaml::Located;
@@ -136,6 +137,12 @@ fn of_responses(policy: &Policy) -> Patterns {
     let of_groups = policy.robots.groups.iter().flat_map(|group| &group.signals.content_usage);
     for usage in signals.content_usage.iter().chain(of_groups) {
         add(&usage.paths, "usage");
+    }
+    for rule in &policy.indexing {
+        let types = std::iter::once(&rule.when).chain(&rule.unless).flat_map(|conditions| &conditions.types);
+        for (ending, _) in types.filter_map(|kind| example_of(&kind.value)) {
+            patterns.entry(Pattern::new(&format!("/*.{ending}$"))).or_default().insert("type".into());
+        }
     }
     patterns
 }

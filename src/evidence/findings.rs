@@ -132,6 +132,8 @@ pub struct RequestFinding {
     pub client: Option<String>,
     /// The user agent, unless it was withdrawn.
     pub user_agent: Option<String>,
+    /// How crawlgate knew what the crawler may have had: `observed`, or `declared` by the operator.
+    pub history: String,
     /// The method.
     pub method: String,
     /// The host.

@@ -72,8 +72,15 @@ pub fn tell(chains: &[Vec<Link>; 3], personal: &Personal, all: &AllLogs, finding
         ));
     }
     // Entries before and after this time are in the case to show that none of it is missing.
-    let Findings { requests, from, to, .. } = findings;
+    let Findings { requests, from, to, unknown, .. } = findings;
     requests.retain(|request| (from.as_str()..to.as_str()).contains(&request.recorded.as_str()));
+    if requests.iter().any(|request| request.history == "declared" || request.proof == "networks") {
+        unknown.push(
+            "whether robots.txt was as declared before crawlgate (`history: declared`), and whether the policy's networks are the \
+             crawler's (`proof: networks`): that is the word of the operator"
+                .to_owned(),
+        );
+    }
     let gaps = of_log.iter().chain(of_crawler).map(|link| &link.entry).filter(|entry| entry.kind == "gap");
     // What was deleted for its age matters where a chain begins too late, and is told there.
     let gaps = gaps.filter(|entry| entry.text("reason") != Some("too_old"));
@@ -120,6 +127,7 @@ fn tell_request(entry: &Entry, personal: &Personal, all: &AllLogs, findings: &mu
         proof_entry: named_proof(entry).map(|(number, _)| number),
         client: value("client"),
         user_agent: value("user_agent"),
+        history: entry.said("history"),
         method: entry.said("method"),
         kind: entry.said("kind"),
         rule: text("rule"),

@@ -74,6 +74,14 @@ pub fn likely_type(target: &[u8]) -> &'static str {
     }
 }
 
+/// An extension of this type, and its type. `image/*` is any image.
+pub fn example_of(kind: &str) -> Option<(&'static str, &'static str)> {
+    TYPES.into_iter().rfind(|(_, media)| match kind.strip_suffix('*') {
+        Some(start) => media.starts_with(start),
+        None => *media == kind,
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

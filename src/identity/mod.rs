@@ -54,6 +54,14 @@ impl IdentityFinding {
     fn new(identity: Identity, proof: Proof) -> IdentityFinding {
         IdentityFinding { identity, proof, signature: None, doubt: None }
     }
+
+    /// What is said of the signature of a request that has one.
+    pub fn of_signature(&self) -> &'static str {
+        self.signature.unwrap_or(match self.proof {
+            Proof::Signature => "it proves the crawler",
+            _ => "not checked: the address decides, the client is unknown, or there are no keys of this crawler",
+        })
+    }
 }
 
 /// A published list that counted.

@@ -31,7 +31,7 @@ pub struct Judged {
     pub identity: Identity,
     /// How it was proven.
     pub proof: Proof,
-    /// Why the signature of the request proves nothing, if it has one.
+    /// What the signature of the request proves, or why it proves nothing, if it has one.
     pub signature: Option<&'static str>,
     /// Why nothing is proven of a crawler that can be proven here.
     pub doubt: Option<Doubt>,

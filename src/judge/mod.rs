@@ -99,7 +99,8 @@ impl Judge {
             look = self.look_at(request, claimant, facts);
         }
         let decision = self.decision(request, &look.case, rate, &mut workspace.scratch);
-        let IdentityFinding { proof, signature, doubt, .. } = look.finding;
+        let IdentityFinding { proof, doubt, .. } = look.finding;
+        let signature = request.signature.map(|_| look.finding.of_signature());
         let good_signature = look.to_do.take_signature().filter(|_| proof == Proof::Signature).map(Arc::new);
         let (identity, CachedVersions { cached, has_version_in_force, basis, older_until, .. }) =
             (look.case.facts.identity, look.case.cached_versions);
@@ -166,6 +167,11 @@ impl Judge {
         (explanation.proof, explanation.doubt) = (proof.name(), doubt);
         if let (Claim::Known(crawler), Some(address)) = (claimant.claim, case.facts.client) {
             explanation.evidence.extend(self.proofs.evidence(crawler, address, case.facts.now));
+        }
+        if self.cached_versions(request, claimant, false).1 == HostNews::New {
+            let (_, observed) = self.ledger.everything();
+            let of_site = observed.into_iter().filter(|known| known.site == claimant.entry.site.name);
+            explanation.requested_hosts = Some(of_site.map(|known| known.host).collect());
         }
         explanation
     }

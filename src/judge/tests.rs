@@ -2,13 +2,14 @@
 
 use super::*;
 use crate::clock::{Clock, Moment};
-use crate::heads::ForwardingFields;
+use crate::heads::{ForwardingFields, SignatureFields};
 use crate::ledger::ProxyPath;
 use crate::sites::SiteOptions;
 use crate::state::StateStore;
 use crate::telemetry::Metrics;
 use crate::verdict::{Action, Kind, UnprovenHost};
 use proptest::prelude::*;
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
@@ -283,4 +284,42 @@ fn policy_that_says_behind_cache_leaves_no_doubt() {
         let judged = through(&world, "bingbot/2.0", "/cart/1", near);
         assert_eq!((judged.decision.kind, judged.basis), (kind, basis), "{setting}");
     }
+}
+
+#[test]
+fn explaining_names_the_hosts_that_crawlers_requested() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let world = judge(directory.path(), POLICIES[0]);
+    let step = Step { host: 0, agent: 0, target: 0, address: 0, after: 0 };
+    let moment = world.clock.moment();
+    let requested = |host: &'static str, agent: usize| {
+        let request = RequestFacts { host: host.as_bytes(), ..request(Step { agent, ..step }, moment, 0) };
+        world.judge.explain(&request, &ResponseFacts::default()).requested_hosts
+    };
+    assert_eq!(requested("shop.example:8080", 0), Some(BTreeSet::new()));
+    world.judge.judge(&RequestFacts { host: b"shop.example:8080", ..request(step, moment, 0) });
+    assert_eq!(requested("shop.example", 0), Some(BTreeSet::from(["shop.example:8080".to_owned()])));
+    assert_eq!(requested("shop.example:8080", 0), None);
+    assert_eq!(requested("shop.example", 4), None, "a person's browser");
+}
+
+#[test]
+fn each_signed_request_says_what_became_of_its_signature() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let world = judge(directory.path(), POLICIES[2]);
+    let fields = SignatureFields { input: "a=()", signature: "a=:AA==:", agent: "\"https://bot.example\"" };
+    let mut said = Vec::new();
+    for (agent, address) in [(0, 0), (1, 0), (1, 2), (2, 0), (3, 0)] {
+        let unsigned = request(Step { host: 0, agent, target: 1, address, after: 0 }, world.clock.moment(), 0);
+        let unknown = RequestFacts { client: None, ..unsigned };
+        for request in [unsigned, unknown] {
+            let signature = |signature| {
+                let judgement = world.judge.judge(&RequestFacts { signature, ..request });
+                judgement.judged().and_then(|judged| judged.signature)
+            };
+            assert_eq!(signature(None), None);
+            said.push(signature(Some(fields)));
+        }
+    }
+    assert!(said.iter().all(Option::is_some), "{said:?}");
 }

@@ -46,7 +46,7 @@ pub struct Event {
     /// What the identity rests on: `networks` of the policy, the operator's `list`, `reverse_dns`, a `signature`, or
     /// nothing but the user agent.
     pub proof: &'static str,
-    /// Why the signature of the request proves nothing, if it has one.
+    /// What the signature of the request proves, or why it proves nothing, if it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signature: Option<&'static str>,
     /// Why nothing is proven of a crawler that can be proven here.

@@ -8,6 +8,7 @@ use super::pass_reason::PassReason;
 use crate::time::{Timestamp, rfc3339};
 use crate::yaml::Span;
 use serde::Serialize;
+use std::collections::BTreeSet;
 
 /// The response that the tags of an explanation are for.
 #[derive(Clone, Copy, Debug)]
@@ -36,6 +37,9 @@ pub struct Explanation {
     pub host: String,
     pub target: String,
     pub crawler: Option<CrawlerReport>,
+    /// The hosts of the site that crawlers requested, where none requested this one yet. Only a running crawlgate knows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) requested_hosts: Option<BTreeSet<String>>,
     pub identity: Identity,
     /// It would be an impostor, but for a network list that verified no visit lately.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -97,6 +101,8 @@ pub struct CrawlerReport {
     pub operator: Option<String>,
     pub token: Option<String>,
     pub purpose: &'static str,
+    /// It is a name for robots.txt, which no request has.
+    pub(crate) makes_no_requests: bool,
 }
 
 #[allow(missing_docs)]

@@ -15,6 +15,9 @@ pub const PERHAPS_CACHED: &str = "\
 two crawlers fetched robots.txt through the proxy in front within one `max_age`, which shows that it is no cache, or \
 `enforcement: { behind_cache: no }` (`yes` if it is one) stands in the policy; no time ends it";
 
+/// Requested hosts that are shown: anybody can make up hosts of a pattern.
+const MAX_HOSTS: usize = 20;
+
 /// Lines of a name and a value, with the values one below the other.
 #[derive(Default)]
 struct Lines(String);
@@ -31,6 +34,12 @@ impl Explanation {
         let mut lines = Lines::default();
         lines.add("request", format!("{}{}", self.host, self.target));
         lines.add("crawler", self.crawler_line());
+        if self.crawler.as_ref().is_some_and(|crawler| crawler.makes_no_requests) {
+            lines.add(
+                "requests",
+                "it makes none: robots.txt has this name for what other crawlers of its operator fetch",
+            );
+        }
         let entry = self.site.as_deref().and_then(|name| snapshot.entry_named(name));
         let Some(site) = entry.map(|entry| &*entry.site) else {
             lines.add("site", "no policy claims this host: forwarded untouched");
@@ -75,6 +84,10 @@ impl Explanation {
                  disallowed; requests are judged by the policy alone"
             );
             lines.add("robots.txt", said);
+        }
+        if let Some(hosts) = &self.requested_hosts {
+            lines.add("host", "no crawler has requested this one yet");
+            hosts.iter().take(MAX_HOSTS).for_each(|host| lines.add("requested", host));
         }
         let identity = match (self.identity, self.doubt) {
             (Identity::Verified, _) => "verified: it comes from an address of this crawler".to_owned(),
@@ -164,6 +177,9 @@ impl Explanation {
             Kind::Allowed => "no rule matches it",
             Kind::StaleCopy => {
                 "disallowed now, but a version that the crawler may have cached allows it: never refused"
+            }
+            Kind::Violation if self.requested_hosts.is_some() => {
+                "disallowed, and no crawler has requested this host yet"
             }
             Kind::Violation if self.never_fetched => {
                 "disallowed, and the crawler did not fetch robots.txt here lately, although it could"

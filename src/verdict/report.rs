@@ -61,6 +61,7 @@ pub fn report(case: &Case<'_>, decision: &Decision, response: &ResponseFacts<'_>
         }
         .name(),
         doubt: None,
+        requested_hosts: None,
         evidence: evidence_of_policy(site, decision.claim, facts.client).into_iter().collect(),
         group: decision
             .rule
@@ -215,11 +216,12 @@ fn crawler_report(claim: Claim, registry: &Registry, site: Option<&Site>) -> Opt
                 operator: Some(crawler.operator.clone()),
                 token: crawler.tokens.first().cloned(),
                 purpose: crawler.tokens.first().and_then(described).unwrap_or(crawler.purpose).name(),
+                makes_no_requests: crawler.markers.is_empty(),
             }
         }
         Claim::Token(_) => {
             let purpose = described(&id).unwrap_or(Purpose::Other).name();
-            CrawlerReport { name: id.clone(), token: Some(id.clone()), id, operator: None, purpose }
+            CrawlerReport { name: id.clone(), token: Some(id.clone()), id, purpose, ..CrawlerReport::default() }
         }
         Claim::Tool => CrawlerReport {
             id,

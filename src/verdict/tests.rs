@@ -710,3 +710,14 @@ fn an_explanation_names_the_line_of_the_policy() {
 mod decide_tests;
 #[path = "readings_tests.rs"]
 mod readings_tests;
+
+#[test]
+fn names_without_requests_are_explained_as_such() {
+    let world = World::of("robots: { origin: replace }\n");
+    for crawler in Registry::builtin().crawlers() {
+        let explanation = world.explain(&crawler.id, "/");
+        let makes_none = explanation.crawler.is_some_and(|crawler| crawler.makes_no_requests);
+        assert_eq!(makes_none, crawler.markers.is_empty(), "{}", crawler.id);
+    }
+    assert!(world.explain("Google-Extended", "/").crawler.is_some_and(|crawler| crawler.makes_no_requests));
+}

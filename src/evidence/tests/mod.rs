@@ -263,3 +263,22 @@ fn a_case_is_that_of_its_own_key_alone() {
     let (case, other) = (Case::new(), Case::new());
     assert!(!other.verify(&case.archive).faults.is_empty());
 }
+
+#[test]
+fn what_rests_on_the_word_of_the_operator_is_told() {
+    let unknown = |field: &str, value: &str| {
+        let directory = tempfile::tempdir().expect("a directory");
+        let gptbot = ChainName::of_crawler("shop", "gptbot");
+        let mut log = log(directory.path());
+        let mut declared = request(STRICT, "/private/d", moment(51));
+        declared.data.insert(field.into(), value.into());
+        append(&mut log, &gptbot, declared, moment(51));
+        let findings = Case::of(directory, log, &span());
+        let findings = findings.verify(&findings.archive).logs.remove(0);
+        (findings.requests.last().expect("the request").history.clone(), findings.unknown.len())
+    };
+    let (history, known) = unknown("history", "observed");
+    assert_eq!(history, "observed");
+    assert_eq!(unknown("history", "declared"), ("declared".to_owned(), known + 1));
+    assert_eq!(unknown("proof", "networks"), (String::new(), known + 1));
+}

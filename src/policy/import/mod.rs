@@ -58,6 +58,9 @@ pub fn import(file: &File, options: &ImportOptions<'_>, registry: &'static Regis
         text.push_str("\n# Googlebot may fetch nothing. If that is meant:\n# acknowledge: [site_disallowed]\n");
         import.note(1, LeftOut::Acknowledgement);
     }
+    if options.purposes && purposes.is_empty() {
+        import.note(1, LeftOut::Purposes);
+    }
     let mut notes = import.notes;
     notes.sort();
     notes.dedup();

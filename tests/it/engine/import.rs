@@ -258,7 +258,10 @@ fn purposes_are_written_where_a_whole_purpose_is_shut_out_and_it_is_asked_for() 
     assert!(!imported(text.as_bytes(), false).text.contains("purposes:"));
     assert_same_verdicts(text.as_bytes(), true);
     let all_but_one = text.replacen(&agents[0], "", 1);
-    assert!(!imported(all_but_one.as_bytes(), true).text.contains("purposes:"));
+    let all_but_one = |purposes| imported(all_but_one.as_bytes(), purposes);
+    assert!(!all_but_one(true).text.contains("purposes:"));
+    assert_eq!((all_but_one(true).notes, all_but_one(false).notes), (vec![(1, LeftOut::Purposes)], Vec::new()));
+    assert_eq!(imported(text.as_bytes(), true).notes, Vec::new());
 }
 
 #[test]

@@ -310,3 +310,40 @@ fn patterns_of_many_wildcards_are_not_tried_all() {
     assert_eq!((code, list(&difference["sites"][0], "notes").len()), (Some(1), 1));
     assert!(difference["compared"].as_u64().is_some_and(|compared| compared < 100), "{}", difference["compared"]);
 }
+
+#[test]
+fn crawlers_that_owners_ask_about_come_first() {
+    let new = OLD.replace("/search]", "/search, /private/]") + "enforcement: { mode: enforce }\n";
+    let case = Case::new(&[("old.yaml", OLD), ("new.yaml", &new)]);
+    let (_, difference) = case.json(&["old.yaml", "new.yaml"]);
+    let site = &difference["sites"][0];
+    let of = |part: &str, field: &str, value: &str| {
+        let change = list(site, part).iter().find(|change| change[field] == value).expect("a change");
+        let crawlers = list(change, "crawlers");
+        assert!(crawlers.len() > 200 && crawlers[12..].is_sorted_by_key(|name| name.as_str()), "{crawlers:?}");
+        crawlers[..3].to_vec()
+    };
+    let expected = [json!("googlebot"), json!("bingbot"), json!("gptbot")];
+    assert_eq!(
+        (of("access", "url", "/private/"), of("settings", "setting", "mode")),
+        (expected.to_vec(), expected.to_vec())
+    );
+}
+
+#[test]
+fn tag_of_a_type_is_shown_at_a_url_of_it() {
+    let tags = "indexing:\n  - { types: image/*, paths: /photos/, tag: noimageindex }\n  - { types: audio/x, tag: noarchive }\n";
+    let new = OLD.replace("tag: noindex", "tag: nofollow").replace("indexing:\n", tags);
+    let case = Case::new(&[("old.yaml", OLD), ("new.yaml", &new), ("urls", "/\n/report-of-the-year.PDF\n/docs\n")]);
+    let urls = |arguments: &[&str]| {
+        let (_, difference) = case.json(arguments);
+        let tags = list(&difference["sites"][0], "responses").iter();
+        tags.map(|tag| (tag["content_type"].clone(), tag["url"].clone())).collect::<Vec<_>>()
+    };
+    let made = urls(&["old.yaml", "new.yaml"]);
+    for expected in [("application/pdf", "/.pdf"), ("image/webp", "/photos/.webp"), ("audio/x", "/")] {
+        assert!(made.contains(&(json!(expected.0), json!(expected.1))), "{expected:?} in {made:?}");
+    }
+    let given = urls(&["old.yaml", "new.yaml", "--urls", "urls"]);
+    assert!(given.contains(&(json!("application/pdf"), json!("/report-of-the-year.PDF"))), "{given:?}");
+}
