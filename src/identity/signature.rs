@@ -91,8 +91,8 @@ pub fn verify(signed: &Signed<'_>, origin: &str, keys: &[PublicKey], now: Timest
         }
         match verification.check(label, covered, &mut left) {
             Ok(verified) => return verified,
-            // Those of other agents prove nothing, and say nothing about this one's.
-            Err(found) if matches!(says, Nothing(_)) => says = found,
+            // A new key is to be fetched, whatever stands beside it. Signatures of other agents say nothing about this one's.
+            Err(found) if found == SignatureSays::UnknownKey || matches!(says, Nothing(_)) => says = found,
             Err(_) => {}
         }
     }

@@ -239,7 +239,10 @@ fn each_signature_with_the_tag_is_tried() {
     assert_eq!(ask(&[&unknown[0], &unknown[1], &unknown[2], &good], agents), VERIFIED);
     // No more than two by keys that are known.
     assert!(matches!(ask(&[&wrong[0], &wrong[1], &good], agents), SignatureSays::Invalid(_)));
-    assert_eq!(ask(&[&other_agent, &unknown[0]], agents), SignatureSays::UnknownKey, "the agent's own counts first");
+    for beside in [&other_agent, &wrong[1]] {
+        assert_eq!(ask(&[beside, &unknown[0]], agents), SignatureSays::UnknownKey, "its key is to be fetched");
+        assert_eq!(ask(&[&unknown[0], beside], agents), SignatureSays::UnknownKey);
+    }
 }
 
 #[test]
