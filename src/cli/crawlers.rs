@@ -175,6 +175,7 @@ fn record(out: &mut impl Write, crawler: &Crawler) -> io::Result<()> {
     line("signs as", crawler.signs.as_deref().filter(|signs| *signs != "none").unwrap_or_default())?;
     line("documentation", crawler.doc.as_deref().unwrap_or(""))?;
     line("source", &crawler.source)?;
+    line("retired", crawler.retired.as_deref().unwrap_or(""))?;
     line("note", crawler.note.as_deref().unwrap_or(""))
 }
 

@@ -130,6 +130,8 @@ pub struct Crawler {
     pub signs: Option<String>,
     /// The operator's page.
     pub doc: Option<String>,
+    /// Since when its operator does not name its token any more, as recorded.
+    pub(crate) retired: Option<String>,
     /// Where the facts are from, and when they were read.
     pub source: String,
     /// A note for people.

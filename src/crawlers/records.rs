@@ -49,6 +49,7 @@ fn record(fields: &mut Fields<'_>) -> Option<Crawler> {
         signs: text(fields, "signs").filter(|signs| signs != "none" && signs != "not applicable"),
         doc: text(fields, "doc"),
         source: required(fields, "source")?,
+        retired: text(fields, "retired"),
         note: text(fields, "note"),
     })
 }

@@ -18,7 +18,7 @@ fn who(user_agent: &str) -> String {
 
 #[test]
 fn every_record_has_an_id_and_a_source() {
-    assert_eq!(registry().crawlers().len(), 324);
+    assert_eq!(registry().crawlers().len(), 369);
     let mut ids = HashSet::new();
     for crawler in registry().crawlers() {
         assert!(ids.insert(&crawler.id), "{} stands twice", crawler.id);
@@ -73,7 +73,7 @@ fn every_example_is_its_own_record() {
 
 #[test]
 fn no_person_is_taken_for_a_crawler() {
-    assert_eq!(people().count(), 117);
+    assert_eq!(people().count(), 118);
     for person in people() {
         assert_eq!(registry().identify(person.as_bytes()), Claim::Nobody, "{person}");
     }
@@ -568,6 +568,58 @@ fn every_answer_has_its_reason() {
     ] {
         let (claim, found) = registry().explain(text.as_bytes());
         assert_eq!((claim, found), (registry().identify(text.as_bytes()), reason), "{text}");
+    }
+}
+
+#[test]
+fn software_of_the_fediverse_fetches_previews() {
+    for (text, id) in [
+        ("Misskey/2024.11.0 (https://misskey.example/)", "misskey"),
+        ("SummalyBot/5.2.0", "summalybot"),
+        ("Iceshrimp/2023.12.7 (https://social.example)", "iceshrimp"),
+        ("Pleroma 2.9.1; https://pleroma.example <admin@pleroma.example>", "pleroma"),
+        ("Akkoma 3.15.2-0-gabc; https://akkoma.example <admin@akkoma.example>", "akkoma"),
+        ("Friendica/2024.12 DatabaseVersion/1576 Request/ContentTypeChecker/1 +https://friendica.example", "friendica"),
+        ("Lemmy/0.19.11; +https://lemmy.example", "lemmy"),
+        ("PeerTube/7.1.0 (+https://peertube.example)", "peertube"),
+        ("PixelFedBot/1.0.0 (Pixelfed/0.12.5; +https://pixelfed.example)", "pixelfed"),
+        ("gotosocial/0.19.0+git-1234567 (+https://social.example)", "gotosocial"),
+        ("Hubzilla/8.4; +https://hub.example", "hubzilla"),
+        ("python-requests/2.31.0 (BookWyrm/0.6.6; +https://books.example/)", "bookwyrm"),
+        ("A site of events events.example - Mobilizon 5.1.2", "mobilizon"),
+        ("WordPress/6.7.1; https://blog.example; ActivityPub", "wordpress-activitypub"),
+        ("Mastodon/4.3.0 (http.rb/5.2.0; +https://social.example/)", "mastodon"),
+    ] {
+        assert_eq!(who(text), id, "{text}");
+        let found = registry().find(id).map(|index| registry().get(index).purpose);
+        assert_eq!(found, Some(Purpose::Preview), "{id}");
+    }
+    for text in
+        ["Pixelfed/12 CFNetwork/1408.0.4 Darwin/22.5.0", "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) ActivityPub"]
+    {
+        assert_ne!(who(text), "pixelfed", "{text}");
+        assert_ne!(who(text), "wordpress-activitypub", "{text}");
+    }
+    assert_ne!(who("WordPress/6.7.1; https://blog.example"), "wordpress-activitypub");
+}
+
+#[test]
+fn second_names_have_records_of_their_own() {
+    for (text, id) in [
+        ("Mozilla/5.0 (compatible; YandexAdditional/1.0; +http://yandex.com/bots)", "yandexadditional"),
+        ("Mozilla/5.0 (compatible; YandexAdditionalBot/1.0; +http://yandex.com/bots)", "yandexadditionalbot"),
+        ("iaskspider/2.0", "iaskspider"),
+        ("Google-NotebookLM", "google-notebooklm"),
+        ("Google-CloudVertexBot", "google-cloudvertexbot"),
+        ("CloudVertexBot/1.0", "cloudvertexbot"),
+        ("Mozilla/5.0 (compatible; AIWebIndex-Agent/2.0)", "aiwebindex-agent"),
+        (
+            "Mozilla/5.0 (Unknown; Linux x86_64) AppleWebKit/538.1 (KHTML, like Gecko) PhantomJS/2.1.1 Safari/538.1 bl.uk_lddc_renderbot/2.0.0 (+ http://www.bl.uk/aboutus/legaldeposit)",
+            "bl-uk",
+        ),
+        ("code-review-sourcing/1.0 (+xai-research)", "xai-code-review"),
+    ] {
+        assert_eq!(who(text), id, "{text}");
     }
 }
 

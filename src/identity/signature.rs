@@ -10,6 +10,10 @@ use std::time::Duration;
 
 /// The parameter `tag` of these signatures.
 const TAG: &str = "web-bot-auth";
+/// The field that names agents.
+const AGENT: &str = "signature-agent";
+/// The most signatures of a request whose mathematics is done.
+const MAX_VERIFIED: usize = 2;
 /// The fields together. Their readers take time that grows with them.
 const MAX_OCTETS: usize = 8 * 1024;
 /// The most components that a signature covers.
@@ -65,121 +69,156 @@ pub enum SignatureSays {
 
 use SignatureSays::{Invalid, Nothing};
 
-/// A signature that was read.
-struct ReadSignature<'a> {
-    covered: &'a InnerList,
-    key: &'a str,
-    expires: i64,
-    octets: &'a [u8],
-}
-
-/// Verifies the signature of a request as one of an agent, given by its origin (`https://chatgpt.com`) and its keys.
+/// Verifies the signatures of a request as ones of an agent, given by its origin (`https://chatgpt.com`) and its keys. Each
+/// stands for itself, and a good one is enough (draft-ietf-webbotauth-httpsig-protocol-01, "Multiple Signatures").
 pub fn verify(signed: &Signed<'_>, origin: &str, keys: &[PublicKey], now: Timestamp) -> SignatureSays {
     let SignatureFields { input, signature, agent } = signed.fields;
     if input.len() + signature.len() + agent.len() > MAX_OCTETS {
         return Nothing("the signature is too long");
     }
-    let (Ok(inputs), Ok(signatures)) =
-        (Parser::parse_dictionary(input.as_bytes()), Parser::parse_dictionary(signature.as_bytes()))
-    else {
+    let read = |field: &str| Parser::parse_dictionary(field.as_bytes());
+    let (Ok(inputs), Ok(signatures)) = (read(input), read(signature)) else {
         return Invalid("the signature cannot be read");
     };
-    let read = match of_bots(&inputs, &signatures, now) {
-        Ok(read) => read,
-        Err(says) => return says,
-    };
-    let base = match base(read.covered, signed, origin) {
-        Ok(base) => base,
-        Err(says) => return says,
-    };
-    let is_current = |key: &&PublicKey| {
-        key.not_before.is_none_or(|from| from <= now.0 + SKEW.as_secs() as i64)
-            && key.expires.is_none_or(|until| now.0 < until)
-    };
-    let named = |key: &&PublicKey| key.names.iter().any(|name| name == read.key);
-    let Some(key) = keys.iter().filter(is_current).find(named) else { return SignatureSays::UnknownKey };
-    match UnparsedPublicKey::new(&ED25519, &key.octets).verify(base.as_bytes(), read.octets) {
-        Ok(()) => {
-            let signature = GoodSignature { base, key: key.octets.clone(), octets: read.octets.to_vec() };
-            SignatureSays::Verified { expires: Timestamp(read.expires), signature }
+    let agents = read(agent).unwrap_or_default();
+    let verification = Verification { signed, origin, keys, now, inputs, signatures, agents };
+    let mut says = Nothing("there is no signature with the tag web-bot-auth");
+    let mut left = MAX_VERIFIED;
+    for (label, entry) in &verification.inputs {
+        let ListEntry::InnerList(covered) = entry else { continue };
+        if covered.params.get("tag").and_then(BareItem::as_str) != Some(TAG) {
+            continue;
         }
-        Err(_) => Invalid("the signature does not fit the request"),
+        match verification.check(label, covered, &mut left) {
+            Ok(verified) => return verified,
+            // A new key is to be fetched, whatever stands beside it. Signatures of other agents say nothing about this one's.
+            Err(found) if found == SignatureSays::UnknownKey || matches!(says, Nothing(_)) => says = found,
+            Err(_) => {}
+        }
     }
+    says
 }
 
-/// The signature of Web Bot Auth among those of a request, within its time.
-fn of_bots<'a>(
-    inputs: &'a Dictionary,
-    signatures: &'a Dictionary,
+/// A request whose signatures are verified.
+struct Verification<'a> {
+    signed: &'a Signed<'a>,
+    origin: &'a str,
+    keys: &'a [PublicKey],
     now: Timestamp,
-) -> Result<ReadSignature<'a>, SignatureSays> {
-    let tagged = inputs.iter().find_map(|(label, entry)| match entry {
-        ListEntry::InnerList(covered) => {
-            let tag = covered.params.get("tag").and_then(BareItem::as_str);
-            (tag == Some(TAG)).then_some((label, covered))
-        }
-        ListEntry::Item(_) => None,
-    });
-    let Some((label, covered)) = tagged else {
-        return Err(Nothing("there is no signature with the tag web-bot-auth"));
-    };
-    let number = |name: &str| covered.params.get(name).and_then(BareItem::as_int);
-    let text = |name: &str| covered.params.get(name).and_then(BareItem::as_str);
-    let (Some(created), Some(expires), Some(key)) = (number("created"), number("expires"), text("keyid")) else {
-        return Err(Invalid("created, expires or keyid is missing"));
-    };
-    if text("alg").is_some_and(|alg| alg != "ed25519") {
-        return Err(Nothing("the algorithm is not Ed25519"));
-    }
-    let skew = SKEW.as_secs() as i64;
-    if created > now.0.saturating_add(skew) {
-        return Err(Invalid("the signature is of the future"));
-    }
-    if expires <= now.0 || expires < created || now.0.saturating_sub(created) > LONGEST.as_secs() as i64 + skew {
-        return Err(Invalid("the signature has expired"));
-    }
-    let octets = match signatures.get(label) {
-        Some(ListEntry::Item(Item { bare_item: BareItem::ByteSeq(octets), .. })) => octets,
-        _ => return Err(Invalid("there is no signature of this label")),
-    };
-    Ok(ReadSignature { covered, key, expires, octets })
+    inputs: Dictionary,
+    signatures: Dictionary,
+    /// The members of Signature-Agent: none where it is a text or a bare URL.
+    agents: Dictionary,
 }
 
-/// The text that was signed (RFC 9421 section 2.5). It has to cover the host and the agent.
-fn base(covered: &InnerList, signed: &Signed<'_>, origin: &str) -> Result<String, SignatureSays> {
-    let unreadable = Invalid("the signature cannot be read");
-    let (mut base, mut names, mut has_host, mut has_agent) = (String::new(), Vec::new(), false, false);
-    if covered.items.len() > MAX_COMPONENTS {
-        return Err(Nothing("the signature covers too much"));
-    }
-    for item in &covered.items {
-        let (Some(name), Ok(identifier)) = (item.bare_item.as_str(), item.serialize_value()) else {
-            return Err(unreadable);
-        };
-        if names.contains(&identifier) {
-            return Err(Invalid("the signature covers a component twice"));
+impl Verification<'_> {
+    /// Verifies one signature. `left` counts down those by keys that are known: only these cost more than reading.
+    fn check(&self, label: &str, covered: &InnerList, left: &mut usize) -> Result<SignatureSays, SignatureSays> {
+        if !is_at(&self.agent(label, covered).map_err(Invalid)?, self.origin) {
+            return Err(Nothing("Signature-Agent is not that of the crawler"));
         }
-        let value = if name == "signature-agent" {
-            let (value, url) = agent(signed.fields.agent, item).ok_or(Invalid("Signature-Agent cannot be read"))?;
-            if !is_at(&url, origin) {
-                return Err(Nothing("Signature-Agent is not that of the crawler"));
-            }
-            has_agent = true;
-            value
-        } else {
-            has_host |= matches!(name, "@authority" | "@target-uri");
-            let value = if item.params.is_empty() { component(name, signed) } else { None };
-            value.ok_or(Nothing("the signature covers a component that crawlgate does not know"))?
+        let number = |name: &str| covered.params.get(name).and_then(BareItem::as_int);
+        let text = |name: &str| covered.params.get(name).and_then(BareItem::as_str);
+        let (Some(created), Some(expires), Some(key)) = (number("created"), number("expires"), text("keyid")) else {
+            return Err(Invalid("created, expires or keyid is missing"));
         };
-        base.push_str(&format!("{identifier}: {value}\n"));
-        names.push(identifier);
+        if text("alg").is_some_and(|alg| alg != "ed25519") {
+            return Err(Nothing("the algorithm is not Ed25519"));
+        }
+        let (now, skew) = (self.now.0, SKEW.as_secs() as i64);
+        if created > now.saturating_add(skew) {
+            return Err(Invalid("the signature is of the future"));
+        }
+        if expires <= now || expires < created || now.saturating_sub(created) > LONGEST.as_secs() as i64 + skew {
+            return Err(Invalid("the signature has expired"));
+        }
+        let octets = match self.signatures.get(label) {
+            Some(ListEntry::Item(Item { bare_item: BareItem::ByteSeq(octets), .. })) => octets,
+            _ => return Err(Invalid("there is no signature of this label")),
+        };
+        let is_current = |known: &&PublicKey| {
+            known.not_before.is_none_or(|from| from <= now + skew) && known.expires.is_none_or(|until| now < until)
+        };
+        let named = |known: &&PublicKey| known.names.iter().any(|name| name == key);
+        let key = self.keys.iter().filter(is_current).find(named).ok_or(SignatureSays::UnknownKey)?;
+        *left = left.checked_sub(1).ok_or(Nothing("the request has too many signatures"))?;
+        let base = self.base(covered)?;
+        let verified = UnparsedPublicKey::new(&ED25519, &key.octets).verify(base.as_bytes(), octets);
+        verified.map_err(|_| Invalid("the signature does not fit the request"))?;
+        let signature = GoodSignature { base, key: key.octets.clone(), octets: octets.clone() };
+        Ok(SignatureSays::Verified { expires: Timestamp(expires), signature })
     }
-    if !(has_host && has_agent) {
-        return Err(Invalid("the signature does not cover the host and Signature-Agent"));
+
+    /// The agent of a signature: the member of Signature-Agent that it covers under its own label, unless the member has
+    /// parameters (draft-ietf-webbotauth-httpsig-protocol-01, "Signature-Agent"). A label may change on the way (RFC 9421
+    /// section 7.2.5), so without a member of this label the only covered one counts. So does a text in quotes, the form of
+    /// earlier drafts, and a bare URL.
+    fn agent(&self, label: &str, covered: &InnerList) -> Result<String, &'static str> {
+        let items: Vec<&Item> = covered.items.iter().filter(|item| item.bare_item.as_str() == Some(AGENT)).collect();
+        let own = items.iter().find(|item| key(item) == Some(label));
+        let only = items.first().filter(|_| items.len() == 1 && !self.agents.contains_key(label));
+        let item = own.or(only).ok_or("the signature does not cover Signature-Agent under its label")?;
+        if let Some(key) = key(item) {
+            return match self.agents.get(key) {
+                Some(ListEntry::Item(Item { bare_item: BareItem::String(url), params })) if params.is_empty() => {
+                    Ok(url.clone())
+                }
+                _ => Err("Signature-Agent has no such member, or one with parameters"),
+            };
+        }
+        if !self.agents.is_empty() {
+            return Err("the signature covers Signature-Agent as a whole, and not one member");
+        }
+        let field = self.signed.fields.agent.trim();
+        let quoted = Parser::parse_item(field.as_bytes()).ok();
+        Ok(quoted.and_then(|item| item.bare_item.as_str().map(str::to_owned)).unwrap_or_else(|| field.to_owned()))
     }
-    let params = vec![ListEntry::InnerList(covered.clone())].serialize_value().map_err(|_| unreadable)?;
-    base.push_str(&format!("\"@signature-params\": {params}"));
-    Ok(base)
+
+    /// The text that was signed (RFC 9421 section 2.5). It has to cover the host.
+    fn base(&self, covered: &InnerList) -> Result<String, SignatureSays> {
+        let unreadable = Invalid("the signature cannot be read");
+        let (mut base, mut names, mut has_host) = (String::new(), Vec::new(), false);
+        if covered.items.len() > MAX_COMPONENTS {
+            return Err(Nothing("the signature covers too much"));
+        }
+        for item in &covered.items {
+            let (Some(name), Ok(identifier)) = (item.bare_item.as_str(), item.serialize_value()) else {
+                return Err(unreadable);
+            };
+            if names.contains(&identifier) {
+                return Err(Invalid("the signature covers a component twice"));
+            }
+            has_host |= matches!(name, "@authority" | "@target-uri");
+            let value = self.value(name, item);
+            let value = value.ok_or(Nothing("the signature covers a component that crawlgate does not know"))?;
+            base.push_str(&format!("{identifier}: {value}\n"));
+            names.push(identifier);
+        }
+        if !has_host {
+            return Err(Invalid("the signature does not cover the host"));
+        }
+        let params = vec![ListEntry::InnerList(covered.clone())].serialize_value().map_err(|_| unreadable)?;
+        base.push_str(&format!("\"@signature-params\": {params}"));
+        Ok(base)
+    }
+
+    /// The value of a covered component. A signature may cover the members of another one (RFC 9421 section 4.3).
+    fn value(&self, name: &str, item: &Item) -> Option<String> {
+        match key(item) {
+            Some(key) if item.params.len() == 1 => {
+                let members = match name {
+                    AGENT => &self.agents,
+                    "signature-input" => &self.inputs,
+                    "signature" => &self.signatures,
+                    _ => return None,
+                };
+                vec![members.get(key)?.clone()].serialize_value().ok()
+            }
+            None if item.params.is_empty() && name == AGENT => Some(self.signed.fields.agent.trim().to_owned()),
+            None if item.params.is_empty() => component(name, self.signed),
+            _ => None,
+        }
+    }
 }
 
 /// A derived component (RFC 9421 section 2.2), or a field that is known here. TLS ends at crawlgate or before it, and
@@ -203,26 +242,9 @@ fn component(name: &str, signed: &Signed<'_>) -> Option<String> {
     })
 }
 
-/// The value of Signature-Agent as it is signed, and the URL in it. Three forms are in use: a member of a dictionary
-/// (`sig1="https://agent.example"`), a text in quotes, and a bare URL.
-fn agent(field: &str, item: &Item) -> Option<(String, String)> {
-    let field = field.trim();
-    match item.params.get("key") {
-        Some(key) if item.params.len() == 1 => match Parser::parse_dictionary(field.as_bytes())
-            .ok()?
-            .get(key.as_str()?)?
-        {
-            ListEntry::Item(member) => Some((member.serialize_value().ok()?, member.bare_item.as_str()?.to_owned())),
-            ListEntry::InnerList(_) => None,
-        },
-        Some(_) => None,
-        None if item.params.is_empty() => {
-            let quoted = Parser::parse_item(field.as_bytes()).ok();
-            let quoted = quoted.and_then(|item| item.bare_item.as_str().map(str::to_owned));
-            Some((field.to_owned(), quoted.unwrap_or_else(|| field.to_owned())))
-        }
-        None => None,
-    }
+/// The member of a dictionary that a component stands for.
+fn key(item: &Item) -> Option<&str> {
+    item.params.get("key").and_then(BareItem::as_str)
 }
 
 /// Whether a URL is one of an origin.

@@ -29,6 +29,7 @@ fn keys() -> Vec<PublicKey> {
 
 /// A request, as it is signed and as it arrives.
 struct Client {
+    label: &'static str,
     seed: u8,
     /// What is covered, with the values that are signed.
     covered: Vec<(String, String)>,
@@ -42,6 +43,7 @@ impl Client {
     fn new(agent: &str, component: &str, value: &str) -> Client {
         let covered = [("\"@authority\"", "shop.example"), (component, value)];
         Client {
+            label: "sig1",
             seed: 1,
             covered: covered.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
             agent: agent.to_owned(),
@@ -74,16 +76,21 @@ impl Client {
         let lines: String = self.covered.iter().map(|(name, value)| format!("{name}: {value}\n")).collect();
         let base = format!("{lines}\"@signature-params\": {params}");
         let octets = STANDARD.encode(pair.sign(base.as_bytes()));
-        (format!("sig1={params}"), format!("sig1=:{octets}:"))
+        (format!("{}={params}", self.label), format!("{}=:{octets}:", self.label))
     }
 
     fn ask(&self) -> SignatureSays {
-        let (input, signature) = self.sign();
-        let fields = SignatureFields { input: &input, signature: &signature, agent: &self.agent };
-        let (host, target) = (self.host.as_bytes(), b"/a?b=c".as_slice());
-        let signed = Signed { host, target, method: b"GET", user_agent: b"Agent/1.0", fields };
-        without_octets(verify(&signed, ORIGIN, &keys(), Timestamp(NOW)))
+        ask(&[self], &self.agent)
     }
+}
+
+/// A request with several signatures.
+fn ask(clients: &[&Client], agent: &str) -> SignatureSays {
+    let (inputs, signatures): (Vec<_>, Vec<_>) = clients.iter().map(|client| client.sign()).unzip();
+    let fields = SignatureFields { input: &inputs.join(", "), signature: &signatures.join(", "), agent };
+    let host = clients[0].host.as_bytes();
+    let signed = Signed { host, target: b"/a?b=c", method: b"GET", user_agent: b"Agent/1.0", fields };
+    without_octets(verify(&signed, ORIGIN, &keys(), Timestamp(NOW)))
 }
 
 fn without_octets(says: SignatureSays) -> SignatureSays {
@@ -176,6 +183,83 @@ fn signatures_of_others_prove_nothing() {
     }
     let long = format!("\"https://agent.example/{}\"", "a".repeat(9_000));
     assert!(is_nothing(&Client::new(&long, "\"signature-agent\"", &long)));
+}
+
+#[test]
+fn members_with_parameters_are_ignored() {
+    let client = Client::of_dictionary();
+    for beside in ["x=\"https://agent.example\";v=1, ", "x=1, ", "x=(\"https://agent.example\"), ", "x, "] {
+        assert_eq!(ask(&[&client], &format!("{beside}sig1=\"https://agent.example\"")), VERIFIED, "{beside}");
+    }
+    let value = "\"https://agent.example\";v=1";
+    assert!(is_invalid(&Client::new(&format!("sig1={value}"), "\"signature-agent\";key=\"sig1\"", value)));
+}
+
+#[test]
+fn the_member_under_the_signatures_label_is_its_agent() {
+    let of = |agent: &str, others: &[(&str, &str)]| {
+        let mut client = Client::of_dictionary();
+        client.covered.pop();
+        let covered = |(key, url): &(&str, &str)| (format!("\"signature-agent\";key=\"{key}\""), format!("\"{url}\""));
+        client.covered.extend(others.iter().map(covered));
+        ask(&[&client], agent)
+    };
+    let ours = "https://agent.example";
+    let evil = "https://evil.example";
+    let both = format!("sig1=\"{evil}\", a=\"{ours}\"");
+    assert!(matches!(of(&both, &[("a", ours)]), SignatureSays::Invalid(_)), "its own is not covered");
+    assert!(matches!(of(&both, &[("a", ours), ("sig1", evil)]), SignatureSays::Nothing(_)));
+    let both = format!("sig1=\"{ours}\", a=\"{evil}\"");
+    assert_eq!(of(&both, &[("a", evil), ("sig1", ours)]), VERIFIED, "others may be covered, too");
+    let relabelled = format!("a=\"{ours}\", b=\"{ours}\"");
+    assert_eq!(of(&relabelled, &[("a", ours)]), VERIFIED);
+    assert!(matches!(of(&relabelled, &[("a", ours), ("b", ours)]), SignatureSays::Invalid(_)));
+    let whole = Client::new(&both, "\"signature-agent\"", &both);
+    assert!(is_invalid(&whole));
+}
+
+#[test]
+fn each_signature_with_the_tag_is_tried() {
+    let good = Client::of_dictionary();
+    let labelled = |label: &'static str, seed: u8, host: &str, url: &str| {
+        let mut client = Client { label, seed, ..Client::of_dictionary() };
+        client.covered[0].1 = host.to_owned();
+        client.covered[1] = (format!("\"signature-agent\";key=\"{label}\""), format!("\"{url}\""));
+        client
+    };
+    let agents = "sig1=\"https://agent.example\", a=\"https://agent.example\", b=\"https://agent.example\", \
+                  c=\"https://agent.example\", x=\"https://evil.example\"";
+    let other_agent = labelled("x", 3, "shop.example", "https://evil.example");
+    let wrong = ["a", "b", "c"].map(|label| labelled(label, 1, "wrong.example", ORIGIN));
+    let unknown = ["a", "b", "c"].map(|label| labelled(label, 2, "shop.example", ORIGIN));
+    let untagged = Client { label: "a", more: "", ..labelled("a", 1, "shop.example", ORIGIN) };
+    assert_eq!(ask(&[&other_agent, &good], agents), VERIFIED);
+    assert_eq!(ask(&[&untagged, &good], agents), VERIFIED);
+    assert_eq!(ask(&[&wrong[0], &good], agents), VERIFIED);
+    assert_eq!(ask(&[&unknown[0], &unknown[1], &unknown[2], &good], agents), VERIFIED);
+    // No more than two by keys that are known.
+    assert!(matches!(ask(&[&wrong[0], &wrong[1], &good], agents), SignatureSays::Invalid(_)));
+    for beside in [&other_agent, &wrong[1]] {
+        assert_eq!(ask(&[beside, &unknown[0]], agents), SignatureSays::UnknownKey, "its key is to be fetched");
+        assert_eq!(ask(&[&unknown[0], beside], agents), SignatureSays::UnknownKey);
+    }
+}
+
+#[test]
+fn a_signature_may_cover_another_one() {
+    let mut inner = Client::of_dictionary();
+    inner.label = "a";
+    inner.covered[1] = ("\"signature-agent\";key=\"a\"".into(), "\"https://evil.example\"".into());
+    inner.seed = 3;
+    let (input, signature) = inner.sign();
+    let mut outer = Client::of_dictionary();
+    for (name, value) in [("signature-input", input), ("signature", signature)] {
+        outer.covered.push((format!("\"{name}\";key=\"a\""), value.trim_start_matches("a=").to_owned()));
+    }
+    let agents = "a=\"https://evil.example\", sig1=\"https://agent.example\"";
+    assert_eq!(ask(&[&inner, &outer], agents), VERIFIED);
+    outer.covered[3].1 = ":AAAA:".into();
+    assert!(matches!(ask(&[&inner, &outer], agents), SignatureSays::Invalid(_)));
 }
 
 /// A request as the other reader asks for its parts.

@@ -169,7 +169,8 @@ fn add_purposes(policy: &Policy, registry: &Registry, drafts: &mut Vec<Draft>) {
             }
             (Stance::Allow, None) => everybody_else(policy, heading, source),
         };
-        let known = registry.crawlers().iter().filter_map(|crawler| {
+        let current = registry.crawlers().iter().filter(|crawler| crawler.retired.is_none());
+        let known = current.filter_map(|crawler| {
             let nature = Nature::of_known(policy, crawler);
             Some((crawler.tokens.first()?, nature.binds)).filter(|_| nature.purpose == *purpose)
         });

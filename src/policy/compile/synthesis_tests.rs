@@ -1,7 +1,7 @@
 //! These tests check details of the robots.txt that is made from a policy: no Allow of the origin reopens a retired
 //! path, sitemaps without an absolute URL are left out, and comments above groups are true.
 
-use crate::crawlers::Registry;
+use crate::crawlers::{Claim, Registry};
 use crate::policy::origin::{InternalAuthorities, Origin, OriginFile, WantedHost};
 use crate::policy::{Site, compile_with_origin, read};
 use crate::robots::{Dialect, File, Reading};
@@ -28,6 +28,21 @@ fn allows(text: &str, token: &str, path: &str) -> bool {
     Reading::new(&File::parse(text.as_bytes()), Dialect::Rfc9309, &[])
         .verdict(token.as_bytes(), path.as_bytes())
         .allowed
+}
+
+#[test]
+fn purposes_publish_no_token_that_its_operator_gave_up() {
+    let served = served("purposes: { training: disallow, assistant: allow }\nrobots: { origin: replace }\n", "", 0);
+    let published = |token: &str| served.contains(&format!("User-agent: {token}\n"));
+    assert!(published("ClaudeBot") && published("Claude-User"), "{served}");
+    for retired in ["anthropic-ai", "Claude-Web", "FacebookBot", "Google-NotebookLM"] {
+        assert!(!published(retired), "{retired}");
+        let registry = Registry::builtin();
+        let found = registry.find(retired).map(Claim::Known);
+        assert_eq!(found, Some(registry.identify(format!("{retired}/1.0").as_bytes())), "requests are matched");
+    }
+    let own = "robots: { origin: replace, groups: [{ agents: anthropic-ai, disallow: / }] }\npurposes: { training: disallow }\n";
+    assert!(site(own, "", 0).robots_txt.body.windows(12).any(|part| part == b"anthropic-ai"));
 }
 
 /// What is retired is disallowed at last, whatever the origin goes on to allow.

@@ -6,7 +6,7 @@ use super::Import;
 use super::left_out::LeftOut;
 use super::signals::Signals;
 use super::yaml::one_line;
-use crate::crawlers::{Purpose, Registry};
+use crate::crawlers::{Crawler, Purpose, Registry};
 use crate::policy::agent_names::names_on_one_line;
 use crate::policy::decode::{MAX_PATTERN, is_token};
 use crate::robots::{FileGroup, Key, Shape};
@@ -202,7 +202,8 @@ pub fn extends(draft: &Draft, star: &Draft) -> bool {
 pub fn take_purposes(drafts: &mut Vec<Draft>, registry: &'static Registry) -> BTreeMap<Purpose, Vec<usize>> {
     let mut taken = BTreeMap::new();
     for purpose in Purpose::ALL {
-        let crawlers = registry.crawlers().iter().filter(|crawler| crawler.purpose == purpose);
+        let published = |crawler: &&Crawler| crawler.purpose == purpose && crawler.retired.is_none();
+        let crawlers = registry.crawlers().iter().filter(published);
         let tokens: Vec<&String> = crawlers.filter_map(|crawler| crawler.tokens.first()).collect();
         let shut_out = |token: &&String| {
             let mut agents = drafts.iter().filter(|draft| draft.shuts_out()).flat_map(|draft| &draft.agents);

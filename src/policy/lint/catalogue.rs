@@ -80,7 +80,7 @@ lints! {
     CUSTOM_DIRECTIVE: Warning "custom-directive", "an undocumented directive";
     HEADER_UNREAD: Warning "header-unread", "directives to a crawler that does not look for them in the header";
     // Of agents.
-    TOKEN_MATCHES_NO_REQUEST: Note "token-matches-no-request", "a token that stands in people's user agents";
+    TOKEN_MATCHES_NO_REQUEST: Note "token-matches-no-request", "a token that matches no request";
     GENERIC_TOKEN: Warning "generic-token", "a word for bots in general in place of a product token";
     UNKNOWN_TOKEN: Warning "unknown-token", "a token that is nearly that of a known crawler";
     SHORT_TOKEN: Warning "short-token", "a token of one or two characters";

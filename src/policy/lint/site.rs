@@ -199,7 +199,22 @@ fn tokens_without_requests(site: &Site, registry: &Registry, diagnostics: &mut D
     }
     let groups = policy.robots.groups.iter().flat_map(|group| &group.agents);
     for agent in groups.chain(policy.enforcement.named()) {
-        if policy.described_crawler(&agent.value).is_none() && agents::is_name_of_people(&agent.value, registry) {
+        if policy.described_crawler(&agent.value).is_some() {
+            continue;
+        }
+        let known = registry.find(&agent.value).map(|index| registry.get(index));
+        if known.is_some_and(|known| known.signs.is_some() && known.user_agent.is_none()) {
+            lints::TOKEN_MATCHES_NO_REQUEST.report(
+                diagnostics,
+                agent.span,
+                format!(
+                    "`{}` signs its requests and sends the user agent of a browser: they count as a person's",
+                    agent.value
+                ),
+                "nothing is to be done; the rule binds the agent only if it reads robots.txt",
+            );
+        }
+        if agents::is_name_of_people(&agent.value, registry) {
             let help = "nothing is to be done if a crawler has this token; to block the app, describe it in `crawlers` \
                         with a `user_agent`, and write `acknowledge: [blocks_people]`";
             agents::token_matches_no_request(&agent.value, agent.span, help, diagnostics);

@@ -246,7 +246,9 @@ robots:
 #[test]
 fn purposes_are_written_where_a_whole_purpose_is_shut_out_and_it_is_asked_for() {
     let registry = Registry::builtin();
+    let retired = ["anthropic-ai", "facebookbot"];
     let training = registry.crawlers().iter().filter(|crawler| crawler.purpose.name() == "training");
+    let training = training.filter(|crawler| !retired.contains(&crawler.id.as_str()));
     let agents: Vec<String> =
         training.filter_map(|crawler| crawler.tokens.first()).map(|token| format!("User-agent: {token}\n")).collect();
     let text = format!("# No training.\n{}User-agent: SomethingElse\nDisallow: /\n", agents.concat());
@@ -257,6 +259,11 @@ fn purposes_are_written_where_a_whole_purpose_is_shut_out_and_it_is_asked_for() 
     );
     assert!(!imported(text.as_bytes(), false).text.contains("purposes:"));
     assert_same_verdicts(text.as_bytes(), true);
+    // What `purposes` does not publish keeps its group.
+    let with_retired = text.replacen("User-agent: SomethingElse", "User-agent: anthropic-ai", 1);
+    let import = imported(with_retired.as_bytes(), true).text;
+    assert!(import.contains("purposes:\n  training: disallow\n") && import.contains("anthropic-ai"), "{import}");
+    assert_same_verdicts(with_retired.as_bytes(), true);
     let all_but_one = text.replacen(&agents[0], "", 1);
     let all_but_one = |purposes| imported(all_but_one.as_bytes(), purposes);
     assert!(!all_but_one(true).text.contains("purposes:"));

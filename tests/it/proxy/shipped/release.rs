@@ -94,6 +94,33 @@ fn the_changelogs_are_of_this_version() {
     assert!(!unknown.status.success() && unknown.stdout.is_empty());
 }
 
+#[test]
+fn names_that_the_registry_lacks_are_printed() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let compared = |list: &str| {
+        let file = directory.path().join("list");
+        fs::write(&file, list).expect("written");
+        let output = Command::new(path("scripts/compare-crawlers")).arg(&file).output().expect("a script");
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).expect("text").lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let entry = r#"{ "operator": "x", "function": "a: {b}" }"#;
+    let names = ["GPTBot", "New Bot", "iaskspider/2.0", "claude-web", "Brand-New/1.0", "bl.uk_ldfc_bot", "new bot"];
+    let json: Vec<String> = names.iter().map(|name| format!("  \"{name}\": {entry}")).collect();
+    assert_eq!(compared(&format!("{{\n{}\n}}\n", json.join(",\n"))), ["New Bot", "Brand-New/1.0"]);
+    assert_eq!(compared(&format!("{{{}}}", json.join(","))), ["New Bot", "Brand-New/1.0"]);
+    let text: Vec<String> = names.iter().map(|name| format!("User-Agent: {name} # x\r\n")).collect();
+    assert_eq!(compared(&format!("{}user-agent: *\nDisallow: /\n", text.concat())), ["New Bot", "Brand-New/1.0"]);
+    let known = text_of_tokens();
+    assert_eq!(compared(&known), [] as [&str; 0]);
+}
+
+/// A robots.txt with every token of the registry.
+fn text_of_tokens() -> String {
+    let crawlers = crawlgate::crawlers::Registry::builtin().crawlers();
+    crawlers.iter().flat_map(|crawler| &crawler.tokens).map(|token| format!("User-agent: {token}\n")).collect()
+}
+
 /// Where a version of crawlgate stands in a text: behind these beginnings.
 #[test]
 fn files_that_users_copy_name_this_version() {
