@@ -9,8 +9,6 @@ pub struct Lint {
     pub id: &'static str,
     /// The severity. An error keeps a policy from being used.
     pub severity: Severity,
-    /// Its subject, in a line.
-    pub about: &'static str,
 }
 
 impl Lint {
@@ -38,8 +36,12 @@ impl Lint {
 
 macro_rules! lints {
     ($($name:ident: $severity:ident $id:literal, $about:literal;)*) => {
-        $(pub(in crate::policy) const $name: Lint = Lint { id: $id, severity: Severity::$severity, about: $about };)*
+        $(
+            #[doc = $about]
+            pub(in crate::policy) const $name: Lint = Lint { id: $id, severity: Severity::$severity };
+        )*
         /// All lints, in the order of `docs/lints.md`.
+        #[cfg(any(test, feature = "internals"))]
         pub const LINTS: &[Lint] = &[$($name),*];
     };
 }

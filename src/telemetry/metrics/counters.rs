@@ -73,13 +73,6 @@ impl<const N: usize> Counters<N> {
         by_name
     }
 
-    /// Calls `take` with the labels and the count of every series.
-    pub fn each(&self, mut take: impl FnMut(&[Box<str>; N], u64)) {
-        for series in read(&self.known).values() {
-            take(&series.labels, series.counter.get());
-        }
-    }
-
     /// Calls `take` with the labels of every series that was counted since the last call, and by how much. Only the history
     /// calls this.
     pub fn each_new(&self, mut take: impl FnMut(&[Box<str>; N], u64)) {
