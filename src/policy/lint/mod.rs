@@ -26,6 +26,7 @@ mod never_false_tests;
 mod tests;
 
 pub use agents::{may_be_enforced, meant_tokens};
+#[cfg(any(test, feature = "internals"))]
 pub use catalogue::LINTS;
 pub use file::{FileLints, lint_file};
 pub use site::allow_published_proof;
