@@ -266,7 +266,7 @@ fn of_site(site: &SiteStatus) -> Vec<(ProblemKind, String)> {
     }
     if !site.front_page_kept_from.is_empty() {
         let message = format!(
-            "{name}: the origin sends the front page with noindex for {}, which drop it from search. crawlgate passes that on. \
+            "{name}: the origin sends the front page with noindex for {}, so that it drops out of search there. crawlgate passes that on. \
              Take noindex out of the origin's X-Robots-Tag, or write `origin_tags: strip` into the policy. If it is meant, \
              write `acknowledge: [site_noindex]`, and for a test site `environment: staging`",
             site.front_page_kept_from.join(" and ")

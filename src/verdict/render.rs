@@ -12,8 +12,8 @@ use std::fmt::Display;
 
 /// What ends the doubt about a cache in front.
 pub const PERHAPS_CACHED: &str = "\
-two crawlers fetched robots.txt through the proxy in front within one `max_age`, which shows that it is no cache, or \
-`enforcement: { behind_cache: no }` (`yes` if it is one) stands in the policy; no time ends it";
+two crawlers fetched robots.txt through the proxy in front within one `max_age`: then it is no cache. No time ends \
+this, but the policy does with `enforcement: { behind_cache: no }`, or `yes` where there is a cache";
 
 /// Requested hosts that are shown: anybody can make up hosts of a pattern.
 const MAX_HOSTS: usize = 20;

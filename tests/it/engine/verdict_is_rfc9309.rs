@@ -530,7 +530,7 @@ proptest! {
         let held = [SupersededVersion { parsed: Arc::new(ParsedVersion::read(site.robots_txt.body.clone(), registry)), since: Timestamp(0), superseded_at: Timestamp(0) }];
         let [forgotten, fetched, watched] = flags;
         for (token, target) in &asked {
-            let cached_versions = CachedVersions { versions: &held, cached: bits, may_be_unknown: forgotten, was_served: fetched, has_version_in_force: false, basis: if watched { HistoryBasis::Observed } else { HistoryBasis::Unknown } };
+            let cached_versions = CachedVersions { versions: &held, cached: bits, may_be_unknown: forgotten, older_until: None, was_served: fetched, has_version_in_force: false, basis: if watched { HistoryBasis::Observed } else { HistoryBasis::Unknown } };
             let user_agent = format!("{token}/1.0");
             let facts = facts(&user_agent, target);
             let decision = decide(&snapshot, registry, &facts, &cached_versions, &mut Scratch::default()).expect("a site has the host");
