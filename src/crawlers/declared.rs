@@ -307,8 +307,8 @@ pub fn is_called_bot(token: &[u8]) -> bool {
     BOT_ENDINGS.iter().any(|word| ends_with(token, word))
 }
 
-/// Words that many bots, and browsers, say of themselves, and that name none.
-const GENERIC: [&[u8]; 6] = [b"bot", b"crawler", b"spider", b"scraper", b"robot", b"mozilla"];
+/// Words that many bots say of themselves, and that name none.
+const GENERIC: [&[u8]; 5] = [b"bot", b"crawler", b"spider", b"scraper", b"robot"];
 
 /// Whether a name is a word for bots in general: `bot`, `Crawler`.
 pub fn is_generic(name: &[u8]) -> bool {

@@ -32,7 +32,7 @@ pub fn lint(subject: &Subject, registry: &Registry, diagnostics: &mut Diagnostic
             short_token(agent, *span, subject.is_policy, diagnostics);
             continue;
         }
-        if is_generic(agent.as_bytes()) {
+        if is_generic(agent.as_bytes()) || is_of_every_browser(agent) {
             generic_token(agent, *span, Severity::Warning, diagnostics);
             continue;
         }
@@ -105,6 +105,11 @@ pub(super) fn misspelt<'r>(name: &str, registry: &'r Registry) -> Option<&'r str
     nearly(name, registry).or_else(|| tokens.find(is_one_off).filter(|_| registry.find(name).is_none()))
 }
 
+/// Whether a name is the word that every browser's user agent begins with.
+fn is_of_every_browser(name: &str) -> bool {
+    name.eq_ignore_ascii_case("mozilla")
+}
+
 /// Whether a character beyond ASCII shows nothing: blanks, and those that Unicode calls formats.
 fn is_invisible(sign: char) -> bool {
     let is_format = matches!(sign, '\u{AD}' | '\u{200B}'..='\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2060}'..='\u{2064}' | '\u{FEFF}');
@@ -145,7 +150,7 @@ pub fn meant_tokens(name: &str, registry: &Registry) -> Option<String> {
 /// The crawlers that are meant by a name that is not a token: one that is nearly written so (`GPT-Bot`); or those of a product
 /// (`ChatGPT`) or of an operator (`OpenAI`), one for each purpose. Empty where the name is known, or no crawler's.
 fn meant_by<'r>(name: &str, registry: &'r Registry) -> Vec<&'r Crawler> {
-    if registry.has_token(name) {
+    if registry.has_token(name) || is_of_every_browser(name) {
         return Vec::new();
     }
     let plain = plain(name);

@@ -15,6 +15,7 @@ fn imported(text: &[u8], purposes: bool) -> Imported {
 
 /// The robots.txt that the imported policy serves.
 fn served(policy: &str) -> Vec<u8> {
+    let policy = &policy.replace("# acknowledge:", "acknowledge:");
     let loaded = Engine::load(policy).unwrap_or_else(|rejected| panic!("{rejected}\n{policy}"));
     loaded.engine.robots_txt().to_vec()
 }
@@ -272,9 +273,14 @@ fn purposes_are_written_where_a_whole_purpose_is_shut_out_and_it_is_asked_for() 
 }
 
 #[test]
-fn a_file_that_shuts_search_engines_out_says_that_it_is_meant() {
-    assert!(imported(b"User-agent: *\nDisallow: /\n", false).text.contains("acknowledge: [site_disallowed]"));
-    assert!(!imported(b"User-agent: *\nDisallow: /a\n", false).text.contains("acknowledge"));
+fn file_that_shuts_googlebot_out_asks_whether_that_is_meant() {
+    let closed = imported(b"User-agent: *\nDisallow: /\n", false);
+    assert!(closed.text.contains("\n# acknowledge: [site_disallowed]\n"));
+    assert_eq!(closed.notes, vec![(1, LeftOut::Acknowledgement)]);
+    for open in ["User-agent: *\nDisallow: /a\n", "User-agent: bingbot\nDisallow: /\n"] {
+        let open = imported(open.as_bytes(), false);
+        assert!(!open.text.contains("acknowledge") && open.notes.is_empty());
+    }
 }
 
 #[test]

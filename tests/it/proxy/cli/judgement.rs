@@ -66,7 +66,7 @@ fn known() -> Vec<(Vec<u8>, Judgement)> {
         files.push((format!("User-agent: bingbot\n{glue}User-agent: GPTBot\nDisallow: /\n"), PartlyClosed));
         files.push((format!("User-agent: Googlebot\n{glue}User-agent: GPTBot\nDisallow: /\n"), Closed));
     }
-    let long = format!("User-agent: *\n{}", "Disallow: /some/long/path/of/a/shop/\n".repeat(15_000));
+    let long = format!("User-agent: bingbot\n{}", "Disallow: /some/long/path/of/a/shop/\n".repeat(15_000));
     files.push((format!("{long}Disallow: /\n"), Open));
     files.push(("User-agent: *\u{a0}\nDisallow: /\n".into(), Open));
     files.push(("Sitemap: https://a.example/s.xml\n".into(), Open));
