@@ -180,14 +180,13 @@ fn run_export(arguments: &Export) -> Result {
     }
 }
 
-/// Says which hosts of the site were observed for less than a day when the time of a case began. What does not count is not
-/// recorded.
+/// Says which hosts of the site were observed for less than a day when the time of a case began: why it has no violations.
 fn say_first_days(directory: &Path, site: &str, from: Timestamp) -> Result {
     for (_, Observation { host, site: of, since, .. }) in StateStore::read(directory, super::now())?.observations {
         if of == site && from.since(since.0) < DAY {
             say(&format!(
-                "{host} is observed since {}: for about a day from then on, while a crawler may use an older robots.txt, no \
-                 request counts or is recorded",
+                "{host} is observed without a gap since {}: of the time before, requests may be missing, and for about a day from \
+                 then on they are unproven and no violations, for a crawler may use an older robots.txt",
                 since.0
             ));
         }

@@ -95,8 +95,8 @@ lints! {
     HASH_IN_PATH: Warning "hash-in-path", "a `#` in a path, which begins a comment";
     OPEN_ENDED_PATH: Note "open-ended-path", "a path without a slash at its end, which closes more than the folder";
     REGULAR_EXPRESSION: Warning "regular-expression", "a regular expression in place of a path";
-    EVERY_QUERY: Note "every-query", "a rule that closes every URL with a query";
     PRIVATE_PATH: Note "private-path", "a path that reads like a secret";
+    EVERY_QUERY: Note "every-query", "a rule that closes every URL with a query";
     DIALECTS_DISAGREE: Warning "dialects-disagree", "a rule that Google's library reads otherwise than the RFC";
     RESOURCES_CLOSED: Warning "resources-closed", "style sheets, scripts or images that search engines may not fetch";
     // Of sitemaps.
@@ -104,8 +104,8 @@ lints! {
     SITEMAP_DISALLOWED: Warning "sitemap-disallowed", "a sitemap that crawlers may not fetch";
     SITEMAP_OTHER_HOST: Warning "sitemap-other-host", "a sitemap on a host that is none of the site's";
     // Of a file as it was found.
-    SITE_PARTLY_CLOSED: Warning "site-partly-closed", "a site of which a search engine may fetch only a part, or not the front page";
     SITE_CLOSED: Warning "site-closed", "a file that closes the whole site to search engines";
+    SITE_PARTLY_CLOSED: Warning "site-partly-closed", "a site of which a search engine may fetch only a part, or not the front page";
     EMPTY_FILE: Warning "empty-file", "a file without a rule";
     CRAWL_DELAY_IGNORED: Warning "crawl-delay-ignored", "a Crawl-delay for crawlers that ignore it";
     SEVERAL_AGENTS: Warning "several-agents", "several names on one User-agent line";

@@ -227,20 +227,18 @@ fn a_name_that_nobody_has_is_refused_and_one_of_a_moment_ago_is_not() {
         let response = connection.response("GET");
         (response.status, String::from_utf8(response.body).expect("text"))
     };
-    for list in ["violations", "crawlers"] {
-        for (query, said) in [
-            ("site=nope", "`site` is `nope`, which is not a known site\n"),
-            ("site=shopp", "`site` is `shopp`, which is not a known site; did you mean `shop`?\n"),
-            ("crawler=nope", "`crawler` is `nope`, which is not a known crawler\n"),
-            ("crawler=GPTBot", "`crawler` is `GPTBot`, which is not a known crawler; did you mean `gptbot`?\n"),
-            ("crawler=Google+Search", "not a known crawler"),
-        ] {
-            let (status, text) = asked(&format!("/api/{list}?{query}"));
-            assert!(status == 400 && text.contains(said), "{list} {query}: {status} {text}");
-        }
-        for query in ["site=shop", "crawler=gptbot", "crawler=other", "crawler=bingbot", "site=shop&crawler=gptbot"] {
-            assert_eq!(asked(&format!("/api/{list}?{query}")).0, 200, "{list} {query}");
-        }
+    for (query, said) in [
+        ("site=nope", "`site` is `nope`, which is not a known site\n"),
+        ("site=shopp", "`site` is `shopp`, which is not a known site; did you mean `shop`?\n"),
+        ("crawler=nope", "`crawler` is `nope`, which is not a known crawler\n"),
+        ("crawler=GPTBot", "`crawler` is `GPTBot`, which is not a known crawler; did you mean `gptbot`?\n"),
+        ("crawler=Google+Search", "not a known crawler"),
+    ] {
+        let (status, text) = asked(&format!("/api/violations?{query}"));
+        assert!(status == 400 && text.contains(said), "{query}: {status} {text}");
+    }
+    for query in ["site=shop", "crawler=gptbot", "crawler=other", "crawler=bingbot", "site=shop&crawler=gptbot"] {
+        assert_eq!(asked(&format!("/api/violations?{query}")).0, 200, "{query}");
     }
     // Its site goes; what it did does not.
     std::fs::write(gate.setup.policies().join("other.yaml"), POLICY.replace("shop.example", "other.example"))
