@@ -64,7 +64,8 @@ fn breaks_lines(c: char) -> bool {
 /// Text that stays in its line and begins no comment. What cannot be written becomes `_`: leaving it out, or cutting a
 /// token there, might name another crawler.
 fn in_line(text: &str) -> String {
-    text.trim().chars().map(|c| if breaks_lines(c) || c == '#' { '_' } else { c }).collect()
+    let is_blank = |c: char| c.is_ascii_whitespace();
+    text.trim_matches(is_blank).chars().map(|c| if breaks_lines(c) || c == '#' { '_' } else { c }).collect()
 }
 
 /// An extension as a line that parsers do not read as a rule. `None` when its key is empty, or belongs to a field of a
