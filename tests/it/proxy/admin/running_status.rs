@@ -328,7 +328,7 @@ fn first_day_and_a_stale_copy_say_until_when() {
         eventually("a line of the log", || {
             let text = read(&gate.path(log));
             let lines = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-            lines.filter(|line| line["target"] == target).last().map(|line| line["older_until"].clone())
+            lines.filter(|line| line["target"] == target).next_back().map(|line| line["older_until"].clone())
         })
     };
     let explained = |gate: &Gate, target: &str| -> Value {
