@@ -223,13 +223,13 @@ impl File {
     }
 
     /// Whether it has a rule that belongs to a group.
-    pub fn has_rule(&self) -> bool {
+    pub(crate) fn has_rule(&self) -> bool {
         has_rule(&self.lines)
     }
 
     /// Whether it is a page in place of a robots.txt. `is_html` says that its media type is HTML: then it is a page
     /// without a line that crawlers know.
-    pub fn is_page(&self, is_html: bool) -> bool {
+    pub(crate) fn is_page(&self, is_html: bool) -> bool {
         let mut known = self.lines.iter().flat_map(|line| &line.record).filter(|record| record.key != Key::Unknown);
         self.shape == Shape::Html || is_html && self.shape == Shape::Text && known.next().is_none()
     }

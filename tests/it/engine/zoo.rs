@@ -107,7 +107,7 @@ fn a_page_in_place_of_a_file_forbids_nothing() {
 #[test]
 fn rules_in_a_page_are_rules_all_the_same() {
     let html = animal("html-with-rules.txt");
-    assert_eq!(html.shape(), Shape::Html);
+    assert_eq!(html.shape(), Shape::Text);
     html.both_say("GPTBot", "/private/x", "deny 3");
     html.both_say("GPTBot", "/public", "allow");
     assert_eq!(html.oddities(), [(1, Oddity::NoRecord), (4, Oddity::NoRecord)]);
