@@ -327,8 +327,8 @@ fn first_day_and_a_stale_copy_say_until_when() {
     let logged = |gate: &Gate, log: &str, target: &str| {
         eventually("a line of the log", || {
             let text = read(&gate.path(log));
-            let lines = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-            lines.filter(|line| line["target"] == target).next_back().map(|line| line["older_until"].clone())
+            let mut lines = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+            lines.rfind(|line| line["target"] == target).map(|line| line["older_until"].clone())
         })
     };
     let explained = |gate: &Gate, target: &str| -> Value {
