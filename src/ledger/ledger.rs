@@ -182,7 +182,7 @@ impl Ledger {
 
     /// What the claimant may have cached, and what its request says of the host. Changes nothing, and never waits for a
     /// file: [`Ledger::note_request`] takes note.
-    #[cfg(test)]
+    #[cfg(any(test, feature = "internals"))]
     pub fn look<'a>(
         &self,
         registry: &Registry,
