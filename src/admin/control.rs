@@ -273,7 +273,8 @@ impl ControlSocket {
 
     /// Answers one client.
     fn attend(self: &Arc<ControlSocket>, stream: UnixStream, operations: &Arc<Operations>) -> io::Result<()> {
-        let (socket, operations) = (self.clone(), operations.clone());
+        let socket = self.clone();
+        let operations = operations.clone();
         let work = move || {
             let _connected = socket.connected.add();
             if let Err(error) = answer(&stream, &operations, &socket.unanswered) {

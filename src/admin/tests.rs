@@ -188,7 +188,8 @@ fn silent_clients_of_the_control_socket_delay_nobody() {
 fn lock_of_the_control_socket_that_is_no_lock_is_refused() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("control.sock");
-    let (lock, notes) = (directory.path().join("control.sock.lock"), directory.path().join("notes"));
+    let lock = directory.path().join("control.sock.lock");
+    let notes = directory.path().join("notes");
     std::fs::write(&notes, "precious").expect("written");
     std::os::unix::fs::symlink(&notes, &lock).expect("a link");
     assert!(matches!(ControlSocket::bind(&path), Err(ControlError::Io { .. })));

@@ -40,7 +40,8 @@ pub struct Violations {
 /// The query has mistakes.
 pub fn violations(operations: &Operations, query: &str) -> Result<Violations, QueryError> {
     let query = Query::read(query, &["site", "crawler", "kind", "identity", "limit"])?;
-    let (kind, identity) = (query.one_of("kind", &KINDS)?, query.one_of("identity", &IDENTITIES)?);
+    let kind = query.one_of("kind", &KINDS)?;
+    let identity = query.one_of("identity", &IDENTITIES)?;
     let limit = query.number("limit", 1..=Events::KEPT)?.unwrap_or(LISTED);
     let is_selected = |event: &Arc<Event>| {
         query.selects("site", &event.site)
@@ -60,7 +61,8 @@ pub fn violations(operations: &Operations, query: &str) -> Result<Violations, Qu
 /// # Errors
 /// The unknown names, each with the known name that is nearest.
 fn check_names(query: &Query<'_>, operations: &Operations, events: &[Arc<Event>]) -> Result<(), QueryError> {
-    let (snapshot, registry) = (operations.instance.sites.snapshot(), Registry::builtin());
+    let snapshot = operations.instance.sites.snapshot();
+    let registry = Registry::builtin();
     let mut mistakes = Vec::new();
     if let Some(site) = query.get("site") {
         let listed = events.iter().map(|event| event.site.as_str());

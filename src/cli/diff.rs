@@ -93,7 +93,8 @@ fn compare(arguments: &Arguments, old: &Side, new: &Side, registry: &'static Reg
 }
 
 fn side(path: &Path, origins: &OriginCopies) -> Result<Side> {
-    let (name, is_one_file) = (printable_path(path), !path.is_dir());
+    let name = printable_path(path);
+    let is_one_file = !path.is_dir();
     if super::check::is_robots_txt(path) {
         tester::refuse_link_out(path)?;
         let bytes = tester::rules(&path.to_string_lossy(), "compare")?.bytes;

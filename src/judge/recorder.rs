@@ -321,7 +321,8 @@ fn rule(decision: &Decision, site: &Site) -> (Option<String>, Option<String>) {
 
 /// Remembers the tags that the front page was sent with, for `crawlgate_site_indexable`.
 fn watch_front_page(request: &RequestFacts<'_>, judged: &Judged, outcome: &Outcome<'_>) {
-    let (front_page, forwarded) = (&judged.entry().site.front_page, judged.decision.action == Action::Pass);
+    let front_page = &judged.entry().site.front_page;
+    let forwarded = judged.decision.action == Action::Pass;
     let target = origin_form(request.target);
     if forwarded && outcome.status == 200 && front_page.is_at(&target) {
         front_page.saw(&target, &parse_lines(outcome.x_robots_tag.iter().copied()), request.now());

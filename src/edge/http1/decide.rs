@@ -59,7 +59,8 @@ fn decide_within<const ROOM: usize>(edge: &Edge, head: &[u8], connection: &Conne
             }
             ticket.hold_upload(request.framing.at_most(if lane.is_some() { LANE_UPLOAD } else { PINGORA_UPLOAD }));
             if ticket.lacks_space() {
-                let (method, headers) = (request.answer_method(), request.answer_fields());
+                let method = request.answer_method();
+                let headers = request.answer_fields();
                 let answer = ticket.forward(*connection).fail(503, &Asked { method: &method, headers: &headers });
                 return Ok(Course::Answer(Box::new((ticket, answer).into()), may_go_on));
             }

@@ -118,7 +118,8 @@ impl<'e> Session<'e> {
                 .fail(503, &Asked { method: &head.method, headers: &head.headers });
             return self.answer(stream, (ticket, answer).into());
         }
-        let (client, output) = (self.client.clone(), self.output.clone());
+        let client = self.client.clone();
+        let output = self.output.clone();
         let request = Forwarded { head, framing, stream, ticket, client, output };
         match lane {
             _ if body_first > 0 => self.begin(request.with_body(self.edge, self.stop.clone(), body_first)),
@@ -147,7 +148,8 @@ impl Forwarded {
 
     fn in_memory(self, edge: &Edge, stop: ShutdownWatch) -> impl Future<Output = Finished> + Send {
         let Forwarded { head, framing, stream, ticket, client, output } = self;
-        let (client, stall) = (client.of_one_request(), edge.limits().stall);
+        let client = client.of_one_request();
+        let stall = edge.limits().stall;
         InMemory::new(client, &head, framing, ticket, (stall, output)).pass_on(edge, stop, stream)
     }
 
