@@ -1,6 +1,7 @@
 //! The room `shared_store` against a real Redis: what is written is read again, and a store that cannot be used, is away or
 //! is another one says so.
 
+use crate::proxy::support::program::free_address;
 use crate::proxy::support::redis::RedisServer;
 use crawlgate::internals::exchange::store::MOST_OF_CLIENTS;
 use crawlgate::internals::exchange::{
@@ -399,7 +400,9 @@ fn server_of_an_old_version_is_refused() {
 
 #[test]
 fn node_of_a_cluster_is_refused() {
-    let server = RedisServer::with(&["--cluster-enabled", "yes"]);
+    // By default the cluster's own port is one that a system hands out to others, and the server would end.
+    let port = free_address().port().to_string();
+    let server = RedisServer::with(&["--cluster-enabled", "yes", "--cluster-port", &port]);
     let said = refusal(&mut store(&server));
     assert!(said.contains("cluster") && said.contains("Name one server"), "{said}");
 }
