@@ -6,7 +6,7 @@ use crate::files::{foreign, open_own};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 /// The longest content of the file: a process id, padded.
@@ -52,7 +52,9 @@ impl ProcessLock {
         (&mut file).take(MAX_LENGTH + 1).read_to_end(&mut written)?;
         // A crash of the machine may leave zeros.
         let is_ours = |byte: &u8| byte.is_ascii_digit() || matches!(byte, b' ' | b'\n' | 0);
-        if written.len() as u64 > MAX_LENGTH || !written.iter().all(is_ours) {
+        // A second name is somebody's: crawlgate gives it none.
+        let is_shared = file.metadata()?.nlink() > 1;
+        if is_shared || written.len() as u64 > MAX_LENGTH || !written.iter().all(is_ours) {
             return Err(foreign(path));
         }
         let written = String::from_utf8_lossy(&written);
@@ -194,6 +196,11 @@ mod tests {
             }
             assert_eq!(fs::read_to_string(&target).expect("read"), text);
         }
+        let name = directory.path().join("second name");
+        fs::write(&target, "17").expect("written");
+        fs::hard_link(&target, &name).expect("a second name");
+        assert_eq!(ProcessLock::acquire(&name).expect_err("shared").kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(fs::read_to_string(&target).expect("read"), "17");
     }
 
     #[test]
