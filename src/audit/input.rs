@@ -10,6 +10,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Octets of a chunk. A line that is longer is cut, and its pieces cannot be read.
 const CHUNK: usize = 1 << 20;
 
+/// Chunks without the end of a line, after which something is no log. A device such as `/dev/zero` has no end.
+const MAX_CHUNKS_OF_LINE: usize = 16;
+
 /// Octets that tell how a log is packed. A log is longer.
 const MAGIC: usize = 6;
 
@@ -53,7 +56,7 @@ impl Input {
             Input::File(path) => Box::new(File::open(path)?),
         };
         let reader = unpacked(Counting { source, taken }, self.is_named_packed())?;
-        Ok(Opened { reader, rest: Vec::new(), damage: None, is_over: false })
+        Ok(Opened { reader, rest: Vec::new(), damage: None, is_over: false, chunks_of_line: 0 })
     }
 }
 
@@ -130,6 +133,8 @@ pub struct Opened {
     /// Why the log could not be read to its end.
     pub damage: Option<io::Error>,
     is_over: bool,
+    /// Chunks since the last end of a line.
+    chunks_of_line: usize,
 }
 
 impl Opened {
@@ -145,11 +150,19 @@ impl Opened {
             Ok(read) => self.is_over = read < missing,
             Err(error) => (self.damage, self.is_over) = (Some(error), true),
         }
-        if !self.is_over
-            && let Some(end) = memchr::memrchr(b'\n', &octets)
-        {
-            self.rest.extend_from_slice(&octets[end + 1..]);
-            octets.truncate(end + 1);
+        match memchr::memrchr(b'\n', &octets) {
+            Some(end) if !self.is_over => {
+                self.rest.extend_from_slice(&octets[end + 1..]);
+                octets.truncate(end + 1);
+                self.chunks_of_line = 0;
+            }
+            Some(_) => {}
+            None => self.chunks_of_line += 1,
+        }
+        if self.chunks_of_line > MAX_CHUNKS_OF_LINE {
+            self.damage = Some(io::Error::other("is no log: it has a line of more than 16 MiB"));
+            self.is_over = true;
+            return None;
         }
         (!octets.is_empty()).then_some(octets)
     }
@@ -161,7 +174,7 @@ mod tests {
     use std::io::Read;
 
     fn opened(reader: impl Read + 'static) -> Opened {
-        Opened { reader: Box::new(reader), rest: Vec::new(), damage: None, is_over: false }
+        Opened { reader: Box::new(reader), rest: Vec::new(), damage: None, is_over: false, chunks_of_line: 0 }
     }
 
     #[test]
@@ -187,5 +200,12 @@ mod tests {
         let mut opened = opened(std::io::repeat(b'x').take(3 * CHUNK as u64));
         let lengths: Vec<usize> = std::iter::from_fn(|| opened.chunk()).map(|chunk| chunk.len()).collect();
         assert_eq!(lengths, [CHUNK; 3]);
+    }
+
+    #[test]
+    fn what_has_no_lines_is_no_log() {
+        let mut opened = opened(std::io::repeat(0));
+        assert!(std::iter::from_fn(|| opened.chunk()).count() <= super::MAX_CHUNKS_OF_LINE);
+        assert!(opened.damage.is_some());
     }
 }
