@@ -120,7 +120,7 @@ impl TryFrom<Spelling> for Timestamp {
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match chrono::DateTime::from_timestamp(self.0, 0) {
-            Some(moment) => write!(f, "{}", moment.format("%Y-%m-%dT%H:%M:%SZ")),
+            Some(moment) => f.write_str(&moment.to_rfc3339_opts(chrono::SecondsFormat::Secs, true)),
             None => write!(f, "@{}", self.0),
         }
     }

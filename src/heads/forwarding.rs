@@ -55,12 +55,13 @@ const PREFIX_BIT: u64 = 1 << NAMES.len();
 /// Proxies add to this field and never replace it (RFC 9110 section 7.6.3).
 const VIA_BIT: u64 = PREFIX_BIT >> 1;
 
-/// The lengths of all names: a bit each.
-const LENGTHS: u64 = {
-    let mut lengths = 0;
+/// The lengths of the names that begin with each letter: a bit each.
+const LENGTHS: [u64; 26] = {
+    let mut lengths = [0; 26];
     let mut place = 0;
     while place < NAMES.len() {
-        lengths |= 1 << NAMES[place].len();
+        let name = NAMES[place].as_bytes();
+        lengths[(name[0] - b'a') as usize] |= 1 << name.len();
         place += 1;
     }
     lengths
@@ -73,22 +74,17 @@ pub struct ForwardingFields(u64);
 impl ForwardingFields {
     /// The field with this name; nothing, if it is no forwarding field.
     pub fn named(name: &str) -> ForwardingFields {
+        let letter = name.as_bytes().first().map_or(0, u8::to_ascii_lowercase);
         // Most fields of a head end here.
-        let may_be_one = matches!(
-            name.as_bytes().first().map(u8::to_ascii_lowercase),
-            Some(b'a' | b'c' | b'd' | b'f' | b'i' | b'p' | b't' | b'v' | b'w' | b'x')
-        );
-        if !may_be_one {
-            return ForwardingFields::default();
+        let lengths = LENGTHS.get(usize::from(letter.wrapping_sub(b'a'))).copied().unwrap_or_default();
+        if lengths.checked_shr(name.len() as u32).unwrap_or_default() & 1 == 1
+            && let Some(place) = NAMES.iter().position(|own| name.eq_ignore_ascii_case(own))
+        {
+            return ForwardingFields(1 << place);
         }
         let begins = name.as_bytes().get(..PREFIX.len());
-        let other = begins.is_some_and(|begins| begins.eq_ignore_ascii_case(PREFIX.as_bytes()));
-        let other = ForwardingFields(if other { PREFIX_BIT } else { 0 });
-        if name.len() >= 64 || LENGTHS >> name.len() & 1 == 0 {
-            return other;
-        }
-        let place = NAMES.iter().position(|own| name.eq_ignore_ascii_case(own));
-        place.map_or(other, |place| ForwardingFields(1 << place))
+        let begins = letter == b'x' && begins.is_some_and(|begins| begins.eq_ignore_ascii_case(PREFIX.as_bytes()));
+        ForwardingFields(if begins { PREFIX_BIT } else { 0 })
     }
 
     /// Whether there is none.
