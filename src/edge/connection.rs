@@ -4,6 +4,7 @@
 
 use super::buffered::Buffered;
 use super::chunks::{BadChunk, Rest};
+use super::pace::Pace;
 use super::timer::{Stall, Timer};
 use super::transport::Transport;
 use crate::requests::ClientConnection;
@@ -63,6 +64,8 @@ pub(super) struct Connection {
     deadline: Instant,
     pub(super) timer: Timer,
     stall: Stall,
+    /// Of the request that Pingora forwards.
+    pace: Pace,
 }
 
 impl Connection {
@@ -83,6 +86,7 @@ impl Connection {
             deadline: Instant::now(),
             timer: Timer::default(),
             stall: Stall::new(stall),
+            pace: Pace::default(),
         }
     }
 
@@ -144,6 +148,7 @@ impl Connection {
     /// Lets Pingora read one request: this head, and a body with this framing.
     pub(super) fn open_for(&mut self, head: Vec<u8>, body: Framing) {
         self.gate = Gate::Head { left: head.len(), body };
+        self.pace = Pace::default();
         self.stream.put_back(head);
     }
 
@@ -213,6 +218,26 @@ impl Connection {
         }
     }
 
+    /// Fails if the client is too slow while people wait for the place that its request has in Pingora. `moved` is what it
+    /// sent or took, if it did.
+    fn keep_pace(&mut self, moved: Option<usize>, context: &mut Context<'_>) -> io::Result<()> {
+        if let Some(bytes) = moved {
+            self.pace.record(bytes);
+            return Ok(());
+        }
+        let Some(people_wait) = self.client.people_wait() else { return Ok(()) };
+        let timer = &mut self.timer;
+        let is_too_slow = self.pace.is_too_slow(
+            || people_wait,
+            |moment| {
+                if timer.has_passed(moment, context) {
+                    context.waker().wake_by_ref();
+                }
+            },
+        );
+        if is_too_slow { Err(io::ErrorKind::TimedOut.into()) } else { Ok(()) }
+    }
+
     /// Gives up a client that takes nothing for too long.
     fn watch<T>(&mut self, polled: Poll<io::Result<T>>, context: &mut Context<'_>) -> Poll<io::Result<T>> {
         if !self.stall.is_over(&polled, context) {
@@ -240,7 +265,13 @@ impl AsyncRead for Connection {
                 Poll::Ready(Ok(()))
             }
             Gate::Body(_) if is_over => this.poll_client_gone(context),
-            Gate::Body(_) => this.poll_body(context, buffer),
+            Gate::Body(_) => {
+                let before = buffer.filled().len();
+                let polled = this.poll_body(context, buffer);
+                let moved = polled.is_ready().then(|| buffer.filled().len() - before);
+                this.keep_pace(moved, context)?;
+                polled
+            }
         }
     }
 }
@@ -249,12 +280,18 @@ impl AsyncWrite for Connection {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, octets: &[u8]) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         let polled = Pin::new(&mut this.stream).poll_write(context, octets);
+        let moved = match &polled {
+            Poll::Ready(written) => Some(written.as_ref().copied().unwrap_or_default()),
+            Poll::Pending => None,
+        };
+        this.keep_pace(moved, context)?;
         this.watch(polled, context)
     }
 
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         let polled = Pin::new(&mut this.stream).poll_flush(context);
+        this.keep_pace(polled.is_ready().then_some(0), context)?;
         this.watch(polled, context)
     }
 

@@ -36,6 +36,9 @@ pub(super) const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// Octets of request bodies that a client may send before the origin takes them.
 const STREAM_WINDOW: u32 = 256 * 1024;
 const CONNECTION_WINDOW: u32 = 1024 * 1024;
+/// The same of a proxy, which speaks for many clients: uploads that an origin does not take delay no others. Each upload is
+/// counted with its window, so that this takes no memory beyond `limits.buffers`.
+const CONNECTION_WINDOW_OF_PROXY: u32 = 64 * 1024 * 1024;
 /// Octets of a response that wait for the client. The rest waits at the origin.
 const SEND_BUFFER: usize = 64 * 1024;
 
@@ -57,7 +60,7 @@ fn builder(limits: &Limits, is_proxy: bool) -> server::Builder {
         .max_pending_accept_reset_streams(if is_proxy { MAX_RESETS_OF_PROXY } else { RESETS })
         .max_local_error_reset_streams((!is_proxy).then_some(RESETS))
         .initial_window_size(STREAM_WINDOW)
-        .initial_connection_window_size(CONNECTION_WINDOW)
+        .initial_connection_window_size(if is_proxy { CONNECTION_WINDOW_OF_PROXY } else { CONNECTION_WINDOW })
         .max_send_buffer_size(SEND_BUFFER);
     if is_proxy {
         // It is answered 405. HAProxy resets a stream that it has not opened if this is not offered, and h2 ends the

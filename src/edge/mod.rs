@@ -22,6 +22,7 @@ mod http2;
 mod lane;
 mod listening;
 mod open;
+mod pace;
 mod plain;
 mod proxy_protocol;
 mod pulse;

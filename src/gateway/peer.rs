@@ -1,6 +1,7 @@
 //! [`choose`] gives Pingora a server for a request: a prepared address, never a name. [`failed`] and [`note_failure`] report a
 //! failed server, after which another one may be tried.
 
+use super::early::connection;
 use super::{Gateway, RequestContext};
 use crate::upstreams::{NoServer, Reached};
 use pingora_core::upstreams::peer::HttpPeer;
@@ -38,7 +39,15 @@ pub(super) async fn choose(
         ctx.ticket.iter_mut().for_each(|ticket| ticket.note_no_server(none));
         return Err(none.error());
     }
+    set_people_waiting(session, ctx);
     ctx.attempts.peer().map(Box::new).ok_or_else(|| NoServer::NoAddress.error())
+}
+
+/// Says on the connection whether people wait for the place of the request, so that a slow client gives it up.
+pub(super) fn set_people_waiting(session: &Session, ctx: &RequestContext) {
+    if let Some(connection) = connection(session) {
+        connection.set_people_waiting(ctx.attempts.people_waiting().cloned());
+    }
 }
 
 /// Reports the failure of a request that was sent, at least in part.

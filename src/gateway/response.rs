@@ -1,11 +1,13 @@
 //! The origin's response on its way to the client, in Pingora's proxy. [`check_switch`] refuses an unrequested switch of
-//! protocols. [`hold`] reserves buffer space for the body. [`filter`] rewrites the head: it removes the fields of one hop,
+//! protocols. [`hold`] reserves buffer space. [`filter`] rewrites the head: it removes the fields of one hop,
 //! adds the fields of the policy, and adapts the head for HTTP/1.0.
 
 use super::early::{connection, shared};
+use super::peer::set_people_waiting;
 use super::{Gateway, RequestContext};
 use crate::forwarding::{Head, ends_here, remove_named_by_connection};
 use crate::heads::is_event_stream;
+use crate::requests::{memory_of_body, memory_of_head};
 use http::{Method, StatusCode, Version, header};
 use pingora_core::{Error, ErrorType, Result};
 use pingora_http::{RequestHeader, ResponseHeader};
@@ -38,13 +40,15 @@ fn remove_of_one_hop(response: &mut ResponseHeader) {
 /// KiB each, and what it writes is joined (Pingora 0.9.1).
 const AHEAD: usize = 1024 * 1024;
 
-/// Reserves buffer space for the body of a response. Without space, the request fails with 503.
+/// Reserves buffer space for a response. Without space, the request fails with 503.
 pub(super) fn hold(session: &Session, response: &ResponseHeader, ctx: &mut RequestContext) -> Result<()> {
     let has_no_body = response.status.is_informational()
         || matches!(response.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED)
         || session.req_header().method == Method::HEAD;
-    let Some(ticket) = ctx.ticket.as_mut().filter(|_| !has_no_body) else { return Ok(()) };
-    ticket.hold_body(response, AHEAD);
+    let Some(ticket) = &mut ctx.ticket else { return Ok(()) };
+    let head = response.headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
+    let body = if has_no_body { 0 } else { memory_of_body(response, AHEAD) };
+    ticket.hold(memory_of_head(head) + body);
     if ticket.lacks_space() {
         return Err(Error::explain(ErrorType::HTTPStatus(503), "no space in buffers").into_down());
     }
@@ -67,6 +71,7 @@ pub(super) fn filter(
             ctx.attempts.answered(&gateway.upstreams, response.status.as_u16(), ctx.arrival.lived, || true);
             // The connection may last for days, and the server has done what its place was for.
             ctx.attempts.leave();
+            set_people_waiting(session, ctx);
         } else {
             remove_of_one_hop(response);
         }
@@ -75,6 +80,7 @@ pub(super) fn filter(
     let (status, content_type) = (response.status.as_u16(), response.headers.get(header::CONTENT_TYPE));
     let is_endless = || content_type.is_some_and(|content_type| is_event_stream(content_type.as_bytes()));
     ctx.attempts.answered(&gateway.upstreams, status, ctx.arrival.lived, is_endless);
+    set_people_waiting(session, ctx);
     remove_of_one_hop(response);
     // Pingora passes no trailers on (Pingora 0.9.1).
     response.remove_header(&header::TRAILER);

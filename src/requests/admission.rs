@@ -80,17 +80,26 @@ impl Admitted {
     }
 }
 
-impl Drop for Admitted {
-    fn drop(&mut self) {
-        self.admission.total.fetch_sub(self.amount, Ordering::Relaxed);
+impl Admitted {
+    /// Gives a part of the amount back.
+    pub fn release(&mut self, part: usize) {
+        let part = part.min(self.amount);
+        self.amount -= part;
+        self.admission.total.fetch_sub(part, Ordering::Relaxed);
         let Some(address) = self.address else { return };
         let mut counts = self.admission.shard(address);
         if let Some(count) = counts.get_mut(&address) {
-            *count -= self.amount;
+            *count -= part;
             if *count == 0 {
                 counts.remove(&address);
             }
         }
+    }
+}
+
+impl Drop for Admitted {
+    fn drop(&mut self) {
+        self.release(self.amount);
     }
 }
 
@@ -147,6 +156,10 @@ mod tests {
         let other = admit("192.0.2.2", 40).ok();
         assert!(one.is_some() && other.is_some() && admit("192.0.2.3", 1).is_err());
         drop(one);
-        assert!(admit("192.0.2.1", 60).is_ok());
+        let mut one = admit("192.0.2.1", 60).expect("room for it");
+        one.release(40);
+        assert!(admit("192.0.2.1", 40).is_ok());
+        drop((one, other));
+        assert_eq!(admission.total.load(Ordering::Relaxed), 0);
     }
 }

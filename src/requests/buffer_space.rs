@@ -13,8 +13,10 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// Bodies up to this length are not counted: they are in the buffers that every request has.
-pub const SMALL_BODY: usize = 8 * 1024;
+/// Heads and bodies up to this length are not counted: they are in the buffers that every request has.
+pub const SMALL: usize = 8 * 1024;
+/// The number of copies of a head in memory, at most.
+const COPIES: usize = 4;
 /// The least time between two log lines about missing space.
 const PAUSE: Duration = Duration::from_secs(60);
 
@@ -24,6 +26,25 @@ pub struct BufferSpace {
     metrics: Arc<Metrics>,
     /// When the log last told of missing space.
     told: Mutex<Option<Instant>>,
+}
+
+/// Bytes of memory for a head of so many bytes.
+pub fn memory_of_head(bytes: usize) -> usize {
+    if bytes > SMALL { COPIES * bytes } else { 0 }
+}
+
+/// Bytes of memory for the body of a response: its length, or `most` if it is longer or has none. A small body needs nothing,
+/// and server-sent events need little, because they come one by one.
+pub fn memory_of_body(head: &impl Head, most: usize) -> usize {
+    let length = head.lines(header::CONTENT_LENGTH).next();
+    let length = length.and_then(|length| std::str::from_utf8(length).ok()?.trim().parse::<usize>().ok());
+    let is_of_events = || head.lines(header::CONTENT_TYPE).any(|media| media.starts_with(b"text/event-stream"));
+    match length {
+        Some(length) if length <= SMALL => 0,
+        Some(length) => length.min(most),
+        None if is_of_events() => SMALL,
+        None => most,
+    }
 }
 
 /// There is no space for a request or its response.
@@ -57,23 +78,6 @@ impl BufferSpace {
         }
     }
 
-    /// Reserves space for the body of a response: its length, or `most` if it is longer or has none. A small body needs
-    /// nothing, and server-sent events need little, because they come one by one.
-    ///
-    /// # Errors
-    /// There is no space. The metrics count that.
-    pub fn hold_body(&self, head: &impl Head, most: usize, client: Option<IpAddr>) -> Result<Option<Held>, NoSpace> {
-        let length = head.lines(header::CONTENT_LENGTH).next();
-        let length = length.and_then(|length| std::str::from_utf8(length).ok()?.trim().parse::<usize>().ok());
-        let is_of_events = || head.lines(header::CONTENT_TYPE).any(|media| media.starts_with(b"text/event-stream"));
-        match length {
-            Some(length) if length <= SMALL_BODY => Ok(None),
-            Some(length) => self.hold(length.min(most), client).map(Some),
-            None if is_of_events() => self.hold(SMALL_BODY, client).map(Some),
-            None => self.hold(most, client).map(Some),
-        }
-    }
-
     fn tell(&self, full: Full, client: Option<IpAddr>) {
         let mut told = lock(&self.told);
         if told.is_some_and(|told| told.elapsed() < PAUSE) {
@@ -94,25 +98,36 @@ impl BufferSpace {
     }
 }
 
-/// Reserved octets, until this is dropped.
+/// Reserved bytes, until this is dropped.
 pub struct Held {
-    _admitted: Admitted,
-    octets: i64,
+    admitted: Admitted,
+    bytes: usize,
     metrics: Arc<Metrics>,
 }
 
 impl Held {
-    fn new(admitted: Admitted, octets: usize, metrics: Arc<Metrics>) -> Held {
-        let octets = i64::try_from(octets).unwrap_or(i64::MAX);
-        metrics.edge.buffers.add(octets);
-        Held { _admitted: admitted, octets, metrics }
+    fn new(admitted: Admitted, bytes: usize, metrics: Arc<Metrics>) -> Held {
+        metrics.edge.buffers.add(signed(bytes));
+        Held { admitted, bytes, metrics }
+    }
+
+    /// Gives a part back.
+    pub fn release(&mut self, part: usize) {
+        let part = part.min(self.bytes);
+        self.bytes -= part;
+        self.admitted.release(part);
+        self.metrics.edge.buffers.sub(signed(part));
     }
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
-        self.metrics.edge.buffers.sub(self.octets);
+        self.metrics.edge.buffers.sub(signed(self.bytes));
     }
+}
+
+fn signed(bytes: usize) -> i64 {
+    i64::try_from(bytes).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]
@@ -144,16 +159,13 @@ mod tests {
     }
 
     #[test]
-    fn body_holds_its_length_or_the_most_and_a_small_one_nothing() {
-        let space = space(1 << 20, 1 << 20);
-        let held = |head: &HeaderMap| {
-            let held = space.hold_body(head, 100_000, client(1)).unwrap();
-            held.map(|held| held.octets)
-        };
-        assert_eq!(held(&head(header::CONTENT_LENGTH, "8192")), None);
-        assert_eq!(held(&head(header::CONTENT_LENGTH, "8193")), Some(8_193));
-        assert_eq!(held(&head(header::CONTENT_LENGTH, "5000000")), Some(100_000));
-        assert_eq!(held(&HeaderMap::new()), Some(100_000));
-        assert_eq!(held(&head(header::CONTENT_TYPE, "text/event-stream; charset=utf-8")), Some(8_192));
+    fn body_takes_its_length_or_the_most_and_a_small_one_nothing() {
+        let memory = |name, value| memory_of_body(&head(name, value), 100_000);
+        assert_eq!(memory(header::CONTENT_LENGTH, "8192"), 0);
+        assert_eq!(memory(header::CONTENT_LENGTH, "8193"), 8_193);
+        assert_eq!(memory(header::CONTENT_LENGTH, "5000000"), 100_000);
+        assert_eq!(memory_of_body(&HeaderMap::new(), 100_000), 100_000);
+        assert_eq!(memory(header::CONTENT_TYPE, "text/event-stream; charset=utf-8"), 8_192);
+        assert_eq!((memory_of_head(8_192), memory_of_head(8_193)), (0, 4 * 8_193));
     }
 }

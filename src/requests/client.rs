@@ -8,8 +8,8 @@ use super::ticket::Ticket;
 use crate::forwarding::Peer;
 use crate::locks::lock;
 use http::HeaderValue;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 /// See the top of this file.
 #[derive(Debug)]
@@ -25,6 +25,7 @@ pub struct ClientConnection {
     sent: Mutex<Option<Box<Record>>>,
     has_switched: AtomicBool,
     is_given_up: AtomicBool,
+    people_waiting: Mutex<Option<Arc<AtomicUsize>>>,
 }
 
 impl ClientConnection {
@@ -39,6 +40,7 @@ impl ClientConnection {
             sent: Mutex::default(),
             has_switched: AtomicBool::new(false),
             is_given_up: AtomicBool::new(false),
+            people_waiting: Mutex::default(),
         }
     }
 
@@ -68,6 +70,7 @@ impl ClientConnection {
 
     /// Records what the gateway has sent. Over HTTP/2 that still waits for the client's window, so the edge records it.
     pub fn record(&self, record: Record) {
+        self.set_people_waiting(None);
         if self.is_of_one_request {
             *lock(&self.sent) = Some(Box::new(record));
         } else {
@@ -83,6 +86,16 @@ impl ClientConnection {
     /// Notes that the origin agreed to another protocol (101): from now on octets pass as they are.
     pub fn switch_protocol(&self) {
         self.has_switched.store(true, Ordering::Release);
+    }
+
+    /// Sets the number of people who wait for a place at the origin; `None` if the request has none that they could get.
+    pub fn set_people_waiting(&self, people: Option<Arc<AtomicUsize>>) {
+        *lock(&self.people_waiting) = people;
+    }
+
+    /// Whether the gateway's request has a place that people could get, and then whether some wait.
+    pub fn people_wait(&self) -> Option<bool> {
+        lock(&self.people_waiting).as_ref().map(|people| people.load(Ordering::Relaxed) > 0)
     }
 
     /// Notes that the client takes nothing of what is written.

@@ -35,7 +35,7 @@ mod unread;
 mod upload;
 
 pub use admission::{Admission, Full};
-pub use buffer_space::SMALL_BODY;
+pub use buffer_space::{SMALL, memory_of_body, memory_of_head};
 pub use challenges::{Challenges, OwnFiles};
 pub use client::ClientConnection;
 pub use connection::{Arrival, Connection};

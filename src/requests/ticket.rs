@@ -4,7 +4,7 @@
 #[cfg(feature = "proxy")]
 mod wanted;
 
-use super::buffer_space::{BufferSpace, Held, NoSpace, SMALL_BODY};
+use super::buffer_space::{BufferSpace, Held, SMALL};
 use super::connection::{Arrival, Connection};
 use super::head::RequestHead;
 use super::mistake::Mistake;
@@ -12,7 +12,6 @@ use super::noted::Noted;
 use super::sent::{EndedBy, Sent};
 use super::upload::{Upload, UploadError};
 use crate::clock::Clock;
-use crate::forwarding::Head;
 use crate::judge::{Judge, Judgement, Outcome, Recorder};
 use crate::policy::SiteEntry;
 use crate::settings::{ClientAddress, Limits};
@@ -55,10 +54,10 @@ struct Open {
     /// Whether the answer is crawlgate's own.
     is_answered: bool,
     is_open: bool,
-    /// Space in buffers for the request and its response.
+    /// Space in buffers, first that for the request and then that for its response.
     held: SmallVec<[Held; 1]>,
-    /// Space for its body, until the origin has all of it.
-    upload_space: Option<Held>,
+    /// The bytes of it that are for the request's body, until the origin has all of that.
+    upload_space: usize,
     lacks_space: bool,
     /// The octets of its body until now.
     upload: Upload,
@@ -87,7 +86,7 @@ impl Ticket {
             is_answered: false,
             is_open: true,
             held: SmallVec::new(),
-            upload_space: None,
+            upload_space: 0,
             lacks_space: false,
             upload: Upload::default(),
             turned_away: None,
@@ -154,33 +153,26 @@ impl Ticket {
 
     /// Reserves space in buffers until the request is recorded.
     pub fn hold(&mut self, octets: usize) {
-        let held = self.0.shared.space.hold(octets, self.0.noted.client());
-        self.keep(held.map(Some));
+        if octets > 0 {
+            let held = self.0.shared.space.hold(octets, self.0.noted.client());
+            self.0.lacks_space |= held.is_err();
+            self.0.held.extend(held);
+        }
     }
 
-    /// Reserves space for what may wait of its body, until the origin has all of it. A small body needs nothing.
-    pub fn hold_upload(&mut self, bytes: usize) {
-        if bytes > SMALL_BODY {
-            let held = self.0.shared.space.hold(bytes, self.0.noted.client());
-            self.0.lacks_space |= held.is_err();
-            self.0.upload_space = held.ok();
-        }
+    /// Reserves space for the request, and for what may wait of its body until the origin has all of it. A small body needs
+    /// nothing. Comes before other space.
+    pub fn hold_request(&mut self, bytes: usize, body: usize) {
+        self.0.upload_space = if body > SMALL { body } else { 0 };
+        self.hold(bytes + self.0.upload_space);
     }
 
     /// Releases the space for its body: the origin has all of it.
     pub fn release_upload(&mut self) {
-        self.0.upload_space = None;
-    }
-
-    /// Reserves space for the body of its response: its length, at most `most`. `head` is that of the response.
-    pub fn hold_body(&mut self, head: &impl Head, most: usize) {
-        let held = self.0.shared.space.hold_body(head, most, self.0.noted.client());
-        self.keep(held);
-    }
-
-    fn keep(&mut self, held: Result<Option<Held>, NoSpace>) {
-        self.0.lacks_space |= held.is_err();
-        self.0.held.extend(held.ok().flatten());
+        let bytes = std::mem::take(&mut self.0.upload_space);
+        if let Some(held) = self.0.held.first_mut().filter(|_| bytes > 0) {
+            held.release(bytes);
+        }
     }
 
     /// Whether space was missing. The answer is then [`Forward::fail`](super::Forward::fail) with 503.

@@ -18,7 +18,7 @@ use pingora_core::protocols::Stream;
 use pingora_core::upstreams::peer::HttpPeer;
 use pingora_core::{Error, ErrorSource, ErrorType};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// Servers tried for a request.
@@ -241,15 +241,10 @@ impl Attempts {
         }
     }
 
-    /// Whether the origin has a bound on requests.
-    pub fn has_places(&self) -> bool {
-        self.held.as_ref().is_some_and(|held| held.server.entry.shared.room.is_some())
-    }
-
-    /// Whether people wait for a place at the origin.
-    pub fn people_wait(&self) -> bool {
-        let room = self.held.as_ref().and_then(|held| held.server.entry.shared.room.as_ref());
-        room.is_some_and(|room| room.waiting() > 0)
+    /// The number of people who wait for a place at the origin; `None` if the request has none that they could get.
+    pub fn people_waiting(&self) -> Option<&Arc<AtomicUsize>> {
+        let held = self.held.as_ref().filter(|held| !held.has_left())?;
+        held.server.entry.shared.room.as_ref().map(|room| &room.waiting)
     }
 
     /// Gives the place at the server back while the response goes on, as that of a WebSocket does.

@@ -254,6 +254,10 @@ impl Held {
         held
     }
 
+    pub fn has_left(&self) -> bool {
+        self.has_left
+    }
+
     /// Gives the place back, and goes on without one.
     pub fn leave(&mut self) {
         if std::mem::replace(&mut self.has_left, true) {

@@ -6,7 +6,10 @@ use crate::crawlers::Registry;
 use crate::settings::{Balance, Ejection, HealthSettings, PlaceSettings, ServerAddress};
 use pingora_core::{Error, ErrorType};
 use std::collections::BTreeSet;
+use std::future::poll_fn;
 use std::net::{IpAddr, SocketAddr};
+use std::pin::pin;
+use std::task::Poll;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -628,6 +631,26 @@ async fn one_address_takes_a_quarter_of_the_places() {
     assert!(placed(&upstreams, &other).await.is_some());
 }
 
+#[tokio::test]
+async fn address_with_the_fewest_places_goes_first() {
+    let upstreams = Arc::new(upstreams(&[bounded(8, 1)]));
+    let _one = placed(&upstreams, &from("192.0.2.1")).await.expect("a place");
+    let mut inside = Vec::new();
+    for last in 2..9 {
+        let wanted = Wanted { client: Some([192, 0, 2, last].into()), ..wanted(true) };
+        inside.push(placed(&upstreams, &wanted).await.expect("a place"));
+    }
+    let _second = waits(&upstreams, from("192.0.2.1")).await;
+    let mut third = Attempts::default();
+    let other = from("192.0.2.9");
+    let mut third = pin!(third.next(&upstreams, &other));
+    assert!(poll_fn(|context| Poll::Ready(third.as_mut().poll(context).is_pending())).await);
+    inside.pop();
+    assert!(third.await.is_ok());
+    let room = upstreams.groups[0].shared.room.as_ref().expect("a bound");
+    assert_eq!(room.waiting(), 1, "the one that came first");
+}
+
 /// A request of a person who waits for a place.
 async fn waits(upstreams: &Arc<Upstreams>, wanted: Wanted<'static>) -> tokio::task::JoinHandle<Option<NoServer>> {
     let servers = upstreams.clone();
@@ -644,9 +667,9 @@ async fn waits(upstreams: &Arc<Upstreams>, wanted: Wanted<'static>) -> tokio::ta
 }
 
 #[tokio::test]
-async fn one_address_takes_a_quarter_of_the_queue() {
+async fn one_address_takes_a_sixteenth_of_the_queue() {
     let mut origin = bounded(1, 1);
-    origin.places.iter_mut().for_each(|places| places.length = 8);
+    origin.places.iter_mut().for_each(|places| places.length = 32);
     let upstreams = Arc::new(upstreams(&[origin]));
     let _inside = placed(&upstreams, &wanted(true)).await.expect("a place");
     let _waiting = [waits(&upstreams, from("192.0.2.1")).await, waits(&upstreams, from("192.0.2.1")).await];

@@ -5,7 +5,7 @@ use crate::answers::Asked;
 use crate::edge::door::{Edge, IN_PINGORA, PINGORA_UPLOAD};
 use crate::edge::head::{MOST_FIELDS, Request, header_map};
 use crate::edge::lane::{LANE_UPLOAD, LaneRequest, fits};
-use crate::requests::{Connection, Framing, Mistake, Next, Received, RequestHead, Responded, Ticket};
+use crate::requests::{Connection, Framing, Mistake, Next, Received, RequestHead, Responded, Ticket, memory_of_head};
 
 /// Room for the fields of most heads.
 const USUAL_FIELDS: usize = 32;
@@ -54,10 +54,8 @@ fn decide_within<const ROOM: usize>(edge: &Edge, head: &[u8], connection: &Conne
         Next::Answer(answer) => Course::Answer(Box::new((ticket, answer).into()), may_go_on),
         Next::Forward => {
             let lane = edge.lane.as_ref().filter(|_| fits(&request, &ticket));
-            if lane.is_none() {
-                ticket.hold(IN_PINGORA);
-            }
-            ticket.hold_upload(request.framing.at_most(if lane.is_some() { LANE_UPLOAD } else { PINGORA_UPLOAD }));
+            let (space, body) = if lane.is_some() { (0, LANE_UPLOAD) } else { (IN_PINGORA, PINGORA_UPLOAD) };
+            ticket.hold_request(memory_of_head(head.len()) + space, request.framing.at_most(body));
             if ticket.lacks_space() {
                 let method = request.answer_method();
                 let headers = request.answer_fields();

@@ -20,8 +20,10 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
-/// One client's address takes at most this part of the places, and of the queue.
-const PART_OF_ADDRESS: usize = 4;
+/// One client's address takes at most this part of the places, ...
+const PART_OF_PLACES: usize = 4;
+/// ... and this part of the queue.
+const PART_OF_QUEUE: usize = 16;
 /// The assumed duration of a request while none has ended, in microseconds.
 const UNKNOWN: u64 = 500_000;
 /// The last request is this part of the mean duration.
@@ -35,7 +37,7 @@ const GAP: Duration = Duration::from_secs(600);
 pub struct Room {
     settings: PlaceSettings,
     /// People in the queue. Changed only with the queue, and read without it.
-    waiting: AtomicUsize,
+    pub waiting: Arc<AtomicUsize>,
     /// Servers that requests go to.
     servers: AtomicUsize,
     queue: Mutex<Queue>,
@@ -141,7 +143,7 @@ impl Room {
     pub fn new(settings: PlaceSettings) -> Arc<Room> {
         Arc::new(Room {
             settings,
-            waiting: AtomicUsize::new(0),
+            waiting: Arc::default(),
             servers: AtomicUsize::new(1),
             queue: Mutex::default(),
             shares: Shares::new(),
@@ -195,7 +197,7 @@ impl Room {
     }
 
     fn take_share(&self, share: Option<u64>) -> bool {
-        share.is_none_or(|share| self.shares.enter(share, part_of_address(self.at_all(self.settings.connections))))
+        share.is_none_or(|share| self.shares.enter(share, part(self.at_all(self.settings.connections), PART_OF_PLACES)))
     }
 
     fn give_share_back(&self, share: Option<u64>) {
@@ -206,7 +208,7 @@ impl Room {
         let (mut queue, length) = (lock(&self.queue), self.settings.length);
         // One that waits counts for its address.
         let may_wait = queue.waiters.len() < length
-            && share.is_none_or(|share| self.waiting_shares.enter(share, part_of_address(length)));
+            && share.is_none_or(|share| self.waiting_shares.enter(share, part(length, PART_OF_QUEUE)));
         if !may_wait {
             return Entrance::Refused(Full { reason: "queue_full", retry_after: self.seconds_for_people() });
         }
@@ -244,10 +246,15 @@ impl Room {
         }
     }
 
-    /// The first in the queue whose address may have one more place.
+    /// The first in the queue of those whose address has the fewest places, if it may have one more. So a few addresses keep
+    /// nobody else waiting, however many requests of theirs wait.
     fn next(&self) -> Option<Waiter> {
         let mut queue = lock(&self.queue);
-        let place = queue.waiters.iter().position(|waiter| self.take_share(waiter.share))?;
+        let places = |waiter: &Waiter| waiter.share.map_or(0, |share| self.shares.count(share));
+        let (place, waiter) = queue.waiters.iter().enumerate().min_by_key(|(_, waiter)| places(waiter))?;
+        if !self.take_share(waiter.share) {
+            return None;
+        }
         self.remove(&mut queue, place)
     }
 
@@ -323,8 +330,9 @@ impl Room {
     }
 }
 
-fn part_of_address(all: usize) -> u32 {
-    u32::try_from((all / PART_OF_ADDRESS).max(1)).unwrap_or(u32::MAX)
+/// A part of the whole, one at least.
+fn part(all: usize, divisor: usize) -> u32 {
+    u32::try_from((all / divisor).max(1)).unwrap_or(u32::MAX)
 }
 
 /// A [`Held`] for a place that was taken already.

@@ -21,6 +21,12 @@ impl Shares {
         [&one[share as usize % WIDTH], &other[(share >> 32) as usize % WIDTH]]
     }
 
+    /// The places of the address.
+    pub fn count(&self, share: u64) -> u32 {
+        let [one, other] = self.counters(share);
+        one.load(Ordering::Acquire).min(other.load(Ordering::Acquire))
+    }
+
     /// Takes one more place, if the address has fewer than `most`.
     pub fn enter(&self, share: u64, most: u32) -> bool {
         let counters = self.counters(share);

@@ -19,5 +19,5 @@ mod paths;
 mod programs;
 mod proxy_protocol;
 mod proxy_protocol_of_haproxy;
-mod streams;
+pub mod streams;
 mod tls;

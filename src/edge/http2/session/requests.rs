@@ -100,6 +100,7 @@ impl<'e> Session<'e> {
         let lane = self.edge.lane.as_ref().filter(|_| fits(&head, framing, &ticket));
         let octets: usize = head.headers.iter().map(|(name, value)| name.as_str().len() + value.len() + FIELD).sum();
         let mut space = REQUEST + COPIES * octets + if lane.is_some() { 0 } else { IN_MEMORY };
+        let mut body = 0;
         if !stream.is_received() {
             let ahead = if lane.is_some() { LANE_UPLOAD } else { PINGORA_UPLOAD };
             let trailers = COPIES * max_list(self.edge.limits());
@@ -107,11 +108,11 @@ impl<'e> Session<'e> {
             match framing {
                 // Trailers may follow all the same. They wait until the response is over.
                 Framing::None => space += upload,
-                Framing::Length(_) | Framing::Chunked => ticket.hold_upload(upload),
+                Framing::Length(_) | Framing::Chunked => body = upload,
             }
         }
         let body_first = self.edge.body_first(&ticket, framing);
-        ticket.hold(space + body_first);
+        ticket.hold_request(space + body_first, body);
         if ticket.lacks_space() {
             let answer = ticket
                 .forward(self.client.behind(None))

@@ -10,7 +10,7 @@ use crate::edge::lane::trailers::{BadTrailers, read_trailers};
 use crate::edge::lane::wire::{because, of_client, of_origin};
 use crate::forwarding::{Head, ends_here, remove_named_by_connection};
 use crate::heads::{X_ROBOTS_TAG, is_event_stream};
-use crate::requests::SMALL_BODY;
+use crate::requests::{SMALL, memory_of_body, memory_of_head};
 use http::{StatusCode, header};
 use pingora_core::{Error, ErrorType, Result};
 use std::task::{Context, Poll};
@@ -81,16 +81,14 @@ impl<C: Client> Exchange<'_, C> {
         let (lived, is_endless) =
             (self.ticket.arrival().lived, || lines.lines(header::CONTENT_TYPE).any(is_event_stream));
         self.attempts.answered(&self.lane.upstreams, self.status, lived, is_endless);
-        let is_counted = match head.framing {
-            Framing::None => false,
-            Framing::Length(length) => length > SMALL_BODY as u64,
-            Framing::Chunked | Framing::UntilClose => true,
+        let body = match head.framing {
+            Framing::None => 0,
+            Framing::Length(length) if length <= SMALL as u64 => 0,
+            Framing::Length(_) | Framing::Chunked | Framing::UntilClose => memory_of_body(&lines, AHEAD),
         };
-        if is_counted {
-            self.ticket.hold_body(&lines, AHEAD);
-            if self.ticket.lacks_space() {
-                return;
-            }
+        self.ticket.hold(memory_of_head(head.length) + body);
+        if self.ticket.lacks_space() {
+            return;
         }
         self.has_begun = true;
         self.request.let_go();
@@ -111,6 +109,7 @@ impl<C: Client> Exchange<'_, C> {
                     }
                     Poll::Ready(Ok(count)) => {
                         self.response.passed_on(count);
+                        self.transfer.pace.record(count);
                         self.body_octets += count as u64;
                     }
                     Poll::Ready(Err(error)) => return Err(of_client(ErrorType::WriteError, error)),

@@ -6,11 +6,13 @@ use super::{Exchange, Expectation, Origin};
 use crate::edge::lane::client::{BodyError, Client, ClientHead};
 use crate::edge::lane::lines::Lines;
 use crate::edge::lane::wire::{self, because, of_client, of_origin};
+use crate::edge::pace::Pace;
 use http::StatusCode;
 use pingora_core::protocols::Stream;
 use pingora_core::{Error, ErrorType, Result};
 use std::io;
 use std::pin::Pin;
+use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::AsyncWrite;
@@ -18,12 +20,6 @@ use tokio::time::Instant;
 
 /// How long an origin may say nothing to a client that waits for its 100. curl waits as long and goes on then.
 const CONTINUE: Duration = Duration::from_secs(1);
-
-/// While people wait for a place, the client of an upload that has one sends so many bytes within each such time.
-const HURRY: Duration = Duration::from_secs(5);
-const HURRY_BYTES: usize = 64 * 1024;
-/// How often a late upload looks whether people wait.
-const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// The end that a direction waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,8 +49,7 @@ pub(super) struct Transfer {
     /// The awaited event, and the end of the wait. `None` after something moved.
     wait: Option<(Awaited, Instant)>,
     is_unflushed: bool,
-    /// When the present [`HURRY_BYTES`] of the upload began, and how many of them have come. `None` before the first wait.
-    upload: Option<(Instant, usize)>,
+    pub(super) pace: Pace,
     /// Why the origin takes no more of the request. It may have answered all the same.
     write_error: Option<io::Error>,
 }
@@ -100,7 +95,10 @@ impl<C: Client> Exchange<'_, C> {
             // The client's side gives up one that takes nothing.
             (_, WaitsFor::Client) => {
                 self.transfer.wait = None;
-                return Poll::Pending;
+                return match self.is_too_slow(context) {
+                    true => Poll::Ready(Err(of_client(ErrorType::WriteError, io::ErrorKind::TimedOut.into()))),
+                    false => Poll::Pending,
+                };
             }
             // The origin has answered, so the rest of the body has no timeout of its own.
             (WaitsFor::Client, _) if self.has_begun => (Awaited::Reading, timeouts.read),
@@ -115,7 +113,7 @@ impl<C: Client> Exchange<'_, C> {
         };
         self.transfer.wait = Some((awaited, until));
         if awaited != Awaited::Body {
-            self.transfer.upload = None;
+            self.transfer.pace.pause();
         }
         let is_slow = awaited == Awaited::Body && self.is_too_slow(context);
         if !is_slow && !self.client.has_passed(until, context) {
@@ -134,19 +132,16 @@ impl<C: Client> Exchange<'_, C> {
         }))
     }
 
-    /// Whether an upload moves too slowly while people wait for its place. The task is woken to look again.
+    /// Whether the client is too slow while people wait for its place.
     fn is_too_slow(&mut self, context: &mut Context<'_>) -> bool {
-        if !self.attempts.has_places() {
-            return false;
-        }
-        let now = Instant::now();
-        let (since, _) = *self.transfer.upload.get_or_insert((now, 0));
-        let is_late = since + HURRY <= now;
-        let next = if is_late { now + LOOK_AGAIN } else { since + HURRY };
-        if self.client.has_passed(next, context) {
-            context.waker().wake_by_ref();
-        }
-        is_late && self.attempts.people_wait()
+        let Some(waiting) = self.attempts.people_waiting() else { return false };
+        let people_wait = || waiting.load(Ordering::Relaxed) > 0;
+        let client = &mut self.client;
+        self.transfer.pace.is_too_slow(people_wait, |moment| {
+            if client.has_passed(moment, context) {
+                context.waker().wake_by_ref();
+            }
+        })
     }
 
     fn poll_request(&mut self, stream: &mut Stream, context: &mut Context<'_>) -> Result<WaitsFor> {
@@ -199,10 +194,7 @@ impl<C: Client> Exchange<'_, C> {
         if count > 0 && self.expectation == Expectation::Asked {
             self.expectation = Expectation::None;
         }
-        self.transfer.upload = self.transfer.upload.and_then(|(since, moved)| {
-            let moved = moved + count;
-            (moved < HURRY_BYTES).then_some((since, moved))
-        });
+        self.transfer.pace.record(count);
         self.ticket.count_upload(count).map_err(|error| {
             Error::because(ErrorType::HTTPStatus(error.status()), "while reading the request", error).into_down()
         })

@@ -158,6 +158,43 @@ fn memory_of_uploads_that_no_origin_reads_is_within_the_count() {
 }
 
 #[test]
+fn memory_of_large_heads_is_within_the_count() {
+    const HEAD: usize = 60 * 1024;
+    /// So many that the memory that each thread keeps for later does not matter.
+    const CLIENTS: u64 = 80;
+    let large = "x".repeat(HEAD);
+    // The system takes connections for it.
+    let silent = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    for lane in ["on", "off"] {
+        let gate = Setup::before(silent.local_addr().expect("its address")).settings(&format!("lane: {lane}")).start();
+        let upload = |number: u64| {
+            let mut client = gate.connect();
+            client.send(&format!("POST /x HTTP/1.1\r\nHost: {HOST}\r\nX-Large: {large}\r\nContent-Length: 9\r\n\r\nx"));
+            gate.wait_for_metric(IN_FLIGHT, number as f64);
+            client
+        };
+        drop(upload(1));
+        gate.wait_for_metric(IN_FLIGHT, 0.0);
+        let before = gate.resident();
+        let clients: Vec<Connection> = (1..=CLIENTS).map(upload).collect();
+        assert!(value(&gate, BUFFERS) >= (CLIENTS as usize * 4 * HEAD) as f64, "{lane}");
+        assert_held_is_counted(&gate, before, &format!("heads of requests, lane: {lane}"));
+        drop(clients);
+    }
+    let head = format!("HTTP/1.1 200 OK\r\nX-Large: {large}\r\nContent-Length: 1024\r\n\r\n{}", &large[..1024]);
+    let origin = Origin::saying(Box::leak(head.into_boxed_str()));
+    for (settings, policy, _) in WAYS {
+        let gate = before(&origin, settings, policy);
+        drop(stalled(&gate, 1));
+        let before = gate.resident();
+        let clients: Vec<Connection> = (0..CLIENTS).map(|_| stalled(&gate, 1)).collect();
+        assert!(value(&gate, BUFFERS) >= (CLIENTS as usize * 4 * HEAD) as f64, "{settings} {policy}");
+        assert_held_is_counted(&gate, before, &format!("heads of responses, {settings} {policy}"));
+        drop(clients);
+    }
+}
+
+#[test]
 fn answers_that_no_socket_takes_count_until_the_client_leaves() {
     let origin = pages();
     let rules = format!("/{}", "x".repeat(1_000)).repeat(30).replace('/', ", /");

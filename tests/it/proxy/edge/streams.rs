@@ -11,7 +11,7 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::mpsc::channel;
 
 /// SETTINGS that leave no window to any stream (RFC 9113 section 6.5.2).
-pub(super) const NO_WINDOW: [u8; 15] = [0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0];
+pub(in crate::proxy) const NO_WINDOW: [u8; 15] = [0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0];
 /// SETTINGS that give all streams a window again.
 const WINDOWS: [u8; 15] = [0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0xff, 0xff];
 /// WINDOW_UPDATE of 65,535 octets for the first stream.
@@ -20,7 +20,7 @@ const WINDOW: [u8; 13] = [0, 0, 4, 8, 0, 0, 0, 0, 1, 0, 0, 0xff, 0xff];
 const A_PING: [u8; 17] = [0, 0, 8, 6, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8];
 
 /// A client that begins with these settings, and asks for this.
-pub(super) fn asking(gate: &Gate, settings: &[u8], target: &str, agent: &str) -> Connection {
+pub(in crate::proxy) fn asking(gate: &Gate, settings: &[u8], target: &str, agent: &str) -> Connection {
     let mut connection = gate.connect();
     connection.send_bytes(PREFACE);
     connection.send_bytes(settings);

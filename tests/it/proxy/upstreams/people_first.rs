@@ -1,6 +1,8 @@
 //! People before crawlers: who gets a place at a server that takes few requests at once, and that nobody is accused who was
 //! turned away.
 
+use crate::proxy::edge::streams::{NO_WINDOW, asking};
+use crate::proxy::support::http2::HEADERS;
 use crate::proxy::support::{
     BROWSER, Connection, GPTBOT, Gate, HOST, Http2, Origin, PATIENCE, Setup, eventually, sum_of,
 };
@@ -382,16 +384,41 @@ fn client_that_expects_a_100_gets_it_before_it_has_a_place() {
 
 #[test]
 fn upload_that_stops_gives_its_place_to_a_person_who_waits() {
-    let (origin, go_on) = patient();
-    let gate = before(&origin, "on", "connections: 1, queue: { wait: 60s }");
-    let mut upload = gate.connect();
-    upload.send(&post("1.1", "Content-Length: 100000"));
-    upload.send(&"a".repeat(65_536));
-    gate.wait_for_metric("crawlgate_upstream_in_flight", 1.0);
-    let mut person = ask(&gate, BROWSER, "/2");
-    gate.wait_for_metric("crawlgate_queue_waiting", 1.0);
-    assert_eq!(upload.response("POST").status, 408);
-    arrived(&origin, 1);
-    go_on.send(()).expect("the origin waits");
-    assert_eq!(person.response("GET").status, 200);
+    for (lane, version, is_answered) in [("on", "1.1", true), ("on", "1.0", false), ("off", "1.1", false)] {
+        let (origin, go_on) = patient();
+        let gate = before(&origin, lane, "connections: 1, queue: { wait: 60s }");
+        let mut upload = gate.connect();
+        upload.send(&post(version, "Content-Length: 100000"));
+        upload.send(&"a".repeat(65_536));
+        gate.wait_for_metric("crawlgate_upstream_in_flight", 1.0);
+        let mut person = ask(&gate, BROWSER, "/2");
+        gate.wait_for_metric("crawlgate_queue_waiting", 1.0);
+        if is_answered {
+            assert_eq!(upload.response("POST").status, 408);
+        }
+        arrived(&origin, 1);
+        go_on.send(()).expect("the origin waits");
+        assert_eq!(person.response("GET").status, 200, "{lane} {version}");
+    }
+}
+
+#[test]
+fn response_that_is_not_read_gives_its_place_to_a_person() {
+    // More than sockets take.
+    static LARGE: [u8; 32 << 20] = [b'x'; 32 << 20];
+    let origin = Origin::start(|request, stream| {
+        let body: &[u8] = if request.target() == "/large" { &LARGE } else { b"ok" };
+        let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len());
+        stream.write_all(head.as_bytes()).is_ok() && stream.write_all(body).is_ok()
+    });
+    for lane in ["on", "off"] {
+        let gate = before(&origin, lane, "connections: 1, queue: { wait: 60s }");
+        let mut stream = asking(&gate, &NO_WINDOW, "/2", BROWSER);
+        stream.frame(HEADERS);
+        assert_eq!(gate.fetch("/2").status, 200, "lane: {lane}, HTTP/2");
+        let unread = ask(&gate, BROWSER, "/large");
+        gate.wait_for_metric("crawlgate_upstream_in_flight", 1.0);
+        assert_eq!(gate.fetch("/2").status, 200, "lane: {lane}, HTTP/1.1");
+        drop((stream, unread));
+    }
 }
