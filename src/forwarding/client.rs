@@ -58,9 +58,9 @@ impl Client {
     /// Walks the lines of `field` from right to left, to the first address that is not a trusted proxy. No trusted proxy
     /// vouches for the entries left of that one. If all of them are trusted proxies, the leftmost is shown in logs, and may
     /// itself speak for others.
-    pub fn find<'a>(
+    pub fn find<'a, L: DoubleEndedIterator<Item = &'a [u8]>>(
         peer: Peer,
-        lines: impl DoubleEndedIterator<Item = &'a [u8]>,
+        lines: impl FnOnce() -> L,
         field: &ClientAddress,
         trusted: &[IpNet],
     ) -> Client {
@@ -74,7 +74,7 @@ impl Client {
         let mut proxies: SmallVec<[IpAddr; 4]> = client.logged.into_iter().collect();
         let mut nearest = None;
         let mut last_entry = None;
-        for entry in lines.rev().flat_map(|line| split(line, b',').into_iter().rev()) {
+        for entry in lines().rev().flat_map(|line| split(line, b',').into_iter().rev()) {
             last_entry = Some(entry);
             let node = if field.is_forwarded() { parameter(entry, "for") } else { Some(unquoted(entry)) };
             nearest = node.and_then(parse);

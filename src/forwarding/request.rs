@@ -216,7 +216,7 @@ mod tests {
         let field = ClientAddress(HeaderName::from_static(field));
         let peer = Peer { address: Some([192, 0, 2, 1].into()), is_trusted, ..Peer::default() };
         let lines = original.get_all(&field.0).iter().map(HeaderValue::as_bytes);
-        let client = Client::find(peer, lines, &field, &[]);
+        let client = Client::find(peer, || lines, &field, &[]);
         let request = ForwardedRequest {
             client: client.address,
             forwarded: client.forwarded.as_deref(),

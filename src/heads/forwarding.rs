@@ -55,16 +55,24 @@ const PREFIX_BIT: u64 = 1 << NAMES.len();
 /// Proxies add to this field and never replace it (RFC 9110 section 7.6.3).
 const VIA_BIT: u64 = PREFIX_BIT >> 1;
 
-/// The lengths of the names that begin with each letter: a bit each.
-const LENGTHS: [u64; 26] = {
-    let mut lengths = [0; 26];
+/// The names that begin with each letter, and those of each length: a bit each. A field is compared with few of them.
+const BY_LETTER: [u64; 26] = {
+    let mut names = [0; 26];
     let mut place = 0;
     while place < NAMES.len() {
-        let name = NAMES[place].as_bytes();
-        lengths[(name[0] - b'a') as usize] |= 1 << name.len();
+        names[(NAMES[place].as_bytes()[0] - b'a') as usize] |= 1 << place;
         place += 1;
     }
-    lengths
+    names
+};
+const BY_LENGTH: [u64; 32] = {
+    let mut names = [0; 32];
+    let mut place = 0;
+    while place < NAMES.len() {
+        names[NAMES[place].len()] |= 1 << place;
+        place += 1;
+    }
+    names
 };
 
 /// A set of forwarding fields.
@@ -75,12 +83,14 @@ impl ForwardingFields {
     /// The field with this name; nothing, if it is no forwarding field.
     pub fn named(name: &str) -> ForwardingFields {
         let letter = name.as_bytes().first().map_or(0, u8::to_ascii_lowercase);
-        // Most fields of a head end here.
-        let lengths = LENGTHS.get(usize::from(letter.wrapping_sub(b'a'))).copied().unwrap_or_default();
-        if lengths.checked_shr(name.len() as u32).unwrap_or_default() & 1 == 1
-            && let Some(place) = NAMES.iter().position(|own| name.eq_ignore_ascii_case(own))
-        {
-            return ForwardingFields(1 << place);
+        let by_letter = BY_LETTER.get(usize::from(letter.wrapping_sub(b'a'))).copied().unwrap_or_default();
+        let mut alike = by_letter & BY_LENGTH.get(name.len()).copied().unwrap_or_default();
+        while alike != 0 {
+            let place = alike.trailing_zeros();
+            if name.eq_ignore_ascii_case(NAMES[place as usize]) {
+                return ForwardingFields(1 << place);
+            }
+            alike &= alike - 1;
         }
         let begins = name.as_bytes().get(..PREFIX.len());
         let begins = letter == b'x' && begins.is_some_and(|begins| begins.eq_ignore_ascii_case(PREFIX.as_bytes()));

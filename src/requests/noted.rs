@@ -67,7 +67,7 @@ impl Noted {
             id,
             trace.unwrap_or_default(),
         ];
-        let client = Client::find(peer, head.values(&field.0), field, trusted);
+        let client = Client::find(peer, || head.values(&field.0), field, trusted);
         let mut octets = Reuse::take(&KEPT).unwrap_or_default();
         let mut ends = [0; 7];
         for (end, word) in ends.iter_mut().zip(words) {

@@ -5,7 +5,7 @@ fn find_from(peer: Peer, field: &'static str, lines: &[&str]) -> Client {
     let trusted: Vec<IpNet> =
         ["10.0.0.0/8", "104.16.0.0/13", "::1/128"].iter().map(|network| network.parse().unwrap()).collect();
     let field = ClientAddress(HeaderName::from_static(field));
-    Client::find(peer, lines.iter().map(|line| line.as_bytes()), &field, &trusted)
+    Client::find(peer, || lines.iter().map(|line| line.as_bytes()), &field, &trusted)
 }
 
 fn find(peer: &str, field: &'static str, lines: &[&str]) -> Client {
