@@ -64,7 +64,7 @@ pub struct Markers {
     /// The two that Apple Messages puts into the string of a person's own device.
     messages: [Option<u16>; 2],
     shapes: Shapes,
-    /// How much of [`BROWSERS_BEGINNING`] need not be searched: all of it, unless a marker may stand there.
+    /// How much of [`BROWSERS_BEGINNING`] need not be searched: up to where a marker may stand.
     passes: usize,
 }
 
@@ -91,7 +91,8 @@ impl Markers {
         texts.extend(tool_names().map(|name| name.as_bytes()));
         let find = |id: &str| (0_u16..).zip(crawlers).find(|(_, crawler)| crawler.id == id).map(|(index, _)| index);
         let messages = [find("facebookexternalhit"), find("twitterbot")];
-        let passes = if texts.iter().any(|text| may_stand_in_beginning(text)) { 0 } else { BROWSERS_BEGINNING.len() };
+        let may_begin = |at: &usize| texts.iter().any(|text| may_stand_in_beginning(text, *at));
+        let passes = (0..BROWSERS_BEGINNING.len()).find(may_begin).unwrap_or(BROWSERS_BEGINNING.len());
         Markers { index: WordIndex::new(texts), markers, messages, shapes: Shapes::new(), passes }
     }
 
@@ -178,12 +179,11 @@ impl Markers {
     }
 }
 
-/// Whether a marker may begin within the beginning of browsers' strings.
-fn may_stand_in_beginning(marker: &[u8]) -> bool {
-    (0..BROWSERS_BEGINNING.len()).any(|at| {
-        let length = marker.len().min(BROWSERS_BEGINNING.len() - at);
-        BROWSERS_BEGINNING[at..at + length].eq_ignore_ascii_case(&marker[..length])
-    })
+/// Whether a marker may begin at this place of the beginning of browsers' strings.
+fn may_stand_in_beginning(marker: &[u8], at: usize) -> bool {
+    let beginning = &BROWSERS_BEGINNING[at..];
+    let length = marker.len().min(beginning.len());
+    beginning[..length].eq_ignore_ascii_case(&marker[..length])
 }
 
 /// Where Apple Messages names other companies' crawlers in the string of a person's own device:
