@@ -218,24 +218,21 @@ impl Connection {
         }
     }
 
-    /// Fails if the client is too slow while people wait for the place that its request has in Pingora. `moved` is what it
-    /// sent or took, if it did.
-    fn keep_pace(&mut self, moved: Option<usize>, context: &mut Context<'_>) -> io::Result<()> {
-        if let Some(bytes) = moved {
-            self.pace.record(bytes);
+    /// Waits for the client of the request that Pingora forwards, if it is not ready. It gives its place at the origin up if
+    /// it is slow and people wait. Fails if the request may not go on without one.
+    fn keep_pace<T>(&mut self, polled: &Poll<T>, context: &mut Context<'_>) -> io::Result<()> {
+        if polled.is_ready() {
+            self.pace.pause();
             return Ok(());
         }
-        let Some(people_wait) = self.client.people_wait() else { return Ok(()) };
+        let Some(place) = self.client.place() else { return Ok(()) };
         let timer = &mut self.timer;
-        let is_too_slow = self.pace.is_too_slow(
-            || people_wait,
-            |moment| {
-                if timer.has_passed(moment, context) {
-                    context.waker().wake_by_ref();
-                }
-            },
-        );
-        if is_too_slow { Err(io::ErrorKind::TimedOut.into()) } else { Ok(()) }
+        let may_go_on = self.pace.wait(&place, |moment| {
+            if timer.has_passed(moment, context) {
+                context.waker().wake_by_ref();
+            }
+        });
+        if may_go_on { Ok(()) } else { Err(io::ErrorKind::TimedOut.into()) }
     }
 
     /// Gives up a client that takes nothing for too long.
@@ -266,10 +263,8 @@ impl AsyncRead for Connection {
             }
             Gate::Body(_) if is_over => this.poll_client_gone(context),
             Gate::Body(_) => {
-                let before = buffer.filled().len();
                 let polled = this.poll_body(context, buffer);
-                let moved = polled.is_ready().then(|| buffer.filled().len() - before);
-                this.keep_pace(moved, context)?;
+                this.keep_pace(&polled, context)?;
                 polled
             }
         }
@@ -280,18 +275,14 @@ impl AsyncWrite for Connection {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, octets: &[u8]) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         let polled = Pin::new(&mut this.stream).poll_write(context, octets);
-        let moved = match &polled {
-            Poll::Ready(written) => Some(written.as_ref().copied().unwrap_or_default()),
-            Poll::Pending => None,
-        };
-        this.keep_pace(moved, context)?;
+        this.keep_pace(&polled, context)?;
         this.watch(polled, context)
     }
 
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         let polled = Pin::new(&mut this.stream).poll_flush(context);
-        this.keep_pace(polled.is_ready().then_some(0), context)?;
+        this.keep_pace(&polled, context)?;
         this.watch(polled, context)
     }
 

@@ -47,6 +47,8 @@ pub struct RequestContext {
     may_repeat: bool,
     /// Whether octets of a response have come from the last server.
     has_octets: bool,
+    /// Bytes of the heads of informational responses.
+    informational_bytes: usize,
     body: PageRewrite,
 }
 
@@ -69,6 +71,7 @@ impl ProxyHttp for Gateway {
             attempts: Attempts::default(),
             may_repeat: false,
             has_octets: false,
+            informational_bytes: 0,
             body: PageRewrite::No,
         }
     }

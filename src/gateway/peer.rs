@@ -39,14 +39,14 @@ pub(super) async fn choose(
         ctx.ticket.iter_mut().for_each(|ticket| ticket.note_no_server(none));
         return Err(none.error());
     }
-    set_people_waiting(session, ctx);
+    share_place(session, ctx);
     ctx.attempts.peer().map(Box::new).ok_or_else(|| NoServer::NoAddress.error())
 }
 
-/// Says on the connection whether people wait for the place of the request, so that a slow client gives it up.
-pub(super) fn set_people_waiting(session: &Session, ctx: &RequestContext) {
+/// Gives the client's connection the place of the request, so that a slow client gives it up.
+pub(super) fn share_place(session: &Session, ctx: &RequestContext) {
     if let Some(connection) = connection(session) {
-        connection.set_people_waiting(ctx.attempts.people_waiting().cloned());
+        connection.set_place(ctx.attempts.place().cloned());
     }
 }
 

@@ -3,11 +3,11 @@
 //! adds the fields of the policy, and adapts the head for HTTP/1.0.
 
 use super::early::{connection, shared};
-use super::peer::set_people_waiting;
+use super::peer::share_place;
 use super::{Gateway, RequestContext};
 use crate::forwarding::{Head, ends_here, remove_named_by_connection};
 use crate::heads::is_event_stream;
-use crate::requests::{memory_of_body, memory_of_head};
+use crate::requests::{SMALL, memory_of_body, memory_of_head};
 use http::{Method, StatusCode, Version, header};
 use pingora_core::{Error, ErrorType, Result};
 use pingora_http::{RequestHeader, ResponseHeader};
@@ -46,13 +46,16 @@ pub(super) fn hold(session: &Session, response: &ResponseHeader, ctx: &mut Reque
         || matches!(response.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED)
         || session.req_header().method == Method::HEAD;
     let Some(ticket) = &mut ctx.ticket else { return Ok(()) };
-    let head = response.headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
     let body = if has_no_body { 0 } else { memory_of_body(response, AHEAD) };
-    ticket.hold(memory_of_head(head) + body);
+    ticket.hold(memory_of_head(bytes_of(response)) + body);
     if ticket.lacks_space() {
         return Err(Error::explain(ErrorType::HTTPStatus(503), "no space in buffers").into_down());
     }
     Ok(())
+}
+
+fn bytes_of(head: &ResponseHeader) -> usize {
+    head.headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum()
 }
 
 pub(super) fn filter(
@@ -71,16 +74,20 @@ pub(super) fn filter(
             ctx.attempts.answered(&gateway.upstreams, response.status.as_u16(), ctx.arrival.lived, || true);
             // The connection may last for days, and the server has done what its place was for.
             ctx.attempts.leave();
-            set_people_waiting(session, ctx);
+            share_place(session, ctx);
         } else {
             remove_of_one_hop(response);
+            ctx.informational_bytes += bytes_of(response);
+            if ctx.informational_bytes > SMALL {
+                response.remove_if(|_| true);
+            }
         }
         return;
     }
     let (status, content_type) = (response.status.as_u16(), response.headers.get(header::CONTENT_TYPE));
     let is_endless = || content_type.is_some_and(|content_type| is_event_stream(content_type.as_bytes()));
     ctx.attempts.answered(&gateway.upstreams, status, ctx.arrival.lived, is_endless);
-    set_people_waiting(session, ctx);
+    share_place(session, ctx);
     remove_of_one_hop(response);
     // Pingora passes no trailers on (Pingora 0.9.1).
     response.remove_header(&header::TRAILER);

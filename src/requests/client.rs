@@ -7,9 +7,13 @@ use super::redirect::Redirect;
 use super::ticket::Ticket;
 use crate::forwarding::Peer;
 use crate::locks::lock;
+#[cfg(feature = "proxy")]
+use crate::upstreams::Place;
 use http::HeaderValue;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+#[cfg(feature = "proxy")]
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// See the top of this file.
 #[derive(Debug)]
@@ -25,7 +29,8 @@ pub struct ClientConnection {
     sent: Mutex<Option<Box<Record>>>,
     has_switched: AtomicBool,
     is_given_up: AtomicBool,
-    people_waiting: Mutex<Option<Arc<AtomicUsize>>>,
+    #[cfg(feature = "proxy")]
+    place: Mutex<Option<Arc<Place>>>,
 }
 
 impl ClientConnection {
@@ -40,7 +45,8 @@ impl ClientConnection {
             sent: Mutex::default(),
             has_switched: AtomicBool::new(false),
             is_given_up: AtomicBool::new(false),
-            people_waiting: Mutex::default(),
+            #[cfg(feature = "proxy")]
+            place: Mutex::default(),
         }
     }
 
@@ -70,7 +76,8 @@ impl ClientConnection {
 
     /// Records what the gateway has sent. Over HTTP/2 that still waits for the client's window, so the edge records it.
     pub fn record(&self, record: Record) {
-        self.set_people_waiting(None);
+        #[cfg(feature = "proxy")]
+        self.set_place(None);
         if self.is_of_one_request {
             *lock(&self.sent) = Some(Box::new(record));
         } else {
@@ -88,14 +95,16 @@ impl ClientConnection {
         self.has_switched.store(true, Ordering::Release);
     }
 
-    /// Sets the number of people who wait for a place at the origin; `None` if the request has none that they could get.
-    pub fn set_people_waiting(&self, people: Option<Arc<AtomicUsize>>) {
-        *lock(&self.people_waiting) = people;
+    /// Sets the place at the origin of the request that the gateway forwards.
+    #[cfg(feature = "proxy")]
+    pub fn set_place(&self, place: Option<Arc<Place>>) {
+        *lock(&self.place) = place;
     }
 
-    /// Whether the gateway's request has a place that people could get, and then whether some wait.
-    pub fn people_wait(&self) -> Option<bool> {
-        lock(&self.people_waiting).as_ref().map(|people| people.load(Ordering::Relaxed) > 0)
+    /// The place at the origin of the request that the gateway forwards.
+    #[cfg(feature = "proxy")]
+    pub fn place(&self) -> Option<Arc<Place>> {
+        lock(&self.place).clone()
     }
 
     /// Notes that the client takes nothing of what is written.

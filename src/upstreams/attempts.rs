@@ -9,7 +9,7 @@
 use super::Upstreams;
 use super::failure::failure_reason;
 use super::group::milliseconds;
-use super::server::{Entrance, Full, Held, Server, Wanted};
+use super::server::{Entrance, Full, Held, Place, Server, Wanted};
 use super::tally::FailedRequest;
 use crate::settings::OriginTimeouts;
 use crate::telemetry::ServerPlace;
@@ -18,7 +18,7 @@ use pingora_core::protocols::Stream;
 use pingora_core::upstreams::peer::HttpPeer;
 use pingora_core::{Error, ErrorSource, ErrorType};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// Servers tried for a request.
@@ -241,10 +241,9 @@ impl Attempts {
         }
     }
 
-    /// The number of people who wait for a place at the origin; `None` if the request has none that they could get.
-    pub fn people_waiting(&self) -> Option<&Arc<AtomicUsize>> {
-        let held = self.held.as_ref().filter(|held| !held.has_left())?;
-        held.server.entry.shared.room.as_ref().map(|room| &room.waiting)
+    /// The place of the request, if the origin has a bound and the request has not given it back.
+    pub fn place(&self) -> Option<&Arc<Place>> {
+        self.held.as_ref()?.place()
     }
 
     /// Gives the place at the server back while the response goes on, as that of a WebSocket does.

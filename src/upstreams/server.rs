@@ -234,6 +234,49 @@ pub struct Held {
     /// Whether it tries an ejected server and has had no result yet.
     pub is_trial: bool,
     has_left: bool,
+    /// The place itself, if the origin has a bound.
+    place: Option<Arc<Place>>,
+}
+
+/// A place at a server with a bound. While the request has it, the client's connection may give it up.
+pub struct Place {
+    server: Arc<Server>,
+    is_crawler: bool,
+    share: Option<u64>,
+    is_given_up: AtomicBool,
+}
+
+impl Place {
+    /// Whether people wait for a place at the origin.
+    pub fn people_wait(&self) -> bool {
+        self.server.entry.shared.room.as_ref().is_some_and(|room| room.waiting() > 0)
+    }
+
+    /// Gives the place to others: the request goes on without one. Returns whether it may: as many requests as there are
+    /// places may go on so, and a part of them for one address.
+    pub fn give_up(&self) -> bool {
+        let Some(room) = &self.server.entry.shared.room else { return true };
+        if !room.begin_without_place(self.share) {
+            return false;
+        }
+        if self.is_given_up.swap(true, Ordering::SeqCst) {
+            room.end_without_place(self.share);
+        } else {
+            self.server.leave(self.is_crawler);
+            room.left(&self.server, self.share, None);
+        }
+        true
+    }
+
+    fn is_given_up(&self) -> bool {
+        self.is_given_up.load(Ordering::SeqCst)
+    }
+}
+
+impl std::fmt::Debug for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Place").field("is_given_up", &self.is_given_up).finish_non_exhaustive()
+    }
 }
 
 impl Held {
@@ -244,7 +287,7 @@ impl Held {
     }
 
     fn entered(server: Arc<Server>) -> Held {
-        Held { server, is_crawler: false, share: None, since: None, is_trial: false, has_left: false }
+        Held { server, is_crawler: false, share: None, since: None, is_trial: false, has_left: false, place: None }
     }
 
     /// Takes a place for the trial of an ejected server, however many are taken.
@@ -254,8 +297,9 @@ impl Held {
         held
     }
 
-    pub fn has_left(&self) -> bool {
-        self.has_left
+    /// The place, if it has not been given back.
+    pub fn place(&self) -> Option<&Arc<Place>> {
+        self.place.as_ref().filter(|place| !self.has_left && !place.is_given_up())
     }
 
     /// Gives the place back, and goes on without one.
@@ -267,7 +311,11 @@ impl Held {
         if self.is_trial && self.server.change(ServerState::break_off_trial) {
             shared.trial_due.store(0, Ordering::Release);
         }
-        self.server.leave(self.is_crawler);
+        let is_given_up = self.place.as_ref().is_some_and(|place| place.is_given_up.swap(true, Ordering::SeqCst));
+        match &shared.room {
+            Some(room) if is_given_up => return room.end_without_place(self.share),
+            _ => self.server.leave(self.is_crawler),
+        }
         if let Some(room) = &shared.room {
             room.left(&self.server, self.share, self.since);
         }

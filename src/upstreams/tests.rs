@@ -651,6 +651,30 @@ async fn address_with_the_fewest_places_goes_first() {
     assert_eq!(room.waiting(), 1, "the one that came first");
 }
 
+#[tokio::test]
+async fn newcomer_takes_a_turn_of_the_address_with_the_most() {
+    let mut origin = bounded(1, 1);
+    origin.places.iter_mut().for_each(|places| places.length = 40);
+    let upstreams = Arc::new(upstreams(&[origin]));
+    let _inside = placed(&upstreams, &wanted(true)).await.expect("a place");
+    let mut waiting = Vec::new();
+    for last in 1..=20 {
+        for _ in 0..2 {
+            let client = Some([192, 0, 2, last].into());
+            waiting.push(waits(&upstreams, Wanted { client, ..wanted(true) }).await);
+        }
+    }
+    let mut newcomer = Attempts::default();
+    let other = from("198.51.100.1");
+    let mut newcomer = pin!(newcomer.next(&upstreams, &other));
+    assert!(poll_fn(|context| Poll::Ready(newcomer.as_mut().poll(context).is_pending())).await);
+    let displaced = waiting.pop().expect("the last one").await.expect("no panic");
+    assert!(matches!(displaced, Some(NoServer::Full(Full { reason: "queue_full", .. }))), "{displaced:?}");
+    let mut second = Attempts::default();
+    let refused = second.next(&upstreams, &other).await.err();
+    assert!(matches!(refused, Some(NoServer::Full(_))), "it has as many as the others: {refused:?}");
+}
+
 /// A request of a person who waits for a place.
 async fn waits(upstreams: &Arc<Upstreams>, wanted: Wanted<'static>) -> tokio::task::JoinHandle<Option<NoServer>> {
     let servers = upstreams.clone();

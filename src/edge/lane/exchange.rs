@@ -60,6 +60,8 @@ pub struct Exchange<'e, C> {
     attempts: Attempts,
     response: Incoming,
     informational: u8,
+    /// Bytes of their heads. Beyond [`SMALL`](crate::requests::SMALL) they are passed on without fields.
+    informational_bytes: usize,
     transfer: Transfer,
     expectation: Expectation,
     /// Whether the origin keeps the connection.
@@ -87,6 +89,7 @@ impl<'e, C: Client> Exchange<'e, C> {
             attempts: Attempts::default(),
             response: Incoming::default(),
             informational: 0,
+            informational_bytes: 0,
             transfer: Transfer::default(),
             expectation: if expects { Expectation::Asked } else { Expectation::None },
             keeps_origin: false,

@@ -6,7 +6,7 @@
 //! a place or is turned away. Places are atomic counters at the servers; the lock is taken only while somebody waits.
 
 use super::shares::Shares;
-use super::{Held, Server};
+use super::{Held, Place, Server};
 use crate::crawlers::{CrawlerIndex, Registry};
 use crate::locks::lock;
 use crate::settings::PlaceSettings;
@@ -15,7 +15,7 @@ use crate::upstreams::hash::of_client;
 use crate::upstreams::tally::QueueStatus;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
@@ -37,7 +37,10 @@ const GAP: Duration = Duration::from_secs(600);
 pub struct Room {
     settings: PlaceSettings,
     /// People in the queue. Changed only with the queue, and read without it.
-    pub waiting: Arc<AtomicUsize>,
+    waiting: AtomicUsize,
+    /// Requests that have given their place up and go on, in all and of each client's address.
+    without_place: AtomicUsize,
+    shares_without_place: Shares,
     /// Servers that requests go to.
     servers: AtomicUsize,
     queue: Mutex<Queue>,
@@ -125,7 +128,9 @@ impl Waiting {
     pub async fn place(mut self) -> Result<Held, Full> {
         match tokio::time::timeout(self.room.settings.wait, &mut self.given).await {
             Ok(Ok(held)) => Ok(held),
-            _ => Err(Full { reason: "queue_timeout", retry_after: self.room.seconds_for_people() }),
+            // Another one took the turn.
+            Ok(Err(_)) => Err(self.room.queue_full()),
+            Err(_) => Err(Full { reason: "queue_timeout", retry_after: self.room.seconds_for_people() }),
         }
     }
 }
@@ -143,7 +148,9 @@ impl Room {
     pub fn new(settings: PlaceSettings) -> Arc<Room> {
         Arc::new(Room {
             settings,
-            waiting: Arc::default(),
+            waiting: AtomicUsize::new(0),
+            without_place: AtomicUsize::new(0),
+            shares_without_place: Shares::new(),
             servers: AtomicUsize::new(1),
             queue: Mutex::default(),
             shares: Shares::new(),
@@ -207,10 +214,11 @@ impl Room {
     fn wait(self: &Arc<Room>, servers: &[&Arc<Server>], share: Option<u64>) -> Entrance {
         let (mut queue, length) = (lock(&self.queue), self.settings.length);
         // One that waits counts for its address.
-        let may_wait = queue.waiters.len() < length
-            && share.is_none_or(|share| self.waiting_shares.enter(share, part(length, PART_OF_QUEUE)));
+        let has_room = queue.waiters.len() < length || self.displace(&mut queue, share);
+        let may_wait =
+            has_room && share.is_none_or(|share| self.waiting_shares.enter(share, part(length, PART_OF_QUEUE)));
         if !may_wait {
-            return Entrance::Refused(Full { reason: "queue_full", retry_after: self.seconds_for_people() });
+            return Entrance::Refused(self.queue_full());
         }
         let (sender, given) = oneshot::channel();
         let number = queue.next_number;
@@ -221,6 +229,18 @@ impl Room {
         // A place that was given back in the meantime was given to nobody.
         servers.iter().for_each(|server| self.fill(server));
         Entrance::Queue(Waiting { given, number, room: self.clone() })
+    }
+
+    fn queue_full(&self) -> Full {
+        Full { reason: "queue_full", retry_after: self.seconds_for_people() }
+    }
+
+    /// Turns away the last one in a full queue whose address has more in it than any other, and more than the newcomer's.
+    fn displace(&self, queue: &mut Queue, newcomer: Option<u64>) -> bool {
+        let waiting = |share: Option<u64>| share.map_or(0, |share| self.waiting_shares.count(share));
+        let counts = queue.waiters.iter().map(|waiter| waiting(waiter.share)).enumerate();
+        let most = counts.max_by_key(|(_, count)| *count).filter(|(_, count)| *count > waiting(newcomer) + 1);
+        most.is_some_and(|(place, _)| self.remove(queue, place).is_some())
     }
 
     fn remove(&self, queue: &mut Queue, place: usize) -> Option<Waiter> {
@@ -256,6 +276,26 @@ impl Room {
             return None;
         }
         self.remove(&mut queue, place)
+    }
+
+    /// Lets a request go on without its place, within the bounds that hold for places.
+    pub fn begin_without_place(&self, share: Option<u64>) -> bool {
+        let most = self.at_all(self.settings.connections);
+        if share.is_some_and(|share| !self.shares_without_place.enter(share, part(most, PART_OF_PLACES))) {
+            return false;
+        }
+        let below = |count: usize| (count < most).then_some(count + 1);
+        let may = self.without_place.fetch_update(Ordering::SeqCst, Ordering::SeqCst, below).is_ok();
+        if !may {
+            share.into_iter().for_each(|share| self.shares_without_place.leave(share));
+        }
+        may
+    }
+
+    /// Such a request is over.
+    pub fn end_without_place(&self, share: Option<u64>) {
+        self.without_place.fetch_sub(1, Ordering::SeqCst);
+        share.into_iter().for_each(|share| self.shares_without_place.leave(share));
     }
 
     /// A request has given its place back.
@@ -339,6 +379,8 @@ fn part(all: usize, divisor: usize) -> u32 {
 fn counted(server: &Arc<Server>, share: Option<u64>, is_crawler: bool) -> Held {
     let mut held = Held::entered(server.clone());
     (held.share, held.is_crawler, held.since) = (share, is_crawler, Some(Instant::now()));
+    held.place =
+        Some(Arc::new(Place { server: server.clone(), is_crawler, share, is_given_up: AtomicBool::new(false) }));
     held
 }
 

@@ -76,6 +76,10 @@ impl<C: Client> Exchange<'_, C> {
                 }
                 self.expectation = Expectation::None;
             }
+            self.informational_bytes += head.length;
+            if self.informational_bytes > SMALL {
+                lines = Lines::default();
+            }
             return self.client.inform(&ClientHead { status: head.status, reason, lines: &lines });
         }
         let (lived, is_endless) =
@@ -109,7 +113,7 @@ impl<C: Client> Exchange<'_, C> {
                     }
                     Poll::Ready(Ok(count)) => {
                         self.response.passed_on(count);
-                        self.transfer.pace.record(count);
+                        self.transfer.pace.pause();
                         self.body_octets += count as u64;
                     }
                     Poll::Ready(Err(error)) => return Err(of_client(ErrorType::WriteError, error)),

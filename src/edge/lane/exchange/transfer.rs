@@ -12,7 +12,6 @@ use pingora_core::protocols::Stream;
 use pingora_core::{Error, ErrorType, Result};
 use std::io;
 use std::pin::Pin;
-use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::AsyncWrite;
@@ -90,15 +89,18 @@ impl<C: Client> Exchange<'_, C> {
         sides: (WaitsFor, WaitsFor),
         context: &mut Context<'_>,
     ) -> Poll<Result<()>> {
+        if sides.0 != WaitsFor::Client && sides.1 != WaitsFor::Client {
+            self.transfer.pace.pause();
+        } else if !self.may_wait_for_client(context) {
+            let kind = if self.has_begun { ErrorType::WriteError } else { ErrorType::ReadTimedout };
+            return Poll::Ready(Err(of_client(kind, io::ErrorKind::TimedOut.into())));
+        }
         let timeouts = origin.route.timeouts;
         let (awaited, limit) = match sides {
             // The client's side gives up one that takes nothing.
             (_, WaitsFor::Client) => {
                 self.transfer.wait = None;
-                return match self.is_too_slow(context) {
-                    true => Poll::Ready(Err(of_client(ErrorType::WriteError, io::ErrorKind::TimedOut.into()))),
-                    false => Poll::Pending,
-                };
+                return Poll::Pending;
             }
             // The origin has answered, so the rest of the body has no timeout of its own.
             (WaitsFor::Client, _) if self.has_begun => (Awaited::Reading, timeouts.read),
@@ -112,11 +114,7 @@ impl<C: Client> Exchange<'_, C> {
             _ => Instant::now() + limit,
         };
         self.transfer.wait = Some((awaited, until));
-        if awaited != Awaited::Body {
-            self.transfer.pace.pause();
-        }
-        let is_slow = awaited == Awaited::Body && self.is_too_slow(context);
-        if !is_slow && !self.client.has_passed(until, context) {
+        if !self.client.has_passed(until, context) {
             return Poll::Pending;
         }
         Poll::Ready(Err(match awaited {
@@ -132,12 +130,11 @@ impl<C: Client> Exchange<'_, C> {
         }))
     }
 
-    /// Whether the client is too slow while people wait for its place.
-    fn is_too_slow(&mut self, context: &mut Context<'_>) -> bool {
-        let Some(waiting) = self.attempts.people_waiting() else { return false };
-        let people_wait = || waiting.load(Ordering::Relaxed) > 0;
+    /// Waits for the client, which gives its place up if it is slow and people wait. Whether the request may go on.
+    fn may_wait_for_client(&mut self, context: &mut Context<'_>) -> bool {
+        let Some(place) = self.attempts.place() else { return true };
         let client = &mut self.client;
-        self.transfer.pace.is_too_slow(people_wait, |moment| {
+        self.transfer.pace.wait(place, |moment| {
             if client.has_passed(moment, context) {
                 context.waker().wake_by_ref();
             }
@@ -194,7 +191,7 @@ impl<C: Client> Exchange<'_, C> {
         if count > 0 && self.expectation == Expectation::Asked {
             self.expectation = Expectation::None;
         }
-        self.transfer.pace.record(count);
+        self.transfer.pace.pause();
         self.ticket.count_upload(count).map_err(|error| {
             Error::because(ErrorType::HTTPStatus(error.status()), "while reading the request", error).into_down()
         })

@@ -13,7 +13,7 @@ use std::sync::mpsc::channel;
 /// SETTINGS that leave no window to any stream (RFC 9113 section 6.5.2).
 pub(in crate::proxy) const NO_WINDOW: [u8; 15] = [0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0];
 /// SETTINGS that give all streams a window again.
-const WINDOWS: [u8; 15] = [0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0xff, 0xff];
+pub(in crate::proxy) const WINDOWS: [u8; 15] = [0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0xff, 0xff];
 /// WINDOW_UPDATE of 65,535 octets for the first stream.
 const WINDOW: [u8; 13] = [0, 0, 4, 8, 0, 0, 0, 0, 1, 0, 0, 0xff, 0xff];
 /// An octet more or less for nobody.

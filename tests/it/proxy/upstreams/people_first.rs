@@ -1,12 +1,13 @@
 //! People before crawlers: who gets a place at a server that takes few requests at once, and that nobody is accused who was
 //! turned away.
 
-use crate::proxy::edge::streams::{NO_WINDOW, asking};
-use crate::proxy::support::http2::HEADERS;
+use crate::proxy::edge::streams::{NO_WINDOW, WINDOWS, asking};
+use crate::proxy::support::http2::{DATA, HEADERS};
 use crate::proxy::support::{
     BROWSER, Connection, GPTBOT, Gate, HOST, Http2, Origin, PATIENCE, Setup, eventually, sum_of,
 };
-use std::io::Write;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 
@@ -384,7 +385,7 @@ fn client_that_expects_a_100_gets_it_before_it_has_a_place() {
 
 #[test]
 fn upload_that_stops_gives_its_place_to_a_person_who_waits() {
-    for (lane, version, is_answered) in [("on", "1.1", true), ("on", "1.0", false), ("off", "1.1", false)] {
+    for (lane, version) in [("on", "1.1"), ("on", "1.0"), ("off", "1.1")] {
         let (origin, go_on) = patient();
         let gate = before(&origin, lane, "connections: 1, queue: { wait: 60s }");
         let mut upload = gate.connect();
@@ -393,13 +394,70 @@ fn upload_that_stops_gives_its_place_to_a_person_who_waits() {
         gate.wait_for_metric("crawlgate_upstream_in_flight", 1.0);
         let mut person = ask(&gate, BROWSER, "/2");
         gate.wait_for_metric("crawlgate_queue_waiting", 1.0);
-        if is_answered {
-            assert_eq!(upload.response("POST").status, 408);
-        }
         arrived(&origin, 1);
         go_on.send(()).expect("the origin waits");
         assert_eq!(person.response("GET").status, 200, "{lane} {version}");
+        // It goes on without a place.
+        upload.send(&"a".repeat(100_000 - 65_536));
+        arrived(&origin, 2);
+        go_on.send(()).expect("the origin waits");
+        assert_eq!(upload.response("POST").status, 200, "{lane} {version}");
     }
+}
+
+/// An origin that answers a POST before it has the body, and does not end the answer.
+fn hasty() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = listener.local_addr().expect("an address");
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            std::thread::spawn(move || {
+                let mut received = vec![0; 64 * 1024];
+                let count = stream.read(&mut received).unwrap_or_default();
+                let answer: &[u8] =
+                    if received.starts_with(b"POST") { b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nab" } else { OK };
+                let _ = stream.write_all(answer);
+                while count > 0 && stream.read(&mut received).is_ok_and(|count| count > 0) {}
+            });
+        }
+    });
+    address
+}
+
+#[test]
+fn upload_that_was_answered_and_stops_gives_its_place_up() {
+    let origins = format!("origins: {{ servers: http://{}, connections: 1, queue: {{ wait: 60s }} }}", hasty());
+    let gate = Setup::before("").with_origins(&origins).start();
+    let mut upload = gate.connect();
+    upload.send(&post("1.1", "Content-Length: 100000"));
+    upload.send(&"a".repeat(65_536));
+    gate.wait_for_metric("crawlgate_upstream_in_flight", 1.0);
+    assert_eq!(gate.fetch("/2").status, 200);
+}
+
+#[test]
+fn slow_request_ends_where_too_many_go_on_without_a_place() {
+    let (origin, go_on) = patient();
+    let gate = before(&origin, "on", "connections: 1, queue: { wait: 60s }");
+    let slow = || {
+        let mut upload = gate.connect();
+        upload.send(&post("1.1", "Content-Length: 100000"));
+        upload.send(&"a".repeat(65_536));
+        gate.wait_for_metric("crawlgate_upstream_in_flight", 1.0);
+        upload
+    };
+    let _first = slow();
+    let mut person = ask(&gate, BROWSER, "/2");
+    arrived(&origin, 1);
+    go_on.send(()).expect("the origin waits");
+    assert_eq!(person.response("GET").status, 200);
+    gate.wait_for_metric("crawlgate_upstream_in_flight", 0.0);
+    let mut second = slow();
+    let mut person = ask(&gate, BROWSER, "/3");
+    assert_eq!(second.response("POST").status, 408);
+    arrived(&origin, 2);
+    go_on.send(()).expect("the origin waits");
+    assert_eq!(person.response("GET").status, 200);
 }
 
 #[test]
@@ -416,6 +474,9 @@ fn response_that_is_not_read_gives_its_place_to_a_person() {
         let mut stream = asking(&gate, &NO_WINDOW, "/2", BROWSER);
         stream.frame(HEADERS);
         assert_eq!(gate.fetch("/2").status, 200, "lane: {lane}, HTTP/2");
+        // It goes on without a place.
+        stream.send_bytes(&WINDOWS);
+        assert_eq!(stream.frame(DATA).payload, b"ok", "lane: {lane}");
         let unread = ask(&gate, BROWSER, "/large");
         gate.wait_for_metric("crawlgate_upstream_in_flight", 1.0);
         assert_eq!(gate.fetch("/2").status, 200, "lane: {lane}, HTTP/1.1");
