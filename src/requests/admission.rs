@@ -3,6 +3,7 @@
 
 use crate::locks::lock;
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -69,11 +70,12 @@ impl Admitted {
     pub fn admit_address(&mut self, address: IpAddr) -> Result<(), Full> {
         let address = client(address);
         let mut counts = self.admission.shard(address);
-        let before = counts.get(&address).copied().unwrap_or_default();
+        let entry = counts.entry(address);
+        let before = if let Entry::Occupied(entry) = &entry { *entry.get() } else { 0 };
         if before.saturating_add(self.amount) > self.admission.most_per_address {
             return Err(Full::Address);
         }
-        counts.insert(address, before + self.amount);
+        *entry.or_default() += self.amount;
         drop(counts);
         self.address = Some(address);
         Ok(())
@@ -88,10 +90,10 @@ impl Admitted {
         self.admission.total.fetch_sub(part, Ordering::Relaxed);
         let Some(address) = self.address else { return };
         let mut counts = self.admission.shard(address);
-        if let Some(count) = counts.get_mut(&address) {
-            *count -= part;
-            if *count == 0 {
-                counts.remove(&address);
+        if let Entry::Occupied(mut entry) = counts.entry(address) {
+            *entry.get_mut() -= part;
+            if *entry.get() == 0 {
+                entry.remove();
             }
         }
     }

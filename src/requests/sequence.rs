@@ -145,6 +145,7 @@ impl Requests {
         self.shared.judge.explain(&noted.facts_with(&fields), response)
     }
 
+    #[inline]
     fn note<'h>(
         &self,
         head: &'h impl RequestHead,
