@@ -35,6 +35,8 @@ pub struct ForwardedRequest<'a> {
     pub field: &'a ClientAddress,
     /// What the proxy says in `Forwarded`, if that is this field.
     pub forwarded: Option<&'a Forwarded>,
+    /// Whether the head may have forwarding fields.
+    pub may_have_forwarding: bool,
     /// The Host for the origin in place of the client's.
     pub origin_host: Option<&'a str>,
     /// The id of the request.
@@ -106,7 +108,8 @@ impl ForwardedRequest<'_> {
         }
         let is = |wanted: &HeaderName| name.eq_ignore_ascii_case(wanted.as_str());
         if !self.peer.is_trusted {
-            return !ForwardingFields::named(name).dropped().is_empty() || is(&self.field.0);
+            let is_forwarding = || !ForwardingFields::named(name).dropped().is_empty();
+            return self.may_have_forwarding && is_forwarding() || is(&self.field.0);
         }
         let begins = name.get(..OF_A_PROXY.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(OF_A_PROXY));
         is(&FORWARDED_FOR) || if self.believes_x_forwarded() { is(&header::FORWARDED) } else { begins }
@@ -194,6 +197,7 @@ mod tests {
 
     fn request<'a>(peer: Peer, field: &'a ClientAddress) -> ForwardedRequest<'a> {
         ForwardedRequest {
+            may_have_forwarding: true,
             host: b"shop.example",
             peer,
             client: peer.address,

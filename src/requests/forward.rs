@@ -36,6 +36,7 @@ impl Forward<'_> {
             client: self.ticket.noted().client(),
             field: self.ticket.client_address(),
             forwarded: self.ticket.noted().forwarded(),
+            may_have_forwarding: self.ticket.noted().may_have_forwarding(),
             origin_host,
             request_id: self.ticket.noted().request_id(),
             has_malformed_trace: self.ticket.noted().has_malformed_trace,

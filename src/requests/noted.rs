@@ -138,6 +138,11 @@ impl Noted {
         self.client.address
     }
 
+    /// Whether the head of a peer that is not trusted may have forwarding fields.
+    pub fn may_have_forwarding(&self) -> bool {
+        self.client.address.is_none() || !self.unread.is_empty()
+    }
+
     /// What a trusted proxy says in `Forwarded`, if that is believed.
     pub fn forwarded(&self) -> Option<&Forwarded> {
         self.client.forwarded.as_deref()
