@@ -8,12 +8,15 @@ use super::declared::{self, calls_itself};
 use super::octets::{is_token_byte, stands_alone};
 use super::people::is_of_people;
 use super::shape::{
-    BROWSERS_BEGINNING, Shapes, device_of_plain_browser, ends_like_tool_or_bot, says_only_browser, tool_names,
+    BROWSERS_BEGINNING, Shapes, automaton_of, device_of_plain_browser, ends_like_tool_or_bot, says_only_browser,
+    tool_names,
 };
-use super::words::WordIndex;
+use aho_corasick::{AhoCorasick, Input};
 
 /// How many octets of a user agent are read. Longer ones are garbage and must not cost more.
 const MAX_READ: usize = 4_096;
+/// How many bytes a token or marker of a policy has at the least: shorter ones stand in too many strings.
+const MIN_LENGTH: usize = 3;
 
 /// One marker of one record.
 #[derive(Debug)]
@@ -59,7 +62,7 @@ struct Found {
 /// All markers of a registry.
 #[derive(Debug)]
 pub struct Markers {
-    index: WordIndex,
+    automaton: Option<AhoCorasick>,
     markers: Vec<Marker>,
     /// The two that Apple Messages puts into the string of a person's own device.
     messages: [Option<u16>; 2],
@@ -92,13 +95,7 @@ impl Markers {
         let find = |id: &str| (0_u16..).zip(crawlers).find(|(_, crawler)| crawler.id == id).map(|(index, _)| index);
         let messages = [find("facebookexternalhit"), find("twitterbot")];
         let passes = if texts.iter().any(|text| may_stand_in_beginning(text)) { 0 } else { BROWSERS_BEGINNING.len() };
-        Markers { index: WordIndex::new(texts), markers, messages, shapes: Shapes::new(), passes }
-    }
-
-    /// The most markers that one place of a user agent has to be compared with.
-    #[cfg(test)]
-    pub fn most_at_one_place(&self) -> usize {
-        self.index.most_at_one_place()
+        Markers { automaton: automaton_of(texts), markers, messages, shapes: Shapes::new(), passes }
     }
 
     /// The crawler that a user agent claims to be, by the markers and by the tokens of a site.
@@ -147,29 +144,29 @@ impl Markers {
     /// Finds the markers that begin between two places.
     fn scan(&self, text: &[u8], from: usize, until: usize) -> Found {
         let mut found = Found::default();
-        let mut is_hinted = false;
-        let on_marker = |place: u16, start: usize, end: usize| {
+        let input = Input::new(text).range(from..until);
+        for place in self.automaton.iter().flat_map(|automaton| automaton.find_overlapping_iter(input.clone())) {
             // The names of tools come after all markers.
-            let Some(marker) = self.markers.get(usize::from(place)) else {
-                found.is_hinted = true;
-                return;
+            let Some(marker) = self.markers.get(place.pattern().as_usize()) else {
+                found.is_hinted |= !text[..place.start()].last().is_some_and(|before| is_token_byte(*before));
+                continue;
             };
-            if !marker.stands(text, start, end) {
-                return;
+            if !marker.stands(text, place.start(), place.end()) {
+                continue;
             }
             for (first, crawler) in found.messages.iter_mut().zip(self.messages) {
                 if crawler == Some(marker.crawler) {
-                    first.get_or_insert(start);
+                    first.get_or_insert(place.start());
                 }
             }
-            let candidate = Best { named: !marker.is_tool, length: end - start, crawler: marker.crawler };
+            let candidate = Best { named: !marker.is_tool, length: place.len(), crawler: marker.crawler };
             if found.best.is_none_or(|best| (candidate.named, candidate.length) > (best.named, best.length)) {
                 found.best = Some(candidate);
             }
-        };
-        self.index.find(&text[..until], from, on_marker, |end| {
-            is_hinted = is_hinted || ends_like_tool_or_bot(&text[..end]);
-        });
+        }
+        // Of `Baiduspider-ads` each part counts.
+        let ends_part = |end: &usize| *end == until || !text[*end].is_ascii_alphanumeric();
+        let is_hinted = (from..=until).filter(ends_part).any(|end| ends_like_tool_or_bot(&text[..end]));
         // Behind a browser that adds nothing, no word has to be looked into.
         found.is_hinted |= is_hinted
             || declared::may_name_contact(&text[..until])
@@ -202,7 +199,7 @@ fn preview_of_messages(text: &[u8], messages: [Option<usize>; 2]) -> Option<usiz
 pub struct SiteMarkers {
     tokens: Vec<String>,
     markers: Vec<SiteMarker>,
-    index: Option<WordIndex>,
+    automaton: Option<AhoCorasick>,
 }
 
 /// What a text found in a user agent means.
@@ -237,19 +234,20 @@ impl SiteMarkers {
         let mut prepared: Vec<SiteMarker> = Vec::new();
         for (index, token) in (0..u16::MAX).zip(&tokens) {
             let claim = Claim::Token(index);
-            if declared::is_generic(token.as_bytes()) || markers.iter().any(|(_, meant)| *meant == claim) {
+            let is_looked_for = token.len() >= MIN_LENGTH && !declared::is_generic(token.as_bytes());
+            if !is_looked_for || markers.iter().any(|(_, meant)| *meant == claim) {
                 continue;
             }
             let matches = if is_of_people(token.as_bytes()) { Matches::ItsOwn } else { Matches::Programs };
             texts.push(token.clone());
             prepared.push(SiteMarker { claim, matches });
         }
-        for (text, claim) in markers {
+        for (text, claim) in markers.into_iter().filter(|(text, _)| text.len() >= MIN_LENGTH) {
             texts.push(text);
             prepared.push(SiteMarker { claim, matches: Matches::All });
         }
-        let index = (!texts.is_empty()).then(|| WordIndex::new(texts.iter().map(String::as_bytes)));
-        SiteMarkers { tokens, markers: prepared, index }
+        let automaton = if texts.is_empty() { None } else { automaton_of(texts) };
+        SiteMarkers { tokens, markers: prepared, automaton }
     }
 
     /// The tokens, by index.
@@ -274,13 +272,13 @@ impl SiteMarkers {
         let mut best: Option<(Claim, usize)> = None;
         // Found when first asked for: few strings have a token.
         let mut person = None;
-        let on_marker = |place: u16, start: usize, end: usize| {
-            let length = end - start;
-            let Some(marker) = self.markers.get(usize::from(place)) else { return };
-            if best.is_some_and(|(_, longest)| longest >= length)
+        for place in self.automaton.as_ref()?.find_overlapping_iter(text) {
+            let (start, end) = (place.start(), place.end());
+            let Some(marker) = self.markers.get(place.pattern().as_usize()) else { continue };
+            if best.is_some_and(|(_, longest)| longest >= place.len())
                 || !stands_alone(text, start, end, is_token_byte(text[start]), is_token_byte(text[end - 1]))
             {
-                return;
+                continue;
             }
             let is_its_own = || calls_itself(text).is_some_and(|name| name.as_bytes() == &text[start..end]);
             let counts = match marker.matches {
@@ -289,10 +287,9 @@ impl SiteMarkers {
                 Matches::ItsOwn => !*person.get_or_insert_with(&is_person) && is_its_own(),
             };
             if counts {
-                best = Some((marker.claim, length));
+                best = Some((marker.claim, place.len()));
             }
-        };
-        self.index.as_ref()?.find(text, 0, on_marker, |_| {});
+        }
         best
     }
 }

@@ -13,7 +13,6 @@ mod records;
 mod registry;
 mod shape;
 mod shape_words;
-mod words;
 
 pub use crawler::{Binds, Crawler, CrawlerIndex, Purpose};
 pub use registry::Registry;

@@ -4,7 +4,7 @@
 use super::address::{is_in_address, words_outside_addresses};
 use super::octets::{contains, ends_with, words};
 use super::shape_words::{BROWSER_WORDS, DESKTOPS, ENGINES, FETCHER_ENDINGS, SYSTEMS, TOOL_ENDINGS, TOOLS};
-use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
+use aho_corasick::{AhoCorasick, AhoCorasickKind};
 
 /// The kind of program that sends a user agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -54,6 +54,13 @@ impl Word {
     }
 }
 
+/// Finds all of some texts in one pass, without regard to case. The kind takes little memory; `None` for more text than it
+/// can have.
+pub fn automaton_of(texts: impl IntoIterator<Item = impl AsRef<[u8]>>) -> Option<AhoCorasick> {
+    let mut builder = AhoCorasick::builder();
+    builder.ascii_case_insensitive(true).kind(Some(AhoCorasickKind::ContiguousNFA)).build(texts).ok()
+}
+
 /// All words, ready to be found in one pass.
 #[derive(Debug)]
 pub struct Shapes {
@@ -70,12 +77,8 @@ impl Shapes {
             (None, TOOLS),
         ];
         let written = || lists.into_iter().flat_map(|(shape, words)| words.iter().map(move |word| (shape, *word)));
-        let automaton = AhoCorasick::builder()
-            .ascii_case_insensitive(true)
-            .match_kind(MatchKind::Standard)
-            .kind(Some(AhoCorasickKind::ContiguousNFA))
-            .build(written().map(|(_, word)| word.trim_matches(['*', '^'])));
-        Shapes { automaton: automaton.ok(), words: written().map(|(shape, word)| Word::new(shape, word)).collect() }
+        let automaton = automaton_of(written().map(|(_, word)| word.trim_matches(['*', '^'])));
+        Shapes { automaton, words: written().map(|(shape, word)| Word::new(shape, word)).collect() }
     }
 
     /// The shape of a user agent, and whether it names a tool. Words of addresses do not count:

@@ -662,53 +662,6 @@ fn documented_caching_times_are_read_and_others_are_unknown() {
     assert_eq!(hours("perplexity-user"), None, "not applicable");
 }
 
-/// Whatever a client sends, the beginning of a word is compared with a bounded number of markers.
-#[test]
-fn few_markers_begin_alike() {
-    let most = identify::Markers::new(registry().crawlers()).most_at_one_place();
-    assert!(most <= 32, "{most}");
-}
-
-/// A naive search finds the same markers as the index, which looks only where words begin.
-#[test]
-fn the_index_finds_every_marker_that_may_count() {
-    let markers = registry().crawlers().iter().flat_map(|crawler| &crawler.markers);
-    let texts: Vec<&str> = markers.map(|marker| marker.trim_start_matches(['=', '^'])).collect();
-    let index = words::WordIndex::new(texts.iter().map(|text| text.as_bytes()));
-    let mut seed = 1_u64;
-    let mut draw = |below: usize| {
-        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (seed >> 33) as usize % below
-    };
-    for _ in 0..2_000 {
-        let mut text = String::new();
-        for _ in 0..draw(8) {
-            text.push_str(["", " ", "/", "-", "x", "; ", "_", "("][draw(8)]);
-            let marker = texts[draw(texts.len())];
-            text.push_str(&if draw(2) == 0 {
-                marker.to_ascii_uppercase()
-            } else {
-                marker[..draw(marker.len() + 1)].to_owned()
-            });
-        }
-        let bytes = text.as_bytes();
-        let mut expected = std::collections::BTreeSet::new();
-        for (place, marker) in texts.iter().enumerate() {
-            for start in 0..bytes.len().saturating_sub(marker.len() - 1) {
-                let begins = !marker.as_bytes()[0].is_ascii_alphanumeric()
-                    || start == 0
-                    || !octets::is_token_byte(bytes[start - 1]);
-                if begins && bytes[start..start + marker.len()].eq_ignore_ascii_case(marker.as_bytes()) {
-                    expected.insert((place, start, start + marker.len()));
-                }
-            }
-        }
-        let mut found = std::collections::BTreeSet::new();
-        index.find(bytes, 0, |place, start, end| assert!(found.insert((usize::from(place), start, end))), |_| ());
-        assert_eq!(found, expected, "{text}");
-    }
-}
-
 #[test]
 fn tokens_of_a_policy_join_identification() {
     let tokens = SiteMarkers::new(vec!["IntranetBot".into(), "ab".into(), "GPTBot-Extra".into(), "curlish".into()]);
