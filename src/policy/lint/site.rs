@@ -3,12 +3,12 @@
 
 use super::agents;
 use super::catalogue as lints;
-use super::closed::{kept_off, shuts_out};
+use super::closed::{is_named, kept_off, shuts_out};
 use crate::crawlers::{Claim, Purpose, Registry, is_generic, is_of_people};
 use crate::indexing::Tags;
 use crate::policy::model::{Acknowledgement, Environment, HostPattern, IndexingRule, Mode, PauseTime, Unverified};
 use crate::policy::site::{RuleSource, SEARCH_ENGINES, Site};
-use crate::robots::{Closed, Pattern, TargetScratch, closed};
+use crate::robots::{Closed, Pattern, Rule, TargetScratch, closed};
 use crate::yaml::{Diagnostic, Diagnostics, Located, Severity, Span};
 use std::time::Duration;
 
@@ -48,11 +48,20 @@ fn acknowledged(site: &Site, what: Acknowledgement) -> bool {
     site.policy.acknowledge.iter().any(|item| item.value == what)
 }
 
-/// What the rules for a crawler close, and the place of the rule that does.
-fn closed_to(site: &Site, claim: Claim) -> Option<(Closed, &RuleSource)> {
-    let group = usize::from(site.crawler_rules(claim).binding.group()?);
-    let closed = closed(site.matcher.rules(group).rules())?;
-    Some((closed, &site.rule_sources[group][closed.rule]))
+/// What the rules for a search engine close, and the place of the rule that does.
+fn closed_to<'s>(site: &'s Site, engine: &str, registry: &Registry) -> Option<(Closed, &'s RuleSource)> {
+    let groups = site.document.groups.iter().enumerate();
+    let named = groups.filter(|(_, group)| group.agents.iter().any(|agent| is_named(engine, agent)));
+    let mut groups: Vec<usize> = named.map(|(index, _)| index).collect();
+    if groups.is_empty() {
+        let binding = site.crawler_rules(Claim::Known(registry.find(engine)?)).binding;
+        groups.extend(binding.group().map(usize::from));
+    }
+    let rules =
+        groups.iter().flat_map(|&group| site.matcher.rules(group).rules().iter().zip(&site.rule_sources[group]));
+    let (rules, sources): (Vec<&Rule>, Vec<&RuleSource>) = rules.unzip();
+    let closed = closed(&rules)?;
+    Some((closed, sources[closed.rule]))
 }
 
 fn site_disallowed(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
@@ -61,8 +70,7 @@ fn site_disallowed(site: &Site, registry: &Registry, diagnostics: &mut Diagnosti
     }
     let mut shown: Vec<&RuleSource> = Vec::new();
     for engine in SEARCH_ENGINES {
-        let Some(index) = registry.find(engine) else { continue };
-        let Some((closed, source)) = closed_to(site, Claim::Known(index)) else { continue };
+        let Some((closed, source)) = closed_to(site, engine, registry) else { continue };
         if shown.contains(&source) {
             continue;
         }
