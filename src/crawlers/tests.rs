@@ -18,7 +18,7 @@ fn who(user_agent: &str) -> String {
 
 #[test]
 fn every_record_has_an_id_and_a_source() {
-    assert_eq!(registry().crawlers().len(), 369);
+    assert_eq!(registry().crawlers().len(), 371);
     let mut ids = HashSet::new();
     for crawler in registry().crawlers() {
         assert!(ids.insert(&crawler.id), "{} stands twice", crawler.id);
@@ -588,6 +588,11 @@ fn software_of_the_fediverse_fetches_previews() {
         ("python-requests/2.31.0 (BookWyrm/0.6.6; +https://books.example/)", "bookwyrm"),
         ("A site of events events.example - Mobilizon 5.1.2", "mobilizon"),
         ("WordPress/6.7.1; https://blog.example; ActivityPub", "wordpress-activitypub"),
+        ("Mbin/1.9.1 (+https://mbin.example/agent)", "mbin"),
+        ("kbinBot/0.1", "mbin"),
+        ("Fedify/1.9.0 (Deno/2.5.4; +https://social.example/)", "fedify"),
+        ("Ghost/6.0 (Fedify/1.9.0; Node.js/v22.18.0; +https://blog.example/)", "fedify"),
+        ("Citoid (Wikimedia tool; learn more at https://www.mediawiki.org/wiki/Citoid)", "citoid"),
         ("Mastodon/4.3.0 (http.rb/5.2.0; +https://social.example/)", "mastodon"),
     ] {
         assert_eq!(who(text), id, "{text}");
