@@ -1,5 +1,6 @@
 //! [`lint_file`] checks a robots.txt as it was found, in any state.
 
+use super::agents::{invisible_sign, is_invisible};
 use super::catalogue as lints;
 use super::readings::{MAX_COMPARED, report, spelled_for_both, urls_of};
 use super::subject::{Subject, SubjectGroup, SubjectRule};
@@ -157,9 +158,23 @@ fn each_line(file: &File, line: &Line, found: &mut Diagnostics) {
         };
         found.push(lint.at(span_of_line(file, line.number), message).help(help));
     }
+    invisible_ends(file, line, found);
     hash_in_path(file, line, found);
     signal_lines::lint(file, line, found);
     each_record(file, line, found);
+}
+
+/// A key or a path with an invisible character before or behind it. Inside of a path it may be meant.
+fn invisible_ends(file: &File, line: &Line, found: &mut Diagnostics) {
+    let Some(record) = line.record.as_ref().filter(|_| line.oddities.is_empty()) else { return };
+    let is_rule = matches!(record.key, Key::Allow | Key::Disallow);
+    for (what, part) in [("key", Some(&record.name)), ("path", Some(&record.value).filter(|_| is_rule))] {
+        let text = part.map(|part| file.text(part)).unwrap_or_default();
+        let mut ends = [text.chars().next(), text.chars().next_back()].into_iter().flatten();
+        if let Some(sign) = ends.find(|sign| is_invisible(*sign)) {
+            invisible_sign(lints::UNREADABLE_OCTETS, what, sign, span_of_line(file, line.number), found);
+        }
+    }
 }
 
 /// A path that goes on behind a `#`: crawlers read what stands before it, and take the rest for a comment.

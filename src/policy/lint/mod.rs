@@ -41,7 +41,7 @@ use subject::Subject;
 /// refused unless the policy acknowledges it.
 pub fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     site::lint(site, registry, diagnostics);
-    described_crawlers::lint(site, registry, diagnostics);
+    described_crawlers::lint(site, diagnostics);
     signals::lint(site, registry, diagnostics);
     blocked_noindex::lint(site, registry, diagnostics);
     site::surroundings(site, diagnostics);
