@@ -172,7 +172,7 @@ fn record(out: &mut impl Write, crawler: &Crawler) -> io::Result<()> {
     }
     line("reverse DNS", &crawler.rdns.join(", "))?;
     line("addresses", &crawler.ips.join(", "))?;
-    line("signs as", crawler.signs.as_deref().filter(|signs| *signs != "none").unwrap_or_default())?;
+    line("signs as", crawler.signs.as_deref().unwrap_or_default())?;
     line("documentation", crawler.doc.as_deref().unwrap_or(""))?;
     line("source", &crawler.source)?;
     line("retired", crawler.retired.as_deref().unwrap_or(""))?;

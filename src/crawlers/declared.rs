@@ -44,7 +44,6 @@ pub fn declared(text: &[u8], words: Words) -> Claim {
         Shape::Browser => {
             words.names_tool
                 || adds_to_engine(text)
-                || adds_to_explorer(text)
                 || has_no_engine(text, words)
                 || has_tool_word(text, &device_part(text))
         }
@@ -248,18 +247,6 @@ fn adds_to_engine(text: &[u8]) -> bool {
         _ => false,
     };
     adds && !contains(text, b"mobile")
-}
-
-/// Whether a product stands behind the comment in which Internet Explorer 9 and 10 say everything:
-/// `Mozilla/5.0 (compatible; MSIE 10.0; Windows NT 6.2) MapperCmd/5.24`. A service of networks adds `BMID/` to people's,
-/// and other browsers that say they are Explorer add themselves.
-fn adds_to_explorer(text: &[u8]) -> bool {
-    if !begins_with(text, b"mozilla/5.0 (compatible; msie ") {
-        return false;
-    }
-    let behind = text[first_comment(text).end..].strip_prefix(b")").unwrap_or_default().trim_ascii_start();
-    const BROWSERS: [&[u8]; 6] = [b"bmid/", b"opera ", b"like gecko", b"applewebkit/", b"gecko/", b"mozilla/"];
-    behind.first().is_some_and(u8::is_ascii_alphabetic) && !begins_with_any(behind, &BROWSERS)
 }
 
 /// Whether a program on a Mac begins as browsers do and names itself in place of an engine:

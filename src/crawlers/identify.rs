@@ -8,10 +8,9 @@ use super::declared::{self, calls_itself};
 use super::octets::{is_token_byte, stands_alone};
 use super::people::is_of_people;
 use super::shape::{
-    BROWSERS_BEGINNING, Shapes, automaton_of, device_of_plain_browser, ends_like_tool_or_bot, says_only_browser,
-    tool_names,
+    Shapes, automaton_of, device_of_plain_browser, ends_like_tool_or_bot, says_only_browser, tool_names,
 };
-use aho_corasick::{AhoCorasick, Input};
+use aho_corasick::AhoCorasick;
 
 /// How many octets of a user agent are read. Longer ones are garbage and must not cost more.
 const MAX_READ: usize = 4_096;
@@ -67,8 +66,6 @@ pub struct Markers {
     /// The two that Apple Messages puts into the string of a person's own device.
     messages: [Option<u16>; 2],
     shapes: Shapes,
-    /// How much of [`BROWSERS_BEGINNING`] need not be searched: all of it, unless a marker may stand there.
-    passes: usize,
 }
 
 impl Markers {
@@ -94,8 +91,7 @@ impl Markers {
         texts.extend(tool_names().map(|name| name.as_bytes()));
         let find = |id: &str| (0_u16..).zip(crawlers).find(|(_, crawler)| crawler.id == id).map(|(index, _)| index);
         let messages = [find("facebookexternalhit"), find("twitterbot")];
-        let passes = if texts.iter().any(|text| may_stand_in_beginning(text)) { 0 } else { BROWSERS_BEGINNING.len() };
-        Markers { automaton: automaton_of(texts), markers, messages, shapes: Shapes::new(), passes }
+        Markers { automaton: automaton_of(texts), markers, messages, shapes: Shapes::new() }
     }
 
     /// The crawler that a user agent claims to be, by the markers and by the tokens of a site.
@@ -137,15 +133,13 @@ impl Markers {
         let device = device_of_plain_browser(text);
         // Most strings differ only in the device: what stands behind it need not be searched.
         let until = device.filter(|end| says_only_browser(&text[*end..])).unwrap_or(text.len());
-        let from = if device.is_some() { self.passes } else { 0 };
-        Found { is_plain: device.is_some(), ..self.scan(text, from, until) }
+        Found { is_plain: device.is_some(), ..self.scan(text, until) }
     }
 
-    /// Finds the markers that begin between two places.
-    fn scan(&self, text: &[u8], from: usize, until: usize) -> Found {
+    /// Finds the markers that stand before a place.
+    fn scan(&self, text: &[u8], until: usize) -> Found {
         let mut found = Found::default();
-        let input = Input::new(text).range(from..until);
-        for place in self.automaton.iter().flat_map(|automaton| automaton.find_overlapping_iter(input.clone())) {
+        for place in self.automaton.iter().flat_map(|automaton| automaton.find_overlapping_iter(&text[..until])) {
             // The names of tools come after all markers.
             let Some(marker) = self.markers.get(place.pattern().as_usize()) else {
                 found.is_hinted |= !text[..place.start()].last().is_some_and(|before| is_token_byte(*before));
@@ -166,21 +160,13 @@ impl Markers {
         }
         // Of `Baiduspider-ads` each part counts.
         let ends_part = |end: &usize| *end == until || !text[*end].is_ascii_alphanumeric();
-        let is_hinted = (from..=until).filter(ends_part).any(|end| ends_like_tool_or_bot(&text[..end]));
+        let is_hinted = (0..=until).filter(ends_part).any(|end| ends_like_tool_or_bot(&text[..end]));
         // Behind a browser that adds nothing, no word has to be looked into.
         found.is_hinted |= is_hinted
             || declared::may_name_contact(&text[..until])
             || until == text.len() && declared::has_hint_inside_word(text);
         found
     }
-}
-
-/// Whether a marker may begin within the beginning of browsers' strings.
-fn may_stand_in_beginning(marker: &[u8]) -> bool {
-    (0..BROWSERS_BEGINNING.len()).any(|at| {
-        let length = marker.len().min(BROWSERS_BEGINNING.len() - at);
-        BROWSERS_BEGINNING[at..at + length].eq_ignore_ascii_case(&marker[..length])
-    })
 }
 
 /// Where Apple Messages names other companies' crawlers in the string of a person's own device:
@@ -310,7 +296,7 @@ mod tests {
         ) {
             let text = format!("Mozilla/5.0 ({device}) AppleWebKit/537.36 (KHTML, like Gecko) {} Safari/537.36", words.join(" "));
             let markers = Markers::new(Registry::builtin().crawlers());
-            let all = Found { is_plain: true, ..markers.scan(text.as_bytes(), 0, text.len()) };
+            let all = Found { is_plain: true, ..markers.scan(text.as_bytes(), text.len()) };
             prop_assert_eq!(markers.found(text.as_bytes()), all, "{}", text);
         }
     }

@@ -108,45 +108,21 @@ pub fn tool_names() -> impl Iterator<Item = &'static str> {
 /// The words that bots end their names with.
 pub const BOT_ENDINGS: [&[u8]; 4] = [b"bot", b"crawler", b"spider", b"scraper"];
 
-/// The last three letters of all endings: for each pair of the last two, a bit for each letter before them.
-static LAST_THREE: [u32; 26 * 26] = {
-    let mut bits = [0; 26 * 26];
-    let mut place = 0;
-    while place < TOOL_ENDINGS.len() + BOT_ENDINGS.len() {
-        let ending = match place.checked_sub(TOOL_ENDINGS.len()) {
-            None => TOOL_ENDINGS[place].as_bytes(),
-            Some(place) => BOT_ENDINGS[place],
-        };
-        let end = ending.len();
-        let (third, second, last) = (ending[end - 3] - b'a', ending[end - 2] - b'a', ending[end - 1] - b'a');
-        bits[second as usize * 26 + last as usize] |= 1 << third;
-        place += 1;
-    }
-    bits
-};
-
-/// Whether the word that ends here may end as the names of tools or of bots do. Most words differ in the last letters.
-#[inline]
-fn may_end_name(until: &[u8]) -> bool {
-    let [.., third, second, last] = *until else { return false };
-    let [third, second, last] = [third, second, last].map(|byte| (byte | 0x20).wrapping_sub(b'a'));
-    if third >= 26 || second >= 26 || last >= 26 {
-        return false;
-    }
-    let bits = LAST_THREE[usize::from(second) * 26 + usize::from(last)];
-    bits >> third & 1 == 1
-}
-
 /// Whether the word that ends here has an ending of the names of tools.
 pub fn ends_like_tool(until: &[u8]) -> bool {
-    may_end_name(until) && TOOL_ENDINGS.iter().any(|ending| ends_with(until, ending.as_bytes()))
+    TOOL_ENDINGS.iter().any(|ending| ends_in(until, ending.as_bytes()))
 }
 
 /// Whether the word that ends here has an ending of the names of tools or of bots.
-#[inline]
 pub fn ends_like_tool_or_bot(until: &[u8]) -> bool {
     // Bots first: they have few endings, and most strings that get here are theirs.
-    may_end_name(until) && (BOT_ENDINGS.iter().any(|ending| ends_with(until, ending)) || ends_like_tool(until))
+    BOT_ENDINGS.iter().any(|ending| ends_in(until, ending)) || ends_like_tool(until)
+}
+
+/// [`ends_with`], by the last letter first, in which most words differ.
+#[inline]
+fn ends_in(until: &[u8], ending: &[u8]) -> bool {
+    until.last().map(u8::to_ascii_lowercase) == ending.last().copied() && ends_with(until, ending)
 }
 
 /// The beginning of the strings of browsers.

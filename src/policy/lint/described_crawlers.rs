@@ -5,9 +5,6 @@ use crate::policy::site::Site;
 use crate::yaml::Diagnostics;
 use ipnet::IpNet;
 
-/// The first address of the IPv6 block that addresses are given out of.
-const GIVEN_OUT: std::net::Ipv6Addr = std::net::Ipv6Addr::new(0x2000, 0, 0, 0, 0, 0, 0, 0);
-
 pub fn lint(site: &Site, diagnostics: &mut Diagnostics) {
     for described in &site.policy.crawlers {
         if let Some(network) = described.networks.iter().find(|network| is_of_everybody(network)) {
@@ -21,11 +18,8 @@ pub fn lint(site: &Site, diagnostics: &mut Diagnostics) {
     }
 }
 
-/// Whether a network holds all addresses in use, or nearly all. All IPv6 addresses that were ever given out stand in
-/// the lower half of 2000::/3 (IANA, IPv6 Global Unicast Address Assignments), but for a block of examples.
+/// Whether a network holds half of all addresses in use. All IPv6 addresses that were ever given out stand in the lower half
+/// of 2000::/3 (IANA, IPv6 Global Unicast Address Assignments), but for a block of examples.
 fn is_of_everybody(network: &IpNet) -> bool {
-    match network {
-        IpNet::V4(network) => network.prefix_len() <= 1,
-        IpNet::V6(network) => network.prefix_len() <= 4 && network.contains(&GIVEN_OUT),
-    }
+    network.prefix_len() <= if network.addr().is_ipv4() { 1 } else { 4 }
 }

@@ -230,7 +230,8 @@ fn explain_as_json_has_the_shape_that_is_documented() {
 
 #[test]
 fn explained_path_has_the_type_of_its_ending() {
-    let indexing = "indexing:\n  - { types: application/pdf, tag: noindex }\n  - { types: text/html, tag: noarchive }\n";
+    let indexing =
+        "indexing:\n  - { types: application/pdf, tag: noindex }\n  - { types: text/html, tag: noarchive }\n";
     let policies = directory(&[("shop.yaml", &format!("{GOOD}{indexing}"))]);
     let arguments =
         ["explain", "--policies", path(&policies), "--host", "shop.example", "--user-agent", "Googlebot", "--json"];
