@@ -9,6 +9,7 @@ use crate::policy::agent_names::names_on_one_line;
 use crate::policy::decode::parse_host;
 use crate::robots::{
     AgentLine, Dialect, File, Key, Line, LineEnd, MAX_BYTES, Oddity, Reading, Record, Shape, Spelling,
+    is_read_otherwise,
 };
 use crate::yaml::{Diagnostics, Severity, Source, Span};
 use std::collections::HashSet;
@@ -376,6 +377,10 @@ fn disagreements(file: &File, rfc: &Reading, google: &Reading, found: &mut Diagn
     for (agent, rule) in rules.take(MAX_COMPARED) {
         let (Some(agent), Some(record)) = (agent, file.record(rule.line)) else { continue };
         let (written, pattern) = (file.octets(&record.value), rule.rule.pattern.as_str());
+        // What another rule makes of the URLs of this one is said of that one.
+        if written == pattern.as_bytes() && !is_read_otherwise(&rule.rule) {
+            continue;
+        }
         for url in urls_of(written, pattern) {
             let [by_rfc, by_google] = [rfc, google].map(|reading| reading.verdict(agent.token.as_bytes(), &url));
             // Whom Google's library does not know by this token, another lint says.
