@@ -44,10 +44,9 @@ pub fn declared(text: &[u8], words: Words) -> Claim {
         Shape::Browser => {
             words.names_tool
                 || adds_to_engine(text)
-                || has_no_engine(text, words)
                 || has_tool_word(text, &device_part(text))
         }
-        Shape::App | Shape::Desktop => words.names_tool || has_fetcher_word(text) || is_office_probe(text),
+        Shape::App | Shape::Desktop => words.names_tool || has_fetcher_word(text),
         Shape::None => true,
     };
     match says_bot {
@@ -247,20 +246,6 @@ fn adds_to_engine(text: &[u8]) -> bool {
         _ => false,
     };
     adds && !contains(text, b"mobile")
-}
-
-/// Whether a program on a Mac begins as browsers do and names itself in place of an engine:
-/// `Mozilla/5.0 (Macintosh; Intel Mac OS X) Word/14.0.0`.
-fn has_no_engine(text: &[u8], words: Words) -> bool {
-    words.shape != Shape::Browser
-        && begins_with(text, b"mozilla/5.0 (macintosh")
-        && !text[first_comment(text).end..].trim_ascii_end().ends_with(b")")
-}
-
-/// Whether an office program asks what a link leads to: `Microsoft Office Word 2013`. What shows a mail or a document to
-/// a person has a version behind a name: `Microsoft Office Word/2.20`.
-fn is_office_probe(text: &[u8]) -> bool {
-    begins_with(text, b"microsoft office ") && !text.contains(&b'/')
 }
 
 /// Whether the string names a page or a mail address.

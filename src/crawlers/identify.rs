@@ -105,12 +105,11 @@ impl Markers {
         let is_person = || found.best.is_none() && self.without_marker(text, &found) == Claim::Nobody;
         let token = tokens.and_then(|tokens| tokens.find(text, is_person));
         match (found.best, token) {
-            (Some(best), Some((_, length))) if best.named && best.length >= length => {
+            (Some(best), token) if token.is_none_or(|(_, length)| best.named && best.length >= length) => {
                 Claim::Known(CrawlerIndex(best.crawler))
             }
             (_, Some((claim, _))) => claim,
-            (Some(best), None) => Claim::Known(CrawlerIndex(best.crawler)),
-            (None, None) => self.without_marker(text, &found),
+            (_, None) => self.without_marker(text, &found),
         }
     }
 

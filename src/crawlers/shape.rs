@@ -147,10 +147,6 @@ pub fn device_of_plain_browser(text: &[u8]) -> Option<usize> {
         return Some(end);
     }
     let version = after.strip_prefix(b" AppleWebKit/")?;
-    // The number at which Chromium stands still.
-    if version.starts_with(b"537.36 (KHTML, like Gecko) ") {
-        return Some(end);
-    }
     let version_end = version.iter().position(|byte| *byte == b' ').unwrap_or(version.len());
     version[version_end..].starts_with(b" (KHTML, like Gecko) ").then_some(end)
 }

@@ -280,8 +280,6 @@ fn programs_that_add_themselves_to_a_browser_are_found() {
             "Tool",
             "Mozilla/5.0 (Windows NT 10.0) AppleWebKit/537.36 (KHTML, like Gecko, Example) Chrome/91.0 Safari/537.36",
         ),
-        ("Tool", "Mozilla/5.0 (Macintosh; Intel Mac OS X) Word/14.48.0"),
-        ("Tool", "Microsoft Office Existence Discovery"),
         ("Tool", "Example%20Downloader/1569 CFNetwork/720.3.13 Darwin/14.3.0 (x86_64)"),
     ] {
         assert_eq!(who(text), bot, "{text}");
