@@ -41,11 +41,7 @@ pub fn declared(text: &[u8], words: Words) -> Claim {
         Shape::None => says_bot(text) || is_bot_alone(text),
     };
     let is_tool = || match shape {
-        Shape::Browser => {
-            words.names_tool
-                || adds_to_engine(text)
-                || has_tool_word(text, &device_part(text))
-        }
+        Shape::Browser => words.names_tool || adds_to_engine(text) || has_tool_word(text, &device_part(text)),
         Shape::App | Shape::Desktop => words.names_tool || has_fetcher_word(text),
         Shape::None => true,
     };

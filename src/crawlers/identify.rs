@@ -158,8 +158,10 @@ impl Markers {
             }
         }
         // Of `Baiduspider-ads` each part counts.
-        let ends_part = |end: &usize| *end == until || !text[*end].is_ascii_alphanumeric();
-        let is_hinted = (0..=until).filter(ends_part).any(|end| ends_like_tool_or_bot(&text[..end]));
+        let ends_part = |end: &usize| {
+            text[*end - 1].is_ascii_alphabetic() && (*end == until || !text[*end].is_ascii_alphanumeric())
+        };
+        let is_hinted = (1..=until).filter(ends_part).any(|end| ends_like_tool_or_bot(&text[..end]));
         // Behind a browser that adds nothing, no word has to be looked into.
         found.is_hinted |= is_hinted
             || declared::may_name_contact(&text[..until])

@@ -110,19 +110,16 @@ pub const BOT_ENDINGS: [&[u8]; 4] = [b"bot", b"crawler", b"spider", b"scraper"];
 
 /// Whether the word that ends here has an ending of the names of tools.
 pub fn ends_like_tool(until: &[u8]) -> bool {
-    TOOL_ENDINGS.iter().any(|ending| ends_in(until, ending.as_bytes()))
+    // Most words differ in the last letter.
+    let last = until.last().map(u8::to_ascii_lowercase);
+    let mut endings = TOOL_ENDINGS.iter().map(|ending| ending.as_bytes());
+    endings.any(|ending| ending.last().copied() == last && ends_with(until, ending))
 }
 
 /// Whether the word that ends here has an ending of the names of tools or of bots.
 pub fn ends_like_tool_or_bot(until: &[u8]) -> bool {
     // Bots first: they have few endings, and most strings that get here are theirs.
-    BOT_ENDINGS.iter().any(|ending| ends_in(until, ending)) || ends_like_tool(until)
-}
-
-/// [`ends_with`], by the last letter first, in which most words differ.
-#[inline]
-fn ends_in(until: &[u8], ending: &[u8]) -> bool {
-    until.last().map(u8::to_ascii_lowercase) == ending.last().copied() && ends_with(until, ending)
+    BOT_ENDINGS.iter().any(|ending| ends_with(until, ending)) || ends_like_tool(until)
 }
 
 /// The beginning of the strings of browsers.

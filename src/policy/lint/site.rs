@@ -10,6 +10,7 @@ use crate::policy::model::{Acknowledgement, Environment, HostPattern, IndexingRu
 use crate::policy::site::{RuleSource, SEARCH_ENGINES, Site};
 use crate::robots::{Closed, Pattern, Rule, TargetScratch, closed};
 use crate::yaml::{Diagnostic, Diagnostics, Located, Severity, Span};
+use ipnet::IpNet;
 use std::time::Duration;
 
 /// Beyond two days of 503 search engines drop URLs (Google: reduce the crawl rate); half a day is kept in hand.
@@ -25,6 +26,7 @@ pub(super) fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnosti
     markers_of_people(site, diagnostics);
     tokens_without_requests(site, registry, diagnostics);
     allows_left_out(site, diagnostics);
+    networks_of_everybody(site, diagnostics);
 }
 
 /// Reports an Allow of the origin that is left out because of a rule of the policy.
@@ -233,6 +235,22 @@ fn tokens_without_requests(site: &Site, registry: &Registry, diagnostics: &mut D
         if agents::is_name_of_people(&token.value, registry) {
             let help = "write `user_agent`: what stands in the user agent of this crawler only";
             agents::token_matches_no_request(&token.value, token.span, help, diagnostics);
+        }
+    }
+}
+
+/// Reports networks with half of all addresses in use. All IPv6 addresses that were ever given out stand in the lower half of
+/// 2000::/3 (IANA, IPv6 Global Unicast Address Assignments), but for a block of examples.
+fn networks_of_everybody(site: &Site, diagnostics: &mut Diagnostics) {
+    for described in &site.policy.crawlers {
+        let is_wide = |network: &&IpNet| network.prefix_len() <= if network.addr().is_ipv4() { 1 } else { 4 };
+        if let Some(network) = described.networks.iter().find(is_wide) {
+            diagnostics.push(
+                lints::NETWORK_OF_EVERYBODY
+                    .at(described.token.span, format!("`{network}` holds half of all addresses in use, or more"))
+                    .label("every client of this name is verified")
+                    .help("write the networks that its operator publishes; leave `networks` out if there are none"),
+            );
         }
     }
 }
