@@ -335,7 +335,7 @@ fn glued_groups(file: &File, reading: &Reading, registry: &Registry, found: &mut
 
 fn is_search(token: &str, registry: &Registry) -> bool {
     let crawler = registry.find(token).map(|index| registry.get(index));
-    crawler.is_some_and(|crawler| crawler.purpose == Purpose::Search)
+    token == "*" || crawler.is_some_and(|crawler| crawler.purpose == Purpose::Search)
 }
 
 fn subject(file: &File, reading: &Reading, host: Option<&str>) -> Subject {

@@ -152,6 +152,8 @@ const FILES: &[(&str, u32, &str, &str)] = &[
         "User-agent: *\nCrawl-delay: 5\nUser-agent: *\nDisallow: /a\n"),
     ("glued-group", 3, "User-agent: bingbot\n\nUser-agent: GPTBot\nDisallow: /\n",
         "User-agent: bingbot\nAllow: /\n\nUser-agent: GPTBot\nDisallow: /\n"),
+    ("glued-group", 3, "User-agent: *\n# No training.\nUser-agent: GPTBot\nDisallow: /a/\n",
+        "User-agent: *\n# Search.\nUser-agent: Googlebot\nDisallow: /a/\n"),
     ("glued-group", 3, "User-agent: bingbot\n# No training.\nUser-agent: GPTBot\nDisallow: /\n",
         "User-agent: CCBot\n# No training.\nUser-agent: GPTBot # by OpenAI\nDisallow: /\n"),
     ("glued-group", 3, "User-agent: bingbot\nSitemap: https://shop.example/s.xml\nUser-agent: GPTBot\nDisallow: /\n",
