@@ -10,6 +10,7 @@ use crate::evidence::{
     verify, write_case,
 };
 use crate::files;
+use crate::numbers::plural;
 use crate::state::{Observation, StateStore};
 use crate::time::Timestamp;
 use std::error::Error;
@@ -166,10 +167,10 @@ fn run_export(arguments: &Export) -> Result {
     let (archive, findings) = write_case(&mut logs, joined, &span, now)?;
     write_new(&arguments.output, &archive)?;
     say(&format!(
-        "{}: {} requests, {} copies of robots.txt",
+        "{}: {}, robots.txt served: {}",
         arguments.output.display(),
-        findings.logs.iter().map(|log| log.requests.len()).sum::<usize>(),
-        findings.logs.iter().map(|log| log.served.len()).sum::<usize>(),
+        plural(findings.logs.iter().map(|log| log.requests.len()).sum::<usize>(), "request"),
+        plural(findings.logs.iter().map(|log| log.served.len()).sum::<usize>(), "time"),
     ));
     for log in &logs {
         say(&format!("the key of the log is {}", log.key.verify_key().line()));

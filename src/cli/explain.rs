@@ -6,6 +6,7 @@ use crate::admin::LiveQuestion;
 use crate::admin::control::{Request, Response};
 use crate::crawlers::Registry;
 use crate::files;
+use crate::heads::likely_type;
 use crate::policy::{ParsedVersion, Snapshot, SupersededVersion};
 use crate::time::Timestamp;
 use crate::verdict::{
@@ -38,7 +39,7 @@ pub struct Arguments {
     /// The address of the client
     #[arg(long)]
     ip: Option<IpAddr>,
-    /// The content type of the response, for tags that depend on it
+    /// The content type of the response, for tags that depend on it [default: by the ending of the path]
     #[arg(long = "type", value_name = "TYPE")]
     content_type: Option<String>,
     /// The status of the response, for tags that depend on it
@@ -67,6 +68,12 @@ pub struct Arguments {
     target: String,
 }
 
+impl Arguments {
+    fn content_type(&self) -> &str {
+        self.content_type.as_deref().unwrap_or_else(|| likely_type(self.target.as_bytes()))
+    }
+}
+
 pub fn run(arguments: &Arguments) -> Result {
     if !arguments.target.starts_with('/') {
         return Err(Failure::Usage(format!(
@@ -89,7 +96,7 @@ pub fn run(arguments: &Arguments) -> Result {
         identity: Identity::Unverified,
         now,
     };
-    let content_type = arguments.content_type.as_deref();
+    let content_type = Some(arguments.content_type());
     let response = ResponseFacts { status: arguments.status, content_type, origin_tags: &arguments.origin_tags };
     let cached = superseded(arguments.held.as_deref(), registry, now)?;
     let explanation = match Claimant::named(&snapshot, registry, &facts) {
@@ -152,7 +159,7 @@ fn ask_the_running_one(arguments: &Arguments) -> Result {
         target: arguments.target.clone(),
         user_agent: arguments.user_agent.clone(),
         ip: arguments.ip,
-        content_type: arguments.content_type.clone(),
+        content_type: Some(arguments.content_type().to_owned()),
         status: arguments.status,
         origin_tags: arguments.origin_tags.clone(),
         colour: !arguments.json && super::colour(&std::io::stdout()),

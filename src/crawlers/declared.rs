@@ -41,14 +41,8 @@ pub fn declared(text: &[u8], words: Words) -> Claim {
         Shape::None => says_bot(text) || is_bot_alone(text),
     };
     let is_tool = || match shape {
-        Shape::Browser => {
-            words.names_tool
-                || adds_to_engine(text)
-                || adds_to_explorer(text)
-                || has_no_engine(text, words)
-                || has_tool_word(text, &device_part(text))
-        }
-        Shape::App | Shape::Desktop => words.names_tool || has_fetcher_word(text) || is_office_probe(text),
+        Shape::Browser => words.names_tool || adds_to_engine(text) || has_tool_word(text, &device_part(text)),
+        Shape::App | Shape::Desktop => words.names_tool || has_fetcher_word(text),
         Shape::None => true,
     };
     match says_bot {
@@ -248,32 +242,6 @@ fn adds_to_engine(text: &[u8]) -> bool {
         _ => false,
     };
     adds && !contains(text, b"mobile")
-}
-
-/// Whether a product stands behind the comment in which Internet Explorer 9 and 10 say everything:
-/// `Mozilla/5.0 (compatible; MSIE 10.0; Windows NT 6.2) MapperCmd/5.24`. A service of networks adds `BMID/` to people's,
-/// and other browsers that say they are Explorer add themselves.
-fn adds_to_explorer(text: &[u8]) -> bool {
-    if !begins_with(text, b"mozilla/5.0 (compatible; msie ") {
-        return false;
-    }
-    let behind = text[first_comment(text).end..].strip_prefix(b")").unwrap_or_default().trim_ascii_start();
-    const BROWSERS: [&[u8]; 6] = [b"bmid/", b"opera ", b"like gecko", b"applewebkit/", b"gecko/", b"mozilla/"];
-    behind.first().is_some_and(u8::is_ascii_alphabetic) && !begins_with_any(behind, &BROWSERS)
-}
-
-/// Whether a program on a Mac begins as browsers do and names itself in place of an engine:
-/// `Mozilla/5.0 (Macintosh; Intel Mac OS X) Word/14.0.0`.
-fn has_no_engine(text: &[u8], words: Words) -> bool {
-    words.shape != Shape::Browser
-        && begins_with(text, b"mozilla/5.0 (macintosh")
-        && !text[first_comment(text).end..].trim_ascii_end().ends_with(b")")
-}
-
-/// Whether an office program asks what a link leads to: `Microsoft Office Word 2013`. What shows a mail or a document to
-/// a person has a version behind a name: `Microsoft Office Word/2.20`.
-fn is_office_probe(text: &[u8]) -> bool {
-    begins_with(text, b"microsoft office ") && !text.contains(&b'/')
 }
 
 /// Whether the string names a page or a mail address.

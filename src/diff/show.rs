@@ -176,7 +176,7 @@ fn heading(change: &HeaderChange) -> String {
 }
 
 fn lines(lines: &[String]) -> String {
-    if lines.is_empty() { "none".to_owned() } else { lines.join("; ") }
+    if lines.is_empty() { "no such line".to_owned() } else { lines.join("; ") }
 }
 
 fn of_crawlers(change: &SettingChange, site: &SiteDifference) -> String {

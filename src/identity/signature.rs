@@ -155,8 +155,12 @@ impl Verification<'_> {
     /// earlier drafts, and a bare URL.
     fn agent(&self, label: &str, covered: &InnerList) -> Result<String, &'static str> {
         let items: Vec<&Item> = covered.items.iter().filter(|item| item.bare_item.as_str() == Some(AGENT)).collect();
+        if !self.agents.is_empty() && items.iter().any(|item| key(item).is_none()) {
+            return Err("the signature covers Signature-Agent as a whole, and not one member");
+        }
         let own = items.iter().find(|item| key(item) == Some(label));
-        let only = items.first().filter(|_| items.len() == 1 && !self.agents.contains_key(label));
+        let counts = |entry: &ListEntry| matches!(entry, ListEntry::Item(item) if item.params.is_empty());
+        let only = items.first().filter(|_| items.len() == 1 && !self.agents.get(label).is_some_and(counts));
         let item = own.or(only).ok_or("the signature does not cover Signature-Agent under its label")?;
         if let Some(key) = key(item) {
             return match self.agents.get(key) {
@@ -165,9 +169,6 @@ impl Verification<'_> {
                 }
                 _ => Err("Signature-Agent has no such member, or one with parameters"),
             };
-        }
-        if !self.agents.is_empty() {
-            return Err("the signature covers Signature-Agent as a whole, and not one member");
         }
         let field = self.signed.fields.agent.trim();
         let quoted = Parser::parse_item(field.as_bytes()).ok();

@@ -193,6 +193,9 @@ fn members_with_parameters_are_ignored() {
     }
     let value = "\"https://agent.example\";v=1";
     assert!(is_invalid(&Client::new(&format!("sig1={value}"), "\"signature-agent\";key=\"sig1\"", value)));
+    let other = format!("sig1={value}, a=\"https://agent.example\"");
+    let client = Client::new(&other, "\"signature-agent\";key=\"a\"", "\"https://agent.example\"");
+    assert_eq!(client.ask(), VERIFIED, "the member under its label is ignored, too");
 }
 
 #[test]
@@ -214,8 +217,11 @@ fn the_member_under_the_signatures_label_is_its_agent() {
     let relabelled = format!("a=\"{ours}\", b=\"{ours}\"");
     assert_eq!(of(&relabelled, &[("a", ours)]), VERIFIED);
     assert!(matches!(of(&relabelled, &[("a", ours), ("b", ours)]), SignatureSays::Invalid(_)));
+    let uncovered = of(&both, &[]);
+    assert!(matches!(uncovered, SignatureSays::Invalid(_)));
     let whole = Client::new(&both, "\"signature-agent\"", &both);
     assert!(is_invalid(&whole));
+    assert_ne!(whole.ask(), uncovered, "for another reason");
 }
 
 #[test]

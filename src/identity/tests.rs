@@ -196,7 +196,7 @@ fn reverse_dns_alone_accuses_where_it_is_all_that_the_operator_offers() {
 }
 
 #[test]
-fn a_name_without_forward_decides_nothing_where_none_is_documented() {
+fn name_without_forward_decides_nothing_if_none_is_documented() {
     let world = world(9);
     let undocumented = Registry::builtin().crawlers().iter().filter(|crawler| crawler.forward_undocumented);
     for crawler in undocumented {

@@ -2,7 +2,7 @@
 //! of crawlers, so the list is repeated here; a test compares the two.
 
 /// Product tokens that do not say by themselves that they are a crawler's, in lower case and in order.
-const KNOWN: [&str; 132] = [
+const KNOWN: [&str; 135] = [
     "activitypub",
     "admantx",
     "ads-naver",
@@ -26,6 +26,7 @@ const KNOWN: [&str; 132] = [
     "cardyb",
     "chatgpt-user",
     "chrome-lighthouse",
+    "citoid",
     "claude-user",
     "claude-web",
     "cloudflare-autorag",
@@ -38,6 +39,7 @@ const KNOWN: [&str; 132] = [
     "devin",
     "embedly",
     "facebookexternalhit",
+    "fedify",
     "feedfetcher-google",
     "firecrawlagent",
     "flipboardproxy",
@@ -78,6 +80,7 @@ const KNOWN: [&str; 132] = [
     "lightpanda",
     "manus-user",
     "mastodon",
+    "mbin",
     "mediapartners-google",
     "meta-externalads",
     "meta-externalagent",

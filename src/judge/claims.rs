@@ -6,6 +6,7 @@
 use crate::crawlers::Claim;
 use crate::policy::Snapshot;
 use crate::verdict::Scratch;
+use ahash::RandomState;
 use std::cell::RefCell;
 use std::sync::{Arc, Weak};
 
@@ -29,7 +30,7 @@ pub(super) fn with_workspace<T>(run: impl FnOnce(&mut Workspace) -> T) -> T {
     WORKSPACE.with_borrow_mut(run)
 }
 
-/// Places of the table, a power of two.
+/// Places of the table.
 const PLACES: usize = 1 << 10;
 /// Longer user agents are not kept, so that a table takes at most half a megabyte.
 const LONGEST: usize = 512;
@@ -39,6 +40,7 @@ const LONGEST: usize = 512;
 pub(super) struct Claims {
     /// The snapshot of the claims. The table does not keep it alive.
     snapshot: Weak<Snapshot>,
+    hasher: RandomState,
     /// Empty until the first claim. Each user agent has one place; of those that share a place the last stands there.
     places: Vec<Place>,
 }
@@ -70,7 +72,8 @@ impl Claims {
             self.places.clear();
             self.places.resize(PLACES, Place::default());
         }
-        let place = &mut self.places[place_of(user_agent, site)];
+        let place = self.hasher.hash_one((site, user_agent)) as usize % PLACES;
+        let place = &mut self.places[place];
         match place.claim {
             Some(claim) if place.site == site && place.user_agent == user_agent => claim,
             _ => {
@@ -83,22 +86,6 @@ impl Claims {
             }
         }
     }
-}
-
-/// The place of a user agent. A client that knows this function can make two strings push each other out; then each costs what
-/// it would without the table.
-fn place_of(user_agent: &[u8], site: Option<usize>) -> usize {
-    /// Of Fibonacci hashing: 2^64 divided by the golden ratio.
-    const SPREAD: u64 = 0x9E37_79B9_7F4A_7C15;
-    let mix = |hash: u64, word: u64| (hash.rotate_left(5) ^ word).wrapping_mul(SPREAD);
-    let (words, rest) = user_agent.as_chunks::<8>();
-    let hash =
-        words.iter().fold(site.map_or(u64::MAX, |site| site as u64), |hash, word| mix(hash, u64::from_le_bytes(*word)));
-    let mut last = [0; 8];
-    last[..rest.len()].copy_from_slice(rest);
-    let hash = mix(mix(hash, u64::from_le_bytes(last)), user_agent.len() as u64);
-    // The upper bits are the well mixed ones.
-    (hash >> (u64::BITS - PLACES.ilog2())) as usize
 }
 
 #[cfg(test)]

@@ -216,7 +216,7 @@ fn through(world: &World, user_agent: &'static str, target: &'static str, proxie
 }
 
 #[test]
-fn host_is_perhaps_cached_until_two_crawlers_came_through_the_proxy() {
+fn host_is_perhaps_cached_until_two_crawlers_came_through() {
     const BINGBOT: &str = "bingbot/2.0";
     const GPTBOT: &str = "GPTBot/1.2";
     let directory = tempfile::tempdir().expect("a directory");

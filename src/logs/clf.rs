@@ -4,12 +4,12 @@
 
 use super::client::{is_client, is_ipv4, is_socket_address, split_column};
 use super::{Asked, Line, Octets, Reading, Record, Unreadable, fields, moment, request, unescape};
-use crate::time::Timestamp;
 use memchr::{memchr, memchr_iter, memchr2};
 
 /// Reads a line.
 pub fn read(line: &[u8]) -> Reading<'_> {
     let (head, time, rest) = split_at_time(line).ok_or(Unreadable::OtherFormat)?;
+    let time = moment::clf(time).ok_or(Unreadable::BadTime)?;
     let columns = Columns::read(head)?;
     let (request, rest) = quoted(rest).ok_or(Unreadable::CutOff)?;
     let (status, rest) = word(rest).ok_or(Unreadable::CutOff)?;
@@ -35,12 +35,12 @@ pub fn read(line: &[u8]) -> Reading<'_> {
 }
 
 /// What stands before the time, the time, and the request with what follows. A user name may hold a `[`, and no quote.
-fn split_at_time(line: &[u8]) -> Option<(&[u8], Timestamp, &[u8])> {
+fn split_at_time(line: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
     memchr_iter(b'[', line).find_map(|place| {
         let text = line.get(place + 1..)?;
         let (time, rest) = text.split_at_checked(moment::CLF_LENGTH)?;
         let rest = rest.strip_prefix(b"] ").filter(|rest| rest.starts_with(b"\""))?;
-        Some((line[..place].trim_ascii_end(), moment::clf(time)?, rest))
+        Some((line[..place].trim_ascii_end(), time, rest))
     })
 }
 

@@ -130,7 +130,7 @@ fn damaged_lines_are_told_from_connections_without_a_request() {
         (r#"192.0.2.7 - - [22/Nov/2026:10:00:00 +0000] "GET /a HTTP/1.1" 200 5 "-" "Mozilla/5.0 (com"#, CutOff),
         (r#"192.0.2.7 - - [22/Nov/2026:10:00:00 +0000] "GET /a HTTP/1.1" 200 5 "-""#, CutOff),
         (r#"192.0.2.7 - - [22/Nov/2026:10:00:00 +0000] "GET /a HT"#, CutOff),
-        (r#"192.0.2.7 - - [32/Nov/2026:10:00:00 +0000] "GET /a HTTP/1.1" 200 5"#, OtherFormat),
+        (r#"192.0.2.7 - - [32/Nov/2026:10:00:00 +0000] "GET /a HTTP/1.1" 200 5"#, BadTime),
         (r#"192.0.2.7 - - [22/Nov/2026:10:00:00 +0000] "GET /a HTTP/1.1" okay 5"#, BadNumber),
         (r#"192.0.2.7 - - [22/Nov/2026:10:00:00 +0000] "GET /a HTTP/1.1" 200 5 0.003 "-" "x""#, OtherFormat),
         (r#"{"time":"2026-11-22T10:00:00Z","target":"/"#, CutOff),

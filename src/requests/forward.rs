@@ -79,11 +79,11 @@ impl Forward<'_> {
     /// Remembers where the front page redirects to, if that is on a host of the site.
     fn follow_front_page(&self, head: &impl Head) {
         let Some((_, entry)) = self.ticket.judged() else { return };
-        let to = head.lines(header::LOCATION).next().and_then(|line| Uri::try_from(line).ok());
+        let from = origin_form(self.ticket.noted().target());
+        let to = head.lines(header::LOCATION).next().and_then(|line| resolved(line, &from));
         let is_own = |host: &str| host.as_bytes() == self.ticket.host() || self.is_public(host);
         let own = to.as_ref().filter(|to| to.authority().is_none_or(|host| is_own(host.as_str())));
         if let Some(target) = own.and_then(Uri::path_and_query) {
-            let from = origin_form(self.ticket.noted().target());
             entry.site.front_page.redirects(&from, target.as_str().as_bytes());
         }
     }
@@ -102,5 +102,37 @@ impl Forward<'_> {
 
     pub(super) fn unanswered_as<'a>(&'a self, asked: &'a Asked<'a>) -> Unanswered<'a> {
         Unanswered { asked, judged: self.ticket.judged(), request_id: self.ticket.noted().request_id() }
+    }
+}
+
+/// The URI that a Location means, which may be relative to the target of the request (RFC 3986 section 5.2).
+fn resolved(location: &[u8], target: &[u8]) -> Option<Uri> {
+    let path = target.split(|byte| *byte == b'?').next().unwrap_or_default();
+    let directory = path.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
+    let start: &[u8] = match location {
+        [b'/', b'/', ..] => b"http:",
+        [b'/', ..] => b"",
+        _ if memchr::memmem::find(location, b"://").is_some() => b"",
+        _ => &path[..directory],
+    };
+    Uri::try_from([start, location].concat()).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::resolved;
+
+    #[test]
+    fn relative_location_is_resolved_by_the_target() {
+        for (location, uri) in [
+            ("/en/", "/en/"),
+            ("en/", "/shop/en/"),
+            ("?lang=en", "/shop/?lang=en"),
+            ("//shop.example/en/", "http://shop.example/en/"),
+            ("https://shop.example/en/", "https://shop.example/en/"),
+        ] {
+            let found = resolved(location.as_bytes(), b"/shop/?from=https://a.example/b").expect("a URI");
+            assert_eq!(found.to_string(), uri, "{location}");
+        }
     }
 }

@@ -8,11 +8,11 @@ use crate::files;
 use crate::locks::lock;
 use crate::settings::{StoreSettings, StoreUrl};
 use crate::threads::spawn;
+use crate::upstreams::trusting;
 use redis::{Cmd, ErrorKind, FromRedisValue, Parser, RedisResult, Value};
-use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use rustls::{ClientConnection, StreamOwned};
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::path::Path;
@@ -242,22 +242,9 @@ fn encrypt(
     url: &StoreUrl,
     authorities: Option<Vec<u8>>,
 ) -> io::Result<StreamOwned<ClientConnection, Socket>> {
-    let mut roots = RootCertStore::empty();
-    match authorities {
-        Some(pem) => {
-            for certificate in CertificateDer::pem_slice_iter(&pem) {
-                roots.add(certificate.map_err(io::Error::other)?).map_err(io::Error::other)?;
-            }
-        }
-        None => {
-            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-        }
-    }
-    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .map_err(io::Error::other)?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
+    let read = |pem: Vec<u8>| CertificateDer::pem_slice_iter(&pem).collect::<Result<Vec<_>, _>>();
+    let authorities = authorities.map(read).transpose().map_err(io::Error::other)?;
+    let config = trusting(authorities.as_deref()).map_err(io::Error::other)?.with_no_client_auth();
     let name = ServerName::try_from(url.host.clone()).map_err(io::Error::other)?;
     let client = ClientConnection::new(Arc::new(config), name).map_err(io::Error::other)?;
     Ok(StreamOwned::new(client, socket))

@@ -30,7 +30,7 @@ pub use background::{Checks, Resolver};
 pub use failure::failure_status;
 pub use server::{Place, Wanted};
 pub use tally::{OriginStatus, OutOfUse, QueueStatus, UpstreamsStatus, WithoutOriginStatus};
-pub use tls::{ServerTls, TlsFileError};
+pub use tls::{ServerTls, TlsFileError, trusting};
 
 use crate::clock::Clock;
 use crate::settings::{OriginIndex, OriginSettings};

@@ -17,10 +17,11 @@ use pingora_core::protocols::tls::{CaType, client};
 use pingora_core::upstreams::peer::HttpPeer;
 use pingora_core::utils::tls::{CertKey, WrappedX509, parse_x509};
 use pingora_core::{Error, ErrorType, Result};
+use rustls::client::WantsClientCert;
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::{ClientConfig, RootCertStore};
+use rustls::{ClientConfig, ConfigBuilder, RootCertStore};
 use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -173,10 +174,9 @@ impl InUse {
             let chain = chain.iter().map(|certificate| certificate.to_vec()).collect();
             Arc::new(CertKey::new(chain, key.secret_der().to_vec()))
         });
-        let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-            .with_safe_default_protocol_versions()
-            .map_err(|error| unusable(&first.file, &error))?
-            .with_root_certificates(roots(ca.as_ref())?);
+        let builder = trusting(ca.as_ref().map(|(_, certificates)| certificates.as_slice()));
+        let builder = builder
+            .map_err(|error| wrong(&first.file, format_args!("a certificate in this file cannot be used: {error}")))?;
         let config = match client {
             Some((file, chain, key)) => {
                 let config = builder.with_client_auth_cert(chain, key);
@@ -195,20 +195,20 @@ impl InUse {
     }
 }
 
-/// The authorities of a file, or those of the system.
-fn roots(ca: Option<&(&TlsFile, Vec<CertificateDer<'static>>)>) -> Result<RootCertStore, TlsFileError> {
+/// The configuration of a client that trusts these authorities, or those of the system.
+///
+/// # Errors
+/// One of them cannot be used.
+pub fn trusting(
+    ca: Option<&[CertificateDer<'static>]>,
+) -> Result<ConfigBuilder<ClientConfig, WantsClientCert>, rustls::Error> {
     let mut roots = RootCertStore::empty();
     match ca {
-        Some((file, certificates)) => {
-            for certificate in certificates {
-                roots.add(certificate.clone()).map_err(|error| unusable(file, &error))?;
-            }
-        }
-        None => {
-            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-        }
+        Some(certificates) => certificates.iter().try_for_each(|certificate| roots.add(certificate.clone()))?,
+        None => drop(roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs)),
     }
-    Ok(roots)
+    let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
+    Ok(builder.with_safe_default_protocol_versions()?.with_root_certificates(roots))
 }
 
 impl Prepared {
@@ -233,10 +233,6 @@ impl Prepared {
 
 fn wrong(file: &TlsFile, mistake: impl fmt::Display) -> TlsFileError {
     TlsFileError { file: file.clone(), mistake: mistake.to_string() }
-}
-
-fn unusable(file: &TlsFile, error: &rustls::Error) -> TlsFileError {
-    wrong(file, format_args!("a certificate in this file cannot be used: {error}"))
 }
 
 impl Content {

@@ -206,7 +206,7 @@ fn crawler_is_found_in_a_superseded_version_by_its_own_names() {
 }
 
 #[test]
-fn described_crawler_is_found_in_a_superseded_version_by_its_token() {
+fn described_crawler_is_found_in_superseded_version_by_token() {
     let described = "crawlers: [{ token: HouseBot, user_agent: [our-reader] }]\n";
     let world = World::of(&format!("{}{described}", enforced("{ agents: '*', disallow: [/a/] }")));
     for (before, expected) in [

@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn crawler_with_requests_that_do_not_count_neither_obeyed_nor_broke() {
+    fn crawler_whose_requests_do_not_count_neither_obeyed_nor_broke() {
         for kind in ["unproven", "stale_copy"] {
             let row = |(name, kind, requests): (&str, &str, u64)| {
                 let mut counts = Counts::default();

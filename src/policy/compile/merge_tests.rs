@@ -8,7 +8,7 @@ use crate::policy::site::{Binding, RuleSource, Site};
 use crate::policy::{compile_with_origin, read};
 use crate::robots::{Dialect, File, Reading};
 use crate::time::Timestamp;
-use crate::yaml::Source;
+use crate::yaml::{Diagnostics, Severity, Source};
 use std::sync::Arc;
 
 fn site(policy: &str, origin: &str) -> Site {
@@ -334,6 +334,20 @@ fn lines_with_unknown_keys_are_left_out_unless_the_policy_names_them() {
         assert_eq!(group(&text, "*"), lines);
         assert!(!text.contains("Secret") && text.contains("no robots.txt has (1)"), "{text}");
         assert_eq!(found(&site), [("origin-key-left-out", 0)]);
+    }
+}
+
+#[test]
+fn key_that_google_alone_reads_is_left_out_with_a_warning() {
+    let origin = "User-agent: *\nDisallowed: /a/\nDisallow: /b/\nSitemap https://shop.example/s.xml\n";
+    for policy in ["robots: { origin: merge }\n", "robots: { origin: merge, origin_keys: [Disallowed] }\n"] {
+        let site = site(policy, origin);
+        let text = String::from_utf8_lossy(&site.robots_txt.body).into_owned();
+        assert_eq!(group(&text, "*"), ["Disallow: /b/"], "{policy}");
+        let mut found = Diagnostics::default();
+        crate::policy::lint::lint(&site, Registry::builtin(), &mut found);
+        let warnings = found.items.iter().filter(|found| found.severity == Severity::Warning);
+        assert_eq!(warnings.map(|found| found.id).collect::<Vec<_>>(), ["origin-key-left-out"; 2], "{policy}");
     }
 }
 

@@ -187,12 +187,13 @@ fn is_of_the_host(key: Key) -> bool {
     matches!(key, Key::Host | Key::CleanParam)
 }
 
-/// The lines with keys that neither crawlgate nor a policy knows.
+/// The lines with keys that neither crawlgate nor a policy knows, or that Google alone takes for one (`Disallowed`).
 pub fn unknown_keys<'a>(file: &'a File, keys: &'a [Located<String>]) -> impl Iterator<Item = &'a Line> {
     file.lines_read().filter(move |line| {
         line.record.as_ref().is_some_and(|record| {
             let name = file.octets(&record.name);
-            record.key == Key::Unknown && !keys.iter().any(|key| name.eq_ignore_ascii_case(key.value.as_bytes()))
+            let is_named = keys.iter().any(|key| name.eq_ignore_ascii_case(key.value.as_bytes()));
+            record.spelling == Spelling::Longer || record.key == Key::Unknown && !is_named
         })
     })
 }

@@ -1,7 +1,7 @@
 //! Lints of User-agent lines: tokens that are unknown, misspelt or too short, and groups that have another effect than
 //! their owners expect.
 
-use super::catalogue as lints;
+use super::catalogue::{self as lints, Lint};
 use super::subject::{Subject, SubjectRule};
 use crate::crawlers::{Binds, Crawler, Purpose, Registry, is_generic, is_of_people};
 use crate::policy::decode::is_token;
@@ -25,7 +25,7 @@ const OF_PRODUCTS: [&str; 7] = ["bot", "user", "searchbot", "web", "agent", "aiu
 pub fn lint(subject: &Subject, registry: &Registry, diagnostics: &mut Diagnostics) {
     for (agent, span) in subject.groups.iter().flat_map(|group| &group.agents).filter(|(agent, _)| agent != "*") {
         if let Some(sign) = agent.chars().find(|sign| is_invisible(*sign)) {
-            invisible_sign(sign, *span, diagnostics);
+            invisible_sign(lints::NOT_A_TOKEN, "name", sign, *span, diagnostics);
             continue;
         }
         if agent.chars().count() < MIN_TOKEN {
@@ -49,6 +49,13 @@ pub fn lint(subject: &Subject, registry: &Registry, diagnostics: &mut Diagnostic
                 *span,
                 format!("no known crawler looks for `{agent}`"),
                 format!("did you mean `{near}`?"),
+            );
+        } else if agent.contains(['*', '"', '\'']) {
+            lints::NOT_A_TOKEN.report(
+                diagnostics,
+                *span,
+                format!("`{agent}` is no product token: no crawler looks for it"),
+                "write the letters of a token alone; `*` without anything else is for all crawlers",
             );
         }
     }
@@ -111,19 +118,15 @@ fn is_of_every_browser(name: &str) -> bool {
 }
 
 /// Whether a character beyond ASCII shows nothing: blanks, and those that Unicode calls formats.
-fn is_invisible(sign: char) -> bool {
+pub(super) fn is_invisible(sign: char) -> bool {
     let is_format = matches!(sign, '\u{AD}' | '\u{200B}'..='\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2060}'..='\u{2064}' | '\u{FEFF}');
     !sign.is_ascii() && (sign.is_whitespace() || sign.is_control() || is_format)
 }
 
-/// Crawlers take only the blanks of ASCII off a name.
-fn invisible_sign(sign: char, span: Span, diagnostics: &mut Diagnostics) {
-    lints::NOT_A_TOKEN.report(
-        diagnostics,
-        span,
-        format!("this name has an invisible character (U+{:04X}), so no crawler finds its group", u32::from(sign)),
-        "write the line anew; the character was probably copied from a page",
-    );
+/// Crawlers take only the blanks of ASCII off a name, a key or a path.
+pub(super) fn invisible_sign(lint: Lint, what: &str, sign: char, span: Span, diagnostics: &mut Diagnostics) {
+    let message = format!("this {what} has an invisible character (U+{:04X}), so it is another one", u32::from(sign));
+    lint.report(diagnostics, span, message, "write the line anew; the character was probably copied from a page");
 }
 
 /// A crawler looks for its token; no crawler reads a group for what people call it.

@@ -63,7 +63,6 @@ lints! {
     NOT_A_TOKEN: Warning "not-a-token", "a name in place of a product token";
     UNKNOWN_CRAWLER: Note "unknown-crawler", "enforcement for an unknown crawler";
     UNVERIFIED_REFUSED: Warning "unverified-refused", "refusing crawlers that cannot be verified yet";
-    MARK_OF_ANOTHER: Warning "mark-of-another", "a user agent by which another crawler is known";
     NETWORK_OF_EVERYBODY: Warning "network-of-everybody", "networks that prove everybody";
     PREVIOUS_UNDECLARED: Note "previous-undeclared", "an old file of the origin, of which nothing is declared";
     MISSING_FILE: Warning "missing-file", "a file beside the policy that is not there";

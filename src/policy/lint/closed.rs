@@ -2,9 +2,9 @@
 //! check the group for Googlebot, or `*`, because owners notice there first.
 
 use super::catalogue as lints;
-use super::subject::{Subject, SubjectGroup};
+use super::subject::{Subject, SubjectGroup, SubjectRule};
 use crate::policy::site::SEARCH_ENGINES;
-use crate::robots::{Closed, Extent, TargetScratch};
+use crate::robots::{Agent, Closed, Dialect, Extent, TargetScratch, closed};
 use crate::yaml::Diagnostics;
 
 /// Files that a page needs to be shown: what they are called in a finding, how their paths end, and the folders that
@@ -47,6 +47,16 @@ pub fn shuts_out(engine: &str, closed: Closed) -> bool {
     engine == SEARCH_ENGINES[0] && closed.extent == Extent::Whole
 }
 
+/// Whether a search engine takes the name of a group for its own. Google's library cuts it at the first sign that is no
+/// letter: a group for `Googlebot2` is Googlebot's.
+pub fn is_named(engine: &str, agent: &str) -> bool {
+    let cut = match Dialect::Google.agent(agent.as_bytes(), &[]) {
+        Agent::Token(token) if engine == SEARCH_ENGINES[0] => token,
+        _ => agent.as_bytes(),
+    };
+    cut.eq_ignore_ascii_case(engine.as_bytes())
+}
+
 /// What a search engine may not fetch, in a finding.
 pub fn kept_off(extent: Extent) -> &'static str {
     match extent {
@@ -59,9 +69,14 @@ pub fn kept_off(extent: Extent) -> &'static str {
 fn site_closed(subject: &Subject, diagnostics: &mut Diagnostics) {
     let mut shown = Vec::new();
     for engine in SEARCH_ENGINES {
-        let group = [engine, "*"].into_iter().find_map(|name| subject.named(name));
-        let Some((group, closed)) = group.and_then(|group| Some((group, group.closed()?))) else { continue };
-        let rule = &group.rules[closed.rule];
+        let is_own = |group: &&SubjectGroup| group.agents.iter().any(|(agent, _)| is_named(engine, agent));
+        let mut groups: Vec<&SubjectGroup> = subject.groups.iter().filter(is_own).collect();
+        if groups.is_empty() {
+            groups.extend(subject.named("*"));
+        }
+        let rules: Vec<&SubjectRule> = groups.iter().flat_map(|group| &group.rules).collect();
+        let Some(closed) = closed(&rules) else { continue };
+        let rule = rules[closed.rule];
         if shown.contains(&rule.span) {
             continue;
         }

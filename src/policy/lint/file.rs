@@ -1,5 +1,6 @@
 //! [`lint_file`] checks a robots.txt as it was found, in any state.
 
+use super::agents::{invisible_sign, is_invisible};
 use super::catalogue as lints;
 use super::readings::{MAX_COMPARED, report, spelled_for_both, urls_of};
 use super::subject::{Subject, SubjectGroup, SubjectRule};
@@ -8,6 +9,7 @@ use crate::policy::agent_names::names_on_one_line;
 use crate::policy::decode::parse_host;
 use crate::robots::{
     AgentLine, Dialect, File, Key, Line, LineEnd, MAX_BYTES, Oddity, Reading, Record, Shape, Spelling,
+    is_read_otherwise,
 };
 use crate::yaml::{Diagnostics, Severity, Source, Span};
 use std::collections::HashSet;
@@ -157,9 +159,23 @@ fn each_line(file: &File, line: &Line, found: &mut Diagnostics) {
         };
         found.push(lint.at(span_of_line(file, line.number), message).help(help));
     }
+    invisible_ends(file, line, found);
     hash_in_path(file, line, found);
     signal_lines::lint(file, line, found);
     each_record(file, line, found);
+}
+
+/// A key or a path with an invisible character before or behind it. Inside of a path it may be meant.
+fn invisible_ends(file: &File, line: &Line, found: &mut Diagnostics) {
+    let Some(record) = line.record.as_ref().filter(|_| line.oddities.is_empty()) else { return };
+    let is_rule = matches!(record.key, Key::Allow | Key::Disallow);
+    for (what, part) in [("key", Some(&record.name)), ("path", Some(&record.value).filter(|_| is_rule))] {
+        let text = part.map(|part| file.text(part)).unwrap_or_default();
+        let mut ends = [text.chars().next(), text.chars().next_back()].into_iter().flatten();
+        if let Some(sign) = ends.find(|sign| is_invisible(*sign)) {
+            invisible_sign(lints::UNREADABLE_OCTETS, what, sign, span_of_line(file, line.number), found);
+        }
+    }
 }
 
 /// A path that goes on behind a `#`: crawlers read what stands before it, and take the rest for a comment.
@@ -319,7 +335,7 @@ fn glued_groups(file: &File, reading: &Reading, registry: &Registry, found: &mut
 
 fn is_search(token: &str, registry: &Registry) -> bool {
     let crawler = registry.find(token).map(|index| registry.get(index));
-    crawler.is_some_and(|crawler| crawler.purpose == Purpose::Search)
+    token == "*" || crawler.is_some_and(|crawler| crawler.purpose == Purpose::Search)
 }
 
 fn subject(file: &File, reading: &Reading, host: Option<&str>) -> Subject {
@@ -361,6 +377,10 @@ fn disagreements(file: &File, rfc: &Reading, google: &Reading, found: &mut Diagn
     for (agent, rule) in rules.take(MAX_COMPARED) {
         let (Some(agent), Some(record)) = (agent, file.record(rule.line)) else { continue };
         let (written, pattern) = (file.octets(&record.value), rule.rule.pattern.as_str());
+        // What another rule makes of the URLs of this one is said of that one.
+        if written == pattern.as_bytes() && !is_read_otherwise(&rule.rule) {
+            continue;
+        }
         for url in urls_of(written, pattern) {
             let [by_rfc, by_google] = [rfc, google].map(|reading| reading.verdict(agent.token.as_bytes(), &url));
             // Whom Google's library does not know by this token, another lint says.

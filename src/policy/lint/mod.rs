@@ -8,7 +8,6 @@ mod agents;
 mod blocked_noindex;
 pub(super) mod catalogue;
 mod closed;
-mod described_crawlers;
 mod file;
 mod passed_on;
 mod readings;
@@ -41,7 +40,6 @@ use subject::Subject;
 /// refused unless the policy acknowledges it.
 pub fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     site::lint(site, registry, diagnostics);
-    described_crawlers::lint(site, registry, diagnostics);
     signals::lint(site, registry, diagnostics);
     blocked_noindex::lint(site, registry, diagnostics);
     site::surroundings(site, diagnostics);

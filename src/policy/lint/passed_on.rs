@@ -4,7 +4,8 @@
 use super::catalogue as lints;
 use crate::policy::compile::unknown_keys;
 use crate::policy::site::Site;
-use crate::yaml::Diagnostics;
+use crate::robots::Spelling;
+use crate::yaml::{Diagnostics, Severity};
 use std::collections::HashSet;
 
 /// One finding for each key that is left out.
@@ -16,12 +17,15 @@ pub fn lint(site: &Site, diagnostics: &mut Diagnostics) {
         let name = origin.file.text(&record.name);
         if seen.insert(name.to_ascii_lowercase()) {
             let place = origin.place(line.number);
-            lints::ORIGIN_KEY_LEFT_OUT.report(
-                &mut found,
-                None,
-                format!("`{name}` is no key of a robots.txt: its lines are not published ({place})"),
-                format!("if crawlers are to read them, name the key in the policy: `origin_keys: [{name}]`"),
-            );
+            let message = format!("`{name}` is no key of a robots.txt: its lines are not published ({place})");
+            let (lint, help) = if record.spelling == Spelling::Longer {
+                let help = "Google's library reads them in the origin's file; correct the key there".to_owned();
+                (lints::ORIGIN_KEY_LEFT_OUT.with(Severity::Warning), help)
+            } else {
+                let help = format!("if crawlers are to read them, name the key in the policy: `origin_keys: [{name}]`");
+                (lints::ORIGIN_KEY_LEFT_OUT, help)
+            };
+            lint.report(&mut found, None, message, help);
         }
     }
     super::limit(&mut found);

@@ -22,7 +22,9 @@ pub fn lint_site(site: &Site, diagnostics: &mut Diagnostics) {
             break;
         }
         let (rfc, google) = (site.matcher.rules(index), GoogleRules::new(&site.document, &[index]));
-        for (rule, source) in group.rules.iter().zip(&site.rule_sources[index]) {
+        // What another rule makes of the URLs of a rule is said of that one.
+        let rules = group.rules.iter().zip(&site.rule_sources[index]);
+        for (rule, source) in rules.filter(|(rule, _)| is_read_otherwise(rule)) {
             let RuleSource::Policy(span) = source else { continue };
             let pattern = rule.pattern.as_str();
             let differing = urls_of(pattern.as_bytes(), pattern).into_iter().find_map(|url| {

@@ -3,13 +3,14 @@
 
 use super::agents;
 use super::catalogue as lints;
-use super::closed::{kept_off, shuts_out};
+use super::closed::{is_named, kept_off, shuts_out};
 use crate::crawlers::{Claim, Purpose, Registry, is_generic, is_of_people};
 use crate::indexing::Tags;
 use crate::policy::model::{Acknowledgement, Environment, HostPattern, IndexingRule, Mode, PauseTime, Unverified};
 use crate::policy::site::{RuleSource, SEARCH_ENGINES, Site};
-use crate::robots::{Closed, Pattern, TargetScratch, closed};
+use crate::robots::{Closed, Pattern, Rule, TargetScratch, closed};
 use crate::yaml::{Diagnostic, Diagnostics, Located, Severity, Span};
+use ipnet::IpNet;
 use std::time::Duration;
 
 /// Beyond two days of 503 search engines drop URLs (Google: reduce the crawl rate); half a day is kept in hand.
@@ -25,6 +26,7 @@ pub(super) fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnosti
     markers_of_people(site, diagnostics);
     tokens_without_requests(site, registry, diagnostics);
     allows_left_out(site, diagnostics);
+    networks_of_everybody(site, diagnostics);
 }
 
 /// Reports an Allow of the origin that is left out because of a rule of the policy.
@@ -48,11 +50,20 @@ fn acknowledged(site: &Site, what: Acknowledgement) -> bool {
     site.policy.acknowledge.iter().any(|item| item.value == what)
 }
 
-/// What the rules for a crawler close, and the place of the rule that does.
-fn closed_to(site: &Site, claim: Claim) -> Option<(Closed, &RuleSource)> {
-    let group = usize::from(site.crawler_rules(claim).binding.group()?);
-    let closed = closed(site.matcher.rules(group).rules())?;
-    Some((closed, &site.rule_sources[group][closed.rule]))
+/// What the rules for a search engine close, and the place of the rule that does.
+fn closed_to<'s>(site: &'s Site, engine: &str, registry: &Registry) -> Option<(Closed, &'s RuleSource)> {
+    let groups = site.document.groups.iter().enumerate();
+    let named = groups.filter(|(_, group)| group.agents.iter().any(|agent| is_named(engine, agent)));
+    let mut groups: Vec<usize> = named.map(|(index, _)| index).collect();
+    if groups.is_empty() {
+        let binding = site.crawler_rules(Claim::Known(registry.find(engine)?)).binding;
+        groups.extend(binding.group().map(usize::from));
+    }
+    let rules =
+        groups.iter().flat_map(|&group| site.matcher.rules(group).rules().iter().zip(&site.rule_sources[group]));
+    let (rules, sources): (Vec<&Rule>, Vec<&RuleSource>) = rules.unzip();
+    let closed = closed(&rules)?;
+    Some((closed, sources[closed.rule]))
 }
 
 fn site_disallowed(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
@@ -61,8 +72,7 @@ fn site_disallowed(site: &Site, registry: &Registry, diagnostics: &mut Diagnosti
     }
     let mut shown: Vec<&RuleSource> = Vec::new();
     for engine in SEARCH_ENGINES {
-        let Some(index) = registry.find(engine) else { continue };
-        let Some((closed, source)) = closed_to(site, Claim::Known(index)) else { continue };
+        let Some((closed, source)) = closed_to(site, engine, registry) else { continue };
         if shown.contains(&source) {
             continue;
         }
@@ -225,6 +235,22 @@ fn tokens_without_requests(site: &Site, registry: &Registry, diagnostics: &mut D
         if agents::is_name_of_people(&token.value, registry) {
             let help = "write `user_agent`: what stands in the user agent of this crawler only";
             agents::token_matches_no_request(&token.value, token.span, help, diagnostics);
+        }
+    }
+}
+
+/// Reports networks with half of all addresses in use. All IPv6 addresses that were ever given out stand in the lower half of
+/// 2000::/3 (IANA, IPv6 Global Unicast Address Assignments), but for a block of examples.
+fn networks_of_everybody(site: &Site, diagnostics: &mut Diagnostics) {
+    for described in &site.policy.crawlers {
+        let is_wide = |network: &&IpNet| network.prefix_len() <= if network.addr().is_ipv4() { 1 } else { 4 };
+        if let Some(network) = described.networks.iter().find(is_wide) {
+            diagnostics.push(
+                lints::NETWORK_OF_EVERYBODY
+                    .at(described.token.span, format!("`{network}` holds half of all addresses in use, or more"))
+                    .label("every client of this name is verified")
+                    .help("write the networks that its operator publishes; leave `networks` out if there are none"),
+            );
         }
     }
 }

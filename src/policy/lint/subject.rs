@@ -3,7 +3,7 @@
 
 use crate::policy::model::HostPattern;
 use crate::policy::site::{RuleSource, Site};
-use crate::robots::{Closed, Extent, Rule, closed};
+use crate::robots::{Extent, Rule, closed};
 use crate::yaml::Span;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -70,14 +70,9 @@ impl Subject {
 }
 
 impl SubjectGroup {
-    /// How much of the site is closed.
-    pub fn closed(&self) -> Option<Closed> {
-        closed(&self.rules)
-    }
-
     /// The rule that closes the whole site, where nothing is open beside it but files for machines.
     pub fn closing(&self) -> Option<&SubjectRule> {
-        let closed = self.closed().filter(|closed| closed.extent == Extent::Whole)?;
+        let closed = closed(&self.rules).filter(|closed| closed.extent == Extent::Whole)?;
         self.rules.get(closed.rule)
     }
 

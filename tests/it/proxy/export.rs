@@ -215,7 +215,7 @@ fn exported_htaccess_answers_as_crawlgate_does() {
 }
 
 #[test]
-fn exported_configurations_let_challenges_pass_by_get_and_head_alone() {
+fn exported_configurations_pass_challenges_by_get_and_head() {
     let policy = "robots: { origin: replace, groups: [{ agents: [GPTBot], disallow: / }] }\n\
                   enforcement: { mode: enforce }\n";
     let application = Origin::plain();

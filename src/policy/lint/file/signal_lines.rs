@@ -7,7 +7,7 @@ use crate::policy::model::USAGE_CATEGORIES;
 use crate::policy::signal_lines::{SignalPart, signal_parts, usage_line, usage_member};
 use crate::robots::{File, Key, Line, Reading};
 use crate::yaml::{Diagnostics, Span};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 /// The value of a line of this kind; `None` also where its octets are no text, of which another lint tells.
 fn value<'f>(file: &'f File, line: &Line, key: Key) -> Option<&'f str> {
@@ -47,11 +47,16 @@ pub(super) fn lint(file: &File, line: &Line, found: &mut Diagnostics) {
     }
 }
 
-/// Reports lines of `Content-Signal` of one group that say the opposite of each other.
+/// Reports lines of `Content-Signal` for one crawler that say the opposite of each other.
 pub(super) fn opposed(file: &File, reading: &Reading, found: &mut Diagnostics) {
-    for group in reading.groups() {
+    let mut seen = HashSet::new();
+    for agent in reading.agents() {
+        let (_, union) = reading.binding(agent.token.as_bytes());
+        if !seen.insert(union) {
+            continue;
+        }
         let mut first = BTreeMap::new();
-        let lines = group.others.iter().filter_map(|number| file.line(*number));
+        let lines = reading.united(union).flat_map(|group| &group.others).filter_map(|number| file.line(*number));
         for line in lines {
             let parts = value(file, line, Key::ContentSignal).into_iter().flat_map(signal_parts);
             for (_, said) in parts {

@@ -229,6 +229,24 @@ fn explain_as_json_has_the_shape_that_is_documented() {
 }
 
 #[test]
+fn explained_path_has_the_type_of_its_ending() {
+    let indexing =
+        "indexing:\n  - { types: application/pdf, tag: noindex }\n  - { types: text/html, tag: noarchive }\n";
+    let policies = directory(&[("shop.yaml", &format!("{GOOD}{indexing}"))]);
+    let arguments =
+        ["explain", "--policies", path(&policies), "--host", "shop.example", "--user-agent", "Googlebot", "--json"];
+    for (more, tag) in [
+        (&["/a.pdf?x=1"][..], serde_json::json!(["noindex"])),
+        (&["/a"], serde_json::json!(["noarchive"])),
+        (&["/a", "--type", "application/pdf"], serde_json::json!(["noindex"])),
+        (&["/a.pdf", "--type", "image/png"], serde_json::json!([])),
+    ] {
+        let explained = json(&crawlgate(&[&arguments[..], more].concat()));
+        assert_eq!(explained["x_robots_tag"], tag, "{more:?}");
+    }
+}
+
+#[test]
 fn an_address_of_ipv4_is_the_same_one_mapped_into_ipv6() {
     let policy = |networks: &str, ip: &str| {
         format!(

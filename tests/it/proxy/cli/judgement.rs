@@ -66,6 +66,10 @@ fn known() -> Vec<(Vec<u8>, Judgement)> {
         files.push((format!("User-agent: bingbot\n{glue}User-agent: GPTBot\nDisallow: /\n"), PartlyClosed));
         files.push((format!("User-agent: Googlebot\n{glue}User-agent: GPTBot\nDisallow: /\n"), Closed));
     }
+    // Google's library cuts a name at the first sign that is no letter.
+    for name in ["Googlebot2", "Googlebot.", "Googlebot*", "Googlebot/2.1"] {
+        files.push((format!("User-agent: *\nDisallow: /admin/\n\nUser-agent: {name}\nDisallow: /\n"), Closed));
+    }
     let long = format!("User-agent: bingbot\n{}", "Disallow: /some/long/path/of/a/shop/\n".repeat(15_000));
     files.push((format!("{long}Disallow: /\n"), Open));
     files.push(("User-agent: *\u{a0}\nDisallow: /\n".into(), Open));

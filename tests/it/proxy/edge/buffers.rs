@@ -48,7 +48,7 @@ fn stalled(gate: &Gate, streams: u8) -> Connection {
 }
 
 #[test]
-fn response_without_a_window_counts_until_it_has_left_on_every_way() {
+fn response_without_window_counts_until_it_has_left() {
     let origin = pages();
     for (settings, policy, each) in WAYS {
         let gate = before(&origin, settings, policy);

@@ -48,7 +48,7 @@ fn client_that_the_header_names_is_the_client_everywhere() {
 }
 
 #[test]
-fn header_without_a_client_leaves_it_unknown_and_its_fields_unread() {
+fn header_without_client_leaves_it_unknown_and_fields_unread() {
     let origin = Origin::plain();
     let gate = Setup::before(origin.address)
         .listeners(LISTEN)
