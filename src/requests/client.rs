@@ -101,10 +101,10 @@ impl ClientConnection {
         *lock(&self.place) = place;
     }
 
-    /// The place at the origin of the request that the gateway forwards.
+    /// The place at the origin of the request that the gateway forwards, if it has not given it up.
     #[cfg(feature = "proxy")]
     pub fn place(&self) -> Option<Arc<Place>> {
-        lock(&self.place).clone()
+        lock(&self.place).clone().filter(|place| !place.is_given_up())
     }
 
     /// Notes that the client takes nothing of what is written.

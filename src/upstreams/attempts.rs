@@ -122,7 +122,7 @@ impl Attempts {
         self.count = self.count.saturating_add(1);
         let held = match self.held.take() {
             Some(failed) => {
-                let next = upstreams.group(failed.server.entry.place).enter_after(&failed.server);
+                let next = upstreams.group(failed.server.entry.place).enter_after(&failed);
                 self.suspect = Some(failed).filter(|_| std::mem::take(&mut self.is_suspect));
                 Ok(next)
             }

@@ -224,15 +224,16 @@ impl Group {
     ///
     /// If no other server is up, an ejected one is tried before its time. Otherwise a second server that fails would take
     /// the site down, although the first one may be back.
-    pub fn enter_after(&self, failed: &Arc<Server>) -> Held {
+    pub fn enter_after(&self, before: &Held) -> Held {
+        let failed = &before.server;
         let table = self.table.load();
         if let Some(server) = table.after(failed) {
-            return Held::enter(server.clone());
+            return Held::enter_again(server.clone(), before);
         }
-        let Some(ejected) = table.ejected(failed) else { return Held::enter(failed.clone()) };
+        let Some(ejected) = table.ejected(failed) else { return Held::enter_again(failed.clone(), before) };
         match self.begin_trial(|server| Arc::ptr_eq(server, ejected)) {
             Some(server) => Held::enter_on_trial(server),
-            None => Held::enter(ejected.clone()),
+            None => Held::enter_again(ejected.clone(), before),
         }
     }
 

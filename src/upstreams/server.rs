@@ -155,6 +155,10 @@ impl Server {
         self.live.in_flight.load(Ordering::Relaxed)
     }
 
+    fn enter(&self) {
+        self.live.in_flight.fetch_add(1, Ordering::SeqCst);
+    }
+
     /// Takes a place, if fewer than `most` are taken; for a crawler, if crawlers have fewer than `crawlers`, too.
     fn enter_within(&self, most: usize, crawlers: Option<usize>) -> bool {
         let below = |most: usize| move |taken: usize| (taken < most).then_some(taken + 1);
@@ -241,15 +245,15 @@ pub struct Held {
 /// A place at a server with a bound. While the request has it, the client's connection may give it up.
 pub struct Place {
     server: Arc<Server>,
-    is_crawler: bool,
     share: Option<u64>,
     is_given_up: AtomicBool,
 }
 
 impl Place {
-    /// Whether people wait for a place at the origin.
+    /// Whether people wait for a place, and the server has no other.
     pub fn people_wait(&self) -> bool {
-        self.server.entry.shared.room.as_ref().is_some_and(|room| room.waiting() > 0)
+        let room = self.server.entry.shared.room.as_ref();
+        room.is_some_and(|room| room.waiting() > 0 && room.is_full(&self.server))
     }
 
     /// Gives the place to others: the request goes on without one. Returns whether it may: as many requests as there are
@@ -262,13 +266,14 @@ impl Place {
         if self.is_given_up.swap(true, Ordering::SeqCst) {
             room.end_without_place(self.share);
         } else {
-            self.server.leave(self.is_crawler);
+            self.server.leave(false);
             room.left(&self.server, self.share, None);
         }
         true
     }
 
-    fn is_given_up(&self) -> bool {
+    /// Whether the request goes on without it.
+    pub fn is_given_up(&self) -> bool {
         self.is_given_up.load(Ordering::SeqCst)
     }
 }
@@ -282,12 +287,20 @@ impl std::fmt::Debug for Place {
 impl Held {
     /// Takes a place, however many are taken.
     pub fn enter(server: Arc<Server>) -> Held {
-        server.live.in_flight.fetch_add(1, Ordering::SeqCst);
+        server.enter();
         Held::entered(server)
     }
 
     fn entered(server: Arc<Server>) -> Held {
         Held { server, is_crawler: false, share: None, since: None, is_trial: false, has_left: false, place: None }
+    }
+
+    /// Takes a place for another attempt of a request, however many are taken. It counts for the request's address.
+    pub fn enter_again(server: Arc<Server>, before: &Held) -> Held {
+        match (&server.entry.shared.room, before.since) {
+            (Some(room), Some(_)) => room.enter_again(&server, before.share, before.is_crawler),
+            _ => Held::enter(server),
+        }
     }
 
     /// Takes a place for the trial of an ejected server, however many are taken.

@@ -640,7 +640,7 @@ async fn address_with_the_fewest_places_goes_first() {
         let wanted = Wanted { client: Some([192, 0, 2, last].into()), ..wanted(true) };
         inside.push(placed(&upstreams, &wanted).await.expect("a place"));
     }
-    let _second = waits(&upstreams, from("192.0.2.1")).await;
+    let second = waits(&upstreams, from("192.0.2.1")).await;
     let mut third = Attempts::default();
     let other = from("192.0.2.9");
     let mut third = pin!(third.next(&upstreams, &other));
@@ -649,6 +649,42 @@ async fn address_with_the_fewest_places_goes_first() {
     assert!(third.await.is_ok());
     let room = upstreams.groups[0].shared.room.as_ref().expect("a bound");
     assert_eq!(room.waiting(), 1, "the one that came first");
+    // Its turn is the next, though another address has none.
+    let last = from("192.0.2.10");
+    let mut fourth = Attempts::default();
+    let mut fourth = pin!(fourth.next(&upstreams, &last));
+    assert!(poll_fn(|context| Poll::Ready(fourth.as_mut().poll(context).is_pending())).await);
+    inside.pop();
+    assert_eq!(second.await.expect("no panic"), None);
+}
+
+#[tokio::test]
+async fn place_is_wanted_while_its_server_has_no_other() {
+    let upstreams = Arc::new(upstreams(&[bounded(4, 1)]));
+    let inside = placed(&upstreams, &from("192.0.2.1")).await.expect("a place");
+    let _waiting = waits(&upstreams, from("192.0.2.1")).await;
+    let is_wanted = || inside.place().is_some_and(|place| place.people_wait());
+    assert!(!is_wanted(), "whoever waits has his share");
+    let crawler = placed(&upstreams, &crawler()).await.expect("a place");
+    assert!(crawler.place().is_none(), "a crawler keeps its place");
+    let _others = [placed(&upstreams, &wanted(true)).await, placed(&upstreams, &wanted(true)).await];
+    assert!(is_wanted());
+    let place = inside.place().expect("a place");
+    assert!(place.give_up() && inside.place().is_none());
+}
+
+#[tokio::test]
+async fn another_attempt_has_a_place_and_counts_for_its_address() {
+    let upstreams =
+        upstreams(&[OriginSettings { places: bounded(2, 1).places, ..servers(&["127.0.0.1", "127.0.0.2"]) }]);
+    let one = from("192.0.2.1");
+    let mut attempts = placed(&upstreams, &one).await.expect("a place");
+    assert!(attempts.failed(&upstreams, &one, Reached::Nothing, &failure(ErrorType::ConnectRefused)));
+    attempts.next(&upstreams, &one).await.expect("the other server");
+    assert!(attempts.place().is_some());
+    assert!(placed(&upstreams, &one).await.is_none(), "its address has its share");
+    drop(attempts);
+    assert!(placed(&upstreams, &one).await.is_some());
 }
 
 #[tokio::test]

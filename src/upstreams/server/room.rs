@@ -61,6 +61,8 @@ pub struct Room {
 struct Queue {
     waiters: VecDeque<Waiter>,
     next_number: u64,
+    /// How often one of them was to get a place.
+    turns: u64,
 }
 
 struct Waiter {
@@ -266,16 +268,37 @@ impl Room {
         }
     }
 
-    /// The first in the queue of those whose address has the fewest places, if it may have one more. So a few addresses keep
-    /// nobody else waiting, however many requests of theirs wait.
+    /// The next in the queue whose address may have one more place. Every second time that is one whose address has the
+    /// fewest places, so that a few addresses keep nobody else waiting, and otherwise the one that came first, so that no
+    /// address waits for ever.
     fn next(&self) -> Option<Waiter> {
         let mut queue = lock(&self.queue);
-        let places = |waiter: &Waiter| waiter.share.map_or(0, |share| self.shares.count(share));
-        let (place, waiter) = queue.waiters.iter().enumerate().min_by_key(|(_, waiter)| places(waiter))?;
-        if !self.take_share(waiter.share) {
-            return None;
-        }
+        queue.turns = queue.turns.wrapping_add(1);
+        let place = if queue.turns.is_multiple_of(2) {
+            queue.waiters.iter().position(|waiter| self.take_share(waiter.share))?
+        } else {
+            let places = |waiter: &Waiter| waiter.share.map_or(0, |share| self.shares.count(share));
+            let (place, waiter) = queue.waiters.iter().enumerate().min_by_key(|(_, waiter)| places(waiter))?;
+            self.take_share(waiter.share).then_some(place)?
+        };
         self.remove(&mut queue, place)
+    }
+
+    /// Whether all places of a server are taken.
+    pub fn is_full(&self, server: &Server) -> bool {
+        server.in_flight() >= self.settings.connections
+    }
+
+    /// A place for another attempt of a request, however many are taken.
+    pub fn enter_again(&self, server: &Arc<Server>, share: Option<u64>, is_crawler: bool) -> Held {
+        if let Some(share) = share {
+            self.shares.enter(share, u32::MAX);
+        }
+        server.enter();
+        if is_crawler {
+            server.live.crawlers.fetch_add(1, Ordering::SeqCst);
+        }
+        counted(server, share, is_crawler)
     }
 
     /// Lets a request go on without its place, within the bounds that hold for places.
@@ -379,8 +402,10 @@ fn part(all: usize, divisor: usize) -> u32 {
 fn counted(server: &Arc<Server>, share: Option<u64>, is_crawler: bool) -> Held {
     let mut held = Held::entered(server.clone());
     (held.share, held.is_crawler, held.since) = (share, is_crawler, Some(Instant::now()));
-    held.place =
-        Some(Arc::new(Place { server: server.clone(), is_crawler, share, is_given_up: AtomicBool::new(false) }));
+    // A slow crawler keeps one of the few places for crawlers.
+    if !is_crawler {
+        held.place = Some(Arc::new(Place { server: server.clone(), share, is_given_up: AtomicBool::new(false) }));
+    }
     held
 }
 

@@ -477,9 +477,14 @@ fn response_that_is_not_read_gives_its_place_to_a_person() {
         // It goes on without a place.
         stream.send_bytes(&WINDOWS);
         assert_eq!(stream.frame(DATA).payload, b"ok", "lane: {lane}");
-        let unread = ask(&gate, BROWSER, "/large");
+        drop(stream);
+        let mut unread = ask(&gate, BROWSER, "/large");
         gate.wait_for_metric("crawlgate_upstream_in_flight", 1.0);
         assert_eq!(gate.fetch("/2").status, 200, "lane: {lane}, HTTP/1.1");
-        drop((stream, unread));
+        // Another one is one too many, and ends. The first goes on.
+        let _second = ask(&gate, BROWSER, "/large");
+        gate.wait_for_metric("crawlgate_upstream_in_flight", 1.0);
+        assert_eq!(gate.fetch("/2").status, 200, "lane: {lane}");
+        assert_eq!(unread.response("GET").body.len(), LARGE.len(), "lane: {lane}");
     }
 }
