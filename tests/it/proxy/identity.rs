@@ -5,7 +5,7 @@ mod client_address;
 mod forged;
 
 use crate::proxy::support::dns::{Dns, Record, Reply, reverse};
-use crate::proxy::support::{Gate, Origin, Response, Setup, eventually, read, run};
+use crate::proxy::support::{Gate, Origin, Response, Setup, eventually, read, run, sum_of};
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use ring::signature::{Ed25519KeyPair, KeyPair as _};
