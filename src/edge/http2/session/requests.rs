@@ -16,7 +16,7 @@ use crate::edge::http2::{STREAM_WINDOW, max_list};
 use crate::edge::lane::{After, Exchange, LANE_UPLOAD, Lane, LaneRequest};
 use crate::requests::{
     Arrival, ClientConnection, Connection as Asker, Forward, Framing, Next, Received, RequestHead, Respond, Responded,
-    SMALL, Ticket,
+    Ticket,
 };
 use bytes::Bytes;
 use h2::server::SendResponse;
@@ -106,9 +106,8 @@ impl<'e> Session<'e> {
             let trailers = COPIES * max_list(self.edge.limits());
             let upload = framing.at_most(STREAM_WINDOW as usize + ahead) + trailers;
             match framing {
-                // Trailers may follow all the same. They wait until the response is over. Of a small body they are most.
+                // Trailers may follow all the same. They wait until the response is over.
                 Framing::None => space += upload,
-                Framing::Length(length) if length <= SMALL as u64 => space += upload,
                 Framing::Length(_) | Framing::Chunked => body = upload,
             }
         }
