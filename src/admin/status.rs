@@ -246,7 +246,8 @@ pub fn runs_on(site: &SiteStatus) -> &'static str {
 }
 
 fn of_site(site: &SiteStatus) -> Vec<(ProblemKind, String)> {
-    let (name, mut problems) = (&site.site, Vec::new());
+    let name = &site.site;
+    let mut problems = Vec::new();
     // A directory that cannot be read is one warning, and not a problem of each site.
     if site.removed {
         let message = format!(

@@ -8,10 +8,7 @@ use crate::numbers::{plural, thousands};
 
 /// The heading of the accusations.
 pub(super) fn title(report: &Report) -> &'static str {
-    match report.by_policies {
-        true => "Who would have broken the rules of the policies",
-        false => "Who broke the rules",
-    }
+    if report.by_policies { "Who would have broken the rules of the policies" } else { "Who broke the rules" }
 }
 
 /// The number of requests that are certainly against the rules, and the text about their clients, for each crawler and

@@ -300,7 +300,8 @@ fn take(from: &ListSettings, registry: &Registry) -> Result<PublishedNetworks> {
     let updates: Vec<ListUpdate> = updates.into_iter().filter_map(|(_, update)| update).collect();
     let failed = || updates.iter().filter(|update| update.result.is_failure());
     if let Some(ListUpdate { url, error, .. }) = failed().next() {
-        let (number, error) = (failed().count(), error.as_deref().unwrap_or_default());
+        let number = failed().count();
+        let error = error.as_deref().unwrap_or_default();
         say(&format!(
             "crawlgate: {number} of {} lists could not be had, the first is {url}: {error}. Their crawlers stay unverified",
             updates.len()

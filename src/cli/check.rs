@@ -100,7 +100,8 @@ fn check(arguments: &Arguments) -> Result<Checked> {
     let found = found.iter().map(|path| lint(path)).collect::<Result<Vec<_>>>()?;
     let origins = arguments.origin.read()?;
     let mut loaded = if policies.is_empty() { Vec::new() } else { policies::load_proposed(&policies, &origins)? };
-    let (mut settings, mut certificates) = (None, Vec::new());
+    let mut settings = None;
+    let mut certificates = Vec::new();
     if let Some(path) = &arguments.config {
         let (source, diagnostics, read) = super::server_flags::read_settings(path)?;
         if read.as_ref().is_some_and(|read| read.identity.proves()) {

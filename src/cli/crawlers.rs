@@ -133,7 +133,9 @@ fn table(out: &mut impl Write, crawlers: &[&Crawler]) -> io::Result<()> {
         .collect();
     let head = ["ID", "TOKEN", "PURPOSE", "OPERATOR"];
     let width = |column: usize| rows.iter().chain([&head]).map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let (a, b, c) = (width(0), width(1), width(2));
+    let a = width(0);
+    let b = width(1);
+    let c = width(2);
     std::iter::once(&head).chain(&rows).try_for_each(|[id, token, purpose, operator]| {
         writeln!(out, "{id:<a$}  {token:<b$}  {purpose:<c$}  {operator}")
     })

@@ -133,7 +133,8 @@ fn print(arguments: &Arguments, explanation: &Explanation, snapshot: &Snapshot) 
         writeln!(out, "\n{}", ONLY_WHERE_VERIFIED)?;
     }
     if !claimed {
-        let (policies, host) = (arguments.policies.display(), &arguments.host);
+        let policies = arguments.policies.display();
+        let host = &arguments.host;
         return Err(Failure::Found(format!("no policy in {policies} is for {host}")));
     }
     if explanation.kind == Kind::Unproven && arguments.held.is_none() {

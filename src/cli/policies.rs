@@ -63,9 +63,10 @@ fn load_those(may_read: fn(&Path) -> bool, paths: &[PathBuf], origins: &OriginCo
         });
         let name = site_name(path);
         let surroundings = Surroundings { origin: &origins.of(&name), files: beside };
-        let text = match may_read(path) {
-            true => policy_directory::read(path),
-            false => Err(Unreadable { path: printable_path(path), why: Unread::LeadsOut }),
+        let text = if may_read(path) {
+            policy_directory::read(path)
+        } else {
+            Err(Unreadable { path: printable_path(path), why: Unread::LeadsOut })
         };
         loaded.push(file(text, name.clone(), surroundings)?);
     }
@@ -96,9 +97,10 @@ fn source_or_finding(read: PolicyText) -> Result<(Source, Diagnostics)> {
 
 fn file(text: PolicyText, name: String, surroundings: Surroundings<'_>) -> Result<Loaded> {
     let (source, diagnostics) = source_or_finding(text)?;
-    Ok(match diagnostics.has_errors() {
-        true => Loaded { name, source, site: None, diagnostics },
-        false => Loaded::new(name, source, surroundings),
+    Ok(if diagnostics.has_errors() {
+        Loaded { name, source, site: None, diagnostics }
+    } else {
+        Loaded::new(name, source, surroundings)
     })
 }
 

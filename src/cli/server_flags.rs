@@ -73,10 +73,8 @@ impl ServerFlags {
             said.iter().for_each(|OrOff(said)| place.clone_from(said));
         }
         if let Some(path) = &self.access_log {
-            settings.logs.access = match path.as_os_str() == "-" {
-                true => LogDestination::Stdout,
-                false => LogDestination::File(path.clone()),
-            };
+            settings.logs.access =
+                if path.as_os_str() == "-" { LogDestination::Stdout } else { LogDestination::File(path.clone()) };
         }
         settings.strict |= self.strict;
         settings.clock.clone_from(&self.clock);

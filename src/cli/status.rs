@@ -36,7 +36,8 @@ pub fn run(arguments: &Arguments) -> Result {
 
 fn print(out: &mut impl Write, asked: &Path, status: &InstanceStatus) -> io::Result<()> {
     writeln!(out, "crawlgate at {}", asked.display())?;
-    let (generation, read) = (status.policies.generation, status.policies.last_reload);
+    let generation = status.policies.generation;
+    let read = status.policies.last_reload;
     writeln!(out, "policies last read {read} (generation {generation})")?;
     for found in &status.problems {
         writeln!(out, "\nproblem ({}): {}", found.problem.name(), found.message)?;

@@ -34,7 +34,8 @@ pub fn text(difference: &Difference) -> String {
         }
         out += &left_out("\n  ", site.access.len().saturating_sub(ROWS));
         for change in site.responses.iter().take(ROWS) {
-            let (url, times) = (plain(&change.found.url), times_of(&change.found, difference.basis));
+            let url = plain(&change.found.url);
+            let times = times_of(&change.found, difference.basis);
             let said = |side: &[String]| plain(&lines(side));
             out += &format!("\n  {}\n    {url}{times}\n", heading(&change.lines));
             out += &format!("      before  {}\n      now     {}\n", said(&change.lines.old), said(&change.lines.new));
@@ -76,7 +77,8 @@ pub fn markdown(difference: &Difference) -> String {
         }
         table(&mut out, "| header | URL | before | now |\n|---|---|---|---|\n", &site.responses, |change| {
             let url = format!("{}{}", code(&change.found.url), times_of(&change.found, difference.basis));
-            let (old, new) = (code(&lines(&change.lines.old)), code(&lines(&change.lines.new)));
+            let old = code(&lines(&change.lines.old));
+            let new = code(&lines(&change.lines.new));
             format!("| {} | {url} | {old} | {new} |\n", cell(&heading(&change.lines)))
         });
         table(&mut out, "| setting | before | now |\n|---|---|---|\n", &site.settings, |change| {

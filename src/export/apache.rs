@@ -45,7 +45,8 @@ fn is_too_long(condition: &TagCondition) -> bool {
 fn served_files(rules: &Rules, directory: &str) -> String {
     let mut text = String::new();
     for file in &rules.files {
-        let (path, target) = (file.path, quoted(&format!("{directory}/{}", file.name())));
+        let path = file.path;
+        let target = quoted(&format!("{directory}/{}", file.name()));
         text += &format!(
             "<IfModule mod_proxy.c>\n    ProxyPass \"{path}\" \"!\"\n</IfModule>\nAlias \"{path}\" {target}\n\
              <Location \"{path}\">\n    SetHandler none\n    Require all granted\n{}</Location>\n",
@@ -64,7 +65,8 @@ fn own_files(rules: &Rules) -> String {
 }
 
 fn of_file(file: &ExportedFile) -> String {
-    let (media, cache_control) = (quoted(file.media), field_value(&file.cache_control));
+    let media = quoted(file.media);
+    let cache_control = field_value(&file.cache_control);
     format!("    ForceType {media}\n    Header set Cache-Control {cache_control}\n")
 }
 

@@ -104,7 +104,8 @@ fn tags((place, tag): (usize, &TagRule)) -> String {
         let Some(unless) = condition(unless) else { return String::new() };
         conditions += &format!("\t\tnot {{\n{unless}\t\t}}\n");
     }
-    let (mut text, mut matcher) = (String::new(), String::new());
+    let mut text = String::new();
+    let mut matcher = String::new();
     if !conditions.is_empty() {
         text = format!("\t@crawlgate_tag{place} {{\n{conditions}\t}}\n");
         matcher = format!("@crawlgate_tag{place} ");

@@ -99,7 +99,9 @@ fn path_list(place: usize, list: &[PathRule], directory: &str, files: &mut Files
         files.insert(format!("list{place}.map"), list.iter().map(line).collect::<String>().into());
         return format!("acl crawlgate_list{place} pathq,map_reg({directory}/list{place}.map,open) closed\n");
     }
-    let (mut prefixes, mut whole, mut wild) = (Vec::new(), Vec::new(), Vec::new());
+    let mut prefixes = Vec::new();
+    let mut whole = Vec::new();
+    let mut wild = Vec::new();
     for PathRule { pattern, .. } in list {
         match pattern.strip_suffix('$') {
             _ if pattern.contains('*') => wild.push(path(pattern)),

@@ -344,7 +344,8 @@ fn files(site: &Site) -> Vec<ExportedFile> {
 
 fn signal_rule(field: &SignalField<'_>) -> SignalRule {
     let mut values: Vec<String> = Vec::new();
-    let (mut paths, mut otherwise) = (Vec::new(), None);
+    let mut paths = Vec::new();
+    let mut otherwise = None;
     for (pattern, value) in &field.values {
         let place = place_in(&mut values, value.to_string());
         match pattern {
@@ -407,7 +408,8 @@ fn tag_condition(conditions: &Conditions) -> Option<TagCondition> {
 
 /// The parts of the policy that no configuration can say.
 fn left_out(site: &Site) -> impl Iterator<Item = &'static str> {
-    let (policy, fields) = (&site.policy, &site.policy.enforcement.site);
+    let policy = &site.policy;
+    let fields = &site.policy.enforcement.site;
     let asks_for_delay = site.document.groups.iter().any(|group| group.crawl_delay.is_some());
     let refuses = fields.unverified.is_some_and(|said| said.value == Unverified::Refuse);
     let replaces = site.origin_tags == OriginTags::Replace

@@ -64,9 +64,8 @@ impl DefaultSite {
 
     /// The text of its policy.
     pub fn source(&self) -> Source {
-        let written = |host: &String| match host.contains(':') && !host.starts_with('[') {
-            true => format!("\"[{host}]\""),
-            false => format!("\"{host}\""),
+        let written = |host: &String| {
+            if host.contains(':') && !host.starts_with('[') { format!("\"[{host}]\"") } else { format!("\"{host}\"") }
         };
         let hosts: Vec<String> = self.hosts.iter().map(written).collect();
         let hosts = if hosts.is_empty() { String::new() } else { format!("hosts: [{}]\n", hosts.join(", ")) };

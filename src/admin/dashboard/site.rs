@@ -83,7 +83,9 @@ fn on_site(site: &str, counts: BTreeMap<String, ByIdentity>) -> Vec<Row> {
 /// The lines of the file as served. Rules are found again by their order.
 fn served(site: &Site) -> Vec<ServedLine> {
     let text = String::from_utf8_lossy(&site.robots_txt.body).into_owned();
-    let (mut group, mut rule, mut is_in_agents) = (None::<usize>, 0, false);
+    let mut group = None::<usize>;
+    let mut rule = 0;
+    let mut is_in_agents = false;
     let mut lines = Vec::new();
     for line in text.lines() {
         let mut source = None;

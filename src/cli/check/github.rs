@@ -28,7 +28,9 @@ fn command(source: &Source, finding: &Diagnostic, repository: &Repository) -> St
     };
     let file = property(&repository.name(&source.name));
     let place = |span: Span| {
-        let (line, column, end) = (span.line, span.column, end_column(source, span));
+        let line = span.line;
+        let column = span.column;
+        let end = end_column(source, span);
         format!(",line={line},endLine={line},col={column},endColumn={end}")
     };
     let place = finding.span.map(place).unwrap_or_default();

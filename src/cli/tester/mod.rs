@@ -117,9 +117,10 @@ pub fn run(arguments: &Arguments) -> Result {
 /// The crawlers that are asked about. `named` are the tokens of the file that the registry does not know.
 fn asked<'a>(arguments: &'a Arguments, registry: &'a Registry, named: &'a SiteMarkers) -> Result<Vec<Asked<'a>>> {
     let agents = arguments.agents.iter().map(String::as_str);
-    match arguments.literal {
-        true => Ok(agents.map(Asked::literal).collect()),
-        false => agents.map(|agent| Asked::new(agent, registry, named)).collect(),
+    if arguments.literal {
+        Ok(agents.map(Asked::literal).collect())
+    } else {
+        agents.map(|agent| Asked::new(agent, registry, named)).collect()
     }
 }
 
@@ -130,9 +131,10 @@ fn check_url(url: &str) -> Result {
     }
     let problem = format!("`{url}` is neither a path nor a URL");
     let looks_like_host = url.split(['/', '?']).next().is_some_and(|first| first.contains('.'));
-    Err(Failure::Usage(match looks_like_host {
-        true => format!("{problem}; write `https://{url}` for a URL, or `/{url}` for a path"),
-        false => format!("{problem}; a path begins with `/`: write `/{url}`"),
+    Err(Failure::Usage(if looks_like_host {
+        format!("{problem}; write `https://{url}` for a URL, or `/{url}` for a path")
+    } else {
+        format!("{problem}; a path begins with `/`: write `/{url}`")
     }))
 }
 
@@ -154,9 +156,10 @@ fn answer_by_status(arguments: &Arguments, asked: &[Asked<'_>], source: &str, st
         arguments.urls.iter().map(move |url| UrlVerdict::by_status(asked, url, dialect, allowed))
     };
     let answers: Vec<UrlVerdict> = asked.iter().flat_map(urls).collect();
-    let meaning = match allowed {
-        true => "crawlers treat that as a site without rules: everything is allowed",
-        false => "crawlers treat that as a closed site: everything is denied",
+    let meaning = if allowed {
+        "crawlers treat that as a site without rules: everything is allowed"
+    } else {
+        "crawlers treat that as a closed site: everything is denied"
     };
     // For the RFC 429 is one of the answers that mean no rules.
     let by = if status == 429 {
@@ -205,9 +208,10 @@ impl Source {
 
 /// Fails for a robots.txt that is a link out of its directory, where it may be what somebody proposes.
 pub(super) fn refuse_link_out(path: &Path) -> Result {
-    match leads_out(path) {
-        true => Err(Failure::CouldNot(format!("{} {}", printable_path(path), Unread::LeadsOut))),
-        false => Ok(()),
+    if leads_out(path) {
+        Err(Failure::CouldNot(format!("{} {}", printable_path(path), Unread::LeadsOut)))
+    } else {
+        Ok(())
     }
 }
 

@@ -284,7 +284,7 @@ impl<'a> Allows<'a> {
     }
 
     fn count_the_rest(&self, notes: &mut Vec<String>) {
-        if let Some(more) = self.left_out.checked_sub(NOTED).filter(|more| *more > 0) {
+        if let more @ 1.. = self.left_out.saturating_sub(NOTED) {
             notes.push(format!("Left out of {ORIGIN}, for the same reason: {more} more Allow lines."));
         }
     }

@@ -135,7 +135,8 @@ impl OriginRules {
     /// Reads the lines for the whole file: sitemaps, lines before the first group, and those that are for the whole
     /// host wherever they stand (Yandex: `Clean-param` and `Host` are intersectional).
     fn whole_file(&mut self, file: &File, reading: &Reading, left_out: &HashSet<usize>, published: &PublishedUrls<'_>) {
-        let (mut urls, mut lines) = (HashSet::new(), HashSet::new());
+        let mut urls = HashSet::new();
+        let mut lines = HashSet::new();
         let in_groups: HashSet<usize> =
             reading.groups().iter().flat_map(|group| group.others.iter().copied()).collect();
         let lines_read = file.lines_read();
@@ -213,7 +214,8 @@ fn united(
     urls: &PublishedUrls<'_>,
 ) -> OriginGroup {
     let mut group = OriginGroup::default();
-    let (mut seen, mut lines) = (HashSet::new(), HashSet::new());
+    let mut seen = HashSet::new();
+    let mut lines = HashSet::new();
     for part in reading.united(parts) {
         for line in part.rules.iter().filter(|line| !line.rule.pattern.is_empty()) {
             if seen.insert(&line.rule) {

@@ -198,7 +198,8 @@ fn hash_in_path(file: &File, line: &Line, found: &mut Diagnostics) {
 
 fn each_record(file: &File, line: &Line, found: &mut Diagnostics) {
     let Some(record) = &line.record else { return };
-    let (name, key) = (file.text(&record.name), span(file, line, &record.name));
+    let name = file.text(&record.name);
+    let key = span(file, line, &record.name);
     let proper = match record.key {
         Key::UserAgent => "User-agent",
         Key::Allow => "Allow",
@@ -376,7 +377,8 @@ fn disagreements(file: &File, rfc: &Reading, google: &Reading, found: &mut Diagn
     let rules = rfc.groups().iter().flat_map(|group| group.rules.iter().map(|rule| (group.agents.first(), rule)));
     for (agent, rule) in rules.take(MAX_COMPARED) {
         let (Some(agent), Some(record)) = (agent, file.record(rule.line)) else { continue };
-        let (written, pattern) = (file.octets(&record.value), rule.rule.pattern.as_str());
+        let written = file.octets(&record.value);
+        let pattern = rule.rule.pattern.as_str();
         // What another rule makes of the URLs of this one is said of that one.
         if written == pattern.as_bytes() && !is_read_otherwise(&rule.rule) {
             continue;

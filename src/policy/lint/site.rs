@@ -33,7 +33,8 @@ pub(super) fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnosti
 fn allows_left_out(site: &Site, diagnostics: &mut Diagnostics) {
     let mut found = Diagnostics::default();
     for left_out in &site.left_out {
-        let (allow, line) = (left_out.allow.as_str(), left_out.line);
+        let allow = left_out.allow.as_str();
+        let line = left_out.line;
         let message = format!("`Allow: {allow}` in line {line} of the origin's robots.txt is left out");
         let finding = lints::ORIGIN_ALLOW_LEFT_OUT.at(left_out.disallow, message);
         found.push(
