@@ -183,7 +183,7 @@ fn no_origin(without_origin: &WithoutOriginStatus) -> String {
 }
 
 /// The problems of the setup that recent requests show.
-pub(super) fn of_setup(traffic: &TrafficStatus) -> Vec<(ProblemKind, String)> {
+pub fn of_setup(traffic: &TrafficStatus) -> Vec<(ProblemKind, String)> {
     let unclaimed = traffic.is_mostly_unclaimed().then(|| (ProblemKind::UnclaimedHosts, unclaimed_hosts(traffic)));
     let undeclared = traffic.is_mostly_from_undeclared_proxies();
     let undeclared = undeclared.then(|| (ProblemKind::UndeclaredProxy, undeclared_proxy(traffic)));

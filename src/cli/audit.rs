@@ -179,16 +179,16 @@ fn found(report: &Report, fail_on: FailOn) -> Result {
 }
 
 /// No line of the logs could be read.
-pub(super) fn unreadable() -> Result {
+pub fn unreadable() -> Result {
     let problem = "none of the lines could be read; describe them with --log-format, like nginx's log_format";
     Err(Failure::CouldNot(problem.into()))
 }
 
-pub(super) fn input(log: &Path) -> Input {
+pub fn input(log: &Path) -> Input {
     if log.as_os_str() == "-" { Input::Stdin } else { Input::File(log.to_owned()) }
 }
 
-pub(super) fn format(format: Option<&str>) -> Result<LineFormat> {
+pub fn format(format: Option<&str>) -> Result<LineFormat> {
     let Some(format) = format else { return Ok(LineFormat::Detect) };
     let pattern = FormatString::parse(format).map_err(|error| Failure::Usage(format!("--log-format: {error}")))?;
     Ok(LineFormat::FormatString(pattern))
@@ -255,7 +255,7 @@ fn percent(written: &str) -> Result<f64, &'static str> {
 }
 
 /// A duration as in policies.
-pub(super) fn duration(written: &str) -> Result<Duration, &'static str> {
+pub fn duration(written: &str) -> Result<Duration, &'static str> {
     crate::yaml::parse_duration(written).ok_or("not a duration like 24h or 30m")
 }
 

@@ -224,7 +224,7 @@ fn certificate_problems(settings: &Settings) -> Vec<CertificateProblem> {
 }
 
 /// Whether a path names a robots.txt and not a policy.
-pub(super) fn is_robots_txt(path: &Path) -> bool {
+pub fn is_robots_txt(path: &Path) -> bool {
     let text = path.to_string_lossy();
     let is_text = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("txt"));
     text == "-" || text.starts_with("http://") || text.starts_with("https://") || is_text && !path.is_dir()

@@ -46,6 +46,6 @@ pub fn warn(warnings: &[String]) {
 }
 
 /// The answer does not fit the question: another version of crawlgate is running.
-pub fn unexpected<T>() -> Result<T> {
+pub fn unexpected() -> Result {
     Err(Failure::CouldNot("the running crawlgate gave an unexpected answer; it may be another version".into()))
 }

@@ -50,7 +50,7 @@ pub fn run(arguments: &Arguments) -> Result {
 }
 
 /// The store and the instances in it.
-pub(super) fn print(out: &mut impl Write, StoreStatus { url, exchange }: &StoreStatus) -> io::Result<()> {
+pub fn print(out: &mut impl Write, StoreStatus { url, exchange }: &StoreStatus) -> io::Result<()> {
     writeln!(out, "instances in {url}")?;
     if let Some(away) = &exchange.away {
         let word = if away.is_refused { "not used" } else { "away" };

@@ -25,7 +25,7 @@ pub struct OriginFrom {
     origin_robots: Option<PathBuf>,
     /// A state directory; its copies of the origins' robots.txt are used
     #[arg(long, value_name = "DIR")]
-    pub(super) state: Option<PathBuf>,
+    pub state: Option<PathBuf>,
 }
 
 /// The robots.txt files that the options name.

@@ -55,7 +55,7 @@ fn load_those(may_read: fn(&Path) -> bool, paths: &[PathBuf], origins: &OriginCo
     let mut included: BTreeMap<&Path, IncludedFiles> = BTreeMap::new();
     let mut loaded = Vec::new();
     for path in &files {
-        let beside = crate::admin::control::directory_of(path);
+        let beside = crate::files::directory_of(path);
         let beside = included.entry(beside).or_insert_with(|| {
             let mut files = policy_directory::included_files(beside);
             files.0.retain(|name, _| may_read(&beside.join(name)));

@@ -31,7 +31,7 @@ pub struct Arguments {
     server: ServerFlags,
 }
 
-pub(super) fn network(written: &str) -> Result<IpNet, &'static str> {
+pub fn network(written: &str) -> Result<IpNet, &'static str> {
     crate::crawlers::read_network(written).ok_or("write a network, like 10.0.0.0/8, or an address")
 }
 
@@ -49,7 +49,7 @@ pub fn run(arguments: &Arguments) -> Result {
 }
 
 /// The settings, ready to serve by, with the log and the default directory of the control socket.
-pub(super) fn settled(settings: Settings) -> Result<Settings> {
+pub fn settled(settings: Settings) -> Result<Settings> {
     let nowhere = "there is no origin to forward requests to; give --origin URL, or --config FILE with `origins`";
     let settings = settings.settle().ok_or(Failure::Usage(nowhere.into()))?;
     let own = settings.control.as_deref().filter(|control| places::control_to_serve().as_deref() == Some(control));

@@ -15,7 +15,7 @@ const LINE: usize = 8_000;
 const USER_AGENT: &str = "req_novary('User-Agent')";
 const REQUEST: &str = "%{THE_REQUEST}";
 
-pub(super) fn write(rules: &Rules, directory: &str, files: &mut Files) {
+pub fn write(rules: &Rules, directory: &str, files: &mut Files) {
     let left_out = listed(&left_out(rules));
     let body = tags(rules) + &signals(rules) + &answers(rules);
     let host = heading(rules, "lines for a `<VirtualHost>`, before its `ProxyPass`");

@@ -19,7 +19,7 @@ const EXTENSIONS: [(&str, &[&str]); 9] = [
     ("audio/*", &["aac", "flac", "m4a", "mp3", "ogg", "wav"]),
 ];
 
-pub(super) fn write(rules: &Rules, directory: &str, files: &mut Files) {
+pub fn write(rules: &Rules, directory: &str, files: &mut Files) {
     let mut text = heading(rules, "a snippet: write `import crawlgate` into the site, within a `route`");
     text += &listed(&left_out(rules));
     text += "(crawlgate) {\n\tmap {header.User-Agent} {crawlgate_class} {\n";

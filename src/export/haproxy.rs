@@ -11,13 +11,13 @@ const HEAD: usize = 4096;
 /// The size of a buffer, unless `tune.bufsize` says otherwise.
 const BUFFER: usize = 16 * 1024;
 
-pub(super) fn write(rules: &Rules, directory: &str, files: &mut Files) {
+pub fn write(rules: &Rules, directory: &str, files: &mut Files) {
     let text = heading(rules, "the part for a `frontend`") + &part(rules, (Style::Plain, BUFFER), directory, files);
     files.insert("crawlgate.cfg".into(), text.into());
 }
 
 /// The lines for a frontend of a HAProxy with this size of a buffer, and the files that they read.
-pub(super) fn part(rules: &Rules, (style, buffer): (Style, usize), directory: &str, files: &mut Files) -> String {
+pub fn part(rules: &Rules, (style, buffer): (Style, usize), directory: &str, files: &mut Files) -> String {
     let mut text = String::new();
     if rules.strips_tags {
         text += "http-response del-header X-Robots-Tag\n";

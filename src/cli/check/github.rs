@@ -8,7 +8,7 @@ use super::{Checked, Repository, end_column, explanation};
 use crate::yaml::{Diagnostic, Severity, Source, Span};
 use std::io::{self, Write};
 
-pub(super) fn print(out: &mut impl Write, checked: &Checked, notes: bool) -> io::Result<()> {
+pub fn print(out: &mut impl Write, checked: &Checked, notes: bool) -> io::Result<()> {
     let repository = Repository::here();
     for (source, finding) in checked.listed(notes) {
         writeln!(out, "{}", command(source, finding, &repository))?;

@@ -178,10 +178,10 @@ fn answer_by_status(arguments: &Arguments, asked: &[Asked<'_>], source: &str, st
 }
 
 /// A robots.txt as it was read.
-pub(super) struct RobotsTxt {
+pub struct RobotsTxt {
     /// What to call it in messages.
-    pub(super) name: String,
-    pub(super) bytes: Vec<u8>,
+    pub name: String,
+    pub bytes: Vec<u8>,
 }
 
 /// What a FILE argument names: a file, or only a status.
@@ -207,7 +207,7 @@ impl Source {
 }
 
 /// Fails for a robots.txt that is a link out of its directory, where it may be what somebody proposes.
-pub(super) fn refuse_link_out(path: &Path) -> Result {
+pub fn refuse_link_out(path: &Path) -> Result {
     if leads_out(path) {
         Err(Failure::CouldNot(format!("{} {}", printable_path(path), Unread::LeadsOut)))
     } else {
@@ -216,12 +216,12 @@ pub(super) fn refuse_link_out(path: &Path) -> Result {
 }
 
 /// The file that an argument names.
-pub(super) fn file(source: &str, purpose: &str) -> Result<RobotsTxt> {
+pub fn file(source: &str, purpose: &str) -> Result<RobotsTxt> {
     read(source)?.file(source, purpose)
 }
 
 /// The rules that an argument names. A site without the file has none (RFC 9309 section 2.3.1.3).
-pub(super) fn rules(source: &str, purpose: &str) -> Result<RobotsTxt> {
+pub fn rules(source: &str, purpose: &str) -> Result<RobotsTxt> {
     let read = read(source)?;
     if matches!(read, Source::Status { allowed: true, .. }) {
         return Ok(RobotsTxt { name: source.to_owned(), bytes: Vec::new() });
@@ -259,7 +259,7 @@ fn read(source: &str) -> Result<Source> {
 }
 
 /// The host of a URL, with its port; `None` of anything else.
-pub(super) fn host_of(url: &str) -> Option<String> {
+pub fn host_of(url: &str) -> Option<String> {
     let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"))?;
     let authority = rest.split(['/', '?', '#']).next()?;
     let host = authority.rsplit('@').next()?;

@@ -18,7 +18,7 @@ use crate::robots::{Extension, Rule};
 use std::collections::{HashMap, HashSet};
 
 /// How many left-out Allow lines of a group comments name. The others are counted, lest comments fill the file.
-pub(super) const NOTED: usize = 20;
+pub const NOTED: usize = 20;
 
 /// The policy's groups, given one for each token, and the origin's. Tokens whose rules are the same on both sides share
 /// a group: however many there are, it is made once.

@@ -13,17 +13,17 @@ pub struct Lint {
 
 impl Lint {
     /// A finding of it at a place, or about the whole file.
-    pub(in crate::policy) fn at(&self, span: impl Into<Option<Span>>, message: impl Into<String>) -> Diagnostic {
+    pub fn at(&self, span: impl Into<Option<Span>>, message: impl Into<String>) -> Diagnostic {
         Diagnostic { severity: self.severity, span: span.into(), ..Diagnostic::whole_file(self.id, message) }
     }
 
     /// The lint with another severity.
-    pub(super) fn with(self, severity: Severity) -> Lint {
+    pub fn with(self, severity: Severity) -> Lint {
         Lint { severity, ..self }
     }
 
     /// Adds a finding, and says what to do.
-    pub(in crate::policy) fn report(
+    pub fn report(
         &self,
         diagnostics: &mut Diagnostics,
         span: impl Into<Option<Span>>,
@@ -38,7 +38,7 @@ macro_rules! lints {
     ($(#[$about:meta] $name:ident: $severity:ident $id:literal;)*) => {
         $(
             #[$about]
-            pub(in crate::policy) const $name: Lint = Lint { id: $id, severity: Severity::$severity };
+            pub const $name: Lint = Lint { id: $id, severity: Severity::$severity };
         )*
         /// All lints, in the order of `docs/lints.md`.
         #[cfg(any(test, feature = "internals"))]

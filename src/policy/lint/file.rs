@@ -55,8 +55,9 @@ pub fn lint_file(name: &str, file: &File, host: Option<&str>, registry: &Registr
     super::lint_subject(&subject, registry, &mut found);
     disagreements(file, &reading, &Reading::new(file, Dialect::Google, &spaced), &mut found);
     found.sort();
-    super::limit(&mut found);
-    FileLints { source, diagnostics: found }
+    let mut diagnostics = Diagnostics::default();
+    super::add_limited(found, &mut diagnostics);
+    FileLints { source, diagnostics }
 }
 
 fn text_of(file: &File) -> String {

@@ -29,6 +29,5 @@ pub fn lint(site: &Site, diagnostics: &mut Diagnostics) {
             lint.report(&mut found, None, message, help);
         }
     }
-    super::limit(&mut found);
-    diagnostics.items.append(&mut found.items);
+    super::add_limited(found, diagnostics);
 }

@@ -8,7 +8,7 @@ use crate::policy::model::{Emission, GroupSignals, Mode, OriginRobots, SignalCat
 use crate::policy::site::Site;
 use crate::yaml::{Diagnostics, Span};
 
-pub(super) fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
+pub fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     disagreements(site, diagnostics);
     licenses_of_nobody(site, diagnostics);
     search_engines_asked(site, registry, diagnostics);
