@@ -33,7 +33,7 @@ pub fn settings(file: Option<&Path>) -> Result<IdentitySettings> {
 }
 
 /// What the lists and reverse DNS say of an address.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum ProofResult {
     Verified,

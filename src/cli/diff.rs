@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Show which crawlers get other verdicts, answers or tags from NEW than from OLD
-#[derive(Debug, clap::Args)]
+#[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
     /// A policy file, a directory of policies, or a robots.txt (`.txt`, an http(s) URL, or `-`)
@@ -40,7 +40,7 @@ pub struct Arguments {
     json: bool,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
 enum Format {
     /// For a person
     #[default]

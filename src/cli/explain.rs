@@ -28,7 +28,7 @@ This answer knows no visits. Use --live to ask the running crawlgate, which know
 when, and what `robots.previous` says.";
 
 /// Explain one request: crawler, group, rule with its line, verdict, action, X-Robots-Tag
-#[derive(Debug, clap::Args)]
+#[derive(clap::Args)]
 pub struct Arguments {
     /// The host of the request
     #[arg(long)]

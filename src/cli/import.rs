@@ -12,7 +12,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 /// Write a policy with the rules and comments of an existing robots.txt
-#[derive(Debug, clap::Args)]
+#[derive(clap::Args)]
 pub struct Arguments {
     /// A file, `-` for standard input, or the http(s) URL of a file or of a site
     #[arg(value_name = "FILE")]

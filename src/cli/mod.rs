@@ -45,7 +45,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 /// A reverse proxy for crawlers: it publishes one policy as robots.txt and X-Robots-Tag, enforces it, and counts violations
-#[derive(Debug, Parser)]
+#[derive(Parser)]
 #[command(name = "crawlgate", version, disable_help_subcommand = true, after_help = EXIT_CODES)]
 struct Arguments {
     #[command(subcommand)]
@@ -57,7 +57,7 @@ const EXIT_CODES: &str = "Exit codes: 0 fine, 1 findings, 2 wrong usage, 3 could
 /// Makes the commands out of a list: the name of each, and the module that has its arguments and runs it.
 macro_rules! commands {
     ($($name:ident: $module:ident,)*) => {
-        #[derive(Debug, Subcommand)]
+        #[derive(Subcommand)]
         enum Command {
             $($name($module::Arguments),)*
         }
@@ -104,7 +104,6 @@ commands! {
 type Result<T = (), E = Failure> = std::result::Result<T, E>;
 
 /// Why a command failed.
-#[derive(Debug)]
 enum Failure {
     /// There are findings: a policy is invalid, a site was rejected. They are already shown.
     Findings,

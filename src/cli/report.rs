@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// Report from the history which crawlers obeyed the rules, and what enforcing would do
-#[derive(Debug, clap::Args)]
+#[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
     /// How far back at least: whole days from midnight UTC on, or hours (up to 7 days) from the full hour on

@@ -12,7 +12,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
 /// Run the proxy
-#[derive(Debug, clap::Args)]
+#[derive(clap::Args)]
 #[command(after_help = "Flags outrank the settings file. --origin or --config is required.")]
 pub struct Arguments {
     /// The origin, like http://127.0.0.1:3000; may be repeated: the origins take turns

@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-#[derive(Debug, clap::Args)]
+#[derive(clap::Args)]
 pub struct ServerFlags {
     /// The address of metrics and status [default: 127.0.0.1:9090], or `off`
     #[arg(long, value_name = "ADDR", value_parser = or_off::<SocketAddr>)]
@@ -89,7 +89,7 @@ pub fn defaults() -> Settings {
 }
 
 /// A value, or `off`.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 struct OrOff<T>(Option<T>);
 
 fn or_off<T: FromStr<Err: Display>>(written: &str) -> Result<OrOff<T>, String> {

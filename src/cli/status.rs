@@ -15,7 +15,7 @@ use std::path::Path;
 const MAX_UNPROVEN: usize = 5;
 
 /// Show the sites, origins and problems of the running crawlgate
-#[derive(Debug, clap::Args)]
+#[derive(clap::Args)]
 #[command(after_help = "Exit codes: 0 fine, 1 something needs a person, 3 no crawlgate answers.")]
 pub struct Arguments {
     /// Only whether crawlgate answers: exit with 0 whatever its problems, for health checks

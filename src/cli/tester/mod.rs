@@ -19,7 +19,7 @@ use std::path::Path;
 use url_verdict::UrlVerdict;
 
 /// Test URLs against any robots.txt: the verdict and the deciding line for each crawler
-#[derive(Debug, clap::Args)]
+#[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
     /// A file, `-` for standard input, or the http(s) URL of a file or of a site

@@ -67,7 +67,7 @@ pub fn merge(
 }
 
 /// The groups of both sides that a token gets its rules from.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
 struct Pair {
     policy: Option<usize>,
     origin: Option<usize>,

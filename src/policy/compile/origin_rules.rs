@@ -21,7 +21,7 @@ use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 /// All groups that bind one token, united.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct OriginGroup {
     pub rules: Vec<(Rule, RuleSource)>,
     pub crawl_delay: Option<Duration>,
@@ -29,7 +29,7 @@ pub struct OriginGroup {
 }
 
 /// The whole file.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct OriginRules {
     pub groups: Vec<OriginGroup>,
     /// Tokens as they are written, in the order of the file: their groups, and the lines that name them.
