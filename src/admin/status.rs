@@ -4,6 +4,7 @@
 use super::instances::StoreStatus;
 use crate::identity::{ListFailure, PublishedLists};
 use crate::policy::origin::OriginCopyState;
+use crate::printable::join;
 use crate::sites::{SiteStatus, Status};
 use crate::telemetry::{CertificateStatus, OrderStatus, TrafficStatus};
 use crate::time::Timestamp;
@@ -207,7 +208,6 @@ fn undeclared_proxy(traffic: &TrafficStatus) -> String {
         [] => String::new(),
         fields => format!(" ({})", counted(fields)),
     };
-    let proxies: Vec<String> = traffic.undeclared_proxies.iter().map(|(peer, _)| in_yaml(peer)).collect();
     format!(
         "{} of {} requests in the last five minutes come with fields of a proxy from a peer that crawlgate does not trust. \
          crawlgate drops these fields{} and writes X-Forwarded-For, -Proto and -Host itself, so that the origin takes \
@@ -216,7 +216,7 @@ fn undeclared_proxy(traffic: &TrafficStatus) -> String {
         traffic.from_undeclared_proxies,
         traffic.requests,
         dropped,
-        proxies.join(", ")
+        join(traffic.undeclared_proxies.iter().map(|(peer, _)| in_yaml(peer)), ", ")
     )
 }
 
@@ -232,8 +232,7 @@ fn unread_field(traffic: &TrafficStatus) -> String {
 }
 
 fn counted(hosts: &[(String, u64)]) -> String {
-    let named: Vec<String> = hosts.iter().map(|(host, requests)| format!("{host}: {requests}")).collect();
-    named.join(", ")
+    join(hosts.iter().map(|(host, requests)| format!("{host}: {requests}")), ", ")
 }
 
 /// What a site runs on while its policy file is rejected.

@@ -5,7 +5,7 @@ use super::origin_copy::OriginCopies;
 use super::{Failure, Result, cannot};
 use crate::crawlers::Registry;
 use crate::policy::{IncludedFiles, Site, SiteEntry, Snapshot};
-use crate::printable::printable_path;
+use crate::printable::{join, printable_path};
 use crate::sites::policy_directory::{self, PolicyText, Unread, Unreadable, leads_out, same_site_name, site_name};
 use crate::time::Timestamp;
 use crate::verdict::{self, Surroundings};
@@ -49,8 +49,8 @@ fn load_those(may_read: fn(&Path) -> bool, paths: &[PathBuf], origins: &OriginCo
         if kind.is_dir() { files.extend(directory(path)?) } else { files.push(path.clone()) }
     }
     if files.is_empty() {
-        let places: Vec<String> = paths.iter().map(|path| printable_path(path)).collect();
-        return Err(Failure::CouldNot(format!("found no policy (*.yaml) in {}", places.join(", "))));
+        let places = join(paths.iter().map(|path| printable_path(path)), ", ");
+        return Err(Failure::CouldNot(format!("found no policy (*.yaml) in {places}")));
     }
     let mut included: BTreeMap<&Path, IncludedFiles> = BTreeMap::new();
     let mut loaded = Vec::new();

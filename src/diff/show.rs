@@ -5,7 +5,7 @@ use super::{
     AccessChange, Basis, Difference, Effect, HeaderChange, Occurrences, Ruling, SettingChange, SiteDifference,
 };
 use crate::numbers::plural;
-use crate::printable::printable;
+use crate::printable::{join, printable};
 use std::collections::BTreeSet;
 
 /// Crawlers that are named one by one.
@@ -212,7 +212,7 @@ fn names(crawlers: &[String], all: usize) -> String {
     if crawlers.len() == all && all > NAMED {
         return format!("all {all} crawlers");
     }
-    let named = crawlers.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
+    let named = join(crawlers.iter().take(NAMED), ", ");
     match crawlers.len().checked_sub(NAMED) {
         None | Some(0) => named,
         Some(_) => format!("{} of {all} crawlers: {named}, ...", crawlers.len()),

@@ -5,6 +5,7 @@
 use super::regex::{marker_regex, path, path_regex, regex};
 use super::rules::{ExportedAnswer, Rules, SignalRule, TagCondition, TagRule};
 use super::{CHALLENGE, Files, heading, listed};
+use crate::printable::join;
 
 /// Types that policies name, with their extensions: Caddy does not know the type before the response.
 const EXTENSIONS: [(&str, &[&str]); 9] = [
@@ -125,12 +126,11 @@ fn condition(condition: &TagCondition) -> Option<String> {
         lines += &format!("\t\tvars_regexp {{uri}} {}\n", quoted(&regex(&patterns)));
     }
     if !condition.types.is_empty() {
-        let known: Vec<&str> =
-            condition.types.iter().filter_map(|media| extensions(media)).flatten().copied().collect();
+        let known = join(condition.types.iter().filter_map(|media| extensions(media)).flatten(), "|");
         if known.is_empty() {
             return None;
         }
-        lines += &format!("\t\tpath_regexp {}\n", quoted(&format!("(?i)\\.(?:{})$", known.join("|"))));
+        lines += &format!("\t\tpath_regexp {}\n", quoted(&format!("(?i)\\.(?:{known})$")));
     }
     Some(lines)
 }

@@ -4,6 +4,7 @@
 use super::regex::{marker, marker_regex, media, path, path_regex, regexes};
 use super::rules::{ExportedAnswer, ExportedFile, PathRule, Rules, SignalRule, Style, TagCondition, TagRule};
 use super::{CHALLENGE, Files, heading};
+use crate::printable::join;
 
 /// How much of a buffer is left for the head: HAProxy answers from memory with a file that fits into a buffer beside
 /// its head.
@@ -161,12 +162,12 @@ fn condition(name: &str, condition: &TagCondition, text: &mut String) -> String 
         tests += &format!(" {{ var(txn.crawlgate_{name}) -m bool }}");
     }
     if !condition.types.is_empty() {
-        let each: Vec<String> = condition.types.iter().map(|kind| media(kind)).collect();
-        tests += &format!(" {{ res.fhdr(content-type) -i -m reg {} }}", quoted(&each.join("|")));
+        let each = join(condition.types.iter().map(|kind| media(kind)), "|");
+        tests += &format!(" {{ res.fhdr(content-type) -i -m reg {} }}", quoted(&each));
     }
     if !condition.status.is_empty() {
-        let each: Vec<String> = condition.status.iter().map(|(first, last)| format!("{first}:{last}")).collect();
-        tests += &format!(" {{ status -m int {} }}", each.join(" "));
+        let each = join(condition.status.iter().map(|(first, last)| format!("{first}:{last}")), " ");
+        tests += &format!(" {{ status -m int {each} }}");
     }
     tests
 }

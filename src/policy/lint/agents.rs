@@ -5,6 +5,7 @@ use super::catalogue::{self as lints, Lint};
 use super::subject::{Subject, SubjectRule};
 use crate::crawlers::{Binds, Crawler, Purpose, Registry, is_generic, is_of_people};
 use crate::policy::decode::is_token;
+use crate::printable::join;
 use crate::yaml::{Diagnostics, Severity, Span};
 use strsim::damerau_levenshtein;
 
@@ -129,8 +130,8 @@ pub fn invisible_sign(lint: Lint, what: &str, sign: char, span: Span, diagnostic
 /// The tokens that are meant by a name that is no token, in words.
 pub fn meant_tokens(name: &str, registry: &Registry) -> Option<String> {
     let meant = meant_by(name, registry);
-    let named: Vec<String> = meant.iter().map(|one| format!("`{}` ({})", one.tokens[0], one.purpose.name())).collect();
-    (!named.is_empty()).then(|| format!("write the tokens that are meant: {}", named.join(", ")))
+    let named = join(meant.iter().map(|one| format!("`{}` ({})", one.tokens[0], one.purpose.name())), ", ");
+    (!named.is_empty()).then(|| format!("write the tokens that are meant: {named}"))
 }
 
 /// The crawlers that are meant by a name that is not a token: one that is nearly written so (`GPT-Bot`); or those of a product
@@ -285,12 +286,12 @@ fn star_ignored(subject: &Subject, registry: &Registry, diagnostics: &mut Diagno
             && crawler.purpose == Purpose::Advertising
             && !crawler.tokens.iter().any(|token| subject.named(token).is_some())
     });
-    let free: Vec<&str> = free.filter_map(|crawler| crawler.tokens.first()).map(String::as_str).take(4).collect();
+    let free = join(free.filter_map(|crawler| crawler.tokens.first()).take(4), ", ");
     if !free.is_empty() {
         lints::STAR_IGNORED.report(
             diagnostics,
             closed.span,
-            format!("{} do not follow `*`, as their operators say", free.join(", ")),
+            format!("{free} do not follow `*`, as their operators say"),
             "name them in a group to close the site for them as well",
         );
     }

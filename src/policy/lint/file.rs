@@ -7,6 +7,7 @@ use super::subject::{Subject, SubjectGroup, SubjectRule};
 use crate::crawlers::{Crawler, Purpose, Registry};
 use crate::policy::agent_names::names_on_one_line;
 use crate::policy::decode::parse_host;
+use crate::printable::join;
 use crate::robots::{
     AgentLine, Dialect, File, Key, Line, LineEnd, MAX_BYTES, Oddity, Reading, Record, Shape, Spelling,
     is_read_otherwise,
@@ -280,11 +281,11 @@ fn delays(file: &File, reading: &Reading, registry: &Registry, found: &mut Diagn
     for group in reading.groups() {
         let Some(&delay) = group.others.iter().find(is_delay) else { continue };
         if group.agents.iter().all(|agent| !agent.star && ignores(&agent.token)) {
-            let agents: Vec<&str> = group.agents.iter().map(|agent| agent.token.as_str()).take(3).collect();
+            let agents = join(group.agents.iter().map(|agent| &agent.token).take(3), " and ");
             lints::CRAWL_DELAY_IGNORED.report(
                 found,
                 span_of_line(file, delay),
-                format!("Crawl-delay is ignored by {}", agents.join(" and ")),
+                format!("Crawl-delay is ignored by {agents}"),
                 "remove it, or slow the crawler down by answering 429 or 503 with Retry-After",
             );
         }
@@ -297,12 +298,12 @@ fn several_agents(file: &File, reading: &Reading, registry: &Registry, found: &m
         let Some(record) = file.record(agent.line) else { continue };
         let value = file.text(&record.value);
         let Some(names) = names_on_one_line(&value, registry) else { continue };
-        let lines: Vec<String> = names.iter().map(|name| format!("`User-agent: {name}`")).collect();
+        let lines = join(names.iter().map(|name| format!("`User-agent: {name}`")), ", ");
         lints::SEVERAL_AGENTS.report(
             found,
             span_of_line(file, agent.line),
             format!("crawlers read only the first name of this line, `{}`", agent.token),
-            format!("write each name on a line of its own: {}", lines.join(", ")),
+            format!("write each name on a line of its own: {lines}"),
         );
     }
 }
