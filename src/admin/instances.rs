@@ -65,7 +65,8 @@ impl StoreStatus {
 
     /// Brings the metrics up to date.
     pub(super) fn set_gauges(&self, metrics: &Metrics) {
-        let (store, ExchangeStatus { members, totals, .. }) = (metrics.store(), &self.exchange);
+        let store = metrics.store();
+        let ExchangeStatus { members, totals, .. } = &self.exchange;
         let standing = |wanted| members.iter().filter(|member| member.standing == wanted).count();
         let present = || members.iter().filter(|member| member.standing == Standing::Present);
         store.up.set(self.exchange.away.is_none().into());

@@ -134,15 +134,27 @@ impl InstanceStatus {
         }
         let has_failed = |failure: &ListFailure| now.since(failure.since) > LIST_MAY_FAIL;
         let failing: Vec<_> = lists.failures().into_iter().filter(|(_, failure)| has_failed(failure)).collect();
-        if let Some((list, failure)) = failing.iter().min_by_key(|(_, failure)| failure.since) {
-            add(ProblemKind::IdentityLists, None, Some(lists_fail(failing.len(), lists.url(*list), failure)));
+        if let Some((list, ListFailure { since, reason })) = failing.iter().min_by_key(|(_, failure)| failure.since) {
+            let message = format!(
+                "published lists that cannot be read, or are not believed, for more than a day: {}. The first is {}, \
+                 since {since}: {reason}. crawlgate goes by the former lists, and calls nobody an impostor by a list \
+                 that was not checked for seven days. Let it reach the servers, or name copies in `identity.lists` of \
+                 crawlgate.yaml; see `crawlgate crawlers --update`",
+                failing.len(),
+                lists.url(*list)
+            );
+            add(ProblemKind::IdentityLists, None, Some(message));
         }
         for CertificateStatus { file, problems, .. } in &self.certificates {
             let file = file.display().to_string();
             problems.iter().for_each(|message| add(ProblemKind::Certificate, Some(&file), Some(message.clone())));
         }
         for (origin, reason) in refused_files {
-            add(ProblemKind::Certificate, Some(origin), Some(refused_file(origin, reason)));
+            let message = format!(
+                "a file in `tls` of the origin {origin} changed, and cannot be used: {reason}. Connections are made with the former \
+                 files. Mend the file before the next start: crawlgate takes it by itself, and does not start without it"
+            );
+            add(ProblemKind::Certificate, Some(origin), Some(message));
         }
         for order in &self.orders {
             add(ProblemKind::Certificate, Some(&order.host), order.problem.clone());
@@ -156,22 +168,6 @@ impl InstanceStatus {
         }
         self.problems = problems;
     }
-}
-
-fn lists_fail(lists: usize, url: &str, ListFailure { since, reason }: &ListFailure) -> String {
-    format!(
-        "published lists that cannot be read, or are not believed, for more than a day: {lists}. The first is {url}, \
-         since {since}: {reason}. crawlgate goes by the former lists, and calls nobody an impostor by a list \
-         that was not checked for seven days. Let it reach the servers, or name copies in `identity.lists` of \
-         crawlgate.yaml; see `crawlgate crawlers --update`"
-    )
-}
-
-fn refused_file(origin: &str, reason: &str) -> String {
-    format!(
-        "a file in `tls` of the origin {origin} changed, and cannot be used: {reason}. Connections are made with the former \
-         files. Mend the file before the next start: crawlgate takes it by itself, and does not start without it"
-    )
 }
 
 fn no_origin(without_origin: &WithoutOriginStatus) -> String {

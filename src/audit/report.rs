@@ -244,11 +244,6 @@ impl Report {
     pub fn judged(&self) -> u64 {
         self.people.requests + self.crawlers.iter().map(|crawler| crawler.counts.requests).sum::<u64>()
     }
-
-    /// The part of the access log that could not be read.
-    pub fn unreadable_share(&self) -> f64 {
-        self.unreadable as f64 / (self.lines - self.server_messages).max(1) as f64
-    }
 }
 
 impl Identities {

@@ -67,7 +67,8 @@ impl Sketch {
         let their_floor = other.floor();
         let keys: AHashSet<&[u8]> = own.keys.iter().chain(&other.keys).map(|key| &**key).collect();
         let sum = |key: &[u8]| {
-            let ((own, own_error), (their, their_error)) = (own.get(key, own_floor), other.get(key, their_floor));
+            let (own, own_error) = own.get(key, own_floor);
+            let (their, their_error) = other.get(key, their_floor);
             Counted { key: key.into(), count: own + their, error: own_error + their_error }
         };
         for counted in sorted(keys.into_iter().map(sum)).into_iter().take(KEPT) {

@@ -18,7 +18,7 @@ pub const EXAMPLES: usize = 3;
 const DAYS: usize = 4_000;
 
 /// A line that cannot be read. The first of a log sort first.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
 pub struct Example {
     /// Index of the input.
     pub input: usize,

@@ -63,7 +63,7 @@ pub struct Arguments {
     json: bool,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, clap::ValueEnum)]
 enum FailOn {
     Violation,
     Disallowed,
@@ -113,7 +113,7 @@ fn result(report: &Report, arguments: &Arguments) -> Result {
         let message = damaged.message();
         return Err(Failure::CouldNot(format!("{message} The report lacks what comes after; unpack the log again")));
     }
-    if report.unreadable > 0 && report.unreadable_share() >= 1.0 {
+    if report.unreadable > 0 && report.unreadable >= report.lines - report.server_messages {
         return unreadable();
     }
     readable(report, report.unreadable, arguments.max_unreadable.unwrap_or(MAX_UNREADABLE))?;

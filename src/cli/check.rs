@@ -54,7 +54,7 @@ pub struct Arguments {
     json: bool,
 }
 
-#[derive(Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Default, clap::ValueEnum)]
 enum Format {
     /// For a person
     #[default]

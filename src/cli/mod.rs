@@ -104,6 +104,7 @@ commands! {
 type Result<T = (), E = Failure> = std::result::Result<T, E>;
 
 /// Why a command failed.
+#[derive(Debug)]
 enum Failure {
     /// There are findings: a policy is invalid, a site was rejected. They are already shown.
     Findings,

@@ -17,7 +17,7 @@ pub struct Arguments {
     state: StateDirectory,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, clap::ValueEnum)]
 enum Action {
     Backup,
 }

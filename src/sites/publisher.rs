@@ -368,7 +368,7 @@ pub fn longest_cached(entries: &[SiteEntry]) -> Duration {
 }
 
 /// What a site published.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(PartialEq)]
 struct Told {
     version: Version,
     hosts: Vec<String>,

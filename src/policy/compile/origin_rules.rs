@@ -70,7 +70,8 @@ impl OriginRules {
         let mut rules = OriginRules { unknown, unpublished_lines, ..OriginRules::default() };
         rules.rules = reading.groups().iter().map(|group| group.rules.len()).sum();
         let mut size = 0;
-        let (mut seen, mut known) = (HashSet::new(), HashMap::<Vec<usize>, usize>::new());
+        let mut seen = HashSet::new();
+        let mut known: HashMap<Vec<usize>, usize> = HashMap::new();
         for agent in reading.agents() {
             // No token is empty: for an empty one the reading gives the groups that bind every crawler.
             let token = if agent.star { "" } else { agent.token.as_str() };

@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The options of an import.
-#[derive(Clone, Copy, Default)]
+#[derive(Default)]
 pub struct ImportOptions<'a> {
     /// The host that the file is for.
     pub host: Option<&'a str>,
