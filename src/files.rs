@@ -11,6 +11,11 @@ use std::path::Path;
 /// Bytes of a file that a person writes: a robots.txt, a key, a certificate. Crawlers read 500 KiB of a robots.txt.
 pub const MAX_BYTES: u64 = 4 * 1024 * 1024;
 
+/// The directory of a file.
+pub fn directory_of(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
 /// A file of at most [`MAX_BYTES`].
 ///
 /// # Errors

@@ -22,6 +22,11 @@ pub fn printable_path(path: &Path) -> String {
     printable(path.as_os_str().as_encoded_bytes())
 }
 
+/// Parts in one line, with a separator between them.
+pub fn join(parts: impl IntoIterator<Item: ToString>, separator: &str) -> String {
+    parts.into_iter().map(|part| part.to_string()).collect::<Vec<_>>().join(separator)
+}
+
 /// What reads the lines of a [`Printer`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {

@@ -5,6 +5,7 @@
 use super::{
     InstanceStatus, LiveAnswer, LiveQuestion, Operations, Refusal, StoreStatus, UpgradeReport, UpgradeRequest,
 };
+use crate::files::directory_of;
 use crate::identity::refresh::ListUpdate;
 use crate::ledger::Mark;
 use crate::locks::lock;
@@ -308,11 +309,6 @@ impl ControlSocket {
         // The file stays: if it were removed, two processes could lock two files of its name.
         let _ = lock(&self.lock).as_ref().map(ProcessLock::release);
     }
-}
-
-/// The directory of a file.
-pub fn directory_of(path: &Path) -> &Path {
-    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// Locks the file beside a socket.

@@ -92,8 +92,10 @@ impl ServeHttp for AdminApp {
             .or_else(|| request.uri.authority().map(|host| host.as_str()));
         let head = request.method == Method::HEAD;
         let target = request.uri.path_and_query().map_or("/", |target| target.as_str());
-        let (app, method) = (self.clone(), request.method.clone());
-        let (host, target) = (host.map(str::to_owned), target.to_owned());
+        let app = self.clone();
+        let method = request.method.clone();
+        let host = host.map(str::to_owned);
+        let target = target.to_owned();
         // A page may wait for the store of several instances, and the answer to `/healthz` must not wait for the page.
         let answer = tokio::task::spawn_blocking(move || app.answer(&method, host.as_deref(), &target));
         let mut response = answer.await.unwrap_or_else(|error| {

@@ -65,7 +65,8 @@ impl StoreStatus {
 
     /// Brings the metrics up to date.
     pub(super) fn set_gauges(&self, metrics: &Metrics) {
-        let (store, ExchangeStatus { members, totals, .. }) = (metrics.store(), &self.exchange);
+        let store = metrics.store();
+        let ExchangeStatus { members, totals, .. } = &self.exchange;
         let standing = |wanted| members.iter().filter(|member| member.standing == wanted).count();
         let present = || members.iter().filter(|member| member.standing == Standing::Present);
         store.up.set(self.exchange.away.is_none().into());
@@ -118,9 +119,10 @@ fn clock_is_off(ahead_ms: i64) -> Option<String> {
     if u128::from(off) <= CLOCK_WARNS.as_millis() {
         return None;
     }
-    let meanwhile = match u128::from(off) > CLOCK_ACCUSES_NOT.as_millis() {
-        true => "crawlgate calls no request a violation meanwhile",
-        false => "crawlgate converts times, and calls no request a violation when it is more than 5 s",
+    let meanwhile = if u128::from(off) > CLOCK_ACCUSES_NOT.as_millis() {
+        "crawlgate calls no request a violation meanwhile"
+    } else {
+        "crawlgate converts times, and calls no request a violation when it is more than 5 s"
     };
     Some(format!(
         "the clock of this machine is {:.1} s {} that of the store; {meanwhile}. Set both by NTP",

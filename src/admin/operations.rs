@@ -145,7 +145,8 @@ impl Operations {
     /// The state of the running crawlgate.
     pub fn status(&self) -> InstanceStatus {
         let Moment { now, lived } = self.moment();
-        let (policies, upstreams) = (self.upkeep.status(), self.upstreams.status(lived));
+        let policies = self.upkeep.status();
+        let upstreams = self.upstreams.status(lived);
         let mut status = InstanceStatus {
             policies,
             problems: Vec::new(),
@@ -224,7 +225,8 @@ impl Operations {
     }
 
     fn refresh_proofs(&self) {
-        let (metrics, proofs) = (&self.instance.metrics, &self.instance.proofs);
+        let metrics = &self.instance.metrics;
+        let proofs = &self.instance.proofs;
         for (list, url) in proofs.lists.all() {
             if let Some(known) = proofs.lists.get(list) {
                 metrics.proofs.networks.with_label_values(&[file_name(url)]).set(known.entries() as i64);

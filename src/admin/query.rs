@@ -58,7 +58,8 @@ impl<'q> Query<'q> {
     /// # Errors
     /// All mistakes in the query.
     pub fn read(query: &'q str, known: &[&str]) -> Result<Query<'q>, QueryError> {
-        let (mut read, mut mistakes) = (Query(Vec::new()), Vec::new());
+        let mut read = Query(Vec::new());
+        let mut mistakes = Vec::new();
         for (name, value) in form_urlencoded::parse(query.as_bytes()) {
             if !known.contains(&&*name) {
                 let takes = if known.is_empty() { "none".to_owned() } else { known.join(", ") };

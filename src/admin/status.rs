@@ -4,6 +4,7 @@
 use super::instances::StoreStatus;
 use crate::identity::{ListFailure, PublishedLists};
 use crate::policy::origin::OriginCopyState;
+use crate::printable::join;
 use crate::sites::{SiteStatus, Status};
 use crate::telemetry::{CertificateStatus, OrderStatus, TrafficStatus};
 use crate::time::Timestamp;
@@ -133,15 +134,27 @@ impl InstanceStatus {
         }
         let has_failed = |failure: &ListFailure| now.since(failure.since) > LIST_MAY_FAIL;
         let failing: Vec<_> = lists.failures().into_iter().filter(|(_, failure)| has_failed(failure)).collect();
-        if let Some((list, failure)) = failing.iter().min_by_key(|(_, failure)| failure.since) {
-            add(ProblemKind::IdentityLists, None, Some(lists_fail(failing.len(), lists.url(*list), failure)));
+        if let Some((list, ListFailure { since, reason })) = failing.iter().min_by_key(|(_, failure)| failure.since) {
+            let message = format!(
+                "published lists that cannot be read, or are not believed, for more than a day: {}. The first is {}, \
+                 since {since}: {reason}. crawlgate goes by the former lists, and calls nobody an impostor by a list \
+                 that was not checked for seven days. Let it reach the servers, or name copies in `identity.lists` of \
+                 crawlgate.yaml; see `crawlgate crawlers --update`",
+                failing.len(),
+                lists.url(*list)
+            );
+            add(ProblemKind::IdentityLists, None, Some(message));
         }
         for CertificateStatus { file, problems, .. } in &self.certificates {
             let file = file.display().to_string();
             problems.iter().for_each(|message| add(ProblemKind::Certificate, Some(&file), Some(message.clone())));
         }
         for (origin, reason) in refused_files {
-            add(ProblemKind::Certificate, Some(origin), Some(refused_file(origin, reason)));
+            let message = format!(
+                "a file in `tls` of the origin {origin} changed, and cannot be used: {reason}. Connections are made with the former \
+                 files. Mend the file before the next start: crawlgate takes it by itself, and does not start without it"
+            );
+            add(ProblemKind::Certificate, Some(origin), Some(message));
         }
         for order in &self.orders {
             add(ProblemKind::Certificate, Some(&order.host), order.problem.clone());
@@ -157,22 +170,6 @@ impl InstanceStatus {
     }
 }
 
-fn lists_fail(lists: usize, url: &str, ListFailure { since, reason }: &ListFailure) -> String {
-    format!(
-        "published lists that cannot be read, or are not believed, for more than a day: {lists}. The first is {url}, \
-         since {since}: {reason}. crawlgate goes by the former lists, and calls nobody an impostor by a list \
-         that was not checked for seven days. Let it reach the servers, or name copies in `identity.lists` of \
-         crawlgate.yaml; see `crawlgate crawlers --update`"
-    )
-}
-
-fn refused_file(origin: &str, reason: &str) -> String {
-    format!(
-        "a file in `tls` of the origin {origin} changed, and cannot be used: {reason}. Connections are made with the former \
-         files. Mend the file before the next start: crawlgate takes it by itself, and does not start without it"
-    )
-}
-
 fn no_origin(without_origin: &WithoutOriginStatus) -> String {
     format!(
         "no origin is configured for {} requests of the last five minutes ({}); crawlgate answered 502. Name the hosts in \
@@ -183,7 +180,7 @@ fn no_origin(without_origin: &WithoutOriginStatus) -> String {
 }
 
 /// The problems of the setup that recent requests show.
-pub(super) fn of_setup(traffic: &TrafficStatus) -> Vec<(ProblemKind, String)> {
+pub fn of_setup(traffic: &TrafficStatus) -> Vec<(ProblemKind, String)> {
     let unclaimed = traffic.is_mostly_unclaimed().then(|| (ProblemKind::UnclaimedHosts, unclaimed_hosts(traffic)));
     let undeclared = traffic.is_mostly_from_undeclared_proxies();
     let undeclared = undeclared.then(|| (ProblemKind::UndeclaredProxy, undeclared_proxy(traffic)));
@@ -207,7 +204,6 @@ fn undeclared_proxy(traffic: &TrafficStatus) -> String {
         [] => String::new(),
         fields => format!(" ({})", counted(fields)),
     };
-    let proxies: Vec<String> = traffic.undeclared_proxies.iter().map(|(peer, _)| in_yaml(peer)).collect();
     format!(
         "{} of {} requests in the last five minutes come with fields of a proxy from a peer that crawlgate does not trust. \
          crawlgate drops these fields{} and writes X-Forwarded-For, -Proto and -Host itself, so that the origin takes \
@@ -216,7 +212,7 @@ fn undeclared_proxy(traffic: &TrafficStatus) -> String {
         traffic.from_undeclared_proxies,
         traffic.requests,
         dropped,
-        proxies.join(", ")
+        join(traffic.undeclared_proxies.iter().map(|(peer, _)| in_yaml(peer)), ", ")
     )
 }
 
@@ -232,8 +228,7 @@ fn unread_field(traffic: &TrafficStatus) -> String {
 }
 
 fn counted(hosts: &[(String, u64)]) -> String {
-    let named: Vec<String> = hosts.iter().map(|(host, requests)| format!("{host}: {requests}")).collect();
-    named.join(", ")
+    join(hosts.iter().map(|(host, requests)| format!("{host}: {requests}")), ", ")
 }
 
 /// What a site runs on while its policy file is rejected.
@@ -246,7 +241,8 @@ pub fn runs_on(site: &SiteStatus) -> &'static str {
 }
 
 fn of_site(site: &SiteStatus) -> Vec<(ProblemKind, String)> {
-    let (name, mut problems) = (&site.site, Vec::new());
+    let name = &site.site;
+    let mut problems = Vec::new();
     // A directory that cannot be read is one warning, and not a problem of each site.
     if site.removed {
         let message = format!(

@@ -7,16 +7,13 @@ use super::tally::ClientIdentity;
 use crate::numbers::{plural, thousands};
 
 /// The heading of the accusations.
-pub(super) fn title(report: &Report) -> &'static str {
-    match report.by_policies {
-        true => "Who would have broken the rules of the policies",
-        false => "Who broke the rules",
-    }
+pub fn title(report: &Report) -> &'static str {
+    if report.by_policies { "Who would have broken the rules of the policies" } else { "Who broke the rules" }
 }
 
 /// The number of requests that are certainly against the rules, and the text about their clients, for each crawler and
 /// identity. Verified crawlers come first, then unverified clients, suspected impostors, and bots that claim no known name.
-pub(super) fn accusations(report: &Report) -> Vec<(u64, String)> {
+pub fn accusations(report: &Report) -> Vec<(u64, String)> {
     let is_accused = |crawler: &&Crawler| crawler.judged && crawler.counts.certain > 0;
     let mut accused: Vec<&Crawler> = report.crawlers.iter().filter(is_accused).collect();
     accused.sort_by_key(|crawler| (crawler.identity.is_none(), crawler.identity, u64::MAX - crawler.counts.certain));
@@ -46,7 +43,7 @@ fn text(report: &Report, crawler: &Crawler) -> String {
 }
 
 /// The remark where no verified crawler is accused.
-pub(super) fn nothing_proven(report: &Report) -> Option<&'static str> {
+pub fn nothing_proven(report: &Report) -> Option<&'static str> {
     let identities = &report.identities;
     match (identities.verified.certain, identities.verified.requests) {
         (1.., _) => None,
@@ -56,7 +53,7 @@ pub(super) fn nothing_proven(report: &Report) -> Option<&'static str> {
 }
 
 /// What the identities rest on, and how more could be proven.
-pub(super) fn remarks(report: &Report) -> Vec<String> {
+pub fn remarks(report: &Report) -> Vec<String> {
     let identities = &report.identities;
     let mut remarks = Vec::new();
     match report.lists {

@@ -30,7 +30,7 @@ impl Input {
     pub fn name(&self) -> String {
         match self {
             Input::Stdin => "standard input".into(),
-            Input::File(path) => crate::printable::printable(path.as_os_str().as_encoded_bytes()),
+            Input::File(path) => crate::printable::printable_path(path),
         }
     }
 

@@ -24,7 +24,7 @@ const TOP: usize = 20;
 const PLACES: usize = 4;
 
 /// What an audit found.
-#[derive(Debug, Serialize)]
+#[derive(Serialize)]
 pub struct Report {
     /// Lines that are not empty.
     pub lines: u64,
@@ -71,7 +71,7 @@ pub struct Report {
     pub days: Vec<Day>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Serialize)]
 pub struct Unreadable {
     pub file: String,
     pub line: u64,
@@ -79,7 +79,7 @@ pub struct Unreadable {
     pub text: String,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Serialize)]
 pub struct Damaged {
     pub file: String,
     pub error: String,
@@ -92,21 +92,21 @@ impl Damaged {
     }
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Serialize)]
 pub struct People {
     pub requests: u64,
     pub bytes: u64,
 }
 
 /// Requests of those that claim a crawler's name.
-#[derive(Debug, Default, Serialize)]
+#[derive(Default, Serialize)]
 pub struct Identities {
     pub verified: IdentityCounts,
     pub unverified: IdentityCounts,
     pub suspected_impostor: IdentityCounts,
 }
 
-#[derive(Debug, Default, Serialize)]
+#[derive(Default, Serialize)]
 pub struct IdentityCounts {
     pub requests: u64,
     pub disallowed: u64,
@@ -114,7 +114,7 @@ pub struct IdentityCounts {
 }
 
 /// The requests under one crawler's name by clients of one identity.
-#[derive(Debug, Serialize)]
+#[derive(Serialize)]
 pub struct Crawler {
     /// The registry's id, the token of the robots.txt, `other` or `tool`.
     pub id: String,
@@ -157,7 +157,7 @@ impl Crawler {
     }
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Serialize)]
 pub struct RuleCount {
     pub pattern: String,
     pub count: u64,
@@ -166,7 +166,7 @@ pub struct RuleCount {
 }
 
 /// An entry of a list that is kept in bounded memory.
-#[derive(Debug, Serialize)]
+#[derive(Serialize)]
 pub struct Top {
     pub name: String,
     pub count: u64,
@@ -175,7 +175,7 @@ pub struct Top {
 }
 
 /// An unlisted bot.
-#[derive(Debug, Serialize)]
+#[derive(Serialize)]
 pub struct Unlisted {
     #[serde(flatten)]
     pub top: Top,
@@ -183,7 +183,7 @@ pub struct Unlisted {
     pub disallowed: u64,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Serialize)]
 pub struct Day {
     pub day: String,
     #[serde(flatten)]
@@ -243,11 +243,6 @@ impl Report {
     /// Requests that were judged, or are of people.
     pub fn judged(&self) -> u64 {
         self.people.requests + self.crawlers.iter().map(|crawler| crawler.counts.requests).sum::<u64>()
-    }
-
-    /// The part of the access log that could not be read.
-    pub fn unreadable_share(&self) -> f64 {
-        self.unreadable as f64 / (self.lines - self.server_messages).max(1) as f64
     }
 }
 

@@ -63,10 +63,12 @@ impl Sketch {
     /// lowest count.
     pub fn merge(&mut self, other: Sketch) {
         let own = std::mem::take(self);
-        let (own_floor, their_floor) = (own.floor(), other.floor());
+        let own_floor = own.floor();
+        let their_floor = other.floor();
         let keys: AHashSet<&[u8]> = own.keys.iter().chain(&other.keys).map(|key| &**key).collect();
         let sum = |key: &[u8]| {
-            let ((own, own_error), (their, their_error)) = (own.get(key, own_floor), other.get(key, their_floor));
+            let (own, own_error) = own.get(key, own_floor);
+            let (their, their_error) = other.get(key, their_floor);
             Counted { key: key.into(), count: own + their, error: own_error + their_error }
         };
         for counted in sorted(keys.into_iter().map(sum)).into_iter().take(KEPT) {

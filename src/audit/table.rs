@@ -87,8 +87,8 @@ fn crawlers(out: &mut impl Write, report: &Report) -> io::Result<()> {
         let widest = |of: fn(&Crawler) -> &str, title: &str| {
             judged.iter().take(SHOWN).map(|crawler| of(crawler).len()).max().unwrap_or(0).max(title.len())
         };
-        let (width, named) =
-            (widest(|crawler| &crawler.id, "crawler"), widest(|crawler| crawler.identity_name(), "identity"));
+        let width = widest(|crawler| &crawler.id, "crawler");
+        let named = widest(|crawler| crawler.identity_name(), "identity");
         write!(out, "\n{:<width$}  {:<named$}", "crawler", "identity")?;
         for title in titles {
             write!(out, "  {title:>11}")?;
@@ -108,7 +108,8 @@ fn crawlers(out: &mut impl Write, report: &Report) -> io::Result<()> {
             ] {
                 write!(out, "  {:>11}", thousands(number))?;
             }
-            let (sent, disallowed) = (size(crawler.counts.bytes), size(crawler.counts.bytes_disallowed));
+            let sent = size(crawler.counts.bytes);
+            let disallowed = size(crawler.counts.bytes_disallowed);
             writeln!(out, "{}", format!("  {sent:>9}  {disallowed:>9}  {}", crawler.days()).trim_end())?;
         }
         if judged.len() > SHOWN {
@@ -140,7 +141,7 @@ fn accused(out: &mut impl Write, report: &Report) -> io::Result<()> {
         for (requests, text) in accused.iter().take(SHOWN_OF_LISTS) {
             writeln!(out, "{:>12}  {text}", thousands(requests))?;
         }
-        if let Some(more) = accused.len().checked_sub(SHOWN_OF_LISTS).filter(|more| *more > 0) {
+        if let more @ 1.. = accused.len().saturating_sub(SHOWN_OF_LISTS) {
             writeln!(out, "and {more} more in the table of crawlers")?;
         }
         nothing_proven(report).map_or(Ok(()), |text| writeln!(out, "{text}"))?;

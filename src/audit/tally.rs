@@ -18,7 +18,7 @@ pub const EXAMPLES: usize = 3;
 const DAYS: usize = 4_000;
 
 /// A line that cannot be read. The first of a log sort first.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
 pub struct Example {
     /// Index of the input.
     pub input: usize,
@@ -34,7 +34,7 @@ pub struct Example {
 pub type RuleKey = (usize, u16, u32);
 
 /// The requests of one crawler in numbers, and the octets that it was sent.
-#[derive(AddAssign, Clone, Copy, Debug, Default, Serialize)]
+#[derive(AddAssign, Clone, Copy, Default, Serialize)]
 pub struct Counts {
     pub requests: u64,
     pub robots_txt: u64,
@@ -51,7 +51,7 @@ pub struct Counts {
 
 /// Who sent a request under a crawler's name, as far as the networks say that its operator publishes or the policy
 /// lists.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, IntoStaticStr, VariantArray)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, IntoStaticStr, VariantArray)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "lowercase")]
 pub enum ClientIdentity {
@@ -77,7 +77,7 @@ pub fn is_only_claimed(identity: Option<ClientIdentity>) -> bool {
 }
 
 /// When the first and the last of some requests were; the lines of a log are in any order.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Span {
     pub first: Option<Timestamp>,
     pub last: Option<Timestamp>,
@@ -95,7 +95,7 @@ impl Span {
 }
 
 /// The requests under one crawler's name by clients of one identity.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Row {
     /// Its requests by kind.
     pub counts: Counts,
@@ -109,7 +109,7 @@ pub struct Row {
 }
 
 /// The requests under one crawler's name. Clients that claim no name that could be proven have a row of their own.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Rows([Row; ClientIdentity::VARIANTS.len() + 1]);
 
 impl Rows {
@@ -130,7 +130,7 @@ impl Rows {
 }
 
 /// The requests of one day.
-#[derive(AddAssign, Clone, Copy, Debug, Default, Serialize)]
+#[derive(AddAssign, Clone, Copy, Default, Serialize)]
 pub struct DayCounts {
     pub requests: u64,
     pub crawlers: u64,
@@ -141,7 +141,7 @@ pub struct DayCounts {
 }
 
 /// Everything that was counted.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Tally {
     pub lines: u64,
     pub unreadable: BTreeMap<Unreadable, u64>,

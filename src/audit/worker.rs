@@ -287,7 +287,9 @@ impl PublishedNetworks {
 
     /// The lists in numbers.
     pub fn used(&self) -> ListsUsed {
-        let (mut known, mut fresh, mut checked) = (0, 0, None);
+        let mut known = 0;
+        let mut fresh = 0;
+        let mut checked = None;
         for list in self.known() {
             known += 1;
             fresh += usize::from(list.is_fresh(self.now));

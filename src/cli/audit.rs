@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Report from access logs which crawlers fetched what robots.txt disallows
-#[derive(Debug, clap::Args)]
+#[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
     /// Access logs in any order, plain, gzip or zstd; `-` for standard input
@@ -63,7 +63,7 @@ pub struct Arguments {
     json: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, clap::ValueEnum)]
 enum FailOn {
     Violation,
     Disallowed,
@@ -113,7 +113,7 @@ fn result(report: &Report, arguments: &Arguments) -> Result {
         let message = damaged.message();
         return Err(Failure::CouldNot(format!("{message} The report lacks what comes after; unpack the log again")));
     }
-    if report.unreadable > 0 && report.unreadable_share() >= 1.0 {
+    if report.unreadable > 0 && report.unreadable >= report.lines - report.server_messages {
         return unreadable();
     }
     readable(report, report.unreadable, arguments.max_unreadable.unwrap_or(MAX_UNREADABLE))?;
@@ -179,16 +179,16 @@ fn found(report: &Report, fail_on: FailOn) -> Result {
 }
 
 /// No line of the logs could be read.
-pub(super) fn unreadable() -> Result {
+pub fn unreadable() -> Result {
     let problem = "none of the lines could be read; describe them with --log-format, like nginx's log_format";
     Err(Failure::CouldNot(problem.into()))
 }
 
-pub(super) fn input(log: &Path) -> Input {
+pub fn input(log: &Path) -> Input {
     if log.as_os_str() == "-" { Input::Stdin } else { Input::File(log.to_owned()) }
 }
 
-pub(super) fn format(format: Option<&str>) -> Result<LineFormat> {
+pub fn format(format: Option<&str>) -> Result<LineFormat> {
     let Some(format) = format else { return Ok(LineFormat::Detect) };
     let pattern = FormatString::parse(format).map_err(|error| Failure::Usage(format!("--log-format: {error}")))?;
     Ok(LineFormat::FormatString(pattern))
@@ -255,7 +255,7 @@ fn percent(written: &str) -> Result<f64, &'static str> {
 }
 
 /// A duration as in policies.
-pub(super) fn duration(written: &str) -> Result<Duration, &'static str> {
+pub fn duration(written: &str) -> Result<Duration, &'static str> {
     crate::yaml::parse_duration(written).ok_or("not a duration like 24h or 30m")
 }
 
@@ -300,7 +300,8 @@ fn take(from: &ListSettings, registry: &Registry) -> Result<PublishedNetworks> {
     let updates: Vec<ListUpdate> = updates.into_iter().filter_map(|(_, update)| update).collect();
     let failed = || updates.iter().filter(|update| update.result.is_failure());
     if let Some(ListUpdate { url, error, .. }) = failed().next() {
-        let (number, error) = (failed().count(), error.as_deref().unwrap_or_default());
+        let number = failed().count();
+        let error = error.as_deref().unwrap_or_default();
         say(&format!(
             "crawlgate: {number} of {} lists could not be had, the first is {url}: {error}. Their crawlers stay unverified",
             updates.len()

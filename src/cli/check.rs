@@ -14,7 +14,7 @@ use crate::edge::{CertificateProblem, Certificates};
 use crate::policy::Site;
 use crate::policy::lint::{FileLints, allow_published_proof, lint_file};
 use crate::policy::model::{EnforcementFields, Mode, PausePolicy};
-use crate::printable::{Printer, Style, printable_path};
+use crate::printable::{Printer, Style, join, printable_path};
 use crate::robots::File;
 use crate::settings::Settings;
 use crate::sites::RetireStatus;
@@ -27,7 +27,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 /// Check policies, run their tests and show their robots.txt; or lint any robots.txt
-#[derive(Debug, clap::Args)]
+#[derive(clap::Args)]
 pub struct Arguments {
     /// Policy files or directories; a name that ends in `.txt`, an http(s) URL and `-` are robots.txt files
     #[arg(value_name = "PATH", default_value = "policies")]
@@ -54,7 +54,7 @@ pub struct Arguments {
     json: bool,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Default, clap::ValueEnum)]
 enum Format {
     /// For a person
     #[default]
@@ -100,7 +100,8 @@ fn check(arguments: &Arguments) -> Result<Checked> {
     let found = found.iter().map(|path| lint(path)).collect::<Result<Vec<_>>>()?;
     let origins = arguments.origin.read()?;
     let mut loaded = if policies.is_empty() { Vec::new() } else { policies::load_proposed(&policies, &origins)? };
-    let (mut settings, mut certificates) = (None, Vec::new());
+    let mut settings = None;
+    let mut certificates = Vec::new();
     if let Some(path) = &arguments.config {
         let (source, diagnostics, read) = super::server_flags::read_settings(path)?;
         if read.as_ref().is_some_and(|read| read.identity.proves()) {
@@ -223,7 +224,7 @@ fn certificate_problems(settings: &Settings) -> Vec<CertificateProblem> {
 }
 
 /// Whether a path names a robots.txt and not a policy.
-pub(super) fn is_robots_txt(path: &Path) -> bool {
+pub fn is_robots_txt(path: &Path) -> bool {
     let text = path.to_string_lossy();
     let is_text = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("txt"));
     text == "-" || text.starts_with("http://") || text.starts_with("https://") || is_text && !path.is_dir()
@@ -267,8 +268,8 @@ impl Counts {
     fn notes_line(&self) -> String {
         let mut notes: Vec<(&str, usize)> = self.notes.iter().map(|(id, number)| (*id, *number)).collect();
         notes.sort_by_key(|(_, number)| std::cmp::Reverse(*number));
-        let notes: Vec<String> = notes.into_iter().map(|(id, number)| format!("{number} {id}")).collect();
-        format!("{} ({}); --notes shows them", crate::numbers::plural(self.notes(), "note"), notes.join(", "))
+        let kinds = join(notes.into_iter().map(|(id, number)| format!("{number} {id}")), ", ");
+        format!("{} ({kinds}); --notes shows them", crate::numbers::plural(self.notes(), "note"))
     }
 }
 

@@ -5,7 +5,7 @@ use clap::CommandFactory;
 use std::io::{self, Write};
 
 /// Print the completion script of a shell
-#[derive(Debug, clap::Args)]
+#[derive(clap::Args)]
 #[command(after_help = "For bash: crawlgate completions bash > ~/.local/share/bash-completion/completions/crawlgate")]
 pub struct Arguments {
     /// The shell

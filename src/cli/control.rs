@@ -7,7 +7,7 @@ use crate::admin::control::{Request, Response, call};
 use std::path::PathBuf;
 
 /// Where the running crawlgate is asked.
-#[derive(Debug, clap::Args)]
+#[derive(clap::Args)]
 pub struct Socket {
     /// The control socket of the running crawlgate [default: where `run` puts it]
     #[arg(long, value_name = "PATH")]
@@ -15,7 +15,7 @@ pub struct Socket {
 }
 
 /// How a command prints what the running crawlgate answers, and where that one is asked.
-#[derive(Debug, clap::Args)]
+#[derive(clap::Args)]
 pub struct Output {
     /// Print JSON
     #[arg(long)]
@@ -46,6 +46,6 @@ pub fn warn(warnings: &[String]) {
 }
 
 /// The answer does not fit the question: another version of crawlgate is running.
-pub fn unexpected<T>() -> Result<T> {
+pub fn unexpected() -> Result {
     Err(Failure::CouldNot("the running crawlgate gave an unexpected answer; it may be another version".into()))
 }

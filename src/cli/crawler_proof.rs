@@ -33,7 +33,7 @@ pub fn settings(file: Option<&Path>) -> Result<IdentitySettings> {
 }
 
 /// What the lists and reverse DNS say of an address.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum ProofResult {
     Verified,
@@ -81,7 +81,8 @@ pub fn verify(
         Uses { lists: true, signatures: false },
         Some(Box::new(|_| true)),
     );
-    let (now, later) = (now(), now().plus(LATER));
+    let now = now();
+    let later = now.plus(LATER);
     let mut steps = ask_lists(&proofs, crawler, address, identity, now);
     let has_hosts = proofs.means.get(crawler).is_some_and(|means| !means.hosts.is_empty());
     let confirmation = match (has_hosts && is_public(address), identity.outgoing) {

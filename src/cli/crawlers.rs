@@ -4,7 +4,7 @@
 
 use super::{Failure, Result, control, crawler_proof, show};
 use crate::crawlers::{Binds, Claim, Crawler, CrawlerIndex, Purpose, Registry, calls_itself};
-use crate::printable::{Printer, Style};
+use crate::printable::{Printer, Style, join, printable};
 use crate::robots::Dialect;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde::Serialize;
@@ -16,7 +16,7 @@ use std::path::PathBuf;
 const MAX_LINE: u64 = 16 * 1024;
 
 /// List the known crawlers, show one, or identify a user agent
-#[derive(Debug, clap::Args)]
+#[derive(clap::Args)]
 pub struct Arguments {
     /// The id, name or token of a crawler
     #[arg(value_name = "NAME", conflicts_with_all = ["identify", "purpose"])]
@@ -133,7 +133,9 @@ fn table(out: &mut impl Write, crawlers: &[&Crawler]) -> io::Result<()> {
         .collect();
     let head = ["ID", "TOKEN", "PURPOSE", "OPERATOR"];
     let width = |column: usize| rows.iter().chain([&head]).map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let (a, b, c) = (width(0), width(1), width(2));
+    let a = width(0);
+    let b = width(1);
+    let c = width(2);
     std::iter::once(&head).chain(&rows).try_for_each(|[id, token, purpose, operator]| {
         writeln!(out, "{id:<a$}  {token:<b$}  {purpose:<c$}  {operator}")
     })
@@ -164,7 +166,7 @@ fn record(out: &mut impl Write, crawler: &Crawler) -> io::Result<()> {
     let parser = (crawler.reading == Dialect::Google).then(|| "read by Google's published parser".to_owned());
     let kept = crawler.robots_cache.map(|time| format!("kept for {} hours", time.as_secs() / 3_600));
     let shared = crawler.shares_cache.as_ref().map(|cache| format!("shares the cache `{cache}` with other crawlers"));
-    line("robots.txt", &parser.into_iter().chain(kept).chain(shared).collect::<Vec<_>>().join("; "))?;
+    line("robots.txt", &join(parser.into_iter().chain(kept).chain(shared), "; "))?;
     match (&crawler.user_agent, crawler.markers.is_empty()) {
         (Some(user_agent), _) => line("user agent", user_agent)?,
         (None, true) => line("user agent", "none: a token of robots.txt that makes no requests")?,
@@ -218,7 +220,7 @@ fn identify_lines(registry: &Registry, json: bool) -> Result {
             serde_json::to_writer(&mut out, &identified)?;
             writeln!(out)?;
         } else {
-            writeln!(out, "{word}\t{kind}\t{why}\t{}", crate::printable::printable(&line))?;
+            writeln!(out, "{word}\t{kind}\t{why}\t{}", printable(&line))?;
         }
     }
     Ok(out.flush()?)

@@ -9,7 +9,7 @@ use ipnet::IpNet;
 use std::net::SocketAddr;
 
 /// Answer the questions of a proxy in front: may this request pass?
-#[derive(Debug, clap::Args)]
+#[derive(clap::Args)]
 #[command(
     after_help = "The proxy keeps its own connections to the origin. docs/behind-your-proxy.md has a page for each proxy."
 )]

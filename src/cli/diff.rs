@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Show which crawlers get other verdicts, answers or tags from NEW than from OLD
-#[derive(Debug, clap::Args)]
+#[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
     /// A policy file, a directory of policies, or a robots.txt (`.txt`, an http(s) URL, or `-`)
@@ -40,7 +40,7 @@ pub struct Arguments {
     json: bool,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
 enum Format {
     /// For a person
     #[default]
@@ -63,7 +63,8 @@ Exit codes: 0 nothing changes, 1 something changes, 2 wrong usage, 3 a file cann
 pub fn run(arguments: &Arguments) -> Result {
     let registry = Registry::builtin();
     let origins = arguments.origin.read()?;
-    let (old, new) = (side(&arguments.old, &origins)?, side(&arguments.new, &origins)?);
+    let old = side(&arguments.old, &origins)?;
+    let new = side(&arguments.new, &origins)?;
     let named_twice = |entry: &&SiteEntry| new.snapshot.site_named(&entry.site.name).is_none();
     let of_old = old.snapshot.sites().iter().filter(named_twice);
     origins.say_assumptions(new.snapshot.sites().iter().chain(of_old).map(|entry| &*entry.site));
@@ -147,7 +148,9 @@ fn urls(path: &Path, comparison: &mut Comparison<'_>) -> Result {
 
 fn log(arguments: &Arguments, comparison: &mut Comparison<'_>) -> Result {
     let format = audit::format(arguments.log_format.as_deref())?;
-    let (mut read, mut unreadable, mut without_agent) = (0_u64, 0_u64, 0_u64);
+    let mut read = 0_u64;
+    let mut unreadable = 0_u64;
+    let mut without_agent = 0_u64;
     for path in &arguments.log {
         let lines = each_line(&audit::input(path), |line| match format.read(line) {
             _ if line.is_empty() => {}

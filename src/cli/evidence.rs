@@ -26,7 +26,7 @@ const MAX_CASE: u64 = 1024 * 1024 * 1024;
 const DAY: Duration = Duration::from_secs(86_400);
 
 /// Export evidence about a crawler as one file, and check such a file
-#[derive(Debug, clap::Args)]
+#[derive(clap::Args)]
 #[command(after_help = EXAMPLES, disable_help_subcommand = true)]
 pub struct Arguments {
     #[command(subcommand)]
@@ -44,7 +44,7 @@ Examples:
 
 Exit codes: 0 fine, 1 the case does not hold, 2 wrong usage, 3 the log or the file cannot be read or written.";
 
-#[derive(Debug, clap::Subcommand)]
+#[derive(clap::Subcommand)]
 enum Action {
     /// Write a case: what one crawler did on one site, with all that proves it
     Export(Export),
@@ -64,7 +64,7 @@ enum Action {
     },
 }
 
-#[derive(Debug, clap::Args)]
+#[derive(clap::Args)]
 struct Export {
     /// The site
     #[arg(long)]
@@ -89,7 +89,7 @@ struct Export {
     join: Vec<PathBuf>,
 }
 
-#[derive(Debug, clap::Args)]
+#[derive(clap::Args)]
 struct Verify {
     /// The case
     file: PathBuf,
@@ -101,7 +101,7 @@ struct Verify {
     json: bool,
 }
 
-#[derive(Debug, clap::Args)]
+#[derive(clap::Args)]
 struct Forget {
     /// Of requests from this address
     #[arg(long, required_unless_present = "before")]

@@ -28,7 +28,7 @@ This answer knows no visits. Use --live to ask the running crawlgate, which know
 when, and what `robots.previous` says.";
 
 /// Explain one request: crawler, group, rule with its line, verdict, action, X-Robots-Tag
-#[derive(Debug, clap::Args)]
+#[derive(clap::Args)]
 pub struct Arguments {
     /// The host of the request
     #[arg(long)]
@@ -133,7 +133,8 @@ fn print(arguments: &Arguments, explanation: &Explanation, snapshot: &Snapshot) 
         writeln!(out, "\n{}", ONLY_WHERE_VERIFIED)?;
     }
     if !claimed {
-        let (policies, host) = (arguments.policies.display(), &arguments.host);
+        let policies = arguments.policies.display();
+        let host = &arguments.host;
         return Err(Failure::Found(format!("no policy in {policies} is for {host}")));
     }
     if explanation.kind == Kind::Unproven && arguments.held.is_none() {

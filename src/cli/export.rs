@@ -9,7 +9,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 /// Write a policy as configuration of nginx, HAProxy, Caddy or Apache
-#[derive(Debug, clap::Args)]
+#[derive(clap::Args)]
 #[command(
     after_help = "The files are for sites where nothing new is to run. Export again after each change of the policy."
 )]
@@ -30,7 +30,7 @@ pub struct Arguments {
     origin: origin_copy::OriginFrom,
 }
 
-#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+#[derive(Clone, Copy, clap::ValueEnum)]
 enum For {
     Nginx,
     Haproxy,

@@ -12,7 +12,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 /// Write a policy with the rules and comments of an existing robots.txt
-#[derive(Debug, clap::Args)]
+#[derive(clap::Args)]
 pub struct Arguments {
     /// A file, `-` for standard input, or the http(s) URL of a file or of a site
     #[arg(value_name = "FILE")]
@@ -66,7 +66,7 @@ fn host(arguments: &Arguments) -> Result<Option<String>> {
 
 /// Whether a host is how one machine asks another, and not the public name of a site: an address, this machine, or a name
 /// with a port.
-pub(super) fn is_local(host: &str) -> bool {
+pub fn is_local(host: &str) -> bool {
     let Ok(pattern) = parse_host(host) else { return false };
     let is_this_machine = pattern.name == "localhost" || pattern.name.ends_with(".localhost");
     pattern.port.is_some() || is_this_machine || pattern.name.parse::<IpAddr>().is_ok()

@@ -9,7 +9,7 @@ use serde_json::json;
 use std::io::{self, Write};
 
 /// List the instances that share a store, or forget one that will not come back
-#[derive(Debug, clap::Args)]
+#[derive(clap::Args)]
 #[command(
     args_conflicts_with_subcommands = true,
     after_help = "Exit codes: 0 fine, 1 the store, an instance or the clock needs a person, or there is no store, 3 no crawlgate answers."
@@ -21,7 +21,7 @@ pub struct Arguments {
     output: control::Output,
 }
 
-#[derive(Debug, clap::Subcommand)]
+#[derive(clap::Subcommand)]
 enum Forget {
     /// Take an instance for gone that was silent: nothing that it served counts from the present on
     Forget {
@@ -50,7 +50,7 @@ pub fn run(arguments: &Arguments) -> Result {
 }
 
 /// The store and the instances in it.
-pub(super) fn print(out: &mut impl Write, StoreStatus { url, exchange }: &StoreStatus) -> io::Result<()> {
+pub fn print(out: &mut impl Write, StoreStatus { url, exchange }: &StoreStatus) -> io::Result<()> {
     writeln!(out, "instances in {url}")?;
     if let Some(away) = &exchange.away {
         let word = if away.is_refused { "not used" } else { "away" };

@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 /// Print the manual page, or write one page per command into a directory
-#[derive(Debug, clap::Args)]
+#[derive(clap::Args)]
 #[command(after_help = "To read it without installing: crawlgate man | man -l -")]
 pub struct Arguments {
     /// Write crawlgate.1, crawlgate-run.1 and so on into this directory

@@ -45,7 +45,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 /// A reverse proxy for crawlers: it publishes one policy as robots.txt and X-Robots-Tag, enforces it, and counts violations
-#[derive(Debug, Parser)]
+#[derive(Parser)]
 #[command(name = "crawlgate", version, disable_help_subcommand = true, after_help = EXIT_CODES)]
 struct Arguments {
     #[command(subcommand)]
@@ -54,33 +54,50 @@ struct Arguments {
 
 const EXIT_CODES: &str = "Exit codes: 0 fine, 1 findings, 2 wrong usage, 3 could not.";
 
-#[derive(Debug, Subcommand)]
-enum Command {
-    Run(run::Arguments),
-    Decide(decide::Arguments),
-    Demo(demo::Arguments),
-    Check(check::Arguments),
-    Render(render::Arguments),
-    Explain(explain::Arguments),
-    Tester(tester::Arguments),
-    Import(import::Arguments),
-    Export(export::Arguments),
-    Audit(audit::Arguments),
-    Diff(diff::Arguments),
-    Crawlers(crawlers::Arguments),
-    Pause(pause::Arguments),
-    Resume(resume::Arguments),
-    Reload(reload::Arguments),
-    Upgrade(upgrade::Arguments),
-    Status(status::Arguments),
-    Instances(instances::Arguments),
-    Report(report::Arguments),
-    State(state::Arguments),
-    Evidence(evidence::Arguments),
-    Traps(traps::Arguments),
-    Schema(schema::Arguments),
-    Completions(completions::Arguments),
-    Man(man::Arguments),
+/// Makes the commands out of a list: the name of each, and the module that has its arguments and runs it.
+macro_rules! commands {
+    ($($name:ident: $module:ident,)*) => {
+        #[derive(Subcommand)]
+        enum Command {
+            $($name($module::Arguments),)*
+        }
+
+        impl Command {
+            fn run(&self) -> Result {
+                match self {
+                    $(Command::$name(arguments) => $module::run(arguments),)*
+                }
+            }
+        }
+    };
+}
+
+commands! {
+    Run: run,
+    Decide: decide,
+    Demo: demo,
+    Check: check,
+    Render: render,
+    Explain: explain,
+    Tester: tester,
+    Import: import,
+    Export: export,
+    Audit: audit,
+    Diff: diff,
+    Crawlers: crawlers,
+    Pause: pause,
+    Resume: resume,
+    Reload: reload,
+    Upgrade: upgrade,
+    Status: status,
+    Instances: instances,
+    Report: report,
+    State: state,
+    Evidence: evidence,
+    Traps: traps,
+    Schema: schema,
+    Completions: completions,
+    Man: man,
 }
 
 /// The result of a command, and of its parts.
@@ -142,34 +159,7 @@ pub fn main() -> ExitCode {
             return ExitCode::SUCCESS;
         }
     };
-    let outcome = match &arguments.command {
-        Command::Run(arguments) => run::run(arguments),
-        Command::Decide(arguments) => decide::run(arguments),
-        Command::Demo(arguments) => demo::run(arguments),
-        Command::Check(arguments) => check::run(arguments),
-        Command::Render(arguments) => render::run(arguments),
-        Command::Explain(arguments) => explain::run(arguments),
-        Command::Tester(arguments) => tester::run(arguments),
-        Command::Import(arguments) => import::run(arguments),
-        Command::Export(arguments) => export::run(arguments),
-        Command::Audit(arguments) => audit::run(arguments),
-        Command::Diff(arguments) => diff::run(arguments),
-        Command::Crawlers(arguments) => crawlers::run(arguments),
-        Command::Pause(arguments) => pause::run(arguments),
-        Command::Resume(arguments) => resume::run(arguments),
-        Command::Reload(arguments) => reload::run(arguments),
-        Command::Upgrade(arguments) => upgrade::run(arguments),
-        Command::Status(arguments) => status::run(arguments),
-        Command::Instances(arguments) => instances::run(arguments),
-        Command::Report(arguments) => report::run(arguments),
-        Command::State(arguments) => state::run(arguments),
-        Command::Evidence(arguments) => evidence::run(arguments),
-        Command::Traps(arguments) => traps::run(arguments),
-        Command::Schema(arguments) => schema::run(arguments),
-        Command::Completions(arguments) => completions::run(arguments),
-        Command::Man(arguments) => man::run(arguments),
-    };
-    let (code, message) = match outcome.and_then(|()| io::stdout().flush().map_err(Failure::from)) {
+    let (code, message) = match arguments.command.run().and_then(|()| io::stdout().flush().map_err(Failure::from)) {
         Ok(()) | Err(Failure::ClosedPipe) => (0, None),
         Err(Failure::Findings) => (1, None),
         Err(Failure::Found(message)) => (1, Some(message)),

@@ -18,18 +18,18 @@ use std::sync::Arc;
 const TRY: &str = "`crawlgate check --origin-robots FILE` shows the result";
 
 /// Where the origin's robots.txt comes from.
-#[derive(Debug, Default, clap::Args)]
+#[derive(Default, clap::Args)]
 pub struct OriginFrom {
     /// The origin's own robots.txt, for policies that merge it
     #[arg(long, value_name = "FILE", conflicts_with = "state")]
     origin_robots: Option<PathBuf>,
     /// A state directory; its copies of the origins' robots.txt are used
     #[arg(long, value_name = "DIR")]
-    pub(super) state: Option<PathBuf>,
+    pub state: Option<PathBuf>,
 }
 
 /// The robots.txt files that the options name.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct OriginCopies {
     file: Option<Arc<OriginFile>>,
     /// From the state directory.

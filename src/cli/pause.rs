@@ -9,7 +9,7 @@ use std::io::Write;
 use std::time::Duration;
 
 /// Answer crawlers with 503 and Retry-After until the pause ends or `resume` ends it
-#[derive(Debug, clap::Args)]
+#[derive(clap::Args)]
 pub struct Arguments {
     /// The site [default: all sites]
     #[arg(long)]

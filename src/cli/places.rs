@@ -14,7 +14,7 @@ pub fn state() -> Option<PathBuf> {
 }
 
 /// The state directory that a command reads.
-#[derive(Debug, clap::Args)]
+#[derive(clap::Args)]
 pub struct StateDirectory {
     /// The state directory
     #[arg(long, value_name = "DIR")]

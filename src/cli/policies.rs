@@ -5,7 +5,7 @@ use super::origin_copy::OriginCopies;
 use super::{Failure, Result, cannot};
 use crate::crawlers::Registry;
 use crate::policy::{IncludedFiles, Site, SiteEntry, Snapshot};
-use crate::printable::printable_path;
+use crate::printable::{join, printable_path};
 use crate::sites::policy_directory::{self, PolicyText, Unread, Unreadable, leads_out, same_site_name, site_name};
 use crate::time::Timestamp;
 use crate::verdict::{self, Surroundings};
@@ -49,13 +49,13 @@ fn load_those(may_read: fn(&Path) -> bool, paths: &[PathBuf], origins: &OriginCo
         if kind.is_dir() { files.extend(directory(path)?) } else { files.push(path.clone()) }
     }
     if files.is_empty() {
-        let places: Vec<String> = paths.iter().map(|path| printable_path(path)).collect();
-        return Err(Failure::CouldNot(format!("found no policy (*.yaml) in {}", places.join(", "))));
+        let places = join(paths.iter().map(|path| printable_path(path)), ", ");
+        return Err(Failure::CouldNot(format!("found no policy (*.yaml) in {places}")));
     }
     let mut included: BTreeMap<&Path, IncludedFiles> = BTreeMap::new();
     let mut loaded = Vec::new();
     for path in &files {
-        let beside = crate::admin::control::directory_of(path);
+        let beside = crate::files::directory_of(path);
         let beside = included.entry(beside).or_insert_with(|| {
             let mut files = policy_directory::included_files(beside);
             files.0.retain(|name, _| may_read(&beside.join(name)));
@@ -63,9 +63,10 @@ fn load_those(may_read: fn(&Path) -> bool, paths: &[PathBuf], origins: &OriginCo
         });
         let name = site_name(path);
         let surroundings = Surroundings { origin: &origins.of(&name), files: beside };
-        let text = match may_read(path) {
-            true => policy_directory::read(path),
-            false => Err(Unreadable { path: printable_path(path), why: Unread::LeadsOut }),
+        let text = if may_read(path) {
+            policy_directory::read(path)
+        } else {
+            Err(Unreadable { path: printable_path(path), why: Unread::LeadsOut })
         };
         loaded.push(file(text, name.clone(), surroundings)?);
     }
@@ -96,9 +97,10 @@ fn source_or_finding(read: PolicyText) -> Result<(Source, Diagnostics)> {
 
 fn file(text: PolicyText, name: String, surroundings: Surroundings<'_>) -> Result<Loaded> {
     let (source, diagnostics) = source_or_finding(text)?;
-    Ok(match diagnostics.has_errors() {
-        true => Loaded { name, source, site: None, diagnostics },
-        false => Loaded::new(name, source, surroundings),
+    Ok(if diagnostics.has_errors() {
+        Loaded { name, source, site: None, diagnostics }
+    } else {
+        Loaded::new(name, source, surroundings)
     })
 }
 

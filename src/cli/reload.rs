@@ -6,7 +6,7 @@ use crate::sites::{ReloadOutcome, ReloadReport};
 use std::io::{self, Write};
 
 /// Make the running crawlgate read its policies again, and print the result for each site
-#[derive(Debug, clap::Args)]
+#[derive(clap::Args)]
 pub struct Arguments {
     /// End the policy of a site whose file is gone; until then its last good policy stays in force
     #[arg(long, value_name = "SITE")]

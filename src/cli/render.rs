@@ -6,7 +6,7 @@ use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 
 /// Print the robots.txt of a host, byte for byte
-#[derive(Debug, clap::Args)]
+#[derive(clap::Args)]
 pub struct Arguments {
     /// The host of the request
     #[arg(long)]
@@ -33,9 +33,10 @@ pub fn run(arguments: &Arguments) -> Result {
         (true, None) => return Err(Failure::Found(format!("the policy of {} has no `tdm`", arguments.host))),
     };
     // A terminal is shown the file, everything else gets its bytes.
-    match std::io::stdout().is_terminal() {
-        true => super::out(false).write_all(body)?,
-        false => std::io::stdout().lock().write_all(body)?,
+    if std::io::stdout().is_terminal() {
+        super::out(false).write_all(body)?
+    } else {
+        std::io::stdout().lock().write_all(body)?
     }
     Ok(())
 }

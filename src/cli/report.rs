@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// Report from the history which crawlers obeyed the rules, and what enforcing would do
-#[derive(Debug, clap::Args)]
+#[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
     /// How far back at least: whole days from midnight UTC on, or hours (up to 7 days) from the full hour on
@@ -115,7 +115,7 @@ fn crawlers(out: &mut impl Write, overview: &Overview) -> io::Result<()> {
             Some((first, last)) => writeln!(out, "  {first} to {last}")?,
         }
     }
-    if let Some(more) = overview.crawlers.len().checked_sub(ROWS).filter(|more| *more > 0) {
+    if let more @ 1.. = overview.crawlers.len().saturating_sub(ROWS) {
         writeln!(out, "and {more} more; --json has all of them")?;
     }
     Ok(())
@@ -128,7 +128,8 @@ fn sites(out: &mut impl Write, overview: &Overview) -> io::Result<()> {
     head.iter().try_for_each(|title| write!(out, "{title:>13}"))?;
     writeln!(out)?;
     for row in &overview.sites {
-        let (counts, by_identity) = (&row.counts, &row.by_identity);
+        let counts = &row.counts;
+        let by_identity = &row.by_identity;
         let numbers = [
             by_identity.own().requests(),
             by_identity.verified.broke(),

@@ -5,7 +5,7 @@ use crate::admin::control::{Request, Response};
 use std::io::Write;
 
 /// End the pause of one site, or of all sites
-#[derive(Debug, clap::Args)]
+#[derive(clap::Args)]
 pub struct Arguments {
     /// The site [default: all sites]
     #[arg(long)]

@@ -12,7 +12,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
 /// Run the proxy
-#[derive(Debug, clap::Args)]
+#[derive(clap::Args)]
 #[command(after_help = "Flags outrank the settings file. --origin or --config is required.")]
 pub struct Arguments {
     /// The origin, like http://127.0.0.1:3000; may be repeated: the origins take turns
@@ -31,7 +31,7 @@ pub struct Arguments {
     server: ServerFlags,
 }
 
-pub(super) fn network(written: &str) -> Result<IpNet, &'static str> {
+pub fn network(written: &str) -> Result<IpNet, &'static str> {
     crate::crawlers::read_network(written).ok_or("write a network, like 10.0.0.0/8, or an address")
 }
 
@@ -49,7 +49,7 @@ pub fn run(arguments: &Arguments) -> Result {
 }
 
 /// The settings, ready to serve by, with the log and the default directory of the control socket.
-pub(super) fn settled(settings: Settings) -> Result<Settings> {
+pub fn settled(settings: Settings) -> Result<Settings> {
     let nowhere = "there is no origin to forward requests to; give --origin URL, or --config FILE with `origins`";
     let settings = settings.settle().ok_or(Failure::Usage(nowhere.into()))?;
     let own = settings.control.as_deref().filter(|control| places::control_to_serve().as_deref() == Some(control));

@@ -10,7 +10,7 @@ use crate::{policy, settings};
 use std::io::{self, Write};
 
 /// Print the JSON Schema of policies or settings, for editors
-#[derive(Debug, clap::Args)]
+#[derive(clap::Args)]
 #[command(after_help = "Write it to a file, and name that file in the first line of a policy:\n  \
                         # yaml-language-server: $schema=policy.schema.json")]
 pub struct Arguments {
@@ -19,7 +19,7 @@ pub struct Arguments {
     kind: Kind,
 }
 
-#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+#[derive(Clone, Copy, clap::ValueEnum)]
 enum Kind {
     /// A policy, policies/shop.yaml
     Policy,

@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-#[derive(Debug, clap::Args)]
+#[derive(clap::Args)]
 pub struct ServerFlags {
     /// The address of metrics and status [default: 127.0.0.1:9090], or `off`
     #[arg(long, value_name = "ADDR", value_parser = or_off::<SocketAddr>)]
@@ -50,7 +50,7 @@ fn two_ports(written: &str) -> Result<(u16, u16), &'static str> {
 
 impl ServerFlags {
     /// Whether the server begins on its own or in place of a running process.
-    pub(super) fn beginning(&self) -> Result<Beginning> {
+    pub fn beginning(&self) -> Result<Beginning> {
         if !self.successor {
             return Ok(Beginning::Replaceable);
         }
@@ -58,7 +58,7 @@ impl ServerFlags {
     }
 
     /// The settings file, with what the flags say in place of it, and with these servers as the origin where there are any.
-    pub(super) fn settings(&self, servers: &[ServerAddress]) -> Result<Settings> {
+    pub fn settings(&self, servers: &[ServerAddress]) -> Result<Settings> {
         let mut settings = self.config.as_deref().map_or_else(|| Ok(defaults()), settings_file)?;
         if !servers.is_empty() {
             settings.origins = vec![OriginSettings::of(servers.to_vec())];
@@ -73,10 +73,8 @@ impl ServerFlags {
             said.iter().for_each(|OrOff(said)| place.clone_from(said));
         }
         if let Some(path) = &self.access_log {
-            settings.logs.access = match path.as_os_str() == "-" {
-                true => LogDestination::Stdout,
-                false => LogDestination::File(path.clone()),
-            };
+            settings.logs.access =
+                if path.as_os_str() == "-" { LogDestination::Stdout } else { LogDestination::File(path.clone()) };
         }
         settings.strict |= self.strict;
         settings.clock.clone_from(&self.clock);
@@ -86,12 +84,12 @@ impl ServerFlags {
 }
 
 /// What holds on this machine where nothing is said.
-pub(super) fn defaults() -> Settings {
+pub fn defaults() -> Settings {
     Settings { control: places::control_to_serve(), state: places::state(), ..Settings::default() }
 }
 
 /// A value, or `off`.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 struct OrOff<T>(Option<T>);
 
 fn or_off<T: FromStr<Err: Display>>(written: &str) -> Result<OrOff<T>, String> {
@@ -103,7 +101,7 @@ fn or_off<T: FromStr<Err: Display>>(written: &str) -> Result<OrOff<T>, String> {
 }
 
 /// Reads a settings file. There are settings only where it has no mistake.
-pub(super) fn read_settings(path: &Path) -> Result<(Source, Diagnostics, Option<Settings>)> {
+pub fn read_settings(path: &Path) -> Result<(Source, Diagnostics, Option<Settings>)> {
     let (source, mut diagnostics) = policies::read_source(path)?;
     let mut settings = None;
     if !diagnostics.has_errors() {
@@ -131,7 +129,7 @@ pub(super) fn read_settings(path: &Path) -> Result<(Source, Diagnostics, Option<
 }
 
 /// The settings of a file; its mistakes go to standard error.
-pub(super) fn settings_file(path: &Path) -> Result<Settings> {
+pub fn settings_file(path: &Path) -> Result<Settings> {
     let (source, diagnostics, settings) = read_settings(path)?;
     super::say_findings(&source, &diagnostics.items);
     settings.ok_or_else(|| Failure::Found(format!("cannot use the settings file {}", path.display())))

@@ -6,7 +6,7 @@ use super::{Result, say};
 use std::path::PathBuf;
 
 /// Back up the state directory into one file, while crawlgate runs or not
-#[derive(Debug, clap::Args)]
+#[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
     /// `backup` writes a copy, with all that is committed
@@ -17,7 +17,7 @@ pub struct Arguments {
     state: StateDirectory,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, clap::ValueEnum)]
 enum Action {
     Backup,
 }

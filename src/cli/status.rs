@@ -15,7 +15,7 @@ use std::path::Path;
 const MAX_UNPROVEN: usize = 5;
 
 /// Show the sites, origins and problems of the running crawlgate
-#[derive(Debug, clap::Args)]
+#[derive(clap::Args)]
 #[command(after_help = "Exit codes: 0 fine, 1 something needs a person, 3 no crawlgate answers.")]
 pub struct Arguments {
     /// Only whether crawlgate answers: exit with 0 whatever its problems, for health checks
@@ -36,7 +36,8 @@ pub fn run(arguments: &Arguments) -> Result {
 
 fn print(out: &mut impl Write, asked: &Path, status: &InstanceStatus) -> io::Result<()> {
     writeln!(out, "crawlgate at {}", asked.display())?;
-    let (generation, read) = (status.policies.generation, status.policies.last_reload);
+    let generation = status.policies.generation;
+    let read = status.policies.last_reload;
     writeln!(out, "policies last read {read} (generation {generation})")?;
     for found in &status.problems {
         writeln!(out, "\nproblem ({}): {}", found.problem.name(), found.message)?;

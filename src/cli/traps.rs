@@ -9,7 +9,7 @@ use std::io::Write;
 use std::net::IpAddr;
 
 /// List the clients that requested a trap, or release one
-#[derive(Debug, clap::Args)]
+#[derive(clap::Args)]
 pub struct Arguments {
     /// Remove the marks of this address (IPv6: of its /64) or network
     #[arg(long, value_name = "ADDRESS", value_parser = address_or_network)]

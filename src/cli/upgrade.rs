@@ -7,7 +7,7 @@ use crate::admin::{UpgradeReport, UpgradeRequest};
 use std::io::Write;
 
 /// Replace the running crawlgate by another process: another binary or other settings, without a lost request
-#[derive(Debug, clap::Args)]
+#[derive(clap::Args)]
 #[command(
     after_help = "The next process is started as the running one was: same program name, same arguments. If it is \
                         not ready in a minute, the running one goes on."

@@ -67,10 +67,12 @@ impl<'a> Comparison<'a> {
             let entry = place.and_then(|place| side.snapshot.sites().get(place));
             let site = entry.map(|entry| entry.site.clone()).or_else(|| nothing.clone())?;
             // Without pauses: those are about the time to come.
-            let (is_there, scratch) = (entry.is_some(), Scratch::default());
+            let is_there = entry.is_some();
+            let scratch = Scratch::default();
             Some(Compared { entry: SiteEntry::new(site, Timestamp(0)), is_there, scratch })
         };
-        let (mut sites, mut by_host) = (Vec::new(), BTreeMap::new());
+        let mut sites = Vec::new();
+        let mut by_host = BTreeMap::new();
         for Pair { hosts, sites: places } in pairs([old, new]) {
             by_host.insert(places, sites.len());
             let (Some(old), Some(new)) = (compared(old, places[0]), compared(new, places[1])) else { continue };
@@ -220,8 +222,10 @@ fn action(action: Action, site: &Site) -> String {
 impl ComparedSite {
     fn new(hosts: Vec<String>, sides: [Compared; 2], registry: &'static Registry) -> ComparedSite {
         let sites = sides.each_ref().map(|side| &**side.site());
-        let (classes, kinds) = (classes(sites, registry), Kinds::of(sites));
-        let (access, responses) = (BTreeMap::new(), BTreeMap::new());
+        let classes = classes(sites, registry);
+        let kinds = Kinds::of(sites);
+        let access = BTreeMap::new();
+        let responses = BTreeMap::new();
         ComparedSite { registry, hosts, sides, classes, kinds, access, responses, notes: Vec::new(), compared: 0 }
     }
 
@@ -249,7 +253,8 @@ impl ComparedSite {
 
     fn request(&mut self, record: &Record<'_>, user_agent: &[u8]) {
         self.compared += 1;
-        let (registry, target) = (self.registry, &*record.target);
+        let registry = self.registry;
+        let target = &*record.target;
         let claims = self.sites().map(|site| registry.identify_with(user_agent, &site.tokens));
         let decisions = self.decide(target, claims);
         // Queries of searches are all different.

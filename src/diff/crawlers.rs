@@ -30,7 +30,6 @@ pub fn sort(names: &mut [String]) {
 }
 
 /// Crawlers that are treated alike.
-#[derive(Debug)]
 pub struct Class {
     /// Their rules on the old and the new site.
     pub rules: [CrawlerRules; 2],

@@ -19,7 +19,6 @@ use serde::Serialize;
 use std::cmp::Ordering;
 
 /// One of the two sets of rules that are compared.
-#[derive(Debug)]
 pub struct Side {
     /// Its name in messages: a file or a directory.
     pub name: String,
@@ -30,7 +29,7 @@ pub struct Side {
 }
 
 /// The result of a comparison.
-#[derive(Debug, Serialize)]
+#[derive(Serialize)]
 pub struct Difference {
     /// The name of the old side.
     pub old: String,
@@ -54,7 +53,7 @@ fn is_zero(count: &u64) -> bool {
 }
 
 /// The URLs or requests that two sides are compared on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Basis {
     /// URLs that the patterns of both sides match.
@@ -66,7 +65,7 @@ pub enum Basis {
 }
 
 /// The differences on some hosts.
-#[derive(Debug, Serialize)]
+#[derive(Serialize)]
 pub struct SiteDifference {
     /// The hosts; `every other host` for those that no policy names.
     pub hosts: Vec<String>,
@@ -88,7 +87,7 @@ pub struct SiteDifference {
 }
 
 /// Some crawlers get another verdict or another answer.
-#[derive(Debug, Serialize)]
+#[derive(Serialize)]
 pub struct AccessChange {
     /// Whether they lose or gain access.
     pub effect: Effect,
@@ -104,7 +103,7 @@ pub struct AccessChange {
 }
 
 /// The URLs or requests for which something changes.
-#[derive(Debug, Default, Serialize)]
+#[derive(Default, Serialize)]
 pub struct Occurrences {
     /// The shortest URL.
     pub url: String,
@@ -131,7 +130,7 @@ impl Occurrences {
 }
 
 /// The effect of a change of access on crawlers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Effect {
     /// They may do less than before.
@@ -153,7 +152,7 @@ impl Effect {
 }
 
 /// The verdict for a crawler, and the action on its request.
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Ruling {
     /// `allowed`, `disallowed`, `not_bound` or `not_a_crawler`.
     pub verdict: &'static str,
@@ -188,7 +187,7 @@ impl Ruling {
 }
 
 /// Pages get other header lines.
-#[derive(Debug, Serialize)]
+#[derive(Serialize)]
 pub struct ResponseChange {
     /// The lines.
     #[serde(flatten)]
@@ -199,7 +198,7 @@ pub struct ResponseChange {
 }
 
 /// Header lines that differ.
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct HeaderChange {
     /// `X-Robots-Tag`, or `signals` for the lines about the use of the content.
     pub field: &'static str,
@@ -214,7 +213,7 @@ pub struct HeaderChange {
 }
 
 /// Something that changes whatever the URL is.
-#[derive(Debug, Serialize)]
+#[derive(Serialize)]
 pub struct SettingChange {
     /// Its name in policies.
     pub setting: &'static str,

@@ -7,7 +7,6 @@ use crate::policy::SiteEntry;
 use std::collections::BTreeSet;
 
 /// Two sites that have hosts in common; one of them may be missing.
-#[derive(Debug)]
 pub struct Pair {
     /// The hosts, as policies write them.
     pub hosts: Vec<String>,

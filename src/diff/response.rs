@@ -10,7 +10,6 @@ use crate::verdict::Decision;
 use std::collections::BTreeSet;
 
 /// The types and statuses that the conditions of two policies tell apart.
-#[derive(Debug)]
 pub struct Kinds(BTreeSet<(String, u16)>);
 
 /// The type of a page, unless a condition asks for another.

@@ -5,7 +5,7 @@ use super::{
     AccessChange, Basis, Difference, Effect, HeaderChange, Occurrences, Ruling, SettingChange, SiteDifference,
 };
 use crate::numbers::plural;
-use crate::printable::printable;
+use crate::printable::{join, printable};
 use std::collections::BTreeSet;
 
 /// Crawlers that are named one by one.
@@ -34,7 +34,8 @@ pub fn text(difference: &Difference) -> String {
         }
         out += &left_out("\n  ", site.access.len().saturating_sub(ROWS));
         for change in site.responses.iter().take(ROWS) {
-            let (url, times) = (plain(&change.found.url), times_of(&change.found, difference.basis));
+            let url = plain(&change.found.url);
+            let times = times_of(&change.found, difference.basis);
             let said = |side: &[String]| plain(&lines(side));
             out += &format!("\n  {}\n    {url}{times}\n", heading(&change.lines));
             out += &format!("      before  {}\n      now     {}\n", said(&change.lines.old), said(&change.lines.new));
@@ -76,7 +77,8 @@ pub fn markdown(difference: &Difference) -> String {
         }
         table(&mut out, "| header | URL | before | now |\n|---|---|---|---|\n", &site.responses, |change| {
             let url = format!("{}{}", code(&change.found.url), times_of(&change.found, difference.basis));
-            let (old, new) = (code(&lines(&change.lines.old)), code(&lines(&change.lines.new)));
+            let old = code(&lines(&change.lines.old));
+            let new = code(&lines(&change.lines.new));
             format!("| {} | {url} | {old} | {new} |\n", cell(&heading(&change.lines)))
         });
         table(&mut out, "| setting | before | now |\n|---|---|---|\n", &site.settings, |change| {
@@ -210,7 +212,7 @@ fn names(crawlers: &[String], all: usize) -> String {
     if crawlers.len() == all && all > NAMED {
         return format!("all {all} crawlers");
     }
-    let named = crawlers.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
+    let named = join(crawlers.iter().take(NAMED), ", ");
     match crawlers.len().checked_sub(NAMED) {
         None | Some(0) => named,
         Some(_) => format!("{} of {all} crawlers: {named}, ...", crawlers.len()),

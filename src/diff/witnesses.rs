@@ -4,6 +4,7 @@
 
 use crate::heads::example_of;
 use crate::policy::{Policy, Site};
+use crate::printable::join;
 use crate::robots::Pattern;
 use crate::yaml::Located;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,7 +19,7 @@ const MAX_WILDCARDS: usize = 100;
 const MAX_WILD_MATCHES: usize = 1_000_000;
 
 /// URLs to compare two sites on.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Witnesses {
     /// Paths with their query.
     pub targets: BTreeSet<String>,
@@ -124,8 +125,7 @@ fn of_responses(policy: &Policy) -> Patterns {
         }
     };
     for rule in &policy.indexing {
-        let said: Vec<&str> = rule.written.iter().map(|written| written.text.value.as_str()).collect();
-        add(&rule.when.paths, &said.join(", "));
+        add(&rule.when.paths, &join(rule.written.iter().map(|written| &written.text.value), ", "));
         if let Some(unless) = &rule.unless {
             add(&unless.paths, "not");
         }

@@ -8,6 +8,7 @@
 use super::regex::{Step, marker, media, regexes, request_line};
 use super::rules::{CrawlerClass, ExportedAnswer, ExportedFile, Rules, SignalRule, TagCondition, TagRule};
 use super::{CHALLENGE, Files, heading, listed, quoted};
+use crate::printable::join;
 use std::cmp::Reverse;
 
 /// Apache reads lines of up to 8,192 bytes from a `.htaccess`. A test has one regular expression of at most half of that.
@@ -15,7 +16,7 @@ const LINE: usize = 8_000;
 const USER_AGENT: &str = "req_novary('User-Agent')";
 const REQUEST: &str = "%{THE_REQUEST}";
 
-pub(super) fn write(rules: &Rules, directory: &str, files: &mut Files) {
+pub fn write(rules: &Rules, directory: &str, files: &mut Files) {
     let left_out = listed(&left_out(rules));
     let body = tags(rules) + &signals(rules) + &answers(rules);
     let host = heading(rules, "lines for a `<VirtualHost>`, before its `ProxyPass`");
@@ -45,7 +46,8 @@ fn is_too_long(condition: &TagCondition) -> bool {
 fn served_files(rules: &Rules, directory: &str) -> String {
     let mut text = String::new();
     for file in &rules.files {
-        let (path, target) = (file.path, quoted(&format!("{directory}/{}", file.name())));
+        let path = file.path;
+        let target = quoted(&format!("{directory}/{}", file.name()));
         text += &format!(
             "<IfModule mod_proxy.c>\n    ProxyPass \"{path}\" \"!\"\n</IfModule>\nAlias \"{path}\" {target}\n\
              <Location \"{path}\">\n    SetHandler none\n    Require all granted\n{}</Location>\n",
@@ -64,7 +66,8 @@ fn own_files(rules: &Rules) -> String {
 }
 
 fn of_file(file: &ExportedFile) -> String {
-    let (media, cache_control) = (quoted(file.media), field_value(&file.cache_control));
+    let media = quoted(file.media);
+    let cache_control = field_value(&file.cache_control);
     format!("    ForceType {media}\n    Header set Cache-Control {cache_control}\n")
 }
 
@@ -115,8 +118,8 @@ fn tags(rules: &Rules) -> String {
 fn condition(condition: &TagCondition) -> Vec<String> {
     let mut tests = Vec::new();
     if !condition.types.is_empty() {
-        let each: Vec<String> = condition.types.iter().map(|kind| media(kind)).collect();
-        tests.push(format!("%{{CONTENT_TYPE}} =~ m#{}#i", each.join("|")));
+        let each = join(condition.types.iter().map(|kind| media(kind)), "|");
+        tests.push(format!("%{{CONTENT_TYPE}} =~ m#{each}#i"));
     }
     if !condition.status.is_empty() {
         let status = |(first, last): &(u16, u16)| {
@@ -126,8 +129,7 @@ fn condition(condition: &TagCondition) -> Vec<String> {
                 format!("%{{REQUEST_STATUS}} -ge {first} && %{{REQUEST_STATUS}} -le {last}")
             }
         };
-        let each: Vec<String> = condition.status.iter().map(status).collect();
-        tests.push(each.join(" || "));
+        tests.push(join(condition.status.iter().map(status), " || "));
     }
     tests.into_iter().map(|test| format!("({test})")).collect()
 }
@@ -141,8 +143,8 @@ fn signals(rules: &Rules) -> String {
     for signal in signals {
         let mut chain = Chain::default();
         chain.when(&is_file(rules), "");
-        let absent: Vec<String> = signal.unless.iter().map(|name| format!("-z resp('{name}')")).collect();
-        let absent = if absent.is_empty() { String::new() } else { format!(" \"expr={}\"", absent.join(" && ")) };
+        let absent = join(signal.unless.iter().map(|name| format!("-z resp('{name}')")), " && ");
+        let absent = if absent.is_empty() { absent } else { format!(" \"expr={absent}\"") };
         let field = |value: usize| match signal.values[value].as_str() {
             "" => String::new(),
             value => format!("    Header always add {} {}{absent}\n", signal.name, field_value(value)),
@@ -159,8 +161,7 @@ fn signals(rules: &Rules) -> String {
 }
 
 fn is_file(rules: &Rules) -> String {
-    let each: Vec<String> = rules.files.iter().map(|file| is_path(file.path)).collect();
-    each.join(" || ")
+    join(rules.files.iter().map(|file| is_path(file.path)), " || ")
 }
 
 /// The answers in place of pages.

@@ -5,6 +5,7 @@
 use super::regex::{marker_regex, path, path_regex, regex};
 use super::rules::{ExportedAnswer, Rules, SignalRule, TagCondition, TagRule};
 use super::{CHALLENGE, Files, heading, listed};
+use crate::printable::join;
 
 /// Types that policies name, with their extensions: Caddy does not know the type before the response.
 const EXTENSIONS: [(&str, &[&str]); 9] = [
@@ -19,7 +20,7 @@ const EXTENSIONS: [(&str, &[&str]); 9] = [
     ("audio/*", &["aac", "flac", "m4a", "mp3", "ogg", "wav"]),
 ];
 
-pub(super) fn write(rules: &Rules, directory: &str, files: &mut Files) {
+pub fn write(rules: &Rules, directory: &str, files: &mut Files) {
     let mut text = heading(rules, "a snippet: write `import crawlgate` into the site, within a `route`");
     text += &listed(&left_out(rules));
     text += "(crawlgate) {\n\tmap {header.User-Agent} {crawlgate_class} {\n";
@@ -104,7 +105,8 @@ fn tags((place, tag): (usize, &TagRule)) -> String {
         let Some(unless) = condition(unless) else { return String::new() };
         conditions += &format!("\t\tnot {{\n{unless}\t\t}}\n");
     }
-    let (mut text, mut matcher) = (String::new(), String::new());
+    let mut text = String::new();
+    let mut matcher = String::new();
     if !conditions.is_empty() {
         text = format!("\t@crawlgate_tag{place} {{\n{conditions}\t}}\n");
         matcher = format!("@crawlgate_tag{place} ");
@@ -124,12 +126,11 @@ fn condition(condition: &TagCondition) -> Option<String> {
         lines += &format!("\t\tvars_regexp {{uri}} {}\n", quoted(&regex(&patterns)));
     }
     if !condition.types.is_empty() {
-        let known: Vec<&str> =
-            condition.types.iter().filter_map(|media| extensions(media)).flatten().copied().collect();
+        let known = join(condition.types.iter().filter_map(|media| extensions(media)).flatten(), "|");
         if known.is_empty() {
             return None;
         }
-        lines += &format!("\t\tpath_regexp {}\n", quoted(&format!("(?i)\\.(?:{})$", known.join("|"))));
+        lines += &format!("\t\tpath_regexp {}\n", quoted(&format!("(?i)\\.(?:{known})$")));
     }
     Some(lines)
 }

@@ -4,6 +4,7 @@
 use super::regex::{marker, marker_regex, media, path, path_regex, regexes};
 use super::rules::{ExportedAnswer, ExportedFile, PathRule, Rules, SignalRule, Style, TagCondition, TagRule};
 use super::{CHALLENGE, Files, heading};
+use crate::printable::join;
 
 /// How much of a buffer is left for the head: HAProxy answers from memory with a file that fits into a buffer beside
 /// its head.
@@ -11,13 +12,13 @@ const HEAD: usize = 4096;
 /// The size of a buffer, unless `tune.bufsize` says otherwise.
 const BUFFER: usize = 16 * 1024;
 
-pub(super) fn write(rules: &Rules, directory: &str, files: &mut Files) {
+pub fn write(rules: &Rules, directory: &str, files: &mut Files) {
     let text = heading(rules, "the part for a `frontend`") + &part(rules, (Style::Plain, BUFFER), directory, files);
     files.insert("crawlgate.cfg".into(), text.into());
 }
 
 /// The lines for a frontend of a HAProxy with this size of a buffer, and the files that they read.
-pub(super) fn part(rules: &Rules, (style, buffer): (Style, usize), directory: &str, files: &mut Files) -> String {
+pub fn part(rules: &Rules, (style, buffer): (Style, usize), directory: &str, files: &mut Files) -> String {
     let mut text = String::new();
     if rules.strips_tags {
         text += "http-response del-header X-Robots-Tag\n";
@@ -99,7 +100,9 @@ fn path_list(place: usize, list: &[PathRule], directory: &str, files: &mut Files
         files.insert(format!("list{place}.map"), list.iter().map(line).collect::<String>().into());
         return format!("acl crawlgate_list{place} pathq,map_reg({directory}/list{place}.map,open) closed\n");
     }
-    let (mut prefixes, mut whole, mut wild) = (Vec::new(), Vec::new(), Vec::new());
+    let mut prefixes = Vec::new();
+    let mut whole = Vec::new();
+    let mut wild = Vec::new();
     for PathRule { pattern, .. } in list {
         match pattern.strip_suffix('$') {
             _ if pattern.contains('*') => wild.push(path(pattern)),
@@ -159,12 +162,12 @@ fn condition(name: &str, condition: &TagCondition, text: &mut String) -> String 
         tests += &format!(" {{ var(txn.crawlgate_{name}) -m bool }}");
     }
     if !condition.types.is_empty() {
-        let each: Vec<String> = condition.types.iter().map(|kind| media(kind)).collect();
-        tests += &format!(" {{ res.fhdr(content-type) -i -m reg {} }}", quoted(&each.join("|")));
+        let each = join(condition.types.iter().map(|kind| media(kind)), "|");
+        tests += &format!(" {{ res.fhdr(content-type) -i -m reg {} }}", quoted(&each));
     }
     if !condition.status.is_empty() {
-        let each: Vec<String> = condition.status.iter().map(|(first, last)| format!("{first}:{last}")).collect();
-        tests += &format!(" {{ status -m int {} }}", each.join(" "));
+        let each = join(condition.status.iter().map(|(first, last)| format!("{first}:{last}")), " ");
+        tests += &format!(" {{ status -m int {each} }}");
     }
     tests
 }

@@ -19,7 +19,7 @@ pub use rules::{Rules, Style};
 use std::collections::BTreeMap;
 
 /// The server that a configuration is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 pub enum Server {
     /// nginx 1.9 or later.
     Nginx,

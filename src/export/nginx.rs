@@ -11,7 +11,7 @@ const MANY_VARIABLES: usize = 12;
 /// A variable with a dollar sign, which by itself would begin the name of a variable.
 const DOLLAR: &str = "${crawlgate_dollar}";
 
-pub(super) fn write(rules: &Rules, style: Style, directory: &str, files: &mut Files) {
+pub fn write(rules: &Rules, style: Style, directory: &str, files: &mut Files) {
     let (http, server) = parts(rules, style, directory);
     let http = heading(rules, "the part for `http`") + &http;
     let server = heading(rules, "the part for `server`") + &server;

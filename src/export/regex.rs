@@ -10,7 +10,7 @@ const NO_WORD: &str = "[^0-9A-Za-z_-]";
 
 /// One step of a pattern, in the order in which alternatives are written.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Step {
+pub enum Step {
     Start,
     NoWord,
     Byte(u8),
@@ -82,7 +82,7 @@ impl Step {
 }
 
 /// A marker of the registry, which stands by itself: `^x` at the start of the user agent, `=x` all of it, `x` anywhere.
-pub(super) fn marker(text: &str) -> Vec<Step> {
+pub fn marker(text: &str) -> Vec<Step> {
     let body = text.trim_start_matches(['^', '=']);
     let is_word = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
     let start = match (body.len() < text.len(), is_word(body.as_bytes().first())) {
@@ -100,7 +100,7 @@ pub(super) fn marker(text: &str) -> Vec<Step> {
 }
 
 /// A pattern of robots.txt.
-pub(super) fn path(text: &str) -> Vec<Step> {
+pub fn path(text: &str) -> Vec<Step> {
     let body = text.strip_suffix('$').unwrap_or(text);
     let end = (body.len() < text.len()).then_some(Step::End);
     let steps = body.bytes().map(|byte| if byte == b'*' { Step::Any } else { Step::Byte(byte) });
@@ -108,7 +108,7 @@ pub(super) fn path(text: &str) -> Vec<Step> {
 }
 
 /// A pattern of robots.txt, as it stands in the first line of a request. The pattern ends before the version.
-pub(super) fn request_line(text: &str) -> Vec<Step> {
+pub fn request_line(text: &str) -> Vec<Step> {
     let step = |step: Step| match step {
         Step::Start => Step::RequestStart,
         Step::Any => Step::NoBlanks,
@@ -124,17 +124,17 @@ fn literal(text: &str) -> String {
 }
 
 /// A marker of a user agent, as one regex.
-pub(super) fn marker_regex(text: &str) -> String {
+pub fn marker_regex(text: &str) -> String {
     regex(&[marker(text)])
 }
 
 /// A pattern of robots.txt, as one regex.
-pub(super) fn path_regex(text: &str) -> String {
+pub fn path_regex(text: &str) -> String {
     regex(&[path(text)])
 }
 
 /// A type like `application/pdf` or `image/*`, at the beginning of a Content-Type.
-pub(super) fn media(media: &str) -> String {
+pub fn media(media: &str) -> String {
     match media.strip_suffix('*') {
         Some(class) => format!("^{}", literal(class)),
         None => format!("^{}(?:;|$)", literal(media)),
@@ -142,7 +142,7 @@ pub(super) fn media(media: &str) -> String {
 }
 
 /// One regex for all of these.
-pub(super) fn regex(patterns: &[Vec<Step>]) -> String {
+pub fn regex(patterns: &[Vec<Step>]) -> String {
     let mut trie = Trie::default();
     for pattern in patterns {
         trie.add(pattern);
@@ -153,7 +153,7 @@ pub(super) fn regex(patterns: &[Vec<Step>]) -> String {
 }
 
 /// As few regexes as there can be, each short enough for nginx.
-pub(super) fn regexes(patterns: &[Vec<Step>]) -> Vec<String> {
+pub fn regexes(patterns: &[Vec<Step>]) -> Vec<String> {
     let text = regex(patterns);
     if text.len() <= LONGEST || patterns.len() < 2 {
         return vec![text];

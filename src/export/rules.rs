@@ -21,7 +21,7 @@ const MIN_TOKEN: usize = 3;
 const APPLE_MESSAGES: &str = "facebookexternalhit/1.1 Facebot Twitterbot/1.0";
 
 /// The form in which lists of crawlers and paths are written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Style {
     /// A line for each crawler and each path, in the order in which they count.
     Plain,
@@ -31,7 +31,7 @@ pub enum Style {
 }
 
 /// The part of a policy that a configuration can say.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct Rules {
     /// The name of the policy.
     pub site: String,
@@ -56,7 +56,7 @@ pub struct Rules {
 }
 
 /// Crawlers that are treated alike.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct CrawlerClass {
     /// Their markers as in the registry, each with the order in which it counts: the lower first.
     pub markers: Vec<(u32, String)>,
@@ -69,7 +69,7 @@ pub struct CrawlerClass {
 }
 
 /// A rule of robots.txt.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct PathRule {
     /// Allow, or Disallow.
     pub allow: bool,
@@ -78,7 +78,7 @@ pub struct PathRule {
 }
 
 /// An answer in place of the page.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct ExportedAnswer {
     /// The status.
     pub status: u16,
@@ -89,7 +89,7 @@ pub struct ExportedAnswer {
 }
 
 /// A line of X-Robots-Tag, and the responses that get it.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct TagRule {
     /// What must hold.
     pub when: TagCondition,
@@ -100,7 +100,7 @@ pub struct TagRule {
 }
 
 /// A condition on a request and its response: one of each list has to hold, unless the list is empty.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct TagCondition {
     /// Patterns.
     pub paths: Vec<String>,
@@ -118,7 +118,7 @@ impl TagCondition {
 }
 
 /// A file that is served in place of the application's.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct ExportedFile {
     /// Its path.
     pub path: &'static str,
@@ -131,7 +131,7 @@ pub struct ExportedFile {
 }
 
 /// A field of pages, by path.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct SignalRule {
     /// Its name.
     pub name: &'static str,
@@ -344,7 +344,8 @@ fn files(site: &Site) -> Vec<ExportedFile> {
 
 fn signal_rule(field: &SignalField<'_>) -> SignalRule {
     let mut values: Vec<String> = Vec::new();
-    let (mut paths, mut otherwise) = (Vec::new(), None);
+    let mut paths = Vec::new();
+    let mut otherwise = None;
     for (pattern, value) in &field.values {
         let place = place_in(&mut values, value.to_string());
         match pattern {
@@ -407,7 +408,8 @@ fn tag_condition(conditions: &Conditions) -> Option<TagCondition> {
 
 /// The parts of the policy that no configuration can say.
 fn left_out(site: &Site) -> impl Iterator<Item = &'static str> {
-    let (policy, fields) = (&site.policy, &site.policy.enforcement.site);
+    let policy = &site.policy;
+    let fields = &site.policy.enforcement.site;
     let asks_for_delay = site.document.groups.iter().any(|group| group.crawl_delay.is_some());
     let refuses = fields.unverified.is_some_and(|said| said.value == Unverified::Refuse);
     let replaces = site.origin_tags == OriginTags::Replace

@@ -22,7 +22,8 @@ struct Slots([Option<(usize, Value)>; FIELDS]);
 
 impl Slots {
     fn of(object: Map<String, Value>) -> Slots {
-        let (mut slots, mut inner) = (Slots::default(), Vec::new());
+        let mut slots = Slots::default();
+        let mut inner = Vec::new();
         for (key, value) in object {
             let Some((field, rank)) = named(&key) else { continue };
             match (field, value) {

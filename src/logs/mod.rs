@@ -1,7 +1,7 @@
 //! Reads access logs of web servers for `audit` and `diff`. [`LineFormat`] reads a line, and [`Record`] is what the
-//! line says about one request. [`FORMATS`] has the formats that are recognised: Combined, Common, and the JSON of
-//! crawlgate, nginx, Caddy and Traefik. [`FormatString`] is any that nginx's `log_format` describes. A line that cannot
-//! be read for certain is [`Unreadable`], because a line that is read wrongly hides or accuses somebody.
+//! line says about one request. It recognises Combined, Common, and the JSON of crawlgate, nginx, Caddy and Traefik.
+//! [`FormatString`] is any that nginx's `log_format` describes. A line that cannot be read for certain is
+//! [`Unreadable`], because a line that is read wrongly hides or accuses somebody.
 
 mod clf;
 mod client;
@@ -123,19 +123,6 @@ impl Unreadable {
 
 type Reading<'a> = Result<Line<'a>, Unreadable>;
 
-/// A format that is recognised.
-struct Format {
-    /// Whether a line is of it, by its beginning.
-    is_meant: fn(&[u8]) -> bool,
-    read: for<'a> fn(&'a [u8]) -> Reading<'a>,
-}
-
-/// The first that is meant reads a line.
-const FORMATS: &[Format] = &[
-    Format { is_meant: |line| line.trim_ascii_start().starts_with(b"{"), read: json::read },
-    Format { is_meant: |_| true, read: clf::read },
-];
-
 /// How lines are read.
 #[derive(Clone, Debug, Default)]
 pub enum LineFormat {
@@ -183,10 +170,8 @@ impl LineFormat {
     fn read_without_prefix<'a>(&self, line: &'a [u8]) -> Reading<'a> {
         match self {
             LineFormat::FormatString(pattern) => pattern.read(line),
-            LineFormat::Detect => {
-                let format = FORMATS.iter().find(|format| (format.is_meant)(line));
-                format.map_or(Err(Unreadable::OtherFormat), |format| (format.read)(line))
-            }
+            LineFormat::Detect if line.trim_ascii_start().starts_with(b"{") => json::read(line),
+            LineFormat::Detect => clf::read(line),
         }
     }
 }

@@ -60,7 +60,9 @@ impl SiteCatalog {
             self.memory.forget(&name);
             return ReloadOutcome::Removed;
         };
-        let (is_added, findings, rendered) = (before.is_none(), candidate.findings(), candidate.rendered());
+        let is_added = before.is_none();
+        let findings = candidate.findings();
+        let rendered = candidate.rendered();
         let in_force = match (candidate.site, copy, before) {
             (Some(site), ..) => {
                 if let Ok(source) = &text {

@@ -4,6 +4,7 @@
 
 use crate::policy::model::HostPattern;
 use crate::policy::{Policy, Site, Snapshot};
+use crate::printable::join;
 use crate::settings::OriginSettings;
 use crate::yaml::Source;
 use std::collections::BTreeSet;
@@ -64,12 +65,11 @@ impl DefaultSite {
 
     /// The text of its policy.
     pub fn source(&self) -> Source {
-        let written = |host: &String| match host.contains(':') && !host.starts_with('[') {
-            true => format!("\"[{host}]\""),
-            false => format!("\"{host}\""),
+        let written = |host: &String| {
+            if host.contains(':') && !host.starts_with('[') { format!("\"[{host}]\"") } else { format!("\"{host}\"") }
         };
-        let hosts: Vec<String> = self.hosts.iter().map(written).collect();
-        let hosts = if hosts.is_empty() { String::new() } else { format!("hosts: [{}]\n", hosts.join(", ")) };
+        let hosts = join(self.hosts.iter().map(written), ", ");
+        let hosts = if hosts.is_empty() { hosts } else { format!("hosts: [{hosts}]\n") };
         Source { name: NO_POLICY_NAME.into(), text: format!("{hosts}{NO_POLICY}").into() }
     }
 }

@@ -443,9 +443,10 @@ impl Changes {
                 compiler,
                 files: BTreeMap::new(),
                 default_sites: BTreeMap::new(),
-                listed_default_sites: match default_sites.is_empty() {
-                    true => vec![DefaultSite::for_every_host()],
-                    false => default_sites,
+                listed_default_sites: if default_sites.is_empty() {
+                    vec![DefaultSite::for_every_host()]
+                } else {
+                    default_sites
                 },
                 origins: OriginFiles(copies, for_every_site),
                 memory,

@@ -78,10 +78,8 @@ fn compile_for_hosts(
     now: Timestamp,
 ) -> Candidate {
     // A site without a policy that happens to have the file's name may be another host's.
-    let origin = match catalog.default_sites.contains_key(name) {
-        true => awaited_since(now),
-        false => catalog.origins.of(name, now),
-    };
+    let origin =
+        if catalog.default_sites.contains_key(name) { awaited_since(now) } else { catalog.origins.of(name, now) };
     let candidate = catalog.compiler.compile(name, text, &origin, now);
     let before = catalog.site(name).map(|site| &**site);
     match candidate.site.as_ref().and_then(|site| catalog.origins.inherited(site, before, log, now)) {

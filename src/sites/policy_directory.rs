@@ -2,7 +2,7 @@
 //! reads them, and [`included_files`] reads the files that policies may name. [`PolicyText`] is the text of a policy file, or
 //! the reason why it has none ([`Unreadable`]).
 
-use crate::files::read_file;
+use crate::files::{directory_of, read_file};
 use crate::policy::included::{self, IncludedFiles};
 use crate::printable::printable_path;
 use crate::yaml::{Diagnostic, Source};
@@ -150,9 +150,8 @@ pub fn site_name(path: &Path) -> String {
 /// Whether a path is a link that leads out of its directory. Whoever proposes a policy could so have another file of the
 /// machine printed.
 pub fn leads_out(path: &Path) -> bool {
-    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     // Kubernetes mounts a ConfigMap as links within the directory.
-    match (directory.canonicalize(), path.canonicalize()) {
+    match (directory_of(path).canonicalize(), path.canonicalize()) {
         (Ok(directory), Ok(file)) => !file.starts_with(directory),
         _ => false,
     }

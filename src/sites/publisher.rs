@@ -313,9 +313,10 @@ fn record(log: &mut PublicationLog, entries: &[SiteEntry], keeps: bool, now: Tim
     let current = entries.iter().zip(&names).map(|(entry, name)| Current {
         site: name,
         hosts: entry.site.policy.hosts.iter().map(|host| &host.value).collect(),
-        published: match entry.robots_txt.is_unavailable() {
-            true => Published::Unavailable,
-            false => Published::Version(entry.site.robots_txt.version),
+        published: if entry.robots_txt.is_unavailable() {
+            Published::Unavailable
+        } else {
+            Published::Version(entry.site.robots_txt.version)
         },
         identities: identities(&entry.site),
         tells: tells(entry, now),
@@ -367,7 +368,7 @@ pub fn longest_cached(entries: &[SiteEntry]) -> Duration {
 }
 
 /// What a site published.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(PartialEq)]
 struct Told {
     version: Version,
     hosts: Vec<String>,

@@ -211,7 +211,8 @@ fn superseded_versions(snapshot: &Snapshot, now: Timestamp) -> HashMap<&str, BTr
 }
 
 fn with_entry(file: SiteStatus, entry: &SiteEntry, reports: &OriginReports, now: Timestamp) -> SiteStatus {
-    let (site, pause) = (&*entry.site, entry.pause(now));
+    let site = &*entry.site;
+    let pause = entry.pause(now);
     let policy = &site.policy;
     SiteStatus {
         in_force: true,

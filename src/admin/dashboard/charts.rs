@@ -53,7 +53,8 @@ pub fn bars(shown: &[Bar]) -> String {
         thousands(most)
     );
     for (place, bar) in shown.iter().enumerate().filter(|(_, bar)| bar.all() > 0) {
-        let (x, width) = (place as f64 * step, (step * 0.85).min(100.0));
+        let x = place as f64 * step;
+        let width = (step * 0.85).min(100.0);
         let Bar { period, kept, uncounted, broke, broke_unverified, impostor } = bar;
         let _ = write!(
             out,
@@ -103,7 +104,8 @@ pub fn trend(shares: &[(u64, u64)], identity: &str) -> String {
     );
     for (place, (judged, broke)) in shares.iter().enumerate().filter(|(_, (judged, _))| *judged > 0) {
         let height = if *broke == 0 { 0.0 } else { (*broke as f64 / *judged as f64 * 20.0).max(3.0) };
-        let (x, width) = (place as f64 * step, (step * 0.8).max(1.0));
+        let x = place as f64 * step;
+        let width = (step * 0.8).max(1.0);
         let _ = write!(out, "<rect class=\"some\" x=\"{x:.1}\" y=\"21\" width=\"{width:.1}\" height=\"3\"/>");
         if height > 0.0 {
             let y = 21.0 - height;

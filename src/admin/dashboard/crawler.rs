@@ -42,7 +42,8 @@ impl Dashboard {
     pub(super) fn crawler(&self, query: &str) -> Page {
         let query = Query::read(query, &["id", "days"])?;
         let id = query.get("id").unwrap_or_default();
-        let (known, period) = (rows::known(id), Period::of(&query, self.now())?);
+        let known = rows::known(id);
+        let period = Period::of(&query, self.now())?;
         let (history, counted) = self.counts(&period)?;
         let series = history.series("", id, period.from, period.step)?;
         let is_known = known.is_some() || matches!(id, "other" | "tool") || !series.is_empty();

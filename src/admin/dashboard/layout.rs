@@ -29,7 +29,8 @@ impl Layout {
             let name = if href == "/health" && problems > 0 { format!("{name} ({problems})") } else { name.to_owned() };
             Link { href: href.to_owned(), name, is_current: href == path }
         };
-        let (version, counted) = (env!("CARGO_PKG_VERSION"), String::new());
+        let version = env!("CARGO_PKG_VERSION");
+        let counted = String::new();
         Layout { title: title.to_owned(), pages: PAGES.map(page).into(), version, counted }
     }
 
@@ -63,6 +64,7 @@ fn query(given: &[(&str, &str)]) -> String {
 /// A link to the line that `file:line:column` names, on the page of its site.
 pub fn line_link(site: &str, source: &str) -> Option<String> {
     let mut parts = source.rsplitn(3, ':');
-    let (_column, line) = (parts.next()?.parse::<u32>().ok()?, parts.next()?.parse::<u32>().ok()?);
+    let _column = parts.next()?.parse::<u32>().ok()?;
+    let line = parts.next()?.parse::<u32>().ok()?;
     Some(format!("{}#line-{line}", site_link(site)))
 }

@@ -87,7 +87,9 @@ impl Overview {
     pub fn read(history: &HistoryReader, period: Period) -> Result<Overview, HistoryError> {
         let Period { from, to, step } = period;
         let mut seen: HashMap<String, [Trend; 3]> = HashMap::new();
-        let (mut series, mut by_identity, mut people) = (Vec::new(), ByIdentity::default(), 0);
+        let mut series = Vec::new();
+        let mut by_identity = ByIdentity::default();
+        let mut people = 0;
         history.each("", (from, Timestamp(i64::MAX)), step, |start, (crawler, identity), counts| match crawler {
             "" => {
                 by_identity.add(identity, counts);

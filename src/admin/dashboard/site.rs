@@ -10,11 +10,12 @@ use crate::admin::query::Query;
 use crate::policy::Site;
 use crate::policy::model::{Conditions, IndexingRule, StatusCondition};
 use crate::policy::site::RuleSource;
+use crate::printable::join;
 use crate::sites::SiteStatus;
 use crate::state::history::ByIdentity;
 use crate::time::Timestamp;
 use crate::verdict::source_place;
-use crate::yaml::{Located, Span};
+use crate::yaml::{Located, Span, values};
 use askama::Template;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -83,7 +84,9 @@ fn on_site(site: &str, counts: BTreeMap<String, ByIdentity>) -> Vec<Row> {
 /// The lines of the file as served. Rules are found again by their order.
 fn served(site: &Site) -> Vec<ServedLine> {
     let text = String::from_utf8_lossy(&site.robots_txt.body).into_owned();
-    let (mut group, mut rule, mut is_in_agents) = (None::<usize>, 0, false);
+    let mut group = None::<usize>;
+    let mut rule = 0;
+    let mut is_in_agents = false;
     let mut lines = Vec::new();
     for line in text.lines() {
         let mut source = None;
@@ -127,18 +130,15 @@ fn responses(rule: &IndexingRule) -> String {
 }
 
 fn said(conditions: &Conditions) -> Vec<String> {
-    let values =
-        |list: &[Located<String>]| list.iter().map(|located| located.value.as_str()).collect::<Vec<_>>().join(" ");
     let status = |condition: &Located<StatusCondition>| match condition.value {
         StatusCondition::Code(code) => code.to_string(),
         StatusCondition::Class(class) => format!("{class}xx"),
     };
-    let statuses: Vec<String> = conditions.status.iter().map(status).collect();
     [
-        ("paths", values(&conditions.paths)),
+        ("paths", values(&conditions.paths).join(" ")),
         ("path_regex", conditions.path_regex.as_ref().map(|regex| regex.value.clone()).unwrap_or_default()),
-        ("types", values(&conditions.types)),
-        ("status", statuses.join(" ")),
+        ("types", values(&conditions.types).join(" ")),
+        ("status", join(conditions.status.iter().map(status), " ")),
     ]
     .into_iter()
     .filter(|(_, value)| !value.is_empty())

@@ -61,7 +61,8 @@ fn kept(crawlers: &[CrawlerRow]) -> Vec<String> {
         names(rows.filter(|row| row.counts.broke() == 0 && row.counts.uncounted() == 0 && row.counts.kept() > 0))
     };
     let mut out = Vec::new();
-    let (verified, unverified) = (of("verified"), of("unverified"));
+    let verified = of("verified");
+    let unverified = of("unverified");
     if !verified.is_empty() {
         out.push(format!("{} obeyed the rules (verified).", list(&verified)));
     }
@@ -96,7 +97,7 @@ fn broke(crawlers: &[CrawlerRow]) -> Vec<String> {
         }
     };
     let mut out: Vec<String> = verified.iter().chain(others.iter().take(NAMED)).map(|row| sentence(row)).collect();
-    if let Some(more) = others.len().checked_sub(NAMED).filter(|more| *more > 0) {
+    if let more @ 1.. = others.len().saturating_sub(NAMED) {
         out.push(format!("{more} more of which nothing is proven broke rules; the table has them."));
     }
     if others.iter().any(|row| row.identity == "unverified" && !claims_nothing(&row.id)) {

@@ -8,7 +8,7 @@ use super::{Checked, Repository, end_column, explanation};
 use crate::yaml::{Diagnostic, Severity, Source, Span};
 use std::io::{self, Write};
 
-pub(super) fn print(out: &mut impl Write, checked: &Checked, notes: bool) -> io::Result<()> {
+pub fn print(out: &mut impl Write, checked: &Checked, notes: bool) -> io::Result<()> {
     let repository = Repository::here();
     for (source, finding) in checked.listed(notes) {
         writeln!(out, "{}", command(source, finding, &repository))?;
@@ -28,7 +28,9 @@ fn command(source: &Source, finding: &Diagnostic, repository: &Repository) -> St
     };
     let file = property(&repository.name(&source.name));
     let place = |span: Span| {
-        let (line, column, end) = (span.line, span.column, end_column(source, span));
+        let line = span.line;
+        let column = span.column;
+        let end = end_column(source, span);
         format!(",line={line},endLine={line},col={column},endColumn={end}")
     };
     let place = finding.span.map(place).unwrap_or_default();

@@ -5,7 +5,7 @@ use crate::yaml::Diagnostic;
 use serde::Serialize;
 
 #[derive(Serialize)]
-pub(super) struct Report<'a> {
+pub struct Report<'a> {
     sites: Vec<SiteReport<'a>>,
     findings: Vec<FindingInFile<'a>>,
     errors: usize,
@@ -24,7 +24,7 @@ struct FindingInFile<'a> {
 }
 
 /// Everything that was found.
-pub(super) fn report(checked: &Checked) -> Report<'_> {
+pub fn report(checked: &Checked) -> Report<'_> {
     let Checked { origins, counts, .. } = checked;
     let sites = super::policies::sites(&checked.loaded);
     let findings = checked.listed(true).map(|(source, finding)| FindingInFile { file: &source.name, finding });

@@ -9,7 +9,7 @@ use crate::verdict::LINE_FOR_ALL;
 use std::io::{self, Write};
 
 /// Prints the findings, then the good sites, then a summary.
-pub(super) fn print(out: &mut impl Write, checked: &Checked, notes: bool) -> io::Result<()> {
+pub fn print(out: &mut impl Write, checked: &Checked, notes: bool) -> io::Result<()> {
     print_findings(out, checked, notes)?;
     if !notes && checked.counts.notes() > 0 {
         writeln!(out, "{}\n", checked.counts.notes_line())?;
@@ -21,7 +21,7 @@ pub(super) fn print(out: &mut impl Write, checked: &Checked, notes: bool) -> io:
 }
 
 /// Prints the findings alone.
-pub(super) fn print_findings(out: &mut impl Write, checked: &Checked, notes: bool) -> io::Result<()> {
+pub fn print_findings(out: &mut impl Write, checked: &Checked, notes: bool) -> io::Result<()> {
     for CertificateProblem { is_error, text } in &checked.certificates {
         writeln!(out, "{}: {text}\n", if *is_error { "error" } else { "warning" })?;
     }
@@ -32,7 +32,7 @@ pub(super) fn print_findings(out: &mut impl Write, checked: &Checked, notes: boo
 }
 
 /// How many files are good, and how many findings there are.
-pub(super) fn summary(Checked { found, loaded, counts, .. }: &Checked) -> String {
+pub fn summary(Checked { found, loaded, counts, .. }: &Checked) -> String {
     let good = loaded.iter().filter(|file| file.site.is_some()).count();
     let findings = format!("{}, {}", plural(counts.errors, "error"), plural(counts.warnings, "warning"));
     let read = plural(found.len(), "robots.txt file");

@@ -38,7 +38,8 @@ fn text(bound: &Bound, policies: &Path, control: &Path, access_log: &Path, progr
     let site = url.split("://").nth(1).unwrap_or_default();
     // The certificate of the demo is self-signed.
     let (curl, wget) = if is_tls { ("curl -k", "wget --no-check-certificate") } else { ("curl", "wget") };
-    let (policies, control) = (quoted(policies), quoted(control));
+    let policies = quoted(policies);
+    let control = quoted(control);
     let mut text = String::new();
     let mut section = |title: &str, commands: &[String]| {
         let _ = writeln!(text, "\n  # {title}");

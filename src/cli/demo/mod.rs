@@ -14,7 +14,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 
 /// Run the proxy in front of a built-in sample site, and print what to try
-#[derive(Debug, clap::Args)]
+#[derive(clap::Args)]
 pub struct Arguments {
     /// The address to listen on [default: 127.0.0.1:8080, or a free port if that is taken]
     #[arg(long, value_name = "ADDR")]

@@ -77,7 +77,8 @@ impl Head {
         let mut fields = [httparse::EMPTY_HEADER; 64];
         let mut request = httparse::Request::new(&mut fields);
         request.parse(bytes).ok()?;
-        let (method, target) = (request.method?.to_owned(), request.path?.to_owned());
+        let method = request.method?.to_owned();
+        let target = request.path?.to_owned();
         let mut head = Head { method, target, body: 0, close: request.version == Some(0) };
         for httparse::Header { name, value } in request.headers {
             let value = str::from_utf8(value).ok()?.trim();

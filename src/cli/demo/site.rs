@@ -2,7 +2,6 @@
 //! file.
 
 /// A file of the site.
-#[derive(Debug)]
 pub struct Page {
     /// Its path, as clients request it.
     pub path: &'static str,

@@ -52,19 +52,17 @@ impl<'a> Asked<'a> {
     }
 
     fn known(written: &'a str, crawler: &'a Crawler, is_user_agent: bool) -> Asked<'a> {
-        let tokens = match crawler.tokens.is_empty() {
-            true => vec![crawler.name.as_str()],
-            false => crawler.tokens.iter().map(String::as_str).collect(),
+        let tokens = if crawler.tokens.is_empty() {
+            vec![crawler.name.as_str()]
+        } else {
+            crawler.tokens.iter().map(String::as_str).collect()
         };
         Asked { crawler: Some(crawler), is_user_agent, tokens, binds: crawler.binds, ..Asked::literal(written) }
     }
 
     /// What the crawler is called in an answer.
     pub fn name(&self) -> &'a str {
-        match self.is_user_agent {
-            true => self.tokens[0],
-            false => self.written,
-        }
+        if self.is_user_agent { self.tokens[0] } else { self.written }
     }
 
     /// Whether a token is the crawler's own, and not that of another one whose group it follows.

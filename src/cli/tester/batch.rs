@@ -19,10 +19,12 @@ const MAX_LINE: u64 = 1024 * 1024;
 /// Answers each line of standard input. A line that is not a question, and a file that cannot be read, get `error` and
 /// the reason in place of the verdict, so that lines in and out stay side by side.
 pub fn run(dialect: Dialect) -> Result {
-    let (mut questions, mut out) = (io::stdin().lock(), BufWriter::with_capacity(1 << 16, io::stdout().lock()));
+    let mut questions = io::stdin().lock();
+    let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
     let spaced = Registry::builtin().tokens_with_blanks();
     let mut files = Files::default();
-    let (mut progress, mut lines) = (crate::cli::progress::Progress::new(), 0_u64);
+    let mut progress = crate::cli::progress::Progress::new();
+    let mut lines = 0_u64;
     let far = |lines: u64, seconds: f64| format!("{lines} lines, {:.0} a second", lines as f64 / seconds);
     let mut line = Vec::new();
     loop {

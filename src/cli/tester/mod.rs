@@ -19,7 +19,7 @@ use std::path::Path;
 use url_verdict::UrlVerdict;
 
 /// Test URLs against any robots.txt: the verdict and the deciding line for each crawler
-#[derive(Debug, clap::Args)]
+#[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
     /// A file, `-` for standard input, or the http(s) URL of a file or of a site
@@ -117,9 +117,10 @@ pub fn run(arguments: &Arguments) -> Result {
 /// The crawlers that are asked about. `named` are the tokens of the file that the registry does not know.
 fn asked<'a>(arguments: &'a Arguments, registry: &'a Registry, named: &'a SiteMarkers) -> Result<Vec<Asked<'a>>> {
     let agents = arguments.agents.iter().map(String::as_str);
-    match arguments.literal {
-        true => Ok(agents.map(Asked::literal).collect()),
-        false => agents.map(|agent| Asked::new(agent, registry, named)).collect(),
+    if arguments.literal {
+        Ok(agents.map(Asked::literal).collect())
+    } else {
+        agents.map(|agent| Asked::new(agent, registry, named)).collect()
     }
 }
 
@@ -130,9 +131,10 @@ fn check_url(url: &str) -> Result {
     }
     let problem = format!("`{url}` is neither a path nor a URL");
     let looks_like_host = url.split(['/', '?']).next().is_some_and(|first| first.contains('.'));
-    Err(Failure::Usage(match looks_like_host {
-        true => format!("{problem}; write `https://{url}` for a URL, or `/{url}` for a path"),
-        false => format!("{problem}; a path begins with `/`: write `/{url}`"),
+    Err(Failure::Usage(if looks_like_host {
+        format!("{problem}; write `https://{url}` for a URL, or `/{url}` for a path")
+    } else {
+        format!("{problem}; a path begins with `/`: write `/{url}`")
     }))
 }
 
@@ -154,9 +156,10 @@ fn answer_by_status(arguments: &Arguments, asked: &[Asked<'_>], source: &str, st
         arguments.urls.iter().map(move |url| UrlVerdict::by_status(asked, url, dialect, allowed))
     };
     let answers: Vec<UrlVerdict> = asked.iter().flat_map(urls).collect();
-    let meaning = match allowed {
-        true => "crawlers treat that as a site without rules: everything is allowed",
-        false => "crawlers treat that as a closed site: everything is denied",
+    let meaning = if allowed {
+        "crawlers treat that as a site without rules: everything is allowed"
+    } else {
+        "crawlers treat that as a closed site: everything is denied"
     };
     // For the RFC 429 is one of the answers that mean no rules.
     let by = if status == 429 {
@@ -175,10 +178,10 @@ fn answer_by_status(arguments: &Arguments, asked: &[Asked<'_>], source: &str, st
 }
 
 /// A robots.txt as it was read.
-pub(super) struct RobotsTxt {
+pub struct RobotsTxt {
     /// What to call it in messages.
-    pub(super) name: String,
-    pub(super) bytes: Vec<u8>,
+    pub name: String,
+    pub bytes: Vec<u8>,
 }
 
 /// What a FILE argument names: a file, or only a status.
@@ -204,20 +207,21 @@ impl Source {
 }
 
 /// Fails for a robots.txt that is a link out of its directory, where it may be what somebody proposes.
-pub(super) fn refuse_link_out(path: &Path) -> Result {
-    match leads_out(path) {
-        true => Err(Failure::CouldNot(format!("{} {}", printable_path(path), Unread::LeadsOut))),
-        false => Ok(()),
+pub fn refuse_link_out(path: &Path) -> Result {
+    if leads_out(path) {
+        Err(Failure::CouldNot(format!("{} {}", printable_path(path), Unread::LeadsOut)))
+    } else {
+        Ok(())
     }
 }
 
 /// The file that an argument names.
-pub(super) fn file(source: &str, purpose: &str) -> Result<RobotsTxt> {
+pub fn file(source: &str, purpose: &str) -> Result<RobotsTxt> {
     read(source)?.file(source, purpose)
 }
 
 /// The rules that an argument names. A site without the file has none (RFC 9309 section 2.3.1.3).
-pub(super) fn rules(source: &str, purpose: &str) -> Result<RobotsTxt> {
+pub fn rules(source: &str, purpose: &str) -> Result<RobotsTxt> {
     let read = read(source)?;
     if matches!(read, Source::Status { allowed: true, .. }) {
         return Ok(RobotsTxt { name: source.to_owned(), bytes: Vec::new() });
@@ -255,7 +259,7 @@ fn read(source: &str) -> Result<Source> {
 }
 
 /// The host of a URL, with its port; `None` of anything else.
-pub(super) fn host_of(url: &str) -> Option<String> {
+pub fn host_of(url: &str) -> Option<String> {
     let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"))?;
     let authority = rest.split(['/', '?', '#']).next()?;
     let host = authority.rsplit('@').next()?;

@@ -171,8 +171,7 @@ fn spoken(dialect: &str) -> &'static str {
 }
 
 fn places(name: &str, lines: &[usize]) -> String {
-    let lines: Vec<String> = lines.iter().map(|line| format!("{name}:{line}")).collect();
-    lines.join(", ")
+    crate::printable::join(lines.iter().map(|line| format!("{name}:{line}")), ", ")
 }
 
 /// Writes the line with its neighbours, and the User-agent line of its group.

@@ -9,7 +9,6 @@ use crate::policy::site::RuleSource;
 use crate::robots::{Pattern, Rule};
 
 /// The reason why an Allow is left out.
-#[derive(Clone, Copy, Debug)]
 pub enum Conflict<'a> {
     /// This Disallow covers all URLs of the Allow: nothing is left of it.
     Covered(&'a (Rule, RuleSource)),

@@ -17,7 +17,7 @@ pub struct Bounds {
 }
 
 /// The error for a file of the origin that cannot be merged within the bounds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct TooMuch {
     /// Lines with a rule.
     pub rules: usize,

@@ -63,7 +63,8 @@ pub fn compile(
         |token: &String| builder.crawler_rules(std::iter::once(token.as_str()), &Nature::of_token(policy, token));
     let tokens = tokens.tokens().iter().map(of_token).collect();
     let mut unnamed = |purpose| builder.crawler_rules(std::iter::empty(), &Nature::unknown(purpose));
-    let (other, tool) = (unnamed(Purpose::Other), unnamed(Purpose::Tool));
+    let other = unnamed(Purpose::Other);
+    let tool = unnamed(Purpose::Tool);
     let nobody = CrawlerRules {
         judged: false,
         unlisted: false,

@@ -13,7 +13,7 @@ use std::time::Duration;
 pub const ORIGIN: &str = "the origin's robots.txt";
 
 /// The reason why a group is there: its first comment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Heading {
     /// The policy has the group.
     Groups,

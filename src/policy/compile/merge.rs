@@ -18,7 +18,7 @@ use crate::robots::{Extension, Rule};
 use std::collections::{HashMap, HashSet};
 
 /// How many left-out Allow lines of a group comments name. The others are counted, lest comments fill the file.
-pub(super) const NOTED: usize = 20;
+pub const NOTED: usize = 20;
 
 /// The policy's groups, given one for each token, and the origin's. Tokens whose rules are the same on both sides share
 /// a group: however many there are, it is made once.
@@ -67,7 +67,7 @@ pub fn merge(
 }
 
 /// The groups of both sides that a token gets its rules from.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
 struct Pair {
     policy: Option<usize>,
     origin: Option<usize>,
@@ -284,7 +284,7 @@ impl<'a> Allows<'a> {
     }
 
     fn count_the_rest(&self, notes: &mut Vec<String>) {
-        if let Some(more) = self.left_out.checked_sub(NOTED).filter(|more| *more > 0) {
+        if let more @ 1.. = self.left_out.saturating_sub(NOTED) {
             notes.push(format!("Left out of {ORIGIN}, for the same reason: {more} more Allow lines."));
         }
     }

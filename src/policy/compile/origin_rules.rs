@@ -21,7 +21,7 @@ use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 /// All groups that bind one token, united.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct OriginGroup {
     pub rules: Vec<(Rule, RuleSource)>,
     pub crawl_delay: Option<Duration>,
@@ -29,7 +29,7 @@ pub struct OriginGroup {
 }
 
 /// The whole file.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct OriginRules {
     pub groups: Vec<OriginGroup>,
     /// Tokens as they are written, in the order of the file: their groups, and the lines that name them.
@@ -70,7 +70,8 @@ impl OriginRules {
         let mut rules = OriginRules { unknown, unpublished_lines, ..OriginRules::default() };
         rules.rules = reading.groups().iter().map(|group| group.rules.len()).sum();
         let mut size = 0;
-        let (mut seen, mut known) = (HashSet::new(), HashMap::<Vec<usize>, usize>::new());
+        let mut seen = HashSet::new();
+        let mut known: HashMap<Vec<usize>, usize> = HashMap::new();
         for agent in reading.agents() {
             // No token is empty: for an empty one the reading gives the groups that bind every crawler.
             let token = if agent.star { "" } else { agent.token.as_str() };
@@ -135,7 +136,8 @@ impl OriginRules {
     /// Reads the lines for the whole file: sitemaps, lines before the first group, and those that are for the whole
     /// host wherever they stand (Yandex: `Clean-param` and `Host` are intersectional).
     fn whole_file(&mut self, file: &File, reading: &Reading, left_out: &HashSet<usize>, published: &PublishedUrls<'_>) {
-        let (mut urls, mut lines) = (HashSet::new(), HashSet::new());
+        let mut urls = HashSet::new();
+        let mut lines = HashSet::new();
         let in_groups: HashSet<usize> =
             reading.groups().iter().flat_map(|group| group.others.iter().copied()).collect();
         let lines_read = file.lines_read();
@@ -213,7 +215,8 @@ fn united(
     urls: &PublishedUrls<'_>,
 ) -> OriginGroup {
     let mut group = OriginGroup::default();
-    let (mut seen, mut lines) = (HashSet::new(), HashSet::new());
+    let mut seen = HashSet::new();
+    let mut lines = HashSet::new();
     for part in reading.united(parts) {
         for line in part.rules.iter().filter(|line| !line.rule.pattern.is_empty()) {
             if seen.insert(&line.rule) {

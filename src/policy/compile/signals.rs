@@ -9,6 +9,7 @@
 use crate::policy::decode::url_mistake;
 use crate::policy::model::{ContentSignal, ContentUsage, Emission, GroupPolicy, GroupSignals, Policy, patterns};
 use crate::policy::site::{License, ServedFile, SignalPlan, Tdm, Version};
+use crate::printable::join;
 use crate::robots::{Document, Extension, Pattern, Rule, RuleSet, TargetScratch, path_of};
 use crate::yaml::{Located, Span};
 
@@ -123,18 +124,24 @@ fn line(key: &str, value: String) -> Extension {
     Extension { key: key.to_owned(), value }
 }
 
+/// The URLs of the licences of the site and of its groups.
+pub fn license_urls(policy: &Policy) -> impl Iterator<Item = &Located<String>> {
+    let of_groups = policy.robots.groups.iter().flat_map(|group| &group.signals.licenses);
+    policy.robots.signals.licenses.iter().map(|license| &license.url).chain(of_groups)
+}
+
 /// `search=yes, ai-train=no`.
 fn signal_value(signal: &ContentSignal) -> String {
     let said = signal.said.iter();
     let said = said.map(|(category, said)| format!("{}={}", category.name(), if said.value { "yes" } else { "no" }));
     let extent = signal.extent.iter().map(|word| format!("use={word}"));
-    said.chain(extent).collect::<Vec<_>>().join(", ")
+    join(said.chain(extent), ", ")
 }
 
 /// A dictionary of RFC 9651: `train-ai=n, search=y`.
 fn usage_value(rule: &ContentUsage) -> String {
     let said = rule.said.iter().map(|(category, said)| format!("{}={}", category.value, if *said { "y" } else { "n" }));
-    said.collect::<Vec<_>>().join(", ")
+    join(said, ", ")
 }
 
 fn patterns_or_whole(paths: &[Located<String>]) -> Vec<Option<Pattern>> {
@@ -151,12 +158,9 @@ pub fn signal_plan(policy: &Policy, document: &Document) -> SignalPlan {
         .map(|(path, rule)| (Rule { allow: true, pattern: Pattern::new(&path.value) }, usage_value(rule)))
         .unzip();
     let mut scratch = TargetScratch::default();
-    let urls = signals
-        .licenses
-        .iter()
-        .map(|license| &license.url)
-        .chain(policy.robots.groups.iter().flat_map(|group| &group.signals.licenses));
-    let urls = urls.chain(policy.tdm.iter().filter_map(|rule| rule.policy.as_ref())).map(|url| url.value.as_str());
+    let urls = license_urls(policy)
+        .chain(policy.tdm.iter().filter_map(|rule| rule.policy.as_ref()))
+        .map(|url| url.value.as_str());
     let for_all = |url| License::new(url, Vec::new());
     // The first licence that the lines of a group name.
     let group_licenses: Vec<_> =

@@ -289,10 +289,11 @@ fn assemble(policy: &Policy, drafts: Vec<Draft>, origin: &OriginRules) -> Synthe
         let shown: String = sitemap.chars().take(200).collect();
         document.comments.push(format!("Left out of {}: `Sitemap: {shown}`, which is no whole URL.", ORIGIN));
     }
-    if let Some(more) = relative.len().checked_sub(merge::NOTED).filter(|more| *more > 0) {
+    if let more @ 1.. = relative.len().saturating_sub(merge::NOTED) {
         document.comments.push(format!("Left out of {}, for the same reason: {more} more sitemaps.", ORIGIN));
     }
-    let (mut group_sources, mut rule_sources) = (Vec::new(), Vec::new());
+    let mut group_sources = Vec::new();
+    let mut rule_sources = Vec::new();
     let mut last_comments = Vec::new();
     for draft in drafts {
         // Comments once for a run of groups that have the same.

@@ -42,7 +42,9 @@ fn tag_rule(
     let lines = TagLines::new(tags, origin_tags);
     let asked = |conditions: &Conditions| {
         let regex = conditions.path_regex.as_ref().map(|regex| &regex.value);
-        let (paths, types, status) = (values(&conditions.paths), values(&conditions.types), values(&conditions.status));
+        let paths = values(&conditions.paths);
+        let types = values(&conditions.types);
+        let status = values(&conditions.status);
         format!("{:?}", (paths, regex, types, status))
     };
     let asked: String = std::iter::once(when).chain(unless).map(asked).collect();

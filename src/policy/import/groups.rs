@@ -115,7 +115,9 @@ impl Import<'_> {
             let named = group.agents.iter().filter(|agent| agent.token.eq_ignore_ascii_case(token));
             draft.agent_lines.extend(named.map(|agent| agent.line));
             for rule in &group.rules {
-                let (allow, pattern, line) = (rule.rule.allow, rule.rule.pattern.as_str(), rule.line);
+                let allow = rule.rule.allow;
+                let pattern = rule.rule.pattern.as_str();
+                let line = rule.line;
                 if pattern.is_empty() || draft.rules.iter().any(|known| known.key() == (allow, pattern)) {
                     continue;
                 }

@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The options of an import.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Default)]
 pub struct ImportOptions<'a> {
     /// The host that the file is for.
     pub host: Option<&'a str>,
@@ -30,7 +30,7 @@ pub struct ImportOptions<'a> {
 }
 
 /// The result of an import.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Imported {
     /// The policy.
     pub text: String,

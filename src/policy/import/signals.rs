@@ -6,6 +6,7 @@ use super::yaml::scalar;
 use crate::policy::decode::MAX_PATTERN;
 use crate::policy::model::{SignalCategory, USAGE_CATEGORIES};
 use crate::policy::signal_lines::{SignalPart, UsageMember, signal_parts, usage_line, usage_member};
+use crate::printable::join;
 use crate::robots::Pattern;
 use std::collections::BTreeMap;
 
@@ -13,7 +14,7 @@ use std::collections::BTreeMap;
 const MAX_USAGE: usize = 1_000;
 
 /// The result of adding a line.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct AddedLine {
     /// Whether the policy has any part of the line.
     pub is_carried: bool,
@@ -22,14 +23,14 @@ pub struct AddedLine {
 }
 
 /// The statements of a group about the use of content.
-#[derive(Debug, Default, PartialEq)]
+#[derive(Default, PartialEq)]
 pub struct Signals {
     signal: BTreeMap<SignalCategory, bool>,
     extent: Option<&'static str>,
     usage: Vec<Usage>,
 }
 
-#[derive(Debug, PartialEq)]
+#[derive(PartialEq)]
 struct Usage {
     /// As it was written; none for the whole site.
     path: Option<String>,
@@ -127,9 +128,9 @@ impl Signals {
     /// Writes the statements as fields of a group.
     pub fn write(&self, out: &mut String) {
         let signal = self.signal.iter().map(|(category, said)| format!("{}: {}", category.name(), word(*said)));
-        let signal: Vec<String> = signal.chain(self.extent.map(|extent| format!("use: {extent}"))).collect();
+        let signal = join(signal.chain(self.extent.map(|extent| format!("use: {extent}"))), ", ");
         if !signal.is_empty() {
-            *out += &format!("      content_signal: {{ {} }}\n", signal.join(", "));
+            *out += &format!("      content_signal: {{ {signal} }}\n");
         }
         match self.usage.as_slice() {
             [] => {}
@@ -148,11 +149,9 @@ impl Usage {
         let said = USAGE_CATEGORIES.iter().filter_map(|category| Some((category, *self.said.get(*category)?)));
         let said = said.map(|(category, said)| format!("{category}: {}", word(said)));
         let other = self.said.iter().filter(|(category, _)| !USAGE_CATEGORIES.contains(&category.as_str()));
-        let other: Vec<String> =
-            other.map(|(category, said)| format!("{}: {}", scalar(category), word(*said))).collect();
-        let other = (!other.is_empty()).then(|| format!("other: {{ {} }}", other.join(", ")));
-        let fields: Vec<String> = path.chain(said).chain(other).collect();
-        format!("{{ {} }}", fields.join(", "))
+        let other = join(other.map(|(category, said)| format!("{}: {}", scalar(category), word(*said))), ", ");
+        let other = (!other.is_empty()).then(|| format!("other: {{ {other} }}"));
+        format!("{{ {} }}", join(path.chain(said).chain(other), ", "))
     }
 }
 

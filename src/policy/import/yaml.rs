@@ -1,7 +1,7 @@
 //! Writes pieces of YAML for an imported policy. A YAML reader gets the same texts back from [`scalar`] and [`list`].
 //! [`write_comments`] writes comments. [`one_line`] is for a text within a line.
 
-use crate::printable::{is_hidden, printable};
+use crate::printable::{is_hidden, join, printable};
 
 /// Text without line breaks and other characters that cannot be seen.
 pub fn one_line(text: &str) -> String {
@@ -18,8 +18,7 @@ pub fn write_comments(out: &mut String, indent: &str, comments: &[String]) {
 
 /// A list in one line.
 pub fn list(items: &[String]) -> String {
-    let items: Vec<String> = items.iter().map(|item| scalar(item)).collect();
-    format!("[{}]", items.join(", "))
+    format!("[{}]", join(items.iter().map(|item| scalar(item)), ", "))
 }
 
 /// A YAML scalar that is read as this text, bare where nothing in it could be taken for something else.

@@ -5,6 +5,7 @@ use super::catalogue::{self as lints, Lint};
 use super::subject::{Subject, SubjectRule};
 use crate::crawlers::{Binds, Crawler, Purpose, Registry, is_generic, is_of_people};
 use crate::policy::decode::is_token;
+use crate::printable::join;
 use crate::yaml::{Diagnostics, Severity, Span};
 use strsim::damerau_levenshtein;
 
@@ -40,9 +41,10 @@ pub fn lint(subject: &Subject, registry: &Registry, diagnostics: &mut Diagnostic
             // In a policy the owner can write a marker for it: that is said there.
             token_matches_no_request(agent, *span, "name the crawler that is meant, or remove the group", diagnostics);
         }
-        let meant = meant_by(agent, registry);
-        if !meant.is_empty() {
-            not_a_token(agent, *span, &meant, diagnostics);
+        // A crawler looks for its token; no crawler reads a group for what people call it.
+        let message = format!("`{agent}` is no product token: no crawler looks for it");
+        if let Some(help) = meant_tokens(agent, registry) {
+            lints::NOT_A_TOKEN.report(diagnostics, *span, message, help);
         } else if let Some(near) = nearly(agent, registry) {
             lints::UNKNOWN_TOKEN.report(
                 diagnostics,
@@ -51,12 +53,8 @@ pub fn lint(subject: &Subject, registry: &Registry, diagnostics: &mut Diagnostic
                 format!("did you mean `{near}`?"),
             );
         } else if agent.contains(['*', '"', '\'']) {
-            lints::NOT_A_TOKEN.report(
-                diagnostics,
-                *span,
-                format!("`{agent}` is no product token: no crawler looks for it"),
-                "write the letters of a token alone; `*` without anything else is for all crawlers",
-            );
+            let help = "write the letters of a token alone; `*` without anything else is for all crawlers";
+            lints::NOT_A_TOKEN.report(diagnostics, *span, message, help);
         }
     }
     groups_that_drop_star_rules(subject, registry, diagnostics);
@@ -64,11 +62,11 @@ pub fn lint(subject: &Subject, registry: &Registry, diagnostics: &mut Diagnostic
 }
 
 /// Whether a name that no crawler is known by stands in people's user agents.
-pub(super) fn is_name_of_people(name: &str, registry: &Registry) -> bool {
+pub fn is_name_of_people(name: &str, registry: &Registry) -> bool {
     registry.find(name).is_none() && !is_generic(name.as_bytes()) && is_of_people(name.as_bytes())
 }
 
-pub(super) fn token_matches_no_request(agent: &str, span: Span, help: &str, diagnostics: &mut Diagnostics) {
+pub fn token_matches_no_request(agent: &str, span: Span, help: &str, diagnostics: &mut Diagnostics) {
     lints::TOKEN_MATCHES_NO_REQUEST.report(
         diagnostics,
         span,
@@ -79,7 +77,7 @@ pub(super) fn token_matches_no_request(agent: &str, span: Span, help: &str, diag
 
 /// Reports a word for bots in general. Crawlers look for names of their own. Where a word would have to match requests it
 /// is an error.
-pub(super) fn generic_token(agent: &str, span: Span, severity: Severity, diagnostics: &mut Diagnostics) {
+pub fn generic_token(agent: &str, span: Span, severity: Severity, diagnostics: &mut Diagnostics) {
     let others = match severity {
         Severity::Error => "`enforcement: { purposes: { other: enforce } }` is for all unlisted bots",
         Severity::Warning | Severity::Note => "the group for `*` is for all others",
@@ -104,7 +102,7 @@ pub fn may_be_enforced(name: &str, registry: &Registry) -> bool {
 
 /// The known token that a name under `enforcement` is written nearly like. There it enforces nothing, so that one wrong
 /// letter of many is reported in every long name.
-pub(super) fn misspelt<'r>(name: &str, registry: &'r Registry) -> Option<&'r str> {
+pub fn misspelt<'r>(name: &str, registry: &'r Registry) -> Option<&'r str> {
     let is_one_off = |token: &&str| {
         name.len() >= MIN_LONG_NAME && damerau_levenshtein(&name.to_ascii_lowercase(), &token.to_ascii_lowercase()) == 1
     };
@@ -118,36 +116,22 @@ fn is_of_every_browser(name: &str) -> bool {
 }
 
 /// Whether a character beyond ASCII shows nothing: blanks, and those that Unicode calls formats.
-pub(super) fn is_invisible(sign: char) -> bool {
+pub fn is_invisible(sign: char) -> bool {
     let is_format = matches!(sign, '\u{AD}' | '\u{200B}'..='\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2060}'..='\u{2064}' | '\u{FEFF}');
     !sign.is_ascii() && (sign.is_whitespace() || sign.is_control() || is_format)
 }
 
 /// Crawlers take only the blanks of ASCII off a name, a key or a path.
-pub(super) fn invisible_sign(lint: Lint, what: &str, sign: char, span: Span, diagnostics: &mut Diagnostics) {
+pub fn invisible_sign(lint: Lint, what: &str, sign: char, span: Span, diagnostics: &mut Diagnostics) {
     let message = format!("this {what} has an invisible character (U+{:04X}), so it is another one", u32::from(sign));
     lint.report(diagnostics, span, message, "write the line anew; the character was probably copied from a page");
-}
-
-/// A crawler looks for its token; no crawler reads a group for what people call it.
-fn not_a_token(agent: &str, span: Span, meant: &[&Crawler], diagnostics: &mut Diagnostics) {
-    lints::NOT_A_TOKEN.report(
-        diagnostics,
-        span,
-        format!("`{agent}` is no product token: no crawler looks for it"),
-        tokens_of(meant),
-    );
-}
-
-fn tokens_of(meant: &[&Crawler]) -> String {
-    let named = meant.iter().map(|one| format!("`{}` ({})", one.tokens[0], one.purpose.name()));
-    format!("write the tokens that are meant: {}", named.collect::<Vec<_>>().join(", "))
 }
 
 /// The tokens that are meant by a name that is no token, in words.
 pub fn meant_tokens(name: &str, registry: &Registry) -> Option<String> {
     let meant = meant_by(name, registry);
-    (!meant.is_empty()).then(|| tokens_of(&meant))
+    let named = join(meant.iter().map(|one| format!("`{}` ({})", one.tokens[0], one.purpose.name())), ", ");
+    (!named.is_empty()).then(|| format!("write the tokens that are meant: {named}"))
 }
 
 /// The crawlers that are meant by a name that is not a token: one that is nearly written so (`GPT-Bot`); or those of a product
@@ -203,7 +187,7 @@ fn short_token(agent: &str, span: Span, is_policy: bool, diagnostics: &mut Diagn
 }
 
 /// The known token that a name is nearly written like; `None` also where the name is known.
-pub(super) fn nearly<'r>(name: &str, registry: &'r Registry) -> Option<&'r str> {
+pub fn nearly<'r>(name: &str, registry: &'r Registry) -> Option<&'r str> {
     let names = || registry.crawlers().iter().flat_map(|crawler| [crawler.name.as_str(), crawler.id.as_str()]);
     // A crawler's name in place of its token has a lint of its own.
     if registry.has_token(name) || names().any(|known| known.eq_ignore_ascii_case(name)) {
@@ -302,12 +286,12 @@ fn star_ignored(subject: &Subject, registry: &Registry, diagnostics: &mut Diagno
             && crawler.purpose == Purpose::Advertising
             && !crawler.tokens.iter().any(|token| subject.named(token).is_some())
     });
-    let free: Vec<&str> = free.filter_map(|crawler| crawler.tokens.first()).map(String::as_str).take(4).collect();
+    let free = join(free.filter_map(|crawler| crawler.tokens.first()).take(4), ", ");
     if !free.is_empty() {
         lints::STAR_IGNORED.report(
             diagnostics,
             closed.span,
-            format!("{} do not follow `*`, as their operators say", free.join(", ")),
+            format!("{free} do not follow `*`, as their operators say"),
             "name them in a group to close the site for them as well",
         );
     }

@@ -7,6 +7,7 @@ use super::subject::{Subject, SubjectGroup, SubjectRule};
 use crate::crawlers::{Crawler, Purpose, Registry};
 use crate::policy::agent_names::names_on_one_line;
 use crate::policy::decode::parse_host;
+use crate::printable::join;
 use crate::robots::{
     AgentLine, Dialect, File, Key, Line, LineEnd, MAX_BYTES, Oddity, Reading, Record, Shape, Spelling,
     is_read_otherwise,
@@ -55,8 +56,9 @@ pub fn lint_file(name: &str, file: &File, host: Option<&str>, registry: &Registr
     super::lint_subject(&subject, registry, &mut found);
     disagreements(file, &reading, &Reading::new(file, Dialect::Google, &spaced), &mut found);
     found.sort();
-    super::limit(&mut found);
-    FileLints { source, diagnostics: found }
+    let mut diagnostics = Diagnostics::default();
+    super::add_limited(found, &mut diagnostics);
+    FileLints { source, diagnostics }
 }
 
 fn text_of(file: &File) -> String {
@@ -198,7 +200,8 @@ fn hash_in_path(file: &File, line: &Line, found: &mut Diagnostics) {
 
 fn each_record(file: &File, line: &Line, found: &mut Diagnostics) {
     let Some(record) = &line.record else { return };
-    let (name, key) = (file.text(&record.name), span(file, line, &record.name));
+    let name = file.text(&record.name);
+    let key = span(file, line, &record.name);
     let proper = match record.key {
         Key::UserAgent => "User-agent",
         Key::Allow => "Allow",
@@ -278,11 +281,11 @@ fn delays(file: &File, reading: &Reading, registry: &Registry, found: &mut Diagn
     for group in reading.groups() {
         let Some(&delay) = group.others.iter().find(is_delay) else { continue };
         if group.agents.iter().all(|agent| !agent.star && ignores(&agent.token)) {
-            let agents: Vec<&str> = group.agents.iter().map(|agent| agent.token.as_str()).take(3).collect();
+            let agents = join(group.agents.iter().map(|agent| &agent.token).take(3), " and ");
             lints::CRAWL_DELAY_IGNORED.report(
                 found,
                 span_of_line(file, delay),
-                format!("Crawl-delay is ignored by {}", agents.join(" and ")),
+                format!("Crawl-delay is ignored by {agents}"),
                 "remove it, or slow the crawler down by answering 429 or 503 with Retry-After",
             );
         }
@@ -295,12 +298,12 @@ fn several_agents(file: &File, reading: &Reading, registry: &Registry, found: &m
         let Some(record) = file.record(agent.line) else { continue };
         let value = file.text(&record.value);
         let Some(names) = names_on_one_line(&value, registry) else { continue };
-        let lines: Vec<String> = names.iter().map(|name| format!("`User-agent: {name}`")).collect();
+        let lines = join(names.iter().map(|name| format!("`User-agent: {name}`")), ", ");
         lints::SEVERAL_AGENTS.report(
             found,
             span_of_line(file, agent.line),
             format!("crawlers read only the first name of this line, `{}`", agent.token),
-            format!("write each name on a line of its own: {}", lines.join(", ")),
+            format!("write each name on a line of its own: {lines}"),
         );
     }
 }
@@ -376,7 +379,8 @@ fn disagreements(file: &File, rfc: &Reading, google: &Reading, found: &mut Diagn
     let rules = rfc.groups().iter().flat_map(|group| group.rules.iter().map(|rule| (group.agents.first(), rule)));
     for (agent, rule) in rules.take(MAX_COMPARED) {
         let (Some(agent), Some(record)) = (agent, file.record(rule.line)) else { continue };
-        let (written, pattern) = (file.octets(&record.value), rule.rule.pattern.as_str());
+        let written = file.octets(&record.value);
+        let pattern = rule.rule.pattern.as_str();
         // What another rule makes of the URLs of this one is said of that one.
         if written == pattern.as_bytes() && !is_read_otherwise(&rule.rule) {
             continue;

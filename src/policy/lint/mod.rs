@@ -64,35 +64,24 @@ fn add_once(mut found: Diagnostics, diagnostics: &mut Diagnostics) {
     let mut seen = HashSet::new();
     found.items.retain(|finding| seen.insert((finding.id, finding.span)));
     found.sort();
-    limit(&mut found);
-    diagnostics.items.append(&mut found.items);
+    add_limited(found, diagnostics);
 }
 
 /// How many findings of one kind in one file are shown: a page of HTML has a thousand lines that are no records.
 const MAX_OF_A_KIND: usize = 3;
 
-/// Keeps the first few findings of each kind; the last of them has the number of the others. All errors are kept.
-fn limit(found: &mut Diagnostics) {
-    /// How many of a kind were shown, where the last of them stands, and how many were left out.
-    #[derive(Default)]
-    struct Count {
-        shown: usize,
-        last: usize,
-        left_out: usize,
-    }
-    let mut counts: HashMap<&str, Count> = HashMap::new();
-    let mut kept = Vec::with_capacity(found.items.len());
-    for finding in found.items.drain(..) {
-        let count = counts.entry(finding.id).or_default();
-        if finding.severity == Severity::Error || count.shown < MAX_OF_A_KIND {
-            (count.shown, count.last) = (count.shown + 1, kept.len());
-            kept.push(finding);
+/// Adds the first few findings of each kind; the last of them has the number of the others. All errors are added.
+fn add_limited(found: Diagnostics, diagnostics: &mut Diagnostics) {
+    // How many of a kind were added, and where the last of them stands.
+    let mut counts: HashMap<&str, (usize, usize)> = HashMap::new();
+    for finding in found.items {
+        let (added, last) = counts.entry(finding.id).or_default();
+        if finding.severity == Severity::Error || *added < MAX_OF_A_KIND {
+            *added += 1;
+            *last = diagnostics.items.len();
+            diagnostics.push(finding);
         } else {
-            count.left_out += 1 + finding.more;
+            diagnostics.items[*last].more += 1 + finding.more;
         }
     }
-    for count in counts.values().filter(|count| count.left_out > 0) {
-        kept[count.last].more += count.left_out;
-    }
-    found.items = kept;
 }

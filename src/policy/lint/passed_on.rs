@@ -11,7 +11,8 @@ use std::collections::HashSet;
 /// One finding for each key that is left out.
 pub fn lint(site: &Site, diagnostics: &mut Diagnostics) {
     let Some(origin) = site.origin.as_ref().filter(|_| site.policy.reads_origin()) else { return };
-    let (mut found, mut seen) = (Diagnostics::default(), HashSet::new());
+    let mut found = Diagnostics::default();
+    let mut seen = HashSet::new();
     for line in unknown_keys(&origin.file, &site.policy.robots.origin_keys) {
         let Some(record) = &line.record else { continue };
         let name = origin.file.text(&record.name);
@@ -28,6 +29,5 @@ pub fn lint(site: &Site, diagnostics: &mut Diagnostics) {
             lint.report(&mut found, None, message, help);
         }
     }
-    super::limit(&mut found);
-    diagnostics.items.append(&mut found.items);
+    super::add_limited(found, diagnostics);
 }

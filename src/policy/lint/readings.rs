@@ -12,7 +12,9 @@ use crate::yaml::{Diagnostics, Span};
 pub const MAX_COMPARED: usize = 5_000;
 
 pub fn lint_site(site: &Site, diagnostics: &mut Diagnostics) {
-    let (mut found, mut compared, mut scratch) = (Diagnostics::default(), 0, TargetScratch::default());
+    let mut found = Diagnostics::default();
+    let mut compared = 0;
+    let mut scratch = TargetScratch::default();
     for (index, group) in site.document.groups.iter().enumerate() {
         if !group.rules.iter().any(is_read_otherwise) {
             continue;
@@ -21,7 +23,8 @@ pub fn lint_site(site: &Site, diagnostics: &mut Diagnostics) {
         if compared > MAX_COMPARED {
             break;
         }
-        let (rfc, google) = (site.matcher.rules(index), GoogleRules::new(&site.document, &[index]));
+        let rfc = site.matcher.rules(index);
+        let google = GoogleRules::new(&site.document, &[index]);
         // What another rule makes of the URLs of a rule is said of that one.
         let rules = group.rules.iter().zip(&site.rule_sources[index]);
         for (rule, source) in rules.filter(|(rule, _)| is_read_otherwise(rule)) {

@@ -129,7 +129,7 @@ fn is_open_ended(rule: &SubjectRule, opened: &[&str]) -> bool {
 }
 
 /// Whether a pattern looks like a list of paths: `/i,/j` or `/i /j`.
-pub(super) fn holds_several_paths(pattern: &str) -> bool {
+pub fn holds_several_paths(pattern: &str) -> bool {
     let mut parts = [",/", "%20/"].into_iter().filter_map(|between| pattern.split_once(between));
     parts.any(|(before, after)| before.len() > 1 && after.starts_with(|sign: char| sign.is_ascii_alphanumeric()))
 }

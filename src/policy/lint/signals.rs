@@ -3,12 +3,12 @@
 
 use super::catalogue as lints;
 use crate::crawlers::{Claim, Purpose, Registry};
-use crate::policy::compile::signals::covers_all;
+use crate::policy::compile::signals::{covers_all, license_urls};
 use crate::policy::model::{Emission, GroupSignals, Mode, OriginRobots, SignalCategory};
 use crate::policy::site::Site;
 use crate::yaml::{Diagnostics, Span};
 
-pub(super) fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
+pub fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     disagreements(site, diagnostics);
     licenses_of_nobody(site, diagnostics);
     search_engines_asked(site, registry, diagnostics);
@@ -91,14 +91,7 @@ fn place(signals: &GroupSignals) -> Option<Span> {
 
 /// RSL 1.0 section 8: licences are fetched over HTTPS only.
 fn plain_http(site: &Site, diagnostics: &mut Diagnostics) {
-    let robots = &site.policy.robots;
-    let urls = robots
-        .signals
-        .licenses
-        .iter()
-        .map(|license| &license.url)
-        .chain(robots.groups.iter().flat_map(|group| &group.signals.licenses));
-    for url in urls.filter(|url| url.value.starts_with("http://")) {
+    for url in license_urls(&site.policy).filter(|url| url.value.starts_with("http://")) {
         lints::LICENSE_NOT_HTTPS.report(
             diagnostics,
             url.span,

@@ -16,7 +16,7 @@ use std::time::Duration;
 /// Beyond two days of 503 search engines drop URLs (Google: reduce the crawl rate); half a day is kept in hand.
 const LONG_PAUSE: Duration = Duration::from_secs(36 * 3_600);
 
-pub(super) fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
+pub fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     site_disallowed(site, registry, diagnostics);
     site_noindex(site, diagnostics);
     long_pauses(site, diagnostics);
@@ -33,7 +33,8 @@ pub(super) fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnosti
 fn allows_left_out(site: &Site, diagnostics: &mut Diagnostics) {
     let mut found = Diagnostics::default();
     for left_out in &site.left_out {
-        let (allow, line) = (left_out.allow.as_str(), left_out.line);
+        let allow = left_out.allow.as_str();
+        let line = left_out.line;
         let message = format!("`Allow: {allow}` in line {line} of the origin's robots.txt is left out");
         let finding = lints::ORIGIN_ALLOW_LEFT_OUT.at(left_out.disallow, message);
         found.push(
@@ -42,8 +43,7 @@ fn allows_left_out(site: &Site, diagnostics: &mut Diagnostics) {
                 .help(format!("what is to stay open belongs into the policy: `allow: [{allow:?}]`")),
         );
     }
-    super::limit(&mut found);
-    diagnostics.items.append(&mut found.items);
+    super::add_limited(found, diagnostics);
 }
 
 fn acknowledged(site: &Site, what: Acknowledgement) -> bool {
@@ -318,7 +318,7 @@ pub fn allow_published_proof(site: &Site, registry: &Registry, diagnostics: &mut
 const DAY: Duration = Duration::from_secs(86_400);
 
 /// Suggests `previous: origin` where the origin says that its robots.txt has not changed for a day.
-pub(super) fn previous(site: &Site, diagnostics: &mut Diagnostics) {
+pub fn previous(site: &Site, diagnostics: &mut Diagnostics) {
     let Some(modified) = site.origin.as_ref().and_then(|origin| origin.last_modified) else { return };
     if site.policy.robots.previous.is_some() || !site.policy.reads_origin() || site.at.since(modified) < DAY {
         return;
@@ -353,7 +353,7 @@ const OF_TEST_SITES: [&str; 14] = [
 const NOT_PUBLIC: [&str; 4] = ["test", "localhost", "invalid", "local"];
 
 /// Whether a policy's environment fits its hosts: a copy of the wrong file closes a site, or opens a test site to search.
-pub(super) fn surroundings(site: &Site, diagnostics: &mut Diagnostics) {
+pub fn surroundings(site: &Site, diagnostics: &mut Diagnostics) {
     let staging = site.policy.environment == Environment::Staging;
     for host in &site.policy.hosts {
         let name = host.value.to_string();

@@ -23,7 +23,7 @@ fn span_of_part(file: &File, line: &Line, value: &str, part: &str) -> Span {
 }
 
 /// Reports the parts of a line that readers pass over.
-pub(super) fn lint(file: &File, line: &Line, found: &mut Diagnostics) {
+pub fn lint(file: &File, line: &Line, found: &mut Diagnostics) {
     let mut report = |value: &str, part: &str, help: &str| {
         let message = format!("`{part}` says nothing to readers");
         lints::UNREADABLE_SIGNAL.report(found, span_of_part(file, line, value, part), message, help);
@@ -48,7 +48,7 @@ pub(super) fn lint(file: &File, line: &Line, found: &mut Diagnostics) {
 }
 
 /// Reports lines of `Content-Signal` for one crawler that say the opposite of each other.
-pub(super) fn opposed(file: &File, reading: &Reading, found: &mut Diagnostics) {
+pub fn opposed(file: &File, reading: &Reading, found: &mut Diagnostics) {
     let mut seen = HashSet::new();
     for agent in reading.agents() {
         let (_, union) = reading.binding(agent.token.as_bytes());
