@@ -226,11 +226,6 @@ impl Server {
 /// A request's place at a server. It is given back when this is dropped, if not before.
 pub struct Held {
     pub server: Arc<Server>,
-    is_crawler: bool,
-    /// The hash of the client's address, where the origin has a bound.
-    share: Option<u64>,
-    /// When the place was taken, if the origin has a bound.
-    since: Option<Instant>,
     /// Whether it tries an ejected server and has had no result yet.
     pub is_trial: bool,
     has_left: bool,
@@ -242,7 +237,10 @@ pub struct Held {
 pub struct Place {
     server: Arc<Server>,
     is_crawler: bool,
+    /// The hash of the client's address.
     share: Option<u64>,
+    /// When it was taken.
+    since: Instant,
     is_given_up: AtomicBool,
 }
 
@@ -283,11 +281,11 @@ impl Held {
     /// Takes a place, however many are taken.
     pub fn enter(server: Arc<Server>) -> Held {
         server.live.in_flight.fetch_add(1, Ordering::SeqCst);
-        Held::entered(server)
+        Held::entered(server, None)
     }
 
-    fn entered(server: Arc<Server>) -> Held {
-        Held { server, is_crawler: false, share: None, since: None, is_trial: false, has_left: false, place: None }
+    fn entered(server: Arc<Server>, place: Option<Arc<Place>>) -> Held {
+        Held { server, is_trial: false, has_left: false, place }
     }
 
     /// Takes a place for the trial of an ejected server, however many are taken.
@@ -311,14 +309,14 @@ impl Held {
         if self.is_trial && self.server.change(ServerState::break_off_trial) {
             shared.trial_due.store(0, Ordering::Release);
         }
-        let is_given_up = self.place.as_ref().is_some_and(|place| place.is_given_up.swap(true, Ordering::SeqCst));
-        match &shared.room {
-            Some(room) if is_given_up => return room.end_without_place(self.share),
-            _ => self.server.leave(self.is_crawler),
+        let Some(room) = &shared.room else { return self.server.leave(false) };
+        let place = self.place.as_deref();
+        let share = place.and_then(|place| place.share);
+        if place.is_some_and(|place| place.is_given_up.swap(true, Ordering::SeqCst)) {
+            return room.end_without_place(share);
         }
-        if let Some(room) = &shared.room {
-            room.left(&self.server, self.share, self.since);
-        }
+        self.server.leave(place.is_some_and(|place| place.is_crawler));
+        room.left(&self.server, share, place.map(|place| place.since));
     }
 }
 
