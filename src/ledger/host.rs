@@ -308,25 +308,21 @@ fn served(name: &str, crawler: &str, received: Published) -> state::Served {
 /// Everything that is known of a host. `at` is the moment of the facts that have none of their own.
 pub fn facts_of(name: &str, host: &Host, at: Timestamp) -> Vec<Fact> {
     let observed = Fact::set(at, observation(name, host));
-    let records = records(name, host).map(|(at, record)| Fact::set(at, record));
+    let visits = host.crawlers().chain([(EVERYONE, &host.everyone)]).flat_map(|(crawler, known)| {
+        let versions = known.versions.iter().map(|visit| (visit.at, Published::Version(visit.version)));
+        let lost = known.lost.map(|lost| (lost, Published::Unknown));
+        versions.chain(lost).map(move |(at, received)| Fact::set(at, served(name, crawler, received)))
+    });
     let uncached = host.paths.uncached().map(|path| {
         let path = UncachedPath { host: name.to_owned(), proxies: path.to_string() };
         Fact::set(at, path)
     });
-    [observed].into_iter().chain(records).chain(uncached).collect()
+    [observed].into_iter().chain(visits).chain(uncached).collect()
 }
 
 /// The facts that nothing is known of a host any more.
 pub fn removal_of(name: &str, host: &Host, at: Timestamp) -> Vec<Fact> {
     facts_of(name, host, at).into_iter().map(|fact| Fact::removed(at, fact.record)).collect()
-}
-
-fn records(name: &str, host: &Host) -> impl Iterator<Item = (Timestamp, state::Served)> {
-    host.crawlers().chain([(EVERYONE, &host.everyone)]).flat_map(move |(crawler, known)| {
-        let versions = known.versions.iter().map(|visit| (visit.at, Published::Version(visit.version)));
-        let lost = known.lost.map(|lost| (lost, Published::Unknown));
-        versions.chain(lost).map(move |(at, received)| (at, served(name, crawler, received)))
-    })
 }
 
 /// The facts that one more visit of a crawler changed.
