@@ -65,7 +65,7 @@ pub fn open(directory: &Path, now: SystemTime) -> Result<OpenLog, OpenError> {
     };
     set_aside(directory, now).map_err(|error| OpenError::file(&file, &error))?;
     let key = SigningKey::fresh().map_err(|error| OpenError::key(&key_file, error))?;
-    write_private(&key_file, &format!("{}\n", key.line())).map_err(|error| OpenError::file(&key_file, &error))?;
+    write_private(&key_file, &key.line()).map_err(|error| OpenError::file(&key_file, &error))?;
     let mut database = EvidenceDatabase::open(directory, true).map_err(failed)?;
     database.write(|log| log.begin_log(&key.verify_key().name, &time_text(now))).map_err(failed)?;
     drop(database);
@@ -141,7 +141,7 @@ pub fn read_key(directory: &Path, log: &str, changed: Option<&str>) -> Option<Si
 pub fn write_next_key(directory: &Path, key: &SigningKey) -> io::Result<()> {
     let file = directory.join(NEXT_KEY);
     let _ = fs::remove_file(&file);
-    write_private(&file, &format!("{}\n", key.line()))?;
+    write_private(&file, &key.line())?;
     fs::File::open(directory)?.sync_all()
 }
 
@@ -170,12 +170,13 @@ fn set_aside(directory: &Path, now: SystemTime) -> io::Result<()> {
 pub fn write_runs(directory: &Path, runs: u64) -> io::Result<()> {
     let (file, fresh) = (directory.join(RUNS), directory.join(format!("{RUNS}.new")));
     let _ = fs::remove_file(&fresh);
-    write_private(&fresh, &format!("{runs}\n"))?;
+    write_private(&fresh, &runs.to_string())?;
     fs::rename(fresh, file)
 }
 
-fn write_private(file: &Path, text: &str) -> io::Result<()> {
+/// Writes a line into a new file, for this user alone.
+fn write_private(file: &Path, line: &str) -> io::Result<()> {
     let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(file)?;
-    file.write_all(text.as_bytes())?;
+    file.write_all(format!("{line}\n").as_bytes())?;
     file.sync_all()
 }
