@@ -90,7 +90,7 @@ fn requests(criterion: &mut Criterion) {
             bencher.iter(|| {
                 let facts = black_box(&facts);
                 let claimant = Claimant::of(&snapshot, registry, facts).expect("a site has the host");
-                let (cached_versions, visit) = ledger.look(registry, claimant, facts.host, moment);
+                let (cached_versions, visit) = ledger.look(registry, claimant, facts.host, moment, false);
                 ledger.note_request(claimant.entry, facts.host, visit, moment.now);
                 let case = Case { registry, facts: *facts, claimant, cached_versions };
                 decide_for(&case, Behaviour::default(), &mut scratch)
@@ -99,7 +99,8 @@ fn requests(criterion: &mut Criterion) {
         let claimant = Claimant::of(&snapshot, registry, &facts).expect("a site has the host");
         group.bench_function(format!("{name}, the ledger alone"), |bencher| {
             bencher.iter(|| {
-                let (cached_versions, visit) = ledger.look(registry, claimant, black_box(b"host-77.example"), moment);
+                let (cached_versions, visit) =
+                    ledger.look(registry, claimant, black_box(b"host-77.example"), moment, false);
                 ledger.note_request(claimant.entry, b"host-77.example", visit, moment.now);
                 cached_versions
             });

@@ -94,19 +94,6 @@ impl<S: AsyncRead + Unpin> Buffered<S> {
         Poll::Ready(Ok(buffer.filled().len()))
     }
 
-    /// Ready when it is known whether the stream begins with these octets: at the first octet that differs, at the last one
-    /// of `beginning`, or at the end of the stream. A stream that ends before its first octet is an error.
-    pub(super) fn poll_begins_with(&mut self, beginning: &[u8], context: &mut Context<'_>) -> Poll<io::Result<bool>> {
-        while self.seen.len() < beginning.len() && beginning.starts_with(&self.seen) {
-            match (ready!(self.poll_see(context))?, self.seen.is_empty()) {
-                (0, true) => return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into())),
-                (0, false) => break,
-                _ => {}
-            }
-        }
-        Poll::Ready(Ok(self.seen.starts_with(beginning)))
-    }
-
     /// Reads at most `limit` octets that were not seen yet.
     pub(super) fn poll_read_unseen(
         &mut self,

@@ -1,16 +1,15 @@
 //! [`CloseLog`]: counts the connections that the edge closes, and writes log lines about them. Any client can cause such a
 //! line, so there is at most one each ten seconds for each [`CloseReason`].
 
-use crate::telemetry::Metrics;
+use crate::telemetry::{Metrics, Throttle};
 use std::fmt::Display;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use strum::IntoStaticStr;
 
 /// Milliseconds between two lines about one reason.
-const PAUSE: u64 = 10_000;
+const PAUSE: Duration = Duration::from_secs(10);
 
 /// Why the edge closed a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr)]
@@ -77,14 +76,13 @@ impl CloseReason {
 pub struct CloseLog {
     metrics: Arc<Metrics>,
     start: Instant,
-    told: [AtomicU64; CloseReason::COUNT],
-    since: [AtomicU64; CloseReason::COUNT],
+    throttles: [Throttle; CloseReason::COUNT],
 }
 
 impl CloseLog {
     /// A log without a line yet.
     pub fn new(metrics: Arc<Metrics>) -> CloseLog {
-        CloseLog { metrics, start: Instant::now(), told: Default::default(), since: Default::default() }
+        CloseLog { metrics, start: Instant::now(), throttles: Default::default() }
     }
 
     /// Counts a closed connection, and logs it if its reason was not logged lately.
@@ -96,14 +94,8 @@ impl CloseLog {
             tracing::debug!(client, "{text}: {detail}");
             return;
         }
-        let (told, since) = (&self.told[reason as usize], &self.since[reason as usize]);
-        let count = since.fetch_add(1, Ordering::Relaxed) + 1;
-        let now = u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX).saturating_add(PAUSE);
-        let last = told.load(Ordering::Relaxed);
-        let is_due = now >= last.saturating_add(PAUSE);
-        if is_due && told.compare_exchange(last, now, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
-            since.fetch_sub(count, Ordering::Relaxed);
-            tracing::warn!(client, count, "{text}: {detail}");
+        if let Some(left_out) = self.throttles[reason as usize].admit_every(PAUSE, self.start.elapsed()) {
+            tracing::warn!(client, count = left_out + 1, "{text}: {detail}");
         }
     }
 }

@@ -134,15 +134,17 @@ impl Connection {
         }
     }
 
-    /// Whether the connection begins with these octets, which stay where they are.
+    /// Whether the connection begins with these octets, which stay where they are. Known at the first octet that differs, at
+    /// the last one of `beginning`, or at the end of the stream. A stream that ends before its first octet is an error.
     pub(super) async fn begins_with(&mut self, beginning: &[u8]) -> io::Result<bool> {
-        poll_fn(|context| match self.stream.poll_begins_with(beginning, context) {
-            Poll::Pending if self.timer.has_passed(self.deadline, context) => {
-                Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+        while self.stream.seen().len() < beginning.len() && beginning.starts_with(self.stream.seen()) {
+            match (self.see().await?, self.stream.seen().is_empty()) {
+                (0, true) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                (0, false) => break,
+                _ => {}
             }
-            polled => polled,
-        })
-        .await
+        }
+        Ok(self.stream.seen().starts_with(beginning))
     }
 
     /// Lets Pingora read one request: this head, and a body with this framing.

@@ -166,28 +166,20 @@ impl RequestHead for Request<'_, '_> {
     }
 }
 
-/// All fields as a map.
-pub fn header_map(fields: &[Header<'_>]) -> HeaderMap {
-    map_of(fields.iter())
-}
-
 /// The fields that shape an answer of crawlgate's own. Most requests have none or one of them, and the map of all would
 /// cost as much as the rest of the answer.
 fn fields_of_answer(fields: &[Header<'_>]) -> HeaderMap {
-    map_of(fields.iter().filter(|field| Asked::reads(field.name)))
+    header_map(fields.iter().filter(|field| Asked::reads(field.name)))
 }
 
-fn map_of<'f, 'b: 'f>(fields: impl Iterator<Item = &'f Header<'b>>) -> HeaderMap {
+/// These fields as a map.
+pub fn header_map<'f, 'b: 'f>(fields: impl Iterator<Item = &'f Header<'b>>) -> HeaderMap {
     let read = fields.filter_map(|field| {
         // Both were read already, so neither fails.
         let name = HeaderName::from_bytes(field.name.as_bytes()).ok()?;
         Some((name, HeaderValue::from_bytes(field.value).ok()?))
     });
-    let mut map = HeaderMap::new();
-    for (name, value) in read {
-        map.append(name, value);
-    }
-    map
+    read.collect()
 }
 
 /// The fields that shape an answer, of a whole head that was read before.

@@ -68,7 +68,7 @@ impl Entry {
 
     /// Reads a line. Only the line that [`Entry::line`] writes is one.
     pub fn read(line: &str) -> Option<Entry> {
-        read_canonical(line).ok().filter(|entry: &Entry| parse_time(&entry.time).is_some())
+        read_canonical(line).filter(|entry: &Entry| parse_time(&entry.time).is_some())
     }
 
     /// A text in its data.

@@ -114,7 +114,7 @@ pub fn keys(files: &Files, trusted: &VerifyKey) -> Result<Keys, KeysFault> {
 }
 
 fn about(files: &Files) -> Option<Map<String, Value>> {
-    read_canonical(text_of(files, "case.json")?.strip_suffix('\n')?).ok()
+    read_canonical(text_of(files, "case.json")?.strip_suffix('\n')?)
 }
 
 /// The chains of the case. One with a fault is empty.
@@ -191,7 +191,7 @@ fn checkpoint(files: &Files, file: &str, names: &[ChainName; 3], keys: &Keys) ->
         return Err("it is another checkpoint");
     }
     let proofs = text_of(files, &file.replace(".note", ".json")).and_then(|text| text.strip_suffix('\n'));
-    let proofs: Option<Vec<HeadProof>> = proofs.and_then(|text| read_canonical(text).ok());
+    let proofs: Option<Vec<HeadProof>> = proofs.and_then(read_canonical);
     let mut heads = Vec::new();
     for HeadProof { head, place, path } in proofs.ok_or("its proofs cannot be read")? {
         if merkle::root_by_path(head.leaf(), place, checkpoint.leaves, &path) != Some(checkpoint.root) {
@@ -309,7 +309,7 @@ fn personal<'a>(files: &Files, entries: impl Iterator<Item = &'a Link>, findings
         findings.faults.push("personal.jsonl is missing or cut off".into());
     }
     for (place, line) in lines.unwrap_or_default().split_terminator('\n').enumerate() {
-        let known = read_canonical::<PersonalLine>(line).ok().filter(|known| {
+        let known = read_canonical::<PersonalLine>(line).filter(|known| {
             let salt = parse_hex(&known.salt).filter(|salt| salt.len() == 16);
             let committed =
                 entries.get(&(&known.chain, known.number)).and_then(|entry| entry.personal.get(&known.name));

@@ -8,7 +8,7 @@ use crate::files::read_own;
 use std::fs;
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::SystemTime;
 
 /// The private key.
@@ -18,33 +18,23 @@ const NEXT_KEY: &str = "evidence.key.new";
 /// How many processes have written the log. A database with a smaller number is an older copy.
 const RUNS: &str = "evidence.runs";
 
-/// Why there is no log.
+/// Why there is no log: the file, and what is wrong with it.
 #[derive(Debug, thiserror::Error)]
-pub enum OpenError {
-    /// The database cannot be used.
-    #[error("cannot open {}: {source}", .file.display())]
-    Database {
-        /// The file.
-        file: PathBuf,
-        /// Why.
-        source: DatabaseError,
-    },
-    /// A file cannot be read or written.
-    #[error("cannot use {}: {source}", .file.display())]
-    File {
-        /// The file.
-        file: PathBuf,
-        /// What the operating system says.
-        source: io::Error,
-    },
-    /// The key cannot be read or made.
-    #[error("the key {} cannot be used: {source}", .file.display())]
-    Key {
-        /// The file.
-        file: PathBuf,
-        /// Why.
-        source: NoteError,
-    },
+#[error("{0}")]
+pub struct OpenError(String);
+
+impl OpenError {
+    fn database(file: &Path, error: &DatabaseError) -> OpenError {
+        OpenError(format!("cannot open {}: {error}", file.display()))
+    }
+
+    fn file(file: &Path, error: &io::Error) -> OpenError {
+        OpenError(format!("cannot use {}: {error}", file.display()))
+    }
+
+    fn key(file: &Path, error: NoteError) -> OpenError {
+        OpenError(format!("the key {} cannot be used: {error}", file.display()))
+    }
 }
 
 /// The opened log.
@@ -65,11 +55,7 @@ pub struct OpenLog {
 /// See [`OpenError`].
 pub fn open(directory: &Path, now: SystemTime) -> Result<OpenLog, OpenError> {
     let (file, key_file) = (directory.join(FILE), directory.join(KEY));
-    let failed = |source| OpenError::Database { file: file.clone(), source };
-    let cannot_use = |file: &PathBuf| {
-        let file = file.clone();
-        move |source| OpenError::File { file, source }
-    };
+    let failed = |error| OpenError::database(&file, &error);
     let begun_anew = match read_whole(directory) {
         Ok(log) => return Ok(log),
         Err(DatabaseError::NoLog) => None,
@@ -77,9 +63,9 @@ pub fn open(directory: &Path, now: SystemTime) -> Result<OpenLog, OpenError> {
         Err(DatabaseError::Sqlite(error)) if is_damaged(&error) => Some("the database was damaged"),
         Err(error) => return Err(failed(error)),
     };
-    set_aside(directory, now).map_err(cannot_use(&file))?;
-    let key = SigningKey::fresh().map_err(|source| OpenError::Key { file: key_file.clone(), source })?;
-    write_private(&key_file, &format!("{}\n", key.line())).map_err(cannot_use(&key_file))?;
+    set_aside(directory, now).map_err(|error| OpenError::file(&file, &error))?;
+    let key = SigningKey::fresh().map_err(|error| OpenError::key(&key_file, error))?;
+    write_private(&key_file, &key.line()).map_err(|error| OpenError::file(&key_file, &error))?;
     let mut database = EvidenceDatabase::open(directory, true).map_err(failed)?;
     database.write(|log| log.begin_log(&key.verify_key().name, &time_text(now))).map_err(failed)?;
     drop(database);
@@ -93,12 +79,12 @@ pub fn open(directory: &Path, now: SystemTime) -> Result<OpenLog, OpenError> {
 pub fn open_existing(directory: &Path) -> Result<OpenLog, OpenError> {
     let (database, file) = (directory.join(FILE), directory.join(KEY));
     read(directory).map_err(|error| match (error, read_own(&file).map(|text| SigningKey::parse(&text))) {
-        (DatabaseError::Damaged(_), Err(source)) => OpenError::File { file, source },
-        (DatabaseError::Damaged(_), Ok(Err(source))) => OpenError::Key { file, source },
+        (DatabaseError::Damaged(_), Err(error)) => OpenError::file(&file, &error),
+        (DatabaseError::Damaged(_), Ok(Err(error))) => OpenError::key(&file, error),
         (DatabaseError::Damaged(_), Ok(Ok(_))) => {
-            OpenError::Database { file: database, source: DatabaseError::Damaged("the key is that of another log") }
+            OpenError::database(&database, &DatabaseError::Damaged("the key is that of another log"))
         }
-        (source, _) => OpenError::Database { file: database, source },
+        (error, _) => OpenError::database(&database, &error),
     })
 }
 
@@ -155,7 +141,7 @@ pub fn read_key(directory: &Path, log: &str, changed: Option<&str>) -> Option<Si
 pub fn write_next_key(directory: &Path, key: &SigningKey) -> io::Result<()> {
     let file = directory.join(NEXT_KEY);
     let _ = fs::remove_file(&file);
-    write_private(&file, &format!("{}\n", key.line()))?;
+    write_private(&file, &key.line())?;
     fs::File::open(directory)?.sync_all()
 }
 
@@ -184,12 +170,13 @@ fn set_aside(directory: &Path, now: SystemTime) -> io::Result<()> {
 pub fn write_runs(directory: &Path, runs: u64) -> io::Result<()> {
     let (file, fresh) = (directory.join(RUNS), directory.join(format!("{RUNS}.new")));
     let _ = fs::remove_file(&fresh);
-    write_private(&fresh, &format!("{runs}\n"))?;
+    write_private(&fresh, &runs.to_string())?;
     fs::rename(fresh, file)
 }
 
-fn write_private(file: &Path, text: &str) -> io::Result<()> {
+/// Writes a line into a new file, for this user alone.
+fn write_private(file: &Path, line: &str) -> io::Result<()> {
     let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(file)?;
-    file.write_all(text.as_bytes())?;
+    file.write_all(format!("{line}\n").as_bytes())?;
     file.sync_all()
 }

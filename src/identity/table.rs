@@ -1,17 +1,15 @@
 //! [`NetworkTable`]: a set of IP networks. [`NetworkTable::contains`] tells by binary search whether an address is in
 //! one of them, which takes less than 0.1 us among 20,000 networks.
 
-use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+use ipnet::IpNet;
 use std::net::IpAddr;
 
 /// A set of networks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NetworkTable {
     networks: Vec<IpNet>,
-    /// The same addresses as ranges that do not overlap: the first and the last address of each, sorted. As numbers,
-    /// which compare faster than networks.
-    v4: Vec<(u32, u32)>,
-    v6: Vec<(u128, u128)>,
+    /// The same addresses as ranges that do not overlap: the first and the last address of each, sorted.
+    ranges: Vec<(IpAddr, IpAddr)>,
 }
 
 impl NetworkTable {
@@ -20,32 +18,23 @@ impl NetworkTable {
         let mut networks: Vec<IpNet> = networks.into_iter().map(|network| network.trunc()).collect();
         networks.sort_unstable();
         networks.dedup();
-        let (mut v4, mut v6) = (Vec::new(), Vec::new());
-        for network in &networks {
-            match network {
-                IpNet::V4(network) => v4.push(*network),
-                IpNet::V6(network) => v6.push(*network),
-            }
-        }
-        let (v4, v6) = (Ipv4Net::aggregate(&v4), Ipv6Net::aggregate(&v6));
-        NetworkTable {
-            networks,
-            v4: v4.iter().map(|network| (network.network().into(), network.broadcast().into())).collect(),
-            v6: v6.iter().map(|network| (network.network().into(), network.broadcast().into())).collect(),
-        }
+        let joined = IpNet::aggregate(&networks);
+        let mut ranges: Vec<_> = joined.iter().map(|network| (network.network(), network.broadcast())).collect();
+        ranges.sort_unstable();
+        NetworkTable { networks, ranges }
     }
 
     /// Whether an address is in one of the networks.
     pub fn contains(&self, address: IpAddr) -> bool {
-        match address {
-            IpAddr::V4(address) => is_in(&self.v4, address.to_bits()),
-            IpAddr::V6(address) => is_in(&self.v6, address.to_bits()),
-        }
+        let after = self.ranges.partition_point(|(first, _)| *first <= address);
+        after > 0 && self.ranges[after - 1].1 >= address
     }
 
     /// Whether the table says anything about addresses of this kind, IPv4 or IPv6.
     pub fn covers_kind_of(&self, address: IpAddr) -> bool {
-        if address.is_ipv4() { !self.v4.is_empty() } else { !self.v6.is_empty() }
+        // IPv4 comes first.
+        let nearest = if address.is_ipv4() { self.ranges.first() } else { self.ranges.last() };
+        nearest.is_some_and(|(first, _)| first.is_ipv4() == address.is_ipv4())
     }
 
     /// The narrowest network that holds an address. Looks at each: for explanations.
@@ -58,12 +47,6 @@ impl NetworkTable {
     pub fn networks(&self) -> &[IpNet] {
         &self.networks
     }
-}
-
-/// Whether a number is in one of these ranges.
-fn is_in<N: Copy + Ord>(ranges: &[(N, N)], number: N) -> bool {
-    let after = ranges.partition_point(|(first, _)| *first <= number);
-    after > 0 && ranges[after - 1].1 >= number
 }
 
 #[cfg(test)]
@@ -92,7 +75,7 @@ mod tests {
         {
             assert!(!has(outside), "{outside}");
         }
-        assert_eq!(table.v4.len(), 3, "neighbours are one network");
+        assert_eq!(table.ranges.iter().filter(|(first, _)| first.is_ipv4()).count(), 3, "neighbours are one network");
     }
 
     #[test]

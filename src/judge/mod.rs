@@ -203,8 +203,7 @@ impl Judge {
         has_heard_all: bool,
     ) -> (CachedVersions<'a>, HostNews) {
         let moment = request.moment();
-        let (cached_versions, visit) =
-            self.ledger.look_having_heard(self.registry, claimant, request.host, moment, has_heard_all);
+        let (cached_versions, visit) = self.ledger.look(self.registry, claimant, request.host, moment, has_heard_all);
         let is_of_crawler = claimant.claim != Claim::Nobody;
         let through = request.proxies.filter(|_| is_of_crawler && claimant.entry.site.perhaps_behind_cache);
         match through {

@@ -4,11 +4,11 @@
 //! the state store, and [`hosts_from`] converts them back.
 
 use super::proxies::{KnownPaths, ProxyPath};
-use crate::bounded::Prehashed;
 use crate::policy::{HostHistory, SiteEntry, Version};
 use crate::publications::Published;
-use crate::state::{self, AnyRecord, AsWritten, Fact, Observation, StoredFacts, UncachedPath};
+use crate::state::{self, AsWritten, Fact, Observation, StoredFacts, UncachedPath};
 use crate::time::Timestamp;
+use ahash::RandomState;
 use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::Relaxed};
@@ -125,14 +125,8 @@ pub struct Host {
     perhaps_cached: AtomicI64,
     /// What any crawler may have been served without a record of it: around a crash.
     pub everyone: Served,
-    /// By the hash of the name. Names are those of the registry and of policies. Two with one hash would share.
-    crawlers: HashMap<u64, (Box<str>, Served), Prehashed>,
-}
-
-/// FNV-1a, and a turn: tables take the upper bits as well as the lower.
-fn hash_of(name: &str) -> u64 {
-    let fold = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-    name.bytes().fold(0xcbf2_9ce4_8422_2325, fold).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    /// By name. Names are those of the registry and of policies.
+    crawlers: HashMap<Box<str>, Served, RandomState>,
 }
 
 fn seconds(time: Option<Duration>) -> i64 {
@@ -236,17 +230,17 @@ impl Host {
 
     /// What was served to a crawler.
     pub fn crawler(&self, name: &str) -> Option<&Served> {
-        self.crawlers.get(&hash_of(name)).map(|(_, served)| served)
+        self.crawlers.get(name)
     }
 
     /// As [`Host::crawler`], to be changed; empty when the crawler is new.
     pub fn crawler_mut(&mut self, name: &str) -> &mut Served {
-        &mut self.crawlers.entry(hash_of(name)).or_insert_with(|| (name.into(), Served::default())).1
+        self.crawlers.entry(name.into()).or_default()
     }
 
     /// What was served to each crawler, by name.
     pub fn crawlers(&self) -> impl Iterator<Item = (&str, &Served)> {
-        self.crawlers.values().map(|(name, served)| (&**name, served))
+        self.crawlers.iter().map(|(name, served)| (&**name, served))
     }
 
     /// For how many crawlers something is remembered.
@@ -291,7 +285,7 @@ impl Host {
         self.since.store(since, Relaxed);
         self.seen.fetch_min(now.0, Relaxed);
         self.everyone.bound(now);
-        self.crawlers.values_mut().for_each(|(_, served)| served.bound(now));
+        self.crawlers.values_mut().for_each(|served| served.bound(now));
     }
 }
 
@@ -313,29 +307,22 @@ fn served(name: &str, crawler: &str, received: Published) -> state::Served {
 
 /// Everything that is known of a host. `at` is the moment of the facts that have none of their own.
 pub fn facts_of(name: &str, host: &Host, at: Timestamp) -> Vec<Fact> {
-    let records = records(name, host).map(|(at, record)| Fact::set(at, record));
-    let uncached = uncached_paths(name, host).map(|record| Fact::set(at, record));
-    [Fact::set(at, observation(name, host))].into_iter().chain(records).chain(uncached).collect()
+    let observed = Fact::set(at, observation(name, host));
+    let visits = host.crawlers().chain([(EVERYONE, &host.everyone)]).flat_map(|(crawler, known)| {
+        let versions = known.versions.iter().map(|visit| (visit.at, Published::Version(visit.version)));
+        let lost = known.lost.map(|lost| (lost, Published::Unknown));
+        versions.chain(lost).map(move |(at, received)| Fact::set(at, served(name, crawler, received)))
+    });
+    let uncached = host.paths.uncached().map(|path| {
+        let path = UncachedPath { host: name.to_owned(), proxies: path.to_string() };
+        Fact::set(at, path)
+    });
+    [observed].into_iter().chain(visits).chain(uncached).collect()
 }
 
 /// The facts that nothing is known of a host any more.
 pub fn removal_of(name: &str, host: &Host, at: Timestamp) -> Vec<Fact> {
-    let records = records(name, host).map(|(_, record)| Fact::removed(at, record));
-    let uncached = uncached_paths(name, host).map(|record| Fact::removed(at, record));
-    [Fact::removed(at, observation(name, host))].into_iter().chain(records).chain(uncached).collect()
-}
-
-fn uncached_paths(name: &str, host: &Host) -> impl Iterator<Item = AnyRecord> {
-    let record = |path: ProxyPath| UncachedPath { host: name.to_owned(), proxies: path.to_string() }.into();
-    host.paths.uncached().map(record)
-}
-
-fn records(name: &str, host: &Host) -> impl Iterator<Item = (Timestamp, state::Served)> {
-    host.crawlers().chain([(EVERYONE, &host.everyone)]).flat_map(move |(crawler, known)| {
-        let versions = known.versions.iter().map(|visit| (visit.at, Published::Version(visit.version)));
-        let lost = known.lost.map(|lost| (lost, Published::Unknown));
-        versions.chain(lost).map(move |(at, received)| (at, served(name, crawler, received)))
-    })
+    facts_of(name, host, at).into_iter().map(|fact| Fact::removed(at, fact.record)).collect()
 }
 
 /// The facts that one more visit of a crawler changed.

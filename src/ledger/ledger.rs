@@ -181,20 +181,9 @@ impl Ledger {
     }
 
     /// What the claimant may have cached, and what its request says of the host. Changes nothing, and never waits for a
-    /// file: [`Ledger::note_request`] takes note.
-    #[cfg(any(test, feature = "internals"))]
+    /// file: [`Ledger::note_request`] takes note. `has_heard_all` says whether every other instance has told what it served
+    /// until the request.
     pub fn look<'a>(
-        &self,
-        registry: &Registry,
-        claimant: Claimant<'a>,
-        host_name: &[u8],
-        moment: Moment,
-    ) -> (CachedVersions<'a>, HostNews) {
-        self.look_having_heard(registry, claimant, host_name, moment, false)
-    }
-
-    /// As [`Ledger::look`]; `has_heard_all` says whether every other instance has told what it served until the request.
-    pub fn look_having_heard<'a>(
         &self,
         registry: &Registry,
         claimant: Claimant<'a>,

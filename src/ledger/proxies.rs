@@ -23,17 +23,12 @@ impl ProxyPath {
     /// The path through these proxies, the nearest first. None of them has an address where the peer is on a Unix socket.
     pub fn from_addresses(proxies: impl IntoIterator<Item = IpAddr>) -> ProxyPath {
         // FNV-1a: the digest is stored, so it has to stay the same.
-        let mut digest: u64 = 0xcbf2_9ce4_8422_2325;
-        for proxy in proxies {
-            let octets = match proxy.to_canonical() {
-                IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
-                IpAddr::V6(address) => address.octets(),
-            };
-            for octet in octets {
-                digest = (digest ^ u64::from(octet)).wrapping_mul(0x0100_0000_01b3);
-            }
-        }
-        ProxyPath(digest)
+        let octets = proxies.into_iter().flat_map(|proxy| match proxy.to_canonical() {
+            IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
+            IpAddr::V6(address) => address.octets(),
+        });
+        let add = |digest: u64, octet: u8| (digest ^ u64::from(octet)).wrapping_mul(0x0100_0000_01b3);
+        ProxyPath(octets.fold(0xcbf2_9ce4_8422_2325, add))
     }
 
     /// Reads a digest as it is stored.
@@ -81,10 +76,7 @@ impl KnownPaths {
     /// Notes that no cache is on a path.
     pub fn set_uncached(&mut self, path: ProxyPath) {
         self.0.retain(|known| known.path != path);
-        self.make_room();
-        if self.0.len() < MAX_PATHS {
-            self.0.push(KnownPath { path, last: None });
-        }
+        self.add(KnownPath { path, last: None });
     }
 
     /// Records that a crawler was served a version through a path. Returns whether that shows that no cache is on it.
@@ -96,27 +88,26 @@ impl KnownPaths {
         max_age: Duration,
         at: Timestamp,
     ) -> bool {
-        if let Some(known) = self.0.iter_mut().find(|known| known.path == path) {
-            let Some(last) = &known.last else { return false };
-            if *last.crawler != *crawler && last.version == version && at >= last.at && at.since(last.at) < max_age {
-                known.last = None;
-                return true;
-            }
-            known.last = Some(LastFetch { crawler: crawler.into(), version, at });
+        let fetch = LastFetch { crawler: crawler.into(), version, at };
+        let Some(known) = self.0.iter_mut().find(|known| known.path == path) else {
+            self.add(KnownPath { path, last: Some(fetch) });
             return false;
-        }
-        self.make_room();
-        if self.0.len() < MAX_PATHS {
-            self.0.push(KnownPath { path, last: Some(LastFetch { crawler: crawler.into(), version, at }) });
-        }
-        false
+        };
+        let Some(last) = &known.last else { return false };
+        let is_uncached =
+            last.crawler != fetch.crawler && last.version == version && at >= last.at && at.since(last.at) < max_age;
+        known.last = (!is_uncached).then_some(fetch);
+        is_uncached
     }
 
-    fn make_room(&mut self) {
-        let is_full = self.0.len() >= MAX_PATHS;
-        let perhaps_cached = self.0.iter().position(|known| known.last.is_some());
-        if let Some(place) = perhaps_cached.filter(|_| is_full) {
+    fn add(&mut self, new: KnownPath) {
+        if self.0.len() >= MAX_PATHS
+            && let Some(place) = self.0.iter().position(|known| known.last.is_some())
+        {
             self.0.remove(place);
+        }
+        if self.0.len() < MAX_PATHS {
+            self.0.push(new);
         }
     }
 }

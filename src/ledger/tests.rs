@@ -171,7 +171,7 @@ impl World {
 
 /// What a request finds that counts.
 fn visit<'a>(ledger: &Ledger, claimant: Claimant<'a>, host: &[u8], moment: Moment) -> CachedVersions<'a> {
-    let (cached_versions, visit) = ledger.look(Registry::builtin(), claimant, host, moment);
+    let (cached_versions, visit) = ledger.look(Registry::builtin(), claimant, host, moment, false);
     ledger.note_request(claimant.entry, host, visit, moment.now);
     cached_versions
 }
@@ -664,7 +664,7 @@ fn peek<'a>(world: &World, snapshot: &'a Snapshot, user_agent: &str) -> CachedVe
     let claim = Registry::builtin().identify_with(user_agent.as_bytes(), &snapshot.sites()[0].site.tokens);
     let history = snapshot.history(b"a.example");
     let claimant = Claimant { site: 0, entry: &snapshot.sites()[0], history, claim };
-    world.ledger.look(Registry::builtin(), claimant, b"a.example", world.moment()).0
+    world.ledger.look(Registry::builtin(), claimant, b"a.example", world.moment(), false).0
 }
 
 #[test]

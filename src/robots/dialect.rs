@@ -5,7 +5,7 @@
 //! mark, lines of more than 16,663 octets.
 
 use super::Pattern;
-use super::normal::hex_value;
+use super::normal::{escape_at, push_escape};
 use super::target::{TargetScratch, google_target};
 use memchr::{memchr, memrchr};
 use std::str::FromStr;
@@ -140,14 +140,14 @@ fn google_escape(value: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(value.len());
     let mut at = 0;
     while let Some(&octet) = value.get(at) {
-        match value.get(at + 1..at + 3) {
-            Some(&[high, low]) if octet == b'%' && hex_value(high).is_some() && hex_value(low).is_some() => {
-                out.extend([b'%', high.to_ascii_uppercase(), low.to_ascii_uppercase()]);
+        match escape_at(&value[at..]) {
+            Some(escaped) => {
+                push_escape(escaped, &mut out);
                 at += 3;
                 continue;
             }
-            _ if octet.is_ascii() => out.push(octet),
-            _ => out.extend(format!("%{octet:02X}").into_bytes()),
+            None if octet.is_ascii() => out.push(octet),
+            None => push_escape(octet, &mut out),
         }
         at += 1;
     }

@@ -52,24 +52,19 @@ pub(super) const fn is_verbatim(octet: u8) -> bool {
 }
 
 /// The value of an upper or lower case hex digit.
-pub(super) const fn hex_value(digit: u8) -> Option<u8> {
-    match digit {
-        b'0'..=b'9' => Some(digit - b'0'),
-        b'a'..=b'f' => Some(digit - b'a' + 10),
-        b'A'..=b'F' => Some(digit - b'A' + 10),
-        _ => None,
-    }
+fn hex_value(digit: u8) -> Option<u8> {
+    Some(char::from(digit).to_digit(16)? as u8)
 }
 
 /// The octet that an escape at the beginning of `text` stands for.
-fn escape_at(text: &[u8]) -> Option<u8> {
+pub(super) fn escape_at(text: &[u8]) -> Option<u8> {
     match text {
         [b'%', high, low, ..] => Some(hex_value(*high)? << 4 | hex_value(*low)?),
         _ => None,
     }
 }
 
-fn push_escape(octet: u8, out: &mut Vec<u8>) {
+pub(super) fn push_escape(octet: u8, out: &mut Vec<u8>) {
     out.extend_from_slice(&[b'%', HEX[usize::from(octet >> 4)], HEX[usize::from(octet & 15)]]);
 }
 

@@ -108,7 +108,9 @@ impl TargetScratch {
         };
         let written = google_target(if raw.starts_with(b"/") { raw } else { sent });
         let path = path_of(sent);
-        let resolved = is_resolvable(path).then(|| resolve_into(sent, Parameters::Kept, resolved));
+        // `2F` stands in few paths, and `%` in many.
+        let is_resolvable = path.windows(2).any(|pair| matches!(pair, b"//" | b"/." | b"2F"));
+        let resolved = is_resolvable.then(|| resolve_into(sent, Parameters::Kept, resolved));
         let resolved = resolved.filter(|resolved| resolved.target != sent);
         let stripped = memchr(b';', path).map(|_| resolve_into(sent, Parameters::Stripped, stripped));
         let is_known = |target: &[u8]| target == sent || resolved.is_some_and(|resolved| resolved.target == target);
@@ -156,11 +158,6 @@ fn authority_end(raw: &[u8]) -> Option<usize> {
     let authority = raw[colon..].strip_prefix(b"://")?;
     // RFC 3986 section 3.2: an authority ends with `/`, `?`, `#` (gone by now) or the end.
     Some(raw.len() - authority.len() + memchr2(b'/', b'?', authority).unwrap_or(authority.len()))
-}
-
-/// Whether a path has anything to resolve but parameters. `2F` stands in few paths, and `%` in many.
-fn is_resolvable(path: &[u8]) -> bool {
-    path.windows(2).any(|pair| matches!(pair, b"//" | b"/." | b"2F"))
 }
 
 /// Whether the parameters of segments are kept or stripped.

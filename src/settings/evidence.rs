@@ -1,10 +1,10 @@
 //! [`EvidenceSettings`]: `evidence` of `crawlgate.yaml`, for the log of publications and violations that third parties
 //! can check: how long it is kept, how large it may be, and who signs timestamps.
 
+use super::values::DAY;
 use crate::yaml::{Decoder, Node};
 use std::time::Duration;
 
-const DAY: Duration = Duration::from_secs(86_400);
 const MIB: u64 = 1024 * 1024;
 
 /// The log that third parties can check.

@@ -2,7 +2,7 @@
 //! cannot use: an old one, a node of a cluster, a replica, one that deletes keys, or one with keys of another program.
 
 use super::link::Link;
-use super::refusal::{Refusal, of_error};
+use super::refusal::{of_error, replica};
 use crate::exchange::{Deadline, StoreError};
 use crate::settings::{StoreSettings, StoreUrl};
 use redis::{FromRedisValue, Pipeline, RedisError, RedisResult, Value};
@@ -96,24 +96,32 @@ pub(super) fn last<T: FromRedisValue>(answers: &mut Vec<Value>) -> RedisResult<T
 
 /// Refuses a server that cannot be used; returns which run of which server it is.
 fn examine(connection: &mut Link, settings: &StoreSettings) -> Result<String, StoreError> {
-    let url = settings.url.to_string();
-    let failed = |error: RedisError| of_error(&error, &settings.url);
+    let url = &settings.url;
+    let failed = |error: RedisError| of_error(&error, url);
     let info: String = connection.ask(redis::cmd("INFO").arg("everything")).map_err(failed)?;
     let info = fields(&info);
     let said = |name: &str| info.get(name).copied().unwrap_or_default();
     let version = said("redis_version");
     if number(version) < OLDEST {
-        return Err(Refusal::TooOld { url, version: version.to_owned() }.into());
+        return Err(StoreError::Unusable(format!(
+            "the store at {url} is Redis {version}; crawlgate does not use it. Install Redis 6.2 or later, or Valkey"
+        )));
     }
     if said("redis_mode") == "cluster" || said("cluster_enabled") == "1" {
-        return Err(Refusal::Cluster { url }.into());
+        return Err(StoreError::Unusable(format!(
+            "the store at {url} is a node of a cluster; crawlgate does not use it. Name one server, or the address of one \
+             with a replica that takes its place"
+        )));
     }
     if said("role") == "slave" {
-        return Err(Refusal::Replica { url }.into());
+        return Err(replica(url));
     }
-    refuse_eviction(&info, &settings.url)?;
+    refuse_eviction(&info, url)?;
     if let Some(key) = foreign_key(connection, &settings.prefix).map_err(failed)? {
-        return Err(Refusal::Foreign { url, key }.into());
+        return Err(StoreError::Unusable(format!(
+            "the key `{key}` in the store at {url} is not crawlgate's; crawlgate does not use the store. Choose another \
+             `prefix` or another database for `store` in crawlgate.yaml"
+        )));
     }
     Ok(said("run_id").to_owned())
 }
@@ -127,7 +135,10 @@ pub(super) fn fields(info: &str) -> HashMap<&str, &str> {
 pub(super) fn refuse_eviction(info: &HashMap<&str, &str>, url: &StoreUrl) -> Result<(), StoreError> {
     match info.get("maxmemory_policy").copied().unwrap_or_default() {
         "noeviction" => Ok(()),
-        policy => Err(Refusal::Evicts { url: url.to_string(), policy: policy.to_owned() }.into()),
+        policy => Err(StoreError::Evicts(format!(
+            "the store at {url} deletes keys when its memory is full (`maxmemory-policy {policy}`), and crawlgate would \
+             accuse crawlers of what it then does not know; crawlgate does not use it. Set `maxmemory-policy noeviction`"
+        ))),
     }
 }
 

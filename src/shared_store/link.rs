@@ -2,7 +2,7 @@
 //! of the crate redis. Its connection has a time limit for each read alone, none for the size of an answer, and takes no
 //! stream of ours.
 
-use super::refusal::{Refusal, of_error};
+use super::refusal::{of_error, unreadable};
 use crate::exchange::{Deadline, StoreError};
 use crate::files;
 use crate::locks::lock;
@@ -77,7 +77,7 @@ impl Link {
             Some(path) => {
                 let text = String::from_utf8_lossy(&read(path)?).trim_end_matches(['\r', '\n']).to_owned();
                 if text.is_empty() {
-                    return Err(Refusal::File { path: path.clone(), reason: "it is empty".into() }.into());
+                    return Err(unreadable(path, "it is empty"));
                 }
                 Some(text)
             }
@@ -251,7 +251,7 @@ fn encrypt(
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, StoreError> {
-    files::read(path).map_err(|error| Refusal::File { path: path.to_owned(), reason: error.to_string() }.into())
+    files::read(path).map_err(|error| unreadable(path, error))
 }
 
 #[cfg(test)]

@@ -221,7 +221,7 @@ impl SharedStore {
                     .arg("GT")
                     .arg(fact.at)
                     .arg(&fact.key),
-                false => pipeline.cmd(command).arg(&facts).arg(&fact.key).arg(write_fact(fact)),
+                false => pipeline.cmd(command).arg(&facts).arg(&fact.key).arg(format!("{} {}", fact.at, fact.value)),
             };
         }
         if batch.facts.iter().chain(&batch.if_missing).any(|fact| is_of_clients(&fact.key)) {
@@ -319,12 +319,7 @@ fn scan<T: FromRedisValue>(
     }
 }
 
-/// A fact with a value, as it stands in the hash.
-fn write_fact(fact: &SharedFact) -> String {
-    format!("{} {}", fact.at, fact.value)
-}
-
-/// Reads a fact as [`write_fact`] wrote it.
+/// Reads a fact with a value, as it stands in the hash.
 fn read_fact(key: String, written: &str) -> Result<SharedFact, StoreError> {
     let read = written.split_once(' ').and_then(|(at, value)| Some((at.parse().ok()?, value.to_owned())));
     let (at, value) = read.ok_or_else(|| StoreError::Newer(cannot_read(&format!("the fact `{key}`"))))?;

@@ -5,46 +5,16 @@
 use super::database::{FILE, has_log, open_following, open_for_reading};
 use rusqlite::Connection;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 /// For so long the copy waits for a commit on file systems without a write-ahead log.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Why there is no copy.
+/// Why there is no copy: the file, and what is wrong with it.
 #[derive(Debug, thiserror::Error)]
-pub enum BackupError {
-    /// There is nothing to copy.
-    #[error("there is no state to back up: {0} does not exist; name the state directory with --state DIR")]
-    Missing(PathBuf),
-    /// The copy has the name of another file.
-    #[error("{0} exists, and crawlgate overwrites no file; give the backup another name")]
-    Exists(PathBuf),
-    /// The state cannot be read.
-    #[error("cannot read {file}: {error}; no backup was made")]
-    Unread {
-        /// The state.
-        file: PathBuf,
-        /// What SQLite says.
-        error: rusqlite::Error,
-    },
-    /// The copy is not what was read: the disk or the state is damaged.
-    #[error("cannot back up {file}: {problem}; no backup was made")]
-    Damaged {
-        /// The state.
-        file: PathBuf,
-        /// What the check found.
-        problem: String,
-    },
-    /// The copy cannot be written.
-    #[error("cannot write {file}: {error}; no backup was made")]
-    Unwritten {
-        /// The copy.
-        file: PathBuf,
-        /// What the operating system says.
-        error: io::Error,
-    },
-}
+#[error("{0}")]
+pub struct BackupError(String);
 
 /// Copies the state of a directory into a new file, for this user alone. Returns the octets of the copy.
 ///
@@ -53,25 +23,34 @@ pub enum BackupError {
 pub fn back_up(directory: &Path, to: &Path) -> Result<u64, BackupError> {
     let file = directory.join(FILE);
     if !file.exists() {
-        return Err(BackupError::Missing(file));
+        return Err(BackupError(format!(
+            "there is no state to back up: {} does not exist; name the state directory with --state DIR",
+            file.display()
+        )));
     }
+    let exists = || {
+        BackupError(format!("{} exists, and crawlgate overwrites no file; give the backup another name", to.display()))
+    };
     if to.symlink_metadata().is_ok() {
-        return Err(BackupError::Exists(to.to_owned()));
+        return Err(exists());
     }
-    let unwritten = |error: io::Error| BackupError::Unwritten { file: to.to_owned(), error };
+    let unwritten =
+        |error: io::Error| BackupError(format!("cannot write {}: {error}; no backup was made", to.display()));
     let beside = to.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let copy = tempfile::Builder::new().prefix(".crawlgate-backup").tempfile_in(beside).map_err(unwritten)?;
-    let unread = |error| BackupError::Unread { file: file.clone(), error };
+    let unread =
+        |error: rusqlite::Error| BackupError(format!("cannot read {}: {error}; no backup was made", file.display()));
     let source = open(&file).map_err(unread)?;
     source.execute("VACUUM INTO ?1", [copy.path().to_string_lossy()]).map_err(unread)?;
     let problem = seal(copy.path()).unwrap_or_else(|error| error.to_string());
     if problem != "ok" {
-        return Err(BackupError::Damaged { file, problem });
+        // The disk or the state is damaged.
+        return Err(BackupError(format!("cannot back up {}: {problem}; no backup was made", file.display())));
     }
     let octets = copy.as_file().sync_all().and_then(|()| copy.as_file().metadata()).map_err(unwritten)?.len();
     match copy.persist_noclobber(to) {
         Ok(_) => Ok(octets),
-        Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => Err(BackupError::Exists(to.to_owned())),
+        Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => Err(exists()),
         Err(error) => Err(unwritten(error.error)),
     }
 }

@@ -32,25 +32,23 @@ const OF_CLIENTS: [&str; 4] = ["address_proofs", "marked_clients", "observations
 /// The removal of such a record is remembered for so many seconds.
 const RELEASED_FOR: i64 = 60;
 
-/// The last commit, in the same transaction as the facts before it.
-const RUN: &str = "CREATE TABLE IF NOT EXISTS run (
+/// The last commit, in the same transaction as the facts before it; and indexes that find by its time what may be deleted.
+const RUN_AND_INDEXES: &str = "\
+CREATE TABLE IF NOT EXISTS run (
   one INTEGER PRIMARY KEY CHECK (one = 1),
   committed INTEGER NOT NULL,
   clean INTEGER NOT NULL,
   incomplete INTEGER NOT NULL
-) STRICT";
-/// Indexes that find by its time what may be deleted.
-const INDEXES: [&str; 9] = [
-    "CREATE INDEX IF NOT EXISTS versions_by_last_use ON versions (changed)",
-    "CREATE INDEX IF NOT EXISTS publications_by_end ON publications (until)",
-    "CREATE INDEX IF NOT EXISTS publications_by_version ON publications (answered)",
-    "CREATE INDEX IF NOT EXISTS host_tenures_by_end ON host_tenures (until)",
-    "CREATE INDEX IF NOT EXISTS served_by_time ON served (changed)",
-    "CREATE INDEX IF NOT EXISTS dropped_proofs ON address_proofs (changed) WHERE removed = 1",
-    "CREATE INDEX IF NOT EXISTS released_clients ON marked_clients (changed) WHERE removed = 1",
-    "CREATE INDEX IF NOT EXISTS forgotten_hosts ON observations (changed) WHERE removed = 1",
-    "CREATE INDEX IF NOT EXISTS forgotten_visits ON served (changed) WHERE removed = 1",
-];
+) STRICT;
+CREATE INDEX IF NOT EXISTS versions_by_last_use ON versions (changed);
+CREATE INDEX IF NOT EXISTS publications_by_end ON publications (until);
+CREATE INDEX IF NOT EXISTS publications_by_version ON publications (answered);
+CREATE INDEX IF NOT EXISTS host_tenures_by_end ON host_tenures (until);
+CREATE INDEX IF NOT EXISTS served_by_time ON served (changed);
+CREATE INDEX IF NOT EXISTS dropped_proofs ON address_proofs (changed) WHERE removed = 1;
+CREATE INDEX IF NOT EXISTS released_clients ON marked_clients (changed) WHERE removed = 1;
+CREATE INDEX IF NOT EXISTS forgotten_hosts ON observations (changed) WHERE removed = 1;
+CREATE INDEX IF NOT EXISTS forgotten_visits ON served (changed) WHERE removed = 1;";
 const SET_RUN: &str = "INSERT INTO run (one, committed, clean, incomplete) VALUES (1, ?1, ?2, ?3) ON CONFLICT (one) DO \
                        UPDATE SET committed = ?1, clean = ?2, incomplete = ?3";
 
@@ -209,9 +207,8 @@ impl Database {
         for definition in definitions() {
             connection.execute(&definition, [])?;
         }
-        connection.execute(RUN, [])?;
-        history::prepare(connection)?;
-        INDEXES.iter().try_for_each(|index| connection.execute(index, []).map(drop))
+        connection.execute_batch(RUN_AND_INDEXES)?;
+        history::prepare(connection)
     }
 
     /// Says in the file which version the tables have.

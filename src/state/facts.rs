@@ -2,9 +2,7 @@
 //! any kind. A [`Fact`] is one change: at some time a record was set or removed. [`StoredFacts`] holds all records
 //! that were read. [`changes`] compares two sets of records and returns the difference as facts.
 
-use super::columns::{
-    AsWritten, Column, Record, definition_of, read_table, records, taken_as_past, upsert_of, value, words,
-};
+use super::columns::{AsWritten, Column, Record, definition_of, read_table, records, upsert_of, value, words};
 use crate::policy;
 use crate::policy::model::Audience;
 use crate::publications::Published;
@@ -393,12 +391,6 @@ impl Fact {
             _ => 0,
         };
         384 + large
-    }
-
-    /// The fact; a time that lies ahead is replaced by `now`.
-    pub(super) fn taken_at(mut self, now: Timestamp) -> Fact {
-        self.at = taken_as_past(self.at, now);
-        self
     }
 }
 

@@ -1,6 +1,7 @@
 //! [`Writer`]: the thread that writes `state.db`. It commits about once a second, and at once when a caller waits for the
 //! commit. [`Shared`] is what the handles of the store share with it: the queue of facts and the health of the file.
 
+use super::columns::taken_as_past;
 use super::database::{Batch, Database, DatabaseError, RunRow};
 use super::facts::Fact;
 use super::health::{StateError, StoreHealth};
@@ -344,7 +345,9 @@ impl Writer {
             incomplete: self.shared.queue().is_incomplete || !has_room,
         };
         let asked = requests.iter().flat_map(|request| &request.facts);
-        let of_now: Vec<Fact> = pending.iter().chain(asked).map(|fact| fact.clone().taken_at(moment.now)).collect();
+        let of_now = pending.iter().chain(asked);
+        let of_now: Vec<Fact> =
+            of_now.map(|fact| Fact { at: taken_as_past(fact.at, moment.now), ..fact.clone() }).collect();
         let batch = Batch {
             facts: &of_now,
             forgets_observation: self.has_begun && self.forgets_observation,

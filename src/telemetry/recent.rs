@@ -103,8 +103,13 @@ pub struct Throttle {
 impl Throttle {
     /// Whether a line may be logged now, and then how many lines before it were left out.
     pub fn admit(&self, lived: Duration) -> Option<u64> {
+        self.admit_every(Duration::from_secs(1), lived)
+    }
+
+    /// As [`Throttle::admit`], with another time from one line to the next.
+    pub fn admit_every(&self, pause: Duration, lived: Duration) -> Option<u64> {
         let now = lived.as_millis() as u64;
-        let later = |next| (now >= next).then_some(now.saturating_add(1_000));
+        let later = |next| (now >= next).then_some(now.saturating_add(pause.as_millis() as u64));
         if self.next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, later).is_ok() {
             return Some(self.left_out.swap(0, Ordering::Relaxed));
         }

@@ -230,11 +230,6 @@ impl Server {
 /// A request's place at a server. It is given back when this is dropped, if not before.
 pub struct Held {
     pub server: Arc<Server>,
-    is_crawler: bool,
-    /// The hash of the client's address, where the origin has a bound.
-    share: Option<u64>,
-    /// When the place was taken, if the origin has a bound.
-    since: Option<Instant>,
     /// Whether it tries an ejected server and has had no result yet.
     pub is_trial: bool,
     has_left: bool,
@@ -245,7 +240,11 @@ pub struct Held {
 /// A place at a server with a bound. While the request has it, the client's connection may give it up.
 pub struct Place {
     server: Arc<Server>,
+    is_crawler: bool,
+    /// The hash of the client's address.
     share: Option<u64>,
+    /// When it was taken.
+    since: Instant,
     is_given_up: AtomicBool,
 }
 
@@ -288,17 +287,17 @@ impl Held {
     /// Takes a place, however many are taken.
     pub fn enter(server: Arc<Server>) -> Held {
         server.enter();
-        Held::entered(server)
+        Held::entered(server, None)
     }
 
-    fn entered(server: Arc<Server>) -> Held {
-        Held { server, is_crawler: false, share: None, since: None, is_trial: false, has_left: false, place: None }
+    fn entered(server: Arc<Server>, place: Option<Arc<Place>>) -> Held {
+        Held { server, is_trial: false, has_left: false, place }
     }
 
     /// Takes a place for another attempt of a request, however many are taken. It counts for the request's address.
     pub fn enter_again(server: Arc<Server>, before: &Held) -> Held {
-        match (&server.entry.shared.room, before.since) {
-            (Some(room), Some(_)) => room.enter_again(&server, before.share, before.is_crawler),
+        match (&server.entry.shared.room, &before.place) {
+            (Some(room), Some(place)) => room.enter_again(&server, place.share, place.is_crawler),
             _ => Held::enter(server),
         }
     }
@@ -310,9 +309,9 @@ impl Held {
         held
     }
 
-    /// The place, if it has not been given back.
+    /// The place, if the request may give it up and has not. A slow crawler keeps one of the few places for crawlers.
     pub fn place(&self) -> Option<&Arc<Place>> {
-        self.place.as_ref().filter(|place| !self.has_left && !place.is_given_up())
+        self.place.as_ref().filter(|place| !self.has_left && !place.is_crawler && !place.is_given_up())
     }
 
     /// Gives the place back, and goes on without one.
@@ -324,14 +323,14 @@ impl Held {
         if self.is_trial && self.server.change(ServerState::break_off_trial) {
             shared.trial_due.store(0, Ordering::Release);
         }
-        let is_given_up = self.place.as_ref().is_some_and(|place| place.is_given_up.swap(true, Ordering::SeqCst));
-        match &shared.room {
-            Some(room) if is_given_up => return room.end_without_place(self.share),
-            _ => self.server.leave(self.is_crawler),
+        let Some(room) = &shared.room else { return self.server.leave(false) };
+        let place = self.place.as_deref();
+        let share = place.and_then(|place| place.share);
+        if place.is_some_and(|place| place.is_given_up.swap(true, Ordering::SeqCst)) {
+            return room.end_without_place(share);
         }
-        if let Some(room) = &shared.room {
-            room.left(&self.server, self.share, self.since);
-        }
+        self.server.leave(place.is_some_and(|place| place.is_crawler));
+        room.left(&self.server, share, place.map(|place| place.since));
     }
 }
 

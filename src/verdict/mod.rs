@@ -27,7 +27,7 @@ pub use pass_reason::{LINE_FOR_ALL, PassReason};
 pub use render::PERHAPS_CACHED;
 pub use report::{action_report, explain, explain_for, report, report_unclaimed};
 #[cfg(feature = "internals")]
-pub use suite::{ask, host_of, user_agent_of};
+pub use suite::{ask, host_of};
 
 use crate::crawlers::{Claim, Registry};
 use crate::policy::HostHistory;

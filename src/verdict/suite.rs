@@ -53,14 +53,6 @@ pub fn host_of(test: &PolicyTest, policy: &Policy) -> String {
     test.host.as_ref().map(|host| host.value.clone()).or_else(first).unwrap_or_else(|| "site.test".to_owned())
 }
 
-/// The user agent that a case sends: a known crawler's example where the case gives a token or a name.
-#[cfg(feature = "internals")]
-pub fn user_agent_of(test: &PolicyTest, registry: &Registry) -> String {
-    let agent = &test.agent.value;
-    let example = registry.find(agent).and_then(|index| registry.get(index).user_agent.clone());
-    example.unwrap_or_else(|| agent.clone())
-}
-
 /// A snapshot of the site alone.
 fn alone(site: &Arc<Site>) -> Snapshot {
     Snapshot::new(vec![SiteEntry::new(site.clone(), Timestamp(0))], 0)

@@ -70,66 +70,13 @@ async fn short_writes_lose_and_reorder_nothing() {
     }
 }
 
-/// Gives so many octets a call, then the end; every other call has to wait.
-struct Slow {
-    octets: Vec<u8>,
-    at_a_time: usize,
-    calls: usize,
-}
-
-impl AsyncRead for Slow {
-    fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        let this = self.get_mut();
-        this.calls += 1;
-        if this.calls % 2 == 1 {
-            context.waker().wake_by_ref();
-            return Poll::Pending;
-        }
-        let count = this.at_a_time.min(this.octets.len()).min(buffer.remaining());
-        buffer.put_slice(&this.octets[..count]);
-        this.octets.drain(..count);
-        Poll::Ready(Ok(()))
-    }
-}
-
-/// How many octets it took to tell, and everything that is read afterwards.
-async fn begun(octets: &[u8], at_a_time: usize) -> io::Result<(usize, Vec<u8>)> {
-    let mut stream = Buffered::new(Slow { octets: octets.to_vec(), at_a_time, calls: 0 });
-    poll_fn(|context| stream.poll_begins_with(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", context)).await?;
-    let seen = stream.seen.len();
+#[tokio::test]
+async fn octets_that_were_seen_and_read_take_no_memory() {
+    let mut stream = Buffered::new(b"GET / HTTP/1.1\r\n".as_slice());
+    poll_fn(|context| stream.poll_see(context)).await.expect("octets");
     let mut read = Vec::new();
-    stream.read_to_end(&mut read).await?;
-    assert_eq!(stream.seen.capacity(), 0, "what was read takes memory no more");
-    Ok((seen, read))
-}
-
-#[tokio::test]
-async fn first_octet_unlike_the_preface_decides() {
-    for (text, tells) in [
-        ("GET / HTTP/1.0\r\n\r\n", 1),
-        ("POST / HTTP/1.1\r\n\r\n", 2),
-        ("PRI * HTTP/1.1\r\n\r\n", 12),
-        ("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\nand more", 24),
-        ("PRI * HT", 8),
-        ("P", 1),
-    ] {
-        assert_eq!(begun(text.as_bytes(), 1).await.unwrap(), (tells, text.as_bytes().to_vec()), "{text:?}");
-        for at_a_time in [2, 5, 23, 24, 4_096] {
-            let (seen, read) = begun(text.as_bytes(), at_a_time).await.unwrap();
-            assert!(seen >= tells && read == text.as_bytes(), "{text:?}, {at_a_time} at a time");
-        }
-    }
-}
-
-#[tokio::test]
-async fn stream_without_octets_is_an_error() {
-    assert_eq!(begun(b"", 1).await.unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
-}
-
-#[tokio::test]
-async fn long_request_is_read_whole() {
-    let long = [b"GET /".as_slice(), &[b'a'; 40_000], b" HTTP/1.1\r\n\r\n"].concat();
-    assert_eq!(begun(&long, 40_000).await.unwrap(), (READ, long));
+    stream.read_to_end(&mut read).await.expect("read");
+    assert_eq!((read.as_slice(), stream.seen.capacity()), (b"GET / HTTP/1.1\r\n".as_slice(), 0));
 }
 
 #[tokio::test]

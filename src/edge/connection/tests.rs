@@ -1,8 +1,9 @@
 //! How Pingora reads and writes a client's connection, one request at a time.
 
 use super::*;
+use crate::edge::http2::PREFACE;
 use crate::forwarding::Peer;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
 
@@ -91,4 +92,48 @@ async fn client_that_takes_nothing_is_given_up() {
     let error = connection.write_all(&octets).await.expect_err("the client reads nothing");
     assert_eq!(error.kind(), io::ErrorKind::TimedOut);
     drop(client);
+}
+
+/// How many octets it took to tell, and everything that is read afterwards.
+async fn begun(octets: &[u8], at_a_time: usize) -> io::Result<(usize, Vec<u8>)> {
+    let (mut near, far) = duplex(at_a_time);
+    let client = ClientConnection::new(Peer::default(), None);
+    let mut connection = Connection::new(Transport::Memory(far), None, client, None, STALL);
+    connection.set_deadline(STALL);
+    let octets = octets.to_vec();
+    let writer = tokio::spawn(async move { near.write_all(&octets).await });
+    connection.begins_with(PREFACE).await?;
+    let seen = connection.stream.seen().len();
+    let mut read = Vec::new();
+    connection.stream.read_to_end(&mut read).await?;
+    writer.await.expect("ended").map(|()| (seen, read))
+}
+
+#[tokio::test]
+async fn first_octet_unlike_the_preface_decides() {
+    for (text, tells) in [
+        ("GET / HTTP/1.0\r\n\r\n", 1),
+        ("POST / HTTP/1.1\r\n\r\n", 2),
+        ("PRI * HTTP/1.1\r\n\r\n", 12),
+        ("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\nand more", 24),
+        ("PRI * HT", 8),
+        ("P", 1),
+    ] {
+        assert_eq!(begun(text.as_bytes(), 1).await.unwrap(), (tells, text.as_bytes().to_vec()), "{text:?}");
+        for at_a_time in [2, 5, 23, 24, 4_096] {
+            let (seen, read) = begun(text.as_bytes(), at_a_time).await.unwrap();
+            assert!(seen >= tells && read == text.as_bytes(), "{text:?}, {at_a_time} at a time");
+        }
+    }
+}
+
+#[tokio::test]
+async fn stream_without_octets_is_an_error() {
+    assert_eq!(begun(b"", 1).await.unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+}
+
+#[tokio::test]
+async fn long_request_is_read_whole() {
+    let long = [b"GET /".as_slice(), &[b'a'; 40_000], b" HTTP/1.1\r\n\r\n"].concat();
+    assert_eq!(begun(&long, 40_000).await.unwrap(), (16 * 1024, long));
 }

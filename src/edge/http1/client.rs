@@ -117,12 +117,6 @@ impl<'c> Http1Client<'c> {
         self.keeps_alive
     }
 
-    /// Whether the rest of the body is so small that it can be thrown away after the response. A client that waits for a
-    /// 100 may send the body, or go on with another request.
-    fn may_be_read_to_its_end(&self) -> bool {
-        self.body.is_over() || matches!(self.body, Rest::Length(..=LEFT) if !self.expects)
-    }
-
     fn write_head(&mut self, head: &ClientHead<'_, '_>) {
         let output = self.output();
         // A proxy answers in its own version, whatever the origin's (RFC 9112 section 2.3).
@@ -162,7 +156,10 @@ impl Client for Http1Client<'_> {
     }
 
     fn begin(&mut self, head: &ClientHead<'_, '_>, origins: &ResponseHead) {
-        self.keeps_alive &= !*self.leaving.borrow() && self.may_be_read_to_its_end();
+        // A small rest of the body can be thrown away after the response. A client that waits for a 100 may send the body, or
+        // go on with another request.
+        let is_small = self.body.is_over() || matches!(self.body, Rest::Length(..=LEFT) if !self.expects);
+        self.keeps_alive &= is_small && !*self.leaving.borrow();
         self.sends_chunks = matches!(origins.framing, ResponseFraming::Chunked | ResponseFraming::UntilClose);
         self.write_head(head);
         let connection = if self.keeps_alive { "keep-alive" } else { "close" };

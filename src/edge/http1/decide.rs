@@ -42,7 +42,7 @@ fn decide_within<const ROOM: usize>(edge: &Edge, head: &[u8], connection: &Conne
             method: &request.answer_method(),
             target: request.fields.target,
             host: request.fields.host,
-            headers: &header_map(request.lines),
+            headers: &header_map(request.lines.iter()),
             peer: connection.peer.address,
             http: request.fields.http,
             arrival,

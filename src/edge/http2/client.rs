@@ -23,7 +23,7 @@ use std::task::{Context, Poll, ready};
 use tokio::time::Instant;
 
 pub(super) struct Http2Client {
-    stream: Stream,
+    pub(super) stream: Stream,
     client: Arc<ClientConnection>,
     fields: HeaderMap,
     output: Output,
@@ -37,10 +37,6 @@ pub(super) struct Http2Client {
 impl Http2Client {
     pub(super) fn new(stream: Stream, client: Arc<ClientConnection>, fields: HeaderMap, output: Output) -> Http2Client {
         Http2Client { stream, client, fields, output, rest: Bytes::new(), is_cut: false, timer: Timer::default() }
-    }
-
-    pub(super) fn into_stream(self) -> Stream {
-        self.stream
     }
 
     /// For how many of the `wanted` octets the client has room, one at least.

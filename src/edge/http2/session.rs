@@ -138,7 +138,12 @@ impl<'e> Session<'e> {
             }
             match ready!(self.timeouts.poll(is_active, context)) {
                 Due::FirstGoaway => self.announce_end(),
-                Due::LastGoaway => self.name_last_request(),
+                // The client has not read the first one in time. A request that is under way is not taken, and the client can
+                // tell (RFC 9113 section 6.8).
+                Due::LastGoaway => {
+                    self.timeouts.begin_to_end();
+                    self.connection.abrupt_shutdown(Reason::NO_ERROR);
+                }
                 Due::Close => return Poll::Ready(Ok(())),
                 Due::Lost => return Poll::Ready(Err((CloseReason::NoPong, "no pong".to_owned()))),
             }
@@ -150,13 +155,6 @@ impl<'e> Session<'e> {
     fn announce_end(&mut self) {
         self.timeouts.begin_to_end();
         self.connection.graceful_shutdown();
-    }
-
-    /// Sends the second GOAWAY at once, because the client has not read the first one in time. A request that is under way
-    /// is not taken, and the client can tell (RFC 9113 section 6.8).
-    fn name_last_request(&mut self) {
-        self.timeouts.begin_to_end();
-        self.connection.abrupt_shutdown(Reason::NO_ERROR);
     }
 
     /// Ends the connection and all its requests.

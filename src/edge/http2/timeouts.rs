@@ -101,7 +101,9 @@ impl Timeouts {
             self.until = Instant::now() + self.patience();
         }
         loop {
-            self.hear_pong(context);
+            // An error ends the connection, which tells of it.
+            let pong = self.pings.as_mut().filter(|_| self.is_asked).map(|pings| pings.poll_pong(context));
+            self.is_asked &= !matches!(pong, Some(Poll::Ready(Ok(_))));
             if !self.timer.has_passed(self.until, context) {
                 return Poll::Pending;
             }
@@ -115,15 +117,6 @@ impl Timeouts {
                     self.until = Instant::now() + self.stall;
                 }
             }
-        }
-    }
-
-    fn hear_pong(&mut self, context: &mut Context<'_>) {
-        // An error ends the connection, which tells of it.
-        if self.is_asked
-            && self.pings.as_mut().is_some_and(|pings| matches!(pings.poll_pong(context), Poll::Ready(Ok(_))))
-        {
-            self.is_asked = false;
         }
     }
 }

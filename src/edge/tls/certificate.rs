@@ -1,67 +1,24 @@
 //! [`Certificate`]: a certificate with its key, read from files and checked. One that no client would accept is refused,
 //! with a [`CertificateError`].
 
+use crate::evidence::Hash;
 use crate::settings::CertificateFiles;
 use crate::time::Timestamp;
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
 
 /// Signatures that no client accepts any more: with MD5 and SHA-1.
 const BROKEN: [&str; 3] = ["1.2.840.113549.1.1.4", "1.2.840.113549.1.1.5", "1.2.840.10045.4.1"];
 
-/// Why a certificate cannot be used.
+/// Why a certificate cannot be used: the file, and what is wrong with it.
 #[derive(Debug, thiserror::Error)]
-pub enum CertificateError {
-    /// A file cannot be read.
-    #[error("cannot read {}: {source}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// What the system says.
-        source: std::io::Error,
-    },
-    /// The file for the certificate contains none.
-    #[error("{} contains no certificate in PEM", .0.display())]
-    NoCertificate(PathBuf),
-    /// The file for the key contains none.
-    #[error("{} contains no private key in PEM", .0.display())]
-    NoKey(PathBuf),
-    /// The certificate is no X.509.
-    #[error("the certificate in {} cannot be read", .0.display())]
-    Unreadable(PathBuf),
-    /// The key is not one of this certificate.
-    #[error("the key in {} does not belong to the certificate in {}", key.display(), certificate.display())]
-    Mismatch {
-        /// The file with the certificate.
-        certificate: PathBuf,
-        /// The file with the key.
-        key: PathBuf,
-    },
-    /// The key is of a kind or size that is not accepted: RSA below 2048 bits, for example.
-    #[error("the key in {} cannot be used: {reason}", path.display())]
-    Key {
-        /// The file with the key.
-        path: PathBuf,
-        /// What rustls says.
-        reason: rustls::Error,
-    },
-    /// The certificate is signed with MD5 or SHA-1.
-    #[error("the certificate in {} is signed with MD5 or SHA-1, which no client accepts", .0.display())]
-    BrokenSignature(PathBuf),
-    /// A renewed certificate has expired already.
-    #[error("the certificate in {} expired on {until}", path.display())]
-    Expired {
-        /// The file with the certificate.
-        path: PathBuf,
-        /// Its last day.
-        until: String,
-    },
-}
+#[error("{0}")]
+pub struct CertificateError(pub(super) String);
 
 /// A certificate with its key.
 #[derive(Debug)]
@@ -88,43 +45,42 @@ impl Contents {
     /// Reads the files.
     pub fn read(files: &CertificateFiles) -> Result<Contents, CertificateError> {
         let read = |path: &Path| {
-            crate::files::read(path).map_err(|source| CertificateError::Read { path: path.to_owned(), source })
+            crate::files::read(path)
+                .map_err(|error| CertificateError(format!("cannot read {}: {error}", path.display())))
         };
         Ok(Contents { certificate: read(&files.certificate)?, key: read(&files.key)? })
     }
 
     /// A hash of both files, which shows whether they changed.
-    pub fn digest(&self) -> [u8; 32] {
-        use sha2::{Digest, Sha256};
-        let mut hash = Sha256::new();
-        hash.update((self.certificate.len() as u64).to_be_bytes());
-        hash.update(&self.certificate);
-        hash.update(&self.key);
-        hash.finalize().into()
+    pub fn digest(&self) -> Hash {
+        Hash::of(&[&self.certificate.len().to_be_bytes(), &self.certificate, &self.key])
     }
 }
 
 impl Certificate {
     /// Checks what the files contain.
     pub fn new(files: &CertificateFiles, contents: &Contents) -> Result<Certificate, CertificateError> {
-        let path = &files.certificate;
-        let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(&contents.certificate)
-            .collect::<Result<_, _>>()
-            .map_err(|_| CertificateError::NoCertificate(path.clone()))?;
-        let first = chain.first().ok_or_else(|| CertificateError::NoCertificate(path.clone()))?.clone();
+        let (path, key_path) = (files.certificate.display(), files.key.display());
+        let chain = CertificateDer::pem_slice_iter(&contents.certificate).collect::<Result<Vec<_>, _>>();
+        let chain = chain.ok().filter(|chain| !chain.is_empty());
+        let chain = chain.ok_or_else(|| CertificateError(format!("{path} contains no certificate in PEM")))?;
+        let first = chain[0].clone();
         let is_alone = chain.len() == 1;
-        let key =
-            PrivateKeyDer::from_pem_slice(&contents.key).map_err(|_| CertificateError::NoKey(files.key.clone()))?;
-        let (_, parsed) = X509Certificate::from_der(&first).map_err(|_| CertificateError::Unreadable(path.clone()))?;
+        let key = PrivateKeyDer::from_pem_slice(&contents.key)
+            .map_err(|_| CertificateError(format!("{key_path} contains no private key in PEM")))?;
+        let unreadable = || CertificateError(format!("the certificate in {path} cannot be read"));
+        let (_, parsed) = X509Certificate::from_der(&first).map_err(|_| unreadable())?;
         if BROKEN.contains(&parsed.signature_algorithm.algorithm.to_id_string().as_str()) {
-            return Err(CertificateError::BrokenSignature(path.clone()));
+            let mistake = format!("the certificate in {path} is signed with MD5 or SHA-1, which no client accepts");
+            return Err(CertificateError(mistake));
         }
         let key = CertifiedKey::from_der(chain, key, &ring::default_provider()).map_err(|reason| match reason {
             rustls::Error::InconsistentKeys(_) => {
-                CertificateError::Mismatch { certificate: path.clone(), key: files.key.clone() }
+                CertificateError(format!("the key in {key_path} does not belong to the certificate in {path}"))
             }
-            rustls::Error::InvalidCertificate(_) => CertificateError::Unreadable(path.clone()),
-            reason => CertificateError::Key { path: files.key.clone(), reason },
+            rustls::Error::InvalidCertificate(_) => unreadable(),
+            // Of a kind or size that is not accepted: RSA below 2048 bits, for example.
+            reason => CertificateError(format!("the key in {key_path} cannot be used: {reason}")),
         })?;
         Ok(Certificate {
             key: Arc::new(key),

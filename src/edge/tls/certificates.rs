@@ -7,6 +7,7 @@
 use super::certificate::{Certificate, CertificateError, Contents};
 use super::{TlsError, TlsListener};
 use crate::acme::{ALPN, Issued};
+use crate::evidence::Hash;
 use crate::locks::lock;
 use crate::settings::{CertificateFiles, ListenSettings};
 use crate::telemetry::{CertificateStatus, Metrics, RefusedRenewal};
@@ -15,7 +16,6 @@ use arc_swap::ArcSwap;
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use std::collections::HashMap;
-use std::fmt;
 use std::sync::{Arc, Mutex};
 
 /// Seconds.
@@ -31,6 +31,7 @@ pub struct Certificates {
 }
 
 /// The certificates of one listener.
+#[derive(Debug)]
 pub(super) struct CertificateSet {
     kept: Mutex<Vec<Kept>>,
     by_name: ArcSwap<ByName>,
@@ -38,11 +39,12 @@ pub(super) struct CertificateSet {
 }
 
 /// A certificate in use, and its files.
+#[derive(Debug)]
 struct Kept {
     files: CertificateFiles,
     certificate: Certificate,
     /// The digest of the files when they were last read; `None` if they could not be read.
-    looked_at: Option<[u8; 32]>,
+    looked_at: Option<Hash>,
     renewed: Option<Timestamp>,
     refused: Option<RefusedRenewal>,
 }
@@ -182,12 +184,6 @@ impl CertificateSet {
     }
 }
 
-impl fmt::Debug for CertificateSet {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.by_name.load().fmt(formatter)
-    }
-}
-
 impl ResolvesServerCert for CertificateSet {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         let is_question = hello.alpn().is_some_and(|mut offered| offered.any(|protocol| protocol == ALPN));
@@ -228,7 +224,11 @@ impl Kept {
         let until = |certificate: &Certificate| certificate.not_after.to_http_date();
         let renewed = contents.and_then(|contents| Certificate::new(&self.files, &contents)).and_then(|renewed| {
             match now > renewed.not_after && now <= self.certificate.not_after {
-                true => Err(CertificateError::Expired { path: self.files.certificate.clone(), until: until(&renewed) }),
+                true => Err(CertificateError(format!(
+                    "the certificate in {} expired on {}",
+                    self.files.certificate.display(),
+                    until(&renewed)
+                ))),
                 false => Ok(renewed),
             }
         });

@@ -336,7 +336,7 @@ impl Instance {
         let facts = self.facts(request.agent, request.path.as_bytes(), request.at);
         let claimant = Claimant::of(&snapshot, registry, &facts)?;
         let moment = Moment { now: request.at, lived };
-        let (cached_versions, visit) = self.ledger.look_having_heard(registry, claimant, HOST, moment, has_heard_all);
+        let (cached_versions, visit) = self.ledger.look(registry, claimant, HOST, moment, has_heard_all);
         if !has_heard_all {
             self.ledger.note_request(claimant.entry, HOST, visit, request.at);
         }

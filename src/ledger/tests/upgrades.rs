@@ -85,7 +85,7 @@ impl World {
         [0, 3].into_iter().all(|crawler| {
             let (facts, registry) = (facts(crawler), Registry::builtin());
             let claimant = Claimant::of(&snapshot, registry, &facts).expect("a site has the host");
-            let (cached_versions, _) = before.ledger.look(registry, claimant, facts.host, self.moment());
+            let (cached_versions, _) = before.ledger.look(registry, claimant, facts.host, self.moment(), false);
             let case = Case { registry, facts, claimant, cached_versions };
             decide_for(&case, Behaviour::default(), &mut Scratch::default()).kind != Kind::Violation
         })

@@ -199,27 +199,21 @@ impl Room {
         }
         let has_place = |server: &&&Arc<Server>| server.enter_within(self.settings.connections, crawlers);
         let Some(server) = servers.iter().find(has_place) else {
-            self.give_share_back(share);
+            self.shares.leave(share);
             return None;
         };
         Some(counted(server, share, crawlers.is_some()))
     }
 
     fn take_share(&self, share: Option<u64>) -> bool {
-        share.is_none_or(|share| self.shares.enter(share, part(self.at_all(self.settings.connections), PART_OF_PLACES)))
-    }
-
-    fn give_share_back(&self, share: Option<u64>) {
-        share.into_iter().for_each(|share| self.shares.leave(share));
+        self.shares.enter(share, part(self.at_all(self.settings.connections), PART_OF_PLACES))
     }
 
     fn wait(self: &Arc<Room>, servers: &[&Arc<Server>], share: Option<u64>) -> Entrance {
         let (mut queue, length) = (lock(&self.queue), self.settings.length);
         // One that waits counts for its address.
         let has_room = queue.waiters.len() < length || self.displace(&mut queue, share);
-        let may_wait =
-            has_room && share.is_none_or(|share| self.waiting_shares.enter(share, part(length, PART_OF_QUEUE)));
-        if !may_wait {
+        if !has_room || !self.waiting_shares.enter(share, part(length, PART_OF_QUEUE)) {
             return Entrance::Refused(self.queue_full());
         }
         let (sender, given) = oneshot::channel();
@@ -239,15 +233,15 @@ impl Room {
 
     /// Turns away the last one in a full queue whose address has more in it than any other, and more than the newcomer's.
     fn displace(&self, queue: &mut Queue, newcomer: Option<u64>) -> bool {
-        let waiting = |share: Option<u64>| share.map_or(0, |share| self.waiting_shares.count(share));
-        let counts = queue.waiters.iter().map(|waiter| waiting(waiter.share)).enumerate();
-        let most = counts.max_by_key(|(_, count)| *count).filter(|(_, count)| *count > waiting(newcomer) + 1);
+        let counts = queue.waiters.iter().map(|waiter| self.waiting_shares.count(waiter.share)).enumerate();
+        let least = self.waiting_shares.count(newcomer) + 1;
+        let most = counts.max_by_key(|(_, count)| *count).filter(|(_, count)| *count > least);
         most.is_some_and(|(place, _)| self.remove(queue, place).is_some())
     }
 
     fn remove(&self, queue: &mut Queue, place: usize) -> Option<Waiter> {
         let waiter = queue.waiters.remove(place)?;
-        waiter.share.into_iter().for_each(|share| self.waiting_shares.leave(share));
+        self.waiting_shares.leave(waiter.share);
         self.waiting.store(queue.waiters.len(), Ordering::SeqCst);
         Some(waiter)
     }
@@ -262,7 +256,7 @@ impl Room {
             if let Err(mut held) = waiter.given.send(counted(server, waiter.share, false)) {
                 // The client has left. If the place were given back as usual, it would be filled from within this loop.
                 held.has_left = true;
-                self.give_share_back(waiter.share);
+                self.shares.leave(waiter.share);
                 server.leave(false);
             }
         }
@@ -277,8 +271,8 @@ impl Room {
         let place = if queue.turns.is_multiple_of(2) {
             queue.waiters.iter().position(|waiter| self.take_share(waiter.share))?
         } else {
-            let places = |waiter: &Waiter| waiter.share.map_or(0, |share| self.shares.count(share));
-            let (place, waiter) = queue.waiters.iter().enumerate().min_by_key(|(_, waiter)| places(waiter))?;
+            let waiters = queue.waiters.iter().enumerate();
+            let (place, waiter) = waiters.min_by_key(|(_, waiter)| self.shares.count(waiter.share))?;
             self.take_share(waiter.share).then_some(place)?
         };
         self.remove(&mut queue, place)
@@ -291,9 +285,7 @@ impl Room {
 
     /// A place for another attempt of a request, however many are taken.
     pub fn enter_again(&self, server: &Arc<Server>, share: Option<u64>, is_crawler: bool) -> Held {
-        if let Some(share) = share {
-            self.shares.enter(share, u32::MAX);
-        }
+        self.shares.enter(share, u32::MAX);
         server.enter();
         if is_crawler {
             server.live.crawlers.fetch_add(1, Ordering::SeqCst);
@@ -304,13 +296,13 @@ impl Room {
     /// Lets a request go on without its place, within the bounds that hold for places.
     pub fn begin_without_place(&self, share: Option<u64>) -> bool {
         let most = self.at_all(self.settings.connections);
-        if share.is_some_and(|share| !self.shares_without_place.enter(share, part(most, PART_OF_PLACES))) {
+        if !self.shares_without_place.enter(share, part(most, PART_OF_PLACES)) {
             return false;
         }
         let below = |count: usize| (count < most).then_some(count + 1);
         let may = self.without_place.fetch_update(Ordering::SeqCst, Ordering::SeqCst, below).is_ok();
         if !may {
-            share.into_iter().for_each(|share| self.shares_without_place.leave(share));
+            self.shares_without_place.leave(share);
         }
         may
     }
@@ -318,12 +310,12 @@ impl Room {
     /// Such a request is over.
     pub fn end_without_place(&self, share: Option<u64>) {
         self.without_place.fetch_sub(1, Ordering::SeqCst);
-        share.into_iter().for_each(|share| self.shares_without_place.leave(share));
+        self.shares_without_place.leave(share);
     }
 
     /// A request has given its place back.
     pub fn left(&self, server: &Arc<Server>, share: Option<u64>, since: Option<Instant>) {
-        self.give_share_back(share);
+        self.shares.leave(share);
         if let Some(since) = since {
             let took = (since.elapsed().as_micros() as u64).min(LONGEST_WAIT);
             let mean = self.lasts.load(Ordering::Relaxed);
@@ -400,13 +392,9 @@ fn part(all: usize, divisor: usize) -> u32 {
 
 /// A [`Held`] for a place that was taken already.
 fn counted(server: &Arc<Server>, share: Option<u64>, is_crawler: bool) -> Held {
-    let mut held = Held::entered(server.clone());
-    (held.share, held.is_crawler, held.since) = (share, is_crawler, Some(Instant::now()));
-    // A slow crawler keeps one of the few places for crawlers.
-    if !is_crawler {
-        held.place = Some(Arc::new(Place { server: server.clone(), share, is_given_up: AtomicBool::new(false) }));
-    }
-    held
+    let (since, is_given_up) = (Instant::now(), AtomicBool::new(false));
+    let place = Place { server: server.clone(), is_crawler, share, since, is_given_up };
+    Held::entered(server.clone(), Some(Arc::new(place)))
 }
 
 /// Whole seconds, one at least.

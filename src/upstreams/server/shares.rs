@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// Counters in a row.
 const WIDTH: usize = 4096;
 
-/// Places by the hash of an address: two rows of counters.
+/// Places by the hash of an address: two rows of counters. Who has no address of its own (`None`) has any number of places.
 pub struct Shares([Box<[AtomicU32]>; 2]);
 
 impl Shares {
@@ -16,20 +16,20 @@ impl Shares {
         Shares([row(), row()])
     }
 
-    fn counters(&self, share: u64) -> [&AtomicU32; 2] {
-        let [one, other] = &self.0;
-        [&one[share as usize % WIDTH], &other[(share >> 32) as usize % WIDTH]]
+    fn counters(&self, share: Option<u64>) -> Option<[&AtomicU32; 2]> {
+        let (share, [one, other]) = (share?, &self.0);
+        Some([&one[share as usize % WIDTH], &other[(share >> 32) as usize % WIDTH]])
     }
 
     /// The places of the address.
-    pub fn count(&self, share: u64) -> u32 {
-        let [one, other] = self.counters(share);
+    pub fn count(&self, share: Option<u64>) -> u32 {
+        let Some([one, other]) = self.counters(share) else { return 0 };
         one.load(Ordering::Acquire).min(other.load(Ordering::Acquire))
     }
 
     /// Takes one more place, if the address has fewer than `most`.
-    pub fn enter(&self, share: u64, most: u32) -> bool {
-        let counters = self.counters(share);
+    pub fn enter(&self, share: Option<u64>, most: u32) -> bool {
+        let Some(counters) = self.counters(share) else { return true };
         let [one, other] = counters.map(|counter| counter.fetch_add(1, Ordering::AcqRel));
         let may = one.min(other) < most;
         if !may {
@@ -39,8 +39,8 @@ impl Shares {
     }
 
     /// Gives a place back.
-    pub fn leave(&self, share: u64) {
-        for counter in self.counters(share) {
+    pub fn leave(&self, share: Option<u64>) {
+        for counter in self.counters(share).into_iter().flatten() {
             counter.fetch_sub(1, Ordering::AcqRel);
         }
     }
@@ -52,16 +52,16 @@ mod tests {
 
     #[test]
     fn address_has_no_more_than_its_share() {
-        let shares = Shares::new();
-        assert!(shares.enter(7, 2) && shares.enter(7, 2) && !shares.enter(7, 2));
-        shares.leave(7);
-        assert!(shares.enter(7, 2) && !shares.enter(7, 2));
+        let (shares, share) = (Shares::new(), Some(7));
+        assert!(shares.enter(share, 2) && shares.enter(share, 2) && !shares.enter(share, 2));
+        shares.leave(share);
+        assert!(shares.enter(share, 2) && !shares.enter(share, 2));
     }
 
     #[test]
     fn addresses_that_share_one_counter_do_not_disturb_each_other() {
-        let (shares, other) = (Shares::new(), 7 + (9 << 32));
-        assert!(shares.enter(7, 1) && shares.enter(other, 1));
-        assert!(!shares.enter(7, 1) && !shares.enter(other, 1));
+        let (shares, one, other) = (Shares::new(), Some(7), Some(7 + (9 << 32)));
+        assert!(shares.enter(one, 1) && shares.enter(other, 1));
+        assert!(!shares.enter(one, 1) && !shares.enter(other, 1));
     }
 }

@@ -260,7 +260,7 @@ fn through_lane(
 ) -> impl Future<Output = Finished> + Send {
     async move {
         let (after, record) = Exchange::new(lane, &mut client, ticket, request).run_unrecorded().await;
-        let mut stream = client.into_stream();
+        let mut stream = client.stream;
         if after != After::BrokenOff {
             return Finished::Sent(stream, Some(Unrecorded::Response(record)));
         }

@@ -26,7 +26,10 @@ impl<C: Client> Exchange<'_, C> {
     pub(super) fn take_heads(&mut self, context: &mut Context<'_>) -> Result<WaitsFor> {
         while let Some(head) = self.take_head()? {
             if !head.status.is_informational() {
-                self.check_space()?;
+                // Nothing of it was sent.
+                if self.ticket.lacks_space() {
+                    return Err(Error::explain(ErrorType::HTTPStatus(503), "no space in buffers").into_down());
+                }
                 self.keeps_origin = head.keeps_alive && head.framing != Framing::UntilClose;
                 return self.pass_body(context);
             }
@@ -43,14 +46,6 @@ impl<C: Client> Exchange<'_, C> {
         let taken = response.take_head(self.is_head, |parsed| self.pass_head(parsed));
         self.response = response;
         taken.map_err(|error| because(ErrorType::InvalidHTTPHeader, "while reading the response", error))
-    }
-
-    /// Fails if there is no buffer space for the response. Nothing of it was sent then.
-    fn check_space(&self) -> Result<()> {
-        if self.ticket.lacks_space() {
-            return Err(Error::explain(ErrorType::HTTPStatus(503), "no space in buffers").into_down());
-        }
-        Ok(())
     }
 
     fn pass_head(&mut self, parsed: &Parsed<'_, '_>) {

@@ -119,8 +119,11 @@ impl<C: Client> Exchange<'_, C> {
         }
         Poll::Ready(Err(match awaited {
             Awaited::Continue => {
-                self.tell_to_go_on();
-                // The 100 has to be flushed.
+                // In the place of an origin that says nothing. The 100 has to be flushed.
+                let lines = Lines::default();
+                self.client.inform(&ClientHead { status: StatusCode::CONTINUE, reason: "Continue", lines: &lines });
+                self.expectation = Expectation::Told;
+                self.transfer.wait = None;
                 context.waker().wake_by_ref();
                 return Poll::Pending;
             }
@@ -195,14 +198,6 @@ impl<C: Client> Exchange<'_, C> {
         self.ticket.count_upload(count).map_err(|error| {
             Error::because(ErrorType::HTTPStatus(error.status()), "while reading the request", error).into_down()
         })
-    }
-
-    /// Sends a 100 in the place of an origin that says nothing.
-    fn tell_to_go_on(&mut self) {
-        let lines = Lines::default();
-        self.client.inform(&ClientHead { status: StatusCode::CONTINUE, reason: "Continue", lines: &lines });
-        self.expectation = Expectation::Told;
-        self.transfer.wait = None;
     }
 
     fn poll_write(&mut self, stream: &mut Stream, context: &mut Context<'_>) -> Poll<io::Result<()>> {

@@ -47,7 +47,10 @@ fn compare(path: &Path, origin: &Origin) -> usize {
     let cases = site.policy.tests.iter().filter(|case| case.at.is_none());
     for case in cases.clone() {
         let host = verdict::host_of(case, &site.policy);
-        let user_agent = verdict::user_agent_of(case, Registry::builtin());
+        let agent = &case.agent.value;
+        let known = Registry::builtin().find(agent).map(|index| Registry::builtin().get(index));
+        // The crawler's own user agent, where the registry has it.
+        let user_agent = known.and_then(|crawler| crawler.user_agent.clone()).unwrap_or_else(|| agent.clone());
         let (status, content_type) = (case.status.to_string(), case.content_type.as_deref().unwrap_or("text/html"));
         let policies = gate.setup.policies().display().to_string();
         let output = run(&[
