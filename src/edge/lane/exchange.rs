@@ -127,6 +127,8 @@ impl<'e, C: Client> Exchange<'e, C> {
 
     async fn pass_on(&mut self) -> Result<()> {
         self.ask().await?;
+        // What the origin sent has left its buffer, and the client may take its time.
+        self.response = Incoming::default();
         self.flush().await
     }
 
