@@ -125,7 +125,8 @@ impl Verification<'_> {
         if text("alg").is_some_and(|alg| alg != "ed25519") {
             return Err(Nothing("the algorithm is not Ed25519"));
         }
-        let (now, skew) = (self.now.0, SKEW.as_secs() as i64);
+        let now = self.now.0;
+        let skew = SKEW.as_secs() as i64;
         if created > now.saturating_add(skew) {
             return Err(Invalid("the signature is of the future"));
         }

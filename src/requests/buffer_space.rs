@@ -5,6 +5,7 @@
 
 use super::admission::{Admission, Admitted, Full};
 use crate::forwarding::Head;
+use crate::heads::is_event_stream;
 use crate::locks::lock;
 use crate::settings::Limits;
 use crate::telemetry::Metrics;
@@ -38,7 +39,7 @@ pub fn memory_of_head(bytes: usize) -> usize {
 pub fn memory_of_body(head: &impl Head, most: usize) -> usize {
     let length = head.lines(header::CONTENT_LENGTH).next();
     let length = length.and_then(|length| std::str::from_utf8(length).ok()?.trim().parse::<usize>().ok());
-    let is_of_events = || head.lines(header::CONTENT_TYPE).any(|media| media.starts_with(b"text/event-stream"));
+    let is_of_events = || head.lines(header::CONTENT_TYPE).any(is_event_stream);
     match length {
         Some(length) if length <= SMALL => 0,
         Some(length) => length.min(most),

@@ -60,7 +60,8 @@ impl Contents {
 impl Certificate {
     /// Checks what the files contain.
     pub fn new(files: &CertificateFiles, contents: &Contents) -> Result<Certificate, CertificateError> {
-        let (path, key_path) = (files.certificate.display(), files.key.display());
+        let path = files.certificate.display();
+        let key_path = files.key.display();
         let chain = CertificateDer::pem_slice_iter(&contents.certificate).collect::<Result<Vec<_>, _>>();
         let chain = chain.ok().filter(|chain| !chain.is_empty());
         let chain = chain.ok_or_else(|| CertificateError(format!("{path} contains no certificate in PEM")))?;

@@ -392,7 +392,8 @@ fn part(all: usize, divisor: usize) -> u32 {
 
 /// A [`Held`] for a place that was taken already.
 fn counted(server: &Arc<Server>, share: Option<u64>, is_crawler: bool) -> Held {
-    let (since, is_given_up) = (Instant::now(), AtomicBool::new(false));
+    let since = Instant::now();
+    let is_given_up = AtomicBool::new(false);
     let place = Place { server: server.clone(), is_crawler, share, since, is_given_up };
     Held::entered(server.clone(), Some(Arc::new(place)))
 }

@@ -52,7 +52,8 @@ mod tests {
 
     #[test]
     fn address_has_no_more_than_its_share() {
-        let (shares, share) = (Shares::new(), Some(7));
+        let shares = Shares::new();
+        let share = Some(7);
         assert!(shares.enter(share, 2) && shares.enter(share, 2) && !shares.enter(share, 2));
         shares.leave(share);
         assert!(shares.enter(share, 2) && !shares.enter(share, 2));
