@@ -1,10 +1,13 @@
-//! The overview of a full history, and the page: 50 sites and 300 crawlers with as many days as are kept of so many, and
-//! 400 days of 5 sites. What the page of violations reads of all samples that are kept.
+//! The overview of a full history, and the page: 50 sites and 300 crawlers with as many days as are
+//! kept of so many, and 400 days of 5 sites. What the page of violations reads of all samples that
+//! are kept.
 
 use crawlgate::internals::admin::dashboard::{Overview, Period, report_page};
 use crawlgate::internals::clock::Moment;
 use crawlgate::internals::state::StateStore;
-use crawlgate::internals::state::history::{Counts, HistoryBatch, HistoryReader, Sample, SampleFilter};
+use crawlgate::internals::state::history::{
+    Counts, HistoryBatch, HistoryReader, Sample, SampleFilter,
+};
 use crawlgate::time::Timestamp;
 use criterion::{Criterion, criterion_group, criterion_main};
 use std::hint::black_box;
@@ -38,7 +41,10 @@ fn sample(at: Timestamp, number: usize, sites: usize) -> Sample {
 }
 
 fn filled(directory: &std::path::Path, sites: usize, days: i64) -> HistoryReader {
-    let now = Arc::new(|| Moment { now: NOW, lived: Duration::ZERO });
+    let now = Arc::new(|| Moment {
+        now: NOW,
+        lived: Duration::ZERO,
+    });
     let (store, _) = StateStore::open(Some(directory), now).expect("a store");
     store.begin(Vec::new()).expect("begun");
     let mut counts = Counts::default();
@@ -50,10 +56,16 @@ fn filled(directory: &std::path::Path, sites: usize, days: i64) -> HistoryReader
         for site in 0..sites {
             for crawler in 0..CRAWLERS {
                 let (site, crawler) = (format!("site-{site}"), format!("crawler-{crawler}"));
-                batch.requests(Timestamp(NOW.0 - day * 86_400), (&site, &crawler, "unverified"), &counts);
+                batch.requests(
+                    Timestamp(NOW.0 - day * 86_400),
+                    (&site, &crawler, "unverified"),
+                    &counts,
+                );
             }
         }
-        (0..SAMPLES_A_DAY).for_each(|number| batch.sample(sample(Timestamp(NOW.0 - day * 86_400), number, sites)));
+        (0..SAMPLES_A_DAY).for_each(|number| {
+            batch.sample(sample(Timestamp(NOW.0 - day * 86_400), number, sites))
+        });
         store.put_history(batch, NOW);
         store.commit(Vec::new()).expect("committed");
     }
@@ -66,7 +78,8 @@ fn overview(criterion: &mut Criterion) {
         let directory = tempfile::tempdir().expect("a directory");
         let history = filled(directory.path(), sites, days);
         for period in shown {
-            let name = format!("overview of {period} days, {sites} sites, 300 crawlers, {days} days kept");
+            let name =
+                format!("overview of {period} days, {sites} sites, 300 crawlers, {days} days kept");
             let period = Period::days(period, NOW);
             criterion.bench_function(&name, |bencher| {
                 bencher.iter(|| {
@@ -76,13 +89,16 @@ fn overview(criterion: &mut Criterion) {
             });
         }
         let from = Period::days(400, NOW).from;
-        criterion.bench_function(&format!("violations of {days} days, {sites} sites, 300 crawlers"), |bencher| {
-            bencher.iter(|| {
-                let all = SampleFilter::default();
-                black_box(history.sample_groups(&all, from, 200).expect("groups"));
-                black_box(history.samples(&all, from, 200).expect("samples"))
-            });
-        });
+        criterion.bench_function(
+            &format!("violations of {days} days, {sites} sites, 300 crawlers"),
+            |bencher| {
+                bencher.iter(|| {
+                    let all = SampleFilter::default();
+                    black_box(history.sample_groups(&all, from, 200).expect("groups"));
+                    black_box(history.samples(&all, from, 200).expect("samples"))
+                });
+            },
+        );
     }
 }
 

@@ -1,11 +1,14 @@
-//! What the edge holds up against: how soon a client is answered while others are idle or slow, and what TLS costs beside
-//! nginx. `cargo bench --bench edge`, with `ulimit -n 10000` or more. Prints two tables; the ratios in them count.
+//! What the edge holds up against: how soon a client is answered while others are idle or slow, and
+//! what TLS costs beside nginx. `cargo bench --bench edge`, with `ulimit -n 10000` or more. Prints
+//! two tables; the ratios in them count.
 
 use rcgen::{CertifiedKey, generate_simple_self_signed};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, Error, SignatureScheme, StreamOwned};
+use rustls::{
+    ClientConfig, ClientConnection, DigitallySignedStruct, Error, SignatureScheme, StreamOwned,
+};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -33,14 +36,27 @@ fn main() {
     let beside = beside_idle_and_slow(gate.plain);
     println!("a client's requests         p50 us    p99 us");
     for (what, of) in [("alone", &alone), ("beside idle and slow", &beside)] {
-        println!("{what:<26} {:>8} {:>9}", of[of.len() / 2].as_micros(), of[of.len() * 99 / 100].as_micros());
+        println!(
+            "{what:<26} {:>8} {:>9}",
+            of[of.len() / 2].as_micros(),
+            of[of.len() * 99 / 100].as_micros()
+        );
     }
-    println!("ratio of p99: {:.2}", percentile(&beside).as_secs_f64() / percentile(&alone).as_secs_f64());
+    println!(
+        "ratio of p99: {:.2}",
+        percentile(&beside).as_secs_f64() / percentile(&alone).as_secs_f64()
+    );
     drop(gate);
     // New ones: memory that others have given back would serve the idle connections.
-    let (gate, nginx) = (Gate::start(directory.path(), origin()), Nginx::start(directory.path()));
+    let (gate, nginx) = (
+        Gate::start(directory.path(), origin()),
+        Nginx::start(directory.path()),
+    );
     println!("\nTLS                        processor us a handshake    KiB an idle connection");
-    for (what, pid, address) in [("crawlgate", gate.child.id(), gate.tls), ("nginx", nginx.child.id(), nginx.address)] {
+    for (what, pid, address) in [
+        ("crawlgate", gate.child.id(), gate.tls),
+        ("nginx", nginx.child.id(), nginx.address),
+    ] {
         let (handshake, memory) = tls(pid, address);
         println!("{what:<26} {handshake:>24.0} {memory:>25.1}");
     }
@@ -60,7 +76,11 @@ fn origin() -> SocketAddr {
                 let mut reader = BufReader::new(stream.try_clone().expect("a second handle"));
                 let mut line = String::new();
                 while reader.read_line(&mut line).is_ok_and(|count| count > 0) {
-                    if line == "\r\n" && stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").is_err() {
+                    if line == "\r\n"
+                        && stream
+                            .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+                            .is_err()
+                    {
                         return;
                     }
                     line.clear();
@@ -94,10 +114,16 @@ impl Gate {
             .stderr(Stdio::null())
             .spawn()
             .expect("crawlgate");
-        let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines().map_while(Result::ok);
+        let mut lines = BufReader::new(child.stdout.take().expect("piped"))
+            .lines()
+            .map_while(Result::ok);
         let mut next = || {
             let line = lines.next().expect("where it listens");
-            line.rsplit('/').next().expect("a URL").parse().expect("an address")
+            line.rsplit('/')
+                .next()
+                .expect("a URL")
+                .parse()
+                .expect("an address")
         };
         let (plain, tls) = (next(), next());
         Gate { child, plain, tls }
@@ -118,8 +144,12 @@ struct Nginx {
 
 impl Nginx {
     fn start(directory: &Path) -> Nginx {
-        let (address, root) =
-            (TcpListener::bind("127.0.0.1:0").and_then(|one| one.local_addr()).expect("a port"), directory.display());
+        let (address, root) = (
+            TcpListener::bind("127.0.0.1:0")
+                .and_then(|one| one.local_addr())
+                .expect("a port"),
+            directory.display(),
+        );
         let text = format!(
             "daemon off; master_process off; pid {root}/pid; error_log stderr error;\nevents {{ worker_connections 4096; }}\n\
              http {{ access_log off; ssl_certificate {root}/a.pem; ssl_certificate_key {root}/a.key; ssl_session_cache off;\n\
@@ -156,7 +186,9 @@ fn latencies(address: SocketAddr) -> Vec<Duration> {
     let mut taken: Vec<Duration> = (0..REQUESTS)
         .map(|_| {
             let began = Instant::now();
-            stream.write_all(b"GET / HTTP/1.1\r\nHost: shop.example\r\n\r\n").expect("written");
+            stream
+                .write_all(b"GET / HTTP/1.1\r\nHost: shop.example\r\n\r\n")
+                .expect("written");
             let mut count = 0;
             while !answer[..count].ends_with(b"\r\n\r\nok") {
                 count += stream.read(&mut answer[count..]).expect("an answer");
@@ -170,14 +202,20 @@ fn latencies(address: SocketAddr) -> Vec<Duration> {
 
 fn beside_idle_and_slow(address: SocketAddr) -> Vec<Duration> {
     let open = |count| -> Vec<TcpStream> {
-        (0..count).map(|_| TcpStream::connect(address).expect("files for the connections: ulimit -n 10000")).collect()
+        (0..count)
+            .map(|_| {
+                TcpStream::connect(address).expect("files for the connections: ulimit -n 10000")
+            })
+            .collect()
     };
     let _idle = open(IDLE);
     let mut slow = open(SLOW);
     let over = AtomicBool::new(false);
     thread::scope(|scope| {
         scope.spawn(|| {
-            let mut head = b"GET / HTTP/1.1\r\nX-Slow: ".iter().chain([&b'a'; 1].into_iter().cycle());
+            let mut head = b"GET / HTTP/1.1\r\nX-Slow: "
+                .iter()
+                .chain([&b'a'; 1].into_iter().cycle());
             while !over.load(Ordering::Relaxed) {
                 let octet = [*head.next().expect("an endless head")];
                 for stream in &mut slow {
@@ -196,10 +234,18 @@ fn beside_idle_and_slow(address: SocketAddr) -> Vec<Duration> {
 fn tls(pid: u32, address: SocketAddr) -> (f64, f64) {
     let config = Arc::new(client());
     let connect = || {
-        let connection = ClientConnection::new(config.clone(), ServerName::try_from("localhost").expect("a name"))
-            .expect("a client");
-        let mut stream = StreamOwned::new(connection, TcpStream::connect(address).expect("a connection"));
-        stream.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").expect("written");
+        let connection = ClientConnection::new(
+            config.clone(),
+            ServerName::try_from("localhost").expect("a name"),
+        )
+        .expect("a client");
+        let mut stream = StreamOwned::new(
+            connection,
+            TcpStream::connect(address).expect("a connection"),
+        );
+        stream
+            .write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            .expect("written");
         assert!(stream.read(&mut [0; 1024]).expect("an answer") > 0);
         stream
     };
@@ -216,15 +262,23 @@ fn tls(pid: u32, address: SocketAddr) -> (f64, f64) {
 
 fn processor_time(pid: u32) -> Duration {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).expect("its state");
-    let fields: Vec<u64> =
-        stat.rsplit(") ").next().expect("fields").split(' ').filter_map(|field| field.parse().ok()).collect();
+    let fields: Vec<u64> = stat
+        .rsplit(") ")
+        .next()
+        .expect("fields")
+        .split(' ')
+        .filter_map(|field| field.parse().ok())
+        .collect();
     // After the state: utime and stime are the 11th and 12th numbers, in hundredths of a second.
     Duration::from_millis((fields[10] + fields[11]) * 10)
 }
 
 fn resident(pid: u32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("its state");
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("its memory");
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:"))
+        .expect("its memory");
     line.trim().trim_end_matches(" kB").parse().expect("KiB")
 }
 
@@ -262,7 +316,12 @@ impl ServerCertVerifier for Anybody {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls12_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
+        verify_tls12_signature(
+            message,
+            certificate,
+            signature,
+            &self.0.signature_verification_algorithms,
+        )
     }
 
     fn verify_tls13_signature(
@@ -271,7 +330,12 @@ impl ServerCertVerifier for Anybody {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls13_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
+        verify_tls13_signature(
+            message,
+            certificate,
+            signature,
+            &self.0.signature_verification_algorithms,
+        )
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {

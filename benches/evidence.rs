@@ -1,8 +1,9 @@
-//! What a case costs that is taken from a large log: the time of the whole command, and the memory of its process, beside those
-//! of a log that has the case and nothing else.
+//! What a case costs that is taken from a large log: the time of the whole command, and the memory
+//! of its process, beside those of a log that has the case and nothing else.
 //!
-//! `cargo bench --bench evidence -- --entries 10000000` writes a log of ten million entries into a temporary directory
-//! (about 10 GB) and exports a case of 1,000. `--keep DIR` keeps the log there and uses it again.
+//! `cargo bench --bench evidence -- --entries 10000000` writes a log of ten million entries into a
+//! temporary directory (about 10 GB) and exports a case of 1,000. `--keep DIR` keeps the log there
+//! and uses it again.
 
 use crawlgate::internals::evidence::{
     CaseSpan, ChainName, Evidence, Hash, OpenLog, Record, open_existing, time_text, write_case,
@@ -34,7 +35,12 @@ fn served(at: &str) -> Record {
         "arrived": at, "host": "shop.example", "status": 200, "version": hash[..16], "sha256": hash,
         "identity": "unverified",
     }));
-    Record { kind: "served", data, documents: vec![Arc::from(ROBOTS)], ..Record::default() }
+    Record {
+        kind: "served",
+        data,
+        documents: vec![Arc::from(ROBOTS)],
+        ..Record::default()
+    }
 }
 
 fn request(at: &str, number: u64) -> Record {
@@ -45,8 +51,16 @@ fn request(at: &str, number: u64) -> Record {
         "rule": "Disallow: /private/", "action": "block",
     }));
     let address = format!("203.0.113.{}", number % 250);
-    let personal = vec![("client", address), ("target", format!("/private/{number}"))];
-    Record { kind: "request", data, personal, ..Record::default() }
+    let personal = vec![
+        ("client", address),
+        ("target", format!("/private/{number}")),
+    ];
+    Record {
+        kind: "request",
+        data,
+        personal,
+        ..Record::default()
+    }
 }
 
 /// A second of the log. All are later than the clock: the log has the time of its start.
@@ -57,7 +71,11 @@ fn moment(second: u64) -> SystemTime {
 /// The log: half of the other entries, the case, and the other half, one entry a second in all.
 fn build(directory: &Path, entries: u64) {
     let keep = Duration::from_secs(100 * 365 * 86_400);
-    let settings = EvidenceSettings { keep, size: u64::MAX, ..EvidenceSettings::default() };
+    let settings = EvidenceSettings {
+        keep,
+        size: u64::MAX,
+        ..EvidenceSettings::default()
+    };
     Evidence::open(directory, &settings, AddressDetail::Full).close();
     let mut log = open_existing(directory).expect("the log");
     let others = entries.saturating_sub(CASE);
@@ -98,16 +116,24 @@ fn build(directory: &Path, entries: u64) {
 
 fn checkpoint(log: &mut OpenLog, second: u64) {
     let OpenLog { database, key, .. } = log;
-    database.write(|log| log.checkpoint(key, &time_text(moment(second)))).expect("a checkpoint");
+    database
+        .write(|log| log.checkpoint(key, &time_text(moment(second))))
+        .expect("a checkpoint");
 }
 
 /// Exports the case and prints the most memory that this process had, in KiB.
 fn export(directory: &Path, entries: u64, case: &Path) {
     let others = entries.saturating_sub(CASE);
     let (from, to) = (moment(others / 2), moment(others / 2 + CASE));
-    let span = CaseSpan { site: SITE.into(), crawler: CRAWLER.into(), from, to };
+    let span = CaseSpan {
+        site: SITE.into(),
+        crawler: CRAWLER.into(),
+        from,
+        to,
+    };
     let mut logs = [open_existing(directory).expect("the log")];
-    let (archive, findings) = write_case(&mut logs, Vec::new(), &span, moment(entries)).expect("a case");
+    let (archive, findings) =
+        write_case(&mut logs, Vec::new(), &span, moment(entries)).expect("a case");
     std::fs::write(case, archive).expect("written");
     assert_eq!(findings.faults, Vec::<String>::new());
     assert_eq!(findings.logs[0].requests.len() as u64, CASE - 1);
@@ -125,10 +151,18 @@ fn measure(directory: &Path, entries: u64) {
     for _ in 0..5 {
         let began = Instant::now();
         let mut command = Command::new(&me);
-        command.arg("--export").arg(directory).arg(entries.to_string()).arg(&case);
+        command
+            .arg("--export")
+            .arg(directory)
+            .arg(entries.to_string())
+            .arg(&case);
         let done = command.output().expect("the export");
         times.push(began.elapsed());
-        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        assert!(
+            done.status.success(),
+            "{}",
+            String::from_utf8_lossy(&done.stderr)
+        );
         memory = String::from_utf8_lossy(&done.stdout).trim().to_owned();
     }
     times.sort();
@@ -143,7 +177,10 @@ fn measure(directory: &Path, entries: u64) {
 }
 
 fn main() {
-    let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
+    let arguments: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|argument| argument != "--bench")
+        .collect();
     let value = |name: &str| {
         let place = arguments.iter().position(|argument| argument == name)?;
         arguments.get(place + 1).cloned()
@@ -151,20 +188,28 @@ fn main() {
     if let [first, directory, entries, case] = arguments.as_slice()
         && first == "--export"
     {
-        export(Path::new(directory), entries.parse().expect("a number"), Path::new(case));
+        export(
+            Path::new(directory),
+            entries.parse().expect("a number"),
+            Path::new(case),
+        );
         return;
     }
     let most: u64 = value("--entries").map_or(100_000, |number| number.parse().expect("a number"));
     for entries in [CASE, most] {
         let temporary = tempfile::tempdir().expect("a directory");
-        let kept = value("--keep").map(|directory| PathBuf::from(directory).join(entries.to_string()));
+        let kept =
+            value("--keep").map(|directory| PathBuf::from(directory).join(entries.to_string()));
         let directory = kept.as_deref().unwrap_or(temporary.path());
         std::fs::create_dir_all(directory).expect("made");
         if !directory.join("evidence.db").exists() {
             let began = Instant::now();
             build(directory, entries);
             let seconds = began.elapsed().as_secs_f64();
-            println!("{entries:>10} entries were written in {seconds:.0} s, {:.0} a second", entries as f64 / seconds);
+            println!(
+                "{entries:>10} entries were written in {seconds:.0} s, {:.0} a second",
+                entries as f64 / seconds
+            );
         }
         measure(directory, entries);
     }

@@ -1,11 +1,13 @@
-//! What history by host costs with 5,000 host patterns, half of them wildcards: recording a change, computing every
-//! host's history (once for each reload), and looking one up (once for each crawler's request).
-//! `cargo bench --no-default-features --bench history`.
+//! What history by host costs with 5,000 host patterns, half of them wildcards: recording a change,
+//! computing every host's history (once for each reload), and looking one up (once for each
+//! crawler's request). `cargo bench --no-default-features --bench history`.
 
 use crawlgate::crawlers::Registry;
 use crawlgate::internals::policy::model::HostPattern;
 use crawlgate::internals::policy::{HostHistories, Version};
-use crawlgate::internals::publications::{Current, Horizon, PublicationLog, Published, VersionStore};
+use crawlgate::internals::publications::{
+    Current, Horizon, PublicationLog, Published, VersionStore,
+};
 use crawlgate::time::Timestamp;
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
 use std::hint::black_box;
@@ -23,7 +25,11 @@ fn body(number: usize) -> Vec<u8> {
 fn patterns() -> Vec<HostPattern> {
     let pattern = |number: usize| {
         let name = format!("shop-{}.example", number / 2);
-        HostPattern { wildcard: number % 2 == 1, name, port: None }
+        HostPattern {
+            wildcard: number % 2 == 1,
+            name,
+            port: None,
+        }
     };
     (0..HOSTS).map(pattern).collect()
 }
@@ -58,19 +64,32 @@ fn histories(criterion: &mut Criterion) {
         versions.insert(Version::of(&body(change)), body(change).into());
         record(&mut log, &patterns, &names, change);
     }
-    let horizon = Horizon { longest: DAY, now: Timestamp(CHANGES as i64 * 600) };
+    let horizon = Horizon {
+        longest: DAY,
+        now: Timestamp(CHANGES as i64 * 600),
+    };
     let mut group = criterion.benchmark_group("history");
     group.sample_size(20);
     group.bench_function("5,000 patterns: record a change", |bencher| {
         let change = |mut log: PublicationLog| record(&mut log, &patterns, &names, CHANGES);
         bencher.iter_batched(|| log.clone(), change, BatchSize::LargeInput);
     });
-    group.bench_function("5,000 patterns, 64 versions: every host's history", |bencher| {
-        bencher.iter(|| black_box(log.histories(&mut versions, registry, horizon)));
-    });
+    group.bench_function(
+        "5,000 patterns, 64 versions: every host's history",
+        |bencher| {
+            bencher.iter(|| black_box(log.histories(&mut versions, registry, horizon)));
+        },
+    );
     let known = HostHistories::new(log.histories(&mut versions, registry, horizon));
     group.bench_function("5,000 patterns: look a host up", |bencher| {
-        bencher.iter(|| black_box(known.of(black_box(b"www.shop-1234.example")).superseded.len()));
+        bencher.iter(|| {
+            black_box(
+                known
+                    .of(black_box(b"www.shop-1234.example"))
+                    .superseded
+                    .len(),
+            )
+        });
     });
 }
 

@@ -1,5 +1,5 @@
-//! What rewriting a page costs beside passing it on: a page of a megabyte in pieces as they come from a socket.
-//! `cargo bench --no-default-features --features html --bench html`.
+//! What rewriting a page costs beside passing it on: a page of a megabyte in pieces as they come
+//! from a socket. `cargo bench --no-default-features --features html --bench html`.
 
 use crawlgate::indexing::parse_lines;
 use crawlgate::internals::html::Page;
@@ -53,9 +53,15 @@ fn rewriting(criterion: &mut Criterion) {
         let html = html.as_bytes();
         group.throughput(Throughput::Bytes(html.len() as u64));
         let size = format!("{} KiB", bytes / 1024);
-        group.bench_function(BenchmarkId::new("untouched", &size), |bencher| bencher.iter(|| rewrite(None, html)));
+        group.bench_function(BenchmarkId::new("untouched", &size), |bencher| {
+            bencher.iter(|| rewrite(None, html))
+        });
         group.bench_function(BenchmarkId::new("copied", &size), |bencher| {
-            bencher.iter(|| html.chunks(PIECE).map(|piece| black_box(piece.to_vec()).len()).sum::<usize>());
+            bencher.iter(|| {
+                html.chunks(PIECE)
+                    .map(|piece| black_box(piece.to_vec()).len())
+                    .sum::<usize>()
+            });
         });
         group.bench_function(BenchmarkId::new("metas", &size), |bencher| {
             bencher.iter(|| rewrite(Page::new(&tags, Some(b"utf-8")), html));

@@ -1,5 +1,5 @@
-//! What proof costs a request of a crawler: the look-up in a table of 20,000 networks, and a flood of addresses that no crawler
-//! has seen before.
+//! What proof costs a request of a crawler: the look-up in a table of 20,000 networks, and a flood
+//! of addresses that no crawler has seen before.
 
 use crawlgate::crawlers::{Claim, Registry};
 use crawlgate::internals::identity::{Claimed, NetworkTable, Proofs, Uses};
@@ -48,7 +48,16 @@ fn flood(c: &mut Criterion) {
     // As many as the queue takes, and no more.
     let asked = AtomicUsize::new(0);
     let queue = Box::new(move |_| asked.fetch_add(1, Ordering::Relaxed) < 1_024);
-    let proofs = Proofs::new(registry, &remembered.facts, &store, Uses { lists: true, signatures: false }, Some(queue));
+    let proofs = Proofs::new(
+        registry,
+        &remembered.facts,
+        &store,
+        Uses {
+            lists: true,
+            signatures: false,
+        },
+        Some(queue),
+    );
     let claim = Claim::Known(registry.find("bingbot").expect("a crawler"));
     let mut number = 0;
     c.bench_function("an address of a flood", |b| {
@@ -66,7 +75,10 @@ fn flood(c: &mut Criterion) {
             black_box(finding)
         });
     });
-    println!("addresses in the table after the flood: {}", proofs.names.count());
+    println!(
+        "addresses in the table after the flood: {}",
+        proofs.names.count()
+    );
 }
 
 criterion_group!(benches, table, flood);

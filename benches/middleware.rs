@@ -1,5 +1,5 @@
-//! What the tower layer costs: an axum application alone, and the same one behind the gate. The budget is 1.5 us a
-//! request.
+//! What the tower layer costs: an axum application alone, and the same one behind the gate. The
+//! budget is 1.5 us a request.
 //!
 //! ```sh
 //! cargo bench --no-default-features --features tower --bench middleware
@@ -18,8 +18,7 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 use tower_service::Service;
 
-const BROWSER: &str =
-    "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/141.0.0.0 Safari/537.36";
+const BROWSER: &str = "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/141.0.0.0 Safari/537.36";
 const BINGBOT: &str = "Mozilla/5.0 (compatible; bingbot/2.0; +http://www.bing.com/bingbot.htm)";
 const GPTBOT: &str = "GPTBot/1.2";
 
@@ -39,19 +38,25 @@ fn request(user_agent: &str) -> Request<Body> {
     let mut request = Request::get("/articles/today")
         .header("host", "shop.example")
         .header("user-agent", user_agent)
-        .header("accept", "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8")
+        .header(
+            "accept",
+            "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
+        )
         .header("accept-encoding", "gzip, deflate, br")
         .header("accept-language", "en-GB,en;q=0.5")
         .body(Body::empty())
         .expect("a request");
-    request.extensions_mut().insert(IpAddr::from([192, 0, 2, 1]));
+    request
+        .extensions_mut()
+        .insert(IpAddr::from([192, 0, 2, 1]));
     request
 }
 
 /// One request through the application, to the end of the body.
 fn serve(application: &mut Router, request: Request<Body>) -> u16 {
     let mut context = Context::from_waker(Waker::noop());
-    let Poll::Ready(Ok(response)) = pin!(Service::call(application, request)).poll(&mut context) else {
+    let Poll::Ready(Ok(response)) = pin!(Service::call(application, request)).poll(&mut context)
+    else {
         panic!("the application waits");
     };
     let (head, body) = Response::into_parts(response);
@@ -70,14 +75,20 @@ fn middleware(criterion: &mut Criterion) {
     let application = || Router::new().route("/articles/today", get(|| async { "hello" }));
     let (mut alone, mut gated) = (application(), application().layer(gate));
     let mut group = criterion.benchmark_group("axum");
-    for (name, user_agent, status) in
-        [("browser", BROWSER, 200), ("bingbot", BINGBOT, 200), ("refused-gptbot", GPTBOT, 403)]
-    {
+    for (name, user_agent, status) in [
+        ("browser", BROWSER, 200),
+        ("bingbot", BINGBOT, 200),
+        ("refused-gptbot", GPTBOT, 403),
+    ] {
         assert_eq!(serve(&mut gated, request(user_agent)), status);
         for (kind, application) in [("alone", &mut alone), ("behind-the-gate", &mut gated)] {
             group.bench_function(format!("{name}/{kind}"), |bencher| {
                 let prepare = || request(user_agent);
-                bencher.iter_batched(prepare, |request| serve(application, request), BatchSize::SmallInput);
+                bencher.iter_batched(
+                    prepare,
+                    |request| serve(application, request),
+                    BatchSize::SmallInput,
+                );
             });
         }
     }

@@ -1,9 +1,10 @@
-//! What reading and asking a robots.txt costs, beside three other crates, and what a rule set costs alone, in time and
-//! in memory. `cargo bench --no-default-features --bench robots`.
+//! What reading and asking a robots.txt costs, beside three other crates, and what a rule set costs
+//! alone, in time and in memory. `cargo bench --no-default-features --bench robots`.
 //!
-//! The crates differ in what they do: robotstxt, the port of Google's library, keeps nothing of a file and reads it for
-//! each question. texting_robots reads it for one agent, and robotxt too; both then answer any number of questions.
-//! Ours reads it for all agents and prepares the rules of a group when first asked.
+//! The crates differ in what they do: robotstxt, the port of Google's library, keeps nothing of a
+//! file and reads it for each question. texting_robots reads it for one agent, and robotxt too;
+//! both then answer any number of questions. Ours reads it for all agents and prepares the rules of
+//! a group when first asked.
 
 use crawlgate::internals::robots::{RuleSet, TargetScratch};
 use crawlgate::robots::{Dialect, File, Pattern, Reading, Rule};
@@ -58,27 +59,44 @@ fn mixed(rules: usize) -> Vec<String> {
 
 /// All begin alike, none can be told apart by it.
 fn wildcards_only(rules: usize) -> Vec<String> {
-    (0..rules).map(|rule| format!("/*/part-{rule}/*.pdf$")).collect()
+    (0..rules)
+        .map(|rule| format!("/*/part-{rule}/*.pdf$"))
+        .collect()
 }
 
 /// All pieces stand in the target again and again, and the last of each nowhere.
 fn adversarial(rules: usize) -> Vec<String> {
-    (0..rules).map(|rule| format!("/*aaaa*aa{}a*b$", "aa".repeat(rule % 8))).collect()
+    (0..rules)
+        .map(|rule| format!("/*aaaa*aa{}a*b$", "aa".repeat(rule % 8)))
+        .collect()
 }
 
 fn file(patterns: &[String]) -> String {
-    patterns.iter().fold("User-agent: *\n".to_owned(), |mut text, pattern| {
-        let _ = writeln!(text, "Disallow: {pattern}");
-        text
-    })
+    patterns
+        .iter()
+        .fold("User-agent: *\n".to_owned(), |mut text, pattern| {
+            let _ = writeln!(text, "Disallow: {pattern}");
+            text
+        })
 }
 
 /// A URL that no mixed rule matches, and one that a rule near the end of the file matches.
 fn urls(rules: usize) -> [(&'static str, String, bool); 2] {
-    let late = (0..rules).rev().find(|rule| rule % 5 == 3).expect("ten rules or more");
+    let late = (0..rules)
+        .rev()
+        .find(|rule| rule % 5 == 3)
+        .expect("ten rules or more");
     [
-        ("no rule", "https://shop.example/some/ordinary/article.html?id=7".to_owned(), true),
-        ("a late rule", format!("https://shop.example/section-{late}/private/minutes.html"), false),
+        (
+            "no rule",
+            "https://shop.example/some/ordinary/article.html?id=7".to_owned(),
+            true,
+        ),
+        (
+            "a late rule",
+            format!("https://shop.example/section-{late}/private/minutes.html"),
+            false,
+        ),
     ]
 }
 
@@ -104,7 +122,9 @@ impl robotstxt::RobotsParseHandler for Ignored {
 fn parsing(criterion: &mut Criterion) {
     let text = file(&mixed(1_000));
     let mut group = criterion.benchmark_group("parse 1000 rules");
-    group.bench_function("crawlgate", |bencher| bencher.iter(|| ours(black_box(&text))));
+    group.bench_function("crawlgate", |bencher| {
+        bencher.iter(|| ours(black_box(&text)))
+    });
     group.bench_function("robotstxt (kept nowhere)", |bencher| {
         bencher.iter(|| {
             let mut ignored = Ignored(0);
@@ -114,7 +134,9 @@ fn parsing(criterion: &mut Criterion) {
     });
     group.sample_size(20);
     group.bench_function("texting_robots", |bencher| {
-        bencher.iter(|| texting_robots::Robot::new(AGENT, black_box(text.as_bytes())).expect("a good file"))
+        bencher.iter(|| {
+            texting_robots::Robot::new(AGENT, black_box(text.as_bytes())).expect("a good file")
+        })
     });
     group.bench_function("robotxt", |bencher| {
         bencher.iter(|| robotxt::Robots::parse(black_box(text.as_bytes()), AGENT))
@@ -132,15 +154,25 @@ fn prepared(criterion: &mut Criterion) {
         for (name, url, allowed) in urls(size) {
             let id = |reader: &str| BenchmarkId::new(format!("{reader}, {name}"), size);
             // All must mean the same, or the times mean nothing.
-            assert_eq!(reading.verdict(AGENT.as_bytes(), url.as_bytes()).allowed, allowed);
+            assert_eq!(
+                reading.verdict(AGENT.as_bytes(), url.as_bytes()).allowed,
+                allowed
+            );
             assert_eq!(texting.allowed(&url), allowed);
-            assert_eq!(robotxt.is_url_allowed(&url.parse().expect("a URL")), allowed);
+            assert_eq!(
+                robotxt.is_url_allowed(&url.parse().expect("a URL")),
+                allowed
+            );
             group.bench_function(id("crawlgate"), |bencher| {
                 bencher.iter(|| reading.verdict(AGENT.as_bytes(), black_box(url.as_bytes())))
             });
-            group.bench_function(id("texting_robots"), |bencher| bencher.iter(|| texting.allowed(black_box(&url))));
+            group.bench_function(id("texting_robots"), |bencher| {
+                bencher.iter(|| texting.allowed(black_box(&url)))
+            });
             let parsed = url.parse().expect("a URL");
-            group.bench_function(id("robotxt"), |bencher| bencher.iter(|| robotxt.is_url_allowed(black_box(&parsed))));
+            group.bench_function(id("robotxt"), |bencher| {
+                bencher.iter(|| robotxt.is_url_allowed(black_box(&parsed)))
+            });
         }
     }
     group.finish();
@@ -156,19 +188,26 @@ fn one_question(criterion: &mut Criterion) {
             group.bench_function(id("crawlgate"), |bencher| {
                 bencher.iter(|| ours(black_box(&text)).verdict(AGENT.as_bytes(), url.as_bytes()))
             });
-            let google =
-                |text: &str| robotstxt::DefaultMatcher::default().one_agent_allowed_by_robots(text, AGENT, &url);
+            let google = |text: &str| {
+                robotstxt::DefaultMatcher::default().one_agent_allowed_by_robots(text, AGENT, &url)
+            };
             assert_eq!(google(&text), allowed);
-            group.bench_function(id("robotstxt"), |bencher| bencher.iter(|| google(black_box(&text))));
+            group.bench_function(id("robotstxt"), |bencher| {
+                bencher.iter(|| google(black_box(&text)))
+            });
             group.bench_function(id("texting_robots"), |bencher| {
                 bencher.iter(|| {
-                    let robot = texting_robots::Robot::new(AGENT, black_box(text.as_bytes())).expect("a good file");
+                    let robot = texting_robots::Robot::new(AGENT, black_box(text.as_bytes()))
+                        .expect("a good file");
                     robot.allowed(&url)
                 });
             });
             let parsed = url.parse().expect("a URL");
             group.bench_function(id("robotxt"), |bencher| {
-                bencher.iter(|| robotxt::Robots::parse(black_box(text.as_bytes()), AGENT).is_url_allowed(&parsed));
+                bencher.iter(|| {
+                    robotxt::Robots::parse(black_box(text.as_bytes()), AGENT)
+                        .is_url_allowed(&parsed)
+                });
             });
         }
     }
@@ -176,7 +215,15 @@ fn one_question(criterion: &mut Criterion) {
 }
 
 fn rule_set(patterns: &[String]) -> RuleSet {
-    RuleSet::new(patterns.iter().map(|pattern| Rule { allow: false, pattern: Pattern::new(pattern) }).collect())
+    RuleSet::new(
+        patterns
+            .iter()
+            .map(|pattern| Rule {
+                allow: false,
+                pattern: Pattern::new(pattern),
+            })
+            .collect(),
+    )
 }
 
 /// Patterns, and a target for them.
@@ -184,9 +231,21 @@ type Set = (&'static str, fn(usize) -> Vec<String>, String);
 
 fn sets() -> [Set; 3] {
     [
-        ("mixed", mixed, "/some/ordinary/article.html?id=7".to_owned()),
-        ("wildcards only", wildcards_only, "/some/ordinary/part-of/article.html?id=7".to_owned()),
-        ("adversarial", adversarial, format!("/{}", "a".repeat(2_000))),
+        (
+            "mixed",
+            mixed,
+            "/some/ordinary/article.html?id=7".to_owned(),
+        ),
+        (
+            "wildcards only",
+            wildcards_only,
+            "/some/ordinary/part-of/article.html?id=7".to_owned(),
+        ),
+        (
+            "adversarial",
+            adversarial,
+            format!("/{}", "a".repeat(2_000)),
+        ),
     ]
 }
 
@@ -198,7 +257,9 @@ fn finding(criterion: &mut Criterion) {
         for size in SIZES {
             let set = rule_set(&patterns(size));
             assert_eq!(set.find(target), None);
-            group.bench_function(BenchmarkId::new(name, size), |bencher| bencher.iter(|| set.find(black_box(target))));
+            group.bench_function(BenchmarkId::new(name, size), |bencher| {
+                bencher.iter(|| set.find(black_box(target)))
+            });
         }
     }
     group.finish();

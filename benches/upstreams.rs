@@ -1,6 +1,7 @@
-//! What the choice of a server costs a request: the place at a server, and the place given back; with one server and with
-//! eight. And what the count of the server's answer costs beside it, which one server alone needs as well. An address is chosen
-//! among in the same way whether servers are given as addresses or by name.
+//! What the choice of a server costs a request: the place at a server, and the place given back;
+//! with one server and with eight. And what the count of the server's answer costs beside it, which
+//! one server alone needs as well. An address is chosen among in the same way whether servers are
+//! given as addresses or by name.
 
 use crawlgate::crawlers::Registry;
 use crawlgate::internals::clock::Clock;
@@ -16,8 +17,11 @@ use std::time::Duration;
 fn upstreams(servers: usize, balance: Balance, connections: Option<usize>) -> Upstreams {
     let addresses = (1..=servers).map(|number| format!("http://127.0.0.{number}:8080"));
     let addresses = addresses.map(|url| ServerAddress::parse(&url).expect("a URL"));
-    let origin =
-        OriginSettings { balance, places: connections.map(PlaceSettings::of), ..OriginSettings::of(addresses) };
+    let origin = OriginSettings {
+        balance,
+        places: connections.map(PlaceSettings::of),
+        ..OriginSettings::of(addresses)
+    };
     Upstreams::new(&[origin], Metrics::new(), Events::off(), Clock::default()).expect("no files")
 }
 
@@ -26,15 +30,34 @@ fn choice(c: &mut Criterion) {
     Registry::builtin();
     let cases = [
         ("one server", upstreams(1, Balance::RoundRobin, None)),
-        ("eight servers, in turn", upstreams(8, Balance::RoundRobin, None)),
-        ("eight servers, the better of two", upstreams(8, Balance::LeastRequests, None)),
-        ("eight servers, by client", upstreams(8, Balance::Client, None)),
-        ("one server with a bound", upstreams(1, Balance::RoundRobin, Some(100))),
-        ("eight servers with a bound", upstreams(8, Balance::RoundRobin, Some(100))),
+        (
+            "eight servers, in turn",
+            upstreams(8, Balance::RoundRobin, None),
+        ),
+        (
+            "eight servers, the better of two",
+            upstreams(8, Balance::LeastRequests, None),
+        ),
+        (
+            "eight servers, by client",
+            upstreams(8, Balance::Client, None),
+        ),
+        (
+            "one server with a bound",
+            upstreams(1, Balance::RoundRobin, Some(100)),
+        ),
+        (
+            "eight servers with a bound",
+            upstreams(8, Balance::RoundRobin, Some(100)),
+        ),
     ];
     for (name, upstreams) in &cases {
         for is_answered in [false, true] {
-            let name = if is_answered { format!("choice and answer: {name}") } else { format!("choice: {name}") };
+            let name = if is_answered {
+                format!("choice and answer: {name}")
+            } else {
+                format!("choice: {name}")
+            };
             let mut number = 0u32;
             c.bench_function(&name, |b| {
                 b.iter(|| {
@@ -58,7 +81,10 @@ fn request(upstreams: &Upstreams, number: u32, is_answered: bool) {
         lived: Duration::ZERO,
     };
     let mut attempts = Attempts::default();
-    let route = attempts.next(upstreams, &wanted).now_or_never().expect("a place is free");
+    let route = attempts
+        .next(upstreams, &wanted)
+        .now_or_never()
+        .expect("a place is free");
     black_box(route).expect("a server");
     if is_answered {
         attempts.answered(upstreams, 200, Duration::ZERO, || false);

@@ -1,5 +1,6 @@
-//! An axum application behind the gate. The gate serves `/robots.txt`, refuses crawlers what the policy forbids them, adds
-//! `X-Robots-Tag`, and follows changes of the policies while the application runs.
+//! An axum application behind the gate. The gate serves `/robots.txt`, refuses crawlers what the
+//! policy forbids them, adds `X-Robots-Tag`, and follows changes of the policies while the
+//! application runs.
 //!
 //! ```sh
 //! cargo run --no-default-features --features tower,html --example axum -- 127.0.0.1:8080 examples/axum-policies
@@ -26,10 +27,15 @@ const HOME: &str = "<!doctype html><html><head><title>Shop</title></head><body>\
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     // What crawlgate has to say while it runs: a policy that was saved with a mistake, for example.
-    tracing_subscriber::fmt().with_writer(std::io::stderr).with_max_level(tracing::Level::WARN).init();
+    tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .with_max_level(tracing::Level::WARN)
+        .init();
     let mut words = std::env::args().skip(1);
     let address = words.next().unwrap_or_else(|| "127.0.0.1:8080".into());
-    let policies = words.next().unwrap_or_else(|| "examples/axum-policies".into());
+    let policies = words
+        .next()
+        .unwrap_or_else(|| "examples/axum-policies".into());
 
     let gate = GateLayer::builder(policies)
         .peer(|extensions| Some(extensions.get::<ConnectInfo<SocketAddr>>()?.0.ip()))
@@ -39,15 +45,28 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
     let app = Router::new()
         .route("/", get(|| async { Html(HOME) }))
-        .route("/about", get(|| async { Html("<!doctype html><title>About</title><p>A shop.") }))
-        .route("/private/prices", get(|| async { Html("<!doctype html><title>Prices</title><p>Low.") }))
-        .route("/report.pdf", get(|| async { ([(CONTENT_TYPE, "application/pdf")], "%PDF-1.4") }))
+        .route(
+            "/about",
+            get(|| async { Html("<!doctype html><title>About</title><p>A shop.") }),
+        )
+        .route(
+            "/private/prices",
+            get(|| async { Html("<!doctype html><title>Prices</title><p>Low.") }),
+        )
+        .route(
+            "/report.pdf",
+            get(|| async { ([(CONTENT_TYPE, "application/pdf")], "%PDF-1.4") }),
+        )
         .layer(gate)
         // Added after the layer, so the gate does not see it.
         .route("/metrics", get(move || async move { metrics.metrics() }));
 
     let listener = TcpListener::bind(address).await?;
     println!("listening on http://{}", listener.local_addr()?);
-    axum::serve(listener, app.into_make_service_with_connect_info::<SocketAddr>()).await?;
+    axum::serve(
+        listener,
+        app.into_make_service_with_connect_info::<SocketAddr>(),
+    )
+    .await?;
     Ok(())
 }

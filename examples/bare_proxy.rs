@@ -1,5 +1,6 @@
-//! A reverse proxy of bare Pingora, with what crawlgate sets and nothing that crawlgate does: the yardstick of
-//! `benches/side-by-side/run`, and the least there is to a proxy for who wants to read one.
+//! A reverse proxy of bare Pingora, with what crawlgate sets and nothing that crawlgate does: the
+//! yardstick of `benches/side-by-side/run`, and the least there is to a proxy for who wants to read
+//! one.
 //!
 //! ```sh
 //! cargo run --release --example bare_proxy -- 127.0.0.1:8080 127.0.0.1:3000    # listen, origin; [threads [certificate key]]
@@ -31,7 +32,8 @@ impl ProxyHttp for Bare {
 
     fn new_ctx(&self) {}
 
-    /// None: the default adds a compression module to every request, switched off. crawlgate leaves it out too.
+    /// None: the default adds a compression module to every request, switched off. crawlgate leaves
+    /// it out too.
     fn init_downstream_modules(&self, _modules: &mut pingora_core::modules::http::HttpModules) {}
 
     async fn early_request_filter(&self, session: &mut Session, (): &mut ()) -> Result<()> {
@@ -67,9 +69,15 @@ fn peer(origin: SocketAddr) -> HttpPeer {
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
-    let address = |place: usize| words.get(place).and_then(|word| word.parse::<SocketAddr>().ok());
+    let address = |place: usize| {
+        words
+            .get(place)
+            .and_then(|word| word.parse::<SocketAddr>().ok())
+    };
     let (Some(listen), Some(origin)) = (address(0), address(1)) else {
-        eprintln!("usage: bare_proxy LISTEN ORIGIN [THREADS [CERTIFICATE KEY]]    # addresses with ports");
+        eprintln!(
+            "usage: bare_proxy LISTEN ORIGIN [THREADS [CERTIFICATE KEY]]    # addresses with ports"
+        );
         return ExitCode::from(2);
     };
     let threads = words.get(2).and_then(|word| word.parse().ok()).unwrap_or(1);
@@ -84,7 +92,12 @@ fn main() -> ExitCode {
     };
     let mut server = Server::new_with_opt_and_conf(None, configuration);
     server.bootstrap();
-    let mut proxy = HttpProxy::new(Bare { origin: peer(origin) }, server.configuration.clone());
+    let mut proxy = HttpProxy::new(
+        Bare {
+            origin: peer(origin),
+        },
+        server.configuration.clone(),
+    );
     proxy.handle_init_modules();
     let mut service = pingora_core::services::listening::Service::new("bare".to_string(), proxy);
     match words.get(3..5) {

@@ -25,12 +25,16 @@ fn main() -> Result<(), Rejected> {
     }
     let engine = loaded.engine;
     print!("{}", String::from_utf8_lossy(engine.robots_txt()));
-    for (user_agent, target) in
-        [("GPTBot/1.2", "/"), ("Mozilla/5.0 (compatible; bingbot/2.0)", "/cart/7"), ("curl/8.5", "/a.pdf")]
-    {
+    for (user_agent, target) in [
+        ("GPTBot/1.2", "/"),
+        ("Mozilla/5.0 (compatible; bingbot/2.0)", "/cart/7"),
+        ("curl/8.5", "/a.pdf"),
+    ] {
         let decided = engine.decide(Request::get("shop.example", target).user_agent(user_agent));
         let (verdict, action) = (decided.verdict.name(), decided.action.kind);
-        let tags = decided.x_robots_tag(200, Some("application/pdf")).join(" | ");
+        let tags = decided
+            .x_robots_tag(200, Some("application/pdf"))
+            .join(" | ");
         println!("{user_agent} {target}: {verdict}, {action}; as a PDF: {tags}");
     }
     Ok(())

@@ -1,4 +1,5 @@
-//! A crawler of your own in the registry: recognised by its user agent, judged by its token, counted under its id.
+//! A crawler of your own in the registry: recognised by its user agent, judged by its token,
+//! counted under its id.
 //!
 //! ```sh
 //! cargo run --no-default-features --example own_crawler
@@ -7,8 +8,8 @@
 use crawlgate::crawlers::{Claim, Registry};
 use crawlgate::yaml::Source;
 
-/// The fields are those of `src/crawlers/registry.yaml`, which explains them. A record with the id of a known crawler
-/// corrects that one.
+/// The fields are those of `src/crawlers/registry.yaml`, which explains them. A record with the id
+/// of a known crawler corrects that one.
 const RECORDS: &str = "\
 - id: intranetbot
   name: IntranetBot
@@ -24,17 +25,26 @@ const RECORDS: &str = "\
 ";
 
 fn main() {
-    let source = Source { name: "our-crawlers.yaml".into(), text: RECORDS.into() };
+    let source = Source {
+        name: "our-crawlers.yaml".into(),
+        text: RECORDS.into(),
+    };
     let registry = match Registry::builtin().with(&source) {
         Ok(registry) => registry,
         Err(findings) => {
-            findings.items.iter().for_each(|finding| eprintln!("{}", finding.render(&source, false)));
+            findings
+                .items
+                .iter()
+                .for_each(|finding| eprintln!("{}", finding.render(&source, false)));
             std::process::exit(1);
         }
     };
-    for user_agent in
-        ["IntranetBot/3.1", "NotTheIntranetBot/1.0", "GPTBot/1.2", "Mozilla/5.0 (X11; rv:145.0) Firefox/145.0"]
-    {
+    for user_agent in [
+        "IntranetBot/3.1",
+        "NotTheIntranetBot/1.0",
+        "GPTBot/1.2",
+        "Mozilla/5.0 (X11; rv:145.0) Firefox/145.0",
+    ] {
         let who = match registry.identify(user_agent.as_bytes()) {
             Claim::Known(index) => registry.get(index).id.as_str(),
             Claim::Other | Claim::Token(_) => "a bot that is in no list",

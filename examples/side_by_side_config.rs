@@ -1,16 +1,19 @@
-//! One policy as nginx and HAProxy configurations, for `benches/side-by-side/run`: so that all proxies of the
-//! comparison keep the same rules. It also writes the policy that they are compared with.
+//! One policy as nginx and HAProxy configurations, for `benches/side-by-side/run`: so that all
+//! proxies of the comparison keep the same rules. It also writes the policy that they are compared
+//! with.
 //!
 //! ```sh
 //! cargo run --example side_by_side_config -- policy 1000 > policy.yaml       # 166 crawlers, 1,000 path rules
 //! cargo run --example side_by_side_config -- configs policy.yaml DIRECTORY ORIGIN USUAL BEST PLAIN HAPROXY
 //! ```
 //!
-//! The words in capitals after DIRECTORY are addresses with ports. The configurations name their files relative to
-//! DIRECTORY. What cannot be said in them as the policy says it is refused, and not left out.
+//! The words in capitals after DIRECTORY are addresses with ports. The configurations name their
+//! files relative to DIRECTORY. What cannot be said in them as the policy says it is refused, and
+//! not left out.
 //!
-//! `crawlgate::internals::export` writes what crawlers and paths are concerned with, as `crawlgate export` does. This file adds the
-//! frames. The configurations do less than crawlgate: `Rules::left_out` lists what.
+//! `crawlgate::internals::export` writes what crawlers and paths are concerned with, as `crawlgate
+//! export` does. This file adds the frames. The configurations do less than crawlgate:
+//! `Rules::left_out` lists what.
 
 use crawlgate::crawlers::{Purpose, Registry};
 use crawlgate::internals::export::{Files, Rules, Style, haproxy_part, nginx_parts};
@@ -23,21 +26,41 @@ use std::process::ExitCode;
 
 /// Crawlers that the policy names.
 const CRAWLERS: usize = 166;
-/// HAProxy answers from memory what fits into a buffer with its head. This is the default; where robots.txt does not fit,
-/// the origin has it.
+/// HAProxy answers from memory what fits into a buffer with its head. This is the default; where
+/// robots.txt does not fit, the origin has it.
 const HAPROXY_BUFFER: usize = 16 * 1024;
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let done = match words[..] {
-        ["policy", rules] => rules.parse().map_err(|_| format!("`{rules}` is no number")).map(|rules| {
-            print!("{}", policy(rules));
+        ["policy", rules] => rules
+            .parse()
+            .map_err(|_| format!("`{rules}` is no number"))
+            .map(|rules| {
+                print!("{}", policy(rules));
+            }),
+        [
+            "configs",
+            policy,
+            directory,
+            origin,
+            usual,
+            best,
+            plain,
+            haproxy,
+        ] => read(policy).and_then(|rules| {
+            write(
+                &rules,
+                Path::new(directory),
+                origin,
+                [usual, best, plain, haproxy],
+            )
         }),
-        ["configs", policy, directory, origin, usual, best, plain, haproxy] => {
-            read(policy).and_then(|rules| write(&rules, Path::new(directory), origin, [usual, best, plain, haproxy]))
-        }
-        _ => Err("usage: policy RULES | configs POLICY DIRECTORY ORIGIN USUAL BEST PLAIN HAPROXY".to_owned()),
+        _ => Err(
+            "usage: policy RULES | configs POLICY DIRECTORY ORIGIN USUAL BEST PLAIN HAPROXY"
+                .to_owned(),
+        ),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -48,21 +71,35 @@ fn main() -> ExitCode {
     }
 }
 
-/// The policy of the comparison: crawlers for training, archives and SEO are kept off the site, the others keep to path
-/// rules. The mix of paths is that of `benches/engine.rs`: prefixes, some with `*`, some with `$`.
+/// The policy of the comparison: crawlers for training, archives and SEO are kept off the site, the
+/// others keep to path rules. The mix of paths is that of `benches/engine.rs`: prefixes, some with
+/// `*`, some with `$`.
 fn policy(rules: usize) -> String {
     let (mut closed, mut open) = (Vec::new(), Vec::new());
-    // Not those that make no requests (policy tokens), nor those that no group of a robots.txt can name.
-    let named = Registry::builtin().crawlers().iter().filter(|crawler| !crawler.markers.is_empty());
+    // Not those that make no requests (policy tokens), nor those that no group of a robots.txt can
+    // name.
+    let named = Registry::builtin()
+        .crawlers()
+        .iter()
+        .filter(|crawler| !crawler.markers.is_empty());
     for crawler in named.filter(|crawler| !crawler.tokens.is_empty()) {
         let token = crawler.tokens[0].as_str();
         let known = |group: &[&str]| group.iter().any(|other| other.eq_ignore_ascii_case(token));
         if !known(&closed) && !known(&open) && closed.len() + open.len() < CRAWLERS {
-            let kept_off = matches!(crawler.purpose, Purpose::Training | Purpose::Archive | Purpose::Seo);
+            let kept_off = matches!(
+                crawler.purpose,
+                Purpose::Training | Purpose::Archive | Purpose::Seo
+            );
             if kept_off { &mut closed } else { &mut open }.push(token);
         }
     }
-    let list = |group: &[&str]| group.iter().map(|token| format!("'{token}'")).collect::<Vec<_>>().join(", ");
+    let list = |group: &[&str]| {
+        group
+            .iter()
+            .map(|token| format!("'{token}'"))
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
     let mut text = format!(
         "robots:\n  origin: replace\n  groups:\n    - agents: [{}]\n      disallow: [/]\n    - agents: [{}]\n      disallow:\n",
         list(&closed),
@@ -87,16 +124,33 @@ fn policy(rules: usize) -> String {
 fn read(file: &str) -> Result<Rules, String> {
     let registry = Registry::builtin();
     let text = fs::read_to_string(file).map_err(|error| format!("{file}: {error}"))?;
-    let source = Source { name: file.into(), text: text.as_str().into() };
+    let source = Source {
+        name: file.into(),
+        text: text.as_str().into(),
+    };
     let (site, diagnostics) = load("site", &source, registry);
     let site = site.ok_or_else(|| {
-        diagnostics.items.iter().map(|item| item.render(&source, false)).collect::<Vec<_>>().join("\n")
+        diagnostics
+            .items
+            .iter()
+            .map(|item| item.render(&source, false))
+            .collect::<Vec<_>>()
+            .join("\n")
     })?;
     let rules = Rules::of(&site, registry);
-    if rules.answers.len() != 1 || rules.answers[0].retry_after.is_some() || rules.answers[0].body.contains('$') {
-        return Err("only one answer to all refusals, without $ and Retry-After, is compared".into());
+    if rules.answers.len() != 1
+        || rules.answers[0].retry_after.is_some()
+        || rules.answers[0].body.contains('$')
+    {
+        return Err(
+            "only one answer to all refusals, without $ and Retry-After, is compared".into(),
+        );
     }
-    if rules.pause.as_ref().is_some_and(|(_, is_for_all)| *is_for_all) {
+    if rules
+        .pause
+        .as_ref()
+        .is_some_and(|(_, is_for_all)| *is_for_all)
+    {
         return Err("only a pause for crawlers is compared".into());
     }
     let is_typed = |tag: &crawlgate::internals::export::TagRule| {
@@ -114,12 +168,24 @@ fn write(rules: &Rules, directory: &Path, origin: &str, listen: [&str; 4]) -> Re
     let [usual, best, plain, haproxy] = listen;
     // Relative to the directory that the servers are started in.
     let (frontend, mut files) = haproxy_part(rules, Style::Compact, HAPROXY_BUFFER, ".");
-    files.insert("haproxy.cfg".into(), haproxy_frame(haproxy, origin, &frontend).into());
+    files.insert(
+        "haproxy.cfg".into(),
+        haproxy_frame(haproxy, origin, &frontend).into(),
+    );
     files.insert("robots.txt".into(), rules.files[0].body.clone());
-    for (name, listen, style) in [("nginx-usual", usual, Style::Plain), ("nginx-best", best, Style::Compact)] {
-        files.insert(format!("{name}.conf"), nginx(rules, name, listen, origin, style).into());
+    for (name, listen, style) in [
+        ("nginx-usual", usual, Style::Plain),
+        ("nginx-best", best, Style::Compact),
+    ] {
+        files.insert(
+            format!("{name}.conf"),
+            nginx(rules, name, listen, origin, style).into(),
+        );
     }
-    files.insert("nginx-plain.conf".into(), nginx_frame("nginx-plain", plain, origin, "", "", "").into());
+    files.insert(
+        "nginx-plain.conf".into(),
+        nginx_frame("nginx-plain", plain, origin, "", "", "").into(),
+    );
     save(directory, files)
 }
 
@@ -131,13 +197,24 @@ fn save(directory: &Path, files: Files) -> Result<(), String> {
     Ok(())
 }
 
-/// nginx at its best: answers where the request is, without a redirect inside, and one map for all tags.
+/// nginx at its best: answers where the request is, without a redirect inside, and one map for all
+/// tags.
 fn nginx(rules: &Rules, name: &str, listen: &str, origin: &str, style: Style) -> String {
-    let (mut maps, _) = nginx_parts(&Rules { tags: Vec::new(), ..rules.clone() }, style, ".");
+    let (mut maps, _) = nginx_parts(
+        &Rules {
+            tags: Vec::new(),
+            ..rules.clone()
+        },
+        style,
+        ".",
+    );
     maps.push_str("  map $upstream_http_content_type $robots_tag {\n    default \"\";\n");
     for tag in &rules.tags {
         for media in &tag.when.types {
-            let escaped = media.trim_end_matches('*').replace('.', "\\.").replace('+', "\\+");
+            let escaped = media
+                .trim_end_matches('*')
+                .replace('.', "\\.")
+                .replace('+', "\\+");
             let end = if media.ends_with('*') { "" } else { "(?:;|$)" };
             let _ = writeln!(maps, "    \"~*^{escaped}{end}\" \"{}\";", tag.lines[0]);
         }
@@ -149,10 +226,17 @@ fn nginx(rules: &Rules, name: &str, listen: &str, origin: &str, style: Style) ->
     );
     let mut text = String::new();
     let refused = rules.answers.iter().map(|answer| ("refused0", answer));
-    for (answer_name, answer) in refused.chain(rules.pause.iter().map(|(answer, _)| ("paused", answer))) {
-        let retry_after =
-            answer.retry_after.map(|seconds| format!("        add_header Retry-After {seconds} always;\n"));
-        let body = answer.body.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+    for (answer_name, answer) in
+        refused.chain(rules.pause.iter().map(|(answer, _)| ("paused", answer)))
+    {
+        let retry_after = answer
+            .retry_after
+            .map(|seconds| format!("        add_header Retry-After {seconds} always;\n"));
+        let body = answer
+            .body
+            .replace('\\', "\\\\")
+            .replace('"', "\\\"")
+            .replace('\n', "\\n");
         let _ = write!(
             text,
             "      if ($crawlgate_answer = {answer_name}) {{\n        add_header Cache-Control no-store always;\n{}        \
@@ -166,7 +250,14 @@ fn nginx(rules: &Rules, name: &str, listen: &str, origin: &str, style: Style) ->
 }
 
 /// What all three have in common: a reverse proxy with kept connections to both sides.
-fn nginx_frame(name: &str, listen: &str, origin: &str, maps: &str, server: &str, rules: &str) -> String {
+fn nginx_frame(
+    name: &str,
+    listen: &str,
+    origin: &str,
+    maps: &str,
+    server: &str,
+    rules: &str,
+) -> String {
     format!(
         r#"worker_processes 1;
 worker_rlimit_nofile 8192;

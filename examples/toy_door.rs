@@ -1,5 +1,5 @@
-//! A door of its own: requests are lines on standard input, answers are lines on standard output. It shows what a door has
-//! to do: read a head, call `receive`, answer or forward, call `finish`.
+//! A door of its own: requests are lines on standard input, answers are lines on standard output.
+//! It shows what a door has to do: read a head, call `receive`, answer or forward, call `finish`.
 //!
 //! ```sh
 //! echo 'GET shop.example /private/ GPTBot/1.2' | cargo run --example toy_door -- examples/axum-policies
@@ -29,7 +29,14 @@ struct Line<'a>([&'a [u8]; 4]);
 impl RequestHead for Line<'_> {
     fn fields(&self) -> HeadFields<'_> {
         let [method, host, target, user_agent] = self.0;
-        HeadFields { method, host, target, http: "line", user_agent: Some(user_agent), ..HeadFields::default() }
+        HeadFields {
+            method,
+            host,
+            target,
+            http: "line",
+            user_agent: Some(user_agent),
+            ..HeadFields::default()
+        }
     }
     fn values(&self, _: &HeaderName) -> impl DoubleEndedIterator<Item = &[u8]> {
         std::iter::empty()
@@ -44,15 +51,37 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (store, remembered) = StateStore::in_memory_only();
     // A door without an origin: no robots.txt is waited for.
     let own_file = Some(Arc::new(OriginFile::new("", [])));
-    let origins = KnownOrigins { for_every_site: own_file, ..KnownOrigins::default() };
+    let origins = KnownOrigins {
+        for_every_site: own_file,
+        ..KnownOrigins::default()
+    };
     let proofs = Arc::new(Proofs::none(Registry::builtin()));
-    let sites = SiteOptions { policies, strict: false, may_be_missing: false, origins, published_proof: false };
+    let sites = SiteOptions {
+        policies,
+        strict: false,
+        may_be_missing: false,
+        origins,
+        published_proof: false,
+    };
     let (state, clock, logs) = ((&store, &remembered), Clock::default(), Logs::off());
     let (new_hosts, passed) = (Vec::new(), None);
-    let parts = JudgeParts { clock, state, sites, new_hosts, proofs, logs, passed };
+    let parts = JudgeParts {
+        clock,
+        state,
+        sites,
+        new_hosts,
+        proofs,
+        logs,
+        passed,
+    };
     let gate = parts.open()?;
     let (judge, recorder) = (gate.judge.clone(), gate.recorder.clone());
-    let requests = Requests::new(judge, recorder, gate.clock.clone(), RequestSettings::default());
+    let requests = Requests::new(
+        judge,
+        recorder,
+        gate.clock.clone(),
+        RequestSettings::default(),
+    );
 
     let connection = Connection::from(Peer::default());
     for line in io::stdin().lock().lines() {
@@ -62,11 +91,17 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let (ticket, next) = requests.receive(&head, &connection, requests.arrival());
         let (status, octets) = match next {
             Next::Answer(answer) => (answer.status().as_u16(), answer.body().len() as u64),
-            // A door with an origin asks it here, with the fields that `ticket.forward(connection)` writes.
+            // A door with an origin asks it here, with the fields that `ticket.forward(connection)`
+            // writes.
             Next::Forward => (200, 0),
         };
         println!("{status}");
-        ticket.finish(&Sent { status, octets, ended_by: EndedBy::Complete, ..Sent::default() });
+        ticket.finish(&Sent {
+            status,
+            octets,
+            ended_by: EndedBy::Complete,
+            ..Sent::default()
+        });
     }
     Ok(())
 }

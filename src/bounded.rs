@@ -1,5 +1,6 @@
-//! [`Bounded`]: a hash table with a maximum number of entries, for what crawlgate remembers about single crawlers and
-//! addresses. When a shard of the table is full, expired entries are removed first, then those that expire soonest.
+//! [`Bounded`]: a hash table with a maximum number of entries, for what crawlgate remembers about
+//! single crawlers and addresses. When a shard of the table is full, expired entries are removed
+//! first, then those that expire soonest.
 
 use crate::locks::lock;
 use ahash::RandomState;
@@ -22,7 +23,8 @@ pub trait Ends {
     fn ends(&self) -> Self::Moment;
 }
 
-/// The key of a table's hash function. Tables with the same seed have the same hashes, also in another process.
+/// The key of a table's hash function. Tables with the same seed have the same hashes, also in
+/// another process.
 pub type Seed = [u64; 4];
 
 /// For keys that are hashes already.
@@ -50,8 +52,8 @@ impl Hasher for IdentityHasher {
 
 type Shard<V> = HashMap<u64, V, Prehashed>;
 
-/// See the top of this file. Keys with the same hash share an entry. Where that matters, the entry itself has to be
-/// compared.
+/// See the top of this file. Keys with the same hash share an entry. Where that matters, the entry
+/// itself has to be compared.
 #[derive(Debug)]
 pub struct Bounded<V> {
     /// Its key is random: no client can foresee which keys share a hash.
@@ -74,7 +76,12 @@ impl<V> Bounded<V> {
     pub fn seeded(seed: Seed) -> Bounded<V> {
         let [first, second, third, fourth] = seed;
         let hasher = RandomState::with_seeds(first, second, third, fourth);
-        Bounded { hasher, seed, shards: Default::default(), count: AtomicUsize::new(0) }
+        Bounded {
+            hasher,
+            seed,
+            shards: Default::default(),
+            count: AtomicUsize::new(0),
+        }
     }
 
     /// The seed of the table's hashes.
@@ -89,7 +96,8 @@ impl<V: Ends> Bounded<V> {
         self.hasher.hash_one(of)
     }
 
-    /// Hands an entry to `look`, if it exists. The shard is locked meanwhile, so `look` must not wait.
+    /// Hands an entry to `look`, if it exists. The shard is locked meanwhile, so `look` must not
+    /// wait.
     pub fn look<T>(&self, hash: u64, look: impl FnOnce(&V) -> Option<T>) -> Option<T> {
         if self.is_empty() {
             return None;
@@ -102,15 +110,22 @@ impl<V: Ends> Bounded<V> {
         let _: Result<(), ()> = self.change(hash, now, |_| Ok(entry));
     }
 
-    /// Replaces an entry by the one that `new` makes of it; `new` gets `None` if there is no entry yet.
+    /// Replaces an entry by the one that `new` makes of it; `new` gets `None` if there is no entry
+    /// yet.
     ///
     /// # Errors
     /// The error of `new`. The entry stays as it was.
-    pub fn change<E>(&self, hash: u64, now: V::Moment, new: impl FnOnce(Option<&V>) -> Result<V, E>) -> Result<(), E> {
+    pub fn change<E>(
+        &self,
+        hash: u64,
+        now: V::Moment,
+        new: impl FnOnce(Option<&V>) -> Result<V, E>,
+    ) -> Result<(), E> {
         let mut shard = self.shard(hash);
         let entry = new(shard.get(&hash))?;
         if !shard.contains_key(&hash) {
-            self.count.fetch_sub(make_room(&mut shard, now), Ordering::Relaxed);
+            self.count
+                .fetch_sub(make_room(&mut shard, now), Ordering::Relaxed);
             self.count.fetch_add(1, Ordering::Relaxed);
         }
         shard.insert(hash, entry);
@@ -124,7 +139,8 @@ impl<V: Ends> Bounded<V> {
         }
     }
 
-    /// Removes the entries that `keep` does not keep, and returns their number. One shard is locked at a time.
+    /// Removes the entries that `keep` does not keep, and returns their number. One shard is locked
+    /// at a time.
     pub fn retain(&self, mut keep: impl FnMut(&V) -> bool) -> usize {
         let mut gone = 0;
         for shard in &self.shards {
@@ -137,7 +153,8 @@ impl<V: Ends> Bounded<V> {
         gone
     }
 
-    /// The results of `pick` for all entries. One shard is locked at a time, so that a request waits for one at most.
+    /// The results of `pick` for all entries. One shard is locked at a time, so that a request
+    /// waits for one at most.
     pub fn collect<T>(&self, pick: impl Fn(&V) -> Option<T>) -> Vec<T> {
         self.collect_hashed(|_, entry| pick(entry))
     }
@@ -145,7 +162,10 @@ impl<V: Ends> Bounded<V> {
     /// [`Bounded::collect`] with the hash of each entry.
     pub fn collect_hashed<T>(&self, pick: impl Fn(u64, &V) -> Option<T>) -> Vec<T> {
         let of = |shard: &Mutex<Shard<V>>| {
-            lock(shard).iter().filter_map(|(hash, entry)| pick(*hash, entry)).collect::<Vec<_>>()
+            lock(shard)
+                .iter()
+                .filter_map(|(hash, entry)| pick(*hash, entry))
+                .collect::<Vec<_>>()
         };
         self.shards.iter().flat_map(of).collect()
     }
@@ -160,14 +180,15 @@ impl<V: Ends> Bounded<V> {
         self.len() == 0
     }
 
-    /// The shard of a hash. Chosen by other bits than those by which the shard's `HashMap` places entries.
+    /// The shard of a hash. Chosen by other bits than those by which the shard's `HashMap` places
+    /// entries.
     fn shard(&self, hash: u64) -> MutexGuard<'_, Shard<V>> {
         lock(&self.shards[(hash >> 32) as usize % SHARDS])
     }
 }
 
-/// Makes room for one more entry in a full shard: removes an eighth at least, so that this is rare. Returns how many it
-/// removed.
+/// Makes room for one more entry in a full shard: removes an eighth at least, so that this is rare.
+/// Returns how many it removed.
 fn make_room<V: Ends>(shard: &mut Shard<V>, now: V::Moment) -> usize {
     let before = shard.len();
     if before < MAX_ENTRIES / SHARDS {
@@ -176,7 +197,10 @@ fn make_room<V: Ends>(shard: &mut Shard<V>, now: V::Moment) -> usize {
     shard.retain(|_, entry| entry.ends() > now);
     let most = before - before.div_ceil(8);
     if shard.len() > most {
-        let mut order: Vec<(V::Moment, u64)> = shard.iter().map(|(hash, entry)| (entry.ends(), *hash)).collect();
+        let mut order: Vec<(V::Moment, u64)> = shard
+            .iter()
+            .map(|(hash, entry)| (entry.ends(), *hash))
+            .collect();
         let surplus = order.len() - most;
         order.select_nth_unstable(surplus - 1);
         for (_, hash) in &order[..surplus] {
@@ -206,7 +230,10 @@ mod tests {
         let most = u32::try_from(MAX_ENTRIES).expect("a small number");
         (0..most / 2).for_each(|name| put(name, 10, 0));
         (most / 2..most * 2).for_each(|name| put(name, 1_000 + name, 20));
-        assert!((0..most / 2).filter(|name| has(*name)).count() < MAX_ENTRIES / 16, "over");
+        assert!(
+            (0..most / 2).filter(|name| has(*name)).count() < MAX_ENTRIES / 16,
+            "over"
+        );
         assert!((most * 2 - most / 8..most * 2).all(has), "over the last");
         assert!(table.len() <= MAX_ENTRIES);
         let held = table.len();

@@ -1,9 +1,9 @@
-//! [`Clock`]: the clock of the running server. A [`Moment`] has two measures: the time of the wall clock, and the
-//! elapsed time, which a change of the system time does not affect. The two differ when the system time is set or the
-//! machine sleeps.
+//! [`Clock`]: the clock of the running server. A [`Moment`] has two measures: the time of the wall
+//! clock, and the elapsed time, which a change of the system time does not affect. The two differ
+//! when the system time is set or the machine sleeps.
 //!
-//! A clock file may shift both (`crawlgate run --clock`), so that tests see a day pass. `server` refuses such a file
-//! unless every listener is on loopback.
+//! A clock file may shift both (`crawlgate run --clock`), so that tests see a day pass. `server`
+//! refuses such a file unless every listener is on loopback.
 
 use crate::locks::lock;
 use crate::threads::spawn;
@@ -51,23 +51,28 @@ pub struct Clock {
 pub struct Moment {
     /// By the wall clock.
     pub now: Timestamp,
-    /// How much time crawlgate lived through since the clock was made, or since the process before made its own.
+    /// How much time crawlgate lived through since the clock was made, or since the process before
+    /// made its own.
     pub lived: Duration,
 }
 
-/// Seconds on top of the machine's own: on both measures, as if so much time had passed, and on the wall clock alone, as if
-/// it had been set.
+/// Seconds on top of the machine's own: on both measures, as if so much time had passed, and on the
+/// wall clock alone, as if it had been set.
 type Shift = Mutex<(i64, i64)>;
 
 impl Default for Clock {
     fn default() -> Clock {
-        Clock { began: Instant::now(), before: Duration::ZERO, shift: None }
+        Clock {
+            began: Instant::now(),
+            before: Duration::ZERO,
+            shift: None,
+        }
     }
 }
 
 impl Clock {
-    /// A clock that a file shifts while the server runs: `lived 25h` lets a day and an hour pass, `set -2h` sets the
-    /// wall clock back. The file may have both. For developers and tests.
+    /// A clock that a file shifts while the server runs: `lived 25h` lets a day and an hour pass,
+    /// `set -2h` sets the wall clock back. The file may have both. For developers and tests.
     ///
     /// # Errors
     /// The file cannot be read or understood.
@@ -87,10 +92,15 @@ impl Clock {
             }
         };
         spawn("clock", follow).map_err(ClockError::Thread)?;
-        Ok(Clock { began: Instant::now(), before: Duration::ZERO, shift: Some(shift) })
+        Ok(Clock {
+            began: Instant::now(),
+            before: Duration::ZERO,
+            shift: Some(shift),
+        })
     }
 
-    /// The same clock for a process that continues another one, which has lived through so much time until now.
+    /// The same clock for a process that continues another one, which has lived through so much
+    /// time until now.
     pub fn going_on(self, lived: Duration) -> Clock {
         let before = lived.saturating_sub(self.moment().lived);
         Clock { before, ..self }
@@ -103,29 +113,51 @@ impl Clock {
 
     /// What time it is, and how much time was lived through until an instant that is about now.
     pub fn read(&self, until: Instant) -> (SystemTime, Duration) {
-        let lived = self.before.saturating_add(until.saturating_duration_since(self.began));
-        let Some(shift) = &self.shift else { return (SystemTime::now(), lived) };
+        let lived = self
+            .before
+            .saturating_add(until.saturating_duration_since(self.began));
+        let Some(shift) = &self.shift else {
+            return (SystemTime::now(), lived);
+        };
         let (more, set) = *lock(shift);
-        (shifted(more + set), lived.saturating_add(Duration::from_secs(u64::try_from(more).unwrap_or(0))))
+        (
+            shifted(more + set),
+            lived.saturating_add(Duration::from_secs(u64::try_from(more).unwrap_or(0))),
+        )
     }
 
     /// Now, by both measures.
     pub fn moment(&self) -> Moment {
         let (now, lived) = self.read(Instant::now());
-        Moment { now: Timestamp::from(now), lived }
+        Moment {
+            now: Timestamp::from(now),
+            lived,
+        }
     }
 }
 
 fn shifted(seconds: i64) -> SystemTime {
-    let (now, by) = (SystemTime::now(), Duration::from_secs(seconds.unsigned_abs()));
-    if seconds < 0 { now.checked_sub(by) } else { now.checked_add(by) }.unwrap_or(now)
+    let (now, by) = (
+        SystemTime::now(),
+        Duration::from_secs(seconds.unsigned_abs()),
+    );
+    if seconds < 0 {
+        now.checked_sub(by)
+    } else {
+        now.checked_add(by)
+    }
+    .unwrap_or(now)
 }
 
 /// Reads a clock file. Returns whether the shift changed.
 fn read(file: &Path, shift: &Shift) -> Result<bool, ClockError> {
     let name = || file.display().to_string();
-    let text = crate::files::read(file).map_err(|source| ClockError::Read { file: name(), source })?;
-    let new = parse(&String::from_utf8_lossy(&text)).ok_or_else(|| ClockError::Malformed { file: name() })?;
+    let text = crate::files::read(file).map_err(|source| ClockError::Read {
+        file: name(),
+        source,
+    })?;
+    let new = parse(&String::from_utf8_lossy(&text))
+        .ok_or_else(|| ClockError::Malformed { file: name() })?;
     Ok(std::mem::replace(&mut *lock(shift), new) != new)
 }
 
@@ -153,7 +185,12 @@ fn seconds(written: &str) -> Option<i64> {
         'd' => 86_400,
         _ => return None,
     };
-    written.strip_suffix(unit)?.parse::<i64>().ok()?.checked_mul(factor).filter(|amount| amount.abs() < 1 << 40)
+    written
+        .strip_suffix(unit)?
+        .parse::<i64>()
+        .ok()?
+        .checked_mul(factor)
+        .filter(|amount| amount.abs() < 1 << 40)
 }
 
 #[cfg(test)]
@@ -165,7 +202,15 @@ mod tests {
         assert_eq!(parse("lived 25h\n"), Some((90_000, 0)));
         assert_eq!(parse("set -2h lived 1d"), Some((86_400, -7_200)));
         assert_eq!(parse(""), Some((0, 0)));
-        for wrong in ["lived", "lived -1h", "lived 3", "set x", "later 3h", "set 99999999999999999999d", "lived é"] {
+        for wrong in [
+            "lived",
+            "lived -1h",
+            "lived 3",
+            "set x",
+            "later 3h",
+            "set 99999999999999999999d",
+            "lived é",
+        ] {
             assert_eq!(parse(wrong), None, "{wrong}");
         }
     }

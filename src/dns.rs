@@ -1,8 +1,10 @@
-//! Look-ups in DNS. [`Dns`] finds the records that prove a crawler's address. A timeout, SERVFAIL or a refusal proves
-//! nothing, and is [`DnsAnswer::Failed`]. [`addresses_of_host`] finds a server as other programs do, also in `/etc/hosts`.
-//! Nothing is cached here, so that each answer is new.
+//! Look-ups in DNS. [`Dns`] finds the records that prove a crawler's address. A timeout, SERVFAIL
+//! or a refusal proves nothing, and is [`DnsAnswer::Failed`]. [`addresses_of_host`] finds a server
+//! as other programs do, also in `/etc/hosts`. Nothing is cached here, so that each answer is new.
 
-use hickory_resolver::config::{ConnectionConfig, LookupIpStrategy, NameServerConfig, ResolveHosts, ResolverConfig};
+use hickory_resolver::config::{
+    ConnectionConfig, LookupIpStrategy, NameServerConfig, ResolveHosts, ResolverConfig,
+};
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use hickory_resolver::net::{DnsError, NetError};
 use hickory_resolver::proto::op::{Query, ResponseCode};
@@ -56,7 +58,11 @@ impl Dns {
 
     /// The addresses of a name, of the same kind as `like`.
     pub async fn addresses_of(&self, name: &str, like: IpAddr) -> DnsAnswer<IpAddr> {
-        let kind = if like.is_ipv4() { RecordType::A } else { RecordType::AAAA };
+        let kind = if like.is_ipv4() {
+            RecordType::A
+        } else {
+            RecordType::AAAA
+        };
         match Name::from_utf8(name) {
             Ok(mut name) => {
                 name.set_fqdn(true);
@@ -67,22 +73,46 @@ impl Dns {
         }
     }
 
-    async fn ask<T>(&self, name: Name, kind: RecordType, record: impl Fn(&RData) -> Option<T>) -> DnsAnswer<T> {
+    async fn ask<T>(
+        &self,
+        name: Name,
+        kind: RecordType,
+        record: impl Fn(&RData) -> Option<T>,
+    ) -> DnsAnswer<T> {
         let answer = match tokio::time::timeout(TIME, self.0.lookup(name, kind)).await {
             Ok(answer) => answer,
             Err(_) => return DnsAnswer::Failed(format!("no answer within {} s", TIME.as_secs())),
         };
         match answer {
             Ok(found) => {
-                let ttl = found.answers().iter().map(|answer| answer.ttl).min().unwrap_or_default();
+                let ttl = found
+                    .answers()
+                    .iter()
+                    .map(|answer| answer.ttl)
+                    .min()
+                    .unwrap_or_default();
                 let ttl = Duration::from_secs(ttl.into());
-                let records: Vec<T> = found.answers().iter().filter_map(|answer| record(&answer.data)).collect();
-                if records.is_empty() { DnsAnswer::Nothing(ttl) } else { DnsAnswer::Records(records, ttl) }
+                let records: Vec<T> = found
+                    .answers()
+                    .iter()
+                    .filter_map(|answer| record(&answer.data))
+                    .collect();
+                if records.is_empty() {
+                    DnsAnswer::Nothing(ttl)
+                } else {
+                    DnsAnswer::Records(records, ttl)
+                }
             }
             Err(NetError::Dns(DnsError::NoRecordsFound(none)))
-                if matches!(none.response_code, ResponseCode::NXDomain | ResponseCode::NoError) =>
+                if matches!(
+                    none.response_code,
+                    ResponseCode::NXDomain | ResponseCode::NoError
+                ) =>
             {
-                DnsAnswer::Nothing(none.negative_ttl.map_or(NO_TTL, |ttl| Duration::from_secs(ttl.into())))
+                DnsAnswer::Nothing(
+                    none.negative_ttl
+                        .map_or(NO_TTL, |ttl| Duration::from_secs(ttl.into())),
+                )
             }
             Err(error) => DnsAnswer::Failed(error.to_string()),
         }
@@ -115,15 +145,22 @@ pub enum HostLookupError {
     NoAddress,
 }
 
-/// The addresses of a host: those of `/etc/hosts`, else those that these name servers know. Without name servers those of
-/// `/etc/resolv.conf` are asked, and where they have no answer the system's own resolver, which knows more ways (nsswitch).
-/// Both files are read each time, because they change while crawlgate runs.
+/// The addresses of a host: those of `/etc/hosts`, else those that these name servers know. Without
+/// name servers those of `/etc/resolv.conf` are asked, and where they have no answer the system's
+/// own resolver, which knows more ways (nsswitch). Both files are read each time, because they
+/// change while crawlgate runs.
 ///
 /// # Errors
 /// No address was found.
-pub async fn addresses_of_host(host: &str, servers: &[SocketAddr]) -> Result<HostAddresses, HostLookupError> {
+pub async fn addresses_of_host(
+    host: &str,
+    servers: &[SocketAddr],
+) -> Result<HostAddresses, HostLookupError> {
     if let Some(addresses) = in_hosts_file(host) {
-        return Ok(HostAddresses { addresses, ttl: UNTIMED });
+        return Ok(HostAddresses {
+            addresses,
+            ttl: UNTIMED,
+        });
     }
     match asked(host, servers).await {
         Err(_) if servers.is_empty() => of_system(host).await,
@@ -135,17 +172,30 @@ pub async fn addresses_of_host(host: &str, servers: &[SocketAddr]) -> Result<Hos
 ///
 /// # Errors
 /// No address was found.
-pub fn addresses_of_host_blocking(host: &str, servers: &[SocketAddr]) -> Result<HostAddresses, HostLookupError> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+pub fn addresses_of_host_blocking(
+    host: &str,
+    servers: &[SocketAddr],
+) -> Result<HostAddresses, HostLookupError> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
     runtime.block_on(addresses_of_host(host, servers))
 }
 
 fn in_hosts_file(host: &str) -> Option<Vec<IpAddr>> {
     let (hosts, name) = (Hosts::from_system().ok()?, Name::from_utf8(host).ok()?);
     let of_kind = |kind| hosts.lookup_static_host(&Query::query(name.clone(), kind));
-    let found = [RecordType::A, RecordType::AAAA].into_iter().filter_map(of_kind);
+    let found = [RecordType::A, RecordType::AAAA]
+        .into_iter()
+        .filter_map(of_kind);
     let addresses: Vec<IpAddr> = found
-        .flat_map(|found| found.answers().iter().filter_map(|answer| answer.data.ip_addr()).collect::<Vec<_>>())
+        .flat_map(|found| {
+            found
+                .answers()
+                .iter()
+                .filter_map(|answer| answer.data.ip_addr())
+                .collect::<Vec<_>>()
+        })
         .collect();
     (!addresses.is_empty()).then_some(addresses)
 }
@@ -155,14 +205,26 @@ async fn asked(host: &str, servers: &[SocketAddr]) -> Result<HostAddresses, Host
     // Only the configuration of the system has search domains.
     name.set_fqdn(!servers.is_empty());
     let resolver = resolver(servers)?;
-    let lookup = tokio::time::timeout(TIME, resolver.lookup_ip(name)).await.map_err(|_| HostLookupError::Time)?;
+    let lookup = tokio::time::timeout(TIME, resolver.lookup_ip(name))
+        .await
+        .map_err(|_| HostLookupError::Time)?;
     let found = lookup?;
-    let ttl = found.as_lookup().answers().iter().map(|answer| answer.ttl).min().unwrap_or_default();
+    let ttl = found
+        .as_lookup()
+        .answers()
+        .iter()
+        .map(|answer| answer.ttl)
+        .min()
+        .unwrap_or_default();
     at_least_one(found.iter().collect(), Duration::from_secs(ttl.into()))
 }
 
 fn at_least_one(addresses: Vec<IpAddr>, ttl: Duration) -> Result<HostAddresses, HostLookupError> {
-    if addresses.is_empty() { Err(HostLookupError::NoAddress) } else { Ok(HostAddresses { addresses, ttl }) }
+    if addresses.is_empty() {
+        Err(HostLookupError::NoAddress)
+    } else {
+        Ok(HostAddresses { addresses, ttl })
+    }
 }
 
 /// Asks the system's resolver, which may hang for minutes.
@@ -207,8 +269,13 @@ mod tests {
     #[tokio::test]
     async fn host_of_the_hosts_file_needs_no_name_server() {
         let nobody = SocketAddr::from(([127, 0, 0, 1], 1));
-        let found = addresses_of_host("localhost", &[nobody]).await.expect("a line of the file");
-        assert!(found.addresses.iter().all(IpAddr::is_loopback) && found.ttl == UNTIMED, "{found:?}");
+        let found = addresses_of_host("localhost", &[nobody])
+            .await
+            .expect("a line of the file");
+        assert!(
+            found.addresses.iter().all(IpAddr::is_loopback) && found.ttl == UNTIMED,
+            "{found:?}"
+        );
         assert!(addresses_of_host("name.invalid", &[nobody]).await.is_err());
     }
 }

@@ -1,6 +1,7 @@
-//! Opens and reads files whose names may stand for something else: a device, a FIFO, somebody's file. Files that an
-//! operator chooses are read up to a size ([`read`]) and opened without waiting for the other end of a FIFO
-//! ([`open_at_once`]). Files that crawlgate makes for itself are never links ([`open_own`]).
+//! Opens and reads files whose names may stand for something else: a device, a FIFO, somebody's
+//! file. Files that an operator chooses are read up to a size ([`read`]) and opened without waiting
+//! for the other end of a FIFO ([`open_at_once`]). Files that crawlgate makes for itself are never
+//! links ([`open_own`]).
 
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use std::fs::{File, OpenOptions};
@@ -8,12 +9,15 @@ use std::io::{Error, ErrorKind, Read, Result};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 
-/// Bytes of a file that a person writes: a robots.txt, a key, a certificate. Crawlers read 500 KiB of a robots.txt.
+/// Bytes of a file that a person writes: a robots.txt, a key, a certificate. Crawlers read 500 KiB
+/// of a robots.txt.
 pub const MAX_BYTES: u64 = 4 * 1024 * 1024;
 
 /// The directory of a file.
 pub fn directory_of(path: &Path) -> &Path {
-    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+    path.parent()
+        .filter(|parent| !parent.as_os_str().is_empty())
+        .unwrap_or(Path::new("."))
 }
 
 /// A file of at most [`MAX_BYTES`].
@@ -36,7 +40,10 @@ pub fn read_file(path: &Path, most: u64) -> Result<Vec<u8>> {
 fn open(path: &Path) -> Result<File> {
     let file = open_at_once(File::options().read(true), path)?;
     match file.metadata()?.file_type().is_fifo() {
-        true => Err(Error::new(ErrorKind::InvalidInput, "it is a FIFO, which crawlgate does not read")),
+        true => Err(Error::new(
+            ErrorKind::InvalidInput,
+            "it is a FIFO, which crawlgate does not read",
+        )),
         false => Ok(file),
     }
 }
@@ -70,16 +77,23 @@ pub fn read_up_to(source: impl Read, most: u64) -> Result<Vec<u8>> {
 }
 
 fn too_large(most: u64) -> Error {
-    let text = format!("it has more than {} MiB, so crawlgate does not read it", most >> 20);
+    let text = format!(
+        "it has more than {} MiB, so crawlgate does not read it",
+        most >> 20
+    );
     Error::new(ErrorKind::FileTooLarge, text)
 }
 
-/// Opens a file, which may be a link or a FIFO. A FIFO that nobody reads cannot be opened for writing.
+/// Opens a file, which may be a link or a FIFO. A FIFO that nobody reads cannot be opened for
+/// writing.
 ///
 /// # Errors
 /// The file cannot be opened.
 pub fn open_at_once(options: &OpenOptions, path: &Path) -> Result<File> {
-    let file = options.clone().custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(path)?;
+    let file = options
+        .clone()
+        .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
+        .open(path)?;
     fcntl_setfl(&file, fcntl_getfl(&file)? - OFlags::NONBLOCK)?;
     Ok(file)
 }
@@ -90,10 +104,19 @@ pub fn open_at_once(options: &OpenOptions, path: &Path) -> Result<File> {
 /// [`ErrorKind::AlreadyExists`]: something else than a regular file has this name.
 pub fn open_own(options: &OpenOptions, path: &Path) -> Result<File> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    let opened = options.clone().custom_flags(flags.bits().cast_signed()).open(path);
+    let opened = options
+        .clone()
+        .custom_flags(flags.bits().cast_signed())
+        .open(path);
     match opened {
         Ok(file) if file.metadata()?.is_file() => Ok(file),
-        Err(error) if !path.symlink_metadata().is_ok_and(|found| !found.is_file() && !found.is_dir()) => Err(error),
+        Err(error)
+            if !path
+                .symlink_metadata()
+                .is_ok_and(|found| !found.is_file() && !found.is_dir()) =>
+        {
+            Err(error)
+        }
         _ => Err(foreign(path)),
     }
 }
@@ -107,16 +130,20 @@ pub fn read_own(path: &Path) -> Result<String> {
     String::from_utf8(bytes).map_err(Error::other)
 }
 
-/// Refuses the file of a database that SQLite is to write, where it is no regular file: SQLite would follow a link. Where
-/// there is none and `make` says so, makes one for this user alone.
+/// Refuses the file of a database that SQLite is to write, where it is no regular file: SQLite
+/// would follow a link. Where there is none and `make` says so, makes one for this user alone.
 ///
 /// # Errors
 /// Something else than a regular file has this name. Whatever else is wrong, SQLite says.
 pub fn prepare_database(path: &Path, make: bool) -> rusqlite::Result<()> {
-    refused(open_own(File::options().append(true).create(make).mode(0o600), path))
+    refused(open_own(
+        File::options().append(true).create(make).mode(0o600),
+        path,
+    ))
 }
 
-/// Refuses the file of a database that SQLite is to read, where SQLite would wait for the other end of a FIFO.
+/// Refuses the file of a database that SQLite is to read, where SQLite would wait for the other end
+/// of a FIFO.
 ///
 /// # Errors
 /// It is a FIFO. Whatever else is wrong, SQLite says.
@@ -126,9 +153,17 @@ pub fn check_database(path: &Path) -> rusqlite::Result<()> {
 
 fn refused(opened: Result<File>) -> rusqlite::Result<()> {
     match opened {
-        Err(error) if matches!(error.kind(), ErrorKind::AlreadyExists | ErrorKind::InvalidInput) => {
+        Err(error)
+            if matches!(
+                error.kind(),
+                ErrorKind::AlreadyExists | ErrorKind::InvalidInput
+            ) =>
+        {
             let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CANTOPEN);
-            Err(rusqlite::Error::SqliteFailure(code, Some(error.to_string())))
+            Err(rusqlite::Error::SqliteFailure(
+                code,
+                Some(error.to_string()),
+            ))
         }
         _ => Ok(()),
     }
@@ -136,7 +171,10 @@ fn refused(opened: Result<File>) -> rusqlite::Result<()> {
 
 /// The error for a file that is none of crawlgate's.
 pub fn foreign(path: &Path) -> Error {
-    let text = format!("{} is not a file of crawlgate's, which leaves it as it is; move it away", path.display());
+    let text = format!(
+        "{} is not a file of crawlgate's, which leaves it as it is; move it away",
+        path.display()
+    );
     Error::new(ErrorKind::AlreadyExists, text)
 }
 
@@ -149,23 +187,42 @@ mod tests {
         let error = read(Path::new("/dev/zero")).expect_err("endless");
         assert_eq!(error.kind(), ErrorKind::FileTooLarge);
         assert_eq!(read_up_to(&b"abc"[..], 3).expect("read"), b"abc");
-        assert_eq!(read_up_to(&b"abcd"[..], 3).expect_err("larger").kind(), ErrorKind::FileTooLarge);
+        assert_eq!(
+            read_up_to(&b"abcd"[..], 3).expect_err("larger").kind(),
+            ErrorKind::FileTooLarge
+        );
     }
 
     #[test]
     fn key_and_database_that_are_links_or_fifos_are_refused() {
         let directory = tempfile::tempdir().expect("a directory");
-        let [target, link, fifo] = ["target", "link", "fifo"].map(|name| directory.path().join(name));
+        let [target, link, fifo] =
+            ["target", "link", "fifo"].map(|name| directory.path().join(name));
         std::fs::write(&target, "precious").expect("written");
         std::os::unix::fs::symlink(&target, &link).expect("a link");
-        assert!(std::process::Command::new("mkfifo").arg(&fifo).status().expect("mkfifo").success());
+        assert!(
+            std::process::Command::new("mkfifo")
+                .arg(&fifo)
+                .status()
+                .expect("mkfifo")
+                .success()
+        );
         for path in [&link, &fifo] {
-            assert_eq!(read_own(path).expect_err("foreign").kind(), ErrorKind::AlreadyExists);
+            assert_eq!(
+                read_own(path).expect_err("foreign").kind(),
+                ErrorKind::AlreadyExists
+            );
             assert!(prepare_database(path, true).is_err());
         }
         assert_eq!(read_own(&target).expect("read"), "precious");
-        assert_eq!(read(&link).expect("an operator's file may be a link"), b"precious");
-        assert_eq!(read(&fifo).expect_err("a FIFO").kind(), ErrorKind::InvalidInput);
+        assert_eq!(
+            read(&link).expect("an operator's file may be a link"),
+            b"precious"
+        );
+        assert_eq!(
+            read(&fifo).expect_err("a FIFO").kind(),
+            ErrorKind::InvalidInput
+        );
         assert!(check_database(&fifo).is_err());
     }
 }

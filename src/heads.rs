@@ -1,7 +1,7 @@
-//! Functions that read a part of a head, so that HTTP/1, HTTP/2, the middleware and the decision service read it in the
-//! same way: [`is_host`], [`origin_form`], [`is_event_stream`], [`is_license_token`], [`is_request_id`], [`trace_id`].
-//! [`ForwardingFields`] are the fields by which a proxy speaks for its client. [`likely_type`] guesses the content type of a
-//! response.
+//! Functions that read a part of a head, so that HTTP/1, HTTP/2, the middleware and the decision
+//! service read it in the same way: [`is_host`], [`origin_form`], [`is_event_stream`],
+//! [`is_license_token`], [`is_request_id`], [`trace_id`]. [`ForwardingFields`] are the fields by
+//! which a proxy speaks for its client. [`likely_type`] guesses the content type of a response.
 
 mod forwarding;
 mod likely_type;
@@ -19,8 +19,9 @@ pub const OWN_AGENT: &str = concat!("crawlgate/", env!("CARGO_PKG_VERSION"));
 /// The field with the tags of a policy.
 pub const X_ROBOTS_TAG: HeaderName = HeaderName::from_static("x-robots-tag");
 
-/// Whether this is a host with or without a port, in the characters of RFC 3986 section 3.2.2. Without escapes, which no
-/// client sends and not every server decodes, and without empty labels, as in every name of DNS: a dot may end it.
+/// Whether this is a host with or without a port, in the characters of RFC 3986 section 3.2.2.
+/// Without escapes, which no client sends and not every server decodes, and without empty labels,
+/// as in every name of DNS: a dot may end it.
 pub fn is_host(written: &[u8]) -> bool {
     let (name, port) = match written.iter().rposition(|octet| *octet == b':') {
         Some(colon) if !written.ends_with(b"]") => (&written[..colon], &written[colon + 1..]),
@@ -30,7 +31,9 @@ pub fn is_host(written: &[u8]) -> bool {
         return false;
     }
     if let Some(address) = name.strip_prefix(b"[") {
-        let address = address.strip_suffix(b"]").and_then(|address| std::str::from_utf8(address).ok());
+        let address = address
+            .strip_suffix(b"]")
+            .and_then(|address| std::str::from_utf8(address).ok());
         return address.is_some_and(|address| address.parse::<std::net::Ipv6Addr>().is_ok());
     }
     is_name_of_dns(name.strip_suffix(b".").unwrap_or(name))
@@ -52,7 +55,8 @@ const OF_NAME: [OfName; 256] = {
     while octet < 256 {
         table[octet] = match octet as u8 {
             b'.' => OfName::Dot,
-            b'-' | b'_' | b'~' | b'!' | b'$' | b'&' | b'\'' | b'(' | b')' | b'*' | b'+' | b';' | b'=' => OfName::Sign,
+            b'-' | b'_' | b'~' | b'!' | b'$' | b'&' | b'\'' | b'(' | b')' | b'*' | b'+' | b';'
+            | b'=' => OfName::Sign,
             octet if octet.is_ascii_alphanumeric() => OfName::Letter,
             _ => OfName::Nothing,
         };
@@ -61,8 +65,8 @@ const OF_NAME: [OfName; 256] = {
     table
 };
 
-/// Whether this is a name of labels in the characters of a host. Read in one pass and by a table, because the host of each
-/// request is checked.
+/// Whether this is a name of labels in the characters of a host. Read in one pass and by a table,
+/// because the host of each request is checked.
 fn is_name_of_dns(name: &[u8]) -> bool {
     let (mut before, mut has_letter) = (OfName::Dot, false);
     for &octet in name {
@@ -76,15 +80,20 @@ fn is_name_of_dns(name: &[u8]) -> bool {
     has_letter && before != OfName::Dot
 }
 
-/// Path and query of a request target; borrowed when it is in origin form already. Absolute form is for proxies: an
-/// origin expects a path (RFC 9112 section 3.2).
+/// Path and query of a request target; borrowed when it is in origin form already. Absolute form is
+/// for proxies: an origin expects a path (RFC 9112 section 3.2).
 pub fn origin_form(target: &[u8]) -> Cow<'_, [u8]> {
     if target.starts_with(b"/") || target == b"*" {
         return Cow::Borrowed(target);
     }
-    let Some(scheme_end) = target.windows(3).position(|window| window == b"://") else { return Cow::Borrowed(target) };
+    let Some(scheme_end) = target.windows(3).position(|window| window == b"://") else {
+        return Cow::Borrowed(target);
+    };
     let after_scheme = &target[scheme_end + 3..];
-    let path = after_scheme.iter().position(|byte| matches!(byte, b'/' | b'?')).unwrap_or(after_scheme.len());
+    let path = after_scheme
+        .iter()
+        .position(|byte| matches!(byte, b'/' | b'?'))
+        .unwrap_or(after_scheme.len());
     match &after_scheme[path..] {
         path @ [b'/', ..] => Cow::Owned(path.to_vec()),
         query => Cow::Owned([b"/", query].concat()),
@@ -93,22 +102,30 @@ pub fn origin_form(target: &[u8]) -> Cow<'_, [u8]> {
 
 /// Whether a content type is that of server-sent events, which go on until the client leaves.
 pub fn is_event_stream(content_type: &[u8]) -> bool {
-    let kind = content_type.split(|octet| *octet == b';').next().unwrap_or_default();
+    let kind = content_type
+        .split(|octet| *octet == b';')
+        .next()
+        .unwrap_or_default();
     kind.trim_ascii().eq_ignore_ascii_case(b"text/event-stream")
 }
 
-/// The lines of one field as one line (RFC 9110 section 5.3). Several content types are joined too: each crawler and
-/// browser uses another one of them.
+/// The lines of one field as one line (RFC 9110 section 5.3). Several content types are joined too:
+/// each crawler and browser uses another one of them.
 pub fn joined<'a>(mut lines: impl Iterator<Item = &'a [u8]>) -> Option<Cow<'a, [u8]>> {
     let first = Cow::Borrowed(lines.next()?);
-    Some(lines.fold(first, |joined, line| Cow::Owned([&joined, b", ".as_slice(), line].concat())))
+    Some(lines.fold(first, |joined, line| {
+        Cow::Owned([&joined, b", ".as_slice(), line].concat())
+    }))
 }
 
-/// Whether this value of Authorization is a licence token: `License TOKEN`, the scheme in any case (RFC 9110 section
-/// 11.1).
+/// Whether this value of Authorization is a licence token: `License TOKEN`, the scheme in any case
+/// (RFC 9110 section 11.1).
 pub fn is_license_token(value: &[u8]) -> bool {
     let value = value.trim_ascii();
-    let scheme = value.iter().position(|octet| *octet == b' ').unwrap_or(value.len());
+    let scheme = value
+        .iter()
+        .position(|octet| *octet == b' ')
+        .unwrap_or(value.len());
     let (scheme, token) = value.split_at(scheme);
     scheme.eq_ignore_ascii_case(b"License") && !token.trim_ascii().is_empty()
 }
@@ -131,8 +148,8 @@ impl<'a> SignatureFields<'a> {
     }
 }
 
-/// Lines of X-Robots-Tag as field values, one each. They are never folded into one: a scope would swallow the lines
-/// that follow it.
+/// Lines of X-Robots-Tag as field values, one each. They are never folded into one: a scope would
+/// swallow the lines that follow it.
 pub fn tag_values(lines: &[String]) -> impl Iterator<Item = HeaderValue> {
     lines.iter().filter_map(|line| match HeaderValue::from_bytes(line.as_bytes()) {
         Ok(value) => Some(value),
@@ -169,7 +186,11 @@ mod tests {
             ("https://a.example?q", "/?q"),
             ("//a/b", "//a/b"),
         ] {
-            assert_eq!(&*origin_form(target.as_bytes()), path.as_bytes(), "{target}");
+            assert_eq!(
+                &*origin_form(target.as_bytes()),
+                path.as_bytes(),
+                "{target}"
+            );
         }
     }
 
@@ -177,24 +198,47 @@ mod tests {
     fn several_content_types_are_joined() {
         let joined = |lines: &[&'static str]| joined(lines.iter().map(|line| line.as_bytes()));
         assert_eq!(joined(&[]), None);
-        assert!(matches!(joined(&["text/html"]), Some(Cow::Borrowed(b"text/html"))));
-        assert_eq!(joined(&["text/html", "image/png"]).as_deref(), Some(b"text/html, image/png".as_slice()));
+        assert!(matches!(
+            joined(&["text/html"]),
+            Some(Cow::Borrowed(b"text/html"))
+        ));
+        assert_eq!(
+            joined(&["text/html", "image/png"]).as_deref(),
+            Some(b"text/html, image/png".as_slice())
+        );
     }
 
     #[test]
     fn license_token_is_seen_in_any_case() {
         let has = |line: &str| is_license_token(line.as_bytes());
-        for line in ["License abc", "license abc", "LICENSE   a.b.c==", " License abc "] {
+        for line in [
+            "License abc",
+            "license abc",
+            "LICENSE   a.b.c==",
+            " License abc ",
+        ] {
             assert!(has(line), "{line:?}");
         }
-        for line in ["License", "License ", "Licensed abc", "Bearer abc", "Basic TGljZW5zZQ==", "", "License\tabc"] {
+        for line in [
+            "License",
+            "License ",
+            "Licensed abc",
+            "Bearer abc",
+            "Basic TGljZW5zZQ==",
+            "",
+            "License\tabc",
+        ] {
             assert!(!has(line), "{line:?}");
         }
     }
 
     #[test]
     fn tags_are_field_lines_of_their_own() {
-        let lines = ["noindex".to_owned(), "bad\nline".to_owned(), "googlebot: nofollow".to_owned()];
+        let lines = [
+            "noindex".to_owned(),
+            "bad\nline".to_owned(),
+            "googlebot: nofollow".to_owned(),
+        ];
         let values: Vec<_> = tag_values(&lines).collect();
         assert_eq!(values, ["noindex", "googlebot: nofollow"]);
     }

@@ -1,5 +1,5 @@
-//! The modules of crawlgate for its own tests, benches and examples, with the feature `internals`. Nothing here is an
-//! interface: it changes without notice.
+//! The modules of crawlgate for its own tests, benches and examples, with the feature `internals`.
+//! Nothing here is an interface: it changes without notice.
 
 #![allow(missing_docs)]
 

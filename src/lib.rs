@@ -1,8 +1,8 @@
 //! crawlgate makes crawlers follow the rules of a web site.
 //!
-//! A site owner writes one YAML policy. crawlgate publishes it as `/robots.txt`, attaches it as `X-Robots-Tag` to
-//! responses, holds crawlers to it, and shows which crawlers obeyed. The program `crawlgate` does this as a reverse proxy.
-//! This library does it inside of a program of your own.
+//! A site owner writes one YAML policy. crawlgate publishes it as `/robots.txt`, attaches it as
+//! `X-Robots-Tag` to responses, holds crawlers to it, and shows which crawlers obeyed. The program
+//! `crawlgate` does this as a reverse proxy. This library does it inside of a program of your own.
 //!
 //! # A decision
 //!
@@ -24,8 +24,9 @@
 //!
 //! # The gate in an application
 //!
-//! With the feature `tower`, `middleware::GateLayer` is the gate in front of an application of axum, hyper or tonic. It
-//! serves robots.txt, answers crawlers that break the rules, adds tags to responses, and follows changes of the policies.
+//! With the feature `tower`, `middleware::GateLayer` is the gate in front of an application of
+//! axum, hyper or tonic. It serves robots.txt, answers crawlers that break the rules, adds tags to
+//! responses, and follows changes of the policies.
 //!
 #![cfg_attr(feature = "tower", doc = "```")]
 #![cfg_attr(not(feature = "tower"), doc = "```ignore")]
@@ -62,7 +63,10 @@
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]
 // A build with some of the features uses a part of the shared rooms. The whole build uses them all.
-#![cfg_attr(not(all(feature = "proxy", feature = "tower")), allow(dead_code, unused_imports))]
+#![cfg_attr(
+    not(all(feature = "proxy", feature = "tower")),
+    allow(dead_code, unused_imports)
+)]
 
 pub mod crawlers;
 mod engine;
@@ -157,8 +161,8 @@ mod upstreams;
 
 pub use engine::{Decided, Engine, EngineBuilder, Loaded, Rejected, Request};
 pub use verdict::{
-    ActionReport, CrawlerReport, EffectiveReport, Explanation, GroupReport, Identity, Kind, ResponseFacts, RuleReport,
-    Verdict,
+    ActionReport, CrawlerReport, EffectiveReport, Explanation, GroupReport, Identity, Kind,
+    ResponseFacts, RuleReport, Verdict,
 };
 
 /// What tests, benches and examples of crawlgate need beside the interface.

@@ -1,7 +1,9 @@
-//! [`lock`], [`read`] and [`write`] take a lock, even if a thread panicked while it held the lock. The guarded data is
-//! still valid then, because each change to it is complete in itself.
+//! [`lock`], [`read`] and [`write`] take a lock, even if a thread panicked while it held the lock.
+//! The guarded data is still valid then, because each change to it is complete in itself.
 
-use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError};
+use std::sync::{
+    Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError,
+};
 use std::time::{Duration, Instant};
 
 /// How often [`lock_within`] tries.

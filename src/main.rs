@@ -4,7 +4,8 @@
 
 use std::process::ExitCode;
 
-/// The system allocator keeps freed pages of many short connections (pingora issue 372); mimalloc returns them.
+/// The system allocator keeps freed pages of many short connections (pingora issue 372); mimalloc
+/// returns them.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

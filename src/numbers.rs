@@ -1,5 +1,5 @@
-//! Numbers for people. [`plural`] adds a word in the singular or the plural, [`thousands`] adds commas, and [`size`] writes
-//! a number of octets in KiB, MiB and so on.
+//! Numbers for people. [`plural`] adds a word in the singular or the plural, [`thousands`] adds
+//! commas, and [`size`] writes a number of octets in KiB, MiB and so on.
 
 use std::fmt::Display;
 
@@ -28,7 +28,11 @@ pub fn size(octets: u64) -> String {
     let mut number = octets as f64;
     for unit in ["B", "KiB", "MiB", "GiB"] {
         if number < 1024.0 {
-            return if unit == "B" { format!("{octets} B") } else { format!("{number:.1} {unit}") };
+            return if unit == "B" {
+                format!("{octets} B")
+            } else {
+                format!("{number:.1} {unit}")
+            };
         }
         number /= 1024.0;
     }
@@ -41,7 +45,13 @@ mod tests {
 
     #[test]
     fn numbers_are_written_for_people() {
-        assert_eq!([0, 999, 1_000, 1_234_567].map(thousands), ["0", "999", "1,000", "1,234,567"]);
-        assert_eq!([1_023, 1_536, 5 << 40].map(size), ["1023 B", "1.5 KiB", "5.0 TiB"]);
+        assert_eq!(
+            [0, 999, 1_000, 1_234_567].map(thousands),
+            ["0", "999", "1,000", "1,234,567"]
+        );
+        assert_eq!(
+            [1_023, 1_536, 5 << 40].map(size),
+            ["1023 B", "1.5 KiB", "5.0 TiB"]
+        );
     }
 }

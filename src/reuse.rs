@@ -1,5 +1,5 @@
-//! [`Reuse`]: a few values (buffers) that a thread keeps after one request for the next one. To allocate and free them
-//! for each request would cost more than using them.
+//! [`Reuse`]: a few values (buffers) that a thread keeps after one request for the next one. To
+//! allocate and free them for each request would cost more than using them.
 
 use std::cell::RefCell;
 use std::thread::LocalKey;
@@ -13,7 +13,10 @@ pub struct Reuse<T> {
 impl<T: 'static> Reuse<T> {
     /// Keeps at most `most` values.
     pub const fn new(most: usize) -> Reuse<T> {
-        Reuse { kept: RefCell::new(Vec::new()), most }
+        Reuse {
+            kept: RefCell::new(Vec::new()),
+            most,
+        }
     }
 
     /// Takes a kept value, if there is one.
@@ -35,7 +38,11 @@ impl<T: 'static> Reuse<T> {
 
 impl Reuse<Vec<u8>> {
     /// Keeps the memory of a buffer, if it has at most `largest` octets.
-    pub fn give_buffer(place: &'static LocalKey<Reuse<Vec<u8>>>, mut buffer: Vec<u8>, largest: usize) {
+    pub fn give_buffer(
+        place: &'static LocalKey<Reuse<Vec<u8>>>,
+        mut buffer: Vec<u8>,
+        largest: usize,
+    ) {
         if (1..=largest).contains(&buffer.capacity()) {
             buffer.clear();
             Reuse::give(place, buffer);

@@ -1,5 +1,5 @@
-//! [`Timestamp`]: a moment in whole seconds since 1970. It is read and written as RFC 3339 and as HTTP-date. No
-//! function here reads a clock: the engine takes moments as arguments.
+//! [`Timestamp`]: a moment in whole seconds since 1970. It is read and written as RFC 3339 and as
+//! HTTP-date. No function here reads a clock: the engine takes moments as arguments.
 
 mod zone;
 
@@ -9,9 +9,11 @@ use serde::{Deserialize, Serialize, Serializer};
 use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Whole seconds since 1970-01-01T00:00:00Z. Written as a number where only crawlgate reads, and as RFC 3339 where
-/// people and their programs read. Both spellings are read.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+/// Whole seconds since 1970-01-01T00:00:00Z. Written as a number where only crawlgate reads, and as
+/// RFC 3339 where people and their programs read. Both spellings are read.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 #[serde(try_from = "Spelling")]
 pub struct Timestamp(pub i64);
 
@@ -37,12 +39,17 @@ impl Timestamp {
 
     /// The moment, when its year has four digits: RFC 3339 cannot write other years (section 1).
     pub fn writable(self) -> Option<Timestamp> {
-        (-62_167_219_200..=253_402_300_799).contains(&self.0).then_some(self)
+        (-62_167_219_200..=253_402_300_799)
+            .contains(&self.0)
+            .then_some(self)
     }
 
     /// This moment plus a duration; saturates.
     pub fn plus(self, duration: Duration) -> Timestamp {
-        Timestamp(self.0.saturating_add(i64::try_from(duration.as_secs()).unwrap_or(i64::MAX)))
+        Timestamp(
+            self.0
+                .saturating_add(i64::try_from(duration.as_secs()).unwrap_or(i64::MAX)),
+        )
     }
 
     /// Whole seconds from `earlier` to this moment; zero when `earlier` is later.
@@ -55,8 +62,9 @@ impl Timestamp {
         self.to_string().chars().take(10).collect()
     }
 
-    /// The HTTP-date of RFC 9110 section 5.6.7, as in `Last-Modified`. A moment before 1970 is written as the first
-    /// second of 1970, one after 9999 (which the four digits cannot hold) as the last second of 9999.
+    /// The HTTP-date of RFC 9110 section 5.6.7, as in `Last-Modified`. A moment before 1970 is
+    /// written as the first second of 1970, one after 9999 (which the four digits cannot hold) as
+    /// the last second of 9999.
     pub fn to_http_date(self) -> String {
         let seconds = u64::try_from(self.0).unwrap_or(0).min(LAST_HTTP_SECOND);
         httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(seconds))
@@ -72,7 +80,9 @@ impl From<SystemTime> for Timestamp {
     fn from(moment: SystemTime) -> Timestamp {
         match moment.duration_since(UNIX_EPOCH) {
             Ok(after) => Timestamp(i64::try_from(after.as_secs()).unwrap_or(i64::MAX)),
-            Err(before) => Timestamp(-i64::try_from(before.duration().as_secs()).unwrap_or(i64::MAX)),
+            Err(before) => {
+                Timestamp(-i64::try_from(before.duration().as_secs()).unwrap_or(i64::MAX))
+            }
         }
     }
 }
@@ -94,7 +104,10 @@ pub(crate) fn rfc3339<M: Copy + Into<Option<Timestamp>>, S: Serializer>(
 
 /// A moment in either spelling.
 #[derive(Deserialize)]
-#[serde(untagged, expecting = "seconds since 1970, or a moment as in RFC 3339, were expected")]
+#[serde(
+    untagged,
+    expecting = "seconds since 1970, or a moment as in RFC 3339, were expected"
+)]
 enum Spelling {
     Seconds(i64),
     Text(String),

@@ -1,5 +1,5 @@
-//! Generated requests and the answers that an origin gives to them: good ones, odd ones and broken ones. A [`Case`] follows
-//! from its number alone.
+//! Generated requests and the answers that an origin gives to them: good ones, odd ones and broken
+//! ones. A [`Case`] follows from its number alone.
 
 /// A request, and what the origin answers.
 pub struct Case {
@@ -60,10 +60,21 @@ impl Numbers {
     }
 }
 
-const METHODS: &[&str] =
-    &["GET", "GET", "GET", "GET", "HEAD", "POST", "POST", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "PROPFIND"];
-const SUFFIXES: &[&[u8]] =
-    &[b"", b"", b"?q=1", b"/report.pdf", b"//x/../y", b"/%2e%2e/%", b"/\xc3\xa9", b"/a;b=c?d=/e?f", b"/private/x"];
+const METHODS: &[&str] = &[
+    "GET", "GET", "GET", "GET", "HEAD", "POST", "POST", "POST", "PUT", "PATCH", "DELETE",
+    "OPTIONS", "PROPFIND",
+];
+const SUFFIXES: &[&[u8]] = &[
+    b"",
+    b"",
+    b"?q=1",
+    b"/report.pdf",
+    b"//x/../y",
+    b"/%2e%2e/%",
+    b"/\xc3\xa9",
+    b"/a;b=c?d=/e?f",
+    b"/private/x",
+];
 const AGENTS: &[&str] = &[
     "Mozilla/5.0 (X11; Linux x86_64; rv:131.0) Gecko/20100101 Firefox/131.0",
     "Mozilla/5.0 (compatible; bingbot/2.0; +http://www.bing.com/bingbot.htm)",
@@ -162,13 +173,22 @@ impl Case {
         request.extend(b" HTTP/1.1\r\n");
         let mut fields = vec![b"Host: a.example".to_vec()];
         fields.push([b"User-Agent: ", numbers.of(AGENTS).as_bytes()].concat());
-        let has_body = numbers.is_one_in(if matches!(method, "POST" | "PUT" | "PATCH") { 1 } else { 8 });
-        let body = if has_body { upload(&mut numbers) } else { Upload::default() };
+        let has_body = numbers.is_one_in(if matches!(method, "POST" | "PUT" | "PATCH") {
+            1
+        } else {
+            8
+        });
+        let body = if has_body {
+            upload(&mut numbers)
+        } else {
+            Upload::default()
+        };
         fields.extend(body.field.clone());
         for _ in 0..numbers.below(7) {
             let field = numbers.of(REQUEST_FIELDS).to_vec();
             let at = numbers.below(fields.len() + 1);
-            // A second length is refused before it is forwarded; a switch of protocols has its own tests.
+            // A second length is refused before it is forwarded; a switch of protocols has its own
+            // tests.
             if !field.starts_with(b"Content-Length") || !fields.iter().any(|field| frames(field)) {
                 fields.insert(at, field);
             }
@@ -179,9 +199,13 @@ impl Case {
         // Over HTTP/2 there are no chunks that could be malformed.
         let is_http2 = numbers.is_one_in(3) && !body.is_malformed;
         let expects = fields.iter().any(|field| field.starts_with(b"Expect:"));
-        let fits_lane =
-            if is_http2 { !expects || !body.data.is_empty() || body.has_trailers } else { fits_lane(&fields) };
-        let announces_trailers = is_http2 && fields.iter().any(|field| field.starts_with(b"Trailer:"));
+        let fits_lane = if is_http2 {
+            !expects || !body.data.is_empty() || body.has_trailers
+        } else {
+            fits_lane(&fields)
+        };
+        let announces_trailers =
+            is_http2 && fields.iter().any(|field| field.starts_with(b"Trailer:"));
         for field in fields {
             request.extend(field);
             request.extend(b"\r\n");
@@ -223,49 +247,99 @@ struct Upload {
 
 fn upload(numbers: &mut Numbers) -> Upload {
     let size = [0, 1, 5, 100, 1_000, 5_000, 20_000, 70_000, 300_000][numbers.below(9)];
-    let body: Vec<u8> = (0..size).map(|place: usize| b'A' + (place % 19) as u8).collect();
+    let body: Vec<u8> = (0..size)
+        .map(|place: usize| b'A' + (place % 19) as u8)
+        .collect();
     if numbers.is_one_in(2) {
         let field = format!("Content-Length: {size}").into_bytes();
-        return Upload { field: Some(field), data: body.clone(), octets: body, ..Upload::default() };
+        return Upload {
+            field: Some(field),
+            data: body.clone(),
+            octets: body,
+            ..Upload::default()
+        };
     }
     let mut octets = Vec::new();
     let mut rest = body.as_slice();
     while !rest.is_empty() {
-        let (chunk, after) = rest.split_at((1 + numbers.below(rest.len().min(9_000))).min(rest.len()));
-        octets.extend(format!("{:x}{}\r\n", chunk.len(), numbers.of(&["", "", ";a=b", ";x=\"y\""])).bytes());
+        let (chunk, after) =
+            rest.split_at((1 + numbers.below(rest.len().min(9_000))).min(rest.len()));
+        octets.extend(
+            format!(
+                "{:x}{}\r\n",
+                chunk.len(),
+                numbers.of(&["", "", ";a=b", ";x=\"y\""])
+            )
+            .bytes(),
+        );
         octets.extend(chunk);
         octets.extend(b"\r\n");
         rest = after;
     }
     let is_malformed = numbers.is_one_in(20);
     let end: &[&[u8]] = match is_malformed {
-        false => &[b"0\r\n\r\n", b"0\r\n\r\n", b"000;a\r\n\r\n", b"0\r\nX-Check: 1\r\nHost: b.example\r\n\r\n"],
-        true => &[b"x\r\n", b"5 \r\nhello\r\n0\r\n\r\n", b"-1\r\n", b"3\r\nabcd\r\n0\r\n\r\n", b"0\r\n folded\r\n\r\n"],
+        false => &[
+            b"0\r\n\r\n",
+            b"0\r\n\r\n",
+            b"000;a\r\n\r\n",
+            b"0\r\nX-Check: 1\r\nHost: b.example\r\n\r\n",
+        ],
+        true => &[
+            b"x\r\n",
+            b"5 \r\nhello\r\n0\r\n\r\n",
+            b"-1\r\n",
+            b"3\r\nabcd\r\n0\r\n\r\n",
+            b"0\r\n folded\r\n\r\n",
+        ],
     };
     let end = numbers.of(end);
     octets.extend(end);
     let has_trailers = end.starts_with(b"0\r\nX-Check");
-    let field = numbers.of::<[u8]>(&[b"Transfer-Encoding: chunked", b"Transfer-Encoding: Chunked"]).to_vec();
-    Upload { field: Some(field), data: body, octets, has_trailers, is_malformed }
+    let field = numbers
+        .of::<[u8]>(&[b"Transfer-Encoding: chunked", b"Transfer-Encoding: Chunked"])
+        .to_vec();
+    Upload {
+        field: Some(field),
+        data: body,
+        octets,
+        has_trailers,
+        is_malformed,
+    }
 }
 
 /// What docs/lane.md says of fields.
 fn fits_lane(fields: &[Vec<u8>]) -> bool {
     let others: [&[u8]; 2] = [b"Upgrade:", b"HTTP2-Settings:"];
     // A length of 0 is no body.
-    let has_body = fields.iter().any(|field| frames(field) && field != b"Content-Length: 0");
+    let has_body = fields
+        .iter()
+        .any(|field| frames(field) && field != b"Content-Length: 0");
     let expects = fields.iter().any(|field| field.starts_with(b"Expect:"));
-    let mut connections = fields.iter().filter(|field| field.starts_with(b"Connection:"));
-    let is_simple = |field: &Vec<u8>| matches!(field.as_slice(), b"Connection: close" | b"Connection: keep-alive");
+    let mut connections = fields
+        .iter()
+        .filter(|field| field.starts_with(b"Connection:"));
+    let is_simple = |field: &Vec<u8>| {
+        matches!(
+            field.as_slice(),
+            b"Connection: close" | b"Connection: keep-alive"
+        )
+    };
     connections.next().is_none_or(is_simple)
         && connections.next().is_none()
         && (has_body || !expects)
-        && !fields.iter().any(|field| others.iter().any(|other| field.starts_with(other)))
+        && !fields
+            .iter()
+            .any(|field| others.iter().any(|other| field.starts_with(other)))
 }
 
 fn answer(numbers: &mut Numbers, is_head: bool) -> Answer {
     match numbers.below(40) {
-        0 => return Answer { closes: true, ..Answer::default() },
+        0 => {
+            return Answer {
+                closes: true,
+                ..Answer::default()
+            };
+        }
         1 => return broken_head(numbers),
         2 => return odd_head(numbers, is_head),
         _ => {}
@@ -284,8 +358,19 @@ fn answer(numbers: &mut Numbers, is_head: bool) -> Answer {
         octets.extend(b"\r\n");
     }
     let has_body = !is_head && !status.starts_with(b"204") && !status.starts_with(b"304");
-    let Body { octets: framed, mut needs_close, has_surplus, breaks, mut stricter } = body(numbers, has_body);
-    if is_old && framed.to_ascii_lowercase().windows(18).any(|octets| octets == b"transfer-encoding:") {
+    let Body {
+        octets: framed,
+        mut needs_close,
+        has_surplus,
+        breaks,
+        mut stricter,
+    } = body(numbers, has_body);
+    if is_old
+        && framed
+            .to_ascii_lowercase()
+            .windows(18)
+            .any(|octets| octets == b"transfer-encoding:")
+    {
         stricter = stricter.or(Some("a coding in HTTP/1.0"));
     }
     if status.starts_with(b"101") {
@@ -293,9 +378,19 @@ fn answer(numbers: &mut Numbers, is_head: bool) -> Answer {
         needs_close = true;
     }
     octets.extend(framed);
-    // Surplus octets that come late would be taken for the response to the next request, whatever that is.
-    let pieces = if has_surplus { vec![octets] } else { split(numbers, octets) };
-    Answer { pieces, closes: needs_close || numbers.is_one_in(5), breaks, stricter }
+    // Surplus octets that come late would be taken for the response to the next request, whatever
+    // that is.
+    let pieces = if has_surplus {
+        vec![octets]
+    } else {
+        split(numbers, octets)
+    };
+    Answer {
+        pieces,
+        closes: needs_close || numbers.is_one_in(5),
+        breaks,
+        stricter,
+    }
 }
 
 /// A body with what is around it.
@@ -315,14 +410,31 @@ fn body(numbers: &mut Numbers, has_body: bool) -> Body {
     let has_surplus = matches!(kind, 1 | 11);
     let sizes: &[usize] = &[0, 1, 5, 100, 1_000, 5_000, 20_000, 70_000];
     let size = sizes[numbers.below(if has_surplus { 5 } else { 8 })];
-    let body: Vec<u8> = (0..size).map(|place: usize| b'a' + (place % 23) as u8).collect();
+    let body: Vec<u8> = (0..size)
+        .map(|place: usize| b'a' + (place % 23) as u8)
+        .collect();
     let length = body.len();
     let (fields, body, needs_close, stricter) = match kind {
         0 => (format!("content-length: {}", length + 3), body, true, None),
-        1 => (format!("Content-Length: {length}"), [body, b"surplus".to_vec()].concat(), true, None),
+        1 => (
+            format!("Content-Length: {length}"),
+            [body, b"surplus".to_vec()].concat(),
+            true,
+            None,
+        ),
         2..=4 => (String::from("X-Until: close"), body, true, None),
-        5..=9 => ("Transfer-Encoding: chunked".into(), chunked(numbers, &body, true), false, None),
-        10 => ("transfer-encoding: Chunked".into(), chunked(numbers, &body, false), true, None),
+        5..=9 => (
+            "Transfer-Encoding: chunked".into(),
+            chunked(numbers, &body, true),
+            false,
+            None,
+        ),
+        10 => (
+            "transfer-encoding: Chunked".into(),
+            chunked(numbers, &body, false),
+            true,
+            None,
+        ),
         11 => (
             "Transfer-Encoding: chunked".into(),
             [chunked(numbers, &body, true), b"HTTP".to_vec()].concat(),
@@ -331,28 +443,62 @@ fn body(numbers: &mut Numbers, has_body: bool) -> Body {
         ),
         12 => {
             let fields = format!("Transfer-Encoding: chunked\r\nContent-Length: {length}");
-            (fields, chunked(numbers, &body, true), false, Some("length and coding"))
+            (
+                fields,
+                chunked(numbers, &body, true),
+                false,
+                Some("length and coding"),
+            )
         }
         13 => {
             let coding = numbers.of(&["gzip, chunked", "identity", "chunked, chunked", "x", ""]);
             let fields = format!("Transfer-Encoding: {coding}");
-            (fields, chunked(numbers, &body, true), true, Some("another coding"))
+            (
+                fields,
+                chunked(numbers, &body, true),
+                true,
+                Some("another coding"),
+            )
         }
         14 => {
             let fields = format!("Content-Length: {length}\r\nContent-Length: {length}");
             (fields, body, false, Some("two lengths"))
         }
-        15 => (format!("Content-Length: {length}, {length}"), body, false, Some("two lengths")),
+        15 => (
+            format!("Content-Length: {length}, {length}"),
+            body,
+            false,
+            Some("two lengths"),
+        ),
         16 => {
-            let written = numbers.of(&["+5", "-5", "five", "5 5", "", "0x5", "99999999999999999999999"]);
+            let written = numbers.of(&[
+                "+5",
+                "-5",
+                "five",
+                "5 5",
+                "",
+                "0x5",
+                "99999999999999999999999",
+            ]);
             (format!("Content-Length: {written}"), body, true, None)
         }
-        17 => (format!("Content-Length: {length}\r\nContent-Length: {}", length + 1), body, true, None),
+        17 => (
+            format!("Content-Length: {length}\r\nContent-Length: {}", length + 1),
+            body,
+            true,
+            None,
+        ),
         _ => (format!("Content-Length: {length}"), body, false, None),
     };
     let body = if has_body { body } else { Vec::new() };
     let octets = [fields.as_bytes(), b"\r\n\r\n", &body].concat();
-    Body { octets, needs_close, has_surplus, breaks: has_body && matches!(kind, 0 | 10), stricter }
+    Body {
+        octets,
+        needs_close,
+        has_surplus,
+        breaks: has_body && matches!(kind, 0 | 10),
+        stricter,
+    }
 }
 
 fn chunked(numbers: &mut Numbers, body: &[u8], is_whole: bool) -> Vec<u8> {
@@ -362,15 +508,31 @@ fn chunked(numbers: &mut Numbers, body: &[u8], is_whole: bool) -> Vec<u8> {
         let count = (1 + numbers.below(rest.len().min(9_000))).min(rest.len());
         let (chunk, after) = rest.split_at(count);
         let extension = numbers.of(&["", "", "", ";a=b", "  ", " ;x"]);
-        let size = if numbers.is_one_in(2) { format!("{count:x}") } else { format!("00{count:X}") };
+        let size = if numbers.is_one_in(2) {
+            format!("{count:x}")
+        } else {
+            format!("00{count:X}")
+        };
         octets.extend(format!("{size}{extension}\r\n").bytes());
         octets.extend(chunk);
         octets.extend(b"\r\n");
         rest = after;
     }
     let end: &[&[u8]] = match is_whole {
-        true => &[b"0\r\n\r\n", b"0\r\n\r\n", b"0\r\nX-Check: 1\r\n\r\n", b"000;a\r\n\r\n"],
-        false => &[b"", b"0\r\n", b"5\r\nab", b"x\r\n", b"3\r\nabcd\r\n0\r\n\r\n", b"-1\r\n"],
+        true => &[
+            b"0\r\n\r\n",
+            b"0\r\n\r\n",
+            b"0\r\nX-Check: 1\r\n\r\n",
+            b"000;a\r\n\r\n",
+        ],
+        false => &[
+            b"",
+            b"0\r\n",
+            b"5\r\nab",
+            b"x\r\n",
+            b"3\r\nabcd\r\n0\r\n\r\n",
+            b"-1\r\n",
+        ],
     };
     octets.extend(numbers.of(end));
     octets
@@ -389,26 +551,50 @@ fn broken_head(numbers: &mut Numbers) -> Answer {
         b"\r\n",
         b"{}",
     ]);
-    Answer { pieces: split(numbers, octets.to_vec()), closes: true, ..Answer::default() }
+    Answer {
+        pieces: split(numbers, octets.to_vec()),
+        closes: true,
+        ..Answer::default()
+    }
 }
 
 fn odd_head(numbers: &mut Numbers, is_head: bool) -> Answer {
     let answers: [(&[u8], Option<&str>); 5] = [
-        (b"HTTP/1.1 200 OK\r\nX-Fold: a\r\n b\r\nContent-Length: 2\r\n\r\nok", Some("a folded line")),
-        (b"HTTP/1.1 200 OK\r\nX-Space : a\r\nContent-Length: 2\r\n\r\nok", Some("a space before a colon")),
+        (
+            b"HTTP/1.1 200 OK\r\nX-Fold: a\r\n b\r\nContent-Length: 2\r\n\r\nok",
+            Some("a folded line"),
+        ),
+        (
+            b"HTTP/1.1 200 OK\r\nX-Space : a\r\nContent-Length: 2\r\n\r\nok",
+            Some("a space before a colon"),
+        ),
         (b"HTTP/1.1 200 OK\nX-Bare: a\nContent-Length: 2\n\nok", None),
         (b"\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", None),
-        (b"HTTP/1.1 200 OK\r\nX-Tab:\ta\tb\r\nContent-Length: 02\r\n\r\nok", None),
+        (
+            b"HTTP/1.1 200 OK\r\nX-Tab:\ta\tb\r\nContent-Length: 02\r\n\r\nok",
+            None,
+        ),
     ];
     let (octets, stricter) = answers[numbers.below(answers.len())];
     // To HEAD the body is surplus.
-    let pieces = if is_head { vec![octets.to_vec()] } else { split(numbers, octets.to_vec()) };
-    Answer { pieces, closes: numbers.is_one_in(2), stricter, ..Answer::default() }
+    let pieces = if is_head {
+        vec![octets.to_vec()]
+    } else {
+        split(numbers, octets.to_vec())
+    };
+    Answer {
+        pieces,
+        closes: numbers.is_one_in(2),
+        stricter,
+        ..Answer::default()
+    }
 }
 
 fn split(numbers: &mut Numbers, octets: Vec<u8>) -> Vec<Vec<u8>> {
     let mut cuts: Vec<usize> = match numbers.below(4) {
-        0 => (0..1 + numbers.below(3)).map(|_| numbers.below(octets.len() + 1)).collect(),
+        0 => (0..1 + numbers.below(3))
+            .map(|_| numbers.below(octets.len() + 1))
+            .collect(),
         _ => Vec::new(),
     };
     cuts.push(octets.len());

@@ -1,5 +1,5 @@
-//! Sends the cases through two crawlgates, one with the lane and one without, and compares what the origins and the clients
-//! see.
+//! Sends the cases through two crawlgates, one with the lane and one without, and compares what the
+//! origins and the clients see.
 
 use super::cases::Case;
 use super::http2::Http2;
@@ -55,18 +55,29 @@ impl Origin {
         Origin { address, received }
     }
 
-    /// The request that it got in this case: the request line, the field lines in their alphabetical order, and the body. Only
-    /// the lane passes Trailer on, and a body in chunks that is empty, and it frames a body anew that may have trailers. Each
-    /// request has an id of its own.
+    /// The request that it got in this case: the request line, the field lines in their
+    /// alphabetical order, and the body. Only the lane passes Trailer on, and a body in chunks that
+    /// is empty, and it frames a body anew that may have trailers. Each request has an id of its
+    /// own.
     fn take(&self, number: u64, may_have_trailers: bool) -> Option<Vec<Vec<u8>>> {
-        let (head, body) = self.received.lock().unwrap_or_else(PoisonError::into_inner).remove(&number)?;
-        let mut lines: Vec<Vec<u8>> =
-            head.split(|octet| *octet == b'\n').map(|line| line.trim_ascii_end().to_vec()).collect();
-        let is =
-            |line: &[u8], name: &[u8]| line.get(..name.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(name));
+        let (head, body) = self
+            .received
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(&number)?;
+        let mut lines: Vec<Vec<u8>> = head
+            .split(|octet| *octet == b'\n')
+            .map(|line| line.trim_ascii_end().to_vec())
+            .collect();
+        let is = |line: &[u8], name: &[u8]| {
+            line.get(..name.len())
+                .is_some_and(|begin| begin.eq_ignore_ascii_case(name))
+        };
         lines.retain(|line| !line.is_empty() && !is(line, b"Trailer:"));
         lines.retain(|line| !body.is_empty() || !is(line, b"Transfer-Encoding:"));
-        lines.retain(|line| !may_have_trailers || !is(line, b"Content-Length:") && !is(line, b"Transfer-Encoding:"));
+        lines.retain(|line| {
+            !may_have_trailers || !is(line, b"Content-Length:") && !is(line, b"Transfer-Encoding:")
+        });
         for line in &mut lines {
             if is(line, REQUEST_ID) {
                 line.truncate(REQUEST_ID.len());
@@ -80,7 +91,9 @@ impl Origin {
 
 fn serve(mut stream: TcpStream, log: &Received) {
     let _ = stream.set_nodelay(true);
-    let Ok(reader) = stream.try_clone() else { return };
+    let Ok(reader) = stream.try_clone() else {
+        return;
+    };
     let mut reader = BufReader::new(reader);
     loop {
         let mut head = Vec::new();
@@ -96,11 +109,17 @@ fn serve(mut stream: TcpStream, log: &Received) {
         }
         let Some(number) = number(&head) else {
             // crawlgate's own request for robots.txt.
-            let _ = stream.write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+            let _ = stream.write_all(
+                b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
+            );
             return;
         };
-        let Some(body) = body(&mut reader, &head) else { return };
-        log.lock().unwrap_or_else(PoisonError::into_inner).insert(number, (head, body));
+        let Some(body) = body(&mut reader, &head) else {
+            return;
+        };
+        log.lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(number, (head, body));
         let answer = Case::new(number).answer;
         for piece in answer.pieces {
             if stream.write_all(&piece).is_err() {
@@ -116,13 +135,20 @@ fn serve(mut stream: TcpStream, log: &Received) {
 
 /// The body of a request with this head; `None` if it does not come whole.
 fn body(reader: &mut BufReader<TcpStream>, head: &[u8]) -> Option<Vec<u8>> {
-    let fields: Vec<Vec<u8>> = head.split(|octet| *octet == b'\n').map(|line| line.trim_ascii_end().to_vec()).collect();
+    let fields: Vec<Vec<u8>> = head
+        .split(|octet| *octet == b'\n')
+        .map(|line| line.trim_ascii_end().to_vec())
+        .collect();
     let mut seen = Seen::default();
     if value(&fields, b"transfer-encoding").is_some() {
         chunks(reader, &mut seen)?;
     } else if let Some(length) = value(&fields, b"content-length") {
         let length: u64 = String::from_utf8(length).ok()?.parse().ok()?;
-        reader.by_ref().take(length).read_to_end(&mut seen.body).ok()?;
+        reader
+            .by_ref()
+            .take(length)
+            .read_to_end(&mut seen.body)
+            .ok()?;
         seen.is_whole = seen.body.len() as u64 == length;
         seen.is_whole.then_some(())?;
     }
@@ -133,20 +159,29 @@ fn body(reader: &mut BufReader<TcpStream>, head: &[u8]) -> Option<Vec<u8>> {
 fn value(lines: &[Vec<u8>], name: &[u8]) -> Option<Vec<u8>> {
     lines[1..].iter().find_map(|line| {
         let colon = line.iter().position(|octet| *octet == b':')?;
-        line[..colon].eq_ignore_ascii_case(name).then(|| line[colon + 1..].trim_ascii().to_vec())
+        line[..colon]
+            .eq_ignore_ascii_case(name)
+            .then(|| line[colon + 1..].trim_ascii().to_vec())
     })
 }
 
 fn number(head: &[u8]) -> Option<u64> {
-    let target = head.split(|octet| *octet == b' ').nth(1)?.strip_prefix(b"/c/")?;
-    let digits = target.iter().take_while(|octet| octet.is_ascii_digit()).count();
+    let target = head
+        .split(|octet| *octet == b' ')
+        .nth(1)?
+        .strip_prefix(b"/c/")?;
+    let digits = target
+        .iter()
+        .take_while(|octet| octet.is_ascii_digit())
+        .count();
     std::str::from_utf8(&target[..digits]).ok()?.parse().ok()
 }
 
 /// What a client sees of a response.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Seen {
-    /// Status lines and field lines, of informational responses too; the fields in alphabetical order, without Date.
+    /// Status lines and field lines, of informational responses too; the fields in alphabetical
+    /// order, without Date.
     heads: Vec<Vec<Vec<u8>>>,
     pub body: Vec<u8>,
     /// Whether the body ended as it should.
@@ -154,8 +189,8 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// Whether both were broken off, and this one has what the other has. Pingora may not send what it has gathered, or
-    /// answer 502 if head and break come together.
+    /// Whether both were broken off, and this one has what the other has. Pingora may not send what
+    /// it has gathered, or answer 502 if head and break come together.
     fn is_broken_off_like(&self, other: &Seen, case: &Case) -> bool {
         if !self.is_whole && other.is_bad_gateway() {
             return case.answer.breaks;
@@ -174,11 +209,17 @@ impl Seen {
     /// The same without the id of the request, which is in the head and in error pages.
     fn without_id(mut self) -> Seen {
         let lines = self.heads.iter_mut().flatten();
-        let is_id =
-            |line: &[u8]| line.get(..REQUEST_ID.len()).is_some_and(|name| name.eq_ignore_ascii_case(REQUEST_ID));
+        let is_id = |line: &[u8]| {
+            line.get(..REQUEST_ID.len())
+                .is_some_and(|name| name.eq_ignore_ascii_case(REQUEST_ID))
+        };
         for line in lines.filter(|line| is_id(line)) {
             let id = line.split_off(REQUEST_ID.len()).trim_ascii().to_vec();
-            while let Some(at) = self.body.windows(id.len()).position(|octets| octets == id).filter(|_| !id.is_empty())
+            while let Some(at) = self
+                .body
+                .windows(id.len())
+                .position(|octets| octets == id)
+                .filter(|_| !id.is_empty())
             {
                 self.body.drain(at..at + id.len());
             }
@@ -191,7 +232,10 @@ impl Seen {
     }
 
     fn status(&self) -> &[u8] {
-        self.heads.last().and_then(|head| head.first()).map_or(b"", |line| line.as_slice())
+        self.heads
+            .last()
+            .and_then(|head| head.first())
+            .map_or(b"", |line| line.as_slice())
     }
 }
 
@@ -205,7 +249,10 @@ impl Client {
     fn ask(&mut self, case: &Case) -> Seen {
         for is_last in [false, true] {
             let is_new = self.connection.is_none();
-            let mut connection = self.connection.take().unwrap_or_else(|| connect(self.address));
+            let mut connection = self
+                .connection
+                .take()
+                .unwrap_or_else(|| connect(self.address));
             let sent = connection.get_mut().write_all(&case.request);
             let mut seen = Seen::default();
             let goes_on = sent.is_ok() && read(&mut connection, case.is_head, &mut seen).is_some();
@@ -234,7 +281,11 @@ fn read(connection: &mut BufReader<TcpStream>, is_head: bool, seen: &mut Seen) -
     let fields = loop {
         let fields = head(connection)?;
         let status = fields[0].get(9..12)?.to_vec();
-        let mut sorted: Vec<Vec<u8>> = fields.iter().filter(|line| !line.starts_with(b"Date:")).cloned().collect();
+        let mut sorted: Vec<Vec<u8>> = fields
+            .iter()
+            .filter(|line| !line.starts_with(b"Date:"))
+            .cloned()
+            .collect();
         sorted[1..].sort();
         seen.heads.push(sorted);
         if status.first() != Some(&b'1') {
@@ -249,7 +300,11 @@ fn read(connection: &mut BufReader<TcpStream>, is_head: bool, seen: &mut Seen) -
         chunks(connection, seen)?;
     } else if let Some(length) = value(b"content-length") {
         let length: u64 = String::from_utf8(length).ok()?.parse().ok()?;
-        connection.by_ref().take(length).read_to_end(&mut seen.body).ok()?;
+        connection
+            .by_ref()
+            .take(length)
+            .read_to_end(&mut seen.body)
+            .ok()?;
         seen.is_whole = seen.body.len() as u64 == length;
     } else {
         connection.read_to_end(&mut seen.body).ok()?;
@@ -282,7 +337,11 @@ fn chunks(connection: &mut BufReader<TcpStream>, seen: &mut Seen) -> Option<()> 
     loop {
         let size = usize::from_str_radix(std::str::from_utf8(&line(connection)?).ok()?, 16).ok()?;
         let before = seen.body.len();
-        connection.by_ref().take(size as u64).read_to_end(&mut seen.body).ok()?;
+        connection
+            .by_ref()
+            .take(size as u64)
+            .read_to_end(&mut seen.body)
+            .ok()?;
         if seen.body.len() - before < size {
             return None;
         }
@@ -322,7 +381,15 @@ impl Pair {
     /// # Errors
     /// The first difference that is not documented.
     pub fn compare(&self, cases: impl Iterator<Item = u64>) -> Result<Count, String> {
-        let mut clients = self.gates.map(|address| (Client { address, connection: None }, Http2::new(address)));
+        let mut clients = self.gates.map(|address| {
+            (
+                Client {
+                    address,
+                    connection: None,
+                },
+                Http2::new(address),
+            )
+        });
         let mut count = Count::default();
         for number in cases {
             let case = Case::new(number);
@@ -342,24 +409,37 @@ impl Pair {
         Ok(count)
     }
 
-    fn once(&self, clients: &mut [(Client, Http2); 2], number: u64, case: &Case) -> Result<Outcome, String> {
-        let [(lane, lane_took), (pingora, pingora_took)] = clients.each_mut().map(|(http1, http2)| {
-            let began = Instant::now();
-            let seen = if case.is_http2 { http2.ask(case) } else { http1.ask(case) };
-            (seen.without_id(), began.elapsed())
-        });
+    fn once(
+        &self,
+        clients: &mut [(Client, Http2); 2],
+        number: u64,
+        case: &Case,
+    ) -> Result<Outcome, String> {
+        let [(lane, lane_took), (pingora, pingora_took)] =
+            clients.each_mut().map(|(http1, http2)| {
+                let began = Instant::now();
+                let seen = if case.is_http2 {
+                    http2.ask(case)
+                } else {
+                    http1.ask(case)
+                };
+                (seen.without_id(), began.elapsed())
+            });
         if lane_took.max(pingora_took) >= PATIENCE {
             let [lane, pingora] = [(lane_took, lane), (pingora_took, pingora)];
             let took = |(took, seen): (Duration, Seen)| format!("after {took:?}: {seen}");
             return Err(difference(number, case, &took(lane), &took(pingora)));
         }
-        let [from_lane, from_pingora] =
-            self.origins.each_ref().map(|origin| origin.take(number, case.announces_trailers));
+        let [from_lane, from_pingora] = self
+            .origins
+            .each_ref()
+            .map(|origin| origin.take(number, case.announces_trailers));
         if case.is_malformed {
             return self.malformed(number, case, (lane, from_lane), (pingora, from_pingora));
         }
         if !case.may_repeat && from_lane.is_none() && lane.is_bad_gateway() {
-            // The origin closed a kept connection at the same moment, and the request is not sent twice.
+            // The origin closed a kept connection at the same moment, and the request is not sent
+            // twice.
             return Ok(Outcome::NeverAsked);
         }
         let has_pingora_failed = pingora.is_bad_gateway();
@@ -371,22 +451,38 @@ impl Pair {
         }
         if from_lane != from_pingora {
             let shown = |(lines, seen): (Option<Vec<Vec<u8>>>, Seen)| {
-                format!("the origin got {}; the client {seen}", all_shown(&lines.unwrap_or_default()))
+                format!(
+                    "the origin got {}; the client {seen}",
+                    all_shown(&lines.unwrap_or_default())
+                )
             };
-            return Err(difference(number, case, &shown((from_lane, lane)), &shown((from_pingora, pingora))));
+            return Err(difference(
+                number,
+                case,
+                &shown((from_lane, lane)),
+                &shown((from_pingora, pingora)),
+            ));
         }
-        if lane == pingora || lane.is_broken_off_like(&pingora, case) || pingora.is_broken_off_like(&lane, case) {
+        if lane == pingora
+            || lane.is_broken_off_like(&pingora, case)
+            || pingora.is_broken_off_like(&lane, case)
+        {
             return Ok(Outcome::Alike);
         }
         if case.answer.stricter.is_some() && lane.is_bad_gateway() && lane.is_whole {
             return Ok(Outcome::Stricter);
         }
         let difference = difference(number, case, &lane.to_string(), &pingora.to_string());
-        if has_pingora_failed { Ok(Outcome::PingoraFailed(difference)) } else { Err(difference) }
+        if has_pingora_failed {
+            Ok(Outcome::PingoraFailed(difference))
+        } else {
+            Err(difference)
+        }
     }
 }
 
-/// What came of a case through one crawlgate: what its client saw, and the request that the origin got.
+/// What came of a case through one crawlgate: what its client saw, and the request that the origin
+/// got.
 type Side = (Seen, Option<Vec<Vec<u8>>>);
 
 /// How a case came out.
@@ -394,12 +490,18 @@ enum Outcome {
     Alike,
     Stricter,
     NeverAsked,
-    /// Only Pingora did not pass the response on. It may have taken what an origin had sent too much before.
+    /// Only Pingora did not pass the response on. It may have taken what an origin had sent too
+    /// much before.
     PingoraFailed(String),
 }
 
 fn difference(number: u64, case: &Case, lane: &str, pingora: &str) -> String {
-    let pieces: Vec<String> = case.answer.pieces.iter().map(|piece| shown(piece)).collect();
+    let pieces: Vec<String> = case
+        .answer
+        .pieces
+        .iter()
+        .map(|piece| shown(piece))
+        .collect();
     format!(
         "case {number}\nrequest: {}\nanswer: {pieces:?}, closes: {}, stricter: {:?}\nlane: {lane}\npingora: {pingora}",
         shown(&case.request),
@@ -414,19 +516,40 @@ fn shown(octets: &[u8]) -> String {
 }
 
 fn all_shown(lines: &[Vec<u8>]) -> String {
-    lines.iter().map(|line| shown(line)).collect::<Vec<_>>().join(" | ")
+    lines
+        .iter()
+        .map(|line| shown(line))
+        .collect::<Vec<_>>()
+        .join(" | ")
 }
 
 impl Pair {
-    /// A malformed body never reaches the origin whole. The lane answers 400; Pingora ends the connection.
-    fn malformed(&self, number: u64, case: &Case, lane: Side, pingora: Side) -> Result<Outcome, String> {
-        let is_refused = |seen: &Seen| seen.status().starts_with(b"HTTP/1.1 4") || seen.is_bad_gateway();
+    /// A malformed body never reaches the origin whole. The lane answers 400; Pingora ends the
+    /// connection.
+    fn malformed(
+        &self,
+        number: u64,
+        case: &Case,
+        lane: Side,
+        pingora: Side,
+    ) -> Result<Outcome, String> {
+        let is_refused =
+            |seen: &Seen| seen.status().starts_with(b"HTTP/1.1 4") || seen.is_bad_gateway();
         let is_broken = |seen: &Seen| !seen.is_whole || is_refused(seen);
-        let is_lane_right = if case.fits_lane { is_refused(&lane.0) } else { is_broken(&lane.0) };
+        let is_lane_right = if case.fits_lane {
+            is_refused(&lane.0)
+        } else {
+            is_broken(&lane.0)
+        };
         if is_lane_right && is_broken(&pingora.0) && lane.1.is_none() && pingora.1.is_none() {
             return Ok(Outcome::Stricter);
         }
-        Err(difference(number, case, &lane.0.to_string(), &pingora.0.to_string()))
+        Err(difference(
+            number,
+            case,
+            &lane.0.to_string(),
+            &pingora.0.to_string(),
+        ))
     }
 }
 
@@ -434,6 +557,12 @@ impl std::fmt::Display for Seen {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let heads: Vec<String> = self.heads.iter().map(|head| all_shown(head)).collect();
         let end = if self.is_whole { "whole" } else { "broken off" };
-        write!(formatter, "{} || {} octets, {end}: {}", heads.join(" || "), self.body.len(), shown(&self.body))
+        write!(
+            formatter,
+            "{} || {} octets, {end}: {}",
+            heads.join(" || "),
+            self.body.len(),
+            shown(&self.body)
+        )
     }
 }

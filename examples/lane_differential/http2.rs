@@ -14,8 +14,15 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
 
 /// Fields that HTTP/2 has none of (RFC 9113 section 8.2.2), or that are written another way.
-const OF_HTTP1: [&str; 7] =
-    ["connection", "http2-settings", "host", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade"];
+const OF_HTTP1: [&str; 7] = [
+    "connection",
+    "http2-settings",
+    "host",
+    "keep-alive",
+    "proxy-connection",
+    "transfer-encoding",
+    "upgrade",
+];
 
 /// A client of one crawlgate.
 pub struct Http2 {
@@ -26,12 +33,23 @@ pub struct Http2 {
 
 impl Http2 {
     pub fn new(address: SocketAddr) -> Http2 {
-        let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
-        Http2 { address, runtime, sender: None }
+        let runtime = Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .expect("a runtime");
+        Http2 {
+            address,
+            runtime,
+            sender: None,
+        }
     }
 
     pub fn ask(&mut self, case: &Case) -> Seen {
-        let Http2 { address, runtime, sender } = self;
+        let Http2 {
+            address,
+            runtime,
+            sender,
+        } = self;
         let asked = async { timeout(PATIENCE, ask(*address, sender, case)).await };
         runtime.block_on(asked).unwrap_or_default()
     }
@@ -39,12 +57,18 @@ impl Http2 {
 
 /// The head of a request.
 fn request(octets: &[u8]) -> Request<()> {
-    let lines: Vec<&[u8]> = octets.split(|octet| *octet == b'\n').map(<[u8]>::trim_ascii_end).collect();
+    let lines: Vec<&[u8]> = octets
+        .split(|octet| *octet == b'\n')
+        .map(<[u8]>::trim_ascii_end)
+        .collect();
     let words: Vec<&[u8]> = lines[0].split(|octet| *octet == b' ').collect();
     let uri = [b"http://a.example", words[1]].concat();
     let mut request = Request::builder().method(words[0]).uri(uri);
     for line in lines[1..].iter().take_while(|line| !line.is_empty()) {
-        let colon = line.iter().position(|octet| *octet == b':').expect("a field");
+        let colon = line
+            .iter()
+            .position(|octet| *octet == b':')
+            .expect("a field");
         let name = String::from_utf8_lossy(&line[..colon]).to_ascii_lowercase();
         if !OF_HTTP1.contains(&name.as_str()) {
             request = request.header(name, line[colon + 1..].trim_ascii());
@@ -61,9 +85,13 @@ async fn ask(address: SocketAddr, kept: &mut Option<SendRequest<Bytes>>, case: &
     if sender.is_none() {
         sender = connect(address).await;
     }
-    let Some(mut sender) = sender else { return Seen::default() };
+    let Some(mut sender) = sender else {
+        return Seen::default();
+    };
     let ends = case.body.is_empty() && !case.has_trailers;
-    let Ok((response, stream)) = sender.send_request(request(&case.request), ends) else { return Seen::default() };
+    let Ok((response, stream)) = sender.send_request(request(&case.request), ends) else {
+        return Seen::default();
+    };
     *kept = Some(sender);
     let mut seen = Seen::default();
     // An answer may come before the end of the body, which is sent nevertheless.
@@ -72,18 +100,26 @@ async fn ask(address: SocketAddr, kept: &mut Option<SendRequest<Bytes>>, case: &
     seen
 }
 
-/// Sends the body of a request, as there is room for it. `None` if crawlgate does not want the rest.
+/// Sends the body of a request, as there is room for it. `None` if crawlgate does not want the
+/// rest.
 async fn send(mut stream: SendStream<Bytes>, case: &Case, ends: bool) -> Option<()> {
     let mut rest = Bytes::copy_from_slice(&case.body);
     while !rest.is_empty() {
         stream.reserve_capacity(rest.len());
-        let room = poll_fn(|context| stream.poll_capacity(context)).await?.ok()?;
+        let room = poll_fn(|context| stream.poll_capacity(context))
+            .await?
+            .ok()?;
         let piece = rest.split_to(room.min(rest.len()));
-        stream.send_data(piece, rest.is_empty() && !case.has_trailers).ok()?;
+        stream
+            .send_data(piece, rest.is_empty() && !case.has_trailers)
+            .ok()?;
     }
     if case.has_trailers && !ends {
         stream
-            .send_trailers(HeaderMap::from_iter([(HeaderName::from_static("x-check"), HeaderValue::from_static("1"))]))
+            .send_trailers(HeaderMap::from_iter([(
+                HeaderName::from_static("x-check"),
+                HeaderValue::from_static("1"),
+            )]))
             .ok()?;
     }
     Some(())
@@ -109,6 +145,10 @@ async fn read(response: ResponseFuture, seen: &mut Seen) -> Result<(), h2::Error
 
 fn lines(fields: &HeaderMap) -> Vec<Vec<u8>> {
     // Only the lane passes trailers on, and the field that names them.
-    let lines = fields.iter().filter(|(name, _)| *name != "date" && *name != "trailer");
-    lines.map(|(name, value)| [name.as_str().as_bytes(), b": ", value.as_bytes()].concat()).collect()
+    let lines = fields
+        .iter()
+        .filter(|(name, _)| *name != "date" && *name != "trailer");
+    lines
+        .map(|(name, value)| [name.as_str().as_bytes(), b": ", value.as_bytes()].concat())
+        .collect()
 }

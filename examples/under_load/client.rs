@@ -25,7 +25,12 @@ pub struct Client {
 
 impl Client {
     pub fn new(server: SocketAddr, own: Ipv4Addr, agent: &'static str) -> Client {
-        Client { server, own, agent, connection: None }
+        Client {
+            server,
+            own,
+            agent,
+            connection: None,
+        }
     }
 
     /// Asks for a page. The connection is kept, unless the server ends it.
@@ -34,8 +39,15 @@ impl Client {
             Some(connection) => connection,
             None => self.connect()?,
         };
-        let body = if method == "POST" { "Content-Length: 3\r\n\r\nabc" } else { "\r\n" };
-        let head = format!("{method} {target} HTTP/1.1\r\nHost: site.test\r\nUser-Agent: {}\r\n{body}", self.agent);
+        let body = if method == "POST" {
+            "Content-Length: 3\r\n\r\nabc"
+        } else {
+            "\r\n"
+        };
+        let head = format!(
+            "{method} {target} HTTP/1.1\r\nHost: site.test\r\nUser-Agent: {}\r\n{body}",
+            self.agent
+        );
         connection.get_mut().write_all(head.as_bytes())?;
         let (reply, is_kept) = read(&mut connection, method == "HEAD")?;
         self.connection = is_kept.then_some(connection);
@@ -57,7 +69,10 @@ impl Client {
 fn read(from: &mut impl BufRead, is_head: bool) -> io::Result<(Reply, bool)> {
     let mut line = String::new();
     from.read_line(&mut line)?;
-    let status = line.split(' ').nth(1).and_then(|status| status.parse().ok());
+    let status = line
+        .split(' ')
+        .nth(1)
+        .and_then(|status| status.parse().ok());
     let status = status.ok_or_else(|| io::Error::from(io::ErrorKind::UnexpectedEof))?;
     let (mut length, mut retry_after, mut is_kept) = (None, None, true);
     loop {
@@ -65,7 +80,9 @@ fn read(from: &mut impl BufRead, is_head: bool) -> io::Result<(Reply, bool)> {
         if from.read_line(&mut line)? == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        let Some((name, value)) = line.trim_end().split_once(':') else { break };
+        let Some((name, value)) = line.trim_end().split_once(':') else {
+            break;
+        };
         match name.to_ascii_lowercase().as_str() {
             "content-length" => length = value.trim().parse().ok(),
             "retry-after" => retry_after = value.trim().parse().ok(),
@@ -86,5 +103,11 @@ fn read(from: &mut impl BufRead, is_head: bool) -> io::Result<(Reply, bool)> {
             is_kept = false;
         }
     }
-    Ok((Reply { status, retry_after }, is_kept))
+    Ok((
+        Reply {
+            status,
+            retry_after,
+        },
+        is_kept,
+    ))
 }

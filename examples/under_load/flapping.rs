@@ -18,7 +18,10 @@ const AGENT: &str = "curl/8.5.0";
 /// How the origin is set up.
 const SETTINGS: [(&str, &str); 3] = [
     ("as it is", ""),
-    ("with `health`", ", health: { path: /, every: 1s, timeout: 500ms }"),
+    (
+        "with `health`",
+        ", health: { path: /, every: 1s, timeout: 500ms }",
+    ),
     ("`ejection: off`", ", ejection: off"),
 ];
 
@@ -37,7 +40,10 @@ pub fn run(time: Duration) -> io::Result<()> {
     println!("|---|---|---|---|---|---|---|---|");
     for (name, rules) in SETTINGS {
         let (steady, flapping) = (Mortal::new()?, Mortal::new()?);
-        let origins = format!("{{ servers: [http://{}, http://{}]{rules} }}", steady.address, flapping.address);
+        let origins = format!(
+            "{{ servers: [http://{}, http://{}]{rules} }}",
+            steady.address, flapping.address
+        );
         let program = Program::crawlgate(&origins)?;
         let is_over = Arc::new(AtomicBool::new(false));
         let clients: Vec<_> = (0..CLIENTS)
@@ -78,7 +84,8 @@ pub fn run(time: Duration) -> io::Result<()> {
     Ok(())
 }
 
-/// Mostly GETs. A POST that was on its way when its server went may have been done: it is not sent again.
+/// Mostly GETs. A POST that was on its way when its server went may have been done: it is not sent
+/// again.
 fn ask(address: SocketAddr, number: u8, is_over: &AtomicBool) -> Counted {
     let mut client = Client::new(address, Ipv4Addr::new(127, 1, 0, number), AGENT);
     let mut counted = Counted::default();
@@ -88,7 +95,9 @@ fn ask(address: SocketAddr, number: u8, is_over: &AtomicBool) -> Counted {
             7 => "POST",
             _ => "GET",
         };
-        let has_failed = !client.ask(method, "/page").is_ok_and(|reply| reply.status == 200);
+        let has_failed = !client
+            .ask(method, "/page")
+            .is_ok_and(|reply| reply.status == 200);
         counted.requests += 1;
         match method {
             "POST" => counted.failed_posts += usize::from(has_failed),

@@ -21,9 +21,16 @@ pub struct Program {
 impl Program {
     /// crawlgate with these origins.
     pub fn crawlgate(origins: &str) -> io::Result<Program> {
-        let binary = std::env::current_exe()?.ancestors().nth(2).unwrap_or(Path::new("")).join("crawlgate");
+        let binary = std::env::current_exe()?
+            .ancestors()
+            .nth(2)
+            .unwrap_or(Path::new(""))
+            .join("crawlgate");
         if !binary.exists() {
-            return Err(io::Error::other(format!("{} is missing: cargo build --bin crawlgate", binary.display())));
+            return Err(io::Error::other(format!(
+                "{} is missing: cargo build --bin crawlgate",
+                binary.display()
+            )));
         }
         Program::start("crawlgate.yaml", |address, file| {
             let settings = format!(
@@ -38,7 +45,10 @@ impl Program {
     /// HAProxy before a server that it gives so many requests at once.
     pub fn haproxy(server: SocketAddr, places: usize) -> io::Result<Program> {
         let binary = ["/usr/sbin/haproxy", "/usr/local/sbin/haproxy"].map(PathBuf::from);
-        let binary = binary.into_iter().find(|path| path.exists()).unwrap_or("haproxy".into());
+        let binary = binary
+            .into_iter()
+            .find(|path| path.exists())
+            .unwrap_or("haproxy".into());
         Program::start("haproxy.cfg", |address, file| {
             let configuration = format!(
                 "global\n    maxconn 2000\ndefaults\n    mode http\n    http-reuse always\n    timeout connect 5s\n    \
@@ -51,7 +61,10 @@ impl Program {
         })
     }
 
-    fn start(name: &str, prepare: impl Fn(SocketAddr, &Path) -> (String, Command)) -> io::Result<Program> {
+    fn start(
+        name: &str,
+        prepare: impl Fn(SocketAddr, &Path) -> (String, Command),
+    ) -> io::Result<Program> {
         let directory = tempfile::tempdir()?;
         fs::create_dir(directory.path().join("policies"))?;
         // Free a moment ago.
@@ -59,13 +72,26 @@ impl Program {
         let file = directory.path().join(name);
         let (text, mut command) = prepare(address, &file);
         fs::write(&file, text)?;
-        let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-        let child = child.map_err(|error| io::Error::other(format!("{}: {error}", command.get_program().display())))?;
-        let mut program = Program { child, address, _directory: directory };
+        let child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn();
+        let child = child.map_err(|error| {
+            io::Error::other(format!("{}: {error}", command.get_program().display()))
+        })?;
+        let mut program = Program {
+            child,
+            address,
+            _directory: directory,
+        };
         let began = Instant::now();
         while TcpStream::connect(address).is_err() {
             if program.child.try_wait()?.is_some() || began.elapsed() > START {
-                return Err(io::Error::other(format!("{} does not start", command.get_program().display())));
+                return Err(io::Error::other(format!(
+                    "{} does not start",
+                    command.get_program().display()
+                )));
             }
             std::thread::sleep(Duration::from_millis(20));
         }

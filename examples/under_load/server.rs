@@ -1,4 +1,5 @@
-//! Servers of an origin: one that does so many requests at once, and one that can be taken away and brought back.
+//! Servers of an origin: one that does so many requests at once, and one that can be taken away and
+//! brought back.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -10,8 +11,8 @@ use std::time::Duration;
 
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 2\r\n\r\nok";
 
-/// A server with so many places. Each request takes one of them for so long; the others wait in the order in which they
-/// came, as in the queue of an application server.
+/// A server with so many places. Each request takes one of them for so long; the others wait in the
+/// order in which they came, as in the queue of an application server.
 pub fn busy(places: usize, work: Duration) -> io::Result<SocketAddr> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let address = listener.local_addr()?;
@@ -33,7 +34,9 @@ pub fn busy(places: usize, work: Duration) -> io::Result<SocketAddr> {
             let ask = ask.clone();
             thread::spawn(move || {
                 let (done, is_done) = channel();
-                serve(stream, || ask.send(done.clone()).is_ok() && is_done.recv().is_ok())
+                serve(stream, || {
+                    ask.send(done.clone()).is_ok() && is_done.recv().is_ok()
+                })
             });
         }
     });
@@ -64,7 +67,9 @@ fn serve(stream: TcpStream, work: impl Fn() -> bool) -> io::Result<()> {
         if !work() {
             return Ok(());
         }
-        reader.get_mut().write_all(if is_head { &OK[..OK.len() - 2] } else { OK })?;
+        reader
+            .get_mut()
+            .write_all(if is_head { &OK[..OK.len() - 2] } else { OK })?;
     }
 }
 
@@ -78,7 +83,11 @@ pub struct Mortal {
 impl Mortal {
     pub fn new() -> io::Result<Mortal> {
         let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
-        let mortal = Mortal { address, is_there: Arc::default(), open: Arc::default() };
+        let mortal = Mortal {
+            address,
+            is_there: Arc::default(),
+            open: Arc::default(),
+        };
         mortal.come()?;
         Ok(mortal)
     }
@@ -93,7 +102,9 @@ impl Mortal {
                     return;
                 }
                 if let Ok(handle) = stream.try_clone() {
-                    open.lock().unwrap_or_else(PoisonError::into_inner).push(handle);
+                    open.lock()
+                        .unwrap_or_else(PoisonError::into_inner)
+                        .push(handle);
                 }
                 thread::spawn(move || serve(stream, || true));
             }
@@ -106,7 +117,12 @@ impl Mortal {
         self.is_there.store(false, Ordering::SeqCst);
         // The listener ends with the next connection.
         let _ = TcpStream::connect(self.address);
-        for stream in self.open.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+        for stream in self
+            .open
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .drain(..)
+        {
             let _ = stream.shutdown(Shutdown::Both);
         }
         while TcpStream::connect(self.address).is_ok() {}

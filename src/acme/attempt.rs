@@ -1,6 +1,7 @@
-//! [`Attempt`]: one attempt to get or to renew the certificate of a host. [`Attempt::run`] asks the certificate
-//! authority when it suggests to renew, and orders a certificate if one is due. Orders, certificates and failures are
-//! stored before crawlgate acts on them, so that crawlgate continues from there after a restart.
+//! [`Attempt`]: one attempt to get or to renew the certificate of a host. [`Attempt::run`] asks the
+//! certificate authority when it suggests to renew, and orders a certificate if one is due. Orders,
+//! certificates and failures are stored before crawlgate acts on them, so that crawlgate continues
+//! from there after a restart.
 
 use super::authority::BoundedHttp;
 use super::certificate::IssuedCertificate;
@@ -14,8 +15,8 @@ use crate::clock::Clock;
 use crate::settings::{AcmeSettings, ChallengeChoice};
 use crate::time::Timestamp;
 use instant_acme::{
-    Account, AccountCredentials, AuthorizationStatus, ChallengeStatus, ChallengeType, Error, Identifier, NewAccount,
-    NewOrder, Order, OrderStatus, RetryPolicy,
+    Account, AccountCredentials, AuthorizationStatus, ChallengeStatus, ChallengeType, Error,
+    Identifier, NewAccount, NewOrder, Order, OrderStatus, RetryPolicy,
 };
 use rcgen::{CertificateParams, DistinguishedName, KeyPair};
 use std::sync::Arc;
@@ -26,8 +27,10 @@ use tokio::time::timeout;
 /// The limit for an attempt.
 const TIME: Duration = Duration::from_secs(600);
 /// How long the authority may take to check, and to issue.
-const PATIENCE: RetryPolicy =
-    RetryPolicy::new().initial_delay(Duration::from_millis(250)).backoff(1.5).timeout(Duration::from_secs(180));
+const PATIENCE: RetryPolicy = RetryPolicy::new()
+    .initial_delay(Duration::from_millis(250))
+    .backoff(1.5)
+    .timeout(Duration::from_secs(180));
 
 /// What all attempts share.
 pub struct Shared {
@@ -66,7 +69,12 @@ pub enum Attempted {
 
 impl Attempt {
     pub fn new(shared: Arc<Shared>, host: String, progress: Progress) -> Attempt {
-        Attempt { shared, host, progress, http: BoundedHttp::new() }
+        Attempt {
+            shared,
+            host,
+            progress,
+            http: BoundedHttp::new(),
+        }
     }
 
     /// Runs the attempt for ten minutes at most. Its end is stored.
@@ -77,10 +85,21 @@ impl Attempt {
             let now = self.now();
             self.progress.fail(error, self.http.retry_after(), now);
         }
-        if let Err(error) = self.shared.storage.write_progress(&self.host, &self.progress) {
-            tracing::warn!(host = self.host, "cannot store how the order stands: {error}");
+        if let Err(error) = self
+            .shared
+            .storage
+            .write_progress(&self.host, &self.progress)
+        {
+            tracing::warn!(
+                host = self.host,
+                "cannot store how the order stands: {error}"
+            );
         }
-        EndedAttempt { host: self.host, progress: self.progress, outcome }
+        EndedAttempt {
+            host: self.host,
+            progress: self.progress,
+            outcome,
+        }
     }
 
     fn now(&self) -> Timestamp {
@@ -112,32 +131,55 @@ impl Attempt {
 
     /// The account at the authority: the stored one, or a new one. Hosts share it.
     async fn account(&self) -> Result<Account, OrderError> {
-        let Shared { settings, storage, opening, .. } = &*self.shared;
+        let Shared {
+            settings,
+            storage,
+            opening,
+            ..
+        } = &*self.shared;
         let _one = opening.lock().await;
         let builder = Account::builder_with_http(Box::new(self.http.clone()));
-        let contact = settings.email.as_ref().map(|email| format!("mailto:{email}"));
+        let contact = settings
+            .email
+            .as_ref()
+            .map(|email| format!("mailto:{email}"));
         let contact: Vec<&str> = contact.as_deref().into_iter().collect();
         if let Some(stored) = storage.account()?
-            && let Ok(credentials) = serde_json::from_value::<AccountCredentials>(stored.credentials.clone())
+            && let Ok(credentials) =
+                serde_json::from_value::<AccountCredentials>(stored.credentials.clone())
         {
             let account = builder.from_credentials(credentials).await?;
             if stored.email != settings.email {
                 account.update_contacts(&contact).await?;
                 let email = settings.email.clone();
-                storage.write_account(&StoredAccount { email, credentials: stored.credentials })?;
+                storage.write_account(&StoredAccount {
+                    email,
+                    credentials: stored.credentials,
+                })?;
             }
             return Ok(account);
         }
         // Who writes `acme` into the settings agrees; docs/settings.md says so.
-        let new = NewAccount { contact: &contact, terms_of_service_agreed: true, only_return_existing: false };
-        let (account, credentials) = builder.create(&new, settings.directory.clone(), None).await?;
-        let credentials = serde_json::to_value(credentials).map_err(|error| OrderError::Away(error.to_string()))?;
-        storage.write_account(&StoredAccount { email: settings.email.clone(), credentials })?;
+        let new = NewAccount {
+            contact: &contact,
+            terms_of_service_agreed: true,
+            only_return_existing: false,
+        };
+        let (account, credentials) = builder
+            .create(&new, settings.directory.clone(), None)
+            .await?;
+        let credentials = serde_json::to_value(credentials)
+            .map_err(|error| OrderError::Away(error.to_string()))?;
+        storage.write_account(&StoredAccount {
+            email: settings.email.clone(),
+            credentials,
+        })?;
         tracing::info!(account = account.id(), "made an account at the authority");
         Ok(account)
     }
 
-    /// Asks the authority when it suggests to renew the certificate. Without an answer, two thirds of its life decide.
+    /// Asks the authority when it suggests to renew the certificate. Without an answer, two thirds
+    /// of its life decide.
     async fn ask_for_suggestion(&mut self, certificate: &IssuedCertificate) {
         let now = self.now();
         let Some(id) = &certificate.id else { return };
@@ -150,7 +192,10 @@ impl Attempt {
         };
         let (window, again) = match answer {
             Ok((info, again)) => {
-                let window = (info.suggested_window.start.unix_timestamp(), info.suggested_window.end.unix_timestamp());
+                let window = (
+                    info.suggested_window.start.unix_timestamp(),
+                    info.suggested_window.end.unix_timestamp(),
+                );
                 (Some(window), Some(again))
             }
             Err(error) => {
@@ -199,14 +244,29 @@ impl Attempt {
 
     /// The challenges by which the authority may reach this crawlgate, the most likely one first.
     async fn challenges(&self) -> Result<Vec<ChallengeKind>, OrderError> {
-        let kinds: &[ChallengeKind] = match (self.shared.settings.challenge, self.shared.has_clear_text) {
-            (ChallengeChoice::Any, true) => &[ChallengeKind::Http, ChallengeKind::TlsAlpn],
-            (ChallengeChoice::Any, false) | (ChallengeChoice::TlsAlpn, _) => &[ChallengeKind::TlsAlpn],
-            (ChallengeChoice::Http, _) => &[ChallengeKind::Http],
+        let kinds: &[ChallengeKind] =
+            match (self.shared.settings.challenge, self.shared.has_clear_text) {
+                (ChallengeChoice::Any, true) => &[ChallengeKind::Http, ChallengeKind::TlsAlpn],
+                (ChallengeChoice::Any, false) | (ChallengeChoice::TlsAlpn, _) => {
+                    &[ChallengeKind::TlsAlpn]
+                }
+                (ChallengeChoice::Http, _) => &[ChallengeKind::Http],
+            };
+        let Shared {
+            settings,
+            issued,
+            ports,
+            ..
+        } = &*self.shared;
+        let reach = Reach {
+            issued,
+            resolvers: &settings.resolvers,
+            ports: *ports,
         };
-        let Shared { settings, issued, ports, .. } = &*self.shared;
-        let reach = Reach { issued, resolvers: &settings.resolvers, ports: *ports };
-        reach.challenges(&self.host, kinds).await.map_err(OrderError::Elsewhere)
+        reach
+            .challenges(&self.host, kinds)
+            .await
+            .map_err(OrderError::Elsewhere)
     }
 
     /// Makes a key and an order, and stores both.
@@ -218,11 +278,21 @@ impl Attempt {
     ) -> Result<(Order, RunningOrder), OrderError> {
         let key = KeyPair::generate()?.serialize_pem();
         let identifiers = [Identifier::Dns(self.host.clone())];
-        let has_suggestion = self.progress.suggestion.as_ref().is_some_and(|suggestion| suggestion.window.is_some());
-        let replaced = former.filter(|_| has_suggestion).and_then(|former| former.id.clone());
+        let has_suggestion = self
+            .progress
+            .suggestion
+            .as_ref()
+            .is_some_and(|suggestion| suggestion.window.is_some());
+        let replaced = former
+            .filter(|_| has_suggestion)
+            .and_then(|former| former.id.clone());
         let order = match replaced {
-            // An authority may refuse this of a certificate that was replaced already, and then takes the order without.
-            Some(id) => match account.new_order(&NewOrder::new(&identifiers).replaces(id)).await {
+            // An authority may refuse this of a certificate that was replaced already, and then
+            // takes the order without.
+            Some(id) => match account
+                .new_order(&NewOrder::new(&identifiers).replaces(id))
+                .await
+            {
                 Ok(order) => order,
                 Err(error) => match OrderError::from(error) {
                     error @ OrderError::Limited(_) => return Err(error),
@@ -231,19 +301,29 @@ impl Attempt {
             },
             None => account.new_order(&NewOrder::new(&identifiers)).await?,
         };
-        let running = RunningOrder { url: order.url().to_owned(), key, challenge };
+        let running = RunningOrder {
+            url: order.url().to_owned(),
+            key,
+            challenge,
+        };
         self.set_order(Some(running.clone()))?;
         Ok((order, running))
     }
 
-    /// Brings an order to its end. crawlgate forgets an order that the authority refused. After another failure, the next
-    /// attempt goes on with the order.
-    async fn complete(&mut self, mut order: Order, running: &RunningOrder) -> Result<(), OrderError> {
+    /// Brings an order to its end. crawlgate forgets an order that the authority refused. After
+    /// another failure, the next attempt goes on with the order.
+    async fn complete(
+        &mut self,
+        mut order: Order,
+        running: &RunningOrder,
+    ) -> Result<(), OrderError> {
         let host = &self.host;
         let finished = finish(&mut order, running, host, &self.shared.issued).await;
         let taken = finished.and_then(|pem| {
             let (storage, now) = (&self.shared.storage, self.now());
-            let mut certificate = IssuedCertificate::read(host, &pem, storage.certificate_file(host))?.valid_at(now)?;
+            let mut certificate =
+                IssuedCertificate::read(host, &pem, storage.certificate_file(host))?
+                    .valid_at(now)?;
             storage.write_certificate(host, &pem)?;
             certificate.obtained = Some(now);
             Ok(certificate)
@@ -254,7 +334,9 @@ impl Attempt {
                 self.progress = Progress::default();
                 Ok(())
             }
-            Err(error @ (OrderError::Away(_) | OrderError::Limited(_) | OrderError::Storage(_))) => Err(error),
+            Err(
+                error @ (OrderError::Away(_) | OrderError::Limited(_) | OrderError::Storage(_)),
+            ) => Err(error),
             Err(error) => {
                 self.set_order(None)?;
                 Err(error)
@@ -264,11 +346,15 @@ impl Attempt {
 
     fn set_order(&mut self, order: Option<RunningOrder>) -> Result<(), OrderError> {
         self.progress.order = order;
-        Ok(self.shared.storage.write_progress(&self.host, &self.progress)?)
+        Ok(self
+            .shared
+            .storage
+            .write_progress(&self.host, &self.progress)?)
     }
 }
 
-/// Brings an order to its end, from its present status. Returns the private key and the chain, both in PEM.
+/// Brings an order to its end, from its present status. Returns the private key and the chain, both
+/// in PEM.
 async fn finish(
     order: &mut Order,
     running: &RunningOrder,
@@ -291,16 +377,21 @@ async fn finish(
         let key = KeyPair::from_pem(&running.key)?;
         let mut params = CertificateParams::new(vec![host.to_owned()])?;
         params.distinguished_name = DistinguishedName::new();
-        order.finalize_csr(params.serialize_request(&key)?.der()).await?;
+        order
+            .finalize_csr(params.serialize_request(&key)?.der())
+            .await?;
     }
     if order.state().status == OrderStatus::Invalid {
-        return Err(refusal(order).await.unwrap_or_else(|| OrderError::Refused("the order is invalid".into())));
+        return Err(refusal(order)
+            .await
+            .unwrap_or_else(|| OrderError::Refused("the order is invalid".into())));
     }
     let chain = order.poll_certificate(&PATIENCE).await?;
     Ok(format!("{}{chain}", running.key))
 }
 
-/// Answers the challenges of an order as long as the returned values live, and tells the authority to check them.
+/// Answers the challenges of an order as long as the returned values live, and tells the authority
+/// to check them.
 async fn answer(
     order: &mut Order,
     kind: ChallengeKind,
@@ -314,16 +405,26 @@ async fn answer(
         match authorization.status {
             AuthorizationStatus::Pending => {}
             AuthorizationStatus::Valid => continue,
-            _ => return Err(OrderError::Refused("an earlier check of this order failed".into())),
+            _ => {
+                return Err(OrderError::Refused(
+                    "an earlier check of this order failed".into(),
+                ));
+            }
         }
         let mut challenge = authorization
             .challenge(match kind {
                 ChallengeKind::Http => ChallengeType::Http01,
                 ChallengeKind::TlsAlpn => ChallengeType::TlsAlpn01,
             })
-            .ok_or_else(|| OrderError::Refused("the authority does not offer this challenge".into()))?;
+            .ok_or_else(|| {
+                OrderError::Refused("the authority does not offer this challenge".into())
+            })?;
         let proof = challenge.key_authorization().as_str().to_owned();
-        let name = if kind == ChallengeKind::Http { &challenge.token } else { host };
+        let name = if kind == ChallengeKind::Http {
+            &challenge.token
+        } else {
+            host
+        };
         answering.push(issued.answer(kind, name, proof)?.0);
         // Of an order that goes on, the authority may be told already.
         if challenge.status == ChallengeStatus::Pending {
@@ -339,7 +440,10 @@ async fn refusal(order: &mut Order) -> Option<OrderError> {
     while let Some(authorization) = authorizations.next().await {
         let mut authorization = authorization.ok()?;
         let state = authorization.refresh().await.ok()?;
-        let problem = state.challenges.iter().find_map(|challenge| challenge.error.as_ref());
+        let problem = state
+            .challenges
+            .iter()
+            .find_map(|challenge| challenge.error.as_ref());
         if let Some(problem) = problem {
             return Some(OrderError::Refused(text(problem)));
         }

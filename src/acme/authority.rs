@@ -1,6 +1,6 @@
-//! [`BoundedHttp`]: the HTTP client by which the crate instant-acme asks a certificate authority. Answers are bounded
-//! in size and time, every URL must be https, and no redirect is followed. The client keeps the `Retry-After` of a
-//! failed request, because the crate does not pass it on.
+//! [`BoundedHttp`]: the HTTP client by which the crate instant-acme asks a certificate authority.
+//! Answers are bounded in size and time, every URL must be https, and no redirect is followed. The
+//! client keeps the `Retry-After` of a failed request, because the crate does not pass it on.
 
 use super::failure::cut;
 use crate::download::{client, octets};
@@ -25,7 +25,8 @@ const TIME: Duration = Duration::from_secs(30);
 const AGENT: &str = concat!("crawlgate/", env!("CARGO_PKG_VERSION"), " instant-acme");
 
 /// The problem document of an answer 429 that has none.
-const LIMITED: &[u8] = br#"{"type":"urn:ietf:params:acme:error:rateLimited","detail":"429 Too Many Requests"}"#;
+const LIMITED: &[u8] =
+    br#"{"type":"urn:ietf:params:acme:error:rateLimited","detail":"429 Too Many Requests"}"#;
 
 /// A client with bounds.
 #[derive(Clone)]
@@ -36,8 +37,14 @@ pub struct BoundedHttp {
 
 impl BoundedHttp {
     pub fn new() -> BoundedHttp {
-        let config = client(TIME).https_only(true).timeout_connect(Some(CONNECT)).build();
-        BoundedHttp { agent: Agent::new_with_config(config), retry_after: Arc::default() }
+        let config = client(TIME)
+            .https_only(true)
+            .timeout_connect(Some(CONNECT))
+            .build();
+        BoundedHttp {
+            agent: Agent::new_with_config(config),
+            retry_after: Arc::default(),
+        }
     }
 
     /// The `Retry-After` of the last answer, if that was a failure.
@@ -46,25 +53,34 @@ impl BoundedHttp {
     }
 
     /// An error says why the authority cannot be asked.
-    fn call(&self, request: Request<Vec<u8>>) -> Result<Response<Bytes>, Box<dyn std::error::Error + Send + Sync>> {
+    fn call(
+        &self,
+        request: Request<Vec<u8>>,
+    ) -> Result<Response<Bytes>, Box<dyn std::error::Error + Send + Sync>> {
         if request.uri().scheme_str() != Some("https") {
             return Err("it names a URL that is not https".into());
         }
         let response = self.agent.run(request)?;
         let (head, body) = response.into_parts();
-        let mut octets = octets(body, LARGEST).map_err(|error| format!("its answer broke off: {error}"))?;
+        let mut octets =
+            octets(body, LARGEST).map_err(|error| format!("its answer broke off: {error}"))?;
         if octets.len() > LARGEST {
             return Err(format!("its answer has more than {LARGEST} bytes").into());
         }
         let failed = head.status.is_client_error() || head.status.is_server_error();
-        let after = failed.then(|| head.headers.get(RETRY_AFTER).and_then(duration)).flatten();
+        let after = failed
+            .then(|| head.headers.get(RETRY_AFTER).and_then(duration))
+            .flatten();
         *lock(&self.retry_after) = after;
-        // The crate reads a failure from the document alone, which may be another server's, or none.
+        // The crate reads a failure from the document alone, which may be another server's, or
+        // none.
         if head.status.is_server_error() {
             let text = cut(&String::from_utf8_lossy(&octets));
             return Err(format!("it answers {} {text}", head.status).into());
         }
-        if head.status == StatusCode::TOO_MANY_REQUESTS && !String::from_utf8_lossy(&octets).contains("rateLimited") {
+        if head.status == StatusCode::TOO_MANY_REQUESTS
+            && !String::from_utf8_lossy(&octets).contains("rateLimited")
+        {
             octets = LIMITED.into();
         }
         Ok(Response::from_parts(head, Bytes::from(octets)))
@@ -79,15 +95,24 @@ impl HttpClient for BoundedHttp {
         let client = self.clone();
         Box::pin(async move {
             let (mut head, mut body) = request.into_parts();
-            head.headers.insert(USER_AGENT, HeaderValue::from_static(AGENT));
+            head.headers
+                .insert(USER_AGENT, HeaderValue::from_static(AGENT));
             // Its octets are all there, in one frame.
             let frame = poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await;
-            let octets = frame.and_then(Result::ok).and_then(|frame| frame.into_data().ok()).unwrap_or_default();
+            let octets = frame
+                .and_then(Result::ok)
+                .and_then(|frame| frame.into_data().ok())
+                .unwrap_or_default();
             let request = Request::from_parts(head, octets.to_vec());
             let answer = tokio::task::spawn_blocking(move || client.call(request)).await;
-            let answer = answer.unwrap_or_else(|_| Err("the request was given up".into())).map_err(Error::Other)?;
+            let answer = answer
+                .unwrap_or_else(|_| Err("the request was given up".into()))
+                .map_err(Error::Other)?;
             let (parts, body) = answer.into_parts();
-            Ok(BytesResponse { parts, body: Box::new(body) })
+            Ok(BytesResponse {
+                parts,
+                body: Box::new(body),
+            })
         })
     }
 }

@@ -1,5 +1,6 @@
-//! [`IssuedCertificate`]: a certificate chain and its key. [`IssuedCertificate::read`] refuses a chain for another host
-//! or another key, before it is stored or used: crawlgate does not trust what an authority sends.
+//! [`IssuedCertificate`]: a certificate chain and its key. [`IssuedCertificate::read`] refuses a
+//! chain for another host or another key, before it is stored or used: crawlgate does not trust
+//! what an authority sends.
 
 use crate::time::Timestamp;
 use instant_acme::CertificateIdentifier;
@@ -52,18 +53,25 @@ pub struct IssuedCertificate {
 
 impl IssuedCertificate {
     /// Reads a private key and a chain, both in PEM.
-    pub fn read(host: &str, pem: &str, file: PathBuf) -> Result<IssuedCertificate, CertificateError> {
+    pub fn read(
+        host: &str,
+        pem: &str,
+        file: PathBuf,
+    ) -> Result<IssuedCertificate, CertificateError> {
         let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(pem.as_bytes())
             .take(MOST_CERTIFICATES)
             .collect::<Result<_, _>>()
             .map_err(|_| CertificateError::Unreadable)?;
         let first = chain.first().ok_or(CertificateError::Unreadable)?.clone();
-        let (_, parsed) = X509Certificate::from_der(&first).map_err(|_| CertificateError::Unreadable)?;
+        let (_, parsed) =
+            X509Certificate::from_der(&first).map_err(|_| CertificateError::Unreadable)?;
         if !is_for(&parsed, host) {
             return Err(CertificateError::OtherHost);
         }
-        let key = PrivateKeyDer::from_pem_slice(pem.as_bytes()).map_err(|_| CertificateError::Unreadable)?;
-        let key = CertifiedKey::from_der(chain, key, &ring::default_provider()).map_err(CertificateError::Key)?;
+        let key = PrivateKeyDer::from_pem_slice(pem.as_bytes())
+            .map_err(|_| CertificateError::Unreadable)?;
+        let key = CertifiedKey::from_der(chain, key, &ring::default_provider())
+            .map_err(CertificateError::Key)?;
         Ok(IssuedCertificate {
             host: host.to_owned(),
             key: Arc::new(key),
@@ -77,7 +85,11 @@ impl IssuedCertificate {
 
     /// Refuses one that has expired.
     pub fn valid_at(self, now: Timestamp) -> Result<IssuedCertificate, CertificateError> {
-        if now > self.not_after { Err(CertificateError::Expired(self.not_after.to_http_date())) } else { Ok(self) }
+        if now > self.not_after {
+            Err(CertificateError::Expired(self.not_after.to_http_date()))
+        } else {
+            Ok(self)
+        }
     }
 
     /// The time from `not_before` to `not_after`.
@@ -88,15 +100,24 @@ impl IssuedCertificate {
 
 fn is_for(certificate: &X509Certificate<'_>, host: &str) -> bool {
     let extension = certificate.subject_alternative_name().ok().flatten();
-    let mut names = extension.iter().flat_map(|extension| &extension.value.general_names);
+    let mut names = extension
+        .iter()
+        .flat_map(|extension| &extension.value.general_names);
     names.any(|name| matches!(name, GeneralName::DNSName(name) if name.eq_ignore_ascii_case(host)))
 }
 
 fn id(certificate: &X509Certificate<'_>) -> Option<CertificateIdentifier<'static>> {
-    let authority = certificate.extensions().iter().find_map(|extension| match extension.parsed_extension() {
-        ParsedExtension::AuthorityKeyIdentifier(authority) => authority.key_identifier.as_ref().map(|key| key.0),
-        _ => None,
+    let authority = certificate.extensions().iter().find_map(|extension| {
+        match extension.parsed_extension() {
+            ParsedExtension::AuthorityKeyIdentifier(authority) => {
+                authority.key_identifier.as_ref().map(|key| key.0)
+            }
+            _ => None,
+        }
     })?;
     let serial = certificate.tbs_certificate.raw_serial();
-    Some(CertificateIdentifier::new(Der::from_slice(authority), Der::from_slice(serial)).into_owned())
+    Some(
+        CertificateIdentifier::new(Der::from_slice(authority), Der::from_slice(serial))
+            .into_owned(),
+    )
 }

@@ -1,5 +1,5 @@
-//! [`OrderError`]: the reason why a host got no certificate. Its [`FailureKind`] decides how long crawlgate waits before
-//! the next attempt.
+//! [`OrderError`]: the reason why a host got no certificate. Its [`FailureKind`] decides how long
+//! crawlgate waits before the next attempt.
 
 use super::certificate::CertificateError;
 use instant_acme::{Error, Problem};
@@ -88,11 +88,14 @@ impl FailureKind {
         self.described().0
     }
 
-    /// The pause after `times` failures in a row. It is long after a refusal, because an authority limits them (Let's
-    /// Encrypt: five an hour for a host). It is short after crawlgate's own check, which no authority counts.
+    /// The pause after `times` failures in a row. It is long after a refusal, because an authority
+    /// limits them (Let's Encrypt: five an hour for a host). It is short after crawlgate's own
+    /// check, which no authority counts.
     pub fn pause(self, times: u32, retry_after: Option<Duration>) -> Duration {
         let (_, first, most) = self.described();
-        let doubled = first.saturating_mul(1_u32 << times.saturating_sub(1).min(16)).min(most);
+        let doubled = first
+            .saturating_mul(1_u32 << times.saturating_sub(1).min(16))
+            .min(most);
         // An authority may not keep a host waiting for ever.
         retry_after.map_or(doubled, |after| after.clamp(MINUTE / 6, 7 * DAY))
     }
@@ -103,7 +106,9 @@ impl OrderError {
         match self {
             OrderError::Elsewhere(_) => FailureKind::Elsewhere,
             OrderError::Away(_) => FailureKind::Away,
-            OrderError::Refused(_) | OrderError::Certificate(_) | OrderError::NoAccount(_) => FailureKind::Refused,
+            OrderError::Refused(_) | OrderError::Certificate(_) | OrderError::NoAccount(_) => {
+                FailureKind::Refused
+            }
             OrderError::Limited(_) => FailureKind::Limited,
             OrderError::Storage(_) | OrderError::Key(_) | OrderError::Broken => FailureKind::Own,
         }
@@ -124,7 +129,10 @@ impl From<Error> for OrderError {
 fn of_problem(problem: &Problem) -> OrderError {
     let text = text(problem);
     let kind = problem.r#type.as_deref().unwrap_or_default();
-    match kind.strip_prefix("urn:ietf:params:acme:error:").unwrap_or_default() {
+    match kind
+        .strip_prefix("urn:ietf:params:acme:error:")
+        .unwrap_or_default()
+    {
         "rateLimited" => OrderError::Limited(text),
         "accountDoesNotExist" => OrderError::NoAccount(text),
         "badNonce" | "serverInternal" => OrderError::Away(text),
@@ -136,8 +144,16 @@ fn of_problem(problem: &Problem) -> OrderError {
 
 /// The text of a problem for people: its detail, and the detail of each subproblem.
 pub fn text(problem: &Problem) -> String {
-    let details = problem.subproblems.iter().filter_map(|problem| problem.detail.as_deref());
-    let details: Vec<&str> = problem.detail.as_deref().into_iter().chain(details).collect();
+    let details = problem
+        .subproblems
+        .iter()
+        .filter_map(|problem| problem.detail.as_deref());
+    let details: Vec<&str> = problem
+        .detail
+        .as_deref()
+        .into_iter()
+        .chain(details)
+        .collect();
     if details.is_empty() {
         cut(problem.r#type.as_deref().unwrap_or("without a reason"))
     } else {
@@ -147,6 +163,10 @@ pub fn text(problem: &Problem) -> String {
 
 /// The beginning of a text, on one line.
 pub fn cut(text: &str) -> String {
-    let text: String = text.chars().take(LONGEST).map(|sign| if sign.is_control() { ' ' } else { sign }).collect();
+    let text: String = text
+        .chars()
+        .take(LONGEST)
+        .map(|sign| if sign.is_control() { ' ' } else { sign })
+        .collect();
     text.trim().to_owned()
 }

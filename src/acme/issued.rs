@@ -1,5 +1,6 @@
-//! [`Issued`]: the certificates in use, by host, and the answers to the open challenges of the authority. Attempts to get
-//! certificates write it; TLS handshakes and the authority's requests read it. Finding a certificate takes no lock.
+//! [`Issued`]: the certificates in use, by host, and the answers to the open challenges of the
+//! authority. Attempts to get certificates write it; TLS handshakes and the authority's requests
+//! read it. Finding a certificate takes no lock.
 
 use super::certificate::IssuedCertificate;
 use super::progress::ChallengeKind;
@@ -22,7 +23,8 @@ pub const ALPN: &[u8] = b"acme-tls/1";
 pub struct Issued {
     by_host: ArcSwap<BTreeMap<String, Arc<IssuedCertificate>>>,
     open: Mutex<HashMap<Challenge, ChallengeAnswer>>,
-    /// Hosts that are to get a certificate and have none. `true` after the log said that a client asked for it.
+    /// Hosts that are to get a certificate and have none. `true` after the log said that a client
+    /// asked for it.
     missing: Mutex<BTreeMap<String, bool>>,
 }
 
@@ -56,12 +58,19 @@ pub(super) struct Answering {
 impl Issued {
     /// The certificate of a host.
     pub fn certificate(&self, host: &str) -> Option<Arc<CertifiedKey>> {
-        self.by_host.load().get(host).map(|certificate| certificate.key.clone())
+        self.by_host
+            .load()
+            .get(host)
+            .map(|certificate| certificate.key.clone())
     }
 
     /// The certificate for clients that name no host.
     pub fn any(&self) -> Option<Arc<CertifiedKey>> {
-        self.by_host.load().values().next().map(|certificate| certificate.key.clone())
+        self.by_host
+            .load()
+            .values()
+            .next()
+            .map(|certificate| certificate.key.clone())
     }
 
     /// Whether a host has a certificate.
@@ -71,17 +80,26 @@ impl Issued {
 
     /// When each certificate in use expires, by host.
     pub fn ends(&self) -> Vec<(String, i64)> {
-        self.by_host.load().iter().map(|(host, certificate)| (host.clone(), certificate.not_after.0)).collect()
+        self.by_host
+            .load()
+            .iter()
+            .map(|(host, certificate)| (host.clone(), certificate.not_after.0))
+            .collect()
     }
 
     /// The content of the file that an authority asks for by its token (RFC 8555 section 8.3).
     pub fn file(&self, token: &str) -> Option<String> {
-        self.questions().get(&(ChallengeKind::Http, token.to_owned())).map(|answer| answer.proof.clone())
+        self.questions()
+            .get(&(ChallengeKind::Http, token.to_owned()))
+            .map(|answer| answer.proof.clone())
     }
 
     /// The certificate for a handshake of an authority (RFC 8737 section 3).
     pub fn handshake(&self, host: &str) -> Option<Arc<CertifiedKey>> {
-        self.questions().get(&(ChallengeKind::TlsAlpn, host.to_owned()))?.key.clone()
+        self.questions()
+            .get(&(ChallengeKind::TlsAlpn, host.to_owned()))?
+            .key
+            .clone()
     }
 
     /// The answers to all open challenges.
@@ -89,17 +107,25 @@ impl Issued {
         let mut passed = PassedQuestions::default();
         for ((kind, name), answer) in &*self.questions() {
             let PassedQuestions { files, handshakes } = &mut passed;
-            let of_kind = if *kind == ChallengeKind::Http { files } else { handshakes };
+            let of_kind = if *kind == ChallengeKind::Http {
+                files
+            } else {
+                handshakes
+            };
             of_kind.push((name.clone(), answer.proof.clone()));
         }
         passed
     }
 
-    /// Answers the open challenges of the process before. An order that goes on answers its challenge anew and removes it
-    /// at its end. The other ones stay: they are few, and good for one order each.
+    /// Answers the open challenges of the process before. An order that goes on answers its
+    /// challenge anew and removes it at its end. The other ones stay: they are few, and good for
+    /// one order each.
     pub fn answer_passed(&self, passed: PassedQuestions) {
         let PassedQuestions { files, handshakes } = passed;
-        for (kind, of_kind) in [(ChallengeKind::Http, files), (ChallengeKind::TlsAlpn, handshakes)] {
+        for (kind, of_kind) in [
+            (ChallengeKind::Http, files),
+            (ChallengeKind::TlsAlpn, handshakes),
+        ] {
             for (name, proof) in of_kind {
                 if let Ok(answer) = ChallengeAnswer::new(kind, &name, proof) {
                     self.questions().insert((kind, name), answer);
@@ -108,7 +134,8 @@ impl Issued {
         }
     }
 
-    /// Logs once for each host that a client asks for a certificate which crawlgate does not have yet.
+    /// Logs once for each host that a client asks for a certificate which crawlgate does not have
+    /// yet.
     pub fn note_missing(&self, host: &str) {
         let mut missing = lock(&self.missing);
         if let Some(told @ false) = missing.get_mut(host) {
@@ -140,18 +167,23 @@ impl Issued {
         lock(&self.missing).remove(&certificate.host);
     }
 
-    /// Sets the hosts that are to get a certificate. Returns those that have none and were not waiting for one before.
+    /// Sets the hosts that are to get a certificate. Returns those that have none and were not
+    /// waiting for one before.
     pub(super) fn expect(&self, hosts: &BTreeSet<String>) -> Vec<String> {
         let mut missing = lock(&self.missing);
         missing.retain(|host, _| hosts.contains(host));
-        let new: Vec<String> =
-            hosts.iter().filter(|host| !self.has(host) && !missing.contains_key(*host)).cloned().collect();
+        let new: Vec<String> = hosts
+            .iter()
+            .filter(|host| !self.has(host) && !missing.contains_key(*host))
+            .cloned()
+            .collect();
         missing.extend(new.iter().map(|host| (host.clone(), false)));
         new
     }
 
-    /// Answers a challenge with a proof until the returned [`Answering`] is dropped. The second value is the certificate
-    /// for a handshake. `name` is the token of a file, or the host of a handshake.
+    /// Answers a challenge with a proof until the returned [`Answering`] is dropped. The second
+    /// value is the certificate for a handshake. `name` is the token of a file, or the host of a
+    /// handshake.
     pub(super) fn answer(
         self: &Arc<Issued>,
         kind: ChallengeKind,
@@ -161,7 +193,13 @@ impl Issued {
         let answer = ChallengeAnswer::new(kind, name, proof)?;
         let (key, question) = (answer.key.clone(), (kind, name.to_owned()));
         self.questions().insert(question.clone(), answer);
-        Ok((Answering { issued: self.clone(), question }, key))
+        Ok((
+            Answering {
+                issued: self.clone(),
+                question,
+            },
+            key,
+        ))
     }
 
     fn questions(&self) -> MutexGuard<'_, HashMap<Challenge, ChallengeAnswer>> {
@@ -170,7 +208,11 @@ impl Issued {
 }
 
 impl ChallengeAnswer {
-    fn new(kind: ChallengeKind, name: &str, proof: String) -> Result<ChallengeAnswer, rcgen::Error> {
+    fn new(
+        kind: ChallengeKind,
+        name: &str,
+        proof: String,
+    ) -> Result<ChallengeAnswer, rcgen::Error> {
         let key = match kind {
             ChallengeKind::Http => None,
             ChallengeKind::TlsAlpn => Some(challenge_key(name, proof.as_bytes())?),
@@ -185,7 +227,8 @@ impl Drop for Answering {
     }
 }
 
-/// The certificate that proves a host in a handshake of an authority: it has the hash of the proof (RFC 8737 section 3).
+/// The certificate that proves a host in a handshake of an authority: it has the hash of the proof
+/// (RFC 8737 section 3).
 fn challenge_key(host: &str, proof: &[u8]) -> Result<Arc<CertifiedKey>, rcgen::Error> {
     let digest: [u8; 32] = Sha256::digest(proof).into();
     let mut params = CertificateParams::new(vec![host.to_owned()])?;
@@ -193,8 +236,12 @@ fn challenge_key(host: &str, proof: &[u8]) -> Result<Arc<CertifiedKey>, rcgen::E
     params.custom_extensions = vec![CustomExtension::new_acme_identifier(&digest)];
     let key = KeyPair::generate()?;
     let certificate = params.self_signed(&key)?;
-    let key = PrivateKeyDer::try_from(key.serialize_der()).map_err(|_| rcgen::Error::CouldNotParseKeyPair)?;
+    let key = PrivateKeyDer::try_from(key.serialize_der())
+        .map_err(|_| rcgen::Error::CouldNotParseKeyPair)?;
     let key = any_ecdsa_type(&key).map_err(|_| rcgen::Error::CouldNotParseKeyPair)?;
     // Not `from_der`, which reads the certificate, and refuses the critical extension.
-    Ok(Arc::new(CertifiedKey::new(vec![certificate.der().clone()], key)))
+    Ok(Arc::new(CertifiedKey::new(
+        vec![certificate.der().clone()],
+        key,
+    )))
 }

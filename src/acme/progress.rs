@@ -1,5 +1,5 @@
-//! [`Progress`]: what crawlgate stores about one host between attempts to get a certificate: the running order, the pause
-//! after a failure, and the renewal window that the authority suggests.
+//! [`Progress`]: what crawlgate stores about one host between attempts to get a certificate: the
+//! running order, the pause after a failure, and the renewal window that the authority suggests.
 
 use super::failure::{FailureKind, OrderError};
 use crate::telemetry::FailedOrder;
@@ -61,20 +61,35 @@ pub struct Suggestion {
 
 impl Progress {
     /// Notes a failed attempt and the end of the pause after it.
-    pub fn fail(&mut self, error: &OrderError, retry_after: Option<Duration>, now: Timestamp) -> &FailedOrder {
+    pub fn fail(
+        &mut self,
+        error: &OrderError,
+        retry_after: Option<Duration>,
+        now: Timestamp,
+    ) -> &FailedOrder {
         let kind = error.kind();
-        let before =
-            self.failure.as_ref().filter(|failure| failure.kind == kind).map_or(0, |failure| failure.failed.times);
+        let before = self
+            .failure
+            .as_ref()
+            .filter(|failure| failure.kind == kind)
+            .map_or(0, |failure| failure.failed.times);
         let times = before.saturating_add(1);
         let next = now.plus(kind.pause(times, retry_after));
-        let failed = FailedOrder { at: now, reason: error.to_string(), times, next };
+        let failed = FailedOrder {
+            at: now,
+            reason: error.to_string(),
+            times,
+            next,
+        };
         &self.failure.insert(Failure { kind, failed }).failed
     }
 
     /// Whether the host waits after a failure.
     pub fn is_paused(&self, now: Timestamp) -> bool {
         // A clock that was set back must not make a pause longer than it can be.
-        self.failure.as_ref().is_some_and(|Failure { failed, .. }| failed.at <= now && now < failed.next)
+        self.failure
+            .as_ref()
+            .is_some_and(|Failure { failed, .. }| failed.at <= now && now < failed.next)
     }
 }
 
@@ -115,11 +130,20 @@ mod tests {
     fn pause_that_the_authority_wants_is_kept_within_bounds() {
         let pause = |retry_after| {
             let error = OrderError::Limited("too many".into());
-            Progress::default().fail(&error, retry_after, NOW).next.since(NOW)
+            Progress::default()
+                .fail(&error, retry_after, NOW)
+                .next
+                .since(NOW)
         };
-        assert_eq!(pause(Some(Duration::from_secs(7_200))), Duration::from_secs(7_200));
+        assert_eq!(
+            pause(Some(Duration::from_secs(7_200))),
+            Duration::from_secs(7_200)
+        );
         assert_eq!(pause(Some(Duration::ZERO)), Duration::from_secs(10));
-        assert_eq!(pause(Some(Duration::from_secs(u64::MAX))), Duration::from_secs(7 * 86_400));
+        assert_eq!(
+            pause(Some(Duration::from_secs(u64::MAX))),
+            Duration::from_secs(7 * 86_400)
+        );
         assert_eq!(pause(None), Duration::from_secs(3_600));
     }
 
@@ -132,12 +156,21 @@ mod tests {
 
     #[test]
     fn progress_is_read_as_it_was_written() {
-        let order =
-            RunningOrder { url: "https://ca.example/o/1".into(), key: "PEM".into(), challenge: ChallengeKind::TlsAlpn };
-        let mut progress = Progress { order: Some(order), ..Progress::default() };
+        let order = RunningOrder {
+            url: "https://ca.example/o/1".into(),
+            key: "PEM".into(),
+            challenge: ChallengeKind::TlsAlpn,
+        };
+        let mut progress = Progress {
+            order: Some(order),
+            ..Progress::default()
+        };
         progress.fail(&refused(), None, NOW);
         let text = serde_json::to_string(&progress).expect("JSON");
-        assert!(text.contains("\"tls-alpn\"") && text.contains("2025-06-15T"), "{text}");
+        assert!(
+            text.contains("\"tls-alpn\"") && text.contains("2025-06-15T"),
+            "{text}"
+        );
         assert!(serde_json::from_str::<Progress>(&text).expect("progress") == progress);
     }
 }

@@ -1,9 +1,11 @@
-//! [`Reach`] checks, before an order, that a host leads to this crawlgate. At each address of the host it asks as the
-//! authority will: for the file of a random token, or for the certificate of a handshake.
+//! [`Reach`] checks, before an order, that a host leads to this crawlgate. At each address of the
+//! host it asks as the authority will: for the file of a random token, or for the certificate of a
+//! handshake.
 //!
-//! If an address leads to another server, that kind of challenge could fail, and crawlgate does not use it. If no kind
-//! is left, it makes no order: authorities limit failed orders. An address that does not respond prevents no order: a
-//! network in between may refuse crawlgate and still let the authority through.
+//! If an address leads to another server, that kind of challenge could fail, and crawlgate does not
+//! use it. If no kind is left, it makes no order: authorities limit failed orders. An address that
+//! does not respond prevents no order: a network in between may refuse crawlgate and still let the
+//! authority through.
 
 use super::failure::cut;
 use super::issued::{ALPN, Issued};
@@ -49,7 +51,8 @@ pub struct Ports {
 pub enum ReachResult {
     /// This crawlgate answered.
     Own,
-    /// No answer, for this reason. A network in between may let the authority through and not this machine.
+    /// No answer, for this reason. A network in between may let the authority through and not this
+    /// machine.
     Nobody(String),
     /// Another server answered, in this way.
     Other(String),
@@ -62,9 +65,13 @@ pub struct Reach<'a> {
 }
 
 impl Reach<'_> {
-    /// Those of `kinds` by which an authority may reach this crawlgate, the most likely one first. The error says why
-    /// there is none.
-    pub async fn challenges(&self, host: &str, kinds: &[ChallengeKind]) -> Result<Vec<ChallengeKind>, String> {
+    /// Those of `kinds` by which an authority may reach this crawlgate, the most likely one first.
+    /// The error says why there is none.
+    pub async fn challenges(
+        &self,
+        host: &str,
+        kinds: &[ChallengeKind],
+    ) -> Result<Vec<ChallengeKind>, String> {
         let addresses = addresses(host, self.resolvers).await?;
         let (mut possible, mut others) = (Vec::new(), Vec::new());
         for kind in kinds {
@@ -76,7 +83,10 @@ impl Reach<'_> {
         // Stable: of two that are as sure, the first one stays first.
         possible.sort_by_key(|(_, reached)| *reached != ReachResult::Own);
         if possible.is_empty() {
-            return Err(format!("{host} leads to another server: {}", others.join("; ")));
+            return Err(format!(
+                "{host} leads to another server: {}",
+                others.join("; ")
+            ));
         }
         Ok(possible.into_iter().map(|(kind, _)| kind).collect())
     }
@@ -98,32 +108,50 @@ impl Reach<'_> {
             let asked = async {
                 match (TcpStream::connect(address).await, &key) {
                     (Ok(stream), Some(key)) => shake_hands(stream, address, host, key).await,
-                    (Ok(stream), None) => ask_for_file(stream, address, host, (&token, &content)).await,
-                    (Err(error), _) => ReachResult::Nobody(format!("{address} cannot be reached: {error}")),
+                    (Ok(stream), None) => {
+                        ask_for_file(stream, address, host, (&token, &content)).await
+                    }
+                    (Err(error), _) => {
+                        ReachResult::Nobody(format!("{address} cannot be reached: {error}"))
+                    }
                 }
             };
-            let late = || ReachResult::Nobody(format!("{address} does not answer within {} s", TIME.as_secs()));
+            let late = || {
+                ReachResult::Nobody(format!(
+                    "{address} does not answer within {} s",
+                    TIME.as_secs()
+                ))
+            };
             reached.push(timeout(TIME, asked).await.unwrap_or_else(|_| late()));
         }
         together(reached)
     }
 }
 
-/// The result for a host. An authority may choose any address, so one address of another server is too many.
+/// The result for a host. An authority may choose any address, so one address of another server is
+/// too many.
 fn together(reached: Vec<ReachResult>) -> ReachResult {
-    if let Some(other) = reached.iter().find(|reached| matches!(reached, ReachResult::Other(_))) {
+    if let Some(other) = reached
+        .iter()
+        .find(|reached| matches!(reached, ReachResult::Other(_)))
+    {
         return other.clone();
     }
     if reached.contains(&ReachResult::Own) {
         return ReachResult::Own;
     }
-    reached.into_iter().next().unwrap_or(ReachResult::Nobody("the host has no address".into()))
+    reached
+        .into_iter()
+        .next()
+        .unwrap_or(ReachResult::Nobody("the host has no address".into()))
 }
 
 /// The addresses of a host, IPv4 and IPv6. The error says why there are none.
 async fn addresses(host: &str, resolvers: &[SocketAddr]) -> Result<Vec<IpAddr>, String> {
     let found = addresses_of_host(host, resolvers).await;
-    let found = found.map_err(|error| format!("the name {host} leads nowhere: {error}"))?.addresses;
+    let found = found
+        .map_err(|error| format!("the name {host} leads nowhere: {error}"))?
+        .addresses;
     let mut addresses: Vec<IpAddr> = found.iter().map(IpAddr::to_canonical).collect();
     addresses.sort();
     addresses.dedup();
@@ -138,8 +166,8 @@ fn random() -> Option<String> {
     Some(BASE64_URL_SAFE_NO_PAD.encode(octets))
 }
 
-/// Makes the request of the http challenge (RFC 8555 section 8.3) at one address. Only an answer with the expected content
-/// is this crawlgate's; redirects are not followed.
+/// Makes the request of the http challenge (RFC 8555 section 8.3) at one address. Only an answer
+/// with the expected content is this crawlgate's; redirects are not followed.
 async fn ask_for_file(
     stream: TcpStream,
     address: SocketAddr,
@@ -162,7 +190,11 @@ async fn exchange(mut stream: TcpStream, host: &str, token: &str) -> io::Result<
     let mut answer = Vec::new();
     let read = stream.take(LARGEST).read_to_end(&mut answer).await;
     // A connection that is reset after the answer has answered.
-    if answer.is_empty() { read.and_then(|_| Err(io::ErrorKind::UnexpectedEof.into())) } else { Ok(answer) }
+    if answer.is_empty() {
+        read.and_then(|_| Err(io::ErrorKind::UnexpectedEof.into()))
+    } else {
+        Ok(answer)
+    }
 }
 
 fn judge(address: SocketAddr, answer: &[u8], content: &str) -> ReachResult {
@@ -175,16 +207,28 @@ fn judge(address: SocketAddr, answer: &[u8], content: &str) -> ReachResult {
     if status == 200 && answer[head..] == *content.as_bytes() {
         return ReachResult::Own;
     }
-    let field = |name: &str| response.headers.iter().find(|field| field.name.eq_ignore_ascii_case(name));
-    let server = field("server").map(|field| format!(", Server: {}", cut(&String::from_utf8_lossy(field.value))));
-    let location = field("location").map(|field| format!(", Location: {}", cut(&String::from_utf8_lossy(field.value))));
+    let field = |name: &str| {
+        response
+            .headers
+            .iter()
+            .find(|field| field.name.eq_ignore_ascii_case(name))
+    };
+    let server = field("server")
+        .map(|field| format!(", Server: {}", cut(&String::from_utf8_lossy(field.value))));
+    let location = field("location")
+        .map(|field| format!(", Location: {}", cut(&String::from_utf8_lossy(field.value))));
     let (server, location) = (server.unwrap_or_default(), location.unwrap_or_default());
     ReachResult::Other(format!("{address} answers {status}{server}{location}"))
 }
 
-/// Makes the handshake of the tls-alpn challenge (RFC 8737 section 3) at one address. It compares the certificate with the
-/// one that this crawlgate shows, in place of verifying it.
-async fn shake_hands(stream: TcpStream, address: SocketAddr, host: &str, expected: &CertifiedKey) -> ReachResult {
+/// Makes the handshake of the tls-alpn challenge (RFC 8737 section 3) at one address. It compares
+/// the certificate with the one that this crawlgate shows, in place of verifying it.
+async fn shake_hands(
+    stream: TcpStream,
+    address: SocketAddr,
+    host: &str,
+    expected: &CertifiedKey,
+) -> ReachResult {
     let Ok(name) = ServerName::try_from(host.to_owned()) else {
         return ReachResult::Nobody(format!("{host} is no name for TLS"));
     };
@@ -193,9 +237,13 @@ async fn shake_hands(stream: TcpStream, address: SocketAddr, host: &str, expecte
         Err(error) => return ReachResult::Nobody(error.to_string()),
     };
     match TlsConnector::from(config).connect(name, stream).await {
-        Ok(stream) if stream.get_ref().1.peer_certificates() == Some(&expected.cert) => ReachResult::Own,
+        Ok(stream) if stream.get_ref().1.peer_certificates() == Some(&expected.cert) => {
+            ReachResult::Own
+        }
         Ok(_) => ReachResult::Other(format!("{address} shows another certificate")),
-        Err(error) => ReachResult::Other(format!("{address} does not shake hands as asked: {error}")),
+        Err(error) => {
+            ReachResult::Other(format!("{address} does not shake hands as asked: {error}"))
+        }
     }
 }
 
@@ -211,8 +259,9 @@ fn config() -> Result<Arc<ClientConfig>, Error> {
     Ok(Arc::new(config))
 }
 
-/// Takes every certificate: nothing is sent over the connection, and only this crawlgate has the one that it is compared with.
-/// rustls could not check the signature either: it refuses the critical extension of RFC 8737.
+/// Takes every certificate: nothing is sent over the connection, and only this crawlgate has the
+/// one that it is compared with. rustls could not check the signature either: it refuses the
+/// critical extension of RFC 8737.
 #[derive(Debug)]
 struct Unverified(Arc<CryptoProvider>);
 
@@ -269,12 +318,23 @@ mod tests {
     fn another_answer_is_said_with_its_status_and_server() {
         let said = |answer: &str| judge(([192, 0, 2, 7], 80).into(), answer.as_bytes(), "token");
         assert_eq!(said("HTTP/1.1 200 OK\r\n\r\ntoken"), ReachResult::Own);
-        assert_eq!(said("HTTP/1.1 404 Not Found\r\n\r\ntoken"), ReachResult::Other("192.0.2.7:80 answers 404".into()));
-        let ReachResult::Other(who) = said("HTTP/1.1 301 M\r\nServer: nginx\r\nLocation: https://a/\r\n\r\n") else {
+        assert_eq!(
+            said("HTTP/1.1 404 Not Found\r\n\r\ntoken"),
+            ReachResult::Other("192.0.2.7:80 answers 404".into())
+        );
+        let ReachResult::Other(who) =
+            said("HTTP/1.1 301 M\r\nServer: nginx\r\nLocation: https://a/\r\n\r\n")
+        else {
             panic!()
         };
-        assert_eq!(who, "192.0.2.7:80 answers 301, Server: nginx, Location: https://a/");
+        assert_eq!(
+            who,
+            "192.0.2.7:80 answers 301, Server: nginx, Location: https://a/"
+        );
         assert!(matches!(said("SSH-2.0-x\r\n"), ReachResult::Other(_)));
-        assert!(matches!(said("HTTP/1.1 200 OK\r\n\r\ntoken and more"), ReachResult::Other(_)));
+        assert!(matches!(
+            said("HTTP/1.1 200 OK\r\n\r\ntoken and more"),
+            ReachResult::Other(_)
+        ));
     }
 }

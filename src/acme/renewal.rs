@@ -1,27 +1,30 @@
-//! [`due`]: the time at which a certificate is to be renewed. It lies in the window that the authority suggests (RFC
-//! 9773), or without a suggestion after two thirds of the certificate's lifetime. It is not later than nine tenths of
-//! that lifetime. A new certificate is kept for a day in any case, or for a twentieth of its lifetime if that is
-//! shorter. [`is_to_be_asked`]: whether crawlgate is to ask the authority for a suggestion now.
+//! [`due`]: the time at which a certificate is to be renewed. It lies in the window that the
+//! authority suggests (RFC 9773), or without a suggestion after two thirds of the certificate's
+//! lifetime. It is not later than nine tenths of that lifetime. A new certificate is kept for a day
+//! in any case, or for a twentieth of its lifetime if that is shorter. [`is_to_be_asked`]: whether
+//! crawlgate is to ask the authority for a suggestion now.
 
 use super::certificate::IssuedCertificate;
 use super::progress::Suggestion;
 use crate::time::Timestamp;
 use std::time::Duration;
 
-/// How often crawlgate asks for a suggestion where the authority does not say it, and the bounds for what it says.
+/// How often crawlgate asks for a suggestion where the authority does not say it, and the bounds
+/// for what it says.
 const ASK: Duration = Duration::from_secs(6 * 3_600);
 const ASK_LEAST: Duration = Duration::from_secs(3_600);
 const ASK_MOST: Duration = Duration::from_secs(86_400);
 
-/// How long a new certificate is kept at least, or a twentieth of its life if that is shorter: authorities limit how
-/// often they issue the same certificate.
+/// How long a new certificate is kept at least, or a twentieth of its life if that is shorter:
+/// authorities limit how often they issue the same certificate.
 const KEPT: Duration = Duration::from_secs(86_400);
 
 /// When the certificate is to be renewed.
 pub fn due(certificate: &IssuedCertificate, suggestion: Option<&Suggestion>) -> Timestamp {
     let two_thirds = certificate.not_before.plus(certificate.lifetime() * 2 / 3);
-    let window =
-        suggestion.filter(|suggestion| is_for(suggestion, certificate)).and_then(|suggestion| suggestion.window);
+    let window = suggestion
+        .filter(|suggestion| is_for(suggestion, certificate))
+        .and_then(|suggestion| suggestion.window);
     let due = match window {
         // A moment of the window that stays the same: RFC 9773 section 4.2 wants a random one.
         Some((from, until)) => {
@@ -33,20 +36,29 @@ pub fn due(certificate: &IssuedCertificate, suggestion: Option<&Suggestion>) -> 
     // A suggestion may come early, but never so late that the certificate could end meanwhile.
     let due = due.min(certificate.not_before.plus(certificate.lifetime() * 9 / 10));
     // A new certificate is kept for a while, whatever is said of it.
-    let least = certificate.obtained.map(|obtained| obtained.plus((certificate.lifetime() / 20).min(KEPT)));
+    let least = certificate
+        .obtained
+        .map(|obtained| obtained.plus((certificate.lifetime() / 20).min(KEPT)));
     least.map_or(due, |least| due.max(least))
 }
 
 /// Whether the authority is to be asked for a suggestion.
-pub fn is_to_be_asked(certificate: &IssuedCertificate, known: Option<&Suggestion>, now: Timestamp) -> bool {
+pub fn is_to_be_asked(
+    certificate: &IssuedCertificate,
+    known: Option<&Suggestion>,
+    now: Timestamp,
+) -> bool {
     certificate.id.is_some()
-        && known.filter(|known| is_for(known, certificate)).is_none_or(|known| {
-            // A clock that was set back.
-            now >= known.next || known.next.since(now) > ASK_MOST
-        })
+        && known
+            .filter(|known| is_for(known, certificate))
+            .is_none_or(|known| {
+                // A clock that was set back.
+                now >= known.next || known.next.since(now) > ASK_MOST
+            })
 }
 
-/// Makes a suggestion from the answer of the authority: its window, if it gave one, and when to ask again.
+/// Makes a suggestion from the answer of the authority: its window, if it gave one, and when to ask
+/// again.
 pub fn suggestion(
     certificate: &IssuedCertificate,
     window: Option<(i64, i64)>,
@@ -55,7 +67,11 @@ pub fn suggestion(
 ) -> Suggestion {
     let again = again.unwrap_or(ASK).clamp(ASK_LEAST, ASK_MOST);
     let window = window.filter(|(from, until)| from < until);
-    Suggestion { certificate: name(certificate), window, next: now.plus(again) }
+    Suggestion {
+        certificate: name(certificate),
+        window,
+        next: now.plus(again),
+    }
 }
 
 fn is_for(suggestion: &Suggestion, certificate: &IssuedCertificate) -> bool {
@@ -63,12 +79,21 @@ fn is_for(suggestion: &Suggestion, certificate: &IssuedCertificate) -> bool {
 }
 
 fn name(certificate: &IssuedCertificate) -> String {
-    certificate.id.as_ref().map(ToString::to_string).unwrap_or_default()
+    certificate
+        .id
+        .as_ref()
+        .map(ToString::to_string)
+        .unwrap_or_default()
 }
 
 /// An octet of the certificate that is as good as random: its last one, of the signature.
 fn fraction(certificate: &IssuedCertificate) -> u8 {
-    certificate.key.cert.first().and_then(|certificate| certificate.last().copied()).unwrap_or_default()
+    certificate
+        .key
+        .cert
+        .first()
+        .and_then(|certificate| certificate.last().copied())
+        .unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -86,14 +111,21 @@ mod tests {
     fn certificate() -> (IssuedCertificate, String) {
         let authority = CertificateParams::new(Vec::new()).expect("no names");
         let authority =
-            CertifiedIssuer::self_signed(authority, KeyPair::generate().expect("a key")).expect("an authority");
+            CertifiedIssuer::self_signed(authority, KeyPair::generate().expect("a key"))
+                .expect("an authority");
         let mut params = CertificateParams::new(vec!["shop.example".into()]).expect("a name");
         params.use_authority_key_identifier_extension = true;
         params.not_after = params.not_before + Duration::from_secs(90 * 86_400);
         let key = KeyPair::generate().expect("a key");
-        let pem = params.signed_by(&key, &authority).expect("a certificate").pem();
+        let pem = params
+            .signed_by(&key, &authority)
+            .expect("a certificate")
+            .pem();
         let pem = format!("{}{pem}", key.serialize_pem());
-        (IssuedCertificate::read("shop.example", &pem, PathBuf::new()).expect("readable"), pem)
+        (
+            IssuedCertificate::read("shop.example", &pem, PathBuf::new()).expect("readable"),
+            pem,
+        )
     }
 
     fn after(certificate: &IssuedCertificate, days: i64) -> Timestamp {
@@ -105,12 +137,17 @@ mod tests {
         let (mut certificate, _) = certificate();
         let day = |days| after(&certificate, days);
         assert_eq!(due(&certificate, None), day(60));
-        let suggested =
-            |window: (Timestamp, Timestamp)| suggestion(&certificate, Some((window.0.0, window.1.0)), None, day(0));
+        let suggested = |window: (Timestamp, Timestamp)| {
+            suggestion(&certificate, Some((window.0.0, window.1.0)), None, day(0))
+        };
         let early = suggested((day(20), day(22)));
         let moment = due(&certificate, Some(&early));
         assert!(day(20) <= moment && moment < day(22), "{moment}");
-        assert_eq!(due(&certificate, Some(&early)), moment, "the same each time");
+        assert_eq!(
+            due(&certificate, Some(&early)),
+            moment,
+            "the same each time"
+        );
         let late = suggested((day(200), day(300)));
         assert_eq!(due(&certificate, Some(&late)), day(81), "before it ends");
         let turned = suggested((day(22), day(20)));
@@ -118,7 +155,10 @@ mod tests {
         let obtained = day(30);
         certificate.obtained = Some(obtained);
         let at_once = due(&certificate, Some(&early));
-        assert!(at_once > obtained, "a new certificate is not renewed at once: {at_once}");
+        assert!(
+            at_once > obtained,
+            "a new certificate is not renewed at once: {at_once}"
+        );
     }
 
     #[test]
@@ -140,18 +180,38 @@ mod tests {
     #[test]
     fn certificate_of_another_host_or_key_is_refused() {
         let (certificate, pem) = certificate();
-        let read = |host: &str, pem: &str| IssuedCertificate::read(host, pem, PathBuf::new()).map(drop);
-        assert!(matches!(read("blog.example", &pem), Err(CertificateError::OtherHost)));
+        let read =
+            |host: &str, pem: &str| IssuedCertificate::read(host, pem, PathBuf::new()).map(drop);
+        assert!(matches!(
+            read("blog.example", &pem),
+            Err(CertificateError::OtherHost)
+        ));
         let other = format!(
             "{}{}",
             KeyPair::generate().expect("a key").serialize_pem(),
             &pem[pem.find("-----BEGIN CERT").expect("PEM")..]
         );
-        assert!(matches!(read("shop.example", &other), Err(CertificateError::Key(_))));
-        for garbage in ["", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", "{}"] {
-            assert!(matches!(read("shop.example", garbage), Err(CertificateError::Unreadable)), "{garbage}");
+        assert!(matches!(
+            read("shop.example", &other),
+            Err(CertificateError::Key(_))
+        ));
+        for garbage in [
+            "",
+            "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
+            "{}",
+        ] {
+            assert!(
+                matches!(
+                    read("shop.example", garbage),
+                    Err(CertificateError::Unreadable)
+                ),
+                "{garbage}"
+            );
         }
         let end = certificate.not_after.plus(Duration::from_secs(1));
-        assert!(matches!(certificate.valid_at(end), Err(CertificateError::Expired(_))));
+        assert!(matches!(
+            certificate.valid_at(end),
+            Err(CertificateError::Expired(_))
+        ));
     }
 }

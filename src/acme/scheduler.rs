@@ -1,9 +1,9 @@
-//! [`Acme`] starts the attempts to get and to renew certificates. Its thread checks once a second which hosts need
-//! one. At most [`MOST_ATTEMPTS`] attempts run at once; hosts without a failure come first. No attempt runs while
-//! another process takes over in an upgrade.
+//! [`Acme`] starts the attempts to get and to renew certificates. Its thread checks once a second
+//! which hosts need one. At most [`MOST_ATTEMPTS`] attempts run at once; hosts without a failure
+//! come first. No attempt runs while another process takes over in an upgrade.
 //!
-//! For operators, [`Acme::orders`] returns the status of each host that is to have a certificate, and
-//! [`Acme::certificates`] returns the status of each certificate in use.
+//! For operators, [`Acme::orders`] returns the status of each host that is to have a certificate,
+//! and [`Acme::certificates`] returns the status of each certificate in use.
 
 use super::attempt::{Attempt, Attempted, EndedAttempt, Shared};
 use super::certificate::IssuedCertificate;
@@ -63,7 +63,8 @@ struct Host {
 }
 
 impl Acme {
-    /// Takes the stored certificates of this authority into use. Sends no request and writes nothing.
+    /// Takes the stored certificates of this authority into use. Sends no request and writes
+    /// nothing.
     pub fn open(
         (settings, ports): (&AcmeSettings, Ports),
         state: &Path,
@@ -73,21 +74,43 @@ impl Acme {
         metrics: Arc<Metrics>,
     ) -> Arc<Acme> {
         let storage = Storage::new(state, &settings.directory);
-        storage.certificates().into_iter().for_each(|certificate| issued.insert(certificate));
+        storage
+            .certificates()
+            .into_iter()
+            .for_each(|certificate| issued.insert(certificate));
         let settings = settings.clone();
-        let shared =
-            Shared { settings, storage, issued, opening: tokio::sync::Mutex::default(), clock, ports, has_clear_text };
+        let shared = Shared {
+            settings,
+            storage,
+            issued,
+            opening: tokio::sync::Mutex::default(),
+            clock,
+            ports,
+            has_clear_text,
+        };
         let (shared, is_hurried) = (Arc::new(shared), AtomicBool::new(false));
-        Arc::new(Acme { shared, hosts: Mutex::default(), metrics, is_hurried, thread: Mutex::default() })
+        Arc::new(Acme {
+            shared,
+            hosts: Mutex::default(),
+            metrics,
+            is_hurried,
+            thread: Mutex::default(),
+        })
     }
 
-    /// Starts the thread. It calls `wanted` at each check for the hosts that are to have a certificate; `None` says that
-    /// it is too early.
+    /// Starts the thread. It calls `wanted` at each check for the hosts that are to have a
+    /// certificate; `None` says that it is too early.
     ///
     /// # Errors
     /// The thread cannot be started.
-    pub fn start(self: &Arc<Acme>, wanted: impl Fn() -> Option<BTreeSet<String>> + Send + 'static) -> io::Result<()> {
-        let runtime = Builder::new_current_thread().enable_all().max_blocking_threads(MOST_ATTEMPTS).build()?;
+    pub fn start(
+        self: &Arc<Acme>,
+        wanted: impl Fn() -> Option<BTreeSet<String>> + Send + 'static,
+    ) -> io::Result<()> {
+        let runtime = Builder::new_current_thread()
+            .enable_all()
+            .max_blocking_threads(MOST_ATTEMPTS)
+            .build()?;
         let (tell, mut told) = unbounded_channel();
         let acme = self.clone();
         let work = move || {
@@ -110,8 +133,8 @@ impl Acme {
         Ok(())
     }
 
-    /// Breaks all attempts off, because another process goes on with the stored orders. Both processes answer the open
-    /// challenges: the authority may reach either.
+    /// Breaks all attempts off, because another process goes on with the stored orders. Both
+    /// processes answer the open challenges: the authority may reach either.
     pub fn hand_over(&self) -> PassedQuestions {
         let (done, is_done) = channel();
         if self.tell(Command::Hold(done)) && is_done.recv_timeout(HOLDING).is_err() {
@@ -127,12 +150,16 @@ impl Acme {
 
     fn tell(&self, command: Command) -> bool {
         let thread = lock(&self.thread);
-        thread.as_ref().is_some_and(|thread| thread.send(command).is_ok())
+        thread
+            .as_ref()
+            .is_some_and(|thread| thread.send(command).is_ok())
     }
 
     /// Returns whether no attempt may begin.
     async fn obey(&self, command: Command, attempts: &mut JoinSet<EndedAttempt>) -> bool {
-        let Command::Hold(done) = command else { return false };
+        let Command::Hold(done) = command else {
+            return false;
+        };
         let open = self.shared.issued.pass();
         attempts.shutdown().await;
         self.shared.issued.answer_passed(open);
@@ -161,18 +188,34 @@ impl Acme {
         let now = self.now();
         let mut hosts = self.hosts();
         if self.is_hurried.swap(false, Ordering::Relaxed) {
-            let failures = hosts.values_mut().filter_map(|host| host.progress.failure.as_mut());
+            let failures = hosts
+                .values_mut()
+                .filter_map(|host| host.progress.failure.as_mut());
             failures
                 .filter(|failure| failure.kind != FailureKind::Limited)
                 .for_each(|failure| failure.failed.next = now);
         }
-        let mut due: Vec<(&String, &mut Host)> =
-            hosts.iter_mut().filter(|(name, host)| host.attempt.is_none() && self.is_due(name, host, now)).collect();
+        let mut due: Vec<(&String, &mut Host)> = hosts
+            .iter_mut()
+            .filter(|(name, host)| host.attempt.is_none() && self.is_due(name, host, now))
+            .collect();
         // A host that fails must not keep another one waiting.
-        due.sort_by_key(|(_, host)| host.progress.failure.as_ref().map(|failure| failure.failed.next));
-        for (name, host) in due.into_iter().take(MOST_ATTEMPTS.saturating_sub(attempts.len())) {
+        due.sort_by_key(|(_, host)| {
+            host.progress
+                .failure
+                .as_ref()
+                .map(|failure| failure.failed.next)
+        });
+        for (name, host) in due
+            .into_iter()
+            .take(MOST_ATTEMPTS.saturating_sub(attempts.len()))
+        {
             if !self.shared.issued.has(name) {
-                tracing::info!(host = name, authority = self.shared.settings.directory, "getting a certificate");
+                tracing::info!(
+                    host = name,
+                    authority = self.shared.settings.directory,
+                    "getting a certificate"
+                );
             }
             let attempt = Attempt::new(self.shared.clone(), name.clone(), host.progress.clone());
             host.attempt = Some(attempts.spawn(attempt.run()).id());
@@ -193,7 +236,13 @@ impl Acme {
         for host in wanted {
             if !hosts.contains_key(host) {
                 let progress = self.shared.storage.progress(host);
-                hosts.insert(host.clone(), Host { progress, attempt: None });
+                hosts.insert(
+                    host.clone(),
+                    Host {
+                        progress,
+                        attempt: None,
+                    },
+                );
             }
         }
         hosts.retain(|name, host| {
@@ -213,24 +262,38 @@ impl Acme {
         if host.progress.is_paused(now) {
             return false;
         }
-        let Some(certificate) = self.shared.issued.get(name) else { return true };
+        let Some(certificate) = self.shared.issued.get(name) else {
+            return true;
+        };
         let suggestion = host.progress.suggestion.as_ref();
-        now >= renewal::due(&certificate, suggestion) || renewal::is_to_be_asked(&certificate, suggestion, now)
+        now >= renewal::due(&certificate, suggestion)
+            || renewal::is_to_be_asked(&certificate, suggestion, now)
     }
 
     fn note(&self, ended: Result<EndedAttempt, task::JoinError>) {
-        let EndedAttempt { host, progress, outcome } = match ended {
+        let EndedAttempt {
+            host,
+            progress,
+            outcome,
+        } = match ended {
             Ok(ended) => ended,
             Err(broken) => return self.note_broken(broken.id()),
         };
         match &outcome {
             Ok(Attempted::Obtained) => {
-                let until = self.shared.issued.get(&host).map(|certificate| certificate.not_after.to_http_date());
+                let until = self
+                    .shared
+                    .issued
+                    .get(&host)
+                    .map(|certificate| certificate.not_after.to_http_date());
                 tracing::info!(host, until, "the certificate is stored and in use");
                 self.metrics.certificate_ordered("obtained");
             }
             Err(error) => {
-                let next = progress.failure.as_ref().map(|failure| failure.failed.next.to_string());
+                let next = progress
+                    .failure
+                    .as_ref()
+                    .map(|failure| failure.failed.next.to_string());
                 tracing::warn!(host, next, "no certificate: {error}");
                 self.metrics.certificate_ordered(error.kind().name());
             }
@@ -244,40 +307,73 @@ impl Acme {
     /// An attempt that panicked, which the log says.
     fn note_broken(&self, attempt: task::Id) {
         let (now, mut hosts) = (self.now(), self.hosts());
-        if let Some(host) = hosts.values_mut().find(|host| host.attempt == Some(attempt)) {
+        if let Some(host) = hosts
+            .values_mut()
+            .find(|host| host.attempt == Some(attempt))
+        {
             host.progress.fail(&OrderError::Broken, None, now);
             host.attempt = None;
-            self.metrics.certificate_ordered(OrderError::Broken.kind().name());
+            self.metrics
+                .certificate_ordered(OrderError::Broken.kind().name());
         }
     }
 
     /// The status of each host that is to have a certificate.
     pub fn orders(&self) -> Vec<OrderStatus> {
         let now = self.now();
-        self.hosts().iter().map(|(name, host)| self.order(name, host, now)).collect()
+        self.hosts()
+            .iter()
+            .map(|(name, host)| self.order(name, host, now))
+            .collect()
     }
 
     /// The status of each certificate of the authority in use.
     pub fn certificates(&self, now: Timestamp) -> Vec<CertificateStatus> {
-        self.shared.issued.all().iter().map(|certificate| status(certificate, now)).collect()
+        self.shared
+            .issued
+            .all()
+            .iter()
+            .map(|certificate| status(certificate, now))
+            .collect()
     }
 
     fn order(&self, name: &str, host: &Host, now: Timestamp) -> OrderStatus {
         let certificate = self.shared.issued.get(name);
-        let renewal = certificate.as_ref().map(|found| renewal::due(found, host.progress.suggestion.as_ref()));
-        let failed = host.progress.failure.as_ref().map(|failure| failure.failed.clone());
-        let problem = failed.as_ref().and_then(|failed| match (&certificate, renewal) {
-            (Some(certificate), Some(renewal)) => {
-                // Two thirds of its life are over, and a tenth of the rest, too.
-                let is_late = now > renewal.plus(certificate.lifetime() / 30) || now > certificate.not_after;
-                let until = certificate.not_after.to_http_date();
-                is_late.then(|| said(failed, &format!("the certificate of {name} is not renewed and ends on {until}")))
-            }
-            _ => Some(said(failed, &format!("{name} has no certificate: https fails for it"))),
-        });
+        let renewal = certificate
+            .as_ref()
+            .map(|found| renewal::due(found, host.progress.suggestion.as_ref()));
+        let failed = host
+            .progress
+            .failure
+            .as_ref()
+            .map(|failure| failure.failed.clone());
+        let problem = failed
+            .as_ref()
+            .and_then(|failed| match (&certificate, renewal) {
+                (Some(certificate), Some(renewal)) => {
+                    // Two thirds of its life are over, and a tenth of the rest, too.
+                    let is_late = now > renewal.plus(certificate.lifetime() / 30)
+                        || now > certificate.not_after;
+                    let until = certificate.not_after.to_http_date();
+                    is_late.then(|| {
+                        said(
+                            failed,
+                            &format!(
+                                "the certificate of {name} is not renewed and ends on {until}"
+                            ),
+                        )
+                    })
+                }
+                _ => Some(said(
+                    failed,
+                    &format!("{name} has no certificate: https fails for it"),
+                )),
+            });
         OrderStatus {
             host: name.to_owned(),
-            not_after: certificate.as_ref().map(|certificate| certificate.not_after),
+            not_after: certificate
+                .as_ref()
+                .map(|certificate| certificate.not_after),
             renewal,
             failed,
             problem,
@@ -286,8 +382,17 @@ impl Acme {
 }
 
 fn said(failed: &FailedOrder, what: &str) -> String {
-    let FailedOrder { reason, times, next, .. } = failed;
-    let times = if *times == 1 { "once".to_owned() } else { format!("{times} times in a row") };
+    let FailedOrder {
+        reason,
+        times,
+        next,
+        ..
+    } = failed;
+    let times = if *times == 1 {
+        "once".to_owned()
+    } else {
+        format!("{times} times in a row")
+    };
     format!(
         "{what}. Getting one failed {times}: {reason}. crawlgate tries again at {next}, or on SIGHUP. Mend what the reason says, \
          or name files in `certificates`"
@@ -299,7 +404,11 @@ fn status(certificate: &IssuedCertificate, now: Timestamp) -> CertificateStatus 
         names: vec![certificate.host.clone()],
         file: std::path::absolute(&certificate.file).unwrap_or_else(|_| certificate.file.clone()),
         not_after: certificate.not_after,
-        days_left: certificate.not_after.0.saturating_sub(now.0).div_euclid(DAY),
+        days_left: certificate
+            .not_after
+            .0
+            .saturating_sub(now.0)
+            .div_euclid(DAY),
         renewed: certificate.obtained,
         refused: None,
         problems: Vec::new(),

@@ -1,6 +1,6 @@
-//! [`Storage`]: the files about one certificate authority in the state directory: the account, and the certificate and
-//! progress of each host. Only their owner may read them, and each file is replaced as a whole, so that a crash leaves
-//! the old file or the new one.
+//! [`Storage`]: the files about one certificate authority in the state directory: the account, and
+//! the certificate and progress of each host. Only their owner may read them, and each file is
+//! replaced as a whole, so that a crash leaves the old file or the new one.
 
 use super::certificate::IssuedCertificate;
 use super::failure::StorageError;
@@ -29,18 +29,38 @@ pub struct Storage {
 }
 
 impl Storage {
-    /// The files of the authority with this directory URL. Each authority has a directory of its own.
+    /// The files of the authority with this directory URL. Each authority has a directory of its
+    /// own.
     pub fn new(state: &Path, authority: &str) -> Storage {
         let name = authority.strip_prefix("https://").unwrap_or(authority);
-        let fits = |sign: char| if sign.is_ascii_alphanumeric() || sign == '.' { sign } else { '-' };
-        let name: String = name.trim_end_matches('/').chars().take(100).map(fits).collect();
-        Storage { directory: state.join("acme").join(name) }
+        let fits = |sign: char| {
+            if sign.is_ascii_alphanumeric() || sign == '.' {
+                sign
+            } else {
+                '-'
+            }
+        };
+        let name: String = name
+            .trim_end_matches('/')
+            .chars()
+            .take(100)
+            .map(fits)
+            .collect();
+        Storage {
+            directory: state.join("acme").join(name),
+        }
     }
 
     /// Makes the directory.
     pub fn prepare(&self) -> Result<(), StorageError> {
-        let made = DirBuilder::new().recursive(true).mode(0o700).create(&self.directory);
-        made.map_err(|source| StorageError { path: self.directory.clone(), source })
+        let made = DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&self.directory);
+        made.map_err(|source| StorageError {
+            path: self.directory.clone(),
+            source,
+        })
     }
 
     /// The account; `None` where there is none, or one that cannot be used.
@@ -59,7 +79,10 @@ impl Storage {
 
     /// The stored state of a host. A file that cannot be used counts as a missing one.
     pub fn progress(&self, host: &str) -> Progress {
-        self.read_json(&format!("{host}.json")).ok().flatten().unwrap_or_default()
+        self.read_json(&format!("{host}.json"))
+            .ok()
+            .flatten()
+            .unwrap_or_default()
     }
 
     pub fn write_progress(&self, host: &str, progress: &Progress) -> Result<(), StorageError> {
@@ -78,14 +101,20 @@ impl Storage {
 
     /// All stored certificates. A certificate that cannot be used is logged, and ordered again.
     pub fn certificates(&self) -> Vec<IssuedCertificate> {
-        let entries = std::fs::read_dir(&self.directory).into_iter().flatten().flatten();
+        let entries = std::fs::read_dir(&self.directory)
+            .into_iter()
+            .flatten()
+            .flatten();
         let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
         let certificates = names.filter_map(|name| {
             let host = name.strip_suffix(".pem")?;
             let pem = self.read(&name).ok().flatten()?;
             let read = IssuedCertificate::read(host, &pem, self.certificate_file(host));
             read.map_err(|error| {
-                tracing::warn!(host, "the stored certificate cannot be used: {error}; it is ordered again")
+                tracing::warn!(
+                    host,
+                    "the stored certificate cannot be used: {error}; it is ordered again"
+                )
             })
             .ok()
         });
@@ -102,12 +131,16 @@ impl Storage {
     }
 
     fn read_json<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, StorageError> {
-        Ok(self.read(name)?.and_then(|text| serde_json::from_str(&text).ok()))
+        Ok(self
+            .read(name)?
+            .and_then(|text| serde_json::from_str(&text).ok()))
     }
 
     fn write_json(&self, name: &str, value: &impl Serialize) -> Result<(), StorageError> {
-        let text = serde_json::to_vec_pretty(value)
-            .map_err(|error| StorageError { path: self.directory.join(name), source: error.into() })?;
+        let text = serde_json::to_vec_pretty(value).map_err(|error| StorageError {
+            path: self.directory.join(name),
+            source: error.into(),
+        })?;
         self.write(name, &text)
     }
 
@@ -115,13 +148,18 @@ impl Storage {
         let path = self.directory.join(name);
         let replace = || {
             // Its mode is 0600.
-            let mut file = tempfile::Builder::new().prefix(".new-").tempfile_in(&self.directory)?;
+            let mut file = tempfile::Builder::new()
+                .prefix(".new-")
+                .tempfile_in(&self.directory)?;
             file.write_all(content)?;
             file.as_file().sync_all()?;
             file.persist(&path)?;
             File::open(&self.directory)?.sync_all()
         };
-        replace().map_err(|source| StorageError { path: path.clone(), source })
+        replace().map_err(|source| StorageError {
+            path: path.clone(),
+            source,
+        })
     }
 }
 
@@ -136,16 +174,39 @@ mod tests {
     fn files_are_for_their_owner_and_damaged_ones_are_as_good_as_none() {
         let state = tempfile::tempdir().expect("a directory");
         let storage = Storage::new(state.path(), "https://ca.example:14000/dir");
-        assert!(storage.account().expect("none").is_none(), "there is no directory yet");
+        assert!(
+            storage.account().expect("none").is_none(),
+            "there is no directory yet"
+        );
         storage.prepare().expect("made");
-        storage.write_account(&StoredAccount { email: None, credentials: 1.into() }).expect("written");
-        storage.write_progress("shop.example", &Progress::default()).expect("written");
-        storage.write_certificate("shop.example", "none").expect("written");
+        storage
+            .write_account(&StoredAccount {
+                email: None,
+                credentials: 1.into(),
+            })
+            .expect("written");
+        storage
+            .write_progress("shop.example", &Progress::default())
+            .expect("written");
+        storage
+            .write_certificate("shop.example", "none")
+            .expect("written");
         let directory = state.path().join("acme/ca.example-14000-dir");
-        assert_eq!(fs::metadata(&directory).expect("there").permissions().mode() & 0o777, 0o700);
+        assert_eq!(
+            fs::metadata(&directory)
+                .expect("there")
+                .permissions()
+                .mode()
+                & 0o777,
+            0o700
+        );
         for name in ["account.json", "shop.example.json", "shop.example.pem"] {
             let file = directory.join(name);
-            assert_eq!(fs::metadata(&file).expect("there").permissions().mode() & 0o777, 0o600, "{name}");
+            assert_eq!(
+                fs::metadata(&file).expect("there").permissions().mode() & 0o777,
+                0o600,
+                "{name}"
+            );
             fs::write(&file, "\0{").expect("damaged");
         }
         assert!(storage.account().expect("readable").is_none());
@@ -158,7 +219,13 @@ mod tests {
     fn another_authority_has_other_files() {
         let state = tempfile::tempdir().expect("a directory");
         let of = |url: &str| Storage::new(state.path(), url).directory;
-        assert_ne!(of("https://a.example/directory"), of("https://staging.a.example/directory"));
-        assert_eq!(of("https://a.example/../../etc").parent(), Some(state.path().join("acme").as_path()));
+        assert_ne!(
+            of("https://a.example/directory"),
+            of("https://staging.a.example/directory")
+        );
+        assert_eq!(
+            of("https://a.example/../../etc").parent(),
+            Some(state.path().join("acme").as_path())
+        );
     }
 }

@@ -1,9 +1,10 @@
-//! The control socket, by which commands such as `pause`, `reload` and `status` reach the running crawlgate. It is a
-//! Unix socket that only its owner can open. [`ControlSocket`] is the server, and [`call`] is the client. A [`Request`]
-//! is one line of JSON, and so is its [`Response`].
+//! The control socket, by which commands such as `pause`, `reload` and `status` reach the running
+//! crawlgate. It is a Unix socket that only its owner can open. [`ControlSocket`] is the server,
+//! and [`call`] is the client. A [`Request`] is one line of JSON, and so is its [`Response`].
 
 use super::{
-    InstanceStatus, LiveAnswer, LiveQuestion, Operations, Refusal, StoreStatus, UpgradeReport, UpgradeRequest,
+    InstanceStatus, LiveAnswer, LiveQuestion, Operations, Refusal, StoreStatus, UpgradeReport,
+    UpgradeRequest,
 };
 use crate::files::directory_of;
 use crate::identity::refresh::ListUpdate;
@@ -40,9 +41,11 @@ const SERVER_TIME: Duration = Duration::from_secs(120);
 const NO_UPDATE: &str = "the running crawlgate did not update lists: its settings have no `identity.outgoing: yes` and no \
                          directory in `identity.lists`, or the servers took too long";
 
-const NO_STORE: &str = "the running crawlgate knows no other instance: its settings have no `store`";
+const NO_STORE: &str =
+    "the running crawlgate knows no other instance: its settings have no `store`";
 
-const NO_UPGRADE: &str = "this crawlgate cannot be upgraded: it is a demo. Stop it and start it again";
+const NO_UPGRADE: &str =
+    "this crawlgate cannot be upgraded: it is a demo. Stop it and start it again";
 
 /// A request of a client.
 #[derive(Debug, Serialize, Deserialize)]
@@ -152,15 +155,19 @@ pub enum ControlError {
 
 impl ControlError {
     fn io(path: &Path, error: io::Error) -> ControlError {
-        ControlError::Io { path: path.display().to_string(), error }
+        ControlError::Io {
+            path: path.display().to_string(),
+            error,
+        }
     }
 }
 
 /// The suffix of the file beside a socket that its owner locks.
 const LOCK_SUFFIX: &str = ".lock";
 
-/// A listening socket, removed when dropped. A file beside it is locked as long as the process runs: by the lock two
-/// crawlgates notice each other even if both start at once or the socket was removed.
+/// A listening socket, removed when dropped. A file beside it is locked as long as the process
+/// runs: by the lock two crawlgates notice each other even if both start at once or the socket was
+/// removed.
 pub struct ControlSocket {
     listener: UnixListener,
     path: PathBuf,
@@ -187,7 +194,10 @@ impl Clients {
     }
 
     fn wait_for_fewer_than(&self, most: usize) {
-        drop(self.changed.wait_while(lock(&self.count), |count| *count >= most));
+        drop(
+            self.changed
+                .wait_while(lock(&self.count), |count| *count >= most),
+        );
     }
 }
 
@@ -205,18 +215,25 @@ impl ControlSocket {
     /// Opens the socket with mode 0600. A socket that a dead process left behind is replaced.
     ///
     /// # Errors
-    /// Another process listens there, something else than a socket is there, or the place cannot be written.
+    /// Another process listens there, something else than a socket is there, or the place cannot be
+    /// written.
     pub fn bind(path: &Path) -> Result<ControlSocket, ControlError> {
         let failed = |error| ControlError::io(path, error);
         // A name that was mistyped: a policy is not to be replaced by a socket.
         if fs::symlink_metadata(path).is_ok_and(|metadata| !metadata.file_type().is_socket()) {
-            let error = io::Error::new(io::ErrorKind::AlreadyExists, "a file that is not a socket has this name");
+            let error = io::Error::new(
+                io::ErrorKind::AlreadyExists,
+                "a file that is not a socket has this name",
+            );
             return Err(failed(error));
         }
         fs::create_dir_all(directory_of(path)).map_err(failed)?;
         let lock = own(path)?;
         if UnixStream::connect(path).is_ok() {
-            return Err(ControlError::AlreadyRunning { path: path.display().to_string(), pid: None });
+            return Err(ControlError::AlreadyRunning {
+                path: path.display().to_string(),
+                pid: None,
+            });
         }
         ControlSocket::place(path, lock)
     }
@@ -231,12 +248,13 @@ impl ControlSocket {
         ControlSocket::place(path, lock)
     }
 
-    /// Opens a socket and gives it the name in one step, so that clients always find a socket there.
+    /// Opens a socket and gives it the name in one step, so that clients always find a socket
+    /// there.
     fn place(path: &Path, lock: Option<ProcessLock>) -> Result<ControlSocket, ControlError> {
         let failed = |error| ControlError::io(path, error);
         let directory = directory_of(path);
-        // Between bind and chmod every user could connect. So the socket is bound in a directory that only the owner can
-        // enter, and moved to its place afterwards.
+        // Between bind and chmod every user could connect. So the socket is bound in a directory
+        // that only the owner can enter, and moved to its place afterwards.
         let private = tempfile::Builder::new()
             .prefix(".crawlgate")
             .permissions(fs::Permissions::from_mode(0o700))
@@ -249,18 +267,28 @@ impl ControlSocket {
         fs::rename(&hidden, path).map_err(failed)?;
         let lock = Mutex::new(lock);
         let [connected, unanswered] = Default::default();
-        Ok(ControlSocket { listener, path: path.to_owned(), lock, identity, connected, unanswered })
+        Ok(ControlSocket {
+            listener,
+            path: path.to_owned(),
+            lock,
+            identity,
+            connected,
+            unanswered,
+        })
     }
 
-    /// Answers until the process ends, each client in a thread of its own: neither a silent client nor a reload makes a
-    /// request wait. At most `MAX_CLIENTS` at a time.
+    /// Answers until the process ends, each client in a thread of its own: neither a silent client
+    /// nor a reload makes a request wait. At most `MAX_CLIENTS` at a time.
     ///
     /// # Errors
     /// No thread can be started.
     pub fn serve(self: Arc<ControlSocket>, operations: Arc<Operations>) -> io::Result<()> {
         let accept = move || {
             loop {
-                let accepted = self.listener.accept().and_then(|(stream, _)| self.attend(stream, &operations));
+                let accepted = self
+                    .listener
+                    .accept()
+                    .and_then(|(stream, _)| self.attend(stream, &operations));
                 // Out of descriptors, say. Trying again at once would only take processor time.
                 if let Err(error) = accepted {
                     tracing::warn!(%error, "the control socket cannot accept a connection; retrying in a second");
@@ -273,7 +301,11 @@ impl ControlSocket {
     }
 
     /// Answers one client.
-    fn attend(self: &Arc<ControlSocket>, stream: UnixStream, operations: &Arc<Operations>) -> io::Result<()> {
+    fn attend(
+        self: &Arc<ControlSocket>,
+        stream: UnixStream,
+        operations: &Arc<Operations>,
+    ) -> io::Result<()> {
         let socket = self.clone();
         let operations = operations.clone();
         let work = move || {
@@ -290,7 +322,10 @@ impl ControlSocket {
     /// # Errors
     /// There are no descriptors left.
     pub fn share_lock(&self) -> io::Result<Option<OwnedFd>> {
-        lock(&self.lock).as_ref().map(ProcessLock::share).transpose()
+        lock(&self.lock)
+            .as_ref()
+            .map(ProcessLock::share)
+            .transpose()
     }
 
     /// The process that got the lock serves the socket's name from now on.
@@ -298,11 +333,16 @@ impl ControlSocket {
         lock(&self.lock).iter_mut().for_each(ProcessLock::pass_on);
     }
 
-    /// Removes the socket's name, so that no client finds it any more. A socket of another process under this name stays.
+    /// Removes the socket's name, so that no client finds it any more. A socket of another process
+    /// under this name stays.
     pub fn remove(&self) {
         // An upgrade ends this process, and its client is still to be told.
         let count = lock(&self.unanswered.count);
-        drop(self.unanswered.changed.wait_timeout_while(count, LAST_ANSWERS, |count| *count > 0));
+        drop(
+            self.unanswered
+                .changed
+                .wait_timeout_while(count, LAST_ANSWERS, |count| *count > 0),
+        );
         if self.identity.is_some() && identity(&self.path) == self.identity {
             let _ = fs::remove_file(&self.path);
         }
@@ -317,8 +357,13 @@ fn own(path: &Path) -> Result<Option<ProcessLock>, ControlError> {
     file.push(LOCK_SUFFIX);
     match ProcessLock::acquire(Path::new(&file)) {
         Ok(Locking::Owned { lock, .. }) => Ok(Some(lock)),
-        Ok(Locking::Held { pid }) => Err(ControlError::AlreadyRunning { path: path.display().to_string(), pid }),
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(ControlError::io(path, error)),
+        Ok(Locking::Held { pid }) => Err(ControlError::AlreadyRunning {
+            path: path.display().to_string(),
+            pid,
+        }),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            Err(ControlError::io(path, error))
+        }
         Err(error) => {
             tracing::debug!(%error, "cannot lock the control socket; another crawlgate is noticed only if it answers");
             Ok(None)
@@ -337,20 +382,27 @@ impl Drop for ControlSocket {
     }
 }
 
-fn answer(mut stream: &UnixStream, operations: &Operations, unanswered: &Clients) -> io::Result<()> {
+fn answer(
+    mut stream: &UnixStream,
+    operations: &Operations,
+    unanswered: &Clients,
+) -> io::Result<()> {
     let line = read_line(stream)?;
     let _answering = unanswered.add();
-    let request = line.ok_or_else(|| format!("the request is longer than {MAX_REQUEST} bytes").into());
+    let request =
+        line.ok_or_else(|| format!("the request is longer than {MAX_REQUEST} bytes").into());
     let response = request.and_then(|line| perform(&line, operations));
-    let response = response.unwrap_or_else(|error| Response::Refused { error: error.to_string() });
+    let response = response.unwrap_or_else(|error| Response::Refused {
+        error: error.to_string(),
+    });
     let mut bytes = serde_json::to_vec(&response)?;
     bytes.push(b'\n');
     stream.set_write_timeout(Some(CLIENT_TIME))?;
     stream.write_all(&bytes)
 }
 
-/// Reads up to the end of the line or of the stream; `None` when that is too far. One deadline for the whole line: a
-/// timeout of each read would let a client go on for ever.
+/// Reads up to the end of the line or of the stream; `None` when that is too far. One deadline for
+/// the whole line: a timeout of each read would let a client go on for ever.
 fn read_line(mut stream: &UnixStream) -> io::Result<Option<Vec<u8>>> {
     let end = Instant::now() + CLIENT_TIME;
     let mut line = Vec::new();
@@ -368,7 +420,8 @@ fn read_line(mut stream: &UnixStream) -> io::Result<Option<Vec<u8>>> {
         };
         let read = &buffer[..count];
         let newline = read.iter().position(|byte| *byte == b'\n');
-        // The rest is read and dropped: closing on unread bytes would take the answer away from the client.
+        // The rest is read and dropped: closing on unread bytes would take the answer away from the
+        // client.
         line.extend_from_slice(&read[..newline.unwrap_or(count).min(MAX_REQUEST + 1 - line.len())]);
         if newline.is_some() || count == 0 {
             return Ok((line.len() <= MAX_REQUEST).then_some(line));
@@ -379,27 +432,41 @@ fn read_line(mut stream: &UnixStream) -> io::Result<Option<Vec<u8>>> {
 fn perform(line: &[u8], operations: &Operations) -> Result<Response, Refusal> {
     let warnings = || operations.instance.sites.storing_problems();
     let store = || operations.instances.get().ok_or(NO_STORE);
-    let request = serde_json::from_slice(line).map_err(|error| format!("invalid request: {error}"))?;
+    let request =
+        serde_json::from_slice(line).map_err(|error| format!("invalid request: {error}"))?;
     Ok(match request {
         Request::Status => Response::Status(Box::new(operations.status())),
         Request::Reload { remove } if remove.is_empty() => Response::Reloaded(operations.reload()),
         Request::Reload { remove } => Response::Reloaded(operations.remove(&remove)?),
-        Request::Pause(request) => Response::Paused { until: operations.pause(&request)?, warnings: warnings() },
-        Request::Resume { site } => {
-            Response::Resumed { sites: operations.resume(site.as_deref())?, warnings: warnings() }
-        }
-        Request::Traps => Response::Marks { marks: operations.marks() },
-        Request::Release { address, prefix_length } => {
-            Response::Released { marks: operations.release(IpNet::new(address, prefix_length)?) }
-        }
+        Request::Pause(request) => Response::Paused {
+            until: operations.pause(&request)?,
+            warnings: warnings(),
+        },
+        Request::Resume { site } => Response::Resumed {
+            sites: operations.resume(site.as_deref())?,
+            warnings: warnings(),
+        },
+        Request::Traps => Response::Marks {
+            marks: operations.marks(),
+        },
+        Request::Release {
+            address,
+            prefix_length,
+        } => Response::Released {
+            marks: operations.release(IpNet::new(address, prefix_length)?),
+        },
         Request::Explain(question) => Response::Explained(operations.explain(&question)),
         Request::Instances => Response::Instances(Box::new(store()?.status())),
         Request::Forget { instance } => {
             store()?.exchange.forget(&instance)?;
             Response::Instances(Box::new(store()?.status()))
         }
-        Request::Upgrade(request) => Response::Upgraded(operations.upgrade.get().ok_or(NO_UPGRADE)?(request)?),
-        Request::UpdateLists => Response::ListsUpdated { lists: operations.update_lists().ok_or(NO_UPDATE)? },
+        Request::Upgrade(request) => {
+            Response::Upgraded(operations.upgrade.get().ok_or(NO_UPGRADE)?(request)?)
+        }
+        Request::UpdateLists => Response::ListsUpdated {
+            lists: operations.update_lists().ok_or(NO_UPDATE)?,
+        },
     })
 }
 
@@ -408,7 +475,10 @@ fn perform(line: &[u8], operations: &Operations) -> Result<Response, Refusal> {
 /// # Errors
 /// No process listens, or the answer cannot be read.
 pub fn call(path: &Path, request: &Request) -> Result<Response, ControlError> {
-    let not_running = |error| ControlError::NotRunning { path: path.display().to_string(), error };
+    let not_running = |error| ControlError::NotRunning {
+        path: path.display().to_string(),
+        error,
+    };
     let stream = UnixStream::connect(path).map_err(not_running)?;
     exchange(&stream, request).map_err(|error| ControlError::io(path, error))
 }

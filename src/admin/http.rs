@@ -1,8 +1,9 @@
-//! [`AdminApp`]: the admin listener with the dashboard, `/metrics`, `/healthz`, `/readyz` and the read API. It is
-//! read-only.
+//! [`AdminApp`]: the admin listener with the dashboard, `/metrics`, `/healthz`, `/readyz` and the
+//! read API. It is read-only.
 //!
-//! By DNS rebinding, a web page can make a browser send requests to this listener under the page's own host name. So
-//! requests are answered only if their Host is an IP address, `localhost` or a name without a dot.
+//! By DNS rebinding, a web page can make a browser send requests to this listener under the page's
+//! own host name. So requests are answered only if their Host is an IP address, `localhost` or a
+//! name without a dot.
 
 use super::dashboard::{Dashboard, PageError};
 use super::query::{Query, QueryError};
@@ -17,8 +18,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 /// The Content-Security-Policy of pages: a page may load its style, and nothing runs.
-const PAGE_POLICY: &str =
-    "default-src 'none'; style-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'";
+const PAGE_POLICY: &str = "default-src 'none'; style-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'";
 
 /// The answer to `/api/status`.
 #[derive(Serialize)]
@@ -39,18 +39,39 @@ pub struct AdminApp {
 
 impl AdminApp {
     /// Makes its answers from the operations and the history.
-    pub fn new(operations: Arc<Operations>, access_log: AccessLog, history: HistoryReader) -> AdminApp {
-        AdminApp { dashboard: Arc::new(Dashboard::new(operations.clone(), history)), operations, access_log }
+    pub fn new(
+        operations: Arc<Operations>,
+        access_log: AccessLog,
+        history: HistoryReader,
+    ) -> AdminApp {
+        AdminApp {
+            dashboard: Arc::new(Dashboard::new(operations.clone(), history)),
+            operations,
+            access_log,
+        }
     }
 
     /// The answer to a request, apart from Pingora.
-    pub(super) fn answer(&self, method: &Method, host: Option<&str>, path: &str) -> Response<Vec<u8>> {
+    pub(super) fn answer(
+        &self,
+        method: &Method,
+        host: Option<&str>,
+        path: &str,
+    ) -> Response<Vec<u8>> {
         if !host.is_some_and(is_local_name) {
-            return plain(StatusCode::MISDIRECTED_REQUEST, "use the address of this listener, or localhost\n");
+            return plain(
+                StatusCode::MISDIRECTED_REQUEST,
+                "use the address of this listener, or localhost\n",
+            );
         }
         if !matches!(*method, Method::GET | Method::HEAD) {
-            let mut refusal = plain(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD are allowed here\n");
-            refusal.headers_mut().insert(header::ALLOW, HeaderValue::from_static("GET, HEAD"));
+            let mut refusal = plain(
+                StatusCode::METHOD_NOT_ALLOWED,
+                "only GET and HEAD are allowed here\n",
+            );
+            refusal
+                .headers_mut()
+                .insert(header::ALLOW, HeaderValue::from_static("GET, HEAD"));
             return refusal;
         }
         let (path, query) = path.split_once('?').unwrap_or((path, ""));
@@ -62,7 +83,11 @@ impl AdminApp {
                 self.operations.refresh();
                 let metrics = &self.operations.instance.metrics;
                 metrics.raise(&metrics.access_log_dropped, self.access_log.dropped());
-                typed(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", metrics.render().into())
+                typed(
+                    StatusCode::OK,
+                    "text/plain; version=0.0.4; charset=utf-8",
+                    metrics.render().into(),
+                )
             }
             "/api/status" => answer(Query::read(query, &[]).map(|_| Instance {
                 version: env!("CARGO_PKG_VERSION"),
@@ -91,20 +116,30 @@ impl ServeHttp for AdminApp {
             .and_then(|host| host.to_str().ok())
             .or_else(|| request.uri.authority().map(|host| host.as_str()));
         let head = request.method == Method::HEAD;
-        let target = request.uri.path_and_query().map_or("/", |target| target.as_str());
+        let target = request
+            .uri
+            .path_and_query()
+            .map_or("/", |target| target.as_str());
         let app = self.clone();
         let method = request.method.clone();
         let host = host.map(str::to_owned);
         let target = target.to_owned();
-        // A page may wait for the store of several instances, and the answer to `/healthz` must not wait for the page.
-        let answer = tokio::task::spawn_blocking(move || app.answer(&method, host.as_deref(), &target));
+        // A page may wait for the store of several instances, and the answer to `/healthz` must not
+        // wait for the page.
+        let answer =
+            tokio::task::spawn_blocking(move || app.answer(&method, host.as_deref(), &target));
         let mut response = answer.await.unwrap_or_else(|error| {
             tracing::error!("cannot answer on the admin listener: {error}");
-            plain(StatusCode::INTERNAL_SERVER_ERROR, "this page failed; the log says why\n")
+            plain(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "this page failed; the log says why\n",
+            )
         });
         // Pingora writes the body as it is given; the length is that of the answer to GET.
         let length = HeaderValue::from(response.body().len());
-        response.headers_mut().insert(header::CONTENT_LENGTH, length);
+        response
+            .headers_mut()
+            .insert(header::CONTENT_LENGTH, length);
         if head {
             response.body_mut().clear();
         }
@@ -112,7 +147,8 @@ impl ServeHttp for AdminApp {
     }
 }
 
-/// An address, or a name that no foreign zone can claim. Container networks know a listener by a single label.
+/// An address, or a name that no foreign zone can claim. Container networks know a listener by a
+/// single label.
 fn is_local_name(host: &str) -> bool {
     let name = match host.strip_prefix('[') {
         Some(inner) => inner.split(']').next().unwrap_or(""),
@@ -145,8 +181,14 @@ fn page_or_problem(page: Result<(&'static str, String), PageError>) -> Response<
     };
     let mut response = typed(status, content_type, body.into());
     let headers = response.headers_mut();
-    headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(PAGE_POLICY));
-    headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    headers.insert(
+        header::CONTENT_SECURITY_POLICY,
+        HeaderValue::from_static(PAGE_POLICY),
+    );
+    headers.insert(
+        header::REFERRER_POLICY,
+        HeaderValue::from_static("no-referrer"),
+    );
     response
 }
 
@@ -161,7 +203,11 @@ fn json(value: &impl Serialize) -> Response<Vec<u8>> {
 }
 
 fn plain(status: StatusCode, body: &str) -> Response<Vec<u8>> {
-    typed(status, "text/plain; charset=utf-8", body.as_bytes().to_vec())
+    typed(
+        status,
+        "text/plain; charset=utf-8",
+        body.as_bytes().to_vec(),
+    )
 }
 
 fn typed(status: StatusCode, content_type: &'static str, body: Vec<u8>) -> Response<Vec<u8>> {
@@ -170,7 +216,13 @@ fn typed(status: StatusCode, content_type: &'static str, body: Vec<u8>) -> Respo
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static("default-src 'none'"));
+    headers.insert(
+        header::X_CONTENT_TYPE_OPTIONS,
+        HeaderValue::from_static("nosniff"),
+    );
+    headers.insert(
+        header::CONTENT_SECURITY_POLICY,
+        HeaderValue::from_static("default-src 'none'"),
+    );
     response
 }

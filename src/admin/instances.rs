@@ -1,9 +1,10 @@
-//! What operators see of the shared store (Redis or Valkey) and of the other instances of crawlgate. [`StoreStatus`]:
-//! the state of the store, with its problems in words. [`Instances`]: the functions by which
-//! [`Operations`](super::Operations) asks about other instances.
+//! What operators see of the shared store (Redis or Valkey) and of the other instances of
+//! crawlgate. [`StoreStatus`]: the state of the store, with its problems in words. [`Instances`]:
+//! the functions by which [`Operations`](super::Operations) asks about other instances.
 
 use crate::exchange::{
-    Away, CLOCK_ACCUSES_NOT, CLOCK_WARNS, ExchangeStatus, GONE_AFTER, Hindrance, MemberStatus, SILENT_AFTER, Standing,
+    Away, CLOCK_ACCUSES_NOT, CLOCK_WARNS, ExchangeStatus, GONE_AFTER, Hindrance, MemberStatus,
+    SILENT_AFTER, Standing,
 };
 use crate::state::history::{Step, Told};
 use crate::telemetry::Metrics;
@@ -32,13 +33,17 @@ pub struct Instances {
     pub counts: CountsOfOthers,
 }
 
-/// Returns the counts of other instances since a moment, in periods of one length; or why the store does not answer.
+/// Returns the counts of other instances since a moment, in periods of one length; or why the store
+/// does not answer.
 pub type CountsOfOthers = Box<dyn Fn(Step, Timestamp) -> Result<Vec<Told>, String> + Send + Sync>;
 
 impl Instances {
     /// The state of the store and its instances.
     pub fn status(&self) -> StoreStatus {
-        StoreStatus { url: self.url.clone(), exchange: self.exchange.status() }
+        StoreStatus {
+            url: self.url.clone(),
+            exchange: self.exchange.status(),
+        }
     }
 }
 
@@ -46,7 +51,10 @@ impl StoreStatus {
     /// Why the store cannot be reached or used.
     pub(super) fn problem(&self) -> Option<String> {
         let withheld = self.exchange.withholds_robots_txt_since;
-        self.exchange.away.as_ref().map(|away| is_away(away, withheld))
+        self.exchange
+            .away
+            .as_ref()
+            .map(|away| is_away(away, withheld))
     }
 
     /// Whether the store, another instance or the clock needs a person.
@@ -59,21 +67,44 @@ impl StoreStatus {
         let exchange = &self.exchange;
         let clock = exchange.clock_ahead_ms.and_then(clock_is_off);
         // An instance that cannot read what others wrote sees them as they were.
-        let others = exchange.members.iter().filter(|_| exchange.away.is_none()).filter_map(of_member);
+        let others = exchange
+            .members
+            .iter()
+            .filter(|_| exchange.away.is_none())
+            .filter_map(of_member);
         clock.into_iter().chain(others).collect()
     }
 
     /// Brings the metrics up to date.
     pub(super) fn set_gauges(&self, metrics: &Metrics) {
         let store = metrics.store();
-        let ExchangeStatus { members, totals, .. } = &self.exchange;
-        let standing = |wanted| members.iter().filter(|member| member.standing == wanted).count();
-        let present = || members.iter().filter(|member| member.standing == Standing::Present);
+        let ExchangeStatus {
+            members, totals, ..
+        } = &self.exchange;
+        let standing = |wanted| {
+            members
+                .iter()
+                .filter(|member| member.standing == wanted)
+                .count()
+        };
+        let present = || {
+            members
+                .iter()
+                .filter(|member| member.standing == Standing::Present)
+        };
         store.up.set(self.exchange.away.is_none().into());
-        store.differing.set(present().filter(|member| !member.same_policies).count() as i64);
-        store.lag.set(present().map(|member| member.lag).fold(0.0, f64::max));
-        store.clock_ahead.set(self.exchange.clock_ahead_ms.unwrap_or(0) as f64 / 1_000.0);
-        store.accuses.set(self.exchange.accuses_not.is_none().into());
+        store
+            .differing
+            .set(present().filter(|member| !member.same_policies).count() as i64);
+        store
+            .lag
+            .set(present().map(|member| member.lag).fold(0.0, f64::max));
+        store
+            .clock_ahead
+            .set(self.exchange.clock_ahead_ms.unwrap_or(0) as f64 / 1_000.0);
+        store
+            .accuses
+            .set(self.exchange.accuses_not.is_none().into());
         for (gauges, label, count) in [
             (&store.instances, "present", standing(Standing::Present)),
             (&store.instances, "silent", standing(Standing::Silent)),
@@ -131,7 +162,15 @@ fn clock_is_off(ahead_ms: i64) -> Option<String> {
     ))
 }
 
-fn of_member(MemberStatus { member, standing, lag, same_policies, same_crawlers }: &MemberStatus) -> Option<String> {
+fn of_member(
+    MemberStatus {
+        member,
+        standing,
+        lag,
+        same_policies,
+        same_crawlers,
+    }: &MemberStatus,
+) -> Option<String> {
     let name = format!("instance {} on {}", member.id, member.host);
     match standing {
         Standing::Silent => Some(format!(
@@ -156,15 +195,20 @@ fn of_member(MemberStatus { member, standing, lag, same_policies, same_crawlers 
 /// Why no request is called a violation, for a person.
 pub fn hindrance(hindrance: Hindrance, away: Option<&Away>) -> &'static str {
     match hindrance {
-        Hindrance::StoreAway if away.is_some_and(|away| away.is_refused) => "crawlgate does not use the store",
+        Hindrance::StoreAway if away.is_some_and(|away| away.is_refused) => {
+            "crawlgate does not use the store"
+        }
         Hindrance::StoreAway => "the store does not answer",
-        Hindrance::StartingOver => "the store lost facts, and not every instance has written its own again",
+        Hindrance::StartingOver => {
+            "the store lost facts, and not every instance has written its own again"
+        }
         Hindrance::Clock => "the clock is too far from the store's",
         Hindrance::MemberSilent => "an instance has not reported",
     }
 }
 
-/// The standing of an instance in words. While the store is away, it is the last known standing of another instance.
+/// The standing of an instance in words. While the store is away, it is the last known standing of
+/// another instance.
 pub fn stands(found: &MemberStatus, exchange: &ExchangeStatus) -> String {
     let word = match found.standing {
         Standing::Present => "present",
@@ -182,5 +226,9 @@ pub fn stands(found: &MemberStatus, exchange: &ExchangeStatus) -> String {
 /// How long ago an instance last reported.
 pub fn reported(MemberStatus { member, lag, .. }: &MemberStatus) -> String {
     // An instance joins before it reports anything.
-    if member.joined == 0 { "never reported".to_owned() } else { format!("reported {lag:.1} s ago") }
+    if member.joined == 0 {
+        "never reported".to_owned()
+    } else {
+        format!("reported {lag:.1} s ago")
+    }
 }

@@ -1,6 +1,7 @@
-//! [`Operations`]: what an operator can ask of the running crawlgate, such as status, reload, pause, resume, explain
-//! and upgrade. The control socket, the admin listener and `server` call it. It logs changes and updates the metrics.
-//! [`UpgradeRequest`] and [`UpgradeReport`] are the request and the answer of `crawlgate upgrade`.
+//! [`Operations`]: what an operator can ask of the running crawlgate, such as status, reload,
+//! pause, resume, explain and upgrade. The control socket, the admin listener and `server` call it.
+//! It logs changes and updates the metrics. [`UpgradeRequest`] and [`UpgradeReport`] are the
+//! request and the answer of `crawlgate upgrade`.
 
 use super::Refusal;
 use super::instances::{Instances, StoreStatus};
@@ -62,7 +63,11 @@ pub struct Operations {
 
 impl Operations {
     /// Begins with the metrics up to date.
-    pub fn new(upkeep: Arc<Upkeep>, requests: Arc<Requests>, upstreams: Arc<Upstreams>) -> Arc<Operations> {
+    pub fn new(
+        upkeep: Arc<Upkeep>,
+        requests: Arc<Requests>,
+        upstreams: Arc<Upstreams>,
+    ) -> Arc<Operations> {
         let operations = Operations {
             instance: upkeep.instance.clone(),
             requests,
@@ -86,7 +91,8 @@ impl Operations {
         self.instances.get().map(Instances::status)
     }
 
-    /// Updates the published lists now. `None` where this crawlgate does not, or where it takes too long.
+    /// Updates the published lists now. `None` where this crawlgate does not, or where it takes too
+    /// long.
     pub fn update_lists(&self) -> Option<Vec<ListUpdate>> {
         let updates = self.lists.get()?.update();
         self.refresh();
@@ -154,7 +160,11 @@ impl Operations {
             queues: upstreams.queues,
             without_origin: upstreams.without_origin,
             traffic: self.instance.traffic.status(lived),
-            certificates: self.certificates.get().map(|of| of(now)).unwrap_or_default(),
+            certificates: self
+                .certificates
+                .get()
+                .map(|of| of(now))
+                .unwrap_or_default(),
             orders: self.orders.get().map(|of| of()).unwrap_or_default(),
             store: self.instances(),
         };
@@ -165,7 +175,9 @@ impl Operations {
     /// Logs each problem of the setup once. Other problems are logged where they are noticed.
     pub fn warn_of_setup(&self) {
         let mut warned = crate::locks::lock(&self.warned);
-        for (problem, message) in status::of_setup(&self.instance.traffic.status(self.moment().lived)) {
+        for (problem, message) in
+            status::of_setup(&self.instance.traffic.status(self.moment().lived))
+        {
             if !warned.contains(&problem) {
                 tracing::warn!(problem = problem.name(), "{message}");
                 warned.push(problem);
@@ -185,7 +197,11 @@ impl Operations {
 
     /// Forgets the marks of an address or a network.
     pub fn release(&self, network: IpNet) -> Vec<Mark> {
-        let released = self.instance.behaviours.traps.release(network, self.moment());
+        let released = self
+            .instance
+            .behaviours
+            .traps
+            .release(network, self.moment());
         tracing::info!(marks = released.len(), %network, "marks were released");
         released
     }
@@ -194,32 +210,59 @@ impl Operations {
     pub fn explain(&self, question: &LiveQuestion) -> LiveAnswer {
         // A request that comes from this address without a word of a proxy.
         let trusts = |address| is_trusted(address, &self.requests.settings().trusted_proxies);
-        let peer = Peer { address: question.ip, is_unnamed: question.ip.is_some_and(trusts), ..Peer::default() };
+        let peer = Peer {
+            address: question.ip,
+            is_unnamed: question.ip.is_some_and(trusts),
+            ..Peer::default()
+        };
         let content_type = question.content_type.as_deref();
-        let response = ResponseFacts { status: question.status, content_type, origin_tags: &question.origin_tags };
-        let explanation = self.requests.explain(question, &Connection::from(peer), &response);
+        let response = ResponseFacts {
+            status: question.status,
+            content_type,
+            origin_tags: &question.origin_tags,
+        };
+        let explanation = self
+            .requests
+            .explain(question, &Connection::from(peer), &response);
         LiveAnswer {
             text: explanation.to_text(&self.instance.sites.snapshot(), question.colour),
             explanation: serde_json::to_value(&explanation).unwrap_or_default(),
         }
     }
 
-    /// Brings the gauges up to date; pauses begin and end by the clock, so a scrape asks for it too.
+    /// Brings the gauges up to date; pauses begin and end by the clock, so a scrape asks for it
+    /// too.
     pub fn refresh(&self) {
-        let InstanceStatus { policies: status, problems, store, .. } = self.status();
+        let InstanceStatus {
+            policies: status,
+            problems,
+            store,
+            ..
+        } = self.status();
         if let Some(store) = store {
             store.set_gauges(&self.instance.metrics);
         }
         for kind in ProblemKind::VARIANTS {
-            let count = problems.iter().filter(|found| found.problem == *kind).count();
-            self.instance.metrics.problems.with_label_values(&[kind.name()]).set(count as i64);
+            let count = problems
+                .iter()
+                .filter(|found| found.problem == *kind)
+                .count();
+            self.instance
+                .metrics
+                .problems
+                .with_label_values(&[kind.name()])
+                .set(count as i64);
         }
         self.upkeep.set_gauges(&status);
         self.upstreams.set_gauges();
         self.refresh_proofs();
         let origins = status.sites.iter().filter_map(|site| {
             let robots = site.origin_robots.as_ref()?;
-            Some((site.site.as_str(), robots.state.name(), robots.last_success.map(|moment| moment.0)))
+            Some((
+                site.site.as_str(),
+                robots.state.name(),
+                robots.last_success.map(|moment| moment.0),
+            ))
         });
         self.instance.metrics.set_origin_robots(origins);
     }
@@ -229,8 +272,16 @@ impl Operations {
         let proofs = &self.instance.proofs;
         for (list, url) in proofs.lists.all() {
             if let Some(known) = proofs.lists.get(list) {
-                metrics.proofs.networks.with_label_values(&[file_name(url)]).set(known.entries() as i64);
-                metrics.proofs.checked.with_label_values(&[file_name(url)]).set(known.copy.checked.0);
+                metrics
+                    .proofs
+                    .networks
+                    .with_label_values(&[file_name(url)])
+                    .set(known.entries() as i64);
+                metrics
+                    .proofs
+                    .checked
+                    .with_label_values(&[file_name(url)])
+                    .set(known.copy.checked.0);
             }
         }
         metrics.proofs.addresses.set(proofs.names.count() as i64);

@@ -1,5 +1,5 @@
-//! [`InstanceStatus`]: the state of the running crawlgate, for the command `status`, the read API, the page of health
-//! and the metrics. It lists each [`Problem`] that needs a person.
+//! [`InstanceStatus`]: the state of the running crawlgate, for the command `status`, the read API,
+//! the page of health and the metrics. It lists each [`Problem`] that needs a person.
 
 use super::instances::StoreStatus;
 use crate::identity::{ListFailure, PublishedLists};
@@ -60,7 +60,9 @@ pub struct Problem {
 }
 
 /// The kinds of problems.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, IntoStaticStr, VariantArray)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, IntoStaticStr, VariantArray,
+)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum ProblemKind {
@@ -90,8 +92,8 @@ pub enum ProblemKind {
     IdentitySuspended,
     /// Published lists of networks or keys cannot be had, or are not believed, for more than a day.
     IdentityLists,
-    /// A certificate of a listener is refused by clients or will be soon, or its renewal cannot be had or used; or a changed
-    /// file for TLS to an origin cannot be used.
+    /// A certificate of a listener is refused by clients or will be soon, or its renewal cannot be
+    /// had or used; or a changed file for TLS to an origin cannot be used.
     Certificate,
     /// The shared store through which several instances exchange facts cannot be reached or used.
     Store,
@@ -108,22 +110,43 @@ impl ProblemKind {
 
 impl InstanceStatus {
     /// Collects the problems from all parts of the status.
-    pub(super) fn find_problems(&mut self, refused_files: &[(String, String)], lists: &PublishedLists, now: Timestamp) {
+    pub(super) fn find_problems(
+        &mut self,
+        refused_files: &[(String, String)],
+        lists: &PublishedLists,
+        now: Timestamp,
+    ) {
         let mut problems = Vec::new();
         let mut add = |problem, subject: Option<&String>, message: Option<String>| {
-            problems.extend(message.map(|message| Problem { problem, subject: subject.cloned(), message }));
+            problems.extend(message.map(|message| Problem {
+                problem,
+                subject: subject.cloned(),
+                message,
+            }));
         };
         for warning in &self.policies.warnings {
             add(ProblemKind::Warning, None, Some(warning.clone()));
         }
         for origin in &self.origins {
-            add(ProblemKind::OriginFailing, Some(&origin.origin), origin.problem());
+            add(
+                ProblemKind::OriginFailing,
+                Some(&origin.origin),
+                origin.problem(),
+            );
         }
         for queue in &self.queues {
-            add(ProblemKind::SearchTurnedAway, Some(&queue.origin), queue.problem());
+            add(
+                ProblemKind::SearchTurnedAway,
+                Some(&queue.origin),
+                queue.problem(),
+            );
         }
         let has_no_origin = self.without_origin.requests * TOLERATED > self.traffic.requests;
-        add(ProblemKind::NoOrigin, None, has_no_origin.then(|| no_origin(&self.without_origin)));
+        add(
+            ProblemKind::NoOrigin,
+            None,
+            has_no_origin.then(|| no_origin(&self.without_origin)),
+        );
         for (problem, message) in of_setup(&self.traffic) {
             add(problem, None, Some(message));
         }
@@ -133,8 +156,14 @@ impl InstanceStatus {
             }
         }
         let has_failed = |failure: &ListFailure| now.since(failure.since) > LIST_MAY_FAIL;
-        let failing: Vec<_> = lists.failures().into_iter().filter(|(_, failure)| has_failed(failure)).collect();
-        if let Some((list, ListFailure { since, reason })) = failing.iter().min_by_key(|(_, failure)| failure.since) {
+        let failing: Vec<_> = lists
+            .failures()
+            .into_iter()
+            .filter(|(_, failure)| has_failed(failure))
+            .collect();
+        if let Some((list, ListFailure { since, reason })) =
+            failing.iter().min_by_key(|(_, failure)| failure.since)
+        {
             let message = format!(
                 "published lists that cannot be read, or are not believed, for more than a day: {}. The first is {}, \
                  since {since}: {reason}. crawlgate goes by the former lists, and calls nobody an impostor by a list \
@@ -147,7 +176,9 @@ impl InstanceStatus {
         }
         for CertificateStatus { file, problems, .. } in &self.certificates {
             let file = file.display().to_string();
-            problems.iter().for_each(|message| add(ProblemKind::Certificate, Some(&file), Some(message.clone())));
+            problems.iter().for_each(|message| {
+                add(ProblemKind::Certificate, Some(&file), Some(message.clone()))
+            });
         }
         for (origin, reason) in refused_files {
             let message = format!(
@@ -157,7 +188,11 @@ impl InstanceStatus {
             add(ProblemKind::Certificate, Some(origin), Some(message));
         }
         for order in &self.orders {
-            add(ProblemKind::Certificate, Some(&order.host), order.problem.clone());
+            add(
+                ProblemKind::Certificate,
+                Some(&order.host),
+                order.problem.clone(),
+            );
         }
         if let Some(store) = &self.store {
             add(ProblemKind::Store, None, store.problem());
@@ -181,11 +216,18 @@ fn no_origin(without_origin: &WithoutOriginStatus) -> String {
 
 /// The problems of the setup that recent requests show.
 pub fn of_setup(traffic: &TrafficStatus) -> Vec<(ProblemKind, String)> {
-    let unclaimed = traffic.is_mostly_unclaimed().then(|| (ProblemKind::UnclaimedHosts, unclaimed_hosts(traffic)));
+    let unclaimed = traffic
+        .is_mostly_unclaimed()
+        .then(|| (ProblemKind::UnclaimedHosts, unclaimed_hosts(traffic)));
     let undeclared = traffic.is_mostly_from_undeclared_proxies();
     let undeclared = undeclared.then(|| (ProblemKind::UndeclaredProxy, undeclared_proxy(traffic)));
-    let unread = (!traffic.unread_fields.is_empty()).then(|| (ProblemKind::ClientAddress, unread_field(traffic)));
-    unclaimed.into_iter().chain(undeclared).chain(unread).collect()
+    let unread = (!traffic.unread_fields.is_empty())
+        .then(|| (ProblemKind::ClientAddress, unread_field(traffic)));
+    unclaimed
+        .into_iter()
+        .chain(undeclared)
+        .chain(unread)
+        .collect()
 }
 
 fn unclaimed_hosts(traffic: &TrafficStatus) -> String {
@@ -199,7 +241,13 @@ fn unclaimed_hosts(traffic: &TrafficStatus) -> String {
 }
 
 fn undeclared_proxy(traffic: &TrafficStatus) -> String {
-    let in_yaml = |peer: &IpAddr| if peer.is_ipv6() { format!("\"{peer}\"") } else { peer.to_string() };
+    let in_yaml = |peer: &IpAddr| {
+        if peer.is_ipv6() {
+            format!("\"{peer}\"")
+        } else {
+            peer.to_string()
+        }
+    };
     let dropped = match &traffic.dropped_fields[..] {
         [] => String::new(),
         fields => format!(" ({})", counted(fields)),
@@ -212,7 +260,13 @@ fn undeclared_proxy(traffic: &TrafficStatus) -> String {
         traffic.from_undeclared_proxies,
         traffic.requests,
         dropped,
-        join(traffic.undeclared_proxies.iter().map(|(peer, _)| in_yaml(peer)), ", ")
+        join(
+            traffic
+                .undeclared_proxies
+                .iter()
+                .map(|(peer, _)| in_yaml(peer)),
+            ", "
+        )
     )
 }
 
@@ -228,7 +282,12 @@ fn unread_field(traffic: &TrafficStatus) -> String {
 }
 
 fn counted(hosts: &[(String, u64)]) -> String {
-    join(hosts.iter().map(|(host, requests)| format!("{host}: {requests}")), ", ")
+    join(
+        hosts
+            .iter()
+            .map(|(host, requests)| format!("{host}: {requests}")),
+        ", ",
+    )
 }
 
 /// What a site runs on while its policy file is rejected.
@@ -251,11 +310,19 @@ fn of_site(site: &SiteStatus) -> Vec<(ProblemKind, String)> {
         );
         problems.push((ProblemKind::PolicyRemoved, message));
     } else if !site.reload_ok && !site.findings.is_empty() {
-        let message = format!("{name}: the policy file is rejected; {}. See `crawlgate check`", runs_on(site));
+        let message = format!(
+            "{name}: the policy file is rejected; {}. See `crawlgate check`",
+            runs_on(site)
+        );
         problems.push((ProblemKind::PolicyRejected, message));
     }
     let robots = site.origin_robots.as_ref();
-    let unusable = robots.filter(|robots| !matches!(robots.state, OriginCopyState::Current | OriginCopyState::Absent));
+    let unusable = robots.filter(|robots| {
+        !matches!(
+            robots.state,
+            OriginCopyState::Current | OriginCopyState::Absent
+        )
+    });
     if let Some(problem) = unusable.and_then(|robots| robots.problem.as_ref()) {
         let message = format!("{name}: crawlgate cannot use the origin's robots.txt: {problem}");
         problems.push((ProblemKind::OriginRobots, message));

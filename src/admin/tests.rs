@@ -29,15 +29,35 @@ fn operations(directory: &std::path::Path) -> Arc<Operations> {
         origins: Default::default(),
         published_proof: false,
     };
-    let live = SiteManager::start(options, (&store, &remembered), Timestamp(1_000)).expect("loaded");
+    let live =
+        SiteManager::start(options, (&store, &remembered), Timestamp(1_000)).expect("loaded");
     let clock = crate::clock::Clock::default();
-    let ledger = Arc::new(Ledger::in_memory(Vec::new(), &live.snapshot(), clock.moment()));
+    let ledger = Arc::new(Ledger::in_memory(
+        Vec::new(),
+        &live.snapshot(),
+        clock.moment(),
+    ));
     let proofs = Arc::new(crate::identity::Proofs::none(Registry::builtin()));
     let instance = Instance::new(live, ledger, proofs, Arc::default(), clock, Logs::off());
-    let Instance { judge, recorder, clock, .. } = &*instance;
-    let requests = Requests::new(judge.clone(), recorder.clone(), clock.clone(), RequestSettings::default());
-    let upstreams =
-        Upstreams::new(&[], instance.metrics.clone(), instance.events.clone(), clock.clone()).expect("no files");
+    let Instance {
+        judge,
+        recorder,
+        clock,
+        ..
+    } = &*instance;
+    let requests = Requests::new(
+        judge.clone(),
+        recorder.clone(),
+        clock.clone(),
+        RequestSettings::default(),
+    );
+    let upstreams = Upstreams::new(
+        &[],
+        instance.metrics.clone(),
+        instance.events.clone(),
+        clock.clone(),
+    )
+    .expect("no files");
     Operations::new(Upkeep::new(instance.clone()), requests, Arc::new(upstreams))
 }
 
@@ -56,9 +76,17 @@ fn the_admin_listener_reads_and_answers_only_local_names() {
     assert_eq!(get("localhost", "/api/status"), 200);
     assert_eq!(get("crawlgate:9090", "/metrics"), 200);
     assert_eq!(get("attacker.example", "/metrics"), 421);
-    assert_eq!(app.answer(&Method::GET, None, "/metrics").status().as_u16(), 421);
+    assert_eq!(
+        app.answer(&Method::GET, None, "/metrics").status().as_u16(),
+        421
+    );
     assert_eq!(get("localhost", "/elsewhere"), 404);
-    assert_eq!(app.answer(&Method::POST, Some("localhost"), "/api/status").status().as_u16(), 405);
+    assert_eq!(
+        app.answer(&Method::POST, Some("localhost"), "/api/status")
+            .status()
+            .as_u16(),
+        405
+    );
     assert_eq!(get("localhost", "/readyz"), 503);
     operations.set_ready(true);
     assert_eq!(get("localhost", "/readyz"), 200);
@@ -70,22 +98,43 @@ fn a_question_that_cannot_be_meant_is_refused_and_says_why() {
     let app = AdminApp::new(operations(directory.path()), AccessLog::off(), history());
     let ask = |path: &str| {
         let answer = app.answer(&Method::GET, Some("localhost"), path);
-        (answer.status().as_u16(), String::from_utf8(answer.body().clone()).expect("text"))
+        (
+            answer.status().as_u16(),
+            String::from_utf8(answer.body().clone()).expect("text"),
+        )
     };
     for (path, said) in [
-        ("/api/violations?limit=abc", "`limit` is `abc`; expected a number from 1 to 500"),
+        (
+            "/api/violations?limit=abc",
+            "`limit` is `abc`; expected a number from 1 to 500",
+        ),
         ("/api/violations?limit=0", "a number from 1 to 500"),
         ("/api/violations?limit=501", "a number from 1 to 500"),
         ("/api/violations?limit=", "`limit` has no value"),
-        ("/api/violations?kind=violations", "expected one of violation, never_fetched, unproven"),
+        (
+            "/api/violations?kind=violations",
+            "expected one of violation, never_fetched, unproven",
+        ),
         (
             "/api/violations?sites=shop",
             "unknown parameter `sites`: this endpoint takes site, crawler, kind, identity, limit",
         ),
-        ("/api/violations?site=shop&site=blog", "`site` is given twice"),
-        ("/api/violations?site=my%20shop", "`site` is `my shop`, which is not a known site"),
-        ("/api/violations?crawler=Googlebot", "did you mean `googlebot`?"),
-        ("/api/violations?crawler=googelbot", "did you mean `googlebot`?"),
+        (
+            "/api/violations?site=shop&site=blog",
+            "`site` is given twice",
+        ),
+        (
+            "/api/violations?site=my%20shop",
+            "`site` is `my shop`, which is not a known site",
+        ),
+        (
+            "/api/violations?crawler=Googlebot",
+            "did you mean `googlebot`?",
+        ),
+        (
+            "/api/violations?crawler=googelbot",
+            "did you mean `googlebot`?",
+        ),
         ("/api/violations?crawler=SomeBot", "did you mean `other`?"),
         ("/api/status?site=shop", "takes none"),
     ] {
@@ -109,27 +158,64 @@ fn the_control_socket_serves_its_owner_alone() {
     let directory = tempfile::tempdir().expect("a directory");
     let operations = operations(directory.path());
     let path = directory.path().join("run/control.sock");
-    assert!(matches!(call(&path, &Request::Status), Err(ControlError::NotRunning { .. })));
+    assert!(matches!(
+        call(&path, &Request::Status),
+        Err(ControlError::NotRunning { .. })
+    ));
     let socket = Arc::new(ControlSocket::bind(&path).expect("bound"));
     socket.clone().serve(operations).expect("served");
-    let mode = std::fs::metadata(&path).expect("there").permissions().mode();
+    let mode = std::fs::metadata(&path)
+        .expect("there")
+        .permissions()
+        .mode();
     assert_eq!(mode & 0o777, 0o600);
-    assert!(matches!(ControlSocket::bind(&path), Err(ControlError::AlreadyRunning { pid: Some(_), .. })));
+    assert!(matches!(
+        ControlSocket::bind(&path),
+        Err(ControlError::AlreadyRunning { pid: Some(_), .. })
+    ));
 
-    let Ok(Response::Status(status)) = call(&path, &Request::Status) else { panic!("a status") };
+    let Ok(Response::Status(status)) = call(&path, &Request::Status) else {
+        panic!("a status")
+    };
     assert_eq!(status.policies.sites[0].site, "shop");
-    std::fs::write(directory.path().join("shop.yaml"), "robots: { origin: both }\n").expect("a policy");
-    let Ok(Response::Reloaded(report)) = call(&path, &Request::Reload { remove: Vec::new() }) else {
+    std::fs::write(
+        directory.path().join("shop.yaml"),
+        "robots: { origin: both }\n",
+    )
+    .expect("a policy");
+    let Ok(Response::Reloaded(report)) = call(&path, &Request::Reload { remove: Vec::new() })
+    else {
         panic!("a report")
     };
     assert_eq!(report.sites[0].outcome, ReloadOutcome::Kept);
-    assert!(report.sites[0].findings[0].contains("shop.yaml:1:19: error["), "{report:?}");
-    let pause = PauseRequest { site: Some("shop".into()), ..PauseRequest::default() };
-    assert!(matches!(call(&path, &Request::Pause(pause)), Ok(Response::Paused { .. })));
+    assert!(
+        report.sites[0].findings[0].contains("shop.yaml:1:19: error["),
+        "{report:?}"
+    );
+    let pause = PauseRequest {
+        site: Some("shop".into()),
+        ..PauseRequest::default()
+    };
+    assert!(matches!(
+        call(&path, &Request::Pause(pause)),
+        Ok(Response::Paused { .. })
+    ));
     let resumed = call(&path, &Request::Resume { site: None }).expect("answered");
-    assert_eq!(resumed, Response::Resumed { sites: vec!["shop".into()], warnings: Vec::new() });
-    let nowhere = PauseRequest { site: Some("nowhere".into()), ..PauseRequest::default() };
-    assert!(matches!(call(&path, &Request::Pause(nowhere)), Ok(Response::Refused { .. })));
+    assert_eq!(
+        resumed,
+        Response::Resumed {
+            sites: vec!["shop".into()],
+            warnings: Vec::new()
+        }
+    );
+    let nowhere = PauseRequest {
+        site: Some("nowhere".into()),
+        ..PauseRequest::default()
+    };
+    assert!(matches!(
+        call(&path, &Request::Pause(nowhere)),
+        Ok(Response::Refused { .. })
+    ));
 
     let mut stream = UnixStream::connect(&path).expect("connected");
     stream.write_all(b"nonsense\n").expect("sent");
@@ -152,7 +238,10 @@ fn a_file_that_is_no_socket_is_left_alone() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("shop.yaml");
     std::fs::write(&path, "precious").expect("written");
-    assert!(matches!(ControlSocket::bind(&path), Err(ControlError::Io { .. })));
+    assert!(matches!(
+        ControlSocket::bind(&path),
+        Err(ControlError::Io { .. })
+    ));
     assert_eq!(std::fs::read_to_string(&path).expect("read"), "precious");
 }
 
@@ -175,13 +264,23 @@ fn silent_clients_of_the_control_socket_delay_nobody() {
     let directory = tempfile::tempdir().expect("a directory");
     let operations = operations(directory.path());
     let path = directory.path().join("control.sock");
-    Arc::new(ControlSocket::bind(&path).expect("bound")).serve(operations).expect("served");
-    let silent: Vec<UnixStream> = (0..30).map(|_| UnixStream::connect(&path).expect("connected")).collect();
-    assert!(matches!(call(&path, &Request::Status), Ok(Response::Status(_))));
+    Arc::new(ControlSocket::bind(&path).expect("bound"))
+        .serve(operations)
+        .expect("served");
+    let silent: Vec<UnixStream> = (0..30)
+        .map(|_| UnixStream::connect(&path).expect("connected"))
+        .collect();
+    assert!(matches!(
+        call(&path, &Request::Status),
+        Ok(Response::Status(_))
+    ));
     // The answer came before the time of the first of them was over.
     silent[0].set_nonblocking(true).expect("set");
     let read = (&silent[0]).read(&mut [0]);
-    assert_eq!(read.expect_err("it is still waited for").kind(), std::io::ErrorKind::WouldBlock);
+    assert_eq!(
+        read.expect_err("it is still waited for").kind(),
+        std::io::ErrorKind::WouldBlock
+    );
 }
 
 #[test]
@@ -192,9 +291,15 @@ fn lock_of_the_control_socket_that_is_no_lock_is_refused() {
     let notes = directory.path().join("notes");
     std::fs::write(&notes, "precious").expect("written");
     std::os::unix::fs::symlink(&notes, &lock).expect("a link");
-    assert!(matches!(ControlSocket::bind(&path), Err(ControlError::Io { .. })));
+    assert!(matches!(
+        ControlSocket::bind(&path),
+        Err(ControlError::Io { .. })
+    ));
     std::fs::rename(&notes, &lock).expect("in place of the link");
-    assert!(matches!(ControlSocket::bind(&path), Err(ControlError::Io { .. })));
+    assert!(matches!(
+        ControlSocket::bind(&path),
+        Err(ControlError::Io { .. })
+    ));
     assert_eq!(std::fs::read_to_string(&lock).expect("read"), "precious");
 }
 
@@ -214,7 +319,9 @@ fn a_request_that_is_too_long_or_never_ends_is_refused() {
     // A byte now and then does not keep a thread for ever.
     let mut stream = UnixStream::connect(&path).expect("connected");
     let began = std::time::Instant::now();
-    stream.set_read_timeout(Some(std::time::Duration::from_millis(200))).expect("set");
+    stream
+        .set_read_timeout(Some(std::time::Duration::from_millis(200)))
+        .expect("set");
     let mut byte = [0];
     while stream.write_all(b" ").is_ok() && stream.read(&mut byte).is_err() {
         assert!(began.elapsed().as_secs() < 20, "it goes on for ever");
@@ -248,12 +355,16 @@ fn a_broken_file_is_logged_once_not_at_every_look() {
     let operations = operations(directory.path());
     let lines = Lines::default();
     let writer = lines.clone();
-    let subscriber = tracing_subscriber::fmt().with_writer(move || writer.clone()).finish();
-    // With one subscriber alone, tracing-core 0.1 asks that of the thread which comes to a line first, and a thread that has
-    // none turns the line off for all.
+    let subscriber = tracing_subscriber::fmt()
+        .with_writer(move || writer.clone())
+        .finish();
+    // With one subscriber alone, tracing-core 0.1 asks that of the thread which comes to a line
+    // first, and a thread that has none turns the line off for all.
     let _ = tracing::subscriber::set_global_default(tracing_subscriber::registry());
     tracing::subscriber::with_default(subscriber, || {
-        let write = |text: &str| std::fs::write(directory.path().join("shop.yaml"), text).expect("a policy");
+        let write = |text: &str| {
+            std::fs::write(directory.path().join("shop.yaml"), text).expect("a policy")
+        };
         write("robots: { origin: both }\n");
         operations.reload();
         operations.reload();
@@ -261,5 +372,9 @@ fn a_broken_file_is_logged_once_not_at_every_look() {
         operations.reload();
     });
     let text = String::from_utf8(lines.0.lock().expect("no panic").clone()).expect("text");
-    assert_eq!(text.matches("the policy file was rejected").count(), 2, "once for each way of being broken: {text}");
+    assert_eq!(
+        text.matches("the policy file was rejected").count(),
+        2,
+        "once for each way of being broken: {text}"
+    );
 }

@@ -1,5 +1,6 @@
-//! [`Violations`]: the answer of the read API to `/api/violations`, with the latest requests against the rules.
-//! [`check_names`] refuses unknown names of sites and crawlers in a query: an empty answer would look like good news.
+//! [`Violations`]: the answer of the read API to `/api/violations`, with the latest requests
+//! against the rules. [`check_names`] refuses unknown names of sites and crawlers in a query: an
+//! empty answer would look like good news.
 
 use super::Operations;
 use super::query::{Mistake, Query, QueryError};
@@ -13,16 +14,27 @@ use std::sync::Arc;
 const LISTED: usize = 100;
 /// What `identity` of the violations may select.
 const IDENTITIES: [&str; 3] = ["verified", "unverified", "impostor"];
-/// What `kind` of the violations may select; `never_fetched` are violations of crawlers that were served no robots.txt within
-/// the time that they may use a copy.
-const KINDS: [&str; 9] =
-    ["violation", NEVER_FETCHED, "unproven", "ambiguous", "not_bound", "impostor", "trapped", "too_fast", "unverified"];
+/// What `kind` of the violations may select; `never_fetched` are violations of crawlers that were
+/// served no robots.txt within the time that they may use a copy.
+const KINDS: [&str; 9] = [
+    "violation",
+    NEVER_FETCHED,
+    "unproven",
+    "ambiguous",
+    "not_bound",
+    "impostor",
+    "trapped",
+    "too_fast",
+    "unverified",
+];
 const NEVER_FETCHED: &str = "never_fetched";
-/// The crawler label of requests that claim to be no crawler. It is never proposed for a mistyped name.
+/// The crawler label of requests that claim to be no crawler. It is never proposed for a mistyped
+/// name.
 const NO_CRAWLER: &str = "none";
 /// The crawler label of bots that neither the registry nor a policy knows.
 const OTHER: &str = "other";
-/// A longer name is not compared with the known ones: it is no mistyped one, and comparing takes time.
+/// A longer name is not compared with the known ones: it is no mistyped one, and comparing takes
+/// time.
 const LONGEST: usize = 128;
 
 /// The answer to `/api/violations`.
@@ -33,8 +45,8 @@ pub struct Violations {
     left_out: u64,
 }
 
-/// The latest requests against the rules, the last one first. `site`, `crawler`, `kind`, `identity` and `limit` select
-/// among them.
+/// The latest requests against the rules, the last one first. `site`, `crawler`, `kind`, `identity`
+/// and `limit` select among them.
 ///
 /// # Errors
 /// The query has mistakes.
@@ -47,20 +59,33 @@ pub fn violations(operations: &Operations, query: &str) -> Result<Violations, Qu
         query.selects("site", &event.site)
             && query.selects("crawler", &event.crawler)
             && identity.is_none_or(|identity| event.identity == identity)
-            && kind.is_none_or(|kind| event.kind == kind || (kind == NEVER_FETCHED && event.never_fetched))
+            && kind.is_none_or(|kind| {
+                event.kind == kind || (kind == NEVER_FETCHED && event.never_fetched)
+            })
     };
     let events = operations.instance.events.recent();
     check_names(&query, operations, &events)?;
-    let events = events.into_iter().filter(is_selected).take(limit).map(Arc::unwrap_or_clone);
-    Ok(Violations { violations: events.collect(), left_out: operations.instance.events.left_out() })
+    let events = events
+        .into_iter()
+        .filter(is_selected)
+        .take(limit)
+        .map(Arc::unwrap_or_clone);
+    Ok(Violations {
+        violations: events.collect(),
+        left_out: operations.instance.events.left_out(),
+    })
 }
 
-/// Refuses a `site` or a `crawler` with an unknown name. The names of listed events are known, even where
-/// their site is gone.
+/// Refuses a `site` or a `crawler` with an unknown name. The names of listed events are known, even
+/// where their site is gone.
 ///
 /// # Errors
 /// The unknown names, each with the known name that is nearest.
-fn check_names(query: &Query<'_>, operations: &Operations, events: &[Arc<Event>]) -> Result<(), QueryError> {
+fn check_names(
+    query: &Query<'_>,
+    operations: &Operations,
+    events: &[Arc<Event>],
+) -> Result<(), QueryError> {
     let snapshot = operations.instance.sites.snapshot();
     let registry = Registry::builtin();
     let mut mistakes = Vec::new();
@@ -68,26 +93,48 @@ fn check_names(query: &Query<'_>, operations: &Operations, events: &[Arc<Event>]
         let listed = events.iter().map(|event| event.site.as_str());
         // Those in force, and those whose policies were refused at the start.
         let status = operations.instance.sites.status(operations.moment().now);
-        let sites: BTreeSet<&str> = status.sites.iter().map(|site| site.site.as_str()).chain(listed).collect();
+        let sites: BTreeSet<&str> = status
+            .sites
+            .iter()
+            .map(|site| site.site.as_str())
+            .chain(listed)
+            .collect();
         if site != UNCLAIMED && !sites.contains(site) {
             mistakes.push(unknown("site", site, near(site, &sites)));
         }
     }
     if let Some(crawler) = query.get("crawler") {
-        let known = registry.crawlers().iter().map(|crawler| crawler.id.as_str());
-        let tokens = snapshot.sites().iter().flat_map(|entry| entry.site.tokens.tokens()).map(String::as_str);
+        let known = registry
+            .crawlers()
+            .iter()
+            .map(|crawler| crawler.id.as_str());
+        let tokens = snapshot
+            .sites()
+            .iter()
+            .flat_map(|entry| entry.site.tokens.tokens())
+            .map(String::as_str);
         let listed = events.iter().map(|event| &*event.crawler);
         let crawlers: BTreeSet<&str> = known.chain(tokens).chain(listed).chain([OTHER]).collect();
         if crawler != NO_CRAWLER && !crawlers.contains(crawler) {
-            let other_case = crawlers.iter().copied().find(|known| known.eq_ignore_ascii_case(crawler));
-            let by_name = || registry.find(crawler).map(|index| registry.get(index).id.as_str());
+            let other_case = crawlers
+                .iter()
+                .copied()
+                .find(|known| known.eq_ignore_ascii_case(crawler));
+            let by_name = || {
+                registry
+                    .find(crawler)
+                    .map(|index| registry.get(index).id.as_str())
+            };
             let mistyped = || near(crawler, &crawlers);
             // An unlisted bot is counted as `other`.
-            let meant =
-                other_case.or_else(by_name).or_else(|| match registry.identify(format!("{crawler}/1.0").as_bytes()) {
-                    Claim::Other => mistyped().filter(|meant| is_slip(crawler, meant)).or(Some(OTHER)),
+            let meant = other_case.or_else(by_name).or_else(|| {
+                match registry.identify(format!("{crawler}/1.0").as_bytes()) {
+                    Claim::Other => mistyped()
+                        .filter(|meant| is_slip(crawler, meant))
+                        .or(Some(OTHER)),
                     Claim::Nobody | Claim::Tool | Claim::Known(_) | Claim::Token(_) => mistyped(),
-                });
+                }
+            });
             mistakes.push(unknown("crawler", crawler, meant));
         }
     }
@@ -95,7 +142,11 @@ fn check_names(query: &Query<'_>, operations: &Operations, events: &[Arc<Event>]
 }
 
 fn near<'a>(name: &str, known: &BTreeSet<&'a str>) -> Option<&'a str> {
-    if name.len() > LONGEST { None } else { crate::yaml::nearest(name, known.iter().copied()) }
+    if name.len() > LONGEST {
+        None
+    } else {
+        crate::yaml::nearest(name, known.iter().copied())
+    }
 }
 
 /// Whether two names differ by a typing mistake, and are not the names of two bots.
@@ -104,5 +155,9 @@ fn is_slip(name: &str, meant: &str) -> bool {
 }
 
 fn unknown(name: &'static str, value: &str, meant: Option<&str>) -> Mistake {
-    Mistake::UnknownName { name, value: value.to_owned(), meant: meant.map(str::to_owned) }
+    Mistake::UnknownName {
+        name,
+        value: value.to_owned(),
+        meant: meant.map(str::to_owned),
+    }
 }

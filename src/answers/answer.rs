@@ -1,5 +1,5 @@
-//! [`Answer`]: a complete response that crawlgate makes itself. Head lines that many answers share are made once, as octets
-//! for HTTP/1.1 and as fields for every other version of HTTP.
+//! [`Answer`]: a complete response that crawlgate makes itself. Head lines that many answers share
+//! are made once, as octets for HTTP/1.1 and as fields for every other version of HTTP.
 
 use super::field::Field;
 use crate::heads::tag_values;
@@ -37,13 +37,22 @@ impl Answer {
         fields: impl IntoIterator<Item = (Field, HeaderValue)>,
         body: Bytes,
     ) -> Answer {
-        let mut lines = Lines { octets: Vec::with_capacity(256), fields: Vec::with_capacity(8) };
+        let mut lines = Lines {
+            octets: Vec::with_capacity(256),
+            fields: Vec::with_capacity(8),
+        };
         write_status_line(status, &mut lines.octets);
         for (field, value) in [(Field::Server, SERVER)].into_iter().chain(fields) {
             write_line(field, &value, &mut lines.octets);
             lines.fields.push((field, value));
         }
-        Answer { status, shared: Arc::new(lines), own: SmallVec::new(), body, closes: false }
+        Answer {
+            status,
+            shared: Arc::new(lines),
+            own: SmallVec::new(),
+            body,
+            closes: false,
+        }
     }
 
     /// An answer that no cache keeps.
@@ -75,11 +84,20 @@ impl Answer {
         }
     }
 
-    /// Adds the lines of X-Robots-Tag that the policy has for the path, and for the status and type of the answer.
+    /// Adds the lines of X-Robots-Tag that the policy has for the path, and for the status and type
+    /// of the answer.
     pub(super) fn with_tags(self, entry: &SiteEntry, decision: &Decision) -> Answer {
-        let content_type = self.values(Field::ContentType).next().map(HeaderValue::as_bytes);
-        match entry.site.tags.tags(&decision.path_rules, self.status.as_u16(), content_type) {
-            Some(tags) => tag_values(&tags.lines).fold(self, |answer, line| answer.with(Field::XRobotsTag, line)),
+        let content_type = self
+            .values(Field::ContentType)
+            .next()
+            .map(HeaderValue::as_bytes);
+        match entry
+            .site
+            .tags
+            .tags(&decision.path_rules, self.status.as_u16(), content_type)
+        {
+            Some(tags) => tag_values(&tags.lines)
+                .fold(self, |answer, line| answer.with(Field::XRobotsTag, line)),
             None => self,
         }
     }
@@ -115,16 +133,22 @@ impl Answer {
 
     /// The head lines in the order in which they are sent.
     pub fn fields(&self) -> impl Iterator<Item = (Field, &HeaderValue)> {
-        self.shared.fields.iter().chain(&self.own).map(|(field, value)| (*field, value))
+        self.shared
+            .fields
+            .iter()
+            .chain(&self.own)
+            .map(|(field, value)| (*field, value))
     }
 
     /// The lines of this field.
     pub fn values(&self, wanted: Field) -> impl Iterator<Item = &HeaderValue> {
-        self.fields().filter(move |(field, _)| *field == wanted).map(|(_, value)| value)
+        self.fields()
+            .filter(move |(field, _)| *field == wanted)
+            .map(|(_, value)| value)
     }
 
-    /// Writes the whole answer as HTTP/1.1. `date` is the value of Date. `keeps_alive` says whether the connection goes on;
-    /// it ends in any case after an answer that [`closes`](Answer::closes).
+    /// Writes the whole answer as HTTP/1.1. `date` is the value of Date. `keeps_alive` says whether
+    /// the connection goes on; it ends in any case after an answer that [`closes`](Answer::closes).
     pub fn write_http1(&self, date: &[u8], keeps_alive: bool, out: &mut Vec<u8>) {
         out.reserve(self.shared.octets.len() + self.body.len() + 256);
         self.write_http1_head(date, keeps_alive, out);

@@ -1,15 +1,17 @@
-//! Decides whether the client's cached copy is current, so that the answer is 304 (RFC 9110 section 13). The entity tag
-//! decides. The date decides only if the client sends no entity tag. [`not_modified`] checks both, and [`same_entity`]
-//! checks the entity tag alone.
+//! Decides whether the client's cached copy is current, so that the answer is 304 (RFC 9110 section
+//! 13). The entity tag decides. The date decides only if the client sends no entity tag.
+//! [`not_modified`] checks both, and [`same_entity`] checks the entity tag alone.
 
 use crate::time::Timestamp;
 use http::{HeaderMap, header};
 
-/// Whether GET or HEAD is answered 304. `If-None-Match` outranks `If-Modified-Since` (RFC 9110 section 13.2.2).
+/// Whether GET or HEAD is answered 304. `If-None-Match` outranks `If-Modified-Since` (RFC 9110
+/// section 13.2.2).
 ///
-/// `since` is the date of the version in force; `None` if another version that the client may have has the same date. The
-/// client's date must equal it, as section 13.1.3 lets an origin server ask. A later date proves nothing: it comes from the
-/// file of another site, or from a clock that was set back since.
+/// `since` is the date of the version in force; `None` if another version that the client may have
+/// has the same date. The client's date must equal it, as section 13.1.3 lets an origin server ask.
+/// A later date proves nothing: it comes from the file of another site, or from a clock that was
+/// set back since.
 pub(super) fn not_modified(headers: &HeaderMap, etag: &str, since: Option<Timestamp>) -> bool {
     if headers.contains_key(header::IF_NONE_MATCH) {
         return same_entity(headers, etag);
@@ -21,25 +23,36 @@ pub(super) fn not_modified(headers: &HeaderMap, etag: &str, since: Option<Timest
         .is_some_and(|copy| since == Some(copy))
 }
 
-/// Whether `If-None-Match` has this entity tag. That is the whole condition for a file without a date.
+/// Whether `If-None-Match` has this entity tag. That is the whole condition for a file without a
+/// date.
 pub(super) fn same_entity(headers: &HeaderMap, etag: &str) -> bool {
-    headers.get_all(header::IF_NONE_MATCH).iter().any(|line| matches(line.as_bytes(), etag))
+    headers
+        .get_all(header::IF_NONE_MATCH)
+        .iter()
+        .any(|line| matches(line.as_bytes(), etag))
 }
 
-/// Weak comparison (RFC 9110 section 8.8.3.2) with each member of a list, which ends before the first malformed one. `*`
-/// names no copy, so it gets the whole file, although section 13.1.2 asks for 304. A 304 would let a crawler keep a
-/// superseded robots.txt, and the ledger would note that it was served the current one.
+/// Weak comparison (RFC 9110 section 8.8.3.2) with each member of a list, which ends before the
+/// first malformed one. `*` names no copy, so it gets the whole file, although section 13.1.2 asks
+/// for 304. A 304 would let a crawler keep a superseded robots.txt, and the ledger would note that
+/// it was served the current one.
 fn matches(line: &[u8], etag: &str) -> bool {
     let mut rest = line.trim_ascii();
     loop {
         rest = rest.strip_prefix(b"W/").unwrap_or(rest);
-        let Some(inner) = rest.strip_prefix(b"\"") else { return false };
-        let Some(end) = inner.iter().position(|byte| *byte == b'"') else { return false };
+        let Some(inner) = rest.strip_prefix(b"\"") else {
+            return false;
+        };
+        let Some(end) = inner.iter().position(|byte| *byte == b'"') else {
+            return false;
+        };
         // `etag` includes its quotes.
         if rest[..end + 2] == *etag.as_bytes() {
             return true;
         }
-        let Some(next) = inner[end + 1..].trim_ascii_start().strip_prefix(b",") else { return false };
+        let Some(next) = inner[end + 1..].trim_ascii_start().strip_prefix(b",") else {
+            return false;
+        };
         rest = next.trim_ascii_start();
     }
 }
@@ -61,31 +74,62 @@ mod tests {
 
     #[test]
     fn entity_tag_matches_weakly_in_a_list() {
-        for value in ["\"abc\"", "W/\"abc\"", "\"x\", W/\"abc\"", "\"a,b\" , \"abc\""] {
+        for value in [
+            "\"abc\"",
+            "W/\"abc\"",
+            "\"x\", W/\"abc\"",
+            "\"a,b\" , \"abc\"",
+        ] {
             assert!(is_fresh(&[(header::IF_NONE_MATCH, value)]), "{value}");
         }
-        for value in ["\"abd\"", "abc", "\"abc", "", "\"x\" \"abc\"", "W/", "\"x\",", "w/\"abc\"", "*", " * "] {
+        for value in [
+            "\"abd\"",
+            "abc",
+            "\"abc",
+            "",
+            "\"x\" \"abc\"",
+            "W/",
+            "\"x\",",
+            "w/\"abc\"",
+            "*",
+            " * ",
+        ] {
             assert!(!is_fresh(&[(header::IF_NONE_MATCH, value)]), "{value}");
         }
     }
 
     #[test]
     fn lists_over_several_lines_are_one_list() {
-        assert!(is_fresh(&[(header::IF_NONE_MATCH, "\"x\""), (header::IF_NONE_MATCH, "\"abc\"")]));
+        assert!(is_fresh(&[
+            (header::IF_NONE_MATCH, "\"x\""),
+            (header::IF_NONE_MATCH, "\"abc\"")
+        ]));
     }
 
     #[test]
     fn the_date_counts_only_without_an_entity_tag() {
-        let (same, earlier) = ("Sun, 06 Nov 1994 08:49:37 GMT", "Sun, 06 Nov 1994 08:49:36 GMT");
+        let (same, earlier) = (
+            "Sun, 06 Nov 1994 08:49:37 GMT",
+            "Sun, 06 Nov 1994 08:49:36 GMT",
+        );
         let later = "Sun, 06 Nov 1994 08:49:38 GMT";
         assert!(is_fresh(&[(header::IF_MODIFIED_SINCE, same)]));
         assert!(!is_fresh(&[(header::IF_MODIFIED_SINCE, earlier)]));
-        assert!(!is_fresh(&[(header::IF_MODIFIED_SINCE, later)]), "it is another file's");
+        assert!(
+            !is_fresh(&[(header::IF_MODIFIED_SINCE, later)]),
+            "it is another file's"
+        );
         assert!(!is_fresh(&[(header::IF_MODIFIED_SINCE, "yesterday")]));
         let mut headers = HeaderMap::new();
         headers.insert(header::IF_MODIFIED_SINCE, HeaderValue::from_static(same));
-        assert!(!not_modified(&headers, ETAG, None), "the date is that of several versions");
-        assert!(!is_fresh(&[(header::IF_NONE_MATCH, "\"x\""), (header::IF_MODIFIED_SINCE, same)]));
+        assert!(
+            !not_modified(&headers, ETAG, None),
+            "the date is that of several versions"
+        );
+        assert!(!is_fresh(&[
+            (header::IF_NONE_MATCH, "\"x\""),
+            (header::IF_MODIFIED_SINCE, same)
+        ]));
         assert!(!is_fresh(&[]));
     }
 }

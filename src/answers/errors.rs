@@ -1,6 +1,7 @@
-//! Answers that no policy asks for. [`rejection`] refuses a request that crawlgate cannot serve. [`challenge`] answers a
-//! certificate authority. [`redirect`] sends a client to https. [`failure`], [`full`] and [`no_origin`] take the place of
-//! an origin's response. A rejection is made once in each form: text, HTML and JSON.
+//! Answers that no policy asks for. [`rejection`] refuses a request that crawlgate cannot serve.
+//! [`challenge`] answers a certificate authority. [`redirect`] sends a client to https.
+//! [`failure`], [`full`] and [`no_origin`] take the place of an origin's response. A rejection is
+//! made once in each form: text, HTML and JSON.
 
 use super::answer::Answer;
 use super::field::Field;
@@ -18,7 +19,8 @@ use std::sync::OnceLock;
 pub enum Rejection {
     /// HTTP/1.1 without Host: a server must answer 400 (RFC 9112 section 3.2).
     NoHost,
-    /// TRACE shows a client the fields that proxies added to its request; CONNECT is for other proxies.
+    /// TRACE shows a client the fields that proxies added to its request; CONNECT is for other
+    /// proxies.
     Method,
     /// A method other than GET and HEAD, for a file that can only be read.
     ReadOnly,
@@ -40,8 +42,8 @@ pub enum Rejection {
     Busy,
     /// The peer may not ask for decisions. Not 403: a proxy would refuse its client's request.
     Untrusted,
-    /// A proxy asks about a request in a way that cannot be read. 403, which every proxy takes for a refusal: the proxy's
-    /// client may have caused it, and must not pass that way.
+    /// A proxy asks about a request in a way that cannot be read. 403, which every proxy takes for
+    /// a refusal: the proxy's client may have caused it, and must not pass that way.
     Unreadable,
 }
 
@@ -65,12 +67,24 @@ impl Rejection {
     fn forms(self) -> Forms {
         let bad_request = StatusCode::BAD_REQUEST;
         let page = match self {
-            Rejection::Method => return wrong_method("GET, HEAD, POST, PUT, DELETE, OPTIONS, PATCH"),
+            Rejection::Method => {
+                return wrong_method("GET, HEAD, POST, PUT, DELETE, OPTIONS, PATCH");
+            }
             Rejection::ReadOnly => return wrong_method("GET, HEAD"),
             Rejection::Malformed => failure_page(bad_request),
-            Rejection::NoHost => Page::new(bad_request, "no_host", "The request does not say which host it is for."),
-            Rejection::NotEncrypted => Page::new(bad_request, "not_encrypted", "This port speaks https only."),
-            Rejection::TargetTooLong => Page::new(StatusCode::URI_TOO_LONG, "target_too_long", "The URL is too long."),
+            Rejection::NoHost => Page::new(
+                bad_request,
+                "no_host",
+                "The request does not say which host it is for.",
+            ),
+            Rejection::NotEncrypted => {
+                Page::new(bad_request, "not_encrypted", "This port speaks https only.")
+            }
+            Rejection::TargetTooLong => Page::new(
+                StatusCode::URI_TOO_LONG,
+                "target_too_long",
+                "The URL is too long.",
+            ),
             Rejection::HeadersTooLarge => Page::new(
                 StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
                 "headers_too_large",
@@ -81,12 +95,16 @@ impl Rejection {
                 "expectation",
                 "The request expects something other than 100-continue.",
             ),
-            Rejection::Timeout => {
-                Page::new(StatusCode::REQUEST_TIMEOUT, "request_timeout", "The request did not arrive in time.")
-            }
-            Rejection::BodyTooLarge => {
-                Page::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", "The body of the request is too large.")
-            }
+            Rejection::Timeout => Page::new(
+                StatusCode::REQUEST_TIMEOUT,
+                "request_timeout",
+                "The request did not arrive in time.",
+            ),
+            Rejection::BodyTooLarge => Page::new(
+                StatusCode::PAYLOAD_TOO_LARGE,
+                "body_too_large",
+                "The body of the request is too large.",
+            ),
             Rejection::Busy => Page {
                 retry_after: Some(BUSY_RETRY),
                 ..Page::new(
@@ -100,9 +118,11 @@ impl Rejection {
                 "untrusted",
                 "This peer may not ask for decisions: `decisions.trusted` of crawlgate's settings names those that may.",
             ),
-            Rejection::Unreadable => {
-                Page::new(StatusCode::FORBIDDEN, "unreadable", "The request cannot be read, so it is refused.")
-            }
+            Rejection::Unreadable => Page::new(
+                StatusCode::FORBIDDEN,
+                "unreadable",
+                "The request cannot be read, so it is refused.",
+            ),
         };
         let forms = Form::ALL.map(|form| page.answer(form).closing());
         match self {
@@ -118,19 +138,24 @@ pub fn rejection(rejection: Rejection, asked: &Asked<'_>) -> Answer {
     rejection.answer(asked.headers).in_reply_to(asked.method)
 }
 
-/// The answer to a certificate authority that checks who controls a host: the file that it asks for, or 404.
+/// The answer to a certificate authority that checks who controls a host: the file that it asks
+/// for, or 404.
 pub fn challenge(file: Option<Vec<u8>>, asked: &Asked<'_>) -> Answer {
     let answer = match file {
         Some(file) => Answer::uncached(StatusCode::OK, "text/plain", None, file.into()),
-        None => {
-            Page::new(StatusCode::NOT_FOUND, "no_challenge", "There is no such challenge.").answer(form(asked.headers))
-        }
+        None => Page::new(
+            StatusCode::NOT_FOUND,
+            "no_challenge",
+            "There is no such challenge.",
+        )
+        .answer(form(asked.headers)),
     };
     answer.in_reply_to(asked.method)
 }
 
-/// A permanent redirect to this URL, for a listener that redirects to https. For GET and HEAD the status is 301, which
-/// every client knows. For other methods it is 308, which keeps the method. `None` if the URL cannot be a field value.
+/// A permanent redirect to this URL, for a listener that redirects to https. For GET and HEAD the
+/// status is 301, which every client knows. For other methods it is 308, which keeps the method.
+/// `None` if the URL cannot be a field value.
 pub fn redirect(location: &[u8], asked: &Asked<'_>) -> Option<Answer> {
     let value = HeaderValue::from_bytes(location).ok()?;
     let status = match *asked.method {
@@ -138,7 +163,11 @@ pub fn redirect(location: &[u8], asked: &Asked<'_>) -> Option<Answer> {
         _ => StatusCode::PERMANENT_REDIRECT,
     };
     let page = Page::new(status, "moved", "This site is served over https.");
-    Some(page.answer(form(asked.headers)).with(Field::Location, value).in_reply_to(asked.method))
+    Some(
+        page.answer(form(asked.headers))
+            .with(Field::Location, value)
+            .in_reply_to(asked.method),
+    )
 }
 
 /// A request that the origin did not answer.
@@ -152,7 +181,8 @@ pub struct Unanswered<'a> {
     pub request_id: &'a [u8],
 }
 
-/// The answer to a request that could not be forwarded, with the tags that the policy has for its status.
+/// The answer to a request that could not be forwarded, with the tags that the policy has for its
+/// status.
 pub fn failure(status: u16, unanswered: &Unanswered<'_>) -> Answer {
     let headers = unanswered.asked.headers;
     let answer = match status {
@@ -162,14 +192,17 @@ pub fn failure(status: u16, unanswered: &Unanswered<'_>) -> Answer {
         other => {
             let status = StatusCode::from_u16(other).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
             let own = unanswered.own_page().filter(|_| matches!(other, 502 | 504));
-            unanswered.render(Page { own, ..failure_page(status) })
+            unanswered.render(Page {
+                own,
+                ..failure_page(status)
+            })
         }
     };
     unanswered.finish(answer)
 }
 
-/// The answer to a request for which no server of the origin has a place. 503 tells crawlers to come back later, and says
-/// nothing about the page.
+/// The answer to a request for which no server of the origin has a place. 503 tells crawlers to
+/// come back later, and says nothing about the page.
 pub fn full(retry_after: u32, unanswered: &Unanswered<'_>) -> Answer {
     let message = "This site has too many visitors at the moment. Please try again soon.";
     unanswered.finish(unanswered.render(Page {
@@ -180,25 +213,35 @@ pub fn full(retry_after: u32, unanswered: &Unanswered<'_>) -> Answer {
     }))
 }
 
-/// The answer to a request for a host that no origin is for. Not 4xx: search engines would drop the pages of a host that
-/// was forgotten.
+/// The answer to a request for a host that no origin is for. Not 4xx: search engines would drop the
+/// pages of a host that was forgotten.
 pub fn no_origin(host: &[u8], unanswered: &Unanswered<'_>) -> Answer {
     let host = String::from_utf8_lossy(&host[..host.len().min(MAX_HOST)]);
-    let host: String = host.chars().map(|sign| if sign.is_control() { '\u{fffd}' } else { sign }).collect();
+    let host: String = host
+        .chars()
+        .map(|sign| if sign.is_control() { '\u{fffd}' } else { sign })
+        .collect();
     let message = format!("No origin is configured for the host {host}.");
     let page = Page::new(StatusCode::BAD_GATEWAY, "no_origin", message);
-    unanswered.finish(unanswered.render(Page { own: unanswered.own_page(), reader: Reader::Person, ..page }))
+    unanswered.finish(unanswered.render(Page {
+        own: unanswered.own_page(),
+        reader: Reader::Person,
+        ..page
+    }))
 }
 
 impl<'a> Unanswered<'a> {
     /// The site's own page for failures.
     fn own_page(&self) -> Option<&'a PageTemplate> {
-        self.judged.and_then(|(_, entry)| entry.site.pages.failure.as_deref())
+        self.judged
+            .and_then(|(_, entry)| entry.site.pages.failure.as_deref())
     }
 
     fn render(&self, page: Page<'a>) -> Answer {
         let request_id = std::str::from_utf8(self.request_id).ok();
-        Page { request_id, ..page }.answer(form(self.asked.headers)).closing()
+        Page { request_id, ..page }
+            .answer(form(self.asked.headers))
+            .closing()
     }
 
     fn finish(&self, answer: Answer) -> Answer {
@@ -212,20 +255,35 @@ impl<'a> Unanswered<'a> {
 
 fn wrong_method(allowed: &'static str) -> Forms {
     let message = format!("This cannot be done here. Methods that can: {allowed}.");
-    let page = Page::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", message);
-    Form::ALL.map(|form| page.answer(form).with(Field::Allow, HeaderValue::from_static(allowed)))
+    let page = Page::new(
+        StatusCode::METHOD_NOT_ALLOWED,
+        "method_not_allowed",
+        message,
+    );
+    Form::ALL.map(|form| {
+        page.answer(form)
+            .with(Field::Allow, HeaderValue::from_static(allowed))
+    })
 }
 
 fn failure_page(status: StatusCode) -> Page<'static> {
     let (error, message) = match status {
         StatusCode::BAD_REQUEST => ("bad_request", "The request could not be understood."),
-        StatusCode::BAD_GATEWAY => {
-            ("bad_gateway", "This site is not available at the moment. Please try again in a few minutes.")
-        }
-        StatusCode::GATEWAY_TIMEOUT => {
-            ("gateway_timeout", "This site takes too long to answer at the moment. Please try again in a few minutes.")
-        }
-        _ => ("internal_error", "Something went wrong here. Please try again in a few minutes."),
+        StatusCode::BAD_GATEWAY => (
+            "bad_gateway",
+            "This site is not available at the moment. Please try again in a few minutes.",
+        ),
+        StatusCode::GATEWAY_TIMEOUT => (
+            "gateway_timeout",
+            "This site takes too long to answer at the moment. Please try again in a few minutes.",
+        ),
+        _ => (
+            "internal_error",
+            "Something went wrong here. Please try again in a few minutes.",
+        ),
     };
-    Page { reader: Reader::Person, ..Page::new(status, error, message) }
+    Page {
+        reader: Reader::Person,
+        ..Page::new(status, error, message)
+    }
 }

@@ -1,5 +1,6 @@
-//! [`Field`]: the header fields of crawlgate's answers, each with its spelling in HTTP/1.1 and its `http` name. Date
-//! and Connection are not among them, because they are written when the answer is sent.
+//! [`Field`]: the header fields of crawlgate's answers, each with its spelling in HTTP/1.1 and its
+//! `http` name. Date and Connection are not among them, because they are written when the answer is
+//! sent.
 
 use crate::heads::X_ROBOTS_TAG;
 use http::{HeaderName, header};
@@ -46,7 +47,10 @@ static NAMES: [(&str, HeaderName); Field::XRobotsTag as usize + 1] = [
     ("Content-Signal", HeaderName::from_static("content-signal")),
     ("Content-Type", header::CONTENT_TYPE),
     ("Content-Usage", HeaderName::from_static("content-usage")),
-    ("Crawlgate-Decision", HeaderName::from_static("crawlgate-decision")),
+    (
+        "Crawlgate-Decision",
+        HeaderName::from_static("crawlgate-decision"),
+    ),
     ("ETag", header::ETAG),
     ("Last-Modified", header::LAST_MODIFIED),
     ("Link", header::LINK),
@@ -54,15 +58,39 @@ static NAMES: [(&str, HeaderName); Field::XRobotsTag as usize + 1] = [
     ("X-Request-Id", HeaderName::from_static("x-request-id")),
     ("Retry-After", header::RETRY_AFTER),
     ("Server", header::SERVER),
-    ("Crawlgate-Status", HeaderName::from_static("crawlgate-status")),
-    ("Strict-Transport-Security", header::STRICT_TRANSPORT_SECURITY),
-    ("Crawlgate-Tags-Html", HeaderName::from_static("crawlgate-tags-html")),
-    ("Crawlgate-Tags-Image", HeaderName::from_static("crawlgate-tags-image")),
-    ("Crawlgate-Tags-Other", HeaderName::from_static("crawlgate-tags-other")),
-    ("Crawlgate-Tags-Pdf", HeaderName::from_static("crawlgate-tags-pdf")),
-    ("Crawlgate-Tags-Video", HeaderName::from_static("crawlgate-tags-video")),
+    (
+        "Crawlgate-Status",
+        HeaderName::from_static("crawlgate-status"),
+    ),
+    (
+        "Strict-Transport-Security",
+        header::STRICT_TRANSPORT_SECURITY,
+    ),
+    (
+        "Crawlgate-Tags-Html",
+        HeaderName::from_static("crawlgate-tags-html"),
+    ),
+    (
+        "Crawlgate-Tags-Image",
+        HeaderName::from_static("crawlgate-tags-image"),
+    ),
+    (
+        "Crawlgate-Tags-Other",
+        HeaderName::from_static("crawlgate-tags-other"),
+    ),
+    (
+        "Crawlgate-Tags-Pdf",
+        HeaderName::from_static("crawlgate-tags-pdf"),
+    ),
+    (
+        "Crawlgate-Tags-Video",
+        HeaderName::from_static("crawlgate-tags-video"),
+    ),
     ("tdm-policy", HeaderName::from_static("tdm-policy")),
-    ("tdm-reservation", HeaderName::from_static("tdm-reservation")),
+    (
+        "tdm-reservation",
+        HeaderName::from_static("tdm-reservation"),
+    ),
     ("WWW-Authenticate", header::WWW_AUTHENTICATE),
     ("X-Robots-Tag", X_ROBOTS_TAG),
 ];
@@ -80,7 +108,13 @@ impl Field {
 
     /// The field with this name, if it is one of the signals that a policy can send.
     pub(super) fn of_signal(name: &str) -> Option<Field> {
-        let signals = [Field::ContentSignal, Field::ContentUsage, Field::Link, Field::TdmReservation, Field::TdmPolicy];
+        let signals = [
+            Field::ContentSignal,
+            Field::ContentUsage,
+            Field::Link,
+            Field::TdmReservation,
+            Field::TdmPolicy,
+        ];
         signals.into_iter().find(|field| field.written() == name)
     }
 }

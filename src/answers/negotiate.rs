@@ -1,5 +1,5 @@
-//! Content negotiation for errors, refusals and pauses (RFC 9110 section 12.5.1). [`form`] reads `Accept` and returns the
-//! [`Form`] of the answer: plain text, HTML or JSON.
+//! Content negotiation for errors, refusals and pauses (RFC 9110 section 12.5.1). [`form`] reads
+//! `Accept` and returns the [`Form`] of the answer: plain text, HTML or JSON.
 
 use http::{HeaderMap, header};
 
@@ -34,8 +34,9 @@ impl Form {
 /// Members of Accept that are read; no client needs more.
 const MEMBERS: usize = 32;
 
-/// The form with the highest quality in `Accept`; text if `Accept` allows none of them. The most specific range that
-/// matches a form gives its quality. Of forms with the same quality, the one with the more specific range wins.
+/// The form with the highest quality in `Accept`; text if `Accept` allows none of them. The most
+/// specific range that matches a form gives its quality. Of forms with the same quality, the one
+/// with the more specific range wins.
 pub(super) fn form(headers: &HeaderMap) -> Form {
     if !headers.contains_key(header::ACCEPT) {
         return Form::Text;
@@ -50,15 +51,25 @@ pub(super) fn form(headers: &HeaderMap) -> Form {
     best.0
 }
 
-/// Thousandths of quality, and how specifically the form is named: 1 for `*/*`, 2 for `text/*`, 3 by itself.
+/// Thousandths of quality, and how specifically the form is named: 1 for `*/*`, 2 for `text/*`, 3
+/// by itself.
 fn preference(headers: &HeaderMap, form: Form) -> (u16, u8) {
     let (kind, subtype) = form.media_type();
-    let lines = headers.get_all(header::ACCEPT).iter().filter_map(|line| line.to_str().ok());
+    let lines = headers
+        .get_all(header::ACCEPT)
+        .iter()
+        .filter_map(|line| line.to_str().ok());
     let mut found = (0, 0);
     for member in lines.flat_map(|line| line.split(',')).take(MEMBERS) {
         let mut parts = member.split(';').map(str::trim);
-        let Some((their_kind, their_subtype)) = parts.next().and_then(|range| range.split_once('/')) else { continue };
-        let specificity = if their_kind.eq_ignore_ascii_case(kind) && their_subtype.eq_ignore_ascii_case(subtype) {
+        let Some((their_kind, their_subtype)) =
+            parts.next().and_then(|range| range.split_once('/'))
+        else {
+            continue;
+        };
+        let specificity = if their_kind.eq_ignore_ascii_case(kind)
+            && their_subtype.eq_ignore_ascii_case(subtype)
+        {
             3
         } else if their_kind.eq_ignore_ascii_case(kind) && their_subtype == "*" {
             2
@@ -77,7 +88,9 @@ fn preference(headers: &HeaderMap, form: Form) -> (u16, u8) {
 fn quality<'a>(mut parameters: impl Iterator<Item = &'a str>) -> u16 {
     let value = parameters.find_map(|parameter| {
         let (name, value) = parameter.split_once('=')?;
-        name.trim().eq_ignore_ascii_case("q").then_some(value.trim())
+        name.trim()
+            .eq_ignore_ascii_case("q")
+            .then_some(value.trim())
     });
     match value.map(str::parse::<f32>) {
         None => 1000,
@@ -99,7 +112,10 @@ mod tests {
 
     #[test]
     fn browsers_get_html_programs_json_and_everybody_else_text() {
-        assert_eq!(asked("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"), Form::Html);
+        assert_eq!(
+            asked("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"),
+            Form::Html
+        );
         assert_eq!(asked("application/json"), Form::Json);
         assert_eq!(asked("application/json;q=0.9, text/*;q=0.5"), Form::Json);
         assert_eq!(asked("*/*"), Form::Text);

@@ -1,5 +1,5 @@
-//! [`Page`]: the short explanation in a refusal or an error, as text, HTML or JSON. A page for crawlers links robots.txt.
-//! Pages contain nothing secret, and every value in HTML is escaped.
+//! [`Page`]: the short explanation in a refusal or an error, as text, HTML or JSON. A page for
+//! crawlers links robots.txt. Pages contain nothing secret, and every value in HTML is escaped.
 
 use super::answer::Answer;
 use super::field::Field;
@@ -33,7 +33,11 @@ pub(super) enum Reader {
 }
 
 impl Page<'_> {
-    pub(super) fn new(status: StatusCode, error: &'static str, message: impl Into<String>) -> Page<'static> {
+    pub(super) fn new(
+        status: StatusCode,
+        error: &'static str,
+        message: impl Into<String>,
+    ) -> Page<'static> {
         Page {
             status,
             error,
@@ -54,7 +58,9 @@ impl Page<'_> {
 
     /// The answer with a body that the caller wrote.
     pub(super) fn answer_with(&self, form: Form, body: Bytes) -> Answer {
-        let retry_after = self.retry_after.map(|seconds| (Field::RetryAfter, seconds.into()));
+        let retry_after = self
+            .retry_after
+            .map(|seconds| (Field::RetryAfter, seconds.into()));
         Answer::uncached(self.status, form.content_type(), retry_after, body)
     }
 
@@ -133,7 +139,10 @@ impl Page<'_> {
             html.push_str("<p>The rules of this site for crawlers: <a href=\"/robots.txt\">/robots.txt</a></p>\n");
         }
         if let Some(id) = self.request_id {
-            write(&mut html, &["<p>Request: <code>", &escape(id), "</code></p>\n"]);
+            write(
+                &mut html,
+                &["<p>Request: <code>", &escape(id), "</code></p>\n"],
+            );
         }
         html.push_str("</html>\n");
         html
@@ -146,8 +155,12 @@ impl Page<'_> {
         if self.reader == Reader::Crawler {
             json["robots_txt"] = "/robots.txt".into();
         }
-        let optional =
-            [("crawler", self.crawler), ("rule", self.rule), ("group", self.group), ("request_id", self.request_id)];
+        let optional = [
+            ("crawler", self.crawler),
+            ("rule", self.rule),
+            ("group", self.group),
+            ("request_id", self.request_id),
+        ];
         for (name, value) in optional {
             if let Some(value) = value {
                 json[name] = value.into();
@@ -189,11 +202,21 @@ mod tests {
         let page = Page {
             rule: Some(rule),
             group: Some("GPTBot, <b>"),
-            ..Page::new(StatusCode::FORBIDDEN, "disallowed_by_robots_txt", "<i>No</i>")
+            ..Page::new(
+                StatusCode::FORBIDDEN,
+                "disallowed_by_robots_txt",
+                "<i>No</i>",
+            )
         };
         let html = page.html();
-        assert!(!html.contains("<script>") && !html.contains("<b>") && !html.contains("<i>"), "{html}");
-        assert!(html.contains("&lt;script&gt;alert(1)&lt;/script&gt;&amp;&#39;&quot;"), "{html}");
+        assert!(
+            !html.contains("<script>") && !html.contains("<b>") && !html.contains("<i>"),
+            "{html}"
+        );
+        assert!(
+            html.contains("&lt;script&gt;alert(1)&lt;/script&gt;&amp;&#39;&quot;"),
+            "{html}"
+        );
         assert!(page.text().contains(rule));
     }
 }

@@ -1,6 +1,7 @@
-//! [`Answers`] turns a decision into an answer. It keeps the files of each site, pauses, and refusals of requests
-//! against the rules. An answer is made when it is first needed. All kept answers belong to one snapshot (all compiled
-//! sites at a moment). A request that was judged by a newer snapshot replaces them.
+//! [`Answers`] turns a decision into an answer. It keeps the files of each site, pauses, and
+//! refusals of requests against the rules. An answer is made when it is first needed. All kept
+//! answers belong to one snapshot (all compiled sites at a moment). A request that was judged by a
+//! newer snapshot replaces them.
 
 use super::answer::Answer;
 use super::conditional::{not_modified, same_entity};
@@ -19,8 +20,8 @@ use http::Method;
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock, Weak};
 
-/// The longest Retry-After while the origin's own file is awaited. Crawlers that get 503 stay away and come again (RFC 9309
-/// section 2.3.1.4).
+/// The longest Retry-After while the origin's own file is awaited. Crawlers that get 503 stay away
+/// and come again (RFC 9309 section 2.3.1.4).
 const AWAITED_RETRY: u32 = 60;
 /// The number of kept refusals. Beyond it, all of them are removed.
 const MAX_REFUSALS: usize = 4_096;
@@ -33,7 +34,8 @@ pub struct Answers {
 
 #[derive(Default)]
 struct Prepared {
-    /// The snapshot that the answers belong to. A weak reference does not keep the snapshot in memory.
+    /// The snapshot that the answers belong to. A weak reference does not keep the snapshot in
+    /// memory.
     snapshot: Weak<Snapshot>,
     sites: Box<[SiteFiles]>,
     refusals: RwLock<HashMap<RefusalKey, Answer, ahash::RandomState>>,
@@ -45,14 +47,20 @@ struct SiteFiles {
     tdmrep: OnceLock<FileAnswers>,
 }
 
-/// Everything that a refusal depends on: the place of the site in the snapshot, what is refused, the claimant, and the
-/// form.
+/// Everything that a refusal depends on: the place of the site in the snapshot, what is refused,
+/// the claimant, and the form.
 type RefusalKey = (usize, Refused, Claim, Form);
 
 #[derive(PartialEq, Eq, Hash)]
 enum Refused {
-    /// A request against the rules: the place of the policy's answer, the rule, the kind, and the wait of a slow-down.
-    Crawler { answer: u16, rule: Option<(u16, Option<u32>)>, kind: Kind, retry_after: Option<u32> },
+    /// A request against the rules: the place of the policy's answer, the rule, the kind, and the
+    /// wait of a slow-down.
+    Crawler {
+        answer: u16,
+        rule: Option<(u16, Option<u32>)>,
+        kind: Kind,
+        retry_after: Option<u32>,
+    },
     /// Every request, for so many seconds.
     Paused { retry_after: u32 },
 }
@@ -60,7 +68,9 @@ enum Refused {
 impl Answers {
     /// The complete answer that a decision asks for; `None` if the request passes.
     pub fn answer(&self, ruling: &Ruling<'_>, asked: &Asked<'_>) -> Option<Answer> {
-        let Ruling { entry, decision, .. } = *ruling;
+        let Ruling {
+            entry, decision, ..
+        } = *ruling;
         let answer = match decision.action {
             Action::Pass => return None,
             Action::RobotsTxt => self.robots_txt(ruling, asked),
@@ -69,7 +79,12 @@ impl Answers {
             Action::TdmRep => self.tdmrep(ruling, entry.site.signals.tdmrep()?, asked),
             Action::Block(answer) | Action::Slow { answer, .. } => {
                 let place = answer;
-                self.refused(place, entry.site.answers.get(usize::from(place))?, ruling, form(asked.headers))
+                self.refused(
+                    place,
+                    entry.site.answers.get(usize::from(place))?,
+                    ruling,
+                    form(asked.headers),
+                )
             }
         };
         Some(answer.with_tags(entry, decision).in_reply_to(asked.method))
@@ -86,13 +101,18 @@ impl Answers {
         let file = &entry.site.robots_txt;
         if entry.robots_txt == RobotsTxtAnswer::AwaitsOrigin {
             let seconds = file.awaits_origin(now).unwrap_or_default();
-            let retry_after = u32::try_from(seconds).unwrap_or(u32::MAX).clamp(1, AWAITED_RETRY);
+            let retry_after = u32::try_from(seconds)
+                .unwrap_or(u32::MAX)
+                .clamp(1, AWAITED_RETRY);
             return refusal::awaited(retry_after, form(asked.headers));
         }
         let date = ruling.may_confirm_by_date.then_some(entry.since);
         let is_fresh = not_modified(asked.headers, &file.etag, date);
         let prepared = self.prepared(ruling.snapshot);
-        prepared.sites[ruling.decision.site].robots_txt.get_or_init(|| robots_txt(entry)).answer(is_fresh)
+        prepared.sites[ruling.decision.site]
+            .robots_txt
+            .get_or_init(|| robots_txt(entry))
+            .answer(is_fresh)
     }
 
     /// The file of TDMRep. Like robots.txt, it is served to everybody.
@@ -102,10 +122,19 @@ impl Answers {
         }
         let is_fresh = same_entity(asked.headers, &file.etag);
         let prepared = self.prepared(ruling.snapshot);
-        prepared.sites[ruling.decision.site].tdmrep.get_or_init(|| tdmrep(file)).answer(is_fresh)
+        prepared.sites[ruling.decision.site]
+            .tdmrep
+            .get_or_init(|| tdmrep(file))
+            .answer(is_fresh)
     }
 
-    fn refused(&self, place: u16, answer: &site::RefusalAnswer, ruling: &Ruling<'_>, form: Form) -> Answer {
+    fn refused(
+        &self,
+        place: u16,
+        answer: &site::RefusalAnswer,
+        ruling: &Ruling<'_>,
+        form: Form,
+    ) -> Answer {
         let rule = ruling.decision.rule;
         let what = Refused::Crawler {
             answer: place,
@@ -113,22 +142,40 @@ impl Answers {
             kind: refusal::kind(ruling.decision),
             retry_after: refusal::slowed_for(ruling.decision),
         };
-        self.kept(what, ruling, form, || refusal::refused(answer, ruling, form))
+        self.kept(what, ruling, form, || {
+            refusal::refused(answer, ruling, form)
+        })
     }
 
     fn paused(&self, retry_after: u32, ruling: &Ruling<'_>, form: Form) -> Answer {
-        self.kept(Refused::Paused { retry_after }, ruling, form, || refusal::paused(retry_after, ruling, form))
+        self.kept(Refused::Paused { retry_after }, ruling, form, || {
+            refusal::paused(retry_after, ruling, form)
+        })
     }
 
     /// A kept refusal. If there is none, it is made and kept.
-    fn kept(&self, what: Refused, ruling: &Ruling<'_>, form: Form, make: impl FnOnce() -> Answer) -> Answer {
+    fn kept(
+        &self,
+        what: Refused,
+        ruling: &Ruling<'_>,
+        form: Form,
+        make: impl FnOnce() -> Answer,
+    ) -> Answer {
         let key = (ruling.decision.site, what, ruling.decision.claim, form);
         let prepared = self.prepared(ruling.snapshot);
-        if let Some(kept) = prepared.refusals.read().unwrap_or_else(PoisonError::into_inner).get(&key) {
+        if let Some(kept) = prepared
+            .refusals
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(&key)
+        {
             return kept.clone();
         }
         let made = make();
-        let mut refusals = prepared.refusals.write().unwrap_or_else(PoisonError::into_inner);
+        let mut refusals = prepared
+            .refusals
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
         if refusals.len() >= MAX_REFUSALS {
             refusals.clear();
         }
@@ -142,8 +189,16 @@ impl Answers {
         if Weak::as_ptr(&prepared.snapshot) == Arc::as_ptr(snapshot) {
             return Arc::clone(&prepared);
         }
-        let sites = snapshot.sites().iter().map(|_| SiteFiles::default()).collect();
-        let made = Arc::new(Prepared { snapshot: Arc::downgrade(snapshot), sites, refusals: RwLock::default() });
+        let sites = snapshot
+            .sites()
+            .iter()
+            .map(|_| SiteFiles::default())
+            .collect();
+        let made = Arc::new(Prepared {
+            snapshot: Arc::downgrade(snapshot),
+            sites,
+            refusals: RwLock::default(),
+        });
         self.prepared.store(made.clone());
         made
     }
@@ -164,6 +219,9 @@ fn robots_txt(entry: &SiteEntry) -> FileAnswers {
 }
 
 fn tdmrep(file: &ServedFile) -> FileAnswers {
-    let validators = [(Field::ETag, file.etag.as_str()), (Field::CacheControl, file.cache_control.as_str())];
+    let validators = [
+        (Field::ETag, file.etag.as_str()),
+        (Field::CacheControl, file.cache_control.as_str()),
+    ];
     FileAnswers::new(&validators, Form::Json.content_type(), file.body.clone())
 }

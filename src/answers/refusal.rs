@@ -1,6 +1,6 @@
-//! The refusals of judged requests: [`refused`] by the rules or as too fast, [`unlicensed`] without a licence, [`paused`]
-//! during a pause, [`awaited`] for a robots.txt that cannot be served yet. Each names its reason, which reveals nothing:
-//! robots.txt makes the rules public.
+//! The refusals of judged requests: [`refused`] by the rules or as too fast, [`unlicensed`] without
+//! a licence, [`paused`] during a pause, [`awaited`] for a robots.txt that cannot be served yet.
+//! Each names its reason, which reveals nothing: robots.txt makes the rules public.
 
 use super::answer::Answer;
 use super::field::Field;
@@ -49,7 +49,11 @@ fn words(kind: Kind, crawler: &str, retry_after: Option<u32>) -> (&'static str, 
 
 /// The kind that the answer names: that of the decision, but `TooFast` for every slow-down.
 pub(super) fn kind(decision: &Decision) -> Kind {
-    if matches!(decision.action, Action::Slow { .. }) { Kind::TooFast } else { decision.kind }
+    if matches!(decision.action, Action::Slow { .. }) {
+        Kind::TooFast
+    } else {
+        decision.kind
+    }
 }
 
 /// The seconds that a slowed-down request has to wait.
@@ -62,20 +66,34 @@ pub(super) fn slowed_for(decision: &Decision) -> Option<u32> {
 
 /// The answer to a request against the rules, or to one that is too fast.
 pub(super) fn refused(answer: &site::RefusalAnswer, ruling: &Ruling<'_>, form: Form) -> Answer {
-    let Ruling { registry, entry, decision, .. } = *ruling;
-    let (crawler, kind) = (crawler_name(registry, entry, decision.claim), kind(decision));
-    let group = decision.rule.and_then(|rule| entry.site.document.groups.get(usize::from(rule.group)));
-    let rule = decision.rule.and_then(|rule| group?.rules.get(usize::try_from(rule.rule?).ok()?));
+    let Ruling {
+        registry,
+        entry,
+        decision,
+        ..
+    } = *ruling;
+    let (crawler, kind) = (
+        crawler_name(registry, entry, decision.claim),
+        kind(decision),
+    );
+    let group = decision
+        .rule
+        .and_then(|rule| entry.site.document.groups.get(usize::from(rule.group)));
+    let rule = decision
+        .rule
+        .and_then(|rule| group?.rules.get(usize::try_from(rule.rule?).ok()?));
     let rule = match kind {
-        Kind::TooFast => {
-            group.and_then(|group| group.crawl_delay).map(|delay| format!("Crawl-delay: {}", seconds(delay)))
-        }
+        Kind::TooFast => group
+            .and_then(|group| group.crawl_delay)
+            .map(|delay| format!("Crawl-delay: {}", seconds(delay))),
         // No rule is the reason.
         Kind::Impostor | Kind::Unverified => None,
         Kind::Trapped => rule.filter(|rule| !rule.allow).map(ToString::to_string),
         _ => rule.map(ToString::to_string),
     };
-    let agents = group.filter(|_| rule.is_some()).map(|group| group.agents.join(", "));
+    let agents = group
+        .filter(|_| rule.is_some())
+        .map(|group| group.agents.join(", "));
     let retry_after = slowed_for(decision).or(answer.retry_after);
     let (error, message) = words(kind, &crawler, retry_after);
     let page = Page {
@@ -88,7 +106,11 @@ pub(super) fn refused(answer: &site::RefusalAnswer, ruling: &Ruling<'_>, form: F
     };
     match &answer.body {
         Some(body) => {
-            let form = if body.trim_start().starts_with('<') { Form::Html } else { Form::Text };
+            let form = if body.trim_start().starts_with('<') {
+                Form::Html
+            } else {
+                Form::Text
+            };
             page.answer_with(form, Bytes::copy_from_slice(body.as_bytes()))
         }
         None => page.answer(form),
@@ -99,17 +121,28 @@ pub(super) fn refused(answer: &site::RefusalAnswer, ruling: &Ruling<'_>, form: F
 pub(super) fn paused(retry_after: u32, ruling: &Ruling<'_>, form: Form) -> Answer {
     let (reader, message) = match ruling.decision.claim {
         Claim::Nobody => {
-            let message = format!("This site is closed for a while. Please come back in {}.", about(retry_after));
+            let message = format!(
+                "This site is closed for a while. Please come back in {}.",
+                about(retry_after)
+            );
             (Reader::Person, message)
         }
         _ => {
-            let message = format!("The site is not to be fetched for the moment. Try again in {retry_after} seconds.");
+            let message = format!(
+                "The site is not to be fetched for the moment. Try again in {retry_after} seconds."
+            );
             (Reader::Crawler, message)
         }
     };
     let page = Page::new(StatusCode::SERVICE_UNAVAILABLE, "paused", message);
     let own = ruling.entry.site.pages.pause.as_deref();
-    Page { retry_after: Some(retry_after), reader, own, ..page }.answer(form)
+    Page {
+        retry_after: Some(retry_after),
+        reader,
+        own,
+        ..page
+    }
+    .answer(form)
 }
 
 /// A time in rounded words.
@@ -123,15 +156,32 @@ fn about(seconds: u32) -> String {
 
 /// The answer while the site's robots.txt is not known, or must not be served.
 pub(super) fn awaited(retry_after: u32, form: Form) -> Answer {
-    let message = format!("The rules of this site are not known yet. Try again in {retry_after} seconds.");
-    let page = Page::new(StatusCode::SERVICE_UNAVAILABLE, "robots_txt_awaited", message);
-    Page { retry_after: Some(retry_after), ..page }.answer(form)
+    let message =
+        format!("The rules of this site are not known yet. Try again in {retry_after} seconds.");
+    let page = Page::new(
+        StatusCode::SERVICE_UNAVAILABLE,
+        "robots_txt_awaited",
+        message,
+    );
+    Page {
+        retry_after: Some(retry_after),
+        ..page
+    }
+    .answer(form)
 }
 
 /// The answer without a licence (RSL 1.0 section 6.3): the challenge, and a Link to the licence.
 pub(super) fn unlicensed(status_code: u16, ruling: &Ruling<'_>, form: Form) -> Answer {
-    let Ruling { registry, entry, decision, .. } = *ruling;
-    let license = entry.site.signals.license(decision.signals, decision.rule.map(|rule| rule.group));
+    let Ruling {
+        registry,
+        entry,
+        decision,
+        ..
+    } = *ruling;
+    let license = entry
+        .site
+        .signals
+        .license(decision.signals, decision.rule.map(|rule| rule.group));
     let crawler = crawler_name(registry, entry, decision.claim);
     let message = format!(
         "This site asks {crawler} for a licence; a request with `Authorization: License TOKEN` is forwarded. \
@@ -139,7 +189,12 @@ pub(super) fn unlicensed(status_code: u16, ruling: &Ruling<'_>, form: Form) -> A
         license.map_or("", |license| &license.url)
     );
     let page = Page::new(status(status_code), "license_required", message);
-    let answer = Page { crawler: Some(&crawler), ..page }.answer(form).with(Field::WwwAuthenticate, CHALLENGE);
+    let answer = Page {
+        crawler: Some(&crawler),
+        ..page
+    }
+    .answer(form)
+    .with(Field::WwwAuthenticate, CHALLENGE);
     match license.and_then(|license| HeaderValue::from_str(&license.link).ok()) {
         Some(link) => answer.with(Field::Link, link),
         None => answer,

@@ -1,5 +1,6 @@
-//! The input of an answer. [`Ruling`] is the decision about a request, with the site and the snapshot (all compiled
-//! sites at a moment) that it was made with. [`Asked`] has the parts of the request that shape the answer.
+//! The input of an answer. [`Ruling`] is the decision about a request, with the site and the
+//! snapshot (all compiled sites at a moment) that it was made with. [`Asked`] has the parts of the
+//! request that shape the answer.
 
 use crate::crawlers::Registry;
 use crate::judge::Judged;
@@ -22,7 +23,8 @@ pub struct Ruling<'a> {
     pub decision: &'a Decision,
     /// When the request arrived.
     pub now: Timestamp,
-    /// Whether a date alone may say that the client's copy is good: see [`crate::judge::Judged::may_confirm_by_date`].
+    /// Whether a date alone may say that the client's copy is good: see
+    /// [`crate::judge::Judged::may_confirm_by_date`].
     pub may_confirm_by_date: bool,
     /// Whether robots.txt is answered 503: see [`crate::judge::Judged::is_silent`].
     pub is_silent: bool,
@@ -55,8 +57,12 @@ pub struct Asked<'a> {
 impl Asked<'_> {
     /// Whether an answer may depend on a field.
     pub fn reads(name: &str) -> bool {
-        [header::ACCEPT, header::IF_NONE_MATCH, header::IF_MODIFIED_SINCE]
-            .iter()
-            .any(|read| read.as_str().eq_ignore_ascii_case(name))
+        [
+            header::ACCEPT,
+            header::IF_NONE_MATCH,
+            header::IF_MODIFIED_SINCE,
+        ]
+        .iter()
+        .any(|read| read.as_str().eq_ignore_ascii_case(name))
     }
 }

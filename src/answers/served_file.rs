@@ -1,5 +1,6 @@
-//! [`FileAnswers`]: the 200 and the 304 of a file that crawlgate serves itself, robots.txt or `/.well-known/tdmrep.json`
-//! (see `docs/semantics.md`). Every client gets the same bytes and validators.
+//! [`FileAnswers`]: the 200 and the 304 of a file that crawlgate serves itself, robots.txt or
+//! `/.well-known/tdmrep.json` (see `docs/semantics.md`). Every client gets the same bytes and
+//! validators.
 
 use super::answer::Answer;
 use super::field::Field;
@@ -17,14 +18,23 @@ pub(super) struct FileAnswers {
 
 impl FileAnswers {
     /// `validators` are the lines that both answers have.
-    pub(super) fn new(validators: &[(Field, &str)], content_type: &'static str, body: Arc<[u8]>) -> FileAnswers {
+    pub(super) fn new(
+        validators: &[(Field, &str)],
+        content_type: &'static str,
+        body: Arc<[u8]>,
+    ) -> FileAnswers {
         let validators = || {
-            // A policy puts no control character there; without the line the file would still be whole.
+            // A policy puts no control character there; without the line the file would still be
+            // whole.
             let value = |text: &str| HeaderValue::from_str(text).ok();
-            validators.iter().filter_map(move |(field, text)| Some((*field, value(text)?)))
+            validators
+                .iter()
+                .filter_map(move |(field, text)| Some((*field, value(text)?)))
         };
-        let content =
-            [(Field::ContentType, HeaderValue::from_static(content_type)), (Field::ContentLength, body.len().into())];
+        let content = [
+            (Field::ContentType, HeaderValue::from_static(content_type)),
+            (Field::ContentLength, body.len().into()),
+        ];
         // The bytes of the snapshot are sent without being copied.
         let bytes = Bytes::from_owner(body);
         FileAnswers {
@@ -35,6 +45,10 @@ impl FileAnswers {
 
     /// The 304 if the client's copy is current, else the 200.
     pub(super) fn answer(&self, is_fresh: bool) -> Answer {
-        if is_fresh { self.not_modified.clone() } else { self.whole.clone() }
+        if is_fresh {
+            self.not_modified.clone()
+        } else {
+            self.whole.clone()
+        }
     }
 }

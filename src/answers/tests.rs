@@ -6,7 +6,8 @@ use crate::policy::origin::Origin;
 use crate::policy::{IncludedFiles, SiteEntry, Snapshot};
 use crate::time::Timestamp;
 use crate::verdict::{
-    Action, CachedVersions, Claimant, Decision, Facts, Identity, Scratch, Surroundings, decide, load, load_with,
+    Action, CachedVersions, Claimant, Decision, Facts, Identity, Scratch, Surroundings, decide,
+    load, load_with,
 };
 use crate::yaml::Source;
 use bytes::Bytes;
@@ -27,11 +28,17 @@ struct World {
 
 impl World {
     fn of(text: &str) -> World {
-        let source = Source { name: "shop.yaml".into(), text: text.into() };
+        let source = Source {
+            name: "shop.yaml".into(),
+            text: text.into(),
+        };
         let (site, findings) = load("shop", &source, Registry::builtin());
         let site = site.unwrap_or_else(|| panic!("{findings:?}"));
         let snapshot = Arc::new(Snapshot::new(vec![SiteEntry::new(site, NOW)], 1));
-        World { snapshot, answers: Answers::default() }
+        World {
+            snapshot,
+            answers: Answers::default(),
+        }
     }
 
     fn decision(&self, target: &str) -> Decision {
@@ -46,7 +53,14 @@ impl World {
         };
         let claimant = Claimant::of(&self.snapshot, Registry::builtin(), &facts).expect("a site");
         let cached_versions = CachedVersions::of_anyone(claimant, NOW);
-        decide(&self.snapshot, Registry::builtin(), &facts, &cached_versions, &mut Scratch::default()).expect("a site")
+        decide(
+            &self.snapshot,
+            Registry::builtin(),
+            &facts,
+            &cached_versions,
+            &mut Scratch::default(),
+        )
+        .expect("a site")
     }
 
     fn answer_to(&self, decision: &Decision, method: &Method, headers: &HeaderMap) -> Answer {
@@ -59,7 +73,9 @@ impl World {
             may_confirm_by_date: true,
             is_silent: false,
         };
-        self.answers.answer(&ruling, &Asked { method, headers }).expect("an answer")
+        self.answers
+            .answer(&ruling, &Asked { method, headers })
+            .expect("an answer")
     }
 
     fn get(&self, target: &str, headers: &HeaderMap) -> Answer {
@@ -68,7 +84,10 @@ impl World {
 }
 
 fn fields(fields: &[(HeaderName, &str)]) -> HeaderMap {
-    fields.iter().map(|(name, value)| (name.clone(), HeaderValue::from_str(value).unwrap())).collect()
+    fields
+        .iter()
+        .map(|(name, value)| (name.clone(), HeaderValue::from_str(value).unwrap()))
+        .collect()
 }
 
 fn accept(value: &str) -> HeaderMap {
@@ -82,7 +101,10 @@ fn octets(answer: &Answer) -> String {
 }
 
 fn value(answer: &Answer, field: Field) -> &str {
-    answer.values(field).next().map_or("", |value| value.to_str().unwrap())
+    answer
+        .values(field)
+        .next()
+        .map_or("", |value| value.to_str().unwrap())
 }
 
 fn body(answer: &Answer) -> &str {
@@ -104,32 +126,65 @@ fn robots_txt_is_written_in_one_piece() {
         std::str::from_utf8(&file.body).unwrap()
     );
     assert_eq!(octets(&answer), expected);
-    assert_eq!(answer.body().as_ptr(), file.body.as_ptr(), "the bytes of the snapshot, not a copy");
-    assert_eq!(octets(&world.get("/robots.txt", &HeaderMap::new())), expected, "prepared and sent again");
+    assert_eq!(
+        answer.body().as_ptr(),
+        file.body.as_ptr(),
+        "the bytes of the snapshot, not a copy"
+    );
+    assert_eq!(
+        octets(&world.get("/robots.txt", &HeaderMap::new())),
+        expected,
+        "prepared and sent again"
+    );
 }
 
 impl World {
     /// With these pages beside the policy.
     fn with_pages(text: &str, pages: &[(&str, &str)]) -> World {
-        let source = Source { name: "shop.yaml".into(), text: text.into() };
-        let files = pages.iter().map(|(name, html)| ((*name).to_owned(), html.as_bytes().into()));
-        let surroundings = Surroundings { origin: &Origin::Unknown, files: &IncludedFiles(files.collect()) };
+        let source = Source {
+            name: "shop.yaml".into(),
+            text: text.into(),
+        };
+        let files = pages
+            .iter()
+            .map(|(name, html)| ((*name).to_owned(), html.as_bytes().into()));
+        let surroundings = Surroundings {
+            origin: &Origin::Unknown,
+            files: &IncludedFiles(files.collect()),
+        };
         let (site, findings) = load_with("shop", &source, surroundings, Registry::builtin(), NOW);
         let site = site.unwrap_or_else(|| panic!("{findings:?}"));
         let snapshot = Arc::new(Snapshot::new(vec![SiteEntry::new(site, NOW)], 1));
-        World { snapshot, answers: Answers::default() }
+        World {
+            snapshot,
+            answers: Answers::default(),
+        }
     }
 
     fn paused(&self, claim: Claim, headers: &HeaderMap) -> Answer {
-        let decision = Decision { action: Action::Pause { retry_after: 1_800 }, claim, ..self.decision("/") };
+        let decision = Decision {
+            action: Action::Pause { retry_after: 1_800 },
+            claim,
+            ..self.decision("/")
+        };
         self.answer_to(&decision, &Method::GET, headers)
     }
 
     fn failed(&self, status: u16, headers: &HeaderMap) -> Answer {
         let decision = self.decision("/");
         let judged = Some((&decision, &self.snapshot.sites()[0]));
-        let asked = &Asked { method: &Method::GET, headers };
-        failure(status, &Unanswered { asked, judged, request_id: b"id-1" })
+        let asked = &Asked {
+            method: &Method::GET,
+            headers,
+        };
+        failure(
+            status,
+            &Unanswered {
+                asked,
+                judged,
+                request_id: b"id-1",
+            },
+        )
     }
 }
 
@@ -138,10 +193,17 @@ fn people_read_nothing_of_crawlers_during_a_pause_or_a_failure() {
     let world = World::of(POLICY);
     for form in ["text/html", "text/plain", "application/json"] {
         let headers = accept(form);
-        let answers = [world.paused(Claim::Nobody, &headers), world.failed(502, &headers), world.failed(504, &headers)];
+        let answers = [
+            world.paused(Claim::Nobody, &headers),
+            world.failed(502, &headers),
+            world.failed(504, &headers),
+        ];
         for answer in answers {
             let text = body(&answer).to_ascii_lowercase();
-            assert!(!text.contains("crawler") && !text.contains("robots"), "{form}: {text}");
+            assert!(
+                !text.contains("crawler") && !text.contains("robots"),
+                "{form}: {text}"
+            );
             assert!(text.contains("please"), "{form}: {text}");
         }
         let crawler = world.paused(world.decision("/").claim, &headers);
@@ -152,7 +214,8 @@ fn people_read_nothing_of_crawlers_during_a_pause_or_a_failure() {
 
 #[test]
 fn own_pages_replace_the_html_form_alone() {
-    let policy = format!("{POLICY}answers: {{ pause: p.html, failure: f.html, refusal: r.html }}\n");
+    let policy =
+        format!("{POLICY}answers: {{ pause: p.html, failure: f.html, refusal: r.html }}\n");
     let pages = [
         ("p.html", "<h1>Back soon</h1>"),
         ("f.html", "<h1>{{status}}</h1><p>{{reason}}"),
@@ -162,18 +225,40 @@ fn own_pages_replace_the_html_form_alone() {
     let html = accept("text/html");
     for claim in [Claim::Nobody, world.decision("/").claim] {
         let paused = world.paused(claim, &html);
-        assert_eq!((body(&paused), value(&paused, Field::RetryAfter)), ("<h1>Back soon</h1>", "1800"));
-        assert_eq!(value(&paused, Field::ContentType), "text/html; charset=utf-8");
+        assert_eq!(
+            (body(&paused), value(&paused, Field::RetryAfter)),
+            ("<h1>Back soon</h1>", "1800")
+        );
+        assert_eq!(
+            value(&paused, Field::ContentType),
+            "text/html; charset=utf-8"
+        );
     }
     let failed = world.failed(502, &html);
-    assert!(body(&failed).starts_with("<h1>502 Bad Gateway</h1><p>This site"), "{}", body(&failed));
-    assert_eq!(world.failed(504, &html).status(), StatusCode::GATEWAY_TIMEOUT);
+    assert!(
+        body(&failed).starts_with("<h1>502 Bad Gateway</h1><p>This site"),
+        "{}",
+        body(&failed)
+    );
+    assert_eq!(
+        world.failed(504, &html).status(),
+        StatusCode::GATEWAY_TIMEOUT
+    );
     let refused = world.get("/a&'b", &html);
     assert_eq!(refused.status(), StatusCode::FORBIDDEN);
-    assert_eq!(body(&refused), "No: The rules of this site do not let GPTBot fetch this URL.");
+    assert_eq!(
+        body(&refused),
+        "No: The rules of this site do not let GPTBot fetch this URL."
+    );
     for other in ["application/json", "*/*"] {
-        assert!(!body(&world.get("/a&'b", &accept(other))).starts_with("No: "), "{other}");
-        assert!(!body(&world.failed(502, &accept(other))).contains("<h1>"), "{other}");
+        assert!(
+            !body(&world.get("/a&'b", &accept(other))).starts_with("No: "),
+            "{other}"
+        );
+        assert!(
+            !body(&world.failed(502, &accept(other))).contains("<h1>"),
+            "{other}"
+        );
     }
 }
 
@@ -218,12 +303,25 @@ fn not_modified_has_validators_and_no_length() {
 #[test]
 fn other_methods_are_told_the_right_ones() {
     let world = World::of(POLICY);
-    let answer = world.answer_to(&world.decision("/robots.txt"), &Method::POST, &HeaderMap::new());
-    assert_eq!((answer.status(), value(&answer, Field::Allow)), (StatusCode::METHOD_NOT_ALLOWED, "GET, HEAD"));
-    let asked = Asked { method: &Method::TRACE, headers: &HeaderMap::new() };
+    let answer = world.answer_to(
+        &world.decision("/robots.txt"),
+        &Method::POST,
+        &HeaderMap::new(),
+    );
+    assert_eq!(
+        (answer.status(), value(&answer, Field::Allow)),
+        (StatusCode::METHOD_NOT_ALLOWED, "GET, HEAD")
+    );
+    let asked = Asked {
+        method: &Method::TRACE,
+        headers: &HeaderMap::new(),
+    };
     let trace = rejection(Rejection::Method, &asked);
     assert_eq!(trace.status(), 405);
-    assert!(value(&trace, Field::Allow).contains("GET") && !value(&trace, Field::Allow).contains("TRACE"));
+    assert!(
+        value(&trace, Field::Allow).contains("GET")
+            && !value(&trace, Field::Allow).contains("TRACE")
+    );
 }
 
 #[test]
@@ -239,15 +337,34 @@ fn refusal_names_the_rule_in_every_form() {
         assert_eq!(value(&answer, Field::ContentType), content_type);
         assert_eq!(value(&answer, Field::CacheControl), "no-store");
         assert_eq!(value(&answer, Field::XRobotsTag), "noindex");
-        assert_eq!(value(&answer, Field::ContentLength), answer.body().len().to_string());
-        assert!(body(&answer).contains("GPTBot") && body(&answer).contains("/robots.txt"), "{}", body(&answer));
+        assert_eq!(
+            value(&answer, Field::ContentLength),
+            answer.body().len().to_string()
+        );
+        assert!(
+            body(&answer).contains("GPTBot") && body(&answer).contains("/robots.txt"),
+            "{}",
+            body(&answer)
+        );
         let again = world.get("/a&'b", &accept(form));
-        assert_eq!(again.body().as_ptr(), answer.body().as_ptr(), "prepared and sent again");
+        assert_eq!(
+            again.body().as_ptr(),
+            answer.body().as_ptr(),
+            "prepared and sent again"
+        );
     }
     let html = world.get("/a&'b", &accept("text/html"));
-    assert!(body(&html).contains("<code>Disallow: /a&amp;&#39;b</code> for <code>*</code>"), "{}", body(&html));
+    assert!(
+        body(&html).contains("<code>Disallow: /a&amp;&#39;b</code> for <code>*</code>"),
+        "{}",
+        body(&html)
+    );
     let text = world.get("/a&'b", &HeaderMap::new());
-    assert!(body(&text).contains("\nRule:  Disallow: /a&'b\nGroup: *\n"), "{}", body(&text));
+    assert!(
+        body(&text).contains("\nRule:  Disallow: /a&'b\nGroup: *\n"),
+        "{}",
+        body(&text)
+    );
 }
 
 #[test]
@@ -260,7 +377,14 @@ fn prepared_refusals_belong_to_their_snapshot() {
     );
     world.snapshot = other.snapshot;
     let second = world.get("/a", &HeaderMap::new());
-    assert_eq!((first.status().as_u16(), second.status().as_u16(), body(&second)), (403, 404, "Gone."));
+    assert_eq!(
+        (
+            first.status().as_u16(),
+            second.status().as_u16(),
+            body(&second)
+        ),
+        (403, 404, "Gone.")
+    );
 }
 
 #[test]
@@ -270,38 +394,66 @@ fn slow_down_and_pause_say_when_to_come_back() {
     for (action, status, seconds) in [
         (Action::Pause { retry_after: 1800 }, 503, "1800"),
         (Action::Pause { retry_after: 1799 }, 503, "1799"),
-        (Action::Slow { answer: 0, retry_after: 7 }, 403, "7"),
-        (Action::Slow { answer: 0, retry_after: 6 }, 403, "6"),
+        (
+            Action::Slow {
+                answer: 0,
+                retry_after: 7,
+            },
+            403,
+            "7",
+        ),
+        (
+            Action::Slow {
+                answer: 0,
+                retry_after: 6,
+            },
+            403,
+            "6",
+        ),
     ] {
         decision.action = action;
         let answer = world.answer_to(&decision, &Method::GET, &accept("application/json"));
         let json: serde_json::Value = serde_json::from_slice(answer.body()).unwrap();
-        assert_eq!((answer.status().as_u16(), value(&answer, Field::RetryAfter)), (status, seconds));
+        assert_eq!(
+            (answer.status().as_u16(), value(&answer, Field::RetryAfter)),
+            (status, seconds)
+        );
         assert_eq!(json["retry_after"].to_string(), seconds);
         assert!(octets(&answer).contains(&format!("\r\nRetry-After: {seconds}\r\n")));
         let again = world.answer_to(&decision, &Method::GET, &accept("application/json"));
-        assert_eq!(again.body().as_ptr(), answer.body().as_ptr(), "prepared and sent again");
+        assert_eq!(
+            again.body().as_ptr(),
+            answer.body().as_ptr(),
+            "prepared and sent again"
+        );
     }
 }
 
 #[test]
 fn owners_body_is_sent_as_it_is_written() {
-    for (text, content_type) in
-        [("Write to us.", "text/plain; charset=utf-8"), ("<p>Write to us.", "text/html; charset=utf-8")]
-    {
+    for (text, content_type) in [
+        ("Write to us.", "text/plain; charset=utf-8"),
+        ("<p>Write to us.", "text/html; charset=utf-8"),
+    ] {
         let world = World::of(&format!(
             "enforcement: {{ mode: enforce, disallowed: {{ status: 403, body: \"{text}\" }} }}\n\
              robots: {{ origin: replace, groups: [{{ agents: '*', disallow: [/a] }}] }}\n"
         ));
         let answer = world.get("/a", &accept("application/json"));
-        assert_eq!((body(&answer), value(&answer, Field::ContentType)), (text, content_type));
+        assert_eq!(
+            (body(&answer), value(&answer, Field::ContentType)),
+            (text, content_type)
+        );
     }
 }
 
 #[test]
 fn licence_is_asked_for_with_a_challenge() {
     let world = World::of(POLICY);
-    let decision = Decision { action: Action::License { status: 402 }, ..world.decision("/") };
+    let decision = Decision {
+        action: Action::License { status: 402 },
+        ..world.decision("/")
+    };
     let answer = world.answer_to(&decision, &Method::GET, &HeaderMap::new());
     assert_eq!(answer.status(), 402);
     assert!(value(&answer, Field::WwwAuthenticate).starts_with("License error="));
@@ -311,7 +463,10 @@ fn licence_is_asked_for_with_a_challenge() {
 fn tdmrep_has_an_entity_tag() {
     let world = World::of(POLICY);
     let whole = world.get("/.well-known/tdmrep.json", &HeaderMap::new());
-    assert_eq!((whole.status().as_u16(), value(&whole, Field::ContentType)), (200, "application/json"));
+    assert_eq!(
+        (whole.status().as_u16(), value(&whole, Field::ContentType)),
+        (200, "application/json")
+    );
     let condition = fields(&[(header::IF_NONE_MATCH, value(&whole, Field::ETag))]);
     let fresh = world.get("/.well-known/tdmrep.json", &condition);
     assert_eq!((fresh.status().as_u16(), fresh.body().len()), (304, 0));
@@ -324,11 +479,27 @@ fn failures_close_the_connection_and_carry_tags_and_ids() {
     let judged = Some((&decision, &world.snapshot.sites()[0]));
     let headers = HeaderMap::new();
     for (status, sent) in [(400, 400), (502, 502), (504, 504), (500, 500), (0, 500)] {
-        let asked = &Asked { method: &Method::GET, headers: &headers };
-        let answer = failure(status, &Unanswered { asked, judged, request_id: b"id-1" });
-        assert_eq!((answer.status().as_u16(), value(&answer, Field::RequestId)), (sent, "id-1"));
+        let asked = &Asked {
+            method: &Method::GET,
+            headers: &headers,
+        };
+        let answer = failure(
+            status,
+            &Unanswered {
+                asked,
+                judged,
+                request_id: b"id-1",
+            },
+        );
+        assert_eq!(
+            (answer.status().as_u16(), value(&answer, Field::RequestId)),
+            (sent, "id-1")
+        );
         assert!(answer.closes() && octets(&answer).contains("\r\nConnection: close\r\n"));
-        assert_eq!(value(&answer, Field::XRobotsTag), if sent >= 500 { "noindex" } else { "" });
+        assert_eq!(
+            value(&answer, Field::XRobotsTag),
+            if sent >= 500 { "noindex" } else { "" }
+        );
     }
 }
 
@@ -337,9 +508,19 @@ fn answer_converts_into_a_response() {
     let world = World::of(POLICY);
     let answer = world.get("/a&'b", &HeaderMap::new());
     let response: Response<Bytes> = answer.clone().into();
-    assert_eq!((response.status(), response.body()), (answer.status(), answer.body()));
-    let sent: Vec<_> = response.headers().iter().map(|(name, value)| (name.clone(), value.clone())).collect();
-    let expected: Vec<_> = answer.fields().map(|(field, value)| (field.name(), value.clone())).collect();
+    assert_eq!(
+        (response.status(), response.body()),
+        (answer.status(), answer.body())
+    );
+    let sent: Vec<_> = response
+        .headers()
+        .iter()
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect();
+    let expected: Vec<_> = answer
+        .fields()
+        .map(|(field, value)| (field.name(), value.clone()))
+        .collect();
     assert_eq!(sent, expected);
     for (field, _) in answer.fields() {
         assert_eq!(field.written().to_ascii_lowercase(), field.name().as_str());

@@ -1,6 +1,7 @@
-//! Texts about the clients that broke the rules, which the table and the HTML page of an audit share: [`title`],
-//! [`accusations`], [`nothing_proven`], and [`remarks`] on the proof of identities. A user agent is a claim. So
-//! verified crawlers, unverified clients and suspected impostors of one name are listed separately.
+//! Texts about the clients that broke the rules, which the table and the HTML page of an audit
+//! share: [`title`], [`accusations`], [`nothing_proven`], and [`remarks`] on the proof of
+//! identities. A user agent is a claim. So verified crawlers, unverified clients and suspected
+//! impostors of one name are listed separately.
 
 use super::report::{Crawler, Report};
 use super::tally::ClientIdentity;
@@ -8,16 +9,30 @@ use crate::numbers::{plural, thousands};
 
 /// The heading of the accusations.
 pub fn title(report: &Report) -> &'static str {
-    if report.by_policies { "Who would have broken the rules of the policies" } else { "Who broke the rules" }
+    if report.by_policies {
+        "Who would have broken the rules of the policies"
+    } else {
+        "Who broke the rules"
+    }
 }
 
-/// The number of requests that are certainly against the rules, and the text about their clients, for each crawler and
-/// identity. Verified crawlers come first, then unverified clients, suspected impostors, and bots that claim no known name.
+/// The number of requests that are certainly against the rules, and the text about their clients,
+/// for each crawler and identity. Verified crawlers come first, then unverified clients, suspected
+/// impostors, and bots that claim no known name.
 pub fn accusations(report: &Report) -> Vec<(u64, String)> {
     let is_accused = |crawler: &&Crawler| crawler.judged && crawler.counts.certain > 0;
     let mut accused: Vec<&Crawler> = report.crawlers.iter().filter(is_accused).collect();
-    accused.sort_by_key(|crawler| (crawler.identity.is_none(), crawler.identity, u64::MAX - crawler.counts.certain));
-    accused.into_iter().map(|crawler| (crawler.counts.certain, text(report, crawler))).collect()
+    accused.sort_by_key(|crawler| {
+        (
+            crawler.identity.is_none(),
+            crawler.identity,
+            u64::MAX - crawler.counts.certain,
+        )
+    });
+    accused
+        .into_iter()
+        .map(|crawler| (crawler.counts.certain, text(report, crawler)))
+        .collect()
 }
 
 fn text(report: &Report, crawler: &Crawler) -> String {
@@ -31,7 +46,9 @@ fn text(report: &Report, crawler: &Crawler) -> String {
         None => return name.clone(),
     };
     let is_kept = |other: &&Crawler| {
-        other.id == crawler.id && other.identity == Some(ClientIdentity::Verified) && other.counts.disallowed == 0
+        other.id == crawler.id
+            && other.identity == Some(ClientIdentity::Verified)
+            && other.counts.disallowed == 0
     };
     match report.crawlers.iter().find(is_kept) {
         Some(verified) => {

@@ -1,5 +1,6 @@
-//! [`Input`]: a log, which is a file or standard input. [`Opened`] reads it in chunks of whole lines, and [`each_line`]
-//! line by line. The first octets of the log say whether it is compressed with gzip or zstd.
+//! [`Input`]: a log, which is a file or standard input. [`Opened`] reads it in chunks of whole
+//! lines, and [`each_line`] line by line. The first octets of the log say whether it is compressed
+//! with gzip or zstd.
 
 use std::fs::{self, File};
 use std::io::{self, Cursor, Read};
@@ -10,7 +11,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Octets of a chunk. A line that is longer is cut, and its pieces cannot be read.
 const CHUNK: usize = 1 << 20;
 
-/// Chunks without the end of a line, after which something is no log. A device such as `/dev/zero` has no end.
+/// Chunks without the end of a line, after which something is no log. A device such as `/dev/zero`
+/// has no end.
 const MAX_CHUNKS_OF_LINE: usize = 16;
 
 /// Octets that tell how a log is packed. A log is longer.
@@ -36,17 +38,25 @@ impl Input {
 
     /// Its size as it is stored, where that is known. Fails where it cannot be read.
     pub(super) fn size(&self) -> io::Result<Option<u64>> {
-        let Input::File(path) = self else { return Ok(None) };
+        let Input::File(path) = self else {
+            return Ok(None);
+        };
         if fs::metadata(path)?.is_dir() {
-            return Err(io::Error::new(io::ErrorKind::IsADirectory, "is a directory; name the files in it"));
+            return Err(io::Error::new(
+                io::ErrorKind::IsADirectory,
+                "is a directory; name the files in it",
+            ));
         }
         let file = File::open(path)?.metadata()?;
         Ok(file.is_file().then_some(file.len()))
     }
 
     fn is_named_packed(&self) -> bool {
-        let Input::File(path) = self else { return false };
-        path.extension().is_some_and(|ending| ending == "gz" || ending == "zst")
+        let Input::File(path) = self else {
+            return false;
+        };
+        path.extension()
+            .is_some_and(|ending| ending == "gz" || ending == "zst")
     }
 
     /// Opens it. `taken` counts the octets that are taken from it as stored.
@@ -56,7 +66,13 @@ impl Input {
             Input::File(path) => Box::new(File::open(path)?),
         };
         let reader = unpacked(Counting { source, taken }, self.is_named_packed())?;
-        Ok(Opened { reader, rest: Vec::new(), damage: None, is_over: false, chunks_of_line: 0 })
+        Ok(Opened {
+            reader,
+            rest: Vec::new(),
+            damage: None,
+            is_over: false,
+            chunks_of_line: 0,
+        })
     }
 }
 
@@ -68,7 +84,9 @@ pub fn each_line(input: &Input, mut line: impl FnMut(&[u8])) -> io::Result<()> {
     let mut opened = input.open(Arc::default())?;
     while let Some(chunk) = opened.chunk() {
         let chunk = chunk.strip_suffix(b"\n").unwrap_or(&chunk);
-        chunk.split(|octet| *octet == b'\n').for_each(|text| line(text.strip_suffix(b"\r").unwrap_or(text)));
+        chunk
+            .split(|octet| *octet == b'\n')
+            .for_each(|text| line(text.strip_suffix(b"\r").unwrap_or(text)));
     }
     opened.damage.map_or(Ok(()), Err)
 }
@@ -87,21 +105,25 @@ impl Read for Counting {
     }
 }
 
-/// Unpacks a log by its first octets. Plain text is read even from a file that is named like a packed one. Such a file that is
-/// neither packed nor text is damaged.
+/// Unpacks a log by its first octets. Plain text is read even from a file that is named like a
+/// packed one. Such a file that is neither packed nor text is damaged.
 fn unpacked(mut source: Counting, is_named_packed: bool) -> io::Result<Box<dyn Read>> {
     let mut magic = Vec::new();
     source.by_ref().take(MAGIC as u64).read_to_end(&mut magic)?;
     let whole = Cursor::new(magic.clone()).chain(source);
     match magic.as_slice() {
-        [0x1f, 0x8b, ..] => {
-            Ok(Box::new(flate2::bufread::MultiGzDecoder::new(io::BufReader::with_capacity(1 << 17, whole))))
-        }
+        [0x1f, 0x8b, ..] => Ok(Box::new(flate2::bufread::MultiGzDecoder::new(
+            io::BufReader::with_capacity(1 << 17, whole),
+        ))),
         // A frame, or one to skip with which pzstd begins (RFC 8878 section 3.1.2).
-        [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Ok(Box::new(zstd::Decoder::new(whole)?)),
+        [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => {
+            Ok(Box::new(zstd::Decoder::new(whole)?))
+        }
         [b'B', b'Z', b'h', ..] => Err(unsupported("bzip2", "bzcat")),
         [0xfd, b'7', b'z', b'X', b'Z', ..] => Err(unsupported("xz", "xzcat")),
-        plain if is_named_packed && (plain.len() < MAGIC || !plain.iter().all(is_text)) => Ok(Box::new(Broken)),
+        plain if is_named_packed && (plain.len() < MAGIC || !plain.iter().all(is_text)) => {
+            Ok(Box::new(Broken))
+        }
         _ => Ok(Box::new(whole)),
     }
 }
@@ -115,7 +137,10 @@ struct Broken;
 
 impl Read for Broken {
     fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
-        Err(io::Error::new(io::ErrorKind::InvalidData, "it begins neither like gzip or zstd nor like a log"))
+        Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            "it begins neither like gzip or zstd nor like a log",
+        ))
     }
 }
 
@@ -146,7 +171,12 @@ impl Opened {
         let mut octets = Vec::with_capacity(CHUNK);
         octets.append(&mut self.rest);
         let missing = CHUNK - octets.len();
-        match self.reader.by_ref().take(missing as u64).read_to_end(&mut octets) {
+        match self
+            .reader
+            .by_ref()
+            .take(missing as u64)
+            .read_to_end(&mut octets)
+        {
             Ok(read) => self.is_over = read < missing,
             Err(error) => (self.damage, self.is_over) = (Some(error), true),
         }
@@ -160,7 +190,9 @@ impl Opened {
             None => self.chunks_of_line += 1,
         }
         if self.chunks_of_line > MAX_CHUNKS_OF_LINE {
-            self.damage = Some(io::Error::other("is no log: it has a line of more than 16 MiB"));
+            self.damage = Some(io::Error::other(
+                "is no log: it has a line of more than 16 MiB",
+            ));
             self.is_over = true;
             return None;
         }
@@ -174,7 +206,13 @@ mod tests {
     use std::io::Read;
 
     fn opened(reader: impl Read + 'static) -> Opened {
-        Opened { reader: Box::new(reader), rest: Vec::new(), damage: None, is_over: false, chunks_of_line: 0 }
+        Opened {
+            reader: Box::new(reader),
+            rest: Vec::new(),
+            damage: None,
+            is_over: false,
+            chunks_of_line: 0,
+        }
     }
 
     #[test]
@@ -198,7 +236,9 @@ mod tests {
     #[test]
     fn a_line_without_end_is_cut() {
         let mut opened = opened(std::io::repeat(b'x').take(3 * CHUNK as u64));
-        let lengths: Vec<usize> = std::iter::from_fn(|| opened.chunk()).map(|chunk| chunk.len()).collect();
+        let lengths: Vec<usize> = std::iter::from_fn(|| opened.chunk())
+            .map(|chunk| chunk.len())
+            .collect();
         assert_eq!(lengths, [CHUNK; 3]);
     }
 

@@ -1,7 +1,8 @@
-//! Judges access logs for `crawlgate audit`: which crawlers fetched URLs that robots.txt disallowed, by which rules,
-//! and what enforcement would have done. [`audit`] judges the requests of [`Input`]s on several cores by the [`Rules`]
-//! that were in force, and returns a [`Report`]. [`table()`] and [`page()`] print the report. Memory does not grow with
-//! the number of lines: top lists are bounded [`sketch`]es, and caches are emptied when they are full.
+//! Judges access logs for `crawlgate audit`: which crawlers fetched URLs that robots.txt
+//! disallowed, by which rules, and what enforcement would have done. [`audit`] judges the requests
+//! of [`Input`]s on several cores by the [`Rules`] that were in force, and returns a [`Report`].
+//! [`table()`] and [`page()`] print the report. Memory does not grow with the number of lines: top
+//! lists are bounded [`sketch`]es, and caches are emptied when they are full.
 
 mod accused;
 mod input;

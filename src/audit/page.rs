@@ -1,6 +1,6 @@
-//! [`page`] makes the report of an audit as one HTML page that needs no other file: tables and bars, dark and light,
-//! without script. The log is hostile input: the template escapes every text of it, and a Content-Security-Policy
-//! allows nothing but the page's style.
+//! [`page`] makes the report of an audit as one HTML page that needs no other file: tables and
+//! bars, dark and light, without script. The log is hostile input: the template escapes every text
+//! of it, and a Content-Security-Policy allows nothing but the page's style.
 
 use super::report::{Crawler, Day, Report};
 use askama::Template;
@@ -43,12 +43,21 @@ impl Bar<'_> {
         let sum = |number: fn(&Day) -> u64| days.iter().map(number).sum();
         let certain = sum(|day| day.counts.certain);
         let claimed = sum(|day| day.counts.certain_claimed);
-        Some(Bar { day: &days.first()?.day, disallowed: sum(|day| day.counts.disallowed), certain, claimed })
+        Some(Bar {
+            day: &days.first()?.day,
+            disallowed: sum(|day| day.counts.disallowed),
+            certain,
+            claimed,
+        })
     }
 
     /// Each part covers the lower part of the one before it.
     fn parts(&self) -> [(&'static str, u64); 3] {
-        [("some", self.disallowed), ("claim", self.certain), ("bad", self.certain - self.claimed)]
+        [
+            ("some", self.disallowed),
+            ("claim", self.certain),
+            ("bad", self.certain - self.claimed),
+        ]
     }
 }
 
@@ -57,15 +66,29 @@ impl Bar<'_> {
 /// # Errors
 /// None that depends on the report.
 pub fn page(report: &Report) -> Result<String, askama::Error> {
-    let crawlers: Vec<&Crawler> = report.crawlers.iter().filter(|crawler| crawler.judged).collect();
-    let worst = crawlers.iter().filter(|crawler| crawler.counts.disallowed > 0);
+    let crawlers: Vec<&Crawler> = report
+        .crawlers
+        .iter()
+        .filter(|crawler| crawler.judged)
+        .collect();
+    let worst = crawlers
+        .iter()
+        .filter(|crawler| crawler.counts.disallowed > 0);
     let worst: Vec<&Crawler> = worst.take(BARS).copied().collect();
-    let (step, period) = if report.days.len() > DAYS { (7, "week") } else { (1, "day") };
+    let (step, period) = if report.days.len() > DAYS {
+        (7, "week")
+    } else {
+        (1, "day")
+    };
     let days: Vec<Bar<'_>> = report.days.chunks(step).filter_map(Bar::new).collect();
     let page = Page {
         report,
         requests: crawlers.iter().map(|crawler| crawler.counts.requests).sum(),
-        most: worst.iter().map(|crawler| crawler.counts.disallowed).max().unwrap_or(0),
+        most: worst
+            .iter()
+            .map(|crawler| crawler.counts.disallowed)
+            .max()
+            .unwrap_or(0),
         worst,
         most_of_days: days.iter().map(|bar| bar.disallowed).max().unwrap_or(0),
         days,

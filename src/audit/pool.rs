@@ -1,5 +1,5 @@
-//! [`audit`] runs an audit. The calling thread reads the logs, and one worker per processor judges and counts the
-//! requests. The counts of the workers are merged into one [`Report`].
+//! [`audit`] runs an audit. The calling thread reads the logs, and one worker per processor judges
+//! and counts the requests. The counts of the workers are merged into one [`Report`].
 
 use super::input::Input;
 use super::report::{Damaged, Report};
@@ -45,30 +45,55 @@ pub fn audit(
 ) -> Result<Report, AuditError> {
     let mut size = Some(0);
     for input in inputs {
-        let own = input.size().map_err(|error| AuditError { name: input.name(), error })?;
+        let own = input.size().map_err(|error| AuditError {
+            name: input.name(),
+            error,
+        })?;
         size = size.zip(own).map(|(all, own)| all + own);
     }
     let workers = thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let (sender, receiver) = sync_channel(2 * workers);
     let receiver = Arc::new(Mutex::new(receiver));
-    let mut reading = Reading { sender, size, taken: Arc::default(), lines: 0, damaged: Vec::new(), progress };
+    let mut reading = Reading {
+        sender,
+        size,
+        taken: Arc::default(),
+        lines: 0,
+        damaged: Vec::new(),
+        progress,
+    };
     let (read, tally) = thread::scope(|scope| {
         let work = || {
             let receiver = receiver.clone();
             scope.spawn(move || work(Worker::new(rules, registry, options), &receiver))
         };
         let handles: Vec<_> = (0..workers).map(|_| work()).collect();
-        let read = inputs.iter().enumerate().try_for_each(|(index, input)| reading.input(index, input));
+        let read = inputs
+            .iter()
+            .enumerate()
+            .try_for_each(|(index, input)| reading.input(index, input));
         // No more chunks follow: the workers end.
-        let Reading { damaged, sender, .. } = reading;
+        let Reading {
+            damaged, sender, ..
+        } = reading;
         drop(sender);
         let mut tally = Tally::default();
         for handle in handles {
-            tally.merge(handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+            tally.merge(
+                handle
+                    .join()
+                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            );
         }
         (read.map(|()| damaged), tally)
     });
-    Ok(Report::new(tally, rules, registry, options.networks.as_ref(), (inputs, read?)))
+    Ok(Report::new(
+        tally,
+        rules,
+        registry,
+        options.networks.as_ref(),
+        (inputs, read?),
+    ))
 }
 
 struct Reading<'a> {
@@ -83,20 +108,38 @@ struct Reading<'a> {
 impl Reading<'_> {
     fn input(&mut self, index: usize, input: &Input) -> Result<(), AuditError> {
         let opened = input.open(self.taken.clone());
-        let mut opened = opened.map_err(|error| AuditError { name: input.name(), error })?;
+        let mut opened = opened.map_err(|error| AuditError {
+            name: input.name(),
+            error,
+        })?;
         let mut first_line = 1;
         while let Some(octets) = opened.chunk() {
             let lines = memchr::memchr_iter(b'\n', &octets).count() as u64;
-            if self.sender.send(Chunk { input: index, first_line, octets }).is_err() {
+            if self
+                .sender
+                .send(Chunk {
+                    input: index,
+                    first_line,
+                    octets,
+                })
+                .is_err()
+            {
                 // The workers have ended, which they do only when one of them panics.
                 return Ok(());
             }
             first_line += lines;
             self.lines += lines;
             let taken = self.taken.load(Ordering::Relaxed);
-            (self.progress)(ReadSoFar { taken, size: self.size, lines: self.lines });
+            (self.progress)(ReadSoFar {
+                taken,
+                size: self.size,
+                lines: self.lines,
+            });
         }
-        let damaged = |error: io::Error| Damaged { file: input.name(), error: error.to_string() };
+        let damaged = |error: io::Error| Damaged {
+            file: input.name(),
+            error: error.to_string(),
+        };
         self.damaged.extend(opened.damage.map(damaged));
         Ok(())
     }

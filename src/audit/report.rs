@@ -1,5 +1,5 @@
-//! [`Report`]: the result of an audit as data, which is also its JSON. It is made once, from the merged counts of all
-//! workers.
+//! [`Report`]: the result of an audit as data, which is also its JSON. It is made once, from the
+//! merged counts of all workers.
 
 #![allow(missing_docs)]
 
@@ -62,7 +62,8 @@ pub struct Report {
     /// Whether the rules are those of policies that need not have been published at that time.
     pub by_policies: bool,
     pub people: People,
-    /// The crawlers with the most disallowed requests first. One name has a row for each identity of clients.
+    /// The crawlers with the most disallowed requests first. One name has a row for each identity
+    /// of clients.
     pub crawlers: Vec<Crawler>,
     pub rules: Vec<RuleCount>,
     pub urls: Vec<Top>,
@@ -88,7 +89,10 @@ pub struct Damaged {
 impl Damaged {
     /// What happened, and what was done.
     pub fn message(&self) -> String {
-        format!("{} is damaged or cut off: {}. It was read up to there.", self.file, self.error)
+        format!(
+            "{} is damaged or cut off: {}. It was read up to there.",
+            self.file, self.error
+        )
     }
 }
 
@@ -149,7 +153,10 @@ impl Crawler {
 
     /// The days of its first and its last disallowed request; empty where there was none.
     pub(super) fn days(&self) -> String {
-        match (self.first_disallowed.map(Timestamp::day), self.last_disallowed.map(Timestamp::day)) {
+        match (
+            self.first_disallowed.map(Timestamp::day),
+            self.last_disallowed.map(Timestamp::day),
+        ) {
             (Some(first), Some(last)) if first == last => first,
             (Some(first), Some(last)) => format!("{first} to {last}"),
             _ => String::new(),
@@ -203,18 +210,32 @@ impl Report {
         let all = rule_counts(rows.flat_map(|(_, row)| &row.rules), &sites);
         let crawlers = crawlers(&tally.rows, registry, &sites);
         let examples = tally.examples.into_iter().map(|example| Unreadable {
-            file: inputs.get(example.input).map(Input::name).unwrap_or_default(),
+            file: inputs
+                .get(example.input)
+                .map(Input::name)
+                .unwrap_or_default(),
             line: example.line,
             reason: example.reason.id(),
             text: example.text,
         });
-        let without_user_agents = tally.has_user_agents.iter().filter(|(_, has_one)| !**has_one);
-        let without_user_agents = without_user_agents.filter_map(|(input, _)| Some(inputs.get(*input)?.name()));
-        let days = tally.days.iter().map(|(day, counts)| Day { day: Timestamp(day * 86_400).day(), counts: *counts });
+        let without_user_agents = tally
+            .has_user_agents
+            .iter()
+            .filter(|(_, has_one)| !**has_one);
+        let without_user_agents =
+            without_user_agents.filter_map(|(input, _)| Some(inputs.get(*input)?.name()));
+        let days = tally.days.iter().map(|(day, counts)| Day {
+            day: Timestamp(day * 86_400).day(),
+            counts: *counts,
+        });
         Report {
             lines: tally.lines,
             unreadable: tally.unreadable.values().sum(),
-            unreadable_reasons: tally.unreadable.iter().map(|(reason, number)| (reason.id(), *number)).collect(),
+            unreadable_reasons: tally
+                .unreadable
+                .iter()
+                .map(|(reason, number)| (reason.id(), *number))
+                .collect(),
             examples: examples.collect(),
             damaged,
             no_request: tally.no_request,
@@ -226,12 +247,18 @@ impl Report {
             from: tally.span.first,
             to: tally.span.last,
             by_policies: rules.are_policies(),
-            disallowed: crawlers.iter().map(|crawler| crawler.counts.disallowed).sum(),
+            disallowed: crawlers
+                .iter()
+                .map(|crawler| crawler.counts.disallowed)
+                .sum(),
             certain: crawlers.iter().map(|crawler| crawler.counts.certain).sum(),
             identities: Identities::of(&crawlers),
             lists: networks.map(PublishedNetworks::used),
             policy_networks: rules.entries().any(|entry| !entry.site.networks.is_empty()),
-            people: People { requests: tally.people, bytes: tally.people_bytes },
+            people: People {
+                requests: tally.people,
+                bytes: tally.people_bytes,
+            },
             crawlers,
             rules: all.into_iter().take(TOP).collect(),
             urls: top(tally.urls),
@@ -242,7 +269,12 @@ impl Report {
 
     /// Requests that were judged, or are of people.
     pub fn judged(&self) -> u64 {
-        self.people.requests + self.crawlers.iter().map(|crawler| crawler.counts.requests).sum::<u64>()
+        self.people.requests
+            + self
+                .crawlers
+                .iter()
+                .map(|crawler| crawler.counts.requests)
+                .sum::<u64>()
     }
 }
 
@@ -272,13 +304,25 @@ impl Identities {
 /// Rows of one name stand together; the name with the most disallowed requests comes first.
 fn crawlers(rows: &AHashMap<Box<str>, Rows>, registry: &Registry, sites: &[&Site]) -> Vec<Crawler> {
     let of_name = |label: &str, rows: &Rows| -> Vec<Crawler> {
-        rows.all().map(|(identity, row)| crawler(label, (identity, row), registry, sites)).collect()
+        rows.all()
+            .map(|(identity, row)| crawler(label, (identity, row), registry, sites))
+            .collect()
     };
-    let mut names: Vec<Vec<Crawler>> = rows.iter().map(|(label, rows)| of_name(label, rows)).collect();
+    let mut names: Vec<Vec<Crawler>> = rows
+        .iter()
+        .map(|(label, rows)| of_name(label, rows))
+        .collect();
     names.sort_by_cached_key(|rows| {
-        let sum = |number: fn(&Counts) -> u64| rows.iter().map(|row| number(&row.counts)).sum::<u64>();
+        let sum =
+            |number: fn(&Counts) -> u64| rows.iter().map(|row| number(&row.counts)).sum::<u64>();
         let id = rows.first().map(|row| row.id.clone());
-        (Reverse((sum(|counts| counts.disallowed), sum(|counts| counts.requests))), id)
+        (
+            Reverse((
+                sum(|counts| counts.disallowed),
+                sum(|counts| counts.requests),
+            )),
+            id,
+        )
     });
     names.into_iter().flatten().collect()
 }
@@ -289,7 +333,10 @@ fn crawler(
     registry: &Registry,
     sites: &[&Site],
 ) -> Crawler {
-    let known = registry.crawlers().iter().find(|crawler| crawler.id == label);
+    let known = registry
+        .crawlers()
+        .iter()
+        .find(|crawler| crawler.id == label);
     let name = known.map_or(
         match label {
             "other" => "unlisted bots",
@@ -315,10 +362,15 @@ fn crawler(
 }
 
 /// Rules with the same pattern together, the most frequent first, with all their places.
-fn rule_counts<'a>(rules: impl IntoIterator<Item = (&'a RuleKey, &'a u64)>, sites: &[&Site]) -> Vec<RuleCount> {
+fn rule_counts<'a>(
+    rules: impl IntoIterator<Item = (&'a RuleKey, &'a u64)>,
+    sites: &[&Site],
+) -> Vec<RuleCount> {
     let mut by_pattern: BTreeMap<&str, (u64, BTreeSet<RuleKey>)> = BTreeMap::new();
     for (key, count) in rules {
-        let Some(pattern) = pattern(sites, *key) else { continue };
+        let Some(pattern) = pattern(sites, *key) else {
+            continue;
+        };
         let entry = by_pattern.entry(pattern).or_default();
         entry.0 += count;
         entry.1.insert(*key);
@@ -354,22 +406,41 @@ fn places(sites: &[&Site], keys: &BTreeSet<RuleKey>) -> String {
 
 fn place(sites: &[&Site], (site, group, rule): RuleKey) -> Option<String> {
     let site = sites.get(site)?;
-    Some(crate::verdict::source_place(site.rule_sources.get(usize::from(group))?.get(rule as usize)?, site).0)
+    Some(
+        crate::verdict::source_place(
+            site.rule_sources
+                .get(usize::from(group))?
+                .get(rule as usize)?,
+            site,
+        )
+        .0,
+    )
 }
 
 /// The unlisted bots with the most disallowed requests first.
 fn unlisted(all: Sketch, disallowed: Sketch) -> Vec<Unlisted> {
     let disallowed: Vec<Counted> = disallowed.top(usize::MAX);
-    let of = |name: &str| disallowed.iter().find(|counted| printable(&counted.key) == name);
+    let of = |name: &str| {
+        disallowed
+            .iter()
+            .find(|counted| printable(&counted.key) == name)
+    };
     let mut named: Vec<Unlisted> = top(all)
         .into_iter()
-        .map(|top| Unlisted { disallowed: of(&top.name).map_or(0, |counted| counted.count), top })
+        .map(|top| Unlisted {
+            disallowed: of(&top.name).map_or(0, |counted| counted.count),
+            top,
+        })
         .collect();
     named.sort_by_key(|unlisted| Reverse(unlisted.disallowed));
     named
 }
 
 fn top(sketch: Sketch) -> Vec<Top> {
-    let shown = |counted: Counted| Top { name: printable(&counted.key), count: counted.count, error: counted.error };
+    let shown = |counted: Counted| Top {
+        name: printable(&counted.key),
+        count: counted.count,
+        error: counted.error,
+    };
     sketch.top(TOP).into_iter().map(shown).collect()
 }

@@ -1,5 +1,6 @@
-//! [`Rules`]: what the requests of a log are judged by. They are robots.txt files with the times at which each was
-//! published, or policies. An audit judges by policies as if they had been in force all the time.
+//! [`Rules`]: what the requests of a log are judged by. They are robots.txt files with the times at
+//! which each was published, or policies. An audit judges by policies as if they had been in force
+//! all the time.
 
 use crate::crawlers::Registry;
 use crate::policy::origin::{Origin, OriginFile};
@@ -76,7 +77,10 @@ impl Rules {
         files.sort_by_key(|file| file.since);
         for pair in files.windows(2) {
             if pair[0].since == pair[1].since {
-                return Err(RulesError::SameTime(pair[0].name.clone(), pair[1].name.clone()));
+                return Err(RulesError::SameTime(
+                    pair[0].name.clone(),
+                    pair[1].name.clone(),
+                ));
             }
         }
         let mut entries: Vec<InForce> = Vec::with_capacity(files.len());
@@ -84,20 +88,43 @@ impl Rules {
         for (place, file) in files.iter().enumerate() {
             let since = file.since.unwrap_or(Timestamp(i64::MIN));
             let entry = entry(file, since, registry)?;
-            entries.push(InForce { since: file.since, entry, superseded: superseded.clone() });
+            entries.push(InForce {
+                since: file.since,
+                entry,
+                superseded: superseded.clone(),
+            });
             if let Some(superseded_at) = files.get(place + 1).and_then(|next| next.since) {
                 let parsed = Arc::new(ParsedVersion::read(file.bytes.clone().into(), registry));
-                superseded.insert(0, SupersededVersion { parsed, since, superseded_at });
+                superseded.insert(
+                    0,
+                    SupersededVersion {
+                        parsed,
+                        since,
+                        superseded_at,
+                    },
+                );
                 superseded.truncate(SUPERSEDED);
             }
         }
-        Ok(Rules { entries, snapshot: None, grace })
+        Ok(Rules {
+            entries,
+            snapshot: None,
+            grace,
+        })
     }
 
     /// Rules from policies.
     pub fn policies(snapshot: Snapshot) -> Rules {
-        let entry = |entry: &SiteEntry| InForce { since: None, entry: entry.clone(), superseded: Vec::new() };
-        Rules { entries: snapshot.sites().iter().map(entry).collect(), snapshot: Some(snapshot), grace: Duration::ZERO }
+        let entry = |entry: &SiteEntry| InForce {
+            since: None,
+            entry: entry.clone(),
+            superseded: Vec::new(),
+        };
+        Rules {
+            entries: snapshot.sites().iter().map(entry).collect(),
+            snapshot: Some(snapshot),
+            grace: Duration::ZERO,
+        }
     }
 
     /// Whether these are policies, which need not have been published at the time of the log.
@@ -110,7 +137,8 @@ impl Rules {
         self.entries.iter().map(|in_force| &in_force.entry)
     }
 
-    /// What was in force for a host at a moment. Where the log names no host, the only policy is meant.
+    /// What was in force for a host at a moment. Where the log names no host, the only policy is
+    /// meant.
     pub(super) fn find(&self, host: Option<&[u8]>, time: Timestamp) -> Option<Found<'_>> {
         match (&self.snapshot, host) {
             (None, _) => self.at(time),
@@ -121,29 +149,55 @@ impl Rules {
     }
 
     fn entry(&self, index: usize) -> Option<Found<'_>> {
-        Some(Found { index, entry: &self.entries.get(index)?.entry })
+        Some(Found {
+            index,
+            entry: &self.entries.get(index)?.entry,
+        })
     }
 
     /// Before the first known file that file is taken to have been in force, and proves nothing.
     fn at(&self, time: Timestamp) -> Option<Found<'_>> {
-        let after = self.entries.partition_point(|in_force| in_force.since.is_none_or(|since| since <= time));
+        let after = self
+            .entries
+            .partition_point(|in_force| in_force.since.is_none_or(|since| since <= time));
         self.entry(after.saturating_sub(1))
     }
 
     /// What a crawler may have cached that is documented to keep a robots.txt for `kept`.
-    pub(super) fn cached(&self, index: usize, time: Timestamp, kept: Duration) -> CachedVersions<'_> {
-        let Some(in_force) = self.entries.get(index) else { return CachedVersions::default() };
-        let cached_since = Timestamp(time.0.saturating_sub_unsigned(self.grace.max(kept).as_secs()));
+    pub(super) fn cached(
+        &self,
+        index: usize,
+        time: Timestamp,
+        kept: Duration,
+    ) -> CachedVersions<'_> {
+        let Some(in_force) = self.entries.get(index) else {
+            return CachedVersions::default();
+        };
+        let cached_since = Timestamp(
+            time.0
+                .saturating_sub_unsigned(self.grace.max(kept).as_secs()),
+        );
         let mut cached = 0;
         for (place, version) in in_force.superseded.iter().enumerate() {
             cached |= u64::from(version.superseded_at >= cached_since) << place;
         }
         let begins = self.entries.first().and_then(|first| first.since);
         // With as many files within the grace as there are bits, earlier ones may be missing.
-        let is_whole = begins.is_none_or(|begins| begins < cached_since) && cached.count_ones() < u64::BITS;
-        let basis = if is_whole { HistoryBasis::Declared } else { HistoryBasis::Unknown };
+        let is_whole =
+            begins.is_none_or(|begins| begins < cached_since) && cached.count_ones() < u64::BITS;
+        let basis = if is_whole {
+            HistoryBasis::Declared
+        } else {
+            HistoryBasis::Unknown
+        };
         let versions = in_force.superseded.as_slice();
-        CachedVersions { versions, cached, basis, was_served: true, ..CachedVersions::default() }
+        CachedVersions {
+            versions,
+            cached,
+            basis,
+            was_served: true,
+            ..CachedVersions::default()
+        }
     }
 }
 
@@ -151,16 +205,30 @@ impl Rules {
 const SUPERSEDED: usize = u64::BITS as usize;
 
 /// The site that serves this very file.
-fn entry(file: &PublishedFile, since: Timestamp, registry: &'static Registry) -> Result<SiteEntry, RulesError> {
+fn entry(
+    file: &PublishedFile,
+    since: Timestamp,
+    registry: &'static Registry,
+) -> Result<SiteEntry, RulesError> {
     let source = DefaultSite::for_every_host().source();
-    let origin = Origin::Read(Arc::new(OriginFile::new(file.name.clone(), file.bytes.clone())));
-    let surroundings = Surroundings { origin: &origin, files: &IncludedFiles::default() };
+    let origin = Origin::Read(Arc::new(OriginFile::new(
+        file.name.clone(),
+        file.bytes.clone(),
+    )));
+    let surroundings = Surroundings {
+        origin: &origin,
+        files: &IncludedFiles::default(),
+    };
     let at = since.max(Timestamp(0));
     match load_with("robots.txt", &source, surroundings, registry, at) {
         (Some(site), _) => Ok(SiteEntry::new(site, at)),
         (None, diagnostics) => Err(RulesError::Unusable {
             name: file.name.clone(),
-            message: diagnostics.items.first().map(|found| found.message.clone()).unwrap_or_default(),
+            message: diagnostics
+                .items
+                .first()
+                .map(|found| found.message.clone())
+                .unwrap_or_default(),
         }),
     }
 }

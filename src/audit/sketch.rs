@@ -1,5 +1,6 @@
-//! The most frequent keys of a stream, in bounded memory: [`Sketch`] is the Space-Saving algorithm (Metwally, Agrawal,
-//! El Abbadi 2005). A count is never too low, and [`Counted`] says by how much it may be too high.
+//! The most frequent keys of a stream, in bounded memory: [`Sketch`] is the Space-Saving algorithm
+//! (Metwally, Agrawal, El Abbadi 2005). A count is never too low, and [`Counted`] says by how much
+//! it may be too high.
 
 use ahash::{AHashMap, AHashSet};
 
@@ -34,7 +35,12 @@ impl Sketch {
             self.counts[place] += 1;
         } else if self.keys.len() < KEPT {
             self.insert(key.into(), 1, 0);
-        } else if let Some((place, &lowest)) = self.counts.iter().enumerate().min_by_key(|(_, count)| **count) {
+        } else if let Some((place, &lowest)) = self
+            .counts
+            .iter()
+            .enumerate()
+            .min_by_key(|(_, count)| **count)
+        {
             let key: Box<[u8]> = key.into();
             self.places.remove(&self.keys[place]);
             self.places.insert(key.clone(), place);
@@ -51,36 +57,55 @@ impl Sketch {
 
     /// How often a key that is not kept may have been seen.
     fn floor(&self) -> u64 {
-        if self.keys.len() < KEPT { 0 } else { self.counts.iter().min().copied().unwrap_or(0) }
+        if self.keys.len() < KEPT {
+            0
+        } else {
+            self.counts.iter().min().copied().unwrap_or(0)
+        }
     }
 
     /// The count of a key with its error, which is the count where the key is not kept.
     fn get(&self, key: &[u8], floor: u64) -> (u64, u64) {
-        self.places.get(key).map_or((floor, floor), |&place| (self.counts[place], self.errors[place]))
+        self.places.get(key).map_or((floor, floor), |&place| {
+            (self.counts[place], self.errors[place])
+        })
     }
 
-    /// Adds the counts of another stream. What only one of them kept may have been seen by the other as often as its
-    /// lowest count.
+    /// Adds the counts of another stream. What only one of them kept may have been seen by the
+    /// other as often as its lowest count.
     pub fn merge(&mut self, other: Sketch) {
         let own = std::mem::take(self);
         let own_floor = own.floor();
         let their_floor = other.floor();
-        let keys: AHashSet<&[u8]> = own.keys.iter().chain(&other.keys).map(|key| &**key).collect();
+        let keys: AHashSet<&[u8]> = own
+            .keys
+            .iter()
+            .chain(&other.keys)
+            .map(|key| &**key)
+            .collect();
         let sum = |key: &[u8]| {
             let (own, own_error) = own.get(key, own_floor);
             let (their, their_error) = other.get(key, their_floor);
-            Counted { key: key.into(), count: own + their, error: own_error + their_error }
+            Counted {
+                key: key.into(),
+                count: own + their,
+                error: own_error + their_error,
+            }
         };
         for counted in sorted(keys.into_iter().map(sum)).into_iter().take(KEPT) {
             self.insert(counted.key, counted.count, counted.error);
         }
     }
 
-    /// The most frequent keys, the first the most frequent. Where so much of a count may be error that the key may be
-    /// none of them, it is left out.
+    /// The most frequent keys, the first the most frequent. Where so much of a count may be error
+    /// that the key may be none of them, it is left out.
     pub fn top(self, number: usize) -> Vec<Counted> {
         let counts = self.counts.into_iter().zip(self.errors);
-        let all = self.keys.into_iter().zip(counts).map(|(key, (count, error))| Counted { key, count, error });
+        let all = self
+            .keys
+            .into_iter()
+            .zip(counts)
+            .map(|(key, (count, error))| Counted { key, count, error });
         let mut top = sorted(all.filter(|counted| counted.error * 2 < counted.count));
         top.truncate(number);
         top
@@ -112,7 +137,10 @@ mod tests {
         assert!(one.keys.len() <= KEPT && one.places.len() == one.keys.len());
         let top = one.top(10);
         assert_eq!(&*top[0].key, b"often");
-        assert!(top[0].count >= 10_000 && top[0].count - top[0].error <= 10_000, "{top:?}");
+        assert!(
+            top[0].count >= 10_000 && top[0].count - top[0].error <= 10_000,
+            "{top:?}"
+        );
     }
 
     #[test]
@@ -124,11 +152,18 @@ mod tests {
         }
         other.add(b"c");
         one.merge(other);
-        let counts: Vec<_> =
-            one.top(9).into_iter().map(|counted| (counted.key, counted.count, counted.error)).collect();
+        let counts: Vec<_> = one
+            .top(9)
+            .into_iter()
+            .map(|counted| (counted.key, counted.count, counted.error))
+            .collect();
         assert_eq!(
             counts,
-            [(b"a".as_slice().into(), 4, 0), (b"b".as_slice().into(), 2, 0), (b"c".as_slice().into(), 1, 0)]
+            [
+                (b"a".as_slice().into(), 4, 0),
+                (b"b".as_slice().into(), 2, 0),
+                (b"c".as_slice().into(), 1, 0)
+            ]
         );
     }
 }

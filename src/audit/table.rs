@@ -21,8 +21,16 @@ pub fn table(out: &mut impl Write, report: &Report) -> io::Result<()> {
     head(out, report)?;
     accused(out, report)?;
     crawlers(out, report)?;
-    list(out, "Rules that disallowed most of it", report.rules.iter().map(rule))?;
-    list(out, "Disallowed URLs that were requested most, without their query", report.urls.iter().map(top))?;
+    list(
+        out,
+        "Rules that disallowed most of it",
+        report.rules.iter().map(rule),
+    )?;
+    list(
+        out,
+        "Disallowed URLs that were requested most, without their query",
+        report.urls.iter().map(top),
+    )?;
     let title = "Unlisted bots by what they call themselves, with their disallowed requests";
     list(out, title, report.unlisted.iter().map(unlisted))?;
     damaged(out, report)?;
@@ -37,14 +45,21 @@ pub fn table(out: &mut impl Write, report: &Report) -> io::Result<()> {
         }
         writeln!(out, "For example")?;
         for example in &report.examples {
-            writeln!(out, "  {}:{}: {}: {}", example.file, example.line, example.reason, example.text)?;
+            writeln!(
+                out,
+                "  {}:{}: {}: {}",
+                example.file, example.line, example.reason, example.text
+            )?;
         }
     }
     Ok(())
 }
 
 fn damaged(out: &mut impl Write, report: &Report) -> io::Result<()> {
-    report.damaged.iter().try_for_each(|damaged| writeln!(out, "\n{}", damaged.message()))
+    report
+        .damaged
+        .iter()
+        .try_for_each(|damaged| writeln!(out, "\n{}", damaged.message()))
 }
 
 fn head(out: &mut impl Write, report: &Report) -> io::Result<()> {
@@ -54,11 +69,31 @@ fn head(out: &mut impl Write, report: &Report) -> io::Result<()> {
     }
     writeln!(out)?;
     for (number, word, text) in [
-        (report.no_request, "line", "about connections without a request"),
-        (report.server_messages, "line", "of the server's start and its errors, which are no access log"),
-        (report.other_hosts, "request", "to hosts that are not judged"),
-        (report.no_host, "request", "in lines without a host, which any of the policies might judge: see --host"),
-        (report.no_user_agent, "request", "in lines without a user agent: the Common format does not tell crawlers"),
+        (
+            report.no_request,
+            "line",
+            "about connections without a request",
+        ),
+        (
+            report.server_messages,
+            "line",
+            "of the server's start and its errors, which are no access log",
+        ),
+        (
+            report.other_hosts,
+            "request",
+            "to hosts that are not judged",
+        ),
+        (
+            report.no_host,
+            "request",
+            "in lines without a host, which any of the policies might judge: see --host",
+        ),
+        (
+            report.no_user_agent,
+            "request",
+            "in lines without a user agent: the Common format does not tell crawlers",
+        ),
         (report.people.requests, "request", "of people"),
     ] {
         if number > 0 {
@@ -80,12 +115,27 @@ fn head(out: &mut impl Write, report: &Report) -> io::Result<()> {
 }
 
 fn crawlers(out: &mut impl Write, report: &Report) -> io::Result<()> {
-    let (judged, others): (Vec<_>, Vec<_>) = report.crawlers.iter().partition(|crawler| crawler.judged);
+    let (judged, others): (Vec<_>, Vec<_>) =
+        report.crawlers.iter().partition(|crawler| crawler.judged);
     if !judged.is_empty() {
-        let titles =
-            ["requests", "robots.txt", "disallowed", "certain", "stale", "unproven", "not bound", "would block"];
+        let titles = [
+            "requests",
+            "robots.txt",
+            "disallowed",
+            "certain",
+            "stale",
+            "unproven",
+            "not bound",
+            "would block",
+        ];
         let widest = |of: fn(&Crawler) -> &str, title: &str| {
-            judged.iter().take(SHOWN).map(|crawler| of(crawler).len()).max().unwrap_or(0).max(title.len())
+            judged
+                .iter()
+                .take(SHOWN)
+                .map(|crawler| of(crawler).len())
+                .max()
+                .unwrap_or(0)
+                .max(title.len())
         };
         let width = widest(|crawler| &crawler.id, "crawler");
         let named = widest(|crawler| crawler.identity_name(), "identity");
@@ -93,9 +143,18 @@ fn crawlers(out: &mut impl Write, report: &Report) -> io::Result<()> {
         for title in titles {
             write!(out, "  {title:>11}")?;
         }
-        writeln!(out, "  {:>9}  {:>9}  first and last disallowed", "sent", "disallowed")?;
+        writeln!(
+            out,
+            "  {:>9}  {:>9}  first and last disallowed",
+            "sent", "disallowed"
+        )?;
         for crawler in judged.iter().take(SHOWN) {
-            write!(out, "{:<width$}  {:<named$}", crawler.id, crawler.identity_name())?;
+            write!(
+                out,
+                "{:<width$}  {:<named$}",
+                crawler.id,
+                crawler.identity_name()
+            )?;
             for number in [
                 crawler.counts.requests,
                 crawler.counts.robots_txt,
@@ -110,19 +169,41 @@ fn crawlers(out: &mut impl Write, report: &Report) -> io::Result<()> {
             }
             let sent = size(crawler.counts.bytes);
             let disallowed = size(crawler.counts.bytes_disallowed);
-            writeln!(out, "{}", format!("  {sent:>9}  {disallowed:>9}  {}", crawler.days()).trim_end())?;
+            writeln!(
+                out,
+                "{}",
+                format!("  {sent:>9}  {disallowed:>9}  {}", crawler.days()).trim_end()
+            )?;
         }
         if judged.len() > SHOWN {
-            writeln!(out, "and {} rows more; --json has all", judged.len() - SHOWN)?;
+            writeln!(
+                out,
+                "and {} rows more; --json has all",
+                judged.len() - SHOWN
+            )?;
         }
-        if judged.iter().any(|crawler| crawler.id == "other" && crawler.counts.disallowed > 0) {
-            writeln!(out, "other: unlisted bots, which are refused only with `purposes: {{ other: enforce }}`")?;
+        if judged
+            .iter()
+            .any(|crawler| crawler.id == "other" && crawler.counts.disallowed > 0)
+        {
+            writeln!(
+                out,
+                "other: unlisted bots, which are refused only with `purposes: {{ other: enforce }}`"
+            )?;
         }
     }
     if !others.is_empty() {
         let requests: u64 = others.iter().map(|crawler| crawler.counts.requests).sum();
-        let names: Vec<&str> = others.iter().take(SHOWN_OF_LISTS).map(|crawler| crawler.id.as_str()).collect();
-        let more = if others.len() > names.len() { ", ..." } else { "" };
+        let names: Vec<&str> = others
+            .iter()
+            .take(SHOWN_OF_LISTS)
+            .map(|crawler| crawler.id.as_str())
+            .collect();
+        let more = if others.len() > names.len() {
+            ", ..."
+        } else {
+            ""
+        };
         writeln!(
             out,
             "\n{} of tools that robots.txt does not concern: {}{more}",
@@ -147,7 +228,9 @@ fn accused(out: &mut impl Write, report: &Report) -> io::Result<()> {
         nothing_proven(report).map_or(Ok(()), |text| writeln!(out, "{text}"))?;
     }
     writeln!(out)?;
-    remarks(report).iter().try_for_each(|remark| writeln!(out, "{remark}"))
+    remarks(report)
+        .iter()
+        .try_for_each(|remark| writeln!(out, "{remark}"))
 }
 
 fn rule(rule: &RuleCount) -> (u64, String) {
@@ -155,16 +238,30 @@ fn rule(rule: &RuleCount) -> (u64, String) {
 }
 
 fn top(top: &Top) -> (u64, String) {
-    let error = if top.error > 0 { format!("  (at most {} too high)", thousands(top.error)) } else { String::new() };
+    let error = if top.error > 0 {
+        format!("  (at most {} too high)", thousands(top.error))
+    } else {
+        String::new()
+    };
     (top.count, format!("{}{error}", top.name))
 }
 
 fn unlisted(unlisted: &Unlisted) -> (u64, String) {
     let (_, text) = top(&unlisted.top);
-    (unlisted.disallowed, format!("{text}, of {}", plural(thousands(unlisted.top.count), "request")))
+    (
+        unlisted.disallowed,
+        format!(
+            "{text}, of {}",
+            plural(thousands(unlisted.top.count), "request")
+        ),
+    )
 }
 
-fn list(out: &mut impl Write, title: &str, entries: impl Iterator<Item = (u64, String)>) -> io::Result<()> {
+fn list(
+    out: &mut impl Write,
+    title: &str,
+    entries: impl Iterator<Item = (u64, String)>,
+) -> io::Result<()> {
     let mut entries = entries.take(SHOWN_OF_LISTS).peekable();
     if entries.peek().is_none() {
         return Ok(());

@@ -1,5 +1,5 @@
-//! [`Tally`]: the counts of one worker of an audit, with a [`Row`] for each crawler and identity (verified, unverified,
-//! or suspected impostor). The tallies of all workers are merged at the end.
+//! [`Tally`]: the counts of one worker of an audit, with a [`Row`] for each crawler and identity
+//! (verified, unverified, or suspected impostor). The tallies of all workers are merged at the end.
 
 use super::sketch::Sketch;
 use crate::logs::Unreadable;
@@ -30,7 +30,8 @@ pub struct Example {
     pub text: String,
 }
 
-/// A rule: the index of the entry, its group, its place there. Of a request that no rule decided the place is absent.
+/// A rule: the index of the entry, its group, its place there. Of a request that no rule decided
+/// the place is absent.
 pub type RuleKey = (usize, u16, u32);
 
 /// The requests of one crawler in numbers, and the octets that it was sent.
@@ -49,8 +50,8 @@ pub struct Counts {
     pub bytes_disallowed: u64,
 }
 
-/// Who sent a request under a crawler's name, as far as the networks say that its operator publishes or the policy
-/// lists.
+/// Who sent a request under a crawler's name, as far as the networks say that its operator
+/// publishes or the policy lists.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, IntoStaticStr, VariantArray)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "lowercase")]
@@ -71,9 +72,13 @@ impl ClientIdentity {
     }
 }
 
-/// Whether a client uses a crawler's name and is not proven to be it. Bots that claim no known name accuse themselves.
+/// Whether a client uses a crawler's name and is not proven to be it. Bots that claim no known name
+/// accuse themselves.
 pub fn is_only_claimed(identity: Option<ClientIdentity>) -> bool {
-    matches!(identity, Some(ClientIdentity::Unverified | ClientIdentity::SuspectedImpostor))
+    matches!(
+        identity,
+        Some(ClientIdentity::Unverified | ClientIdentity::SuspectedImpostor)
+    )
 }
 
 /// When the first and the last of some requests were; the lines of a log are in any order.
@@ -85,7 +90,10 @@ pub struct Span {
 
 impl Span {
     fn at(time: Timestamp) -> Span {
-        Span { first: Some(time), last: Some(time) }
+        Span {
+            first: Some(time),
+            last: Some(time),
+        }
     }
 
     fn add(&mut self, other: Span) {
@@ -108,7 +116,8 @@ pub struct Row {
     pub judged: bool,
 }
 
-/// The requests under one crawler's name. Clients that claim no name that could be proven have a row of their own.
+/// The requests under one crawler's name. Clients that claim no name that could be proven have a
+/// row of their own.
 #[derive(Default)]
 pub struct Rows([Row; ClientIdentity::VARIANTS.len() + 1]);
 
@@ -120,12 +129,21 @@ impl Rows {
 
     /// The rows with requests.
     pub fn all(&self) -> impl Iterator<Item = (Option<ClientIdentity>, &Row)> {
-        let identities = ClientIdentity::VARIANTS.iter().copied().map(Some).chain([None]);
-        identities.zip(&self.0).filter(|(_, row)| row.counts.requests > 0)
+        let identities = ClientIdentity::VARIANTS
+            .iter()
+            .copied()
+            .map(Some)
+            .chain([None]);
+        identities
+            .zip(&self.0)
+            .filter(|(_, row)| row.counts.requests > 0)
     }
 
     fn merge(&mut self, other: Rows) {
-        self.0.iter_mut().zip(other.0).for_each(|(row, other)| row.merge(other));
+        self.0
+            .iter_mut()
+            .zip(other.0)
+            .for_each(|(row, other)| row.merge(other));
     }
 }
 
@@ -136,7 +154,8 @@ pub struct DayCounts {
     pub crawlers: u64,
     pub disallowed: u64,
     pub certain: u64,
-    /// Those of `certain` by clients that use a crawler's name, of which nothing is proven or that are suspected.
+    /// Those of `certain` by clients that use a crawler's name, of which nothing is proven or that
+    /// are suspected.
     pub certain_claimed: u64,
 }
 
@@ -151,7 +170,8 @@ pub struct Tally {
     pub no_user_agent: u64,
     pub no_host: u64,
     pub other_hosts: u64,
-    /// Whether any request has a user agent, by the index of the input. Absent where the format has none.
+    /// Whether any request has a user agent, by the index of the input. Absent where the format has
+    /// none.
     pub has_user_agents: BTreeMap<usize, bool>,
     pub people: u64,
     pub people_bytes: u64,
@@ -169,13 +189,21 @@ pub struct Tally {
 
 impl Row {
     /// Counts a request. Returns whether it was disallowed, and whether that is certain.
-    pub fn add(&mut self, index: usize, decision: &Decision, (time, bytes): (Timestamp, u64)) -> (bool, bool) {
+    pub fn add(
+        &mut self,
+        index: usize,
+        decision: &Decision,
+        (time, bytes): (Timestamp, u64),
+    ) -> (bool, bool) {
         self.counts.requests += 1;
         self.counts.bytes += bytes;
         self.counts.robots_txt += u64::from(decision.robots_txt);
         self.judged |= decision.verdict != Verdict::NotACrawler;
         self.counts.ambiguous += u64::from(decision.kind == Kind::Ambiguous);
-        let would = decision.would.or(Some(decision.action)).filter(|action| is_refusal(*action));
+        let would = decision
+            .would
+            .or(Some(decision.action))
+            .filter(|action| is_refusal(*action));
         if let Some(action) = would {
             *self.would.entry(action.name()).or_default() += 1;
         }
@@ -221,7 +249,8 @@ fn is_refusal(action: Action) -> bool {
 }
 
 impl Tally {
-    /// Takes note of a request's time, and returns its day; `None` where there are too many days already.
+    /// Takes note of a request's time, and returns its day; `None` where there are too many days
+    /// already.
     pub fn day(&mut self, time: Timestamp) -> Option<&mut DayCounts> {
         self.span.add(Span::at(time));
         let day = time.0.div_euclid(86_400);
@@ -239,7 +268,12 @@ impl Tally {
             return;
         }
         let text = crate::printable::printable(&text[..text.len().min(200)]);
-        self.examples.push(Example { input, line, reason, text });
+        self.examples.push(Example {
+            input,
+            line,
+            reason,
+            text,
+        });
         self.examples.sort();
         self.examples.truncate(EXAMPLES);
     }

@@ -1,9 +1,10 @@
-//! [`Worker`] reads chunks of lines of a log, judges each request, and adds it to its counts. It identifies each user
-//! agent once, because a log holds few different ones.
+//! [`Worker`] reads chunks of lines of a log, judges each request, and adds it to its counts. It
+//! identifies each user agent once, because a log holds few different ones.
 //!
-//! [`PublishedNetworks`]: the networks that operators of crawlers publish, to look up the addresses of a log. A client
-//! from the networks of the crawler that it names is verified. A client from elsewhere is at most a suspected impostor,
-//! because an audit does not ask reverse DNS, and the lists may be younger than the log.
+//! [`PublishedNetworks`]: the networks that operators of crawlers publish, to look up the addresses
+//! of a log. A client from the networks of the crawler that it names is verified. A client from
+//! elsewhere is at most a suspected impostor, because an audit does not ask reverse DNS, and the
+//! lists may be younger than the log.
 
 use super::rules::{Found, Rules};
 use super::tally::{ClientIdentity, Rows, Tally, is_only_claimed};
@@ -13,7 +14,8 @@ use crate::logs::{Line, LineFormat, Record};
 use crate::policy::{HostHistory, Site};
 use crate::time::{Timestamp, rfc3339};
 use crate::verdict::{
-    Behaviour, Case, Claimant, Doubt, Facts, Identity, Scratch, claim_label, decide_for, is_challenge, is_public,
+    Behaviour, Case, Claimant, Doubt, Facts, Identity, Scratch, claim_label, decide_for,
+    is_challenge, is_public,
 };
 use ahash::AHashMap;
 use ipnet::IpNet;
@@ -100,7 +102,8 @@ impl<'a> Worker<'a> {
             match self.options.format.read(text) {
                 Ok(Line::Request(record)) => {
                     let user_agent = record.user_agent.as_deref();
-                    has_user_agent = has_user_agent.max(user_agent.map(|user_agent| !user_agent.is_empty()));
+                    has_user_agent =
+                        has_user_agent.max(user_agent.map(|user_agent| !user_agent.is_empty()));
                     self.request(&record);
                 }
                 Ok(Line::NoRequest) => self.tally.no_request += 1,
@@ -118,10 +121,17 @@ impl<'a> Worker<'a> {
         let wanted = self.options.host.as_deref().map(str::as_bytes);
         let host = record.host.as_deref().or(wanted);
         let both = record.host.as_deref().zip(wanted);
-        let is_meant =
-            both.is_none_or(|(host, wanted)| crate::policy::site::name_and_port(host).0.eq_ignore_ascii_case(wanted));
+        let is_meant = both.is_none_or(|(host, wanted)| {
+            crate::policy::site::name_and_port(host)
+                .0
+                .eq_ignore_ascii_case(wanted)
+        });
         let Some(found) = is_meant.then(|| rules.find(host, record.time)).flatten() else {
-            let count = if host.is_some() { &mut self.tally.other_hosts } else { &mut self.tally.no_host };
+            let count = if host.is_some() {
+                &mut self.tally.other_hosts
+            } else {
+                &mut self.tally.no_host
+            };
             *count += 1;
             return;
         };
@@ -146,7 +156,9 @@ impl<'a> Worker<'a> {
         if let Some(claim) = self.claims[found.index].get(user_agent) {
             return *claim;
         }
-        let claim = self.registry.identify_with(user_agent, &found.entry.site.tokens);
+        let claim = self
+            .registry
+            .identify_with(user_agent, &found.entry.site.tokens);
         if user_agent.len() <= LONGEST_REMEMBERED {
             if self.remembered == REMEMBERED {
                 self.claims.iter_mut().for_each(|claims| claims.clear());
@@ -171,24 +183,37 @@ impl<'a> Worker<'a> {
             now: record.time,
         };
         let history = HostHistory::none();
-        let claimant = Claimant { site: found.index, entry: found.entry, history, claim };
+        let claimant = Claimant {
+            site: found.index,
+            entry: found.entry,
+            history,
+            claim,
+        };
         let kept = match claim {
             Claim::Known(crawler) => self.registry.robots_cache(crawler).1,
             Claim::Nobody | Claim::Token(_) | Claim::Other | Claim::Tool => Duration::ZERO,
         };
         let cached_versions = self.rules.cached(found.index, record.time, kept);
-        let case = Case { registry: self.registry, facts, claimant, cached_versions };
+        let case = Case {
+            registry: self.registry,
+            facts,
+            claimant,
+            cached_versions,
+        };
         let decision = decide_for(&case, Behaviour::default(), &mut self.scratch);
         let label = claim_label(claim, self.registry, Some(site)).unwrap_or_default();
         let rows = &mut self.tally.rows;
         if !rows.contains_key(label) {
             rows.insert(label.into(), Rows::default());
         }
-        let Some(rows) = rows.get_mut(label) else { return };
+        let Some(rows) = rows.get_mut(label) else {
+            return;
+        };
         let identity = identity(claim, record, (self.registry, site), self.options);
         let is_claimed = is_only_claimed(identity);
         let row = rows.of(identity);
-        let (is_disallowed, is_certain) = row.add(found.index, &decision, (record.time, record.bytes));
+        let (is_disallowed, is_certain) =
+            row.add(found.index, &decision, (record.time, record.bytes));
         if let Some(day) = self.tally.day(record.time) {
             day.crawlers += 1;
             day.disallowed += u64::from(is_disallowed);
@@ -210,20 +235,23 @@ impl<'a> Worker<'a> {
     /// Counts the URL without its query: those of searches are all different.
     fn url(&mut self, record: &Record<'_>) {
         self.url.clear();
-        self.url.extend_from_slice(record.host.as_deref().unwrap_or_default());
+        self.url
+            .extend_from_slice(record.host.as_deref().unwrap_or_default());
         let (path, query) = match memchr::memchr(b'?', &record.target) {
             Some(query) => (&record.target[..query], b"?...".as_slice()),
             None => (&*record.target, b"".as_slice()),
         };
-        self.url.extend_from_slice(&path[..path.len().min(LONGEST_URL)]);
+        self.url
+            .extend_from_slice(&path[..path.len().min(LONGEST_URL)]);
         self.url.extend_from_slice(query);
         self.tally.urls.add(&self.url);
     }
 }
 
-/// Who a client is that claims a crawler's name, by the networks of the policy and by those that its operator publishes.
-/// Either can verify it, or raise a suspicion. The address of a trusted proxy is not the client's: the policy alone can say
-/// that it is a crawler's. `None` where it claims no name.
+/// Who a client is that claims a crawler's name, by the networks of the policy and by those that
+/// its operator publishes. Either can verify it, or raise a suspicion. The address of a trusted
+/// proxy is not the client's: the policy alone can say that it is a crawler's. `None` where it
+/// claims no name.
 fn identity(
     claim: Claim,
     record: &Record<'_>,
@@ -237,12 +265,18 @@ fn identity(
     };
     let address = record.client_address(&options.trusted_proxies);
     let by_policy = address.and_then(|address| site.networks.hold(claim, address));
-    let is_proxy =
-        address.is_some_and(|address| options.trusted_proxies.iter().any(|network| network.contains(&address)));
-    let published = crawler.zip(options.networks.as_ref()).and_then(|(crawler, networks)| {
-        let means = networks.of(crawler)?;
-        Some(networks.say(means, address))
+    let is_proxy = address.is_some_and(|address| {
+        options
+            .trusted_proxies
+            .iter()
+            .any(|network| network.contains(&address))
     });
+    let published = crawler
+        .zip(options.networks.as_ref())
+        .and_then(|(crawler, networks)| {
+            let means = networks.of(crawler)?;
+            Some(networks.say(means, address))
+        });
     Some(match (by_policy, published) {
         (Some(true), _) => ClientIdentity::Verified,
         _ if is_proxy => ClientIdentity::Unverified,
@@ -274,7 +308,11 @@ pub struct ListsUsed {
 
 impl PublishedNetworks {
     /// The networks of these lists. `None` where none has networks.
-    pub fn new(means: KnownMeans, lists: PublishedLists, now: Timestamp) -> Option<PublishedNetworks> {
+    pub fn new(
+        means: KnownMeans,
+        lists: PublishedLists,
+        now: Timestamp,
+    ) -> Option<PublishedNetworks> {
         let networks = PublishedNetworks { means, lists, now };
         let has_some = networks.known().next().is_some();
         has_some.then_some(networks)
@@ -295,12 +333,18 @@ impl PublishedNetworks {
             fresh += usize::from(list.is_fresh(self.now));
             checked = checked.max(Some(list.copy.checked));
         }
-        ListsUsed { known, fresh, checked }
+        ListsUsed {
+            known,
+            fresh,
+            checked,
+        }
     }
 
     /// The means of a crawler whose operator publishes networks.
     pub fn of(&self, crawler: CrawlerIndex) -> Option<&Means> {
-        self.means.get(crawler).filter(|means| !means.lists.is_empty())
+        self.means
+            .get(crawler)
+            .filter(|means| !means.lists.is_empty())
     }
 
     /// What the lists say of an address. Nothing where it is no public one.

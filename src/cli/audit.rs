@@ -1,11 +1,13 @@
-//! `audit`: reads the access logs of any web server, and reports which crawlers fetched URLs that robots.txt
-//! disallows. [`networks`] reads the published networks of crawlers from the place that `--lists` names, or from the
-//! state directory of a crawlgate.
+//! `audit`: reads the access logs of any web server, and reports which crawlers fetched URLs that
+//! robots.txt disallows. [`networks`] reads the published networks of crawlers from the place that
+//! `--lists` names, or from the state directory of a crawlgate.
 
 use super::origin_copy::OriginFrom;
 use super::tester::RobotsTxt;
 use super::{Failure, Result, cannot, now, places, policies, say, show, tester};
-use crate::audit::{self, Input, Options, PublishedFile, PublishedNetworks, ReadSoFar, Report, Rules};
+use crate::audit::{
+    self, Input, Options, PublishedFile, PublishedNetworks, ReadSoFar, Report, Rules,
+};
 use crate::crawlers::Registry;
 use crate::identity::refresh::{ListUpdate, UpdateResult, file_name, update_all};
 use crate::identity::{KnownMeans, ListIndex, PublishedLists, is_directory};
@@ -40,7 +42,8 @@ pub struct Arguments {
     /// The form of the lines, as in nginx's log_format
     #[arg(long, value_name = "LOG_FORMAT")]
     log_format: Option<String>,
-    /// A network of proxies whose addresses in a list (as in X-Forwarded-For) are not the client's; may be repeated
+    /// A network of proxies whose addresses in a list (as in X-Forwarded-For) are not the client's;
+    /// may be repeated
     #[arg(long, value_name = "CIDR", value_parser = super::run::network)]
     trusted_proxy: Vec<IpNet>,
     /// Exit with 3 if more of the lines cannot be read [default: 10%; with --fail-on, 0%]
@@ -52,8 +55,8 @@ pub struct Arguments {
     /// Write a report as one HTML page into this file
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-    /// The published networks of crawlers: `yes` fetches them, or a directory or URL as in `identity.lists`
-    /// [default: what crawlgate has in its state directory]
+    /// The published networks of crawlers: `yes` fetches them, or a directory or URL as in
+    /// `identity.lists` [default: what crawlgate has in its state directory]
     #[arg(long, value_name = "FROM")]
     lists: Option<ListSettings>,
     #[command(flatten)]
@@ -87,15 +90,31 @@ pub fn run(arguments: &Arguments) -> Result {
     let format = format(arguments.log_format.as_deref())?;
     let rules = rules(arguments, registry)?;
     let inputs: Vec<Input> = arguments.logs.iter().map(|log| input(log)).collect();
-    if inputs.iter().filter(|input| **input == Input::Stdin).count() > 1 {
-        return Err(Failure::Usage("`-` is given twice; standard input can be read once".into()));
+    if inputs
+        .iter()
+        .filter(|input| **input == Input::Stdin)
+        .count()
+        > 1
+    {
+        return Err(Failure::Usage(
+            "`-` is given twice; standard input can be read once".into(),
+        ));
     }
-    let networks = networks(arguments.lists.as_ref(), arguments.origin.state.as_deref(), registry)?;
-    let options =
-        Options { format, host: arguments.host.clone(), trusted_proxies: arguments.trusted_proxy.clone(), networks };
+    let networks = networks(
+        arguments.lists.as_ref(),
+        arguments.origin.state.as_deref(),
+        registry,
+    )?;
+    let options = Options {
+        format,
+        host: arguments.host.clone(),
+        trusted_proxies: arguments.trusted_proxy.clone(),
+        networks,
+    };
     let mut progress = super::progress::Progress::new();
-    let report =
-        audit::audit(&inputs, &rules, registry, &options, &mut |read| progress.tell(|seconds| line(read, seconds)));
+    let report = audit::audit(&inputs, &rules, registry, &options, &mut |read| {
+        progress.tell(|seconds| line(read, seconds))
+    });
     progress.say(|_| String::new());
     let report = report?;
     if let Some(path) = &arguments.html {
@@ -105,25 +124,34 @@ pub fn run(arguments: &Arguments) -> Result {
     result(&report, arguments)
 }
 
-/// Share of the lines that may be unreadable where --max-unreadable does not say: rotation cuts a line here and there.
+/// Share of the lines that may be unreadable where --max-unreadable does not say: rotation cuts a
+/// line here and there.
 const MAX_UNREADABLE: f64 = 0.1;
 
 fn result(report: &Report, arguments: &Arguments) -> Result {
     if let Some(damaged) = report.damaged.first() {
         let message = damaged.message();
-        return Err(Failure::CouldNot(format!("{message} The report lacks what comes after; unpack the log again")));
+        return Err(Failure::CouldNot(format!(
+            "{message} The report lacks what comes after; unpack the log again"
+        )));
     }
     if report.unreadable > 0 && report.unreadable >= report.lines - report.server_messages {
         return unreadable();
     }
-    readable(report, report.unreadable, arguments.max_unreadable.unwrap_or(MAX_UNREADABLE))?;
+    readable(
+        report,
+        report.unreadable,
+        arguments.max_unreadable.unwrap_or(MAX_UNREADABLE),
+    )?;
     if let Some(log) = report.without_user_agents.first() {
         return Err(Failure::CouldNot(format!(
             "no request of {log} has a user agent, so that all of them count as those of tools. If its lines have user \
              agents, name their place with $http_user_agent in --log-format; if not, leave the log out"
         )));
     }
-    let Some(fail_on) = arguments.fail_on else { return Ok(()) };
+    let Some(fail_on) = arguments.fail_on else {
+        return Ok(());
+    };
     found(report, fail_on)?;
     nothing_lost(report, arguments.max_unreadable)
 }
@@ -134,8 +162,13 @@ fn readable(report: &Report, lost: u64, max: f64) -> Result {
     if lost as f64 <= max * lines as f64 {
         return Ok(());
     }
-    let reason = report.unreadable_reasons.iter().max_by_key(|(_, number)| **number);
-    let reason = reason.map_or_else(String::new, |(reason, _)| format!(", most of them because of {reason}"));
+    let reason = report
+        .unreadable_reasons
+        .iter()
+        .max_by_key(|(_, number)| **number);
+    let reason = reason.map_or_else(String::new, |(reason, _)| {
+        format!(", most of them because of {reason}")
+    });
     Err(Failure::CouldNot(format!(
         "{} of {} could not be read or judged{reason}. The report lacks them. Describe the lines with --log-format, or allow \
          more of them with --max-unreadable (now {} %)",
@@ -145,9 +178,14 @@ fn readable(report: &Report, lost: u64, max: f64) -> Result {
     )))
 }
 
-/// A check that found nothing has passed only if nothing was lost in which there might be something.
+/// A check that found nothing has passed only if nothing was lost in which there might be
+/// something.
 fn nothing_lost(report: &Report, max: Option<f64>) -> Result {
-    readable(report, report.unreadable + report.no_user_agent + report.no_host, max.unwrap_or(0.0))?;
+    readable(
+        report,
+        report.unreadable + report.no_user_agent + report.no_host,
+        max.unwrap_or(0.0),
+    )?;
     if report.judged() == 0 && (report.other_hosts > 0 || report.server_messages > 0) {
         return Err(Failure::CouldNot(format!(
             "no request was judged: {} are to other hosts, and {} are messages of servers. Compare the hosts of the log \
@@ -172,7 +210,10 @@ fn found(report: &Report, fail_on: FailOn) -> Result {
             thousands(report.certain - of.certain())
         ),
         FailOn::Disallowed if report.disallowed > 0 => {
-            format!("{} requests are disallowed, and --fail-on disallowed is set", thousands(report.disallowed))
+            format!(
+                "{} requests are disallowed, and --fail-on disallowed is set",
+                thousands(report.disallowed)
+            )
         }
         _ => return Ok(()),
     }))
@@ -180,17 +221,25 @@ fn found(report: &Report, fail_on: FailOn) -> Result {
 
 /// No line of the logs could be read.
 pub fn unreadable() -> Result {
-    let problem = "none of the lines could be read; describe them with --log-format, like nginx's log_format";
+    let problem =
+        "none of the lines could be read; describe them with --log-format, like nginx's log_format";
     Err(Failure::CouldNot(problem.into()))
 }
 
 pub fn input(log: &Path) -> Input {
-    if log.as_os_str() == "-" { Input::Stdin } else { Input::File(log.to_owned()) }
+    if log.as_os_str() == "-" {
+        Input::Stdin
+    } else {
+        Input::File(log.to_owned())
+    }
 }
 
 pub fn format(format: Option<&str>) -> Result<LineFormat> {
-    let Some(format) = format else { return Ok(LineFormat::Detect) };
-    let pattern = FormatString::parse(format).map_err(|error| Failure::Usage(format!("--log-format: {error}")))?;
+    let Some(format) = format else {
+        return Ok(LineFormat::Detect);
+    };
+    let pattern = FormatString::parse(format)
+        .map_err(|error| Failure::Usage(format!("--log-format: {error}")))?;
     Ok(LineFormat::FormatString(pattern))
 }
 
@@ -201,8 +250,13 @@ fn rules(arguments: &Arguments, registry: &'static Registry) -> Result<Rules> {
     if arguments.robots.is_empty() {
         return Err(Failure::Usage(NO_RULES.into()));
     }
-    let files = arguments.robots.iter().map(|given| published(given)).collect::<Result<Vec<_>>>()?;
-    Rules::published(files, arguments.grace, registry).map_err(|error| Failure::Usage(format!("--robots: {error}")))
+    let files = arguments
+        .robots
+        .iter()
+        .map(|given| published(given))
+        .collect::<Result<Vec<_>>>()?;
+    Rules::published(files, arguments.grace, registry)
+        .map_err(|error| Failure::Usage(format!("--robots: {error}")))
 }
 
 fn by_policies(directory: &Path, origin: &OriginFrom) -> Result<Rules> {
@@ -224,13 +278,17 @@ fn published(given: &str) -> Result<PublishedFile> {
             None if Path::new(given).exists() || given.contains("://") => (given, None),
             None => {
                 let example = "2026-11-01 or 2026-11-01T12:00:00Z";
-                return Err(Failure::Usage(format!("--robots {given}: `{time}` is no time; write it like {example}")));
+                return Err(Failure::Usage(format!(
+                    "--robots {given}: `{time}` is no time; write it like {example}"
+                )));
             }
         },
         None => (given, None),
     };
     if source == "-" {
-        return Err(Failure::Usage("--robots takes a file or a URL; standard input is for logs".into()));
+        return Err(Failure::Usage(
+            "--robots takes a file or a URL; standard input is for logs".into(),
+        ));
     }
     let RobotsTxt { name, bytes, .. } = tester::rules(source, "judge by")?;
     Ok(PublishedFile { name, bytes, since })
@@ -239,19 +297,37 @@ fn published(given: &str) -> Result<PublishedFile> {
 /// The line of progress: how much is read, how fast, and the time left.
 fn line(read: ReadSoFar, seconds: f64) -> String {
     let rate = (read.lines as f64 / seconds) as u64;
-    let lines = format!("{} lines, {} a second", thousands(read.lines), thousands(rate));
-    let Some(size) = read.size.filter(|size| *size > 0) else { return lines };
+    let lines = format!(
+        "{} lines, {} a second",
+        thousands(read.lines),
+        thousands(rate)
+    );
+    let Some(size) = read.size.filter(|size| *size > 0) else {
+        return lines;
+    };
     let part = (read.taken as f64 / size as f64).clamp(0.001, 1.0);
     let done = (part * 20.0) as usize;
     let left = (seconds / part - seconds) as u64;
-    format!("[{}{}] {:>3.0} %  {lines}, {left} s left", "#".repeat(done), " ".repeat(20 - done), part * 100.0)
+    format!(
+        "[{}{}] {:>3.0} %  {lines}, {left} s left",
+        "#".repeat(done),
+        " ".repeat(20 - done),
+        part * 100.0
+    )
 }
 
 /// A part of a hundred, like `10%` or `0.5%`.
 fn percent(written: &str) -> Result<f64, &'static str> {
-    let number = written.strip_suffix('%').unwrap_or(written).trim_end().parse::<f64>().ok();
+    let number = written
+        .strip_suffix('%')
+        .unwrap_or(written)
+        .trim_end()
+        .parse::<f64>()
+        .ok();
     let number = number.filter(|number| (0.0..=100.0).contains(number));
-    number.map(|number| number / 100.0).ok_or("write a percentage from 0% to 100%")
+    number
+        .map(|number| number / 100.0)
+        .ok_or("write a percentage from 0% to 100%")
 }
 
 /// A duration as in policies.
@@ -259,7 +335,8 @@ pub fn duration(written: &str) -> Result<Duration, &'static str> {
     crate::yaml::parse_duration(written).ok_or("not a duration like 24h or 30m")
 }
 
-/// The networks from where `--lists` says, else from the state directory. `None` where there are none.
+/// The networks from where `--lists` says, else from the state directory. `None` where there are
+/// none.
 fn networks(
     lists: Option<&ListSettings>,
     state: Option<&Path>,
@@ -270,7 +347,9 @@ fn networks(
         (Some(from), _) => take(from, registry).map(Some),
         (None, Some(directory)) => Ok(stored(directory, registry)?),
         (None, None) => {
-            let Some(directory) = places::state() else { return Ok(None) };
+            let Some(directory) = places::state() else {
+                return Ok(None);
+            };
             Ok(stored(&directory, registry).unwrap_or_else(|error| {
                 say(&format!("crawlgate: {error}; impostors are not looked for"));
                 None
@@ -292,12 +371,20 @@ fn lists(registry: &Registry, facts: &StoredFacts) -> (KnownMeans, PublishedList
     (means, lists)
 }
 
-/// Takes all lists from their operators, a mirror or a directory, and says how many could not be fetched.
+/// Takes all lists from their operators, a mirror or a directory, and says how many could not be
+/// fetched.
 fn take(from: &ListSettings, registry: &Registry) -> Result<PublishedNetworks> {
     let (means, lists) = lists(registry, &StoredFacts::default());
-    let wanted: Vec<ListIndex> = lists.all().filter(|(_, url)| !is_directory(url)).map(|(list, _)| list).collect();
+    let wanted: Vec<ListIndex> = lists
+        .all()
+        .filter(|(_, url)| !is_directory(url))
+        .map(|(list, _)| list)
+        .collect();
     let updates = update_all(&lists, &wanted, from, now());
-    let updates: Vec<ListUpdate> = updates.into_iter().filter_map(|(_, update)| update).collect();
+    let updates: Vec<ListUpdate> = updates
+        .into_iter()
+        .filter_map(|(_, update)| update)
+        .collect();
     let failed = || updates.iter().filter(|update| update.result.is_failure());
     if let Some(ListUpdate { url, error, .. }) = failed().next() {
         let number = failed().count();
@@ -308,7 +395,9 @@ fn take(from: &ListSettings, registry: &Registry) -> Result<PublishedNetworks> {
         ));
     }
     PublishedNetworks::new(means, lists, now()).ok_or_else(|| {
-        let absent = updates.iter().filter(|update| update.result == UpdateResult::Absent);
+        let absent = updates
+            .iter()
+            .filter(|update| update.result == UpdateResult::Absent);
         let absent = absent.min_by_key(|update| update.url.len());
         Failure::CouldNot(match (from, absent) {
             (ListSettings::Directory(directory), Some(absent)) => format!(

@@ -1,5 +1,5 @@
-//! `check`: validates and lints policies, runs their tests, and shows the robots.txt that each site would serve. Given
-//! a robots.txt in place of a policy, it lints that file.
+//! `check`: validates and lints policies, runs their tests, and shows the robots.txt that each site
+//! would serve. Given a robots.txt in place of a policy, it lints that file.
 
 mod github;
 mod json;
@@ -29,7 +29,8 @@ use std::sync::Arc;
 /// Check policies, run their tests and show their robots.txt; or lint any robots.txt
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Policy files or directories; a name that ends in `.txt`, an http(s) URL and `-` are robots.txt files
+    /// Policy files or directories; a name that ends in `.txt`, an http(s) URL and `-` are
+    /// robots.txt files
     #[arg(value_name = "PATH", default_value = "policies")]
     paths: Vec<PathBuf>,
     /// Fail on warnings, too
@@ -41,7 +42,8 @@ pub struct Arguments {
     /// Print findings alone, and nothing if there are none
     #[arg(long, short, conflicts_with_all = ["format", "json"])]
     quiet: bool,
-    /// The settings file: check it and its certificates, too, and what its `identity` means for the policies
+    /// The settings file: check it and its certificates, too, and what its `identity` means for the
+    /// policies
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     #[command(flatten)]
@@ -79,7 +81,11 @@ pub fn run(arguments: &Arguments) -> Result {
     let checked = check(arguments)?;
     let notes = arguments.notes;
     let mut out = super::out(super::colour(&io::stdout()));
-    match if arguments.json { Format::Json } else { arguments.format } {
+    match if arguments.json {
+        Format::Json
+    } else {
+        arguments.format
+    } {
         Format::Text if arguments.quiet => text::print_findings(&mut out, &checked, notes)?,
         Format::Text => text::print(&mut out, &checked, notes)?,
         Format::Json => print_json(&json::report(&checked))?,
@@ -90,31 +96,62 @@ pub fn run(arguments: &Arguments) -> Result {
         }
     }
     let refused = checked.loaded.iter().any(|file| file.site.is_none());
-    let Counts { errors, warnings, .. } = checked.counts;
+    let Counts {
+        errors, warnings, ..
+    } = checked.counts;
     fine(!refused && errors == 0 && (warnings == 0 || !arguments.deny_warnings))
 }
 
 fn check(arguments: &Arguments) -> Result<Checked> {
-    let (found, policies): (Vec<PathBuf>, Vec<PathBuf>) =
-        arguments.paths.iter().cloned().partition(|path| is_robots_txt(path));
-    let found = found.iter().map(|path| lint(path)).collect::<Result<Vec<_>>>()?;
+    let (found, policies): (Vec<PathBuf>, Vec<PathBuf>) = arguments
+        .paths
+        .iter()
+        .cloned()
+        .partition(|path| is_robots_txt(path));
+    let found = found
+        .iter()
+        .map(|path| lint(path))
+        .collect::<Result<Vec<_>>>()?;
     let origins = arguments.origin.read()?;
-    let mut loaded = if policies.is_empty() { Vec::new() } else { policies::load_proposed(&policies, &origins)? };
+    let mut loaded = if policies.is_empty() {
+        Vec::new()
+    } else {
+        policies::load_proposed(&policies, &origins)?
+    };
     let mut settings = None;
     let mut certificates = Vec::new();
     if let Some(path) = &arguments.config {
         let (source, diagnostics, read) = super::server_flags::read_settings(path)?;
         if read.as_ref().is_some_and(|read| read.identity.proves()) {
-            for Loaded { site, diagnostics, .. } in &mut loaded {
-                site.iter().for_each(|site| allow_published_proof(site, Registry::builtin(), diagnostics));
+            for Loaded {
+                site, diagnostics, ..
+            } in &mut loaded
+            {
+                site.iter()
+                    .for_each(|site| allow_published_proof(site, Registry::builtin(), diagnostics));
             }
         }
         certificates = read.as_ref().map(certificate_problems).unwrap_or_default();
         settings = Some((source, diagnostics));
     }
-    let mut checked = Checked { found, loaded, settings, certificates, origins, counts: Counts::default() };
-    checked.counts = Counts::of(checked.files().flat_map(|(_, diagnostics)| &diagnostics.items));
-    let unusable = checked.certificates.iter().filter(|problem| problem.is_error).count();
+    let mut checked = Checked {
+        found,
+        loaded,
+        settings,
+        certificates,
+        origins,
+        counts: Counts::default(),
+    };
+    checked.counts = Counts::of(
+        checked
+            .files()
+            .flat_map(|(_, diagnostics)| &diagnostics.items),
+    );
+    let unusable = checked
+        .certificates
+        .iter()
+        .filter(|problem| problem.is_error)
+        .count();
     checked.counts.errors += unusable;
     checked.counts.warnings += checked.certificates.len() - unusable;
     Ok(checked)
@@ -123,15 +160,27 @@ fn check(arguments: &Arguments) -> Result<Checked> {
 impl Checked {
     /// The findings that are listed, with their files. `--json` lists all.
     fn listed(&self, notes: bool) -> impl Iterator<Item = (&Source, &Diagnostic)> {
-        let all = self.files().flat_map(|(source, found)| found.items.iter().map(move |finding| (source, finding)));
+        let all = self
+            .files()
+            .flat_map(|(source, found)| found.items.iter().map(move |finding| (source, finding)));
         all.filter(move |(_, finding)| notes || finding.severity != Severity::Note)
     }
 
     /// All files that were read, with what was found in them.
     fn files(&self) -> impl Iterator<Item = (&Source, &Diagnostics)> {
-        let settings = self.settings.iter().map(|(source, diagnostics)| (source, diagnostics));
-        let found = self.found.iter().map(|lints| (&lints.source, &lints.diagnostics));
-        settings.chain(found).chain(self.loaded.iter().map(|file| (&file.source, &file.diagnostics)))
+        let settings = self
+            .settings
+            .iter()
+            .map(|(source, diagnostics)| (source, diagnostics));
+        let found = self
+            .found
+            .iter()
+            .map(|lints| (&lints.source, &lints.diagnostics));
+        settings.chain(found).chain(
+            self.loaded
+                .iter()
+                .map(|file| (&file.source, &file.diagnostics)),
+        )
     }
 }
 
@@ -182,7 +231,12 @@ impl<'a> SiteReport<'a> {
         SiteReport {
             site: &site.name,
             file: &site.policy.source.name,
-            hosts: site.policy.hosts.iter().map(|host| host.value.to_string()).collect(),
+            hosts: site
+                .policy
+                .hosts
+                .iter()
+                .map(|host| host.value.to_string())
+                .collect(),
             mode: mode_name(&site.policy.enforcement.site).unwrap_or("observe"),
             unlisted_only_observed: lets_unlisted_pass(site),
             tests: site.policy.tests.len(),
@@ -198,10 +252,16 @@ impl<'a> SiteReport<'a> {
 
 /// The pauses that the policy plans. When one without a beginning begins, `check` does not know.
 fn planned(site: &Site) -> Vec<PlannedPause> {
-    let around = crate::policy::planned_pause::planned_pauses(&site.policy, site.at, |_, from| from);
+    let around =
+        crate::policy::planned_pause::planned_pauses(&site.policy, site.at, |_, from| from);
     let next = |pause: &PausePolicy| {
-        let mut own = around.iter().filter(|(plan, active)| plan.span == pause.span && active.until > site.at);
-        own.next().map(|(_, active)| NextPause { from: active.from, until: active.until })
+        let mut own = around
+            .iter()
+            .filter(|(plan, active)| plan.span == pause.span && active.until > site.at);
+        own.next().map(|(_, active)| NextPause {
+            from: active.from,
+            until: active.until,
+        })
     };
     let planned = site.policy.pauses.iter().map(|pause| PlannedPause {
         audience: pause.audience.name(),
@@ -216,18 +276,28 @@ fn certificate_problems(settings: &Settings) -> Vec<CertificateProblem> {
     match Certificates::open(&settings.listen, &Arc::default()) {
         Ok((certificates, _)) => {
             let mut problems = certificates.problems(now());
-            problems.extend(certificates.uncovered(settings.origins.iter().flat_map(|origin| &origin.hosts)));
+            problems.extend(
+                certificates.uncovered(settings.origins.iter().flat_map(|origin| &origin.hosts)),
+            );
             problems
         }
-        Err(error) => vec![CertificateProblem { is_error: true, text: error.to_string() }],
+        Err(error) => vec![CertificateProblem {
+            is_error: true,
+            text: error.to_string(),
+        }],
     }
 }
 
 /// Whether a path names a robots.txt and not a policy.
 pub fn is_robots_txt(path: &Path) -> bool {
     let text = path.to_string_lossy();
-    let is_text = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("txt"));
-    text == "-" || text.starts_with("http://") || text.starts_with("https://") || is_text && !path.is_dir()
+    let is_text = path
+        .extension()
+        .is_some_and(|extension| extension.eq_ignore_ascii_case("txt"));
+    text == "-"
+        || text.starts_with("http://")
+        || text.starts_with("https://")
+        || is_text && !path.is_dir()
 }
 
 fn lint(path: &Path) -> Result<FileLints> {
@@ -235,7 +305,12 @@ fn lint(path: &Path) -> Result<FileLints> {
     tester::refuse_link_out(path)?;
     let RobotsTxt { name, bytes } = tester::file(&given, "check")?;
     let host = tester::host_of(&given);
-    Ok(lint_file(&name, &File::parse(bytes), host.as_deref(), Registry::builtin()))
+    Ok(lint_file(
+        &name,
+        &File::parse(bytes),
+        host.as_deref(),
+        Registry::builtin(),
+    ))
 }
 
 /// Findings by their weight, those that are not listed included.
@@ -266,30 +341,52 @@ impl Counts {
 
     /// How many notes there are of each kind, the most frequent first.
     fn notes_line(&self) -> String {
-        let mut notes: Vec<(&str, usize)> = self.notes.iter().map(|(id, number)| (*id, *number)).collect();
+        let mut notes: Vec<(&str, usize)> = self
+            .notes
+            .iter()
+            .map(|(id, number)| (*id, *number))
+            .collect();
         notes.sort_by_key(|(_, number)| std::cmp::Reverse(*number));
-        let kinds = join(notes.into_iter().map(|(id, number)| format!("{number} {id}")), ", ");
-        format!("{} ({kinds}); --notes shows them", crate::numbers::plural(self.notes(), "note"))
+        let kinds = join(
+            notes
+                .into_iter()
+                .map(|(id, number)| format!("{number} {id}")),
+            ", ",
+        );
+        format!(
+            "{} ({kinds}); --notes shows them",
+            crate::numbers::plural(self.notes(), "note")
+        )
     }
 }
 
 /// The lines of a finding beyond its message: the labels of marked places, and the help.
 fn explanation(finding: &Diagnostic) -> Vec<String> {
-    let beside = finding.label.iter().chain(finding.related.iter().map(|related| &related.label)).cloned();
-    let more = (finding.more > 0).then(|| format!("and {} more of this kind in the file", finding.more));
-    beside.chain(finding.help.iter().map(|help| format!("help: {help}"))).chain(more).collect()
+    let beside = finding
+        .label
+        .iter()
+        .chain(finding.related.iter().map(|related| &related.label))
+        .cloned();
+    let more =
+        (finding.more > 0).then(|| format!("and {} more of this kind in the file", finding.more));
+    beside
+        .chain(finding.help.iter().map(|help| format!("help: {help}")))
+        .chain(more)
+        .collect()
 }
 
 /// One past the last column of a place, in the line that it begins in.
 fn end_column(source: &Source, span: Span) -> u32 {
     let marked = source.text.get(span.start..span.end).unwrap_or_default();
     let columns = marked.lines().next().unwrap_or_default().chars().count();
-    span.column.saturating_add(u32::try_from(columns).unwrap_or(u32::MAX))
+    span.column
+        .saturating_add(u32::try_from(columns).unwrap_or(u32::MAX))
 }
 
 /// Whether the site refuses crawlers, but not unlisted bots.
 fn lets_unlisted_pass(site: &Site) -> bool {
-    site.policy.enforcement.site.mode == Some(Mode::Enforce) && site.crawler_rules(Claim::Other).unlisted
+    site.policy.enforcement.site.mode == Some(Mode::Enforce)
+        && site.crawler_rules(Claim::Other).unlisted
 }
 
 fn mode_name(fields: &EnforcementFields) -> Option<&'static str> {
@@ -309,7 +406,9 @@ impl Repository {
     fn here() -> Repository {
         let current = std::env::current_dir().unwrap_or_default();
         let workspace = std::env::var_os("GITHUB_WORKSPACE").map(PathBuf::from);
-        let root = workspace.filter(|root| current.starts_with(root)).unwrap_or_else(|| current.clone());
+        let root = workspace
+            .filter(|root| current.starts_with(root))
+            .unwrap_or_else(|| current.clone());
         Repository { current, root }
     }
 

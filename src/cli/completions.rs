@@ -6,7 +6,9 @@ use std::io::{self, Write};
 
 /// Print the completion script of a shell
 #[derive(clap::Args)]
-#[command(after_help = "For bash: crawlgate completions bash > ~/.local/share/bash-completion/completions/crawlgate")]
+#[command(
+    after_help = "For bash: crawlgate completions bash > ~/.local/share/bash-completion/completions/crawlgate"
+)]
 pub struct Arguments {
     /// The shell
     #[arg(value_enum)]
@@ -16,6 +18,11 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> Result {
     // The generators panic when they cannot write, so they write to memory, which always can.
     let mut script = Vec::new();
-    clap_complete::generate(arguments.shell, &mut super::Arguments::command(), "crawlgate", &mut script);
+    clap_complete::generate(
+        arguments.shell,
+        &mut super::Arguments::command(),
+        "crawlgate",
+        &mut script,
+    );
     Ok(io::stdout().lock().write_all(&script)?)
 }

@@ -1,6 +1,6 @@
-//! [`Socket`] sends a request to the running crawlgate through its control socket. All commands that need the running
-//! process use it: `pause`, `resume`, `reload`, `status`, `traps`, `instances`, `upgrade`, and some flags of `crawlers`
-//! and `explain`.
+//! [`Socket`] sends a request to the running crawlgate through its control socket. All commands
+//! that need the running process use it: `pause`, `resume`, `reload`, `status`, `traps`,
+//! `instances`, `upgrade`, and some flags of `crawlers` and `explain`.
 
 use super::{Failure, Result, places, say};
 use crate::admin::control::{Request, Response, call};
@@ -28,10 +28,13 @@ impl Socket {
     /// The path of the socket, or where it would be.
     pub fn path(&self) -> Result<PathBuf> {
         let path = self.control.clone().or_else(places::control_to_ask);
-        path.ok_or_else(|| Failure::Usage("found no place for a control socket; name it with --control".into()))
+        path.ok_or_else(|| {
+            Failure::Usage("found no place for a control socket; name it with --control".into())
+        })
     }
 
-    /// Sends a request. A refusal is a finding: the running crawlgate understood the request and cannot do it.
+    /// Sends a request. A refusal is a finding: the running crawlgate understood the request and
+    /// cannot do it.
     pub fn ask(&self, request: &Request) -> Result<Response> {
         match call(&self.path()?, request)? {
             Response::Refused { error } => Err(Failure::Found(error)),
@@ -42,10 +45,14 @@ impl Socket {
 
 /// Prints why a change is not fully in force, or may be lost at a restart.
 pub fn warn(warnings: &[String]) {
-    warnings.iter().for_each(|warning| say(&format!("warning: {warning}")));
+    warnings
+        .iter()
+        .for_each(|warning| say(&format!("warning: {warning}")));
 }
 
 /// The answer does not fit the question: another version of crawlgate is running.
 pub fn unexpected() -> Result {
-    Err(Failure::CouldNot("the running crawlgate gave an unexpected answer; it may be another version".into()))
+    Err(Failure::CouldNot(
+        "the running crawlgate gave an unexpected answer; it may be another version".into(),
+    ))
 }

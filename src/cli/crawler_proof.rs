@@ -1,7 +1,7 @@
-//! The flags of the command `crawlers` that check identities, because a user agent alone proves nothing. [`verify`]
-//! (`--verify`) checks whether an address belongs to a crawler, by the same lists and DNS queries as the server, and
-//! shows each step. [`update`] (`--update`) makes the running crawlgate fetch the lists that operators of crawlers
-//! publish.
+//! The flags of the command `crawlers` that check identities, because a user agent alone proves
+//! nothing. [`verify`] (`--verify`) checks whether an address belongs to a crawler, by the same
+//! lists and DNS queries as the server, and shows each step. [`update`] (`--update`) makes the
+//! running crawlgate fetch the lists that operators of crawlers publish.
 
 use super::control::Socket;
 use super::{Failure, Result, control, fine, now, server_flags, show};
@@ -23,12 +23,15 @@ use std::time::{Duration, Instant};
 /// When the second answer of reverse DNS may decide.
 const LATER: Duration = Duration::from_secs(600);
 
-/// The settings of proof. Without a settings file they name the published lists and DNS: an operator who types the
-/// command allows the requests.
+/// The settings of proof. Without a settings file they name the published lists and DNS: an
+/// operator who types the command allows the requests.
 pub fn settings(file: Option<&Path>) -> Result<IdentitySettings> {
     match file.map(server_flags::settings_file).transpose()? {
         Some(file) => Ok(file.identity),
-        None => Ok(IdentitySettings { outgoing: true, ..IdentitySettings::default() }),
+        None => Ok(IdentitySettings {
+            outgoing: true,
+            ..IdentitySettings::default()
+        }),
     }
 }
 
@@ -78,13 +81,19 @@ pub fn verify(
         registry,
         &StoredFacts::default(),
         &store,
-        Uses { lists: true, signatures: false },
+        Uses {
+            lists: true,
+            signatures: false,
+        },
         Some(Box::new(|_| true)),
     );
     let now = now();
     let later = now.plus(LATER);
     let mut steps = ask_lists(&proofs, crawler, address, identity, now);
-    let has_hosts = proofs.means.get(crawler).is_some_and(|means| !means.hosts.is_empty());
+    let has_hosts = proofs
+        .means
+        .get(crawler)
+        .is_some_and(|means| !means.hosts.is_empty());
     let confirmation = match (has_hosts && is_public(address), identity.outgoing) {
         (true, true) => Some(ask_dns(&proofs, address, &identity.resolvers, &mut steps)?),
         (true, false) => {
@@ -115,17 +124,33 @@ pub fn verify(
     };
     let crawler = registry.get(crawler);
     let proof = found.proof.name();
-    let verification = Verification { crawler: &crawler.id, address, outcome, proof, steps };
-    show(json, &verification, |out, verification| print(out, &crawler.name, verification))?;
+    let verification = Verification {
+        crawler: &crawler.id,
+        address,
+        outcome,
+        proof,
+        steps,
+    };
+    show(json, &verification, |out, verification| {
+        print(out, &crawler.name, verification)
+    })?;
     fine(outcome == ProofResult::Verified)
 }
 
 fn print(out: &mut impl Write, name: &str, verification: &Verification<'_>) -> io::Result<()> {
     writeln!(out, "{name} from {}", verification.address)?;
     if verification.steps.is_empty() {
-        writeln!(out, "  its operator publishes neither networks nor host names that crawlgate can read")?;
+        writeln!(
+            out,
+            "  its operator publishes neither networks nor host names that crawlgate can read"
+        )?;
     }
-    for Step { asked, said, milliseconds } in &verification.steps {
+    for Step {
+        asked,
+        said,
+        milliseconds,
+    } in &verification.steps
+    {
         writeln!(out, "  {asked}: {said} ({milliseconds} ms)")?;
     }
     writeln!(out, "{}", verification.outcome.sentence())
@@ -139,7 +164,11 @@ fn ask_lists(
     now: Timestamp,
 ) -> Vec<Step> {
     let from = &identity.lists;
-    let lists = proofs.means.get(crawler).map(|means| means.lists.as_slice()).unwrap_or_default();
+    let lists = proofs
+        .means
+        .get(crawler)
+        .map(|means| means.lists.as_slice())
+        .unwrap_or_default();
     let wanted = lists.iter().filter(|_| *from != ListSettings::Off);
     let step = |list: &ListIndex| {
         if !identity.outgoing && !matches!(from, ListSettings::Directory(_)) {
@@ -151,7 +180,9 @@ fn ask_lists(
             (Some(error), _) => format!("not read: {error}"),
             (None, Some(known)) => match known.table.network_of(address) {
                 Some(network) => format!("{} networks, inside {network}", update.networks),
-                None if known.table.covers_kind_of(address) => format!("{} networks, outside", update.networks),
+                None if known.table.covers_kind_of(address) => {
+                    format!("{} networks, outside", update.networks)
+                }
                 None => format!("{} networks, none of this kind of address", update.networks),
             },
             (None, None) => "the directory of `identity.lists` has no file for it".to_owned(),
@@ -164,12 +195,24 @@ fn ask_lists(
 /// A step that the settings do not allow.
 fn not_asked(asked: String) -> Step {
     let said = "not asked: `identity.outgoing` of the settings is no".to_owned();
-    Step { asked, said, milliseconds: 0 }
+    Step {
+        asked,
+        said,
+        milliseconds: 0,
+    }
 }
 
-fn ask_dns(proofs: &Proofs, address: IpAddr, resolvers: &[SocketAddr], steps: &mut Vec<Step>) -> Result<Confirmation> {
-    let could_not = |error: &dyn std::fmt::Display| Failure::CouldNot(format!("cannot ask DNS: {error}"));
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+fn ask_dns(
+    proofs: &Proofs,
+    address: IpAddr,
+    resolvers: &[SocketAddr],
+    steps: &mut Vec<Step>,
+) -> Result<Confirmation> {
+    let could_not =
+        |error: &dyn std::fmt::Display| Failure::CouldNot(format!("cannot ask DNS: {error}"));
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
     let runtime = runtime.map_err(|error| could_not(&error))?;
     runtime.block_on(async {
         let dns = crate::dns::Dns::new(resolvers).map_err(|error| could_not(&error))?;
@@ -177,23 +220,38 @@ fn ask_dns(proofs: &Proofs, address: IpAddr, resolvers: &[SocketAddr], steps: &m
     })
 }
 
-/// Has the running crawlgate fetch its lists, and shows what changed. Lists that could not be fetched or are not believed
-/// are a finding.
+/// Has the running crawlgate fetch its lists, and shows what changed. Lists that could not be
+/// fetched or are not believed are a finding.
 pub fn update(socket: &Socket, json: bool) -> Result {
-    let Response::ListsUpdated { lists } = socket.ask(&Request::UpdateLists)? else { return control::unexpected() };
+    let Response::ListsUpdated { lists } = socket.ask(&Request::UpdateLists)? else {
+        return control::unexpected();
+    };
     show(json, &lists, |out, lists| {
-        let (absent, there): (Vec<_>, Vec<_>) = lists.iter().partition(|list| list.result == UpdateResult::Absent);
-        there.into_iter().try_for_each(|list| writeln!(out, "{}", line(list)))?;
+        let (absent, there): (Vec<_>, Vec<_>) = lists
+            .iter()
+            .partition(|list| list.result == UpdateResult::Absent);
+        there
+            .into_iter()
+            .try_for_each(|list| writeln!(out, "{}", line(list)))?;
         match absent.len() {
             0 => Ok(()),
-            absent => writeln!(out, "{absent} other lists have no copy where `identity.lists` points"),
+            absent => writeln!(
+                out,
+                "{absent} other lists have no copy where `identity.lists` points"
+            ),
         }
     })?;
     fine(!lists.iter().any(|list| list.result.is_failure()))
 }
 
 fn line(list: &ListUpdate) -> String {
-    let ListUpdate { url, networks, added, removed, .. } = list;
+    let ListUpdate {
+        url,
+        networks,
+        added,
+        removed,
+        ..
+    } = list;
     let error = list.error.as_deref().unwrap_or_default();
     let former = match networks {
         0 => "there is no former one".to_owned(),
@@ -201,7 +259,11 @@ fn line(list: &ListUpdate) -> String {
     };
     match list.result {
         UpdateResult::Changed => {
-            format!("changed      {url}: {networks} entries, {} networks added, {} removed", added.len(), removed.len())
+            format!(
+                "changed      {url}: {networks} entries, {} networks added, {} removed",
+                added.len(),
+                removed.len()
+            )
         }
         UpdateResult::Unchanged => format!("unchanged    {url}: {networks} entries"),
         UpdateResult::Unreachable => format!("not read     {url}: {error}; {former}"),

@@ -1,6 +1,7 @@
-//! `crawlers`: shows the registry (the table of known crawlers), one crawler of it, or the crawler that a user agent
-//! claims to be. [`identify_lines`] identifies the user agent in each line of standard input. `crawler_proof` has the
-//! options that check whether an address belongs to a crawler.
+//! `crawlers`: shows the registry (the table of known crawlers), one crawler of it, or the crawler
+//! that a user agent claims to be. [`identify_lines`] identifies the user agent in each line of
+//! standard input. `crawler_proof` has the options that check whether an address belongs to a
+//! crawler.
 
 use super::{Failure, Result, control, crawler_proof, show};
 use crate::crawlers::{Binds, Claim, Crawler, CrawlerIndex, Purpose, Registry, calls_itself};
@@ -22,7 +23,12 @@ pub struct Arguments {
     #[arg(value_name = "NAME", conflicts_with_all = ["identify", "purpose"])]
     name: Option<String>,
     /// Show the crawler that this user agent claims to be; `-`: of each line of standard input
-    #[arg(long, value_name = "UA", conflicts_with = "purpose", allow_hyphen_values = true)]
+    #[arg(
+        long,
+        value_name = "UA",
+        conflicts_with = "purpose",
+        allow_hyphen_values = true
+    )]
     identify: Option<String>,
     /// Only crawlers of this purpose
     #[arg(long, value_parser = purposes())]
@@ -31,9 +37,15 @@ pub struct Arguments {
     #[arg(long, value_name = "ADDRESS", requires = "as_crawler", conflicts_with_all = ["name", "identify", "purpose"])]
     verify: Option<IpAddr>,
     /// The id, name or token of the crawler for --verify
-    #[arg(long = "as", id = "as_crawler", value_name = "TOKEN", requires = "verify")]
+    #[arg(
+        long = "as",
+        id = "as_crawler",
+        value_name = "TOKEN",
+        requires = "verify"
+    )]
     claimed: Option<String>,
-    /// The settings file whose `identity` says where --verify looks [default: published lists, and the system's name servers]
+    /// The settings file whose `identity` says where --verify looks [default: published lists, and
+    /// the system's name servers]
     #[arg(long, value_name = "FILE", requires = "verify")]
     config: Option<PathBuf>,
     /// Have the running crawlgate fetch the published lists now, and say what changed
@@ -60,7 +72,13 @@ pub fn run(arguments: &Arguments) -> Result {
     if let (Some(address), Some(name)) = (arguments.verify, &arguments.claimed) {
         let crawler = named(registry, name)?;
         let identity = crawler_proof::settings(arguments.config.as_deref())?;
-        return crawler_proof::verify(registry, crawler, address.to_canonical(), &identity, arguments.json);
+        return crawler_proof::verify(
+            registry,
+            crawler,
+            address.to_canonical(),
+            &identity,
+            arguments.json,
+        );
     }
     if arguments.identify.as_deref() == Some("-") {
         return identify_lines(registry, arguments.json);
@@ -75,7 +93,11 @@ pub fn run(arguments: &Arguments) -> Result {
     let listed: Vec<&Crawler> = registry
         .crawlers()
         .iter()
-        .filter(|crawler| arguments.purpose.is_none_or(|purpose| crawler.purpose == purpose))
+        .filter(|crawler| {
+            arguments
+                .purpose
+                .is_none_or(|purpose| crawler.purpose == purpose)
+        })
         .collect();
     show(arguments.json, listed.as_slice(), table)
 }
@@ -83,10 +105,17 @@ pub fn run(arguments: &Arguments) -> Result {
 /// The crawler with this id, name or token.
 fn named(registry: &Registry, name: &str) -> Result<CrawlerIndex> {
     registry.find(name).ok_or_else(|| {
-        let known = registry.crawlers().iter().flat_map(|crawler| [crawler.id.as_str(), crawler.name.as_str()]);
+        let known = registry
+            .crawlers()
+            .iter()
+            .flat_map(|crawler| [crawler.id.as_str(), crawler.name.as_str()]);
         let near = crate::yaml::nearest(name, known);
-        let hint = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
-        Failure::Found(format!("there is no crawler `{name}` in the registry{hint}"))
+        let hint = near
+            .map(|near| format!("; did you mean `{near}`?"))
+            .unwrap_or_default();
+        Failure::Found(format!(
+            "there is no crawler `{name}` in the registry{hint}"
+        ))
     })
 }
 
@@ -109,18 +138,30 @@ struct Identified<'a> {
 
 fn identify(registry: &Registry, user_agent: &str, json: bool) -> Result {
     let (claim, why) = registry.explain(user_agent.as_bytes());
-    let crawler = if let Claim::Known(index) = claim { Some(registry.get(index)) } else { None };
-    let identified = Identified { claim: word(claim).0, why, crawler };
-    show(json, &identified, |out, Identified { why, crawler, .. }| match (claim, crawler) {
-        (_, Some(crawler)) => record(out, crawler),
-        (Claim::Nobody, None) => writeln!(out, "nobody: a person's browser or app; {why}"),
-        (Claim::Tool, None) => writeln!(
-            out,
-            "tool: a program that is not in the registry and does not call itself a bot; {why}; judged only where the \
+    let crawler = if let Claim::Known(index) = claim {
+        Some(registry.get(index))
+    } else {
+        None
+    };
+    let identified = Identified {
+        claim: word(claim).0,
+        why,
+        crawler,
+    };
+    show(
+        json,
+        &identified,
+        |out, Identified { why, crawler, .. }| match (claim, crawler) {
+            (_, Some(crawler)) => record(out, crawler),
+            (Claim::Nobody, None) => writeln!(out, "nobody: a person's browser or app; {why}"),
+            (Claim::Tool, None) => writeln!(
+                out,
+                "tool: a program that is not in the registry and does not call itself a bot; {why}; judged only where the \
              policy names `tool` or the program's token"
-        ),
-        (_, None) => writeln!(out, "other: a bot that is not in the registry; {why}"),
-    })
+            ),
+            (_, None) => writeln!(out, "other: a bot that is not in the registry; {why}"),
+        },
+    )
 }
 
 fn table(out: &mut impl Write, crawlers: &[&Crawler]) -> io::Result<()> {
@@ -128,17 +169,30 @@ fn table(out: &mut impl Write, crawlers: &[&Crawler]) -> io::Result<()> {
         .iter()
         .map(|crawler| {
             let token = crawler.tokens.first().map_or("-", String::as_str);
-            [crawler.id.as_str(), token, crawler.purpose.name(), crawler.operator.as_str()]
+            [
+                crawler.id.as_str(),
+                token,
+                crawler.purpose.name(),
+                crawler.operator.as_str(),
+            ]
         })
         .collect();
     let head = ["ID", "TOKEN", "PURPOSE", "OPERATOR"];
-    let width = |column: usize| rows.iter().chain([&head]).map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let width = |column: usize| {
+        rows.iter()
+            .chain([&head])
+            .map(|row| row[column].chars().count())
+            .max()
+            .unwrap_or(0)
+    };
     let a = width(0);
     let b = width(1);
     let c = width(2);
-    std::iter::once(&head).chain(&rows).try_for_each(|[id, token, purpose, operator]| {
-        writeln!(out, "{id:<a$}  {token:<b$}  {purpose:<c$}  {operator}")
-    })
+    std::iter::once(&head)
+        .chain(&rows)
+        .try_for_each(|[id, token, purpose, operator]| {
+            writeln!(out, "{id:<a$}  {token:<b$}  {purpose:<c$}  {operator}")
+        })
 }
 
 fn record(out: &mut impl Write, crawler: &Crawler) -> io::Result<()> {
@@ -160,21 +214,43 @@ fn record(out: &mut impl Write, crawler: &Crawler) -> io::Result<()> {
     line("bound by", binds)?;
     line(
         "crawl-delay",
-        crawler.crawl_delay.map_or("not known", |honoured| if honoured { "honoured" } else { "ignored" }),
+        crawler.crawl_delay.map_or(
+            "not known",
+            |honoured| if honoured { "honoured" } else { "ignored" },
+        ),
     )?;
     // How the crawler reads robots.txt, and how long it keeps a copy (docs/semantics.md).
-    let parser = (crawler.reading == Dialect::Google).then(|| "read by Google's published parser".to_owned());
-    let kept = crawler.robots_cache.map(|time| format!("kept for {} hours", time.as_secs() / 3_600));
-    let shared = crawler.shares_cache.as_ref().map(|cache| format!("shares the cache `{cache}` with other crawlers"));
-    line("robots.txt", &join(parser.into_iter().chain(kept).chain(shared), "; "))?;
+    let parser = (crawler.reading == Dialect::Google)
+        .then(|| "read by Google's published parser".to_owned());
+    let kept = crawler
+        .robots_cache
+        .map(|time| format!("kept for {} hours", time.as_secs() / 3_600));
+    let shared = crawler
+        .shares_cache
+        .as_ref()
+        .map(|cache| format!("shares the cache `{cache}` with other crawlers"));
+    line(
+        "robots.txt",
+        &join(parser.into_iter().chain(kept).chain(shared), "; "),
+    )?;
     match (&crawler.user_agent, crawler.markers.is_empty()) {
         (Some(user_agent), _) => line("user agent", user_agent)?,
-        (None, true) => line("user agent", "none: a token of robots.txt that makes no requests")?,
+        (None, true) => line(
+            "user agent",
+            "none: a token of robots.txt that makes no requests",
+        )?,
         (None, false) => line("known by", &crawler.markers.join(", "))?,
     }
     line("reverse DNS", &crawler.rdns.join(", "))?;
     line("addresses", &crawler.ips.join(", "))?;
-    line("signs as", crawler.signs.as_deref().filter(|signs| *signs != "none").unwrap_or_default())?;
+    line(
+        "signs as",
+        crawler
+            .signs
+            .as_deref()
+            .filter(|signs| *signs != "none")
+            .unwrap_or_default(),
+    )?;
     line("documentation", crawler.doc.as_deref().unwrap_or(""))?;
     line("source", &crawler.source)?;
     line("retired", crawler.retired.as_deref().unwrap_or(""))?;
@@ -194,21 +270,39 @@ struct IdentifiedLine<'a> {
     calls_itself: Option<&'a str>,
 }
 
-/// Answers each line of standard input: id or word, kind, why and the user agent, with tabs between them.
+/// Answers each line of standard input: id or word, kind, why and the user agent, with tabs between
+/// them.
 fn identify_lines(registry: &Registry, json: bool) -> Result {
     let mut input = io::stdin().lock();
-    let style = if json { Style::Json } else { Style::Text { colours: false } };
-    let mut out = Printer::new(BufWriter::with_capacity(1 << 16, io::stdout().lock()), style);
+    let style = if json {
+        Style::Json
+    } else {
+        Style::Text { colours: false }
+    };
+    let mut out = Printer::new(
+        BufWriter::with_capacity(1 << 16, io::stdout().lock()),
+        style,
+    );
     let mut line = Vec::new();
     while read_line(&mut input, &mut line)? {
         let (claim, reason) = registry.explain(&line);
-        let crawler = if let Claim::Known(index) = claim { Some(registry.get(index)) } else { None };
+        let crawler = if let Claim::Known(index) = claim {
+            Some(registry.get(index))
+        } else {
+            None
+        };
         let (claimed, kind) = word(claim);
-        let (word, kind) = crawler.map_or((claimed, kind), |crawler| (crawler.id.as_str(), crawler.purpose.name()));
-        let named = crawler.and_then(|crawler| marker_in(crawler, &line)).map(|marker| format!("it names `{marker}`"));
+        let (word, kind) = crawler.map_or((claimed, kind), |crawler| {
+            (crawler.id.as_str(), crawler.purpose.name())
+        });
+        let named = crawler
+            .and_then(|crawler| marker_in(crawler, &line))
+            .map(|marker| format!("it names `{marker}`"));
         let why = named.as_deref().unwrap_or(reason);
         if json {
-            let named_by = matches!(claim, Claim::Other | Claim::Tool).then(|| calls_itself(&line)).flatten();
+            let named_by = matches!(claim, Claim::Other | Claim::Tool)
+                .then(|| calls_itself(&line))
+                .flatten();
             let identified = IdentifiedLine {
                 user_agent: &String::from_utf8_lossy(&line),
                 claim: claimed,
@@ -226,7 +320,8 @@ fn identify_lines(registry: &Registry, json: bool) -> Result {
     Ok(out.flush()?)
 }
 
-/// Reads the next line without its end; of a longer one than [`MAX_LINE`] only the beginning. Says whether there was one.
+/// Reads the next line without its end; of a longer one than [`MAX_LINE`] only the beginning. Says
+/// whether there was one.
 fn read_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
     line.clear();
     if input.by_ref().take(MAX_LINE).read_until(b'\n', line)? == 0 {
@@ -242,9 +337,15 @@ fn read_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
 
 /// The longest marker of a crawler that stands in a user agent.
 fn marker_in<'a>(crawler: &'a Crawler, user_agent: &[u8]) -> Option<&'a str> {
-    let markers = crawler.markers.iter().map(|marker| marker.trim_start_matches(['=', '^']));
-    let stands =
-        |marker: &&str| user_agent.windows(marker.len()).any(|part| part.eq_ignore_ascii_case(marker.as_bytes()));
+    let markers = crawler
+        .markers
+        .iter()
+        .map(|marker| marker.trim_start_matches(['=', '^']));
+    let stands = |marker: &&str| {
+        user_agent
+            .windows(marker.len())
+            .any(|part| part.eq_ignore_ascii_case(marker.as_bytes()))
+    };
     markers.filter(stands).max_by_key(|marker| marker.len())
 }
 
@@ -260,6 +361,14 @@ mod tests {
         while read_line(&mut input, &mut line).expect("memory can be read") {
             lines.push((line.len(), line.first().copied()));
         }
-        assert_eq!(lines, [(MAX_LINE as usize, Some(b'x')), (4, Some(b'n')), (0, None), (4, Some(b'l'))]);
+        assert_eq!(
+            lines,
+            [
+                (MAX_LINE as usize, Some(b'x')),
+                (4, Some(b'n')),
+                (0, None),
+                (4, Some(b'l'))
+            ]
+        );
     }
 }

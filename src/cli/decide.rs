@@ -1,5 +1,5 @@
-//! `decide`: runs only the decision service, which tells another reverse proxy (such as nginx, Caddy or HAProxy)
-//! whether a request may pass. This command forwards no request itself.
+//! `decide`: runs only the decision service, which tells another reverse proxy (such as nginx,
+//! Caddy or HAProxy) whether a request may pass. This command forwards no request itself.
 
 use super::Result;
 use super::run::{network, serve, settled};

@@ -1,4 +1,5 @@
-//! `diff`: shows what changes for crawlers between two policies, directories of policies, or robots.txt files.
+//! `diff`: shows what changes for crawlers between two policies, directories of policies, or
+//! robots.txt files.
 
 use super::origin_copy::{OriginCopies, OriginFrom};
 use super::{Failure, Result, audit, cannot, fine, policies, say, show, tester};
@@ -21,7 +22,8 @@ pub struct Arguments {
     old: PathBuf,
     /// The same, as it is to become
     new: PathBuf,
-    /// Compare on the URLs and paths of this file, one in a line, and not on URLs made from the patterns
+    /// Compare on the URLs and paths of this file, one in a line, and not on URLs made from the
+    /// patterns
     #[arg(long, value_name = "FILE")]
     urls: Option<PathBuf>,
     /// Compare on the requests of an access log; may be repeated
@@ -67,18 +69,31 @@ pub fn run(arguments: &Arguments) -> Result {
     let new = side(&arguments.new, &origins)?;
     let named_twice = |entry: &&SiteEntry| new.snapshot.site_named(&entry.site.name).is_none();
     let of_old = old.snapshot.sites().iter().filter(named_twice);
-    origins.say_assumptions(new.snapshot.sites().iter().chain(of_old).map(|entry| &*entry.site));
+    origins.say_assumptions(
+        new.snapshot
+            .sites()
+            .iter()
+            .chain(of_old)
+            .map(|entry| &*entry.site),
+    );
     let difference = compare(arguments, &old, &new, registry)?;
     let text = match arguments.format {
         Format::Markdown => markdown(&difference),
         Format::Text | Format::Json => text(&difference),
     };
     let is_json = arguments.json || arguments.format == Format::Json;
-    show(is_json, &difference, |out, _| out.write_all(text.as_bytes()))?;
+    show(is_json, &difference, |out, _| {
+        out.write_all(text.as_bytes())
+    })?;
     fine(!difference.changed)
 }
 
-fn compare(arguments: &Arguments, old: &Side, new: &Side, registry: &'static Registry) -> Result<Difference> {
+fn compare(
+    arguments: &Arguments,
+    old: &Side,
+    new: &Side,
+    registry: &'static Registry,
+) -> Result<Difference> {
     let basis = match &arguments.urls {
         Some(_) => Basis::Urls,
         None if arguments.log.is_empty() => Basis::Patterns,
@@ -99,22 +114,43 @@ fn side(path: &Path, origins: &OriginCopies) -> Result<Side> {
     if super::check::is_robots_txt(path) {
         tester::refuse_link_out(path)?;
         let bytes = tester::rules(&path.to_string_lossy(), "compare")?.bytes;
-        let file = PublishedFile { name: name.clone(), bytes, since: None };
+        let file = PublishedFile {
+            name: name.clone(),
+            bytes,
+            since: None,
+        };
         let rules = Rules::published(vec![file], Duration::ZERO, Registry::builtin())?;
         let snapshot = Snapshot::new(rules.entries().cloned().collect(), 0);
-        return Ok(Side { name, snapshot, is_one_file });
+        return Ok(Side {
+            name,
+            snapshot,
+            is_one_file,
+        });
     }
     // The first policies of a repository are compared with a directory that has none yet.
     if policy_directory::policy_files(path).is_ok_and(|files| files.is_empty()) {
-        say(&format!("note: {name} has no policy (*.yaml): every host there allows everything"));
-        return Ok(Side { name, snapshot: Snapshot::new(Vec::new(), 0), is_one_file });
+        say(&format!(
+            "note: {name} has no policy (*.yaml): every host there allows everything"
+        ));
+        return Ok(Side {
+            name,
+            snapshot: Snapshot::new(Vec::new(), 0),
+            is_one_file,
+        });
     }
     let loaded = policies::load_proposed(&[path.to_owned()], origins)?;
     policies::report(&loaded, true);
     if let Some(broken) = loaded.iter().find(|file| file.site.is_none()) {
-        return Err(Failure::CouldNot(format!("{} cannot be used, so it cannot be compared", broken.source.name)));
+        return Err(Failure::CouldNot(format!(
+            "{} cannot be used, so it cannot be compared",
+            broken.source.name
+        )));
     }
-    Ok(Side { name, snapshot: policies::without_pauses(loaded), is_one_file })
+    Ok(Side {
+        name,
+        snapshot: policies::without_pauses(loaded),
+        is_one_file,
+    })
 }
 
 fn urls(path: &Path, comparison: &mut Comparison<'_>) -> Result {
@@ -130,7 +166,11 @@ fn urls(path: &Path, comparison: &mut Comparison<'_>) -> Result {
             (Some((_, rest)), false) => {
                 let end = rest.find(['/', '?']).unwrap_or(rest.len());
                 let (host, target) = rest.split_at(end);
-                let target = if target.starts_with('/') { target.to_owned() } else { format!("/{target}") };
+                let target = if target.starts_with('/') {
+                    target.to_owned()
+                } else {
+                    format!("/{target}")
+                };
                 comparison.url(Some(host), &target);
             }
             (None, false) => wrong = wrong.take().or(Some((number, line.to_owned()))),
@@ -139,8 +179,13 @@ fn urls(path: &Path, comparison: &mut Comparison<'_>) -> Result {
     read.map_err(cannot("read", path))?;
     match wrong {
         Some((number, line)) => {
-            let problem = format!("{}:{number}: `{line}` is neither a path nor a URL", printable_path(path));
-            Err(Failure::CouldNot(format!("{problem}; a path begins with `/`, a URL with `https://`")))
+            let problem = format!(
+                "{}:{number}: `{line}` is neither a path nor a URL",
+                printable_path(path)
+            );
+            Err(Failure::CouldNot(format!(
+                "{problem}; a path begins with `/`, a URL with `https://`"
+            )))
         }
         None => Ok(()),
     }
@@ -169,9 +214,14 @@ fn log(arguments: &Arguments, comparison: &mut Comparison<'_>) -> Result {
     if unreadable > 0 && read == 0 {
         return audit::unreadable();
     }
-    for (count, what) in [(unreadable, "could not be read"), (without_agent, "have no user agent")] {
+    for (count, what) in [
+        (unreadable, "could not be read"),
+        (without_agent, "have no user agent"),
+    ] {
         if count > 0 {
-            say(&format!("note: {count} lines {what}; they are not compared"));
+            say(&format!(
+                "note: {count} lines {what}; they are not compared"
+            ));
         }
     }
     Ok(())

@@ -1,13 +1,13 @@
-//! `evidence`: exports a case (an excerpt of the evidence log, as one file for a third party), and checks such a file.
-//! It also deletes personal values from the log, gives the log a new key, and shows its state. crawlgate may be running
-//! meanwhile.
+//! `evidence`: exports a case (an excerpt of the evidence log, as one file for a third party), and
+//! checks such a file. It also deletes personal values from the log, gives the log a new key, and
+//! shows its state. crawlgate may be running meanwhile.
 
 use super::places::StateDirectory;
 use super::{Failure, Result, cannot, fine, places, say, show, write_new};
 use crate::crawlers::Registry;
 use crate::evidence::{
-    CaseFindings, CaseSpan, Findings, VerifyKey, cover, forget, open_existing, read_joined, rotate_key, stamp, status,
-    verify, write_case,
+    CaseFindings, CaseSpan, Findings, VerifyKey, cover, forget, open_existing, read_joined,
+    rotate_key, stamp, status, verify, write_case,
 };
 use crate::files;
 use crate::numbers::plural;
@@ -137,7 +137,10 @@ fn run_export(arguments: &Export) -> Result {
     let registry = Registry::builtin();
     let span = CaseSpan {
         site: arguments.site.clone(),
-        crawler: registry.find(&arguments.crawler).map_or(&arguments.crawler, |index| &registry.get(index).id).clone(),
+        crawler: registry
+            .find(&arguments.crawler)
+            .map_or(&arguments.crawler, |index| &registry.get(index).id)
+            .clone(),
         from: system_time(arguments.from),
         to: arguments.to.map_or(now, system_time).min(now),
     };
@@ -154,14 +157,17 @@ fn run_export(arguments: &Export) -> Result {
         say_first_days(directory, &span.site, arguments.from)?;
         cover(&mut log, &span, now)?;
         if let Err(error) = stamp(&mut log, now) {
-            say(&format!("a checkpoint has no timestamp: {error}; the case is written without it"));
+            say(&format!(
+                "a checkpoint has no timestamp: {error}; the case is written without it"
+            ));
         }
         logs.push(log);
     }
     let mut joined = Vec::new();
     for file in &arguments.join {
         let read = || -> Result<_, Box<dyn Error>> { Ok(read_joined(&read_case(file)?)?) };
-        let read = read().map_err(|error| Failure::CouldNot(format!("--join {}: {error}", file.display())));
+        let read = read()
+            .map_err(|error| Failure::CouldNot(format!("--join {}: {error}", file.display())));
         joined.extend(read?);
     }
     let (archive, findings) = write_case(&mut logs, joined, &span, now)?;
@@ -169,21 +175,51 @@ fn run_export(arguments: &Export) -> Result {
     say(&format!(
         "{}: {}, robots.txt served: {}",
         arguments.output.display(),
-        plural(findings.logs.iter().map(|log| log.requests.len()).sum::<usize>(), "request"),
-        plural(findings.logs.iter().map(|log| log.served.len()).sum::<usize>(), "time"),
+        plural(
+            findings
+                .logs
+                .iter()
+                .map(|log| log.requests.len())
+                .sum::<usize>(),
+            "request"
+        ),
+        plural(
+            findings
+                .logs
+                .iter()
+                .map(|log| log.served.len())
+                .sum::<usize>(),
+            "time"
+        ),
     ));
     for log in &logs {
-        say(&format!("the key of the log is {}", log.key.verify_key().line()));
+        say(&format!(
+            "the key of the log is {}",
+            log.key.verify_key().line()
+        ));
     }
     match findings.faults.as_slice() {
         [] => Ok(()),
-        faults => Err(Failure::Found(format!("the case does not hold: {}", faults.join("; ")))),
+        faults => Err(Failure::Found(format!(
+            "the case does not hold: {}",
+            faults.join("; ")
+        ))),
     }
 }
 
-/// Says which hosts of the site were observed for less than a day when the time of a case began: why it has no violations.
+/// Says which hosts of the site were observed for less than a day when the time of a case began:
+/// why it has no violations.
 fn say_first_days(directory: &Path, site: &str, from: Timestamp) -> Result {
-    for (_, Observation { host, site: of, since, .. }) in StateStore::read(directory, super::now())?.observations {
+    for (
+        _,
+        Observation {
+            host,
+            site: of,
+            since,
+            ..
+        },
+    ) in StateStore::read(directory, super::now())?.observations
+    {
         if of == site && from.since(since.0) < DAY {
             say(&format!(
                 "{host} is observed without a gap since {}: of the time before, requests may be missing, and for about a day from \
@@ -204,13 +240,21 @@ fn key_of(given: &str) -> Result<VerifyKey> {
     if let Ok(key) = VerifyKey::parse(given) {
         return Ok(key);
     }
-    let text = files::read_argument(given.as_ref(), files::MAX_BYTES)
-        .map_err(|error| Failure::Usage(format!("--key {given} is no key, and no file with one: {error}")))?;
-    VerifyKey::parse(&String::from_utf8_lossy(&text)).map_err(|error| Failure::Usage(format!("--key {given}: {error}")))
+    let text = files::read_argument(given.as_ref(), files::MAX_BYTES).map_err(|error| {
+        Failure::Usage(format!(
+            "--key {given} is no key, and no file with one: {error}"
+        ))
+    })?;
+    VerifyKey::parse(&String::from_utf8_lossy(&text))
+        .map_err(|error| Failure::Usage(format!("--key {given}: {error}")))
 }
 
 fn run_verify(arguments: &Verify) -> Result {
-    let keys = arguments.key.iter().map(|key| key_of(key)).collect::<Result<Vec<_>, _>>()?;
+    let keys = arguments
+        .key
+        .iter()
+        .map(|key| key_of(key))
+        .collect::<Result<Vec<_>, _>>()?;
     let archive = read_case(&arguments.file).map_err(cannot("read", &arguments.file))?;
     let findings = verify(&archive, &keys);
     show(arguments.json, &findings, show_case)?;
@@ -218,10 +262,16 @@ fn run_verify(arguments: &Verify) -> Result {
 }
 
 fn show_case(out: &mut impl Write, case: &CaseFindings) -> io::Result<()> {
-    let held = if case.faults.is_empty() { "Every check holds." } else { "The case does NOT hold." };
+    let held = if case.faults.is_empty() {
+        "Every check holds."
+    } else {
+        "The case does NOT hold."
+    };
     writeln!(out, "{held}")?;
     show_list(out, "What does not hold:", &case.faults)?;
-    case.logs.iter().try_for_each(|findings| show_log(out, findings))
+    case.logs
+        .iter()
+        .try_for_each(|findings| show_log(out, findings))
 }
 
 fn show_list(out: &mut impl Write, heading: &str, items: &[String]) -> io::Result<()> {
@@ -233,18 +283,35 @@ fn show_list(out: &mut impl Write, heading: &str, items: &[String]) -> io::Resul
 }
 
 fn show_log(out: &mut impl Write, findings: &Findings) -> io::Result<()> {
-    let Findings { site, crawler, from, to, log, .. } = findings;
-    writeln!(out, "\n{crawler:?} on {site:?}, from {from} to {to}, by the log {log}")?;
+    let Findings {
+        site,
+        crawler,
+        from,
+        to,
+        log,
+        ..
+    } = findings;
+    writeln!(
+        out,
+        "\n{crawler:?} on {site:?}, from {from} to {to}, by the log {log}"
+    )?;
     show_list(out, "What was checked and holds:", &findings.holds)?;
     show_list(out, "What cannot be known:", &findings.unknown)?;
     writeln!(out, "\nrobots.txt served: {}", findings.served.len())?;
     for copy in &findings.served {
-        writeln!(out, "- {} {} version {} ({}, {})", copy.time, copy.host, copy.version, copy.status, copy.identity)?;
+        writeln!(
+            out,
+            "- {} {} version {} ({}, {})",
+            copy.time, copy.host, copy.version, copy.status, copy.identity
+        )?;
     }
     writeln!(out, "\nRequests: {}", findings.requests.len())?;
     for request in &findings.requests {
         let target = request.target.as_deref().unwrap_or("(withdrawn)");
-        let mut served = request.served_at.clone().unwrap_or_else(|| "not in this case".to_owned());
+        let mut served = request
+            .served_at
+            .clone()
+            .unwrap_or_else(|| "not in this case".to_owned());
         if let Some(log) = &request.served_by {
             served = format!("{served} by the instance with the log {log}");
         }
@@ -282,7 +349,9 @@ fn run_rotate_key(state: &StateDirectory) -> Result {
     let directory = state.path()?;
     let mut log = open_existing(&directory)?;
     let key = rotate_key(&directory, &mut log, SystemTime::now())?;
-    say("the log has a new key; publish it beside the old one, which stays good for what it signed");
+    say(
+        "the log has a new key; publish it beside the old one, which stays good for what it signed",
+    );
     Ok(writeln!(super::out(false), "{}", key.line())?)
 }
 
@@ -305,7 +374,11 @@ fn run_status(json: bool, state: &StateDirectory) -> Result {
                 (site, "") => format!("publications of {site}"),
                 (site, crawler) => format!("{crawler} on {site}"),
             };
-            writeln!(out, "{name}: {} entries, the last of {}", chain.entries, chain.last)
+            writeln!(
+                out,
+                "{name}: {} entries, the last of {}",
+                chain.entries, chain.last
+            )
         })
     })
 }

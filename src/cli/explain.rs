@@ -1,5 +1,5 @@
-//! `explain`: shows how crawlgate would treat a request, and why. It computes the answer from the policy files, or
-//! asks the running crawlgate with `--live`.
+//! `explain`: shows how crawlgate would treat a request, and why. It computes the answer from the
+//! policy files, or asks the running crawlgate with `--live`.
 
 use super::{Failure, Result, cannot, control, fine, now, origin_copy, policies, print_json, show};
 use crate::admin::LiveQuestion;
@@ -10,8 +10,8 @@ use crate::heads::likely_type;
 use crate::policy::{ParsedVersion, Snapshot, SupersededVersion};
 use crate::time::Timestamp;
 use crate::verdict::{
-    Behaviour, CachedVersions, Case, Claimant, Explanation, Facts, HistoryBasis, Identity, Kind, ResponseFacts,
-    explain_for, identity_by_policy, report_unclaimed,
+    Behaviour, CachedVersions, Case, Claimant, Explanation, Facts, HistoryBasis, Identity, Kind,
+    ResponseFacts, explain_for, identity_by_policy, report_unclaimed,
 };
 use std::io::Write;
 use std::net::IpAddr;
@@ -39,7 +39,8 @@ pub struct Arguments {
     /// The address of the client
     #[arg(long)]
     ip: Option<IpAddr>,
-    /// The content type of the response, for tags that depend on it [default: by the ending of the path]
+    /// The content type of the response, for tags that depend on it [default: by the ending of the
+    /// path]
     #[arg(long = "type", value_name = "TYPE")]
     content_type: Option<String>,
     /// The status of the response, for tags that depend on it
@@ -52,7 +53,12 @@ pub struct Arguments {
     #[arg(long = "origin-tag", value_name = "LINE")]
     origin_tags: Vec<String>,
     /// The policy directory
-    #[arg(long, value_name = "DIR", default_value = "policies", conflicts_with = "live")]
+    #[arg(
+        long,
+        value_name = "DIR",
+        default_value = "policies",
+        conflicts_with = "live"
+    )]
     policies: PathBuf,
     /// Ask the running crawlgate, which knows cached versions, crawl rates and marks
     #[arg(long, conflicts_with_all = ["origin_robots", "state"])]
@@ -70,7 +76,9 @@ pub struct Arguments {
 
 impl Arguments {
     fn content_type(&self) -> &str {
-        self.content_type.as_deref().unwrap_or_else(|| likely_type(self.target.as_bytes()))
+        self.content_type
+            .as_deref()
+            .unwrap_or_else(|| likely_type(self.target.as_bytes()))
     }
 }
 
@@ -85,7 +93,12 @@ pub fn run(arguments: &Arguments) -> Result {
         return ask_the_running_one(arguments);
     }
     let now = now();
-    let snapshot = policies::for_host(&arguments.policies, &arguments.host, &arguments.origin.read()?, now)?;
+    let snapshot = policies::for_host(
+        &arguments.policies,
+        &arguments.host,
+        &arguments.origin.read()?,
+        now,
+    )?;
     let registry = Registry::builtin();
     let mut facts = Facts {
         host: arguments.host.as_bytes(),
@@ -97,7 +110,11 @@ pub fn run(arguments: &Arguments) -> Result {
         now,
     };
     let content_type = Some(arguments.content_type());
-    let response = ResponseFacts { status: arguments.status, content_type, origin_tags: &arguments.origin_tags };
+    let response = ResponseFacts {
+        status: arguments.status,
+        content_type,
+        origin_tags: &arguments.origin_tags,
+    };
     let cached = superseded(arguments.held.as_deref(), registry, now)?;
     let explanation = match Claimant::named(&snapshot, registry, &facts) {
         None => report_unclaimed(registry, &facts, &response),
@@ -113,7 +130,16 @@ pub fn run(arguments: &Arguments) -> Result {
                     ..CachedVersions::default()
                 },
             };
-            explain_for(&Case { registry, facts, claimant, cached_versions }, Behaviour::default(), &response)
+            explain_for(
+                &Case {
+                    registry,
+                    facts,
+                    claimant,
+                    cached_versions,
+                },
+                Behaviour::default(),
+                &response,
+            )
         }
     };
     print(arguments, &explanation, &snapshot)
@@ -135,7 +161,9 @@ fn print(arguments: &Arguments, explanation: &Explanation, snapshot: &Snapshot) 
     if !claimed {
         let policies = arguments.policies.display();
         let host = &arguments.host;
-        return Err(Failure::Found(format!("no policy in {policies} is for {host}")));
+        return Err(Failure::Found(format!(
+            "no policy in {policies} is for {host}"
+        )));
     }
     if explanation.kind == Kind::Unproven && arguments.held.is_none() {
         writeln!(out, "\n{ASK_THE_RUNNING_ONE}")?;
@@ -144,9 +172,16 @@ fn print(arguments: &Arguments, explanation: &Explanation, snapshot: &Snapshot) 
 }
 
 /// The earlier robots.txt that `--held` names, if it names a file.
-fn superseded(held: Option<&str>, registry: &Registry, now: Timestamp) -> Result<Option<SupersededVersion>> {
-    let Some(file) = held.filter(|held| !matches!(*held, "none" | "current")) else { return Ok(None) };
-    let text = files::read_argument(file.as_ref(), files::MAX_BYTES).map_err(cannot("read", file.as_ref()))?;
+fn superseded(
+    held: Option<&str>,
+    registry: &Registry,
+    now: Timestamp,
+) -> Result<Option<SupersededVersion>> {
+    let Some(file) = held.filter(|held| !matches!(*held, "none" | "current")) else {
+        return Ok(None);
+    };
+    let text = files::read_argument(file.as_ref(), files::MAX_BYTES)
+        .map_err(cannot("read", file.as_ref()))?;
     Ok(Some(SupersededVersion {
         parsed: Arc::new(ParsedVersion::read(text.into(), registry)),
         since: now,
@@ -168,6 +203,8 @@ fn ask_the_running_one(arguments: &Arguments) -> Result {
     let Response::Explained(answer) = arguments.control.ask(&Request::Explain(question))? else {
         return control::unexpected();
     };
-    show(arguments.json, &answer.explanation, |out, _| out.write_all(answer.text.as_bytes()))?;
+    show(arguments.json, &answer.explanation, |out, _| {
+        out.write_all(answer.text.as_bytes())
+    })?;
     fine(!answer.explanation["site"].is_null())
 }

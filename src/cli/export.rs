@@ -1,5 +1,5 @@
-//! `export`: writes a policy as configuration of nginx, HAProxy, Caddy or Apache httpd, for sites that do not run
-//! crawlgate.
+//! `export`: writes a policy as configuration of nginx, HAProxy, Caddy or Apache httpd, for sites
+//! that do not run crawlgate.
 
 use super::{Failure, Result, cannot, origin_copy, policies, say};
 use crate::crawlers::Registry;
@@ -39,20 +39,33 @@ enum For {
 }
 
 pub fn run(arguments: &Arguments) -> Result {
-    let loaded = policies::load(std::slice::from_ref(&arguments.policies), &arguments.origin.read()?)?;
+    let loaded = policies::load(
+        std::slice::from_ref(&arguments.policies),
+        &arguments.origin.read()?,
+    )?;
     policies::report(&loaded, true);
     let mut sites = policies::sites(&loaded);
     let site = match &arguments.site {
         Some(name) => sites.find(|site| site.name == *name),
         None if loaded.len() > 1 => {
             let names: Vec<&str> = loaded.iter().map(|file| file.name.as_str()).collect();
-            return Err(Failure::Usage(format!("name the site with --site: {}", names.join(", "))));
+            return Err(Failure::Usage(format!(
+                "name the site with --site: {}",
+                names.join(", ")
+            )));
         }
         None => sites.next(),
     };
     let Some(site) = site else {
-        let name = arguments.site.as_deref().map(|name| format!(" `{name}`")).unwrap_or_default();
-        return Err(Failure::Found(format!("no valid policy{name} in {}", arguments.policies.display())));
+        let name = arguments
+            .site
+            .as_deref()
+            .map(|name| format!(" `{name}`"))
+            .unwrap_or_default();
+        return Err(Failure::Found(format!(
+            "no valid policy{name} in {}",
+            arguments.policies.display()
+        )));
     };
     let server = match arguments.server {
         For::Nginx => Server::Nginx,

@@ -20,7 +20,8 @@ pub struct Arguments {
     /// Write the policy to this file, which must not exist yet, instead of standard output
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// The host by which clients ask for the site [default: the host of the URL; needed for an address, localhost or a port]
+    /// The host by which clients ask for the site [default: the host of the URL; needed for an
+    /// address, localhost or a port]
     #[arg(long)]
     host: Option<String>,
     /// Write `purposes` where the file closes the site to every known crawler of a purpose
@@ -31,13 +32,18 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> Result {
     let host = host(arguments)?;
     let RobotsTxt { name, bytes, .. } = file(&arguments.file, "import")?;
-    let options = ImportOptions { host: host.as_deref(), purposes: arguments.purposes };
+    let options = ImportOptions {
+        host: host.as_deref(),
+        purposes: arguments.purposes,
+    };
     let imported = import(&File::parse(bytes), &options, Registry::builtin());
     match &arguments.output {
         Some(path) => {
             write_new(path, imported.text.as_bytes())?;
             let path = printable_path(path);
-            say(&format!("wrote {path}; check it with `crawlgate check {path}`"));
+            say(&format!(
+                "wrote {path}; check it with `crawlgate check {path}`"
+            ));
         }
         None => super::out(false).write_all(imported.text.as_bytes())?,
     }
@@ -47,7 +53,8 @@ pub fn run(arguments: &Arguments) -> Result {
     Ok(())
 }
 
-/// The host of the policy. The URL of an origin does not say by which name clients ask for the site.
+/// The host of the policy. The URL of an origin does not say by which name clients ask for the
+/// site.
 fn host(arguments: &Arguments) -> Result<Option<String>> {
     let Some(host) = &arguments.host else {
         return match host_of(&arguments.file) {
@@ -60,14 +67,19 @@ fn host(arguments: &Arguments) -> Result<Option<String>> {
     };
     match parse_host(host) {
         Ok(_) => Ok(Some(host.clone())),
-        Err(error) => Err(Failure::Usage(format!("--host: {}; {}", error.message, error.help))),
+        Err(error) => Err(Failure::Usage(format!(
+            "--host: {}; {}",
+            error.message, error.help
+        ))),
     }
 }
 
-/// Whether a host is how one machine asks another, and not the public name of a site: an address, this machine, or a name
-/// with a port.
+/// Whether a host is how one machine asks another, and not the public name of a site: an address,
+/// this machine, or a name with a port.
 pub fn is_local(host: &str) -> bool {
-    let Ok(pattern) = parse_host(host) else { return false };
+    let Ok(pattern) = parse_host(host) else {
+        return false;
+    };
     let is_this_machine = pattern.name == "localhost" || pattern.name.ends_with(".localhost");
     pattern.port.is_some() || is_this_machine || pattern.name.parse::<IpAddr>().is_ok()
 }

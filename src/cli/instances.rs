@@ -1,5 +1,5 @@
-//! `instances`: lists the instances of crawlgate that work together through a shared store (Redis or Valkey), or
-//! declares that one of them is gone.
+//! `instances`: lists the instances of crawlgate that work together through a shared store (Redis
+//! or Valkey), or declares that one of them is gone.
 
 use super::{Result, control, fine, show};
 use crate::admin::control::{Request, Response};
@@ -36,11 +36,19 @@ enum Forget {
 pub fn run(arguments: &Arguments) -> Result {
     let (request, output) = match &arguments.command {
         None => (Request::Instances, &arguments.output),
-        Some(Forget::Forget { instance, output }) => (Request::Forget { instance: instance.clone() }, output),
+        Some(Forget::Forget { instance, output }) => (
+            Request::Forget {
+                instance: instance.clone(),
+            },
+            output,
+        ),
     };
-    let Response::Instances(store) = output.control.ask(&request)? else { return control::unexpected() };
+    let Response::Instances(store) = output.control.ask(&request)? else {
+        return control::unexpected();
+    };
     if let Some(Forget::Forget { instance, .. }) = &arguments.command {
-        // The list is that of before: an instance counts as gone from the next turn of the exchange on.
+        // The list is that of before: an instance counts as gone from the next turn of the exchange
+        // on.
         return show(output.json, &json!({ "forgotten": instance }), |out, _| {
             writeln!(out, "instance {instance} counts as gone")
         });
@@ -54,23 +62,43 @@ pub fn print(out: &mut impl Write, StoreStatus { url, exchange }: &StoreStatus) 
     writeln!(out, "instances in {url}")?;
     if let Some(away) = &exchange.away {
         let word = if away.is_refused { "not used" } else { "away" };
-        writeln!(out, "  the store is {word} since {}: {}", away.since, away.error)?;
+        writeln!(
+            out,
+            "  the store is {word} since {}: {}",
+            away.since, away.error
+        )?;
         if exchange.members.len() > 1 {
-            writeln!(out, "  nothing is known of the other instances since then; the list says how they stood")?;
+            writeln!(
+                out,
+                "  nothing is known of the other instances since then; the list says how they stood"
+            )?;
         }
     }
     if let Some(since) = exchange.withholds_robots_txt_since {
         writeln!(out, "  /robots.txt is answered with 503 since {since}")?;
     }
     if let Some(why) = exchange.accuses_not {
-        writeln!(out, "  no request is called a violation: {}", hindrance(why, exchange.away.as_ref()))?;
+        writeln!(
+            out,
+            "  no request is called a violation: {}",
+            hindrance(why, exchange.away.as_ref())
+        )?;
     }
     if let Some(BegunAnew { at, until }) = exchange.begun_anew {
-        writeln!(out, "  observation began anew at {at}: the store is not the one that this instance used before")?;
-        writeln!(out, "  until {until} at the latest, no request is a violation that a copy from before may allow")?;
+        writeln!(
+            out,
+            "  observation began anew at {at}: the store is not the one that this instance used before"
+        )?;
+        writeln!(
+            out,
+            "  until {until} at the latest, no request is a violation that a copy from before may allow"
+        )?;
     }
     if let Some(since) = exchange.announcement_waits_since {
-        writeln!(out, "  a change of robots.txt waits for the store since {since}")?;
+        writeln!(
+            out,
+            "  a change of robots.txt waits for the store since {since}"
+        )?;
     }
     if let Some(ahead) = exchange.clock_ahead_ms {
         writeln!(
@@ -81,10 +109,26 @@ pub fn print(out: &mut impl Write, StoreStatus { url, exchange }: &StoreStatus) 
         )?;
     }
     let mut members: Vec<&MemberStatus> = exchange.members.iter().collect();
-    members.sort_by_key(|found| (found.standing != Standing::Present, &found.member.host, &found.member.id));
+    members.sort_by_key(|found| {
+        (
+            found.standing != Standing::Present,
+            &found.member.host,
+            &found.member.id,
+        )
+    });
     for found in members {
-        let MemberStatus { member, standing, same_policies, same_crawlers, .. } = found;
-        let own = if member.id == exchange.id { " (this one)" } else { "" };
+        let MemberStatus {
+            member,
+            standing,
+            same_policies,
+            same_crawlers,
+            ..
+        } = found;
+        let own = if member.id == exchange.id {
+            " (this one)"
+        } else {
+            ""
+        };
         let differs = match (standing, same_policies, same_crawlers) {
             (Standing::Present, false, _) => ", other policies",
             (Standing::Present, true, false) => ", other names of crawlers",

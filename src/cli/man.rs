@@ -1,5 +1,5 @@
-//! `man`: prints the manual, one page for each command. Usage and options come from clap; exit codes, files and
-//! the environment are in this file.
+//! `man`: prints the manual, one page for each command. Usage and options come from clap; exit
+//! codes, files and the environment are in this file.
 
 use super::{Result, cannot};
 use clap::{Command, CommandFactory};
@@ -20,14 +20,26 @@ pub struct Arguments {
 /// The exit codes of every command.
 const EXIT_CODES: &[(&str, &str)] = &[
     ("0", "Fine."),
-    ("1", "Findings: a policy is invalid, a test failed, a site was rejected, no policy is for the host."),
+    (
+        "1",
+        "Findings: a policy is invalid, a test failed, a site was rejected, no policy is for the host.",
+    ),
     ("2", "Wrong usage."),
-    ("3", "Could not: a file, the network, or no running crawlgate."),
+    (
+        "3",
+        "Could not: a file, the network, or no running crawlgate.",
+    ),
 ];
 
 const FILES: &[(&str, &str)] = &[
-    ("policies/*.yaml", "The policies, one file per site, unless --policies names another directory."),
-    ("crawlgate.yaml", "The settings of the server. crawlgate reads none unless --config names it."),
+    (
+        "policies/*.yaml",
+        "The policies, one file per site, unless --policies names another directory.",
+    ),
+    (
+        "crawlgate.yaml",
+        "The settings of the server. crawlgate reads none unless --config names it.",
+    ),
     (
         "control.sock, crawlgate.sock",
         "The control socket: in $RUNTIME_DIRECTORY, $XDG_RUNTIME_DIR, /run/crawlgate if that directory exists, or the \
@@ -42,14 +54,19 @@ const FILES: &[(&str, &str)] = &[
 
 const ENVIRONMENT: &[(&str, &str)] = &[
     ("NO_COLOR", "No colours, even to a terminal."),
-    ("RUST_LOG", "The level of log messages on standard error: RUST_LOG=debug."),
+    (
+        "RUST_LOG",
+        "The level of log messages on standard error: RUST_LOG=debug.",
+    ),
 ];
 
 pub fn run(arguments: &Arguments) -> Result {
     let mut command = super::Arguments::command();
     command.build();
     let page = page(&command)?;
-    let Some(directory) = &arguments.dir else { return Ok(io::stdout().lock().write_all(&page)?) };
+    let Some(directory) = &arguments.dir else {
+        return Ok(io::stdout().lock().write_all(&page)?);
+    };
     let write_all = || {
         fs::create_dir_all(directory)?;
         clap_mangen::generate_to(command, directory)?;

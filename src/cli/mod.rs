@@ -1,4 +1,5 @@
-//! The command line: one file for each command. [`main`] runs the command, and turns its result into an exit code.
+//! The command line: one file for each command. [`main`] runs the command, and turns its result
+//! into an exit code.
 //!
 //! Results go to standard output, messages to standard error.
 
@@ -44,7 +45,8 @@ use std::io::{self, IsTerminal, StdoutLock, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
-/// A reverse proxy for crawlers: it publishes one policy as robots.txt and X-Robots-Tag, enforces it, and counts violations
+/// A reverse proxy for crawlers: it publishes one policy as robots.txt and X-Robots-Tag, enforces
+/// it, and counts violations
 #[derive(Parser)]
 #[command(name = "crawlgate", version, disable_help_subcommand = true, after_help = EXIT_CODES)]
 struct Arguments {
@@ -54,7 +56,8 @@ struct Arguments {
 
 const EXIT_CODES: &str = "Exit codes: 0 fine, 1 findings, 2 wrong usage, 3 could not.";
 
-/// Makes the commands out of a list: the name of each, and the module that has its arguments and runs it.
+/// Makes the commands out of a list: the name of each, and the module that has its arguments and
+/// runs it.
 macro_rules! commands {
     ($($name:ident: $module:ident,)*) => {
         #[derive(Subcommand)]
@@ -140,7 +143,10 @@ fn cannot(act: &'static str, path: &Path) -> impl Fn(io::Error) -> Failure {
 
 /// Writes a file that must not be there yet.
 fn write_new(path: &Path, bytes: &[u8]) -> Result {
-    let created = std::fs::OpenOptions::new().write(true).create_new(true).open(path);
+    let created = std::fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .open(path);
     let written = created.and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()));
     written.map_err(cannot("write", path))
 }
@@ -159,7 +165,11 @@ pub fn main() -> ExitCode {
             return ExitCode::SUCCESS;
         }
     };
-    let (code, message) = match arguments.command.run().and_then(|()| io::stdout().flush().map_err(Failure::from)) {
+    let (code, message) = match arguments
+        .command
+        .run()
+        .and_then(|()| io::stdout().flush().map_err(Failure::from))
+    {
         Ok(()) | Err(Failure::ClosedPipe) => (0, None),
         Err(Failure::Findings) => (1, None),
         Err(Failure::Found(message)) => (1, Some(message)),
@@ -180,7 +190,9 @@ fn say(message: &str) {
 /// Shows the findings about a file on standard error.
 fn say_findings<'a>(source: &Source, findings: impl IntoIterator<Item = &'a Diagnostic>) {
     let colours = colour(&io::stderr());
-    findings.into_iter().for_each(|finding| print_message(&finding.render(source, colours), colours));
+    findings
+        .into_iter()
+        .for_each(|finding| print_message(&finding.render(source, colours), colours));
 }
 
 fn print_message(message: &str, colours: bool) {
@@ -188,15 +200,18 @@ fn print_message(message: &str, colours: bool) {
     let _ = writeln!(errors, "{}", message.trim_end());
 }
 
-/// Standard output as commands print to it: nothing foreign in a text or in JSON is obeyed by a terminal or a job.
+/// Standard output as commands print to it: nothing foreign in a text or in JSON is obeyed by a
+/// terminal or a job.
 type Out = Printer<StdoutLock<'static>>;
 
-/// Standard output for text, with colours where the caller has made foreign texts [`printable`](crate::printable).
+/// Standard output for text, with colours where the caller has made foreign texts
+/// [`printable`](crate::printable).
 fn out(colours: bool) -> Out {
     Printer::new(io::stdout().lock(), Style::Text { colours })
 }
 
-/// Whether a stream takes colours: a terminal does, unless NO_COLOR says otherwise (<https://no-color.org>).
+/// Whether a stream takes colours: a terminal does, unless NO_COLOR says otherwise
+/// (<https://no-color.org>).
 fn colour(stream: &impl IsTerminal) -> bool {
     stream.is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
@@ -207,7 +222,11 @@ fn print_json(value: &impl Serialize) -> Result {
 }
 
 /// Prints a result, as JSON for a program or as text for a person.
-fn show<T: Serialize + ?Sized>(json: bool, value: &T, text: impl FnOnce(&mut Out, &T) -> io::Result<()>) -> Result {
+fn show<T: Serialize + ?Sized>(
+    json: bool,
+    value: &T,
+    text: impl FnOnce(&mut Out, &T) -> io::Result<()>,
+) -> Result {
     if !json {
         let mut out = out(false);
         text(&mut out, value)?;
@@ -220,7 +239,11 @@ fn show<T: Serialize + ?Sized>(json: bool, value: &T, text: impl FnOnce(&mut Out
 
 /// The result of a command that printed what it found.
 fn fine(is_fine: bool) -> Result {
-    if is_fine { Ok(()) } else { Err(Failure::Findings) }
+    if is_fine {
+        Ok(())
+    } else {
+        Err(Failure::Findings)
+    }
 }
 
 /// The current time. The engine has no clock; commands pass it in.

@@ -1,6 +1,6 @@
-//! The origin's own robots.txt, for commands that work without a running crawlgate. The options [`OriginFrom`] name a
-//! file, or a state directory with stored copies; [`OriginCopies`] holds the files that were read. Without these
-//! options the commands print what they assume about the file.
+//! The origin's own robots.txt, for commands that work without a running crawlgate. The options
+//! [`OriginFrom`] name a file, or a state directory with stored copies; [`OriginCopies`] holds the
+//! files that were read. Without these options the commands print what they assume about the file.
 
 use super::{Failure, Result, cannot, now, say};
 use crate::files::{MAX_BYTES, read_argument};
@@ -47,8 +47,9 @@ impl OriginFrom {
                 say(&format!("note: {name}: {cut}"));
             }
             if let Some(defect) = defect(&File::parse(bytes.as_slice()), false) {
-                let refused =
-                    format!("{name}: {defect}; of an origin crawlgate takes no such file, and keeps its copy");
+                let refused = format!(
+                    "{name}: {defect}; of an origin crawlgate takes no such file, and keeps its copy"
+                );
                 return Err(Failure::CouldNot(refused));
             }
             Ok(Arc::new(OriginFile::new(name, bytes)))
@@ -57,12 +58,21 @@ impl OriginFrom {
         let stored = match &self.state {
             None => StoredCopies::default(),
             Some(state) if !state.is_dir() => {
-                return Err(Failure::CouldNot(format!("{} is not a directory", state.display())));
+                return Err(Failure::CouldNot(format!(
+                    "{} is not a directory",
+                    state.display()
+                )));
             }
-            Some(state) => StoredCopies::read(&StateStore::read(state, now())?.origin_copies, now()),
+            Some(state) => {
+                StoredCopies::read(&StateStore::read(state, now())?.origin_copies, now())
+            }
         };
         let known = crate::server::known_origins(&stored, &[]);
-        Ok(OriginCopies { given: file.is_some() || self.state.is_some(), file, known })
+        Ok(OriginCopies {
+            given: file.is_some() || self.state.is_some(),
+            file,
+            known,
+        })
     }
 }
 
@@ -91,27 +101,39 @@ impl OriginCopies {
         let assumption = match (&site.origin, Served::of(site, now()).1) {
             (Some(origin), _) => format!("as in {}", origin.location),
             (None, Some(until)) => {
-                format!("there is no copy: its rules are missing, and robots.txt answers 503 until {until}")
+                format!(
+                    "there is no copy: its rules are missing, and robots.txt answers 503 until {until}"
+                )
             }
             (None, None) if self.given => "there is no copy: its rules are missing".into(),
-            (None, None) => "unknown: its rules are missing (give --origin-robots FILE or --state DIR)".into(),
+            (None, None) => {
+                "unknown: its rules are missing (give --origin-robots FILE or --state DIR)".into()
+            }
         };
         Some(match self.held_back(site) {
-            Some(why) => format!("{assumption}; the origin's current file is held back: {why}; {TRY}"),
+            Some(why) => {
+                format!("{assumption}; the origin's current file is held back: {why}; {TRY}")
+            }
             None => assumption,
         })
     }
 
     /// Why the server holds the origin's current file back.
     fn held_back(&self, site: &Site) -> Option<&String> {
-        self.known.held_back.get(&site.name).filter(|_| self.file.is_none())
+        self.known
+            .held_back
+            .get(&site.name)
+            .filter(|_| self.file.is_none())
     }
 
     /// Prints on standard error what is assumed about the origins of sites.
     pub fn say_assumptions<'a>(&self, sites: impl Iterator<Item = &'a Site>) {
         for site in sites.filter(|site| site.origin.is_none() || self.held_back(site).is_some()) {
             if let Some(assumption) = self.assumption(site) {
-                say(&format!("note: {}: the origin's own robots.txt: {assumption}", site.name));
+                say(&format!(
+                    "note: {}: the origin's own robots.txt: {assumption}",
+                    site.name
+                ));
             }
         }
     }

@@ -1,5 +1,5 @@
-//! `pause`: makes the running crawlgate answer crawlers with 503 for a while. People still get pages, unless
-//! `--everyone` is given.
+//! `pause`: makes the running crawlgate answer crawlers with 503 for a while. People still get
+//! pages, unless `--everyone` is given.
 
 use super::{Result, control};
 use crate::admin::control::{Request, Response};
@@ -34,22 +34,42 @@ pub struct Arguments {
 }
 
 fn duration(written: &str) -> Result<Duration, &'static str> {
-    let duration = crate::yaml::parse_duration(written).ok_or("write `30s`, `45m`, `2h` or `1h30m`")?;
-    if duration.as_secs() > 0 { Ok(duration) } else { Err("a duration is at least one second") }
+    let duration =
+        crate::yaml::parse_duration(written).ok_or("write `30s`, `45m`, `2h` or `1h30m`")?;
+    if duration.as_secs() > 0 {
+        Ok(duration)
+    } else {
+        Err("a duration is at least one second")
+    }
 }
 
 pub fn run(arguments: &Arguments) -> Result {
     let request = Request::Pause(PauseRequest {
         site: arguments.site.clone(),
-        audience: if arguments.everyone { Audience::Everyone } else { Audience::Crawlers },
+        audience: if arguments.everyone {
+            Audience::Everyone
+        } else {
+            Audience::Crawlers
+        },
         seconds: arguments.length.map(|length| length.as_secs()),
-        retry_after: arguments.retry_after.map(|length| u32::try_from(length.as_secs()).unwrap_or(u32::MAX)),
+        retry_after: arguments
+            .retry_after
+            .map(|length| u32::try_from(length.as_secs()).unwrap_or(u32::MAX)),
         robots_txt: arguments.robots_txt,
         long: arguments.long,
     });
-    let Response::Paused { until, warnings } = arguments.control.ask(&request)? else { return control::unexpected() };
+    let Response::Paused { until, warnings } = arguments.control.ask(&request)? else {
+        return control::unexpected();
+    };
     control::warn(&warnings);
     let site = arguments.site.as_deref().unwrap_or("every site");
-    let whom = if arguments.everyone { "everyone" } else { "crawlers" };
-    Ok(writeln!(super::out(false), "{site} is paused for {whom} until {until}; `crawlgate resume` ends it")?)
+    let whom = if arguments.everyone {
+        "everyone"
+    } else {
+        "crawlers"
+    };
+    Ok(writeln!(
+        super::out(false),
+        "{site} is paused for {whom} until {until}; `crawlgate resume` ends it"
+    )?)
 }

@@ -1,13 +1,16 @@
-//! The default paths of the control socket and the state directory. A service and an administrator have different
-//! environments, so a command looks for the socket of the running crawlgate at every default path.
+//! The default paths of the control socket and the state directory. A service and an administrator
+//! have different environments, so a command looks for the socket of the running crawlgate at every
+//! default path.
 
 use super::{Failure, Result};
 use std::path::{Path, PathBuf};
 
-/// The state directory: systemd's `STATE_DIRECTORY`, `/var/lib/crawlgate` where it was made, the user's own.
+/// The state directory: systemd's `STATE_DIRECTORY`, `/var/lib/crawlgate` where it was made, the
+/// user's own.
 pub fn state() -> Option<PathBuf> {
     let system = Path::new("/var/lib/crawlgate");
-    let home = || variable("XDG_STATE_HOME").or_else(|| Some(variable("HOME")?.join(".local/state")));
+    let home =
+        || variable("XDG_STATE_HOME").or_else(|| Some(variable("HOME")?.join(".local/state")));
     variable("STATE_DIRECTORY")
         .or_else(|| system.is_dir().then(|| system.to_owned()))
         .or_else(|| Some(home()?.join("crawlgate")))
@@ -31,7 +34,9 @@ impl StateDirectory {
 /// The default state directory, where there is one.
 pub fn state_or_failure() -> Result<PathBuf> {
     state().ok_or_else(|| {
-        Failure::Usage("the default state directory is not known here; name one with --state DIR".into())
+        Failure::Usage(
+            "the default state directory is not known here; name one with --state DIR".into(),
+        )
     })
 }
 
@@ -40,10 +45,15 @@ pub fn control_to_serve() -> Option<PathBuf> {
     controls().into_iter().next()
 }
 
-/// The control socket of a crawlgate that is running: the first that is there, else where one would be.
+/// The control socket of a crawlgate that is running: the first that is there, else where one would
+/// be.
 pub fn control_to_ask() -> Option<PathBuf> {
     let places = controls();
-    places.iter().find(|place| place.exists()).or(places.first()).cloned()
+    places
+        .iter()
+        .find(|place| place.exists())
+        .or(places.first())
+        .cloned()
 }
 
 /// Every place where a socket may be, nearest first. A service and its administrator have different
@@ -63,5 +73,7 @@ fn controls() -> Vec<PathBuf> {
 
 /// A directory from the environment; the XDG specification says to pass over relative ones.
 fn variable(name: &str) -> Option<PathBuf> {
-    std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
+    std::env::var_os(name)
+        .map(PathBuf::from)
+        .filter(|path| path.is_absolute())
 }

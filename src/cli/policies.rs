@@ -1,12 +1,14 @@
-//! [`load`] reads and compiles policy files, for commands that work without a running crawlgate. It rejects a file that
-//! has the name or a host of an earlier one.
+//! [`load`] reads and compiles policy files, for commands that work without a running crawlgate. It
+//! rejects a file that has the name or a host of an earlier one.
 
 use super::origin_copy::OriginCopies;
 use super::{Failure, Result, cannot};
 use crate::crawlers::Registry;
 use crate::policy::{IncludedFiles, Site, SiteEntry, Snapshot};
 use crate::printable::{join, printable_path};
-use crate::sites::policy_directory::{self, PolicyText, Unread, Unreadable, leads_out, same_site_name, site_name};
+use crate::sites::policy_directory::{
+    self, PolicyText, Unread, Unreadable, leads_out, same_site_name, site_name,
+};
 use crate::time::Timestamp;
 use crate::verdict::{self, Surroundings};
 use crate::yaml::{Diagnostic, Diagnostics, Source};
@@ -25,32 +27,54 @@ pub struct Loaded {
 
 impl Loaded {
     fn new(name: String, source: Source, surroundings: Surroundings<'_>) -> Loaded {
-        let (site, diagnostics) = verdict::load_with(&name, &source, surroundings, Registry::builtin(), super::now());
-        Loaded { name, source, site, diagnostics }
+        let (site, diagnostics) = verdict::load_with(
+            &name,
+            &source,
+            surroundings,
+            Registry::builtin(),
+            super::now(),
+        );
+        Loaded {
+            name,
+            source,
+            site,
+            diagnostics,
+        }
     }
 }
 
-/// Loads files and the policies directly inside directories, in the order of their names, with what is known of their
-/// origins. Rejects a file that has the name or a host of an earlier one.
+/// Loads files and the policies directly inside directories, in the order of their names, with what
+/// is known of their origins. Rejects a file that has the name or a host of an earlier one.
 pub fn load(paths: &[PathBuf], origins: &OriginCopies) -> Result<Vec<Loaded>> {
     load_those(|_| true, paths, origins)
 }
 
-/// [`load`] that follows no link out of the directory of a file, for commands that check what somebody proposes.
+/// [`load`] that follows no link out of the directory of a file, for commands that check what
+/// somebody proposes.
 pub fn load_proposed(paths: &[PathBuf], origins: &OriginCopies) -> Result<Vec<Loaded>> {
     load_those(|path| !leads_out(path), paths, origins)
 }
 
 /// [`load`] that reads the files for which `may_read` holds.
-fn load_those(may_read: fn(&Path) -> bool, paths: &[PathBuf], origins: &OriginCopies) -> Result<Vec<Loaded>> {
+fn load_those(
+    may_read: fn(&Path) -> bool,
+    paths: &[PathBuf],
+    origins: &OriginCopies,
+) -> Result<Vec<Loaded>> {
     let mut files = Vec::new();
     for path in paths {
         let kind = fs::metadata(path).map_err(cannot("read", path))?;
-        if kind.is_dir() { files.extend(directory(path)?) } else { files.push(path.clone()) }
+        if kind.is_dir() {
+            files.extend(directory(path)?)
+        } else {
+            files.push(path.clone())
+        }
     }
     if files.is_empty() {
         let places = join(paths.iter().map(|path| printable_path(path)), ", ");
-        return Err(Failure::CouldNot(format!("found no policy (*.yaml) in {places}")));
+        return Err(Failure::CouldNot(format!(
+            "found no policy (*.yaml) in {places}"
+        )));
     }
     let mut included: BTreeMap<&Path, IncludedFiles> = BTreeMap::new();
     let mut loaded = Vec::new();
@@ -62,11 +86,17 @@ fn load_those(may_read: fn(&Path) -> bool, paths: &[PathBuf], origins: &OriginCo
             files
         });
         let name = site_name(path);
-        let surroundings = Surroundings { origin: &origins.of(&name), files: beside };
+        let surroundings = Surroundings {
+            origin: &origins.of(&name),
+            files: beside,
+        };
         let text = if may_read(path) {
             policy_directory::read(path)
         } else {
-            Err(Unreadable { path: printable_path(path), why: Unread::LeadsOut })
+            Err(Unreadable {
+                path: printable_path(path),
+                why: Unread::LeadsOut,
+            })
         };
         loaded.push(file(text, name.clone(), surroundings)?);
     }
@@ -78,7 +108,8 @@ fn directory(path: &Path) -> Result<Vec<PathBuf>> {
     policy_directory::policy_files(path).map_err(cannot("read", path))
 }
 
-/// A file as text. That it is too large or not UTF-8 is a finding about the file, not a failure to read it.
+/// A file as text. That it is too large or not UTF-8 is a finding about the file, not a failure to
+/// read it.
 pub fn read_source(path: &Path) -> Result<(Source, Diagnostics)> {
     source_or_finding(policy_directory::read(path))
 }
@@ -91,14 +122,27 @@ fn source_or_finding(read: PolicyText) -> Result<(Source, Diagnostics)> {
     if let Unread::Io(_) | Unread::NotAFile = unreadable.why {
         return Err(unreadable.into());
     }
-    let source = Source { name: unreadable.path.clone().into(), text: "".into() };
-    Ok((source, Diagnostics { items: vec![unreadable.diagnostic()] }))
+    let source = Source {
+        name: unreadable.path.clone().into(),
+        text: "".into(),
+    };
+    Ok((
+        source,
+        Diagnostics {
+            items: vec![unreadable.diagnostic()],
+        },
+    ))
 }
 
 fn file(text: PolicyText, name: String, surroundings: Surroundings<'_>) -> Result<Loaded> {
     let (source, diagnostics) = source_or_finding(text)?;
     Ok(if diagnostics.has_errors() {
-        Loaded { name, source, site: None, diagnostics }
+        Loaded {
+            name,
+            source,
+            site: None,
+            diagnostics,
+        }
     } else {
         Loaded::new(name, source, surroundings)
     })
@@ -110,9 +154,17 @@ fn conflicts(loaded: &mut [Loaded]) {
     let mut owners = crate::sites::host_owners::HostOwners::default();
     for file in loaded {
         let duplicate = names.get(&file.name).map(|other| same_site_name(other));
-        let conflict = file.site.as_ref().and_then(|site| Some(owners.conflict(site)?.diagnostic(site)));
-        names.entry(file.name.clone()).or_insert_with(|| file.source.name.clone());
-        match (duplicate.into_iter().chain(conflict).collect::<Vec<_>>(), &file.site) {
+        let conflict = file
+            .site
+            .as_ref()
+            .and_then(|site| Some(owners.conflict(site)?.diagnostic(site)));
+        names
+            .entry(file.name.clone())
+            .or_insert_with(|| file.source.name.clone());
+        match (
+            duplicate.into_iter().chain(conflict).collect::<Vec<_>>(),
+            &file.site,
+        ) {
             (found, Some(site)) if found.is_empty() => owners.add(site),
             (found, _) => {
                 file.site = file.site.take().filter(|_| found.is_empty());
@@ -126,7 +178,9 @@ fn conflicts(loaded: &mut [Loaded]) {
 /// Shows the findings of files on standard error; for commands whose result is something else.
 pub fn report(loaded: &[Loaded], errors_only: bool) {
     for file in loaded {
-        let is_shown = |finding: &&Diagnostic| !errors_only || finding.severity == crate::yaml::Severity::Error;
+        let is_shown = |finding: &&Diagnostic| {
+            !errors_only || finding.severity == crate::yaml::Severity::Error
+        };
         super::say_findings(&file.source, file.diagnostics.items.iter().filter(is_shown));
     }
 }
@@ -139,32 +193,55 @@ pub fn sites(loaded: &[Loaded]) -> impl Iterator<Item = &Site> {
 /// The good sites, in force from now on. Pauses are about the time to come.
 pub fn without_pauses(loaded: Vec<Loaded>) -> Snapshot {
     let sites = loaded.into_iter().filter_map(|file| file.site);
-    Snapshot::new(sites.map(|site| SiteEntry::new(site, super::now())).collect(), 0)
+    Snapshot::new(
+        sites
+            .map(|site| SiteEntry::new(site, super::now()))
+            .collect(),
+        0,
+    )
 }
 
 /// The good sites as if they had come into force at `now`.
 pub fn snapshot(loaded: &[Loaded], now: Timestamp) -> Snapshot {
-    let entries = loaded.iter().filter_map(|file| file.site.as_ref()).map(|site| {
-        // When the running crawlgate first saw the pause, and whether it was ended by hand, is not known here.
-        let planned =
-            crate::policy::planned_pause::planned_pauses(&site.policy, now, |_, from| Some(from.unwrap_or(now)));
-        // As for the server that starts now: what was over before the policy was in force has never been.
-        let pauses = planned.into_iter().map(|(_, pause)| pause).filter(|pause| now < pause.until).collect();
-        SiteEntry::new(site.clone(), now).with_pauses(pauses, now)
-    });
+    let entries = loaded
+        .iter()
+        .filter_map(|file| file.site.as_ref())
+        .map(|site| {
+            // When the running crawlgate first saw the pause, and whether it was ended by hand, is
+            // not known here.
+            let planned =
+                crate::policy::planned_pause::planned_pauses(&site.policy, now, |_, from| {
+                    Some(from.unwrap_or(now))
+                });
+            // As for the server that starts now: what was over before the policy was in force has
+            // never been.
+            let pauses = planned
+                .into_iter()
+                .map(|(_, pause)| pause)
+                .filter(|pause| now < pause.until)
+                .collect();
+            SiteEntry::new(site.clone(), now).with_pauses(pauses, now)
+        });
     Snapshot::new(entries.collect(), 0)
 }
 
-/// The snapshot for a question about a host. When no good site claims it and a file is broken, the broken file may be
-/// the one that does: then there is no answer.
-pub fn for_host(directory: &Path, host: &str, origins: &OriginCopies, now: Timestamp) -> Result<Snapshot> {
+/// The snapshot for a question about a host. When no good site claims it and a file is broken, the
+/// broken file may be the one that does: then there is no answer.
+pub fn for_host(
+    directory: &Path,
+    host: &str,
+    origins: &OriginCopies,
+    now: Timestamp,
+) -> Result<Snapshot> {
     let mut loaded = default_sites(directory, origins);
     if loaded.is_empty() {
         loaded = load(&[directory.to_owned()], origins)?;
     }
     report(&loaded, true);
     let snapshot = snapshot(&loaded, now);
-    let asked = snapshot.site_for_host(host.as_bytes()).map(|site| &*snapshot.sites()[site].site);
+    let asked = snapshot
+        .site_for_host(host.as_bytes())
+        .map(|site| &*snapshot.sites()[site].site);
     origins.say_assumptions(asked.into_iter());
     let broken = loaded.iter().any(|file| file.site.is_none());
     if broken && snapshot.site_for_host(host.as_bytes()).is_none() {
@@ -179,10 +256,17 @@ fn default_sites(directory: &Path, origins: &OriginCopies) -> Vec<Loaded> {
         return Vec::new();
     }
     let loaded = |site: crate::sites::DefaultSite| {
-        let surroundings = Surroundings { origin: &origins.of(&site.name), files: &IncludedFiles::default() };
+        let surroundings = Surroundings {
+            origin: &origins.of(&site.name),
+            files: &IncludedFiles::default(),
+        };
         Loaded::new(site.name.clone(), site.source(), surroundings)
     };
-    origins.sites_without_policy().into_iter().map(loaded).collect()
+    origins
+        .sites_without_policy()
+        .into_iter()
+        .map(loaded)
+        .collect()
 }
 
 #[cfg(test)]
@@ -193,20 +277,29 @@ mod tests {
     use crate::state::StateStore;
     use crate::time::Timestamp;
 
-    /// When the pause of this policy ends, for the server that starts now and for the commands without a server.
+    /// When the pause of this policy ends, for the server that starts now and for the commands
+    /// without a server.
     fn ends(text: &str, now: Timestamp) -> [Option<Timestamp>; 2] {
         let directory = tempfile::tempdir().expect("a directory");
         let policies = directory.path().to_owned();
         let text = format!("hosts: a.example\nrobots: {{ origin: replace }}\n{text}");
         std::fs::write(policies.join("a.yaml"), text).expect("a policy");
-        let loaded =
-            load(std::slice::from_ref(&policies), &OriginCopies::default()).unwrap_or_else(|_| panic!("a good policy"));
+        let loaded = load(std::slice::from_ref(&policies), &OriginCopies::default())
+            .unwrap_or_else(|_| panic!("a good policy"));
         let offline = snapshot(&loaded, now);
         let origins = KnownOrigins::default();
-        let options = SiteOptions { policies, strict: false, may_be_missing: false, origins, published_proof: false };
+        let options = SiteOptions {
+            policies,
+            strict: false,
+            may_be_missing: false,
+            origins,
+            published_proof: false,
+        };
         let (store, remembered) = StateStore::in_memory_only();
-        let server = SiteManager::start(options, (&store, &remembered), now).unwrap_or_else(|error| panic!("{error}"));
-        [&*server.snapshot(), &offline].map(|snapshot| Some(snapshot.sites()[0].pauses.first()?.until))
+        let server = SiteManager::start(options, (&store, &remembered), now)
+            .unwrap_or_else(|error| panic!("{error}"));
+        [&*server.snapshot(), &offline]
+            .map(|snapshot| Some(snapshot.sites()[0].pauses.first()?.until))
     }
 
     #[test]
@@ -215,11 +308,17 @@ mod tests {
         let hours = |hours: i64| Timestamp(now.0 + hours * 3_600);
         for (pause, end) in [
             ("pause: { until: 2026-12-20T00:00:00Z }\n", hours(36)),
-            ("pause: { until: 2026-12-20T00:00:00Z }\nacknowledge: long_pause\n", hours(19 * 24)),
+            (
+                "pause: { until: 2026-12-20T00:00:00Z }\nacknowledge: long_pause\n",
+                hours(19 * 24),
+            ),
             ("pause: { until: 2026-12-01T20:00:00Z }\n", hours(20)),
             ("pause: { audience: everyone }\n", hours(12)),
             ("pause: { from: 2026-12-02T00:00:00Z }\n", hours(24 + 12)),
-            ("pause: [{ daily: '00:30-02:30', zone: Europe/Berlin }]\n", Timestamp(now.0 + 5_400)),
+            (
+                "pause: [{ daily: '00:30-02:30', zone: Europe/Berlin }]\n",
+                Timestamp(now.0 + 5_400),
+            ),
         ] {
             assert_eq!(ends(pause, now), [Some(end); 2], "{pause}");
         }

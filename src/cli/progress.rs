@@ -1,4 +1,5 @@
-//! [`Progress`]: a line on standard error that shows how far a long command has got. It is shown only on a terminal.
+//! [`Progress`]: a line on standard error that shows how far a long command has got. It is shown
+//! only on a terminal.
 
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
@@ -16,10 +17,15 @@ pub struct Progress {
 impl Progress {
     /// Begins without a line.
     pub fn new() -> Progress {
-        Progress { is_shown: io::stderr().is_terminal(), began: Instant::now(), last: None }
+        Progress {
+            is_shown: io::stderr().is_terminal(),
+            began: Instant::now(),
+            last: None,
+        }
     }
 
-    /// Changes the line, unless it changed a moment ago. `text` gets the seconds since the beginning.
+    /// Changes the line, unless it changed a moment ago. `text` gets the seconds since the
+    /// beginning.
     pub fn tell(&mut self, text: impl FnOnce(f64) -> String) {
         if self.is_shown && self.last.is_none_or(|last| last.elapsed() > PAUSE) {
             self.last = Some(Instant::now());
@@ -30,7 +36,11 @@ impl Progress {
     /// Changes the line in any case.
     pub fn say(&self, text: impl FnOnce(f64) -> String) {
         if self.is_shown {
-            let _ = write!(io::stderr(), "\r\x1b[K{}", text(self.began.elapsed().as_secs_f64().max(0.001)));
+            let _ = write!(
+                io::stderr(),
+                "\r\x1b[K{}",
+                text(self.began.elapsed().as_secs_f64().max(0.001))
+            );
         }
     }
 }

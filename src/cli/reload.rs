@@ -16,8 +16,9 @@ pub struct Arguments {
 }
 
 pub fn run(arguments: &Arguments) -> Result {
-    let Response::Reloaded(report) =
-        arguments.output.control.ask(&Request::Reload { remove: arguments.remove.clone() })?
+    let Response::Reloaded(report) = arguments.output.control.ask(&Request::Reload {
+        remove: arguments.remove.clone(),
+    })?
     else {
         return control::unexpected();
     };

@@ -1,5 +1,5 @@
-//! `render`: prints the robots.txt of a site byte for byte, or its `/.well-known/tdmrep.json` (rights for text and data
-//! mining).
+//! `render`: prints the robots.txt of a site byte for byte, or its `/.well-known/tdmrep.json`
+//! (rights for text and data mining).
 
 use super::{Failure, Result, now, origin_copy, policies};
 use std::io::{IsTerminal, Write};
@@ -22,15 +22,29 @@ pub struct Arguments {
 }
 
 pub fn run(arguments: &Arguments) -> Result {
-    let snapshot = policies::for_host(&arguments.policies, &arguments.host, &arguments.origin.read()?, now())?;
+    let snapshot = policies::for_host(
+        &arguments.policies,
+        &arguments.host,
+        &arguments.origin.read()?,
+        now(),
+    )?;
     let Some(site) = snapshot.site_for_host(arguments.host.as_bytes()) else {
-        return Err(Failure::Found(format!("no policy in {} is for {}", arguments.policies.display(), arguments.host)));
+        return Err(Failure::Found(format!(
+            "no policy in {} is for {}",
+            arguments.policies.display(),
+            arguments.host
+        )));
     };
     let site = &snapshot.sites()[site].site;
     let body = match (arguments.tdmrep, site.signals.tdmrep()) {
         (false, _) => &site.robots_txt.body,
         (true, Some(file)) => &file.body,
-        (true, None) => return Err(Failure::Found(format!("the policy of {} has no `tdm`", arguments.host))),
+        (true, None) => {
+            return Err(Failure::Found(format!(
+                "the policy of {} has no `tdm`",
+                arguments.host
+            )));
+        }
     };
     // A terminal is shown the file, everything else gets its bytes.
     if std::io::stdout().is_terminal() {

@@ -1,5 +1,6 @@
-//! `report`: summarises which crawlers obeyed the rules and which broke them, from the counts and samples of requests
-//! in a state directory. The crawlgate that writes the directory may be running.
+//! `report`: summarises which crawlers obeyed the rules and which broke them, from the counts and
+//! samples of requests in a state directory. The crawlgate that writes the directory may be
+//! running.
 
 use super::places::StateDirectory;
 use super::{Failure, Result, cannot, now, show};
@@ -13,7 +14,8 @@ use std::time::Duration;
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// How far back at least: whole days from midnight UTC on, or hours (up to 7 days) from the full hour on
+    /// How far back at least: whole days from midnight UTC on, or hours (up to 7 days) from the
+    /// full hour on
     #[arg(long, value_name = "DURATION", default_value = "7d", value_parser = super::audit::duration)]
     since: Duration,
     #[command(flatten)]
@@ -97,18 +99,61 @@ fn wrapped(out: &mut impl Write, text: &str) -> io::Result<()> {
 }
 
 fn crawlers(out: &mut impl Write, overview: &Overview) -> io::Result<()> {
-    let percent = |share: Option<f64>| share.map_or_else(|| "-".to_owned(), |share| format!("{share:.1} %"));
-    let head = ["requests", "robots.txt", "broke", "obeyed", "do not count", "would refuse", "refused"];
+    let percent =
+        |share: Option<f64>| share.map_or_else(|| "-".to_owned(), |share| format!("{share:.1} %"));
+    let head = [
+        "requests",
+        "robots.txt",
+        "broke",
+        "obeyed",
+        "do not count",
+        "would refuse",
+        "refused",
+    ];
     write!(out, "{:<28}{:<12}", "crawler", "identity")?;
-    head.iter().try_for_each(|title| write!(out, "{title:>13}"))?;
+    head.iter()
+        .try_for_each(|title| write!(out, "{title:>13}"))?;
     writeln!(out, "  first and last")?;
-    let some = overview.by_identity.each().into_iter().filter(|(_, counts)| counts.requests() > 0);
-    let all: Vec<CrawlerRow> = some.map(|(identity, counts)| CrawlerRow::new("all", identity, *counts)).collect();
-    for CrawlerRow { id, identity, counts, compliance, broke, .. } in overview.crawlers.iter().take(ROWS).chain(&all) {
-        let hits = if *identity == "impostor" { "-".to_owned() } else { counts.broke().to_string() };
-        write!(out, "{id:<28}{identity:<12}{:>13}{:>13}", counts.requests(), counts.get("robots_txt"))?;
-        write!(out, "{hits:>13}{:>13}{:>13}", percent(*compliance), counts.uncounted())?;
-        write!(out, "{:>13}{:>13}", counts.get("would_refuse"), counts.get("refused"))?;
+    let some = overview
+        .by_identity
+        .each()
+        .into_iter()
+        .filter(|(_, counts)| counts.requests() > 0);
+    let all: Vec<CrawlerRow> = some
+        .map(|(identity, counts)| CrawlerRow::new("all", identity, *counts))
+        .collect();
+    for CrawlerRow {
+        id,
+        identity,
+        counts,
+        compliance,
+        broke,
+        ..
+    } in overview.crawlers.iter().take(ROWS).chain(&all)
+    {
+        let hits = if *identity == "impostor" {
+            "-".to_owned()
+        } else {
+            counts.broke().to_string()
+        };
+        write!(
+            out,
+            "{id:<28}{identity:<12}{:>13}{:>13}",
+            counts.requests(),
+            counts.get("robots_txt")
+        )?;
+        write!(
+            out,
+            "{hits:>13}{:>13}{:>13}",
+            percent(*compliance),
+            counts.uncounted()
+        )?;
+        write!(
+            out,
+            "{:>13}{:>13}",
+            counts.get("would_refuse"),
+            counts.get("refused")
+        )?;
         match broke {
             None => writeln!(out)?,
             Some((first, last)) if first == last => writeln!(out, "  {first}")?,
@@ -121,11 +166,21 @@ fn crawlers(out: &mut impl Write, overview: &Overview) -> io::Result<()> {
     Ok(())
 }
 
-/// A row of a site counts as the paragraph does: without impostors and unlisted bots, which have columns of their own.
+/// A row of a site counts as the paragraph does: without impostors and unlisted bots, which have
+/// columns of their own.
 fn sites(out: &mut impl Write, overview: &Overview) -> io::Result<()> {
-    let head = ["requests", "broke", "unverified", "impostors", "would refuse", "unlisted too", "refused"];
+    let head = [
+        "requests",
+        "broke",
+        "unverified",
+        "impostors",
+        "would refuse",
+        "unlisted too",
+        "refused",
+    ];
     write!(out, "\n{:<28}", "site")?;
-    head.iter().try_for_each(|title| write!(out, "{title:>13}"))?;
+    head.iter()
+        .try_for_each(|title| write!(out, "{title:>13}"))?;
     writeln!(out)?;
     for row in &overview.sites {
         let counts = &row.counts;
@@ -140,7 +195,9 @@ fn sites(out: &mut impl Write, overview: &Overview) -> io::Result<()> {
             counts.get("refused"),
         ];
         write!(out, "{:<28}", row.site)?;
-        numbers.iter().try_for_each(|number| write!(out, "{number:>13}"))?;
+        numbers
+            .iter()
+            .try_for_each(|number| write!(out, "{number:>13}"))?;
         writeln!(out)?;
     }
     if overview.unclaimed > 0 {
@@ -158,7 +215,10 @@ mod tests {
         let mut out = Vec::new();
         wrapped(&mut out, &"word ".repeat(50)).expect("written");
         let text = String::from_utf8(out).expect("text");
-        assert!(text.lines().all(|line| line.len() <= super::WIDTH), "{text}");
+        assert!(
+            text.lines().all(|line| line.len() <= super::WIDTH),
+            "{text}"
+        );
         assert_eq!(text.matches("word").count(), 50);
     }
 }

@@ -15,11 +15,19 @@ pub struct Arguments {
 }
 
 pub fn run(arguments: &Arguments) -> Result {
-    let request = Request::Resume { site: arguments.site.clone() };
-    let Response::Resumed { sites, warnings } = arguments.control.ask(&request)? else { return control::unexpected() };
+    let request = Request::Resume {
+        site: arguments.site.clone(),
+    };
+    let Response::Resumed { sites, warnings } = arguments.control.ask(&request)? else {
+        return control::unexpected();
+    };
     if sites.is_empty() {
         return Ok(writeln!(super::out(false), "nothing was paused")?);
     }
     control::warn(&warnings);
-    Ok(writeln!(super::out(false), "resumed: {}", sites.join(", "))?)
+    Ok(writeln!(
+        super::out(false),
+        "resumed: {}",
+        sites.join(", ")
+    )?)
 }

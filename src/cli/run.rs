@@ -1,5 +1,5 @@
-//! `run`: runs the proxy. [`settled`] completes the settings, and [`serve`] runs the server with them. The other
-//! commands that serve, `decide` and `demo`, use both.
+//! `run`: runs the proxy. [`settled`] completes the settings, and [`serve`] runs the server with
+//! them. The other commands that serve, `decide` and `demo`, use both.
 
 use super::server_flags::ServerFlags;
 use super::{Failure, Result, cannot, places};
@@ -38,10 +38,16 @@ pub fn network(written: &str) -> Result<IpNet, &'static str> {
 pub fn run(arguments: &Arguments) -> Result {
     let mut settings = arguments.server.settings(&arguments.origin)?;
     if !arguments.listen.is_empty() {
-        settings.listen = arguments.listen.iter().map(|address| (*address).into()).collect();
+        settings.listen = arguments
+            .listen
+            .iter()
+            .map(|address| (*address).into())
+            .collect();
     }
     if !arguments.trusted_proxy.is_empty() {
-        settings.trusted_proxies.clone_from(&arguments.trusted_proxy);
+        settings
+            .trusted_proxies
+            .clone_from(&arguments.trusted_proxy);
     }
     settings.threads = arguments.threads.map(usize::from).or(settings.threads);
     let settings = settled(settings)?;
@@ -52,10 +58,16 @@ pub fn run(arguments: &Arguments) -> Result {
 pub fn settled(settings: Settings) -> Result<Settings> {
     let nowhere = "there is no origin to forward requests to; give --origin URL, or --config FILE with `origins`";
     let settings = settings.settle().ok_or(Failure::Usage(nowhere.into()))?;
-    let own = settings.control.as_deref().filter(|control| places::control_to_serve().as_deref() == Some(control));
+    let own = settings
+        .control
+        .as_deref()
+        .filter(|control| places::control_to_serve().as_deref() == Some(control));
     if let Some(directory) = own.and_then(Path::parent) {
         // Only its owner may enter: a client of the socket can pause sites.
-        let created = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory);
+        let created = std::fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(directory);
         created.map_err(cannot("create", directory))?;
     }
     crate::telemetry::start_tracing(server::LOG_FILTER, false);
@@ -66,8 +78,14 @@ pub fn settled(settings: Settings) -> Result<Settings> {
 pub fn serve(settings: Settings, beginning: Beginning, more: impl FnOnce(&Bound)) -> Result {
     let outcome = server::run(settings, beginning, |bound| {
         // A closed standard output is no reason not to serve.
-        let admin = bound.admin.iter().map(|address| format!("admin on http://{address}\n"));
-        let decisions = bound.decisions.iter().map(|address| format!("decisions on {address}\n"));
+        let admin = bound
+            .admin
+            .iter()
+            .map(|address| format!("admin on http://{address}\n"));
+        let decisions = bound
+            .decisions
+            .iter()
+            .map(|address| format!("decisions on {address}\n"));
         let listening = bound.urls().map(|url| format!("listening on {url}\n"));
         let lines: String = listening.chain(decisions).chain(admin).collect();
         // In one piece, so that no line of the log stands between these.
@@ -77,7 +95,9 @@ pub fn serve(settings: Settings, beginning: Beginning, more: impl FnOnce(&Bound)
         more(bound);
     });
     outcome.map_err(|error| match error {
-        ServerError::Policies(crate::sites::StartError::Policies(findings)) => Failure::Found(findings),
+        ServerError::Policies(crate::sites::StartError::Policies(findings)) => {
+            Failure::Found(findings)
+        }
         other => other.into(),
     })
 }

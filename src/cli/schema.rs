@@ -1,9 +1,10 @@
-//! `schema`: prints the JSON Schema of policies or of settings, by which an editor completes and checks these files.
+//! `schema`: prints the JSON Schema of policies or of settings, by which an editor completes and
+//! checks these files.
 //!
-//! A schema rejects nothing that crawlgate accepts, except a bare `true` or `false` in place of a name. `check` finds
-//! more mistakes than a schema. Where a setting is a path or `off`, the schemas propose `false` instead: editors
-//! insert `off` in quotes, and crawlgate reads a quoted `off` as a path. `tests/it/proxy/cli/schema.rs` compares the
-//! schemas with the code that reads the files.
+//! A schema rejects nothing that crawlgate accepts, except a bare `true` or `false` in place of a
+//! name. `check` finds more mistakes than a schema. Where a setting is a path or `off`, the schemas
+//! propose `false` instead: editors insert `off` in quotes, and crawlgate reads a quoted `off` as a
+//! path. `tests/it/proxy/cli/schema.rs` compares the schemas with the code that reads the files.
 
 use super::Result;
 use crate::{policy, settings};
@@ -11,8 +12,10 @@ use std::io::{self, Write};
 
 /// Print the JSON Schema of policies or settings, for editors
 #[derive(clap::Args)]
-#[command(after_help = "Write it to a file, and name that file in the first line of a policy:\n  \
-                        # yaml-language-server: $schema=policy.schema.json")]
+#[command(
+    after_help = "Write it to a file, and name that file in the first line of a policy:\n  \
+                        # yaml-language-server: $schema=policy.schema.json"
+)]
 pub struct Arguments {
     /// The kind of file
     #[arg(value_name = "FILE", value_enum, default_value_t = Kind::Policy)]

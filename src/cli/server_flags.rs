@@ -1,8 +1,11 @@
-//! [`ServerFlags`]: the flags that `run` and `decide` share. A flag overrides the setting in `crawlgate.yaml`.
+//! [`ServerFlags`]: the flags that `run` and `decide` share. A flag overrides the setting in
+//! `crawlgate.yaml`.
 
 use super::{Failure, Result, places, policies};
 use crate::server::Beginning;
-use crate::settings::{self, LogDestination, OriginSettings, ServerAddress, ServerSettings, Settings};
+use crate::settings::{
+    self, LogDestination, OriginSettings, ServerAddress, ServerSettings, Settings,
+};
 use crate::yaml::{Diagnostic, Diagnostics, Source};
 use std::fmt::Display;
 use std::net::SocketAddr;
@@ -35,7 +38,8 @@ pub struct ServerFlags {
     /// For development: a file that sets the clock, like `lived 25h` or `set -2h`; only on loopback
     #[arg(long, value_name = "FILE", hide = true)]
     clock: Option<PathBuf>,
-    /// For development: the ports that a test authority asks in place of 80 and 443, like `5002,5001`; only on loopback
+    /// For development: the ports that a test authority asks in place of 80 and 443, like
+    /// `5002,5001`; only on loopback
     #[arg(long, value_name = "PORTS", hide = true, value_parser = two_ports)]
     acme_ports: Option<(u16, u16)>,
     /// Take over from the running crawlgate that has started this one
@@ -44,7 +48,9 @@ pub struct ServerFlags {
 }
 
 fn two_ports(written: &str) -> Result<(u16, u16), &'static str> {
-    let ports = written.split_once(',').and_then(|(http, tls)| http.parse().ok().zip(tls.parse().ok()));
+    let ports = written
+        .split_once(',')
+        .and_then(|(http, tls)| http.parse().ok().zip(tls.parse().ok()));
     ports.ok_or("write two ports, like 5002,5001")
 }
 
@@ -54,12 +60,18 @@ impl ServerFlags {
         if !self.successor {
             return Ok(Beginning::Replaceable);
         }
-        Ok(Beginning::Next(Box::new(crate::upgrade::Successor::greeted()?)))
+        Ok(Beginning::Next(Box::new(
+            crate::upgrade::Successor::greeted()?,
+        )))
     }
 
-    /// The settings file, with what the flags say in place of it, and with these servers as the origin where there are any.
+    /// The settings file, with what the flags say in place of it, and with these servers as the
+    /// origin where there are any.
     pub fn settings(&self, servers: &[ServerAddress]) -> Result<Settings> {
-        let mut settings = self.config.as_deref().map_or_else(|| Ok(defaults()), settings_file)?;
+        let mut settings = self
+            .config
+            .as_deref()
+            .map_or_else(|| Ok(defaults()), settings_file)?;
         if !servers.is_empty() {
             settings.origins = vec![OriginSettings::of(servers.to_vec())];
         }
@@ -69,12 +81,18 @@ impl ServerFlags {
         if let Some(OrOff(admin)) = self.admin {
             settings.admin = admin;
         }
-        for (said, place) in [(&self.control, &mut settings.control), (&self.state, &mut settings.state)] {
+        for (said, place) in [
+            (&self.control, &mut settings.control),
+            (&self.state, &mut settings.state),
+        ] {
             said.iter().for_each(|OrOff(said)| place.clone_from(said));
         }
         if let Some(path) = &self.access_log {
-            settings.logs.access =
-                if path.as_os_str() == "-" { LogDestination::Stdout } else { LogDestination::File(path.clone()) };
+            settings.logs.access = if path.as_os_str() == "-" {
+                LogDestination::Stdout
+            } else {
+                LogDestination::File(path.clone())
+            };
         }
         settings.strict |= self.strict;
         settings.clock.clone_from(&self.clock);
@@ -85,7 +103,11 @@ impl ServerFlags {
 
 /// What holds on this machine where nothing is said.
 pub fn defaults() -> Settings {
-    Settings { control: places::control_to_serve(), state: places::state(), ..Settings::default() }
+    Settings {
+        control: places::control_to_serve(),
+        state: places::state(),
+        ..Settings::default()
+    }
 }
 
 /// A value, or `off`.
@@ -96,7 +118,10 @@ fn or_off<T: FromStr<Err: Display>>(written: &str) -> Result<OrOff<T>, String> {
     match written {
         "off" => Ok(OrOff(None)),
         "" => Err("the value is empty".to_owned()),
-        written => written.parse().map(|value| OrOff(Some(value))).map_err(|error| format!("{error}")),
+        written => written
+            .parse()
+            .map(|value| OrOff(Some(value)))
+            .map_err(|error| format!("{error}")),
     }
 }
 
@@ -112,16 +137,28 @@ pub fn read_settings(path: &Path) -> Result<(Source, Diagnostics, Option<Setting
     let origins = || settings.iter().flat_map(|settings| &settings.origins);
     // No system call can name a socket with a longer path (unix(7)).
     let is_unusable = |path: &PathBuf| std::os::unix::net::SocketAddr::from_pathname(path).is_err();
-    let is_on_unusable = |server: &&ServerSettings| server.address.socket.as_ref().is_some_and(is_unusable);
-    for server in origins().flat_map(|origin| &origin.servers).filter(is_on_unusable) {
-        let message = format!("{} is too long for a socket, which has at most 107 octets", server.address.url());
+    let is_on_unusable =
+        |server: &&ServerSettings| server.address.socket.as_ref().is_some_and(is_unusable);
+    for server in origins()
+        .flat_map(|origin| &origin.servers)
+        .filter(is_on_unusable)
+    {
+        let message = format!(
+            "{} is too long for a socket, which has at most 107 octets",
+            server.address.url()
+        );
         let finding = Diagnostic::error("bad-origin", server.span.unwrap_or_default(), message);
-        diagnostics.push(finding.help("write a shorter path; one that is not absolute begins at the settings file"));
+        diagnostics
+            .push(finding.help(
+                "write a shorter path; one that is not absolute begins at the settings file",
+            ));
     }
     for tls in origins().filter_map(|origin| origin.tls.as_ref()) {
         if let Err(error) = crate::upstreams::ServerTls::open(tls) {
             let finding = Diagnostic::error("bad-file", error.file.span, error.to_string());
-            diagnostics.push(finding.help("write the path of a file in PEM, relative to the settings file"));
+            diagnostics.push(
+                finding.help("write the path of a file in PEM, relative to the settings file"),
+            );
         }
     }
     let is_usable = !diagnostics.has_errors();
@@ -132,7 +169,8 @@ pub fn read_settings(path: &Path) -> Result<(Source, Diagnostics, Option<Setting
 pub fn settings_file(path: &Path) -> Result<Settings> {
     let (source, diagnostics, settings) = read_settings(path)?;
     super::say_findings(&source, &diagnostics.items);
-    settings.ok_or_else(|| Failure::Found(format!("cannot use the settings file {}", path.display())))
+    settings
+        .ok_or_else(|| Failure::Found(format!("cannot use the settings file {}", path.display())))
 }
 
 #[cfg(test)]
@@ -153,10 +191,28 @@ mod tests {
         let text = "origins: http://127.0.0.1:3000\nadmin: 127.0.0.1:1\nstate: state\npolicies: sites\nstrict: yes\n";
         std::fs::write(&file, text).expect("a file");
         let config = file.to_str().expect("a path");
-        let given = Given::parse_from(["run", "--config", config, "--admin", "off", "--policies", "others"]);
-        let settings = given.flags.settings(&[]).map_err(|error| format!("{error:?}")).expect("settings");
-        assert_eq!((settings.admin, settings.strict, settings.origins.len()), (None, true, 1));
+        let given = Given::parse_from([
+            "run",
+            "--config",
+            config,
+            "--admin",
+            "off",
+            "--policies",
+            "others",
+        ]);
+        let settings = given
+            .flags
+            .settings(&[])
+            .map_err(|error| format!("{error:?}"))
+            .expect("settings");
+        assert_eq!(
+            (settings.admin, settings.strict, settings.origins.len()),
+            (None, true, 1)
+        );
         assert_eq!(settings.state, Some(directory.path().join("state")));
-        assert_eq!((settings.policies, settings.policies_may_be_missing), ("others".into(), false));
+        assert_eq!(
+            (settings.policies, settings.policies_may_be_missing),
+            ("others".into(), false)
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! `state`: writes a backup of the state directory, where crawlgate stores what must outlast a restart. crawlgate may
-//! be running meanwhile.
+//! `state`: writes a backup of the state directory, where crawlgate stores what must outlast a
+//! restart. crawlgate may be running meanwhile.
 
 use super::places::StateDirectory;
 use super::{Result, say};
@@ -36,6 +36,11 @@ pub fn run(arguments: &Arguments) -> Result {
     let Action::Backup = arguments.action;
     let directory = arguments.state.path()?;
     let octets = crate::state::back_up(&directory, &arguments.file)?;
-    say(&format!("{}: {} from {}", arguments.file.display(), crate::numbers::size(octets), directory.display()));
+    say(&format!(
+        "{}: {} from {}",
+        arguments.file.display(),
+        crate::numbers::size(octets),
+        directory.display()
+    ));
     Ok(())
 }

@@ -1,4 +1,5 @@
-//! `status`: shows the problems, sites, instances, origins and certificates of the running crawlgate.
+//! `status`: shows the problems, sites, instances, origins and certificates of the running
+//! crawlgate.
 
 use super::{Result, control, fine, instances, show};
 use crate::admin::control::{Request, Response};
@@ -30,7 +31,9 @@ pub fn run(arguments: &Arguments) -> Result {
         return control::unexpected();
     };
     let asked = arguments.output.control.path()?;
-    show(arguments.output.json, &*status, |out, status| print(out, &asked, status))?;
+    show(arguments.output.json, &*status, |out, status| {
+        print(out, &asked, status)
+    })?;
     fine(status.problems.is_empty() || arguments.alive)
 }
 
@@ -40,7 +43,12 @@ fn print(out: &mut impl Write, asked: &Path, status: &InstanceStatus) -> io::Res
     let read = status.policies.last_reload;
     writeln!(out, "policies last read {read} (generation {generation})")?;
     for found in &status.problems {
-        writeln!(out, "\nproblem ({}): {}", found.problem.name(), found.message)?;
+        writeln!(
+            out,
+            "\nproblem ({}): {}",
+            found.problem.name(),
+            found.message
+        )?;
     }
     print_sites(out, &status.policies.sites)?;
     if let Some(store) = &status.store {
@@ -74,12 +82,23 @@ fn print(out: &mut impl Write, asked: &Path, status: &InstanceStatus) -> io::Res
 
 /// Prints a host for which crawlgate gets certificates: the time of renewal, and the last failure.
 fn print_order(out: &mut impl Write, order: &OrderStatus) -> io::Result<()> {
-    let OrderStatus { host, renewal, failed, .. } = order;
-    let renewal = renewal.map_or("there is no certificate yet".to_owned(), |renewal| renewal.to_string());
+    let OrderStatus {
+        host,
+        renewal,
+        failed,
+        ..
+    } = order;
+    let renewal = renewal.map_or("there is no certificate yet".to_owned(), |renewal| {
+        renewal.to_string()
+    });
     writeln!(out, "  {host}\n    renewal:     {renewal}")?;
     match failed {
         Some(failed) => {
-            writeln!(out, "    failed:      at {}: {}\n    next:        {}", failed.at, failed.reason, failed.next)
+            writeln!(
+                out,
+                "    failed:      at {}: {}\n    next:        {}",
+                failed.at, failed.reason, failed.next
+            )
         }
         None => Ok(()),
     }
@@ -87,17 +106,35 @@ fn print_order(out: &mut impl Write, order: &OrderStatus) -> io::Result<()> {
 
 /// Prints a certificate: its hosts, its file, until when it is valid, and its last renewal.
 fn print_certificate(out: &mut impl Write, certificate: &CertificateStatus) -> io::Result<()> {
-    let CertificateStatus { names, file, not_after, days_left, renewed, refused, .. } = certificate;
-    let names = if names.is_empty() { "no host".into() } else { names.join(", ") };
+    let CertificateStatus {
+        names,
+        file,
+        not_after,
+        days_left,
+        renewed,
+        refused,
+        ..
+    } = certificate;
+    let names = if names.is_empty() {
+        "no host".into()
+    } else {
+        names.join(", ")
+    };
     writeln!(out, "  {names}\n    file:        {}", file.display())?;
     match days_left {
         0.. => writeln!(out, "    valid until: {not_after} ({days_left} days)")?,
         _ => writeln!(out, "    expired:     {not_after}")?,
     }
-    let renewed = renewed.map_or("not since the start".to_owned(), |moment| moment.to_string());
+    let renewed = renewed.map_or("not since the start".to_owned(), |moment| {
+        moment.to_string()
+    });
     writeln!(out, "    renewed:     {renewed}")?;
     match refused {
-        Some(refused) => writeln!(out, "    refused:     a renewal at {}: {}", refused.at, refused.reason),
+        Some(refused) => writeln!(
+            out,
+            "    refused:     a renewal at {}: {}",
+            refused.at, refused.reason
+        ),
         None => Ok(()),
     }
 }
@@ -126,48 +163,96 @@ fn print_sites(out: &mut impl Write, sites: &[SiteStatus]) -> io::Result<()> {
 
 /// The results of requests to a server of an origin.
 fn print_origin(out: &mut impl Write, origin: &OriginStatus) -> io::Result<()> {
-    let OriginStatus { origin: server, requests, failures, server_errors, .. } = origin;
+    let OriginStatus {
+        origin: server,
+        requests,
+        failures,
+        server_errors,
+        ..
+    } = origin;
     writeln!(out, "  {server} for {}", origin.what_for())?;
     if origin.addresses == 0 {
         writeln!(out, "    its name cannot be resolved")?;
     }
-    writeln!(out, "    requests: {requests}, without an answer: {failures}, answered with 5xx: {server_errors}")?;
+    writeln!(
+        out,
+        "    requests: {requests}, without an answer: {failures}, answered with 5xx: {server_errors}"
+    )?;
     for out_of_use in &origin.out_of_use {
         let OutOfUse { address, since, .. } = out_of_use;
-        writeln!(out, "    gets no requests: {address} since {since} ({})", out_of_use.why())?;
+        writeln!(
+            out,
+            "    gets no requests: {address} since {since} ({})",
+            out_of_use.why()
+        )?;
     }
     if let Some(last) = &origin.last_failure {
-        writeln!(out, "    last without an answer: {} {}{} ({})", last.at, last.host, last.target, last.reason)?;
+        writeln!(
+            out,
+            "    last without an answer: {} {}{} ({})",
+            last.at, last.host, last.target, last.reason
+        )?;
     }
     Ok(())
 }
 
 /// How many people wait for a place at an origin, and how many requests were turned away.
 fn print_queue(out: &mut impl Write, queue: &QueueStatus) -> io::Result<()> {
-    let QueueStatus { origin, waiting, crawlers_turned_away: crawlers, people_turned_away: people, .. } = queue;
-    writeln!(out, "  places of {origin}\n    waiting: {waiting}, turned away: {crawlers} crawlers, {people} people")
+    let QueueStatus {
+        origin,
+        waiting,
+        crawlers_turned_away: crawlers,
+        people_turned_away: people,
+        ..
+    } = queue;
+    writeln!(
+        out,
+        "  places of {origin}\n    waiting: {waiting}, turned away: {crawlers} crawlers, {people} people"
+    )
 }
 
 /// The policy in force.
 fn print_policy(out: &mut impl Write, site: &SiteStatus) -> io::Result<()> {
-    let hosts = if site.hosts.is_empty() { "every other host".into() } else { site.hosts.join(", ") };
+    let hosts = if site.hosts.is_empty() {
+        "every other host".into()
+    } else {
+        site.hosts.join(", ")
+    };
     writeln!(out, "  hosts       {hosts}")?;
     writeln!(out, "  mode        {}", site.mode)?;
     for other in &site.modes {
-        let name = if other.name == "other" { "bots that no list knows" } else { &other.name };
+        let name = if other.name == "other" {
+            "bots that no list knows"
+        } else {
+            &other.name
+        };
         writeln!(out, "              {} for {name}", other.mode)?;
         if other.name == "other" && other.mode == "observe" {
-            writeln!(out, "              (to refuse these as well, write `{LINE_FOR_ALL}`)")?;
+            writeln!(
+                out,
+                "              (to refuse these as well, write `{LINE_FOR_ALL}`)"
+            )?;
         }
     }
     if !site.exempt.is_empty() {
-        writeln!(out, "              never refused: {}", site.exempt.join(", "))?;
+        writeln!(
+            out,
+            "              never refused: {}",
+            site.exempt.join(", ")
+        )?;
     }
-    writeln!(out, "  robots.txt  version {}, in force since {}", site.version, site.since)?;
+    writeln!(
+        out,
+        "  robots.txt  version {}, in force since {}",
+        site.version, site.since
+    )?;
     if site.held_versions > 0 {
         let versions = crate::numbers::plural(site.held_versions, "superseded version");
         match site.held_until {
-            Some(until) => writeln!(out, "  cached      {versions} may still be cached, until {until}")?,
+            Some(until) => writeln!(
+                out,
+                "  cached      {versions} may still be cached, until {until}"
+            )?,
             None => writeln!(
                 out,
                 "  cached      {versions} may be cached by crawlers that keep it for longer than `grace`"
@@ -176,31 +261,55 @@ fn print_policy(out: &mut impl Write, site: &SiteStatus) -> io::Result<()> {
     }
     writeln!(out, "  search      {}", front_page(site))?;
     for crawler in &site.suspended {
-        writeln!(out, "  identity    no visit from the networks of {crawler} within seven days;")?;
-        writeln!(out, "              they prove no impostors until one comes; check the list")?;
+        writeln!(
+            out,
+            "  identity    no visit from the networks of {crawler} within seven days;"
+        )?;
+        writeln!(
+            out,
+            "              they prove no impostors until one comes; check the list"
+        )?;
     }
     print_unproven(out, &site.unproven)?;
     for retired in &site.retire {
         writeln!(out, "  retire      {retired}")?;
     }
     if site.asks_for_no_license {
-        writeln!(out, "  licence     no crawler is asked for one; neither the policy nor the origin names a licence")?;
+        writeln!(
+            out,
+            "  licence     no crawler is asked for one; neither the policy nor the origin names a licence"
+        )?;
     }
     if let Some(robots) = &site.origin_robots {
-        let since = robots.last_success.map(|moment| format!(", last known good at {moment}")).unwrap_or_default();
-        writeln!(out, "  origin's    robots.txt {}{}{since}", meaning(robots), meanwhile(robots))?;
+        let since = robots
+            .last_success
+            .map(|moment| format!(", last known good at {moment}"))
+            .unwrap_or_default();
+        writeln!(
+            out,
+            "  origin's    robots.txt {}{}{since}",
+            meaning(robots),
+            meanwhile(robots)
+        )?;
         if let Some(problem) = &robots.problem {
             writeln!(out, "              {problem}")?;
         }
         if let [first, more @ ..] = robots.unpublished_lines.as_slice() {
             let line = if more.is_empty() { "line" } else { "lines" };
-            write!(out, "              not published, because crawlers cannot reach the host: {line} {first}")?;
+            write!(
+                out,
+                "              not published, because crawlers cannot reach the host: {line} {first}"
+            )?;
             more.iter().try_for_each(|line| write!(out, ", {line}"))?;
             writeln!(out)?;
         }
     }
     if let Some(until) = site.paused_until {
-        writeln!(out, "  paused      for {} until {until}", site.paused_for.as_deref().unwrap_or("crawlers"))?;
+        writeln!(
+            out,
+            "  paused      for {} until {until}",
+            site.paused_for.as_deref().unwrap_or("crawlers")
+        )?;
     }
     Ok(())
 }
@@ -210,22 +319,48 @@ fn print_unproven(out: &mut impl Write, hosts: &[UnprovenHost]) -> io::Result<()
     for UnprovenHost { host, until, .. } in hosts.iter().take(MAX_UNPROVEN) {
         match until {
             Some(until) => {
-                writeln!(out, "  unproven    {host}: no violation counts until {until}, because crawlers may use")?;
-                writeln!(out, "              a robots.txt that they fetched before crawlgate observed the host")?;
+                writeln!(
+                    out,
+                    "  unproven    {host}: no violation counts until {until}, because crawlers may use"
+                )?;
+                writeln!(
+                    out,
+                    "              a robots.txt that they fetched before crawlgate observed the host"
+                )?;
             }
-            None => writeln!(out, "  unproven    {host}: no violation counts until {PERHAPS_CACHED}")?,
+            None => writeln!(
+                out,
+                "  unproven    {host}: no violation counts until {PERHAPS_CACHED}"
+            )?,
         }
     }
     let more = hosts.len().saturating_sub(MAX_UNPROVEN);
-    if more > 0 { writeln!(out, "              and {}", crate::numbers::plural(more, "more host")) } else { Ok(()) }
+    if more > 0 {
+        writeln!(
+            out,
+            "              and {}",
+            crate::numbers::plural(more, "more host")
+        )
+    } else {
+        Ok(())
+    }
 }
 
 /// Whether search engines may have the front page, and how crawlgate knows.
 fn front_page(site: &SiteStatus) -> String {
-    let may = if site.indexable { "may crawl and index /" } else { "may not crawl or index /" };
-    let is_unavailable = site.origin_robots.as_ref().is_some_and(|robots| robots.unavailable_until.is_some());
+    let may = if site.indexable {
+        "may crawl and index /"
+    } else {
+        "may not crawl or index /"
+    };
+    let is_unavailable = site
+        .origin_robots
+        .as_ref()
+        .is_some_and(|robots| robots.unavailable_until.is_some());
     match site.front_page_seen {
-        _ if is_unavailable => format!("Googlebot {may}: robots.txt answers 503, so everything is disallowed"),
+        _ if is_unavailable => {
+            format!("Googlebot {may}: robots.txt answers 503, so everything is disallowed")
+        }
         Some(seen) => format!("Googlebot {may}, by the answer sent at {seen}"),
         None => format!("Googlebot {may}, by the policy; no request for / yet"),
     }

@@ -1,5 +1,5 @@
-//! `traps`: lists the clients that are marked because they requested a trap (a path that no obedient crawler
-//! requests), and releases them.
+//! `traps`: lists the clients that are marked because they requested a trap (a path that no
+//! obedient crawler requests), and releases them.
 
 use super::{Failure, Result, control, show};
 use crate::admin::control::{Request, Response};
@@ -21,18 +21,29 @@ pub struct Arguments {
 /// An address, or a network as the list has it.
 fn address_or_network(text: &str) -> Result<IpNet, &'static str> {
     let address = || text.parse::<IpAddr>().map(IpNet::from);
-    text.parse().or_else(|_| address()).map_err(|_| "neither an address nor a network like 203.0.113.0/24")
+    text.parse()
+        .or_else(|_| address())
+        .map_err(|_| "neither an address nor a network like 203.0.113.0/24")
 }
 
 pub fn run(arguments: &Arguments) -> Result {
     let request = match arguments.release {
-        Some(network) => Request::Release { address: network.addr(), prefix_length: network.prefix_len() },
+        Some(network) => Request::Release {
+            address: network.addr(),
+            prefix_length: network.prefix_len(),
+        },
         None => Request::Traps,
     };
-    let (Response::Marks { marks } | Response::Released { marks }) = arguments.output.control.ask(&request)? else {
+    let (Response::Marks { marks } | Response::Released { marks }) =
+        arguments.output.control.ask(&request)?
+    else {
         return control::unexpected();
     };
-    let before = if arguments.release.is_some() { "released: " } else { "" };
+    let before = if arguments.release.is_some() {
+        "released: "
+    } else {
+        ""
+    };
     if arguments.release.is_some() && marks.is_empty() {
         return Err(Failure::Found("no client is marked there".into()));
     }
@@ -40,11 +51,16 @@ pub fn run(arguments: &Arguments) -> Result {
         if marks.is_empty() {
             writeln!(out, "no client is marked")?;
         }
-        marks.iter().try_for_each(|mark| writeln!(out, "{before}{}", line(mark)))
+        marks
+            .iter()
+            .try_for_each(|mark| writeln!(out, "{before}{}", line(mark)))
     })
 }
 
 fn line(mark: &Mark) -> String {
     let length = if mark.address.is_ipv6() { "/64" } else { "" };
-    format!("{}{length}  {}  {}  since {}, until {}", mark.address, mark.crawler, mark.site, mark.since, mark.until)
+    format!(
+        "{}{length}  {}  {}  since {}, until {}",
+        mark.address, mark.crawler, mark.site, mark.since, mark.until
+    )
 }

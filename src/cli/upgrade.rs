@@ -1,12 +1,13 @@
-//! `upgrade`: replaces the running crawlgate by another process (a new version, or new settings) without a failed
-//! request.
+//! `upgrade`: replaces the running crawlgate by another process (a new version, or new settings)
+//! without a failed request.
 
 use super::{Result, control, show};
 use crate::admin::control::{Request, Response};
 use crate::admin::{UpgradeReport, UpgradeRequest};
 use std::io::Write;
 
-/// Replace the running crawlgate by another process: another binary or other settings, without a lost request
+/// Replace the running crawlgate by another process: another binary or other settings, without a
+/// lost request
 #[derive(clap::Args)]
 #[command(
     after_help = "The next process is started as the running one was: same program name, same arguments. If it is \
@@ -24,12 +25,26 @@ pub struct Arguments {
 }
 
 pub fn run(arguments: &Arguments) -> Result {
-    let request = UpgradeRequest { now: arguments.now, unsupervised: arguments.unsupervised };
-    let Response::Upgraded(report) = arguments.output.control.ask(&Request::Upgrade(request))? else {
+    let request = UpgradeRequest {
+        now: arguments.now,
+        unsupervised: arguments.unsupervised,
+    };
+    let Response::Upgraded(report) = arguments.output.control.ask(&Request::Upgrade(request))?
+    else {
         return control::unexpected();
     };
-    show(arguments.output.json, &report, |out, UpgradeReport { before, pid, milliseconds }| {
-        let last = format!("process {before}, which answers its last requests ({milliseconds} ms)");
-        writeln!(out, "process {pid} serves in place of {last}")
-    })
+    show(
+        arguments.output.json,
+        &report,
+        |out,
+         UpgradeReport {
+             before,
+             pid,
+             milliseconds,
+         }| {
+            let last =
+                format!("process {before}, which answers its last requests ({milliseconds} ms)");
+            writeln!(out, "process {pid} serves in place of {last}")
+        },
+    )
 }

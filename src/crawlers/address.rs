@@ -1,24 +1,40 @@
-//! Addresses inside user agents: pages, hosts and mail addresses. The words of an address are names of other things, so
-//! they say nothing about the client. The entry points are [`is_in_address`] and [`words_outside_addresses`].
+//! Addresses inside user agents: pages, hosts and mail addresses. The words of an address are names
+//! of other things, so they say nothing about the client. The entry points are [`is_in_address`]
+//! and [`words_outside_addresses`].
 
 use super::octets::{begins_with, words};
 
 /// How many octets are read before and after a place, so that a long field costs no more.
 const MAX_SIDE: usize = 256;
 
-/// Whether a place is part of a page's address, of a host with one of the common top-level domains, or of a mail address.
+/// Whether a place is part of a page's address, of a host with one of the common top-level domains,
+/// or of a mail address.
 pub fn is_in_address(text: &[u8], place: usize) -> bool {
     let is_break = |byte: &u8| byte.is_ascii_whitespace() || b"()[]<>{},;\"'|+".contains(byte);
     let before = &text[place.saturating_sub(MAX_SIDE)..place];
     let after = &text[place..text.len().min(place + MAX_SIDE)];
-    let begin = place - before.iter().rev().position(is_break).unwrap_or(before.len());
+    let begin = place
+        - before
+            .iter()
+            .rev()
+            .position(is_break)
+            .unwrap_or(before.len());
     let end = place + after.iter().position(is_break).unwrap_or(after.len());
     let part = &text[begin..end];
-    if begins_with(part, b"www.") || part.windows(3).take(place - begin).any(|window| window == b"://") {
+    if begins_with(part, b"www.")
+        || part
+            .windows(3)
+            .take(place - begin)
+            .any(|window| window == b"://")
+    {
         return true;
     }
-    let host = part.split(|byte| matches!(byte, b'/' | b':' | b'?')).next().unwrap_or_default();
-    let is_host = memchr::memchr(b'.', host).is_some_and(|dot| dot > 0 && ends_host(host_end(&host[dot..])));
+    let host = part
+        .split(|byte| matches!(byte, b'/' | b':' | b'?'))
+        .next()
+        .unwrap_or_default();
+    let is_host =
+        memchr::memchr(b'.', host).is_some_and(|dot| dot > 0 && ends_host(host_end(&host[dot..])));
     is_host || memchr::memchr(b'@', part).is_some_and(|at| at > 0 && is_mail_host(&part[at + 1..]))
 }
 
@@ -30,27 +46,43 @@ pub fn words_outside_addresses(text: &[u8]) -> impl Iterator<Item = (usize, &[u8
 /// The top-level domain of the host that goes on here, and all that follows it.
 pub fn host_end(text: &[u8]) -> &[u8] {
     let is_host = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.');
-    let end = text.iter().position(|byte| !is_host(byte)).unwrap_or(text.len());
-    let last = text[..end].iter().rposition(|&byte| byte == b'.').unwrap_or_default();
+    let end = text
+        .iter()
+        .position(|byte| !is_host(byte))
+        .unwrap_or(text.len());
+    let last = text[..end]
+        .iter()
+        .rposition(|&byte| byte == b'.')
+        .unwrap_or_default();
     &text[last..]
 }
 
 /// Whether a host ends here with a top-level domain that programs name themselves by.
 pub fn ends_host(text: &[u8]) -> bool {
     const DOMAINS: [&[u8]; 16] = [
-        b".com", b".net", b".org", b".info", b".co", b".io", b".eu", b".de", b".fr", b".it", b".nl", b".pl", b".cz",
-        b".ru", b".uk", b".jp",
+        b".com", b".net", b".org", b".info", b".co", b".io", b".eu", b".de", b".fr", b".it",
+        b".nl", b".pl", b".cz", b".ru", b".uk", b".jp",
     ];
-    let name = text.iter().skip(1).take_while(|byte| byte.is_ascii_alphanumeric() || **byte == b'-').count();
+    let name = text
+        .iter()
+        .skip(1)
+        .take_while(|byte| byte.is_ascii_alphanumeric() || **byte == b'-')
+        .count();
     DOMAINS.contains(&&text[..text.len().min(1 + name)])
 }
 
-/// Whether a mail host begins here. The `10.0.4.1853` of `Ecosia ios@10.0.4.1853` does not count: a top-level domain has no
-/// digits.
+/// Whether a mail host begins here. The `10.0.4.1853` of `Ecosia ios@10.0.4.1853` does not count: a
+/// top-level domain has no digits.
 pub fn is_mail_host(text: &[u8]) -> bool {
-    let end = text.iter().position(|byte| !byte.is_ascii_alphanumeric() && *byte != b'.' && *byte != b'-');
+    let end = text
+        .iter()
+        .position(|byte| !byte.is_ascii_alphanumeric() && *byte != b'.' && *byte != b'-');
     let host = &text[..end.unwrap_or(text.len())];
-    let mut labels = host.rsplit(|&byte| byte == b'.').skip_while(|label| label.is_empty());
-    let top = labels.next().is_some_and(|label| label.len() >= 2 && label.iter().all(u8::is_ascii_alphabetic));
+    let mut labels = host
+        .rsplit(|&byte| byte == b'.')
+        .skip_while(|label| label.is_empty());
+    let top = labels
+        .next()
+        .is_some_and(|label| label.len() >= 2 && label.iter().all(u8::is_ascii_alphabetic));
     top && labels.next().is_some_and(|label| !label.is_empty())
 }

@@ -1,5 +1,5 @@
-//! [`Crawler`]: the record of a crawler in the registry, with what its operator documents. [`Purpose`] says what a
-//! crawler is for, [`Binds`] which rules of a robots.txt it follows.
+//! [`Crawler`]: the record of a crawler in the registry, with what its operator documents.
+//! [`Purpose`] says what a crawler is for, [`Binds`] which rules of a robots.txt it follows.
 
 use crate::robots::Dialect;
 use std::time::Duration;
@@ -47,7 +47,9 @@ pub enum Purpose {
 
 impl Purpose {
     /// All of them, in the order of the documentation.
-    pub const ALL: [Purpose; 12] = *<Purpose as VariantArray>::VARIANTS.first_chunk().expect("twelve purposes");
+    pub const ALL: [Purpose; 12] = *<Purpose as VariantArray>::VARIANTS
+        .first_chunk()
+        .expect("twelve purposes");
 
     /// The name in policies, metrics and reports.
     pub fn name(self) -> &'static str {
@@ -75,11 +77,13 @@ pub enum Binds {
 }
 
 impl Crawler {
-    /// Whether this is its first token, id or name, without regard to case. A token that it shares with others is not its
-    /// own.
+    /// Whether this is its first token, id or name, without regard to case. A token that it shares
+    /// with others is not its own.
     pub fn is_called(&self, name: &str) -> bool {
         let token = self.tokens.first().into_iter();
-        token.chain([&self.id, &self.name]).any(|known| known.eq_ignore_ascii_case(name))
+        token
+            .chain([&self.id, &self.name])
+            .any(|known| known.eq_ignore_ascii_case(name))
     }
 }
 
@@ -95,7 +99,8 @@ pub struct Crawler {
     pub operator: String,
     /// What it is for.
     pub purpose: Purpose,
-    /// robots.txt product tokens, most specific first: it obeys the first that has a group. Empty for most tools.
+    /// robots.txt product tokens, most specific first: it obeys the first that has a group. Empty
+    /// for most tools.
     pub tokens: Vec<String>,
     /// Products that people name when they mean it: `ChatGPT`.
     pub products: Vec<String>,
@@ -119,7 +124,8 @@ pub struct Crawler {
     pub shares_cache: Option<String>,
     /// Suffixes of its hosts in reverse DNS, as recorded.
     pub rdns: Vec<String>,
-    /// Whether its operator documents the name of an address alone, and not that the name leads back to the address.
+    /// Whether its operator documents the name of an address alone, and not that the name leads
+    /// back to the address.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) forward_undocumented: bool,
     /// Autonomous systems, as recorded.

@@ -1,13 +1,14 @@
-//! [`declared`] classifies a user agent that is in no list by what it says about itself. A string with the shape of a
-//! browser or an app is a person's unless it says otherwise. The rules for such strings are strict: phones are called
-//! `Spider 8`, `M bot 51` and `POWER BOT`, and a person who is taken for a bot may be refused. Any other string is a
-//! program's: a bot's if it says so, otherwise a tool's. [`reason`] says why.
+//! [`declared`] classifies a user agent that is in no list by what it says about itself. A string
+//! with the shape of a browser or an app is a person's unless it says otherwise. The rules for such
+//! strings are strict: phones are called `Spider 8`, `M bot 51` and `POWER BOT`, and a person who
+//! is taken for a bot may be refused. Any other string is a program's: a bot's if it says so,
+//! otherwise a tool's. [`reason`] says why.
 
 use super::Claim;
 use super::address::{ends_host, host_end, is_mail_host, words_outside_addresses};
 use super::octets::{
-    begins_with, begins_with_any, contains, contains_any, ends_with, find, is_token_byte, names_another_program, words,
-    words_of,
+    begins_with, begins_with_any, contains, contains_any, ends_with, find, is_token_byte,
+    names_another_program, words, words_of,
 };
 use super::people::is_of_people;
 use super::shape::{BOT_ENDINGS, Shape, Words, has_fetcher_word, has_tool_word};
@@ -25,23 +26,29 @@ pub fn declared(text: &[u8], words: Words) -> Claim {
     if text.iter().all(u8::is_ascii_whitespace) {
         return Claim::Tool;
     }
-    // A string that begins as browsers' do is judged as a browser's. An app of Apple's systems may have a browser's name:
-    // `Safari%20Technology%20Preview/19614 CFNetwork/1474 Darwin/23.0.0`.
+    // A string that begins as browsers' do is judged as a browser's. An app of Apple's systems may
+    // have a browser's name: `Safari%20Technology%20Preview/19614 CFNetwork/1474 Darwin/23.0.0`.
     let shape = match words.shape {
         Shape::App | Shape::Desktop if begins_with(text, b"mozilla/") => Shape::Browser,
-        Shape::Browser if !begins_with(text, b"mozilla/") && contains(text, b" cfnetwork/") => Shape::App,
+        Shape::Browser if !begins_with(text, b"mozilla/") && contains(text, b" cfnetwork/") => {
+            Shape::App
+        }
         shape => shape,
     };
     let says_bot = match shape {
         Shape::Browser => says_bot(text) || is_bot_in_browser(text),
-        Shape::App if is_apps_page(text) => says_bots_name(text) || names_host_of_bot(text) || is_bot_in_app(text),
+        Shape::App if is_apps_page(text) => {
+            says_bots_name(text) || names_host_of_bot(text) || is_bot_in_app(text)
+        }
         Shape::App => says_bot(text) || is_bot_in_app(text),
         // A person's program on a desktop has no reason to say where it can be reached.
         Shape::Desktop => says_bot(text) || is_bot_in_app(text) || names_contact(text),
         Shape::None => says_bot(text) || is_bot_alone(text),
     };
     let is_tool = || match shape {
-        Shape::Browser => words.names_tool || adds_to_engine(text) || has_tool_word(text, &device_part(text)),
+        Shape::Browser => {
+            words.names_tool || adds_to_engine(text) || has_tool_word(text, &device_part(text))
+        }
         Shape::App | Shape::Desktop => words.names_tool || has_fetcher_word(text),
         Shape::None => true,
     };
@@ -59,13 +66,19 @@ pub fn reason(text: &[u8], words: Words, claim: Claim) -> &'static str {
         Claim::Other if words_outside_addresses(text).any(|(_, word)| names_bot(word)) => {
             "a word of it is a bot's name"
         }
-        Claim::Other if names_contact(text) || names_host(text, ends_host) || names_host_of_bot(text) => {
+        Claim::Other
+            if names_contact(text) || names_host(text, ends_host) || names_host_of_bot(text) =>
+        {
             "it names a page, a host or a mail address"
         }
         Claim::Other => "it says `compatible; Name` as bots do",
         Claim::Tool if text.trim_ascii().is_empty() => "it is empty",
-        Claim::Tool if words.names_tool => "it names a program that tests, watches or renders pages",
-        Claim::Tool if words.shape == Shape::None => "it names neither a browser nor a system that people use",
+        Claim::Tool if words.names_tool => {
+            "it names a program that tests, watches or renders pages"
+        }
+        Claim::Tool if words.shape == Shape::None => {
+            "it names neither a browser nor a system that people use"
+        }
         Claim::Tool => "a program added itself to a browser's string",
         Claim::Nobody if words.shape == Shape::Browser => "it is a browser's string",
         Claim::Nobody => "it names a system that people use",
@@ -78,19 +91,22 @@ pub fn may_name_contact(text: &[u8]) -> bool {
     memchr::memchr3_iter(b'+', b'@', b':', text).any(|at| text[at] != b':' || is_scheme(at))
 }
 
-/// Whether a browser's string is a bot's: it names a contact, `compatible; Name` behind the browser, or a word
-/// that ends in bot, crawler or spider where browsers have their products.
+/// Whether a browser's string is a bot's: it names a contact, `compatible; Name` behind the
+/// browser, or a word that ends in bot, crawler or spider where browsers have their products.
 fn is_bot_in_browser(text: &[u8]) -> bool {
     let comment = first_comment(text);
     let is_phone = !device_part(text).is_empty()
-        || begins_with_any(&text[comment.start..], &[b"iphone", b"ipad", b"ipod", b"midp"]);
+        || begins_with_any(
+            &text[comment.start..],
+            &[b"iphone", b"ipad", b"ipod", b"midp"],
+        );
     let is_explorer = contains(text, b"msie ") || contains(text, b"trident/");
     let names_contact = match is_phone {
         // Apps of phones add the page of their maker, and every comment may name the model:
         // `(Linux; Android 9; X20 PRO) ... Instagram 237.0 (28/9; CUBOT; X20 PRO)`.
         true => contains(text, b"+http") || names_host(text, is_page_of_host),
-        // Shops and providers put their names into the comment of Internet Explorer, and add-ons theirs into the string of
-        // old Firefox: `Supplied by Tesco.net`, `Ant.com Toolbar 1.6`.
+        // Shops and providers put their names into the comment of Internet Explorer, and add-ons
+        // theirs into the string of old Firefox: `Supplied by Tesco.net`, `Ant.com Toolbar 1.6`.
         false if is_explorer || contains(text, b"; u; ") => {
             names_contact(text)
                 || names_host(text, is_page_of_host)
@@ -105,28 +121,34 @@ fn is_bot_in_browser(text: &[u8]) -> bool {
     has_bots_name(text, is_phone)
 }
 
-/// Whether an app's string is a bot's: it has a word that ends in bot, crawler or spider outside of addresses, or a page
-/// behind `compatible; Name`.
+/// Whether an app's string is a bot's: it has a word that ends in bot, crawler or spider outside of
+/// addresses, or a page behind `compatible; Name`.
 fn is_bot_in_app(text: &[u8]) -> bool {
     const PHONES: [&[u8]; 5] = [b"andr", b"iphone", b"ipad", b"mobile", b"midp"];
     let comment = &text[first_comment(text)];
-    begins_with(comment, b"compatible;") && has_page(comment) || has_bots_name(text, contains_any(text, &PHONES))
+    begins_with(comment, b"compatible;") && has_page(comment)
+        || has_bots_name(text, contains_any(text, &PHONES))
 }
 
-/// Whether a word outside of addresses is a bot's name. The comments of a phone name its model, which may be anything.
+/// Whether a word outside of addresses is a bot's name. The comments of a phone name its model,
+/// which may be anything.
 fn has_bots_name(text: &[u8], is_phone: bool) -> bool {
     words_outside_addresses(text).any(|(begin, word)| {
-        names_bot(word) && !(is_phone && is_in_comment(&text[..begin])) && !names_another_program(&text[..begin])
+        names_bot(word)
+            && !(is_phone && is_in_comment(&text[..begin]))
+            && !names_another_program(&text[..begin])
     })
 }
 
-/// Whether a part of a word is what bots end their names with: `Baiduspider-ads`, `RankBotEU`, `Luminator-robots`.
+/// Whether a part of a word is what bots end their names with: `Baiduspider-ads`, `RankBotEU`,
+/// `Luminator-robots`.
 fn names_bot(word: &[u8]) -> bool {
     (1..=word.len()).any(|end| {
         let (until, after) = word.split_at(end);
         let after = after.strip_prefix(b"s").unwrap_or(after);
         let ends_part = after.first().is_none_or(|next| {
-            !next.is_ascii_alphabetic() || next.is_ascii_uppercase() && until.last().is_some_and(u8::is_ascii_lowercase)
+            !next.is_ascii_alphabetic()
+                || next.is_ascii_uppercase() && until.last().is_some_and(u8::is_ascii_lowercase)
         });
         ends_part && is_called_bot(until)
     })
@@ -137,7 +159,8 @@ fn names_www(text: &[u8]) -> bool {
     contains(text, b" www.") || contains(text, b"(www.")
 }
 
-/// Whether the string names a host the way crawlers name their page, without its scheme: `+probely.com/sos`.
+/// Whether the string names a host the way crawlers name their page, without its scheme:
+/// `+probely.com/sos`.
 fn names_host_of_bot(text: &[u8]) -> bool {
     let begins = |at: usize| at == 0 || matches!(text[at - 1], b' ' | b'(' | b';');
     memchr::memchr_iter(b'+', text).any(|at| begins(at) && is_mail_host(&text[at + 1..]))
@@ -169,12 +192,15 @@ const COMPATIBLE: [&[u8]; 12] = [
     b"compatible",
 ];
 
-/// Whether `compatible; Name` introduces another program than a browser: in a comment behind the first, or in the first
-/// before an engine. Old versions of Internet Explorer repeat their own string in a comment.
+/// Whether `compatible; Name` introduces another program than a browser: in a comment behind the
+/// first, or in the first before an engine. Old versions of Internet Explorer repeat their own
+/// string in a comment.
 fn is_compatible_program(text: &[u8], first: &Range<usize>) -> bool {
     let is_browsers = |at: usize| {
         let (before, name) = (&text[..at], text[at + 11..].trim_ascii_start());
-        !name.first().is_some_and(|&byte| byte.is_ascii_alphanumeric() || byte == b'+')
+        !name
+            .first()
+            .is_some_and(|&byte| byte.is_ascii_alphanumeric() || byte == b'+')
             || begins_with_any(name, &COMPATIBLE)
             || before.ends_with(b"Mozilla/4.0 (")
             || before.ends_with(b"Mozilla/5.0 (")
@@ -182,60 +208,96 @@ fn is_compatible_program(text: &[u8], first: &Range<usize>) -> bool {
     let says = |at: usize| begins_with(&text[at..], b"compatible;");
     let introduces_engine = || {
         let behind = &text[first.end..];
-        let name = text[first.clone()].get(11..).unwrap_or_default().trim_ascii_start();
-        let end = name.iter().position(|&byte| !is_token_byte(byte)).unwrap_or(name.len());
+        let name = text[first.clone()]
+            .get(11..)
+            .unwrap_or_default()
+            .trim_ascii_start();
+        let end = name
+            .iter()
+            .position(|&byte| !is_token_byte(byte))
+            .unwrap_or(name.len());
         (begins_with(behind, b") applewebkit/") || begins_with(behind, b") gecko/"))
             && has_version(&name[end..])
             && !begins_with_any(name, &COMPATIBLE)
     };
-    (first.start + 1..text.len()).any(|at| says(at) && !is_browsers(at)) || says(first.start) && introduces_engine()
+    (first.start + 1..text.len()).any(|at| says(at) && !is_browsers(at))
+        || says(first.start) && introduces_engine()
 }
 
-/// Whether the string names a host, at the beginning of a word or of a comment: `adbeat.com/policy`, `(scope3.com)`. The
-/// names of apps have theirs the other way round: `com.zhiliaoapp.musically`. `is_end` says what may follow.
+/// Whether the string names a host, at the beginning of a word or of a comment:
+/// `adbeat.com/policy`, `(scope3.com)`. The names of apps have theirs the other way round:
+/// `com.zhiliaoapp.musically`. `is_end` says what may follow.
 fn names_host(text: &[u8], is_end: impl Fn(&[u8]) -> bool) -> bool {
     let mut hosts = memchr::memchr_iter(b'.', text).filter(|&dot| {
-        let label = text[..dot].iter().rev().take_while(|byte| byte.is_ascii_alphanumeric() || **byte == b'-').count();
+        let label = text[..dot]
+            .iter()
+            .rev()
+            .take_while(|byte| byte.is_ascii_alphanumeric() || **byte == b'-')
+            .count();
         let begin = dot - label;
         let begins = begin == 0 || matches!(text[begin - 1], b' ' | b'(');
-        // A program that shows documents speaks for the person who reads them: `(via docs.google.com/viewer)`.
-        label >= 3 && begins && text[begin].is_ascii_alphabetic() && !ends_with(&text[..begin], b"via ")
+        // A program that shows documents speaks for the person who reads them: `(via
+        // docs.google.com/viewer)`.
+        label >= 3
+            && begins
+            && text[begin].is_ascii_alphabetic()
+            && !ends_with(&text[..begin], b"via ")
     });
     hosts.any(|dot| is_end(host_end(&text[dot..]))) && !names_page_of_browser(text)
 }
 
-/// Whether a common top-level domain with a path stands here. A phone's string names many hosts without one.
+/// Whether a common top-level domain with a path stands here. A phone's string names many hosts
+/// without one.
 fn is_page_of_host(text: &[u8]) -> bool {
     matches!(text, [_, _, _, _, b'/', first, ..] if first.is_ascii_alphabetic()) && ends_host(text)
 }
 
-/// Whether a string without any shape is a bot's: one of its words says so, it says where it can be reached, or it has
-/// the form in which bots say who they are, `Mozilla/5.0 (compatible; Name/1.0)`.
+/// Whether a string without any shape is a bot's: one of its words says so, it says where it can be
+/// reached, or it has the form in which bots say who they are, `Mozilla/5.0 (compatible;
+/// Name/1.0)`.
 fn is_bot_alone(text: &[u8]) -> bool {
     let says_so = words_of(text, |byte| byte.is_ascii_alphanumeric()).any(|(begin, word)| {
-        let is_bots = begins_with_any(word, &STEMS) || BOT_ENDINGS.iter().chain(&STEMS).any(|end| ends_with(word, end));
+        let is_bots = begins_with_any(word, &STEMS)
+            || BOT_ENDINGS
+                .iter()
+                .chain(&STEMS)
+                .any(|end| ends_with(word, end));
         is_bots && !names_another_program(&text[..begin])
     });
-    says_so || names_contact(text) || names_host_of_bot(text) || contains(text, b"www.") || introduces_something(text)
+    says_so
+        || names_contact(text)
+        || names_host_of_bot(text)
+        || contains(text, b"www.")
+        || introduces_something(text)
 }
 
-/// Whether something stands behind `compatible;`. Proxies send `Mozilla/4.0 (compatible;)` in place of people's strings.
+/// Whether something stands behind `compatible;`. Proxies send `Mozilla/4.0 (compatible;)` in place
+/// of people's strings.
 fn introduces_something(text: &[u8]) -> bool {
     const INTRODUCTION: &[u8] = b"compatible;";
     (0..text.len()).any(|at| {
         begins_with(&text[at..], INTRODUCTION)
-            && !matches!(text[at + INTRODUCTION.len()..].trim_ascii_start(), [] | [b')', ..])
+            && !matches!(
+                text[at + INTRODUCTION.len()..].trim_ascii_start(),
+                [] | [b')', ..]
+            )
     })
 }
 
 /// Whether something stands behind the engine where browsers have `(KHTML, like Gecko)` alone:
-/// `(KHTML, like Gecko; Google Web Preview)`, `(KHTML, like Gecko, Foregenix)`. On phones that is a proxy of a person's
-/// browser: `googleweblight`. Old browsers name Safari there, and consoles what films they show.
+/// `(KHTML, like Gecko; Google Web Preview)`, `(KHTML, like Gecko, Foregenix)`. On phones that is a
+/// proxy of a person's browser: `googleweblight`. Old browsers name Safari there, and consoles what
+/// films they show.
 fn adds_to_engine(text: &[u8]) -> bool {
     const ENGINE: &[u8] = b"(khtml, like gecko";
-    let Some(at) = find(text, ENGINE) else { return false };
+    let Some(at) = find(text, ENGINE) else {
+        return false;
+    };
     let rest = &text[at + ENGINE.len()..];
-    let added = &rest[..rest.iter().position(|&byte| byte == b')').unwrap_or(rest.len())];
+    let added = &rest[..rest
+        .iter()
+        .position(|&byte| byte == b')')
+        .unwrap_or(rest.len())];
     let adds = match added {
         [b';', ..] => true,
         [b',', name @ ..] => !name.contains(&b',') && !contains(name, b"safari"),
@@ -246,27 +308,45 @@ fn adds_to_engine(text: &[u8]) -> bool {
 
 /// Whether the string names a page or a mail address.
 fn names_contact(text: &[u8]) -> bool {
-    last_contact(text).is_some_and(|at| !ends_with(&text[..at], b"from: ")) && !names_page_of_browser(text)
+    last_contact(text).is_some_and(|at| !ends_with(&text[..at], b"from: "))
+        && !names_page_of_browser(text)
 }
 
-/// Whether the string names the page of a browser's maker: `QtWeb Internet Browser/3.8.5 http://www.QtWeb.net`, or the
-/// component `Embedded Web Browser from: http://bsalsa.com/`.
+/// Whether the string names the page of a browser's maker: `QtWeb Internet Browser/3.8.5
+/// http://www.QtWeb.net`, or the component `Embedded Web Browser from: http://bsalsa.com/`.
 fn names_page_of_browser(text: &[u8]) -> bool {
-    contains_any(text, &[b"bsalsa.com", b"embeddedwb", b"qtweb.net", b"avantbrowser.com"])
+    contains_any(
+        text,
+        &[
+            b"bsalsa.com",
+            b"embeddedwb",
+            b"qtweb.net",
+            b"avantbrowser.com",
+        ],
+    )
 }
 
-/// Whether the word that ends here makes the string worth asking [`says_bot`]. A `+` does so, too: `+http` begins with
-/// it.
+/// Whether the word that ends here makes the string worth asking [`says_bot`]. A `+` does so, too:
+/// `+http` begins with it.
 pub fn is_hint(until: &[u8]) -> bool {
     // Most words end in other letters than these, the last letters of the four.
-    until.last().is_some_and(|last| matches!(last | 0x20, b't' | b'r')) && is_called_bot(until)
+    until
+        .last()
+        .is_some_and(|last| matches!(last | 0x20, b't' | b'r'))
+        && is_called_bot(until)
 }
 
-/// Whether a part of a word that a capital letter ends, or a plural, is such a hint: `RankBotEU`, `robots`.
+/// Whether a part of a word that a capital letter ends, or a plural, is such a hint: `RankBotEU`,
+/// `robots`.
 pub fn has_hint_inside_word(text: &[u8]) -> bool {
     memchr::memchr3_iter(b't', b'r', b's', text).any(|at| {
         let goes_on = text.get(at + 1).is_some_and(u8::is_ascii_lowercase);
-        !goes_on && is_hint(if text[at] == b's' { &text[..at] } else { &text[..=at] })
+        !goes_on
+            && is_hint(if text[at] == b's' {
+                &text[..at]
+            } else {
+                &text[..=at]
+            })
     })
 }
 
@@ -283,41 +363,52 @@ pub fn is_generic(name: &[u8]) -> bool {
     GENERIC.iter().any(|word| name.eq_ignore_ascii_case(word))
 }
 
-/// The name that a bot gives itself: the first word outside of addresses that ends in bot, crawler, spider or scraper and
-/// has more letters, else the word that `compatible;` introduces, else the word that it begins with, unless that is every
-/// browser's, else a product that is no browser's, else the first generic word. At most 64 bytes of it.
+/// The name that a bot gives itself: the first word outside of addresses that ends in bot, crawler,
+/// spider or scraper and has more letters, else the word that `compatible;` introduces, else the
+/// word that it begins with, unless that is every browser's, else a product that is no browser's,
+/// else the first generic word. At most 64 bytes of it.
 pub fn calls_itself(user_agent: &[u8]) -> Option<&str> {
     let (_, word) = name_of(user_agent)?;
     std::str::from_utf8(&word[..word.len().min(MAX_NAME)]).ok()
 }
 
-/// The name that a bot gives itself, where that tells it from other programs: `Price` of `Price checker (+http://...)` is
-/// a part of a name, and `bot` none.
+/// The name that a bot gives itself, where that tells it from other programs: `Price` of `Price
+/// checker (+http://...)` is a part of a name, and `bot` none.
 pub fn product_name(user_agent: &[u8]) -> Option<&str> {
     let (begin, word) = name_of(user_agent)?;
     let after = &user_agent[begin + word.len()..];
     let is_whole = is_called_bot(word) || ends_part(after) || introduces_itself(after);
-    std::str::from_utf8(word).ok().filter(|_| is_whole && word.len() <= MAX_NAME && !is_generic(word))
+    std::str::from_utf8(word)
+        .ok()
+        .filter(|_| is_whole && word.len() <= MAX_NAME && !is_generic(word))
 }
 
 /// The name that a bot gives itself, and where it begins.
 fn name_of(user_agent: &[u8]) -> Option<(usize, &[u8])> {
     let free_words = || {
-        let is_free = |begin: usize| !user_agent[..begin].last().is_some_and(|byte| b"/:@=?&#%.".contains(byte));
+        let is_free = |begin: usize| {
+            !user_agent[..begin]
+                .last()
+                .is_some_and(|byte| b"/:@=?&#%.".contains(byte))
+        };
         words(user_agent).filter(move |(begin, word)| !word.is_empty() && is_free(*begin))
     };
-    let is_product =
-        |(begin, word): &(usize, &[u8])| has_version(&user_agent[begin + word.len()..]) && !is_of_people(word);
+    let is_product = |(begin, word): &(usize, &[u8])| {
+        has_version(&user_agent[begin + word.len()..]) && !is_of_people(word)
+    };
     let first = || words(user_agent).find(|(_, word)| !word.is_empty());
     free_words()
         .find(|(_, word)| is_called_bot(word) && !is_generic(word))
         .or_else(|| introduced(user_agent).filter(|(_, word)| !is_generic(word)))
-        .or_else(|| first().filter(|(begin, word)| *begin == 0 && !word.eq_ignore_ascii_case(b"mozilla")))
+        .or_else(|| {
+            first().filter(|(begin, word)| *begin == 0 && !word.eq_ignore_ascii_case(b"mozilla"))
+        })
         .or_else(|| free_words().find(is_product))
         .or_else(|| free_words().find(|(_, word)| is_generic(word)))
 }
 
-/// The name in `(compatible; Name/1.0`, which is how bots introduce themselves; Internet Explorer does, too.
+/// The name in `(compatible; Name/1.0`, which is how bots introduce themselves; Internet Explorer
+/// does, too.
 fn introduced(text: &[u8]) -> Option<(usize, &[u8])> {
     const INTRODUCTION: &[u8] = b"compatible; ";
     let begin = find(text, INTRODUCTION)? + INTRODUCTION.len();
@@ -325,11 +416,13 @@ fn introduced(text: &[u8]) -> Option<(usize, &[u8])> {
     (!name.is_empty() && !name.eq_ignore_ascii_case(b"msie")).then_some((begin, name))
 }
 
-/// Whether the string says that it is a bot: it names a page the way crawlers do, `+http`, and has not the shape of a
-/// browser; or one of its product tokens ends in bot, crawler or spider and has a version right behind it
-/// (`FooBot/1.0`), or ends its part of the string with a page or a mail address somewhere after it.
+/// Whether the string says that it is a bot: it names a page the way crawlers do, `+http`, and has
+/// not the shape of a browser; or one of its product tokens ends in bot, crawler or spider and has
+/// a version right behind it (`FooBot/1.0`), or ends its part of the string with a page or a mail
+/// address somewhere after it.
 pub fn says_bot(text: &[u8]) -> bool {
-    // Podcast players name their page as crawlers do: `Overcast/3.0 (+http://overcast.fm/; iOS podcast app)`.
+    // Podcast players name their page as crawlers do: `Overcast/3.0 (+http://overcast.fm/; iOS
+    // podcast app)`.
     (contains(text, b"+http") || names_host_of_bot(text))
         && !has_shape_of_browser(text)
         && !contains(text, b"podcast app")
@@ -339,7 +432,14 @@ pub fn says_bot(text: &[u8]) -> bool {
 /// Whether a page that the string names may be that of the maker of an app on a phone:
 /// `CoolerFM/1.0 iPhone/15 +https://cooler.fm`.
 fn is_apps_page(text: &[u8]) -> bool {
-    const PHONES: [&[u8]; 6] = [b"android", b"iphone", b"ipad", b"ios/", b"ios ", b"cfnetwork/"];
+    const PHONES: [&[u8]; 6] = [
+        b"android",
+        b"iphone",
+        b"ipad",
+        b"ios/",
+        b"ios ",
+        b"cfnetwork/",
+    ];
     contains_any(text, &PHONES) && !contains_any(text, &STEMS)
 }
 
@@ -349,10 +449,14 @@ fn says_bots_name(text: &[u8]) -> bool {
     let (mut device, mut contact) = (None, None);
     for (begin, token) in words(text) {
         let end = begin + token.len();
-        let Some(word) = BOT_ENDINGS.iter().find(|word| ends_with(token, word)) else { continue };
+        let Some(word) = BOT_ENDINGS.iter().find(|word| ends_with(token, word)) else {
+            continue;
+        };
         let (before, after) = (&text[..begin], &text[end..]);
         // Part of an address, or `like FooBot`, which names another program.
-        if before.last().is_some_and(|byte| b"/:@=?&#%".contains(byte)) || names_another_program(before) {
+        if before.last().is_some_and(|byte| b"/:@=?&#%".contains(byte))
+            || names_another_program(before)
+        {
             continue;
         }
         let version = has_version(after);
@@ -364,12 +468,16 @@ fn says_bots_name(text: &[u8]) -> bool {
             let part = device_part(text);
             (part.clone(), has_page(&text[part]))
         });
-        // In the device part a model's name may look like anything, but has no version: `(Linux; Android 6.0; FooBot/1.0)`.
-        // Cubot is a maker of phones: what ends so counts only with a page.
+        // In the device part a model's name may look like anything, but has no version: `(Linux;
+        // Android 6.0; FooBot/1.0)`. Cubot is a maker of phones: what ends so counts only with a
+        // page.
         let counts = if device.contains(&begin) {
             version && (*device_has_page || !ends_with(token, b"cubot"))
         } else {
-            version || contact.get_or_insert_with(|| last_contact(text)).is_some_and(|contact| contact >= end)
+            version
+                || contact
+                    .get_or_insert_with(|| last_contact(text))
+                    .is_some_and(|contact| contact >= end)
         };
         if counts {
             return true;
@@ -380,23 +488,38 @@ fn says_bots_name(text: &[u8]) -> bool {
 
 /// Whether the string has what the strings of people's browsers have.
 pub fn has_shape_of_browser(text: &[u8]) -> bool {
-    const ENGINES: [&[u8]; 8] =
-        [b"chrome/", b"safari/", b"firefox/", b"gecko", b"applewebkit", b"msie ", b"trident/", b"presto/"];
+    const ENGINES: [&[u8]; 8] = [
+        b"chrome/",
+        b"safari/",
+        b"firefox/",
+        b"gecko",
+        b"applewebkit",
+        b"msie ",
+        b"trident/",
+        b"presto/",
+    ];
     contains_any(text, &ENGINES)
 }
 
-/// The first comment, where it describes a device: `(Linux; Android 10; CUBOT J9)`. Empty where it does not.
+/// The first comment, where it describes a device: `(Linux; Android 10; CUBOT J9)`. Empty where it
+/// does not.
 fn device_part(text: &[u8]) -> Range<usize> {
     let part = first_comment(text);
     let comment = &text[part.clone()];
     // The last two stand for browsers of simple phones, which name the model and no system.
     let is_device = begins_with_any(comment, &[b"linux;", b"linux,", b"mobile;", b"tablet;"]);
-    if is_device || contains(comment, b"android") { part } else { 0..0 }
+    if is_device || contains(comment, b"android") {
+        part
+    } else {
+        0..0
+    }
 }
 
 /// The text in the first brackets. Empty without brackets.
 fn first_comment(text: &[u8]) -> Range<usize> {
-    let Some(open) = text.iter().position(|&byte| byte == b'(') else { return 0..0 };
+    let Some(open) = text.iter().position(|&byte| byte == b'(') else {
+        return 0..0;
+    };
     let mut depth = 0_usize;
     let close = text[open..].iter().position(|&byte| {
         // Comments nest: `(Linux; Android 11; moto g power (2022))`.
@@ -424,9 +547,12 @@ fn ends_part(after: &[u8]) -> bool {
     matches!(after, [] | [b'/' | b';' | b')' | b',', ..])
 }
 
-/// Whether a name is followed by what crawlers put behind theirs: `FooBot (+https://...`, `FooBot http://...`.
+/// Whether a name is followed by what crawlers put behind theirs: `FooBot (+https://...`, `FooBot
+/// http://...`.
 fn introduces_itself(after: &[u8]) -> bool {
-    let [b' ', rest @ ..] = after else { return false };
+    let [b' ', rest @ ..] = after else {
+        return false;
+    };
     matches!(rest, [b'(' | b'+' | b'-' | b'<', ..]) || begins_with(rest, b"http")
 }
 
@@ -436,7 +562,10 @@ fn has_page(text: &[u8]) -> bool {
 
 /// Where the last page or mail address of the string begins.
 fn last_contact(text: &[u8]) -> Option<usize> {
-    let page = |at: usize| begins_with(&text[at..], b"http://") || begins_with(&text[at..], b"https://");
-    let mail = |at: usize| text[at] == b'@' && at > 0 && is_token_byte(text[at - 1]) && is_mail_host(&text[at + 1..]);
+    let page =
+        |at: usize| begins_with(&text[at..], b"http://") || begins_with(&text[at..], b"https://");
+    let mail = |at: usize| {
+        text[at] == b'@' && at > 0 && is_token_byte(text[at - 1]) && is_mail_host(&text[at + 1..])
+    };
     (0..text.len()).rev().find(|&at| page(at) || mail(at))
 }

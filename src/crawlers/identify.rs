@@ -1,6 +1,7 @@
-//! [`Markers`] of the registry and [`SiteMarkers`] of a site's policy find the crawler that a user agent names. They
-//! search without regard to case, on token boundaries, without allocation. A substring test would take people for
-//! crawlers (a CUBOT phone, the Spider 8, ViewSonic) and libraries for the crawlers that they name.
+//! [`Markers`] of the registry and [`SiteMarkers`] of a site's policy find the crawler that a user
+//! agent names. They search without regard to case, on token boundaries, without allocation. A
+//! substring test would take people for crawlers (a CUBOT phone, the Spider 8, ViewSonic) and
+//! libraries for the crawlers that they name.
 
 use super::Claim;
 use super::crawler::{Crawler, CrawlerIndex, Purpose};
@@ -8,7 +9,8 @@ use super::declared::{self, calls_itself};
 use super::octets::{is_token_byte, stands_alone};
 use super::people::is_of_people;
 use super::shape::{
-    BROWSERS_BEGINNING, Shapes, device_of_plain_browser, ends_like_tool_or_bot, says_only_browser, tool_names,
+    BROWSERS_BEGINNING, Shapes, device_of_plain_browser, ends_like_tool_or_bot, says_only_browser,
+    tool_names,
 };
 use super::words::WordIndex;
 
@@ -75,7 +77,9 @@ impl Markers {
         for (index, crawler) in (0_u16..).zip(crawlers) {
             for written in &crawler.markers {
                 let text = written.trim_start_matches(['=', '^']).as_bytes();
-                let (Some(first), Some(last)) = (text.first(), text.last()) else { continue };
+                let (Some(first), Some(last)) = (text.first(), text.last()) else {
+                    continue;
+                };
                 texts.push(text);
                 markers.push(Marker {
                     crawler: index,
@@ -89,11 +93,24 @@ impl Markers {
             }
         }
         texts.extend(tool_names().map(|name| name.as_bytes()));
-        let find = |id: &str| (0_u16..).zip(crawlers).find(|(_, crawler)| crawler.id == id).map(|(index, _)| index);
+        let find = |id: &str| {
+            (0_u16..)
+                .zip(crawlers)
+                .find(|(_, crawler)| crawler.id == id)
+                .map(|(index, _)| index)
+        };
         let messages = [find("facebookexternalhit"), find("twitterbot")];
         let may_begin = |at: &usize| texts.iter().any(|text| may_stand_in_beginning(text, *at));
-        let passes = (0..BROWSERS_BEGINNING.len()).find(may_begin).unwrap_or(BROWSERS_BEGINNING.len());
-        Markers { index: WordIndex::new(texts), markers, messages, shapes: Shapes::new(), passes }
+        let passes = (0..BROWSERS_BEGINNING.len())
+            .find(may_begin)
+            .unwrap_or(BROWSERS_BEGINNING.len());
+        Markers {
+            index: WordIndex::new(texts),
+            markers,
+            messages,
+            shapes: Shapes::new(),
+            passes,
+        }
     }
 
     /// The most markers that one place of a user agent has to be compared with.
@@ -110,7 +127,8 @@ impl Markers {
             text = &text[..preview];
             found = self.found(text);
         }
-        let is_person = || found.best.is_none() && self.without_marker(text, &found) == Claim::Nobody;
+        let is_person =
+            || found.best.is_none() && self.without_marker(text, &found) == Claim::Nobody;
         let token = tokens.and_then(|tokens| tokens.find(text, is_person));
         match (found.best, token) {
             (Some(best), Some((_, length))) if best.named && best.length >= length => {
@@ -140,9 +158,14 @@ impl Markers {
     fn found(&self, text: &[u8]) -> Found {
         let device = device_of_plain_browser(text);
         // Most strings differ only in the device: what stands behind it need not be searched.
-        let until = device.filter(|end| says_only_browser(&text[*end..])).unwrap_or(text.len());
+        let until = device
+            .filter(|end| says_only_browser(&text[*end..]))
+            .unwrap_or(text.len());
         let from = if device.is_some() { self.passes } else { 0 };
-        Found { is_plain: device.is_some(), ..self.scan(text, from, until) }
+        Found {
+            is_plain: device.is_some(),
+            ..self.scan(text, from, until)
+        }
     }
 
     /// Finds the markers that begin between two places.
@@ -163,8 +186,15 @@ impl Markers {
                     first.get_or_insert(start);
                 }
             }
-            let candidate = Best { named: !marker.is_tool, length: end - start, crawler: marker.crawler };
-            if found.best.is_none_or(|best| (candidate.named, candidate.length) > (best.named, best.length)) {
+            let candidate = Best {
+                named: !marker.is_tool,
+                length: end - start,
+                crawler: marker.crawler,
+            };
+            if found
+                .best
+                .is_none_or(|best| (candidate.named, candidate.length) > (best.named, best.length))
+            {
                 found.best = Some(candidate);
             }
         };
@@ -187,17 +217,23 @@ fn may_stand_in_beginning(marker: &[u8], at: usize) -> bool {
 }
 
 /// Where Apple Messages names other companies' crawlers in the string of a person's own device:
-/// `... Safari/601.2.4 facebookexternalhit/1.1 Facebot Twitterbot/1.0`. What stands before is the device's own.
+/// `... Safari/601.2.4 facebookexternalhit/1.1 Facebot Twitterbot/1.0`. What stands before is the
+/// device's own.
 fn preview_of_messages(text: &[u8], messages: [Option<usize>; 2]) -> Option<usize> {
-    let [Some(facebook), Some(twitter)] = messages else { return None };
+    let [Some(facebook), Some(twitter)] = messages else {
+        return None;
+    };
     let preview = facebook.min(twitter);
-    text[..preview].windows(7).any(|window| window.eq_ignore_ascii_case(b"safari/")).then_some(preview)
+    text[..preview]
+        .windows(7)
+        .any(|window| window.eq_ignore_ascii_case(b"safari/"))
+        .then_some(preview)
 }
 
-/// What a site's policy adds to the markers of the registry, ready to be found in user agents: tokens that the registry
-/// does not know, and markers that the owner wrote. A token is published for crawlers to read, and never matches a
-/// person's user agent; a marker matches wherever it stands. Tokens of one or two letters, and generic ones (`bot`), are
-/// never looked for.
+/// What a site's policy adds to the markers of the registry, ready to be found in user agents:
+/// tokens that the registry does not know, and markers that the owner wrote. A token is published
+/// for crawlers to read, and never matches a person's user agent; a marker matches wherever it
+/// stands. Tokens of one or two letters, and generic ones (`bot`), are never looked for.
 #[derive(Clone, Debug, Default)]
 pub struct SiteMarkers {
     tokens: Vec<String>,
@@ -219,8 +255,8 @@ enum Matches {
     All,
     /// Those of programs.
     Programs,
-    /// Those of programs that call themselves so. The text stands in the strings of people, which bots imitate:
-    /// `Linux` is no name of a bot that says it runs there.
+    /// Those of programs that call themselves so. The text stands in the strings of people, which
+    /// bots imitate: `Linux` is no name of a bot that says it runs there.
     ItsOwn,
 }
 
@@ -230,26 +266,39 @@ impl SiteMarkers {
         SiteMarkers::with_markers(tokens, Vec::new())
     }
 
-    /// Prepares tokens, and markers that mean one of the tokens or a crawler of the registry. A token that no marker
-    /// means is its own.
+    /// Prepares tokens, and markers that mean one of the tokens or a crawler of the registry. A
+    /// token that no marker means is its own.
     pub fn with_markers(tokens: Vec<String>, markers: Vec<(String, Claim)>) -> SiteMarkers {
         let mut texts: Vec<String> = Vec::new();
         let mut prepared: Vec<SiteMarker> = Vec::new();
         for (index, token) in (0..u16::MAX).zip(&tokens) {
             let claim = Claim::Token(index);
-            if declared::is_generic(token.as_bytes()) || markers.iter().any(|(_, meant)| *meant == claim) {
+            if declared::is_generic(token.as_bytes())
+                || markers.iter().any(|(_, meant)| *meant == claim)
+            {
                 continue;
             }
-            let matches = if is_of_people(token.as_bytes()) { Matches::ItsOwn } else { Matches::Programs };
+            let matches = if is_of_people(token.as_bytes()) {
+                Matches::ItsOwn
+            } else {
+                Matches::Programs
+            };
             texts.push(token.clone());
             prepared.push(SiteMarker { claim, matches });
         }
         for (text, claim) in markers {
             texts.push(text);
-            prepared.push(SiteMarker { claim, matches: Matches::All });
+            prepared.push(SiteMarker {
+                claim,
+                matches: Matches::All,
+            });
         }
         let index = (!texts.is_empty()).then(|| WordIndex::new(texts.iter().map(String::as_bytes)));
-        SiteMarkers { tokens, markers: prepared, index }
+        SiteMarkers {
+            tokens,
+            markers: prepared,
+            index,
+        }
     }
 
     /// The tokens, by index.
@@ -264,25 +313,37 @@ impl SiteMarkers {
 
     /// The claim of a token, which is found without regard to case.
     pub fn named(&self, token: &str) -> Option<Claim> {
-        let index = self.tokens.iter().position(|known| known.eq_ignore_ascii_case(token))?;
+        let index = self
+            .tokens
+            .iter()
+            .position(|known| known.eq_ignore_ascii_case(token))?;
         u16::try_from(index).ok().map(Claim::Token)
     }
 
-    /// The claim that the longest marker in a user agent means, and the length of the marker. `is_person` tells whether
-    /// the user agent is a person's.
+    /// The claim that the longest marker in a user agent means, and the length of the marker.
+    /// `is_person` tells whether the user agent is a person's.
     fn find(&self, text: &[u8], is_person: impl Fn() -> bool) -> Option<(Claim, usize)> {
         let mut best: Option<(Claim, usize)> = None;
         // Found when first asked for: few strings have a token.
         let mut person = None;
         let on_marker = |place: u16, start: usize, end: usize| {
             let length = end - start;
-            let Some(marker) = self.markers.get(usize::from(place)) else { return };
+            let Some(marker) = self.markers.get(usize::from(place)) else {
+                return;
+            };
             if best.is_some_and(|(_, longest)| longest >= length)
-                || !stands_alone(text, start, end, is_token_byte(text[start]), is_token_byte(text[end - 1]))
+                || !stands_alone(
+                    text,
+                    start,
+                    end,
+                    is_token_byte(text[start]),
+                    is_token_byte(text[end - 1]),
+                )
             {
                 return;
             }
-            let is_its_own = || calls_itself(text).is_some_and(|name| name.as_bytes() == &text[start..end]);
+            let is_its_own =
+                || calls_itself(text).is_some_and(|name| name.as_bytes() == &text[start..end]);
             let counts = match marker.matches {
                 Matches::All => true,
                 Matches::Programs => !*person.get_or_insert_with(&is_person),

@@ -1,5 +1,6 @@
-//! The registry of known crawlers, and the identity that a user agent claims. [`Registry`] holds the records and
-//! identifies user agents; [`Claim`] is the result. The module `identity` proves claims.
+//! The registry of known crawlers, and the identity that a user agent claims. [`Registry`] holds
+//! the records and identifies user agents; [`Claim`] is the result. The module `identity` proves
+//! claims.
 
 mod address;
 mod crawler;
@@ -37,8 +38,8 @@ pub enum Claim {
     Token(u16),
     /// A program that is in no list and says that it is a bot.
     Other,
-    /// A program that is in no list and does not say that it is a bot: it has the shape neither of a browser nor of an
-    /// app that people use.
+    /// A program that is in no list and does not say that it is a bot: it has the shape neither of
+    /// a browser nor of an app that people use.
     Tool,
 }
 

@@ -1,5 +1,5 @@
-//! [`read_list`] reads a list of networks that an operator publishes. Operators publish JSON with `prefixes`, JSON of
-//! other shapes, plain lines, geofeeds (RFC 8805), or pages with JSON in them.
+//! [`read_list`] reads a list of networks that an operator publishes. Operators publish JSON with
+//! `prefixes`, JSON of other shapes, plain lines, geofeeds (RFC 8805), or pages with JSON in them.
 
 use super::network::read_network;
 use ipnet::IpNet;
@@ -50,10 +50,14 @@ pub fn read_list(bytes: &[u8]) -> Result<Vec<IpNet>, ListError> {
     if bytes.len() > MAX_LIST_BYTES {
         return Err(ListError::TooLong);
     }
-    let text = std::str::from_utf8(bytes).map_err(|_| ListError::NotText)?.trim_start_matches('\u{feff}').trim();
+    let text = std::str::from_utf8(bytes)
+        .map_err(|_| ListError::NotText)?
+        .trim_start_matches('\u{feff}')
+        .trim();
     let mut networks = Vec::new();
     if text.starts_with(['{', '[']) {
-        let value = serde_json::from_str(text).map_err(|error| ListError::NotJson(error.to_string()))?;
+        let value =
+            serde_json::from_str(text).map_err(|error| ListError::NotJson(error.to_string()))?;
         in_json(&value, &mut networks)?;
     } else if text.starts_with('<') {
         in_page(text, &mut networks)?;
@@ -66,10 +70,15 @@ pub fn read_list(bytes: &[u8]) -> Result<Vec<IpNet>, ListError> {
             }
         }
     }
-    if networks.is_empty() { Err(ListError::Empty) } else { Ok(networks) }
+    if networks.is_empty() {
+        Err(ListError::Empty)
+    } else {
+        Ok(networks)
+    }
 }
 
-/// Every text that is a network, however deep it stands. The depth is bounded by the reader of JSON.
+/// Every text that is a network, however deep it stands. The depth is bounded by the reader of
+/// JSON.
 fn in_json(value: &Value, networks: &mut Vec<IpNet>) -> Result<(), ListError> {
     match value {
         Value::String(text) if read_network(text).is_some() => push(text, networks),
@@ -84,23 +93,43 @@ fn in_json(value: &Value, networks: &mut Vec<IpNet>) -> Result<(), ListError> {
 
 /// Reads the values of the keys of the common shape in a page.
 fn in_page(page: &str, networks: &mut Vec<IpNet>) -> Result<(), ListError> {
-    let page = page.replace("&quot;", "\"").replace("&#34;", "\"").replace("\\\"", "\"");
+    let page = page
+        .replace("&quot;", "\"")
+        .replace("&#34;", "\"")
+        .replace("\\\"", "\"");
     for key in KEYS {
         for (at, _) in page.match_indices(key) {
-            let value = page[at + key.len()..].strip_prefix('"').and_then(|rest| rest.trim_start().strip_prefix(':'));
+            let value = page[at + key.len()..]
+                .strip_prefix('"')
+                .and_then(|rest| rest.trim_start().strip_prefix(':'));
             if let Some(value) = value.and_then(|rest| rest.trim_start().strip_prefix('"')) {
                 push(value.split('"').next().unwrap_or_default(), networks)?;
             }
         }
     }
-    let first = || page.lines().next().unwrap_or_default().chars().take(SHOWN).collect();
-    if networks.is_empty() { Err(ListError::NotANetwork(first())) } else { Ok(()) }
+    let first = || {
+        page.lines()
+            .next()
+            .unwrap_or_default()
+            .chars()
+            .take(SHOWN)
+            .collect()
+    };
+    if networks.is_empty() {
+        Err(ListError::NotANetwork(first()))
+    } else {
+        Ok(())
+    }
 }
 
 fn push(written: &str, networks: &mut Vec<IpNet>) -> Result<(), ListError> {
     let shown = || written.chars().take(SHOWN).collect();
     let network = read_network(written).ok_or_else(|| ListError::NotANetwork(shown()))?;
-    let widest = if network.addr().is_ipv4() { WIDEST.0 } else { WIDEST.1 };
+    let widest = if network.addr().is_ipv4() {
+        WIDEST.0
+    } else {
+        WIDEST.1
+    };
     if network.prefix_len() < widest {
         return Err(ListError::TooWide(network));
     }
@@ -116,7 +145,8 @@ mod tests {
     use super::{ListError, MAX_LIST_BYTES, read_list};
 
     fn read(text: &str) -> Result<Vec<String>, ListError> {
-        read_list(text.as_bytes()).map(|networks| networks.iter().map(ToString::to_string).collect())
+        read_list(text.as_bytes())
+            .map(|networks| networks.iter().map(ToString::to_string).collect())
     }
 
     #[test]
@@ -124,17 +154,32 @@ mod tests {
         let common = "\n{\"creationTime\":\"2026-09-22T00:00:00\",\"prefixes\":[{\"ipv4Prefix\":\"192.0.2.0/24\"},\
                       {\"ipv6Prefix\":\"2001:db8::/32\"}]}";
         assert_eq!(read(common).unwrap(), ["192.0.2.0/24", "2001:db8::/32"]);
-        assert_eq!(read(r#"["192.0.2.7", "198.51.100.0/24"]"#).unwrap(), ["192.0.2.7/32", "198.51.100.0/24"]);
-        assert_eq!(read(r#"{"ips": {"eu": [{"ip": "192.0.2.7", "name": "a"}]}, "n": 3}"#).unwrap(), ["192.0.2.7/32"]);
-        let feed = "# prefix,country,region,city,\n192.0.2.0/24,US,US-CA,Menlo Park,\n2001:db8::/32,,,,\n";
+        assert_eq!(
+            read(r#"["192.0.2.7", "198.51.100.0/24"]"#).unwrap(),
+            ["192.0.2.7/32", "198.51.100.0/24"]
+        );
+        assert_eq!(
+            read(r#"{"ips": {"eu": [{"ip": "192.0.2.7", "name": "a"}]}, "n": 3}"#).unwrap(),
+            ["192.0.2.7/32"]
+        );
+        let feed =
+            "# prefix,country,region,city,\n192.0.2.0/24,US,US-CA,Menlo Park,\n2001:db8::/32,,,,\n";
         assert_eq!(read(feed).unwrap(), ["192.0.2.0/24", "2001:db8::/32"]);
         for quote in ["\"", "&quot;", "&#34;", "\\\""] {
             let page = "<!doctype html>\n<p>Amazonbot comes from <pre>{'prefixes': [{'ipv4Prefix': '192.0.2.7'}, {'ipv6Prefix' \
                         :'2001:db8::/32'}]}</pre> (see ipv4Prefix)";
-            assert_eq!(read(&page.replace('\'', quote)).unwrap(), ["192.0.2.7/32", "2001:db8::/32"], "{quote}");
+            assert_eq!(
+                read(&page.replace('\'', quote)).unwrap(),
+                ["192.0.2.7/32", "2001:db8::/32"],
+                "{quote}"
+            );
         }
-        let lines = "\u{feff}# monitors\r\n192.0.2.7\r\n\r\n2001:db8::1 # one\n::ffff:198.51.100.0/120\n";
-        assert_eq!(read(lines).unwrap(), ["192.0.2.7/32", "2001:db8::1/128", "198.51.100.0/24"]);
+        let lines =
+            "\u{feff}# monitors\r\n192.0.2.7\r\n\r\n2001:db8::1 # one\n::ffff:198.51.100.0/120\n";
+        assert_eq!(
+            read(lines).unwrap(),
+            ["192.0.2.7/32", "2001:db8::1/128", "198.51.100.0/24"]
+        );
     }
 
     #[test]
@@ -142,11 +187,26 @@ mod tests {
         let wrong = |text: &str| read(text).expect_err(text);
         assert_eq!(wrong(""), ListError::Empty);
         assert_eq!(wrong("{\"prefixes\": []}"), ListError::Empty);
-        assert!(matches!(wrong("{\"prefixes\": [{\"ipv4Prefix\": \"192.0.2.0/24\""), ListError::NotJson(_)));
-        assert!(matches!(wrong("{\"prefixes\": [{\"ipv4Prefix\": \"192.0.2\"}]}"), ListError::NotANetwork(_)));
-        assert!(matches!(wrong("<!doctype html>\n192.0.2.1"), ListError::NotANetwork(_)));
-        assert!(matches!(wrong("<p>\"ipv4Prefix\": \"192.0.2\"</p>"), ListError::NotANetwork(_)));
-        assert!(matches!(wrong("192.0.2.1\n0.0.0.0/0"), ListError::TooWide(_)));
+        assert!(matches!(
+            wrong("{\"prefixes\": [{\"ipv4Prefix\": \"192.0.2.0/24\""),
+            ListError::NotJson(_)
+        ));
+        assert!(matches!(
+            wrong("{\"prefixes\": [{\"ipv4Prefix\": \"192.0.2\"}]}"),
+            ListError::NotANetwork(_)
+        ));
+        assert!(matches!(
+            wrong("<!doctype html>\n192.0.2.1"),
+            ListError::NotANetwork(_)
+        ));
+        assert!(matches!(
+            wrong("<p>\"ipv4Prefix\": \"192.0.2\"</p>"),
+            ListError::NotANetwork(_)
+        ));
+        assert!(matches!(
+            wrong("192.0.2.1\n0.0.0.0/0"),
+            ListError::TooWide(_)
+        ));
         assert!(matches!(wrong("[\"2000::/3\"]"), ListError::TooWide(_)));
         assert!(matches!(wrong(&"[".repeat(100_000)), ListError::NotJson(_)));
         assert_eq!(wrong(&" ".repeat(MAX_LIST_BYTES + 1)), ListError::TooLong);

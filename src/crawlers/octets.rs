@@ -1,7 +1,9 @@
-//! Functions on the octets of user agents. [`is_token_byte`] tells the characters of product tokens, and [`words`]
-//! splits a text into words. The others search and compare text without regard to case.
+//! Functions on the octets of user agents. [`is_token_byte`] tells the characters of product
+//! tokens, and [`words`] splits a text into words. The others search and compare text without
+//! regard to case.
 
-/// Whether an octet is a character of product tokens. Next to a marker it makes the marker part of another word.
+/// Whether an octet is a character of product tokens. Next to a marker it makes the marker part of
+/// another word.
 pub fn is_token_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-'
 }
@@ -13,7 +15,8 @@ pub fn ends_with(text: &[u8], lower: &[u8]) -> bool {
 
 /// Where these lower-case letters first stand in a text, without regard to case.
 pub fn find(text: &[u8], lower: &[u8]) -> Option<usize> {
-    text.windows(lower.len()).position(|window| window.eq_ignore_ascii_case(lower))
+    text.windows(lower.len())
+        .position(|window| window.eq_ignore_ascii_case(lower))
 }
 
 /// Whether these lower-case letters stand in a text, without regard to case.
@@ -48,16 +51,25 @@ pub fn words_of(text: &[u8], is_part: impl Fn(u8) -> bool) -> impl Iterator<Item
 
 /// Whether a text begins with these lower-case letters, without regard to case.
 pub fn begins_with(text: &[u8], lower: &[u8]) -> bool {
-    text.get(..lower.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(lower))
+    text.get(..lower.len())
+        .is_some_and(|begin| begin.eq_ignore_ascii_case(lower))
 }
 
-/// Whether `like` or `following` introduces the word that comes next: `FreshRSS/1.2 (like Googlebot)` is FreshRSS.
+/// Whether `like` or `following` introduces the word that comes next: `FreshRSS/1.2 (like
+/// Googlebot)` is FreshRSS.
 pub fn names_another_program(before: &[u8]) -> bool {
     ends_with(before, b"like ") || ends_with(before, b"following ")
 }
 
-/// Whether `start..end` is no part of a word that begins before it or goes on after it, and names no other program.
-pub fn stands_alone(text: &[u8], start: usize, end: usize, begins_word: bool, ends_word: bool) -> bool {
+/// Whether `start..end` is no part of a word that begins before it or goes on after it, and names
+/// no other program.
+pub fn stands_alone(
+    text: &[u8],
+    start: usize,
+    end: usize,
+    begins_word: bool,
+    ends_word: bool,
+) -> bool {
     let is_inside_word = begins_word && start > 0 && is_token_byte(text[start - 1])
         || ends_word && text.get(end).is_some_and(|&next| is_token_byte(next));
     !is_inside_word && !names_another_program(&text[..start])

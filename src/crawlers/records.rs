@@ -12,13 +12,21 @@ use std::time::Duration;
 pub fn read(source: &Source) -> Result<Vec<Crawler>, Diagnostics> {
     let (crawlers, diagnostics) = crate::yaml::read(source, |decoder, root| {
         let list = root.filter(|root| matches!(root.value, Value::Sequence(_)));
-        Some(list.map(|list| decoder.maps(list, ["a list of records", "a record"], record)).unwrap_or_default())
+        Some(
+            list.map(|list| decoder.maps(list, ["a list of records", "a record"], record))
+                .unwrap_or_default(),
+        )
     });
     crawlers.ok_or(diagnostics)
 }
 
 fn record(fields: &mut Fields<'_>) -> Option<Crawler> {
-    let binds = [("star", Binds::Star), ("named", Binds::Named), ("never", Binds::Never), ("unknown", Binds::Unknown)];
+    let binds = [
+        ("star", Binds::Star),
+        ("named", Binds::Named),
+        ("never", Binds::Never),
+        ("unknown", Binds::Unknown),
+    ];
     Some(Crawler {
         id: required(fields, "id")?,
         name: required(fields, "name")?,
@@ -31,14 +39,20 @@ fn record(fields: &mut Fields<'_>) -> Option<Crawler> {
         user_agent: text(fields, "ua"),
         binds: fields.word("binds", &binds, "what binds it")?,
         reading: fields
-            .word("reading", &Dialect::ALL.map(|dialect| (dialect.name(), dialect)), "a reading")
+            .word(
+                "reading",
+                &Dialect::ALL.map(|dialect| (dialect.name(), dialect)),
+                "a reading",
+            )
             .unwrap_or_default(),
         crawl_delay: match text(fields, "crawl_delay").as_deref() {
             Some("yes") => Some(true),
             Some("no") => Some(false),
             _ => None,
         },
-        robots_cache: text(fields, "robots_cache").as_deref().and_then(caching_time),
+        robots_cache: text(fields, "robots_cache")
+            .as_deref()
+            .and_then(caching_time),
         shares_cache: text(fields, "shares_cache"),
         rdns: texts(fields, "rdns"),
         forward_undocumented: fields
@@ -64,14 +78,21 @@ fn text(fields: &mut Fields<'_>, name: &'static str) -> Option<String> {
 }
 
 fn texts(fields: &mut Fields<'_>, name: &'static str) -> Vec<String> {
-    let listed = fields.get_or_default(name, |decoder, node| decoder.texts(node, "a list of texts"));
+    let listed =
+        fields.get_or_default(name, |decoder, node| decoder.texts(node, "a list of texts"));
     values(&listed)
 }
 
-/// The markers of a record. One of fewer than three characters is a mistake: it stands in too many strings.
+/// The markers of a record. One of fewer than three characters is a mistake: it stands in too many
+/// strings.
 fn markers(fields: &mut Fields<'_>) -> Vec<String> {
-    let listed = fields.get_or_default("marks", |decoder, node| decoder.texts(node, "a list of texts"));
-    for marker in listed.iter().filter(|marker| marker.value.trim_start_matches(['=', '^']).len() < 3) {
+    let listed = fields.get_or_default("marks", |decoder, node| {
+        decoder.texts(node, "a list of texts")
+    });
+    for marker in listed
+        .iter()
+        .filter(|marker| marker.value.trim_start_matches(['=', '^']).len() < 3)
+    {
         fields.decoder.error(
             "short-mark",
             marker.span,

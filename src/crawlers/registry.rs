@@ -1,5 +1,5 @@
-//! [`Registry`]: the facts about each known crawler, with their source and date, read from `registry.yaml`. It
-//! identifies the crawler that a user agent claims to be.
+//! [`Registry`]: the facts about each known crawler, with their source and date, read from
+//! `registry.yaml`. It identifies the crawler that a user agent claims to be.
 
 use super::crawler::{Crawler, CrawlerIndex};
 use super::identify::{Markers, SiteMarkers};
@@ -21,17 +21,21 @@ impl Registry {
     /// The registry that comes with crawlgate; read once.
     pub fn builtin() -> &'static Registry {
         static BUILTIN: LazyLock<Registry> = LazyLock::new(|| {
-            let source = Source { name: "registry.yaml".into(), text: include_str!("registry.yaml").into() };
+            let source = Source {
+                name: "registry.yaml".into(),
+                text: include_str!("registry.yaml").into(),
+            };
             // The file is part of the program: a test reads it, as it reads the program.
             Registry::new(
-                records::read(&source).expect("the registry that comes with crawlgate is tested to be readable"),
+                records::read(&source)
+                    .expect("the registry that comes with crawlgate is tested to be readable"),
             )
         });
         &BUILTIN
     }
 
-    /// This registry with records of your own, in the form of `registry.yaml`; a record with the id of one that is here
-    /// takes its place. `examples/own_crawler.rs` shows it.
+    /// This registry with records of your own, in the form of `registry.yaml`; a record with the id
+    /// of one that is here takes its place. `examples/own_crawler.rs` shows it.
     ///
     /// # Errors
     /// Everything that is wrong with the records.
@@ -49,8 +53,15 @@ impl Registry {
 
     pub(super) fn new(crawlers: Vec<Crawler>) -> Registry {
         let markers = Markers::new(&crawlers);
-        let kept = crawlers.iter().map(|crawler| longest_kept(crawler, &crawlers)).collect();
-        Registry { crawlers, markers, kept }
+        let kept = crawlers
+            .iter()
+            .map(|crawler| longest_kept(crawler, &crawlers))
+            .collect();
+        Registry {
+            crawlers,
+            markers,
+            kept,
+        }
     }
 
     /// All records, in the order of the file; the index is a [`CrawlerIndex`].
@@ -66,11 +77,15 @@ impl Registry {
         &self.crawlers[usize::from(index.0)]
     }
 
-    /// The cache in which a crawler keeps robots.txt (its own id when it shares none), and how long it is documented to
-    /// keep it there; zero when nothing is said.
+    /// The cache in which a crawler keeps robots.txt (its own id when it shares none), and how long
+    /// it is documented to keep it there; zero when nothing is said.
     pub(crate) fn robots_cache(&self, index: CrawlerIndex) -> (&str, Duration) {
         let crawler = self.get(index);
-        let kept = self.kept.get(usize::from(index.0)).copied().unwrap_or_default();
+        let kept = self
+            .kept
+            .get(usize::from(index.0))
+            .copied()
+            .unwrap_or_default();
         (crawler.shares_cache.as_deref().unwrap_or(&crawler.id), kept)
     }
 
@@ -81,19 +96,28 @@ impl Registry {
 
     /// The record with this id, name or first token, without regard to case.
     pub fn find(&self, name: &str) -> Option<CrawlerIndex> {
-        let index = self.crawlers.iter().position(|crawler| crawler.is_called(name))?;
+        let index = self
+            .crawlers
+            .iter()
+            .position(|crawler| crawler.is_called(name))?;
         u16::try_from(index).ok().map(CrawlerIndex)
     }
 
     /// Whether a name is the product token of a crawler, without regard to case.
     pub fn has_token(&self, name: &str) -> bool {
-        self.crawlers.iter().flat_map(|crawler| &crawler.tokens).any(|token| token.eq_ignore_ascii_case(name))
+        self.crawlers
+            .iter()
+            .flat_map(|crawler| &crawler.tokens)
+            .any(|token| token.eq_ignore_ascii_case(name))
     }
 
     /// Product tokens with blanks in them, which a parser of robots.txt must know to read whole.
     pub fn tokens_with_blanks(&self) -> Vec<&str> {
         let tokens = self.crawlers().iter().flat_map(|crawler| &crawler.tokens);
-        tokens.map(String::as_str).filter(|token| token.contains(' ')).collect()
+        tokens
+            .map(String::as_str)
+            .filter(|token| token.contains(' '))
+            .collect()
     }
 
     /// The crawler that a user agent claims to be; never [`Claim::Token`]. Does not allocate.
@@ -121,7 +145,17 @@ impl Registry {
 }
 
 fn longest_kept(crawler: &Crawler, all: &[Crawler]) -> Duration {
-    let shares = |other: &&Crawler| crawler.shares_cache.is_some() && other.shares_cache == crawler.shares_cache;
-    let others = all.iter().filter(shares).filter_map(|other| other.robots_cache);
-    crawler.robots_cache.into_iter().chain(others).max().unwrap_or_default()
+    let shares = |other: &&Crawler| {
+        crawler.shares_cache.is_some() && other.shares_cache == crawler.shares_cache
+    };
+    let others = all
+        .iter()
+        .filter(shares)
+        .filter_map(|other| other.robots_cache);
+    crawler
+        .robots_cache
+        .into_iter()
+        .chain(others)
+        .max()
+        .unwrap_or_default()
 }

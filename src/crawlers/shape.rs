@@ -1,9 +1,12 @@
-//! [`Shapes::of`] tells the [`Shape`] of a user agent that is in no list: that of a browser, an app, a program on a
-//! desktop, or none. A string without a shape is a program's. The words are in `shape_words.rs`.
+//! [`Shapes::of`] tells the [`Shape`] of a user agent that is in no list: that of a browser, an
+//! app, a program on a desktop, or none. A string without a shape is a program's. The words are in
+//! `shape_words.rs`.
 
 use super::address::{is_in_address, words_outside_addresses};
 use super::octets::{contains, ends_with, words};
-use super::shape_words::{BROWSER_WORDS, DESKTOPS, ENGINES, FETCHER_ENDINGS, SYSTEMS, TOOL_ENDINGS, TOOLS};
+use super::shape_words::{
+    BROWSER_WORDS, DESKTOPS, ENGINES, FETCHER_ENDINGS, SYSTEMS, TOOL_ENDINGS, TOOLS,
+};
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 
 /// The kind of program that sends a user agent.
@@ -40,16 +43,25 @@ struct Word {
 
 impl Word {
     fn new(shape: Option<Shape>, written: &str) -> Word {
-        let (begins, ends) = (!written.starts_with('*'), !written.ends_with('*') && shape.is_some());
-        Word { shape, at_start: written.starts_with('^'), begins, ends }
+        let (begins, ends) = (
+            !written.starts_with('*'),
+            !written.ends_with('*') && shape.is_some(),
+        );
+        Word {
+            shape,
+            at_start: written.starts_with('^'),
+            begins,
+            ends,
+        }
     }
 
     /// Whether the word found at `start..end` is a whole word.
     fn stands(&self, text: &[u8], start: usize, end: usize) -> bool {
         let (before, after) = text.split_at(start);
-        let follows_letter = before.last().is_some_and(u8::is_ascii_alphanumeric) && !ends_with(before, b"%20");
-        let goes_on =
-            text[end - 1].is_ascii_alphabetic() && after.get(end - start).is_some_and(u8::is_ascii_alphabetic);
+        let follows_letter =
+            before.last().is_some_and(u8::is_ascii_alphanumeric) && !ends_with(before, b"%20");
+        let goes_on = text[end - 1].is_ascii_alphabetic()
+            && after.get(end - start).is_some_and(u8::is_ascii_alphabetic);
         !(self.at_start && start > 0 || self.begins && follows_letter || self.ends && goes_on)
     }
 }
@@ -69,23 +81,46 @@ impl Shapes {
             (Some(Shape::App), SYSTEMS),
             (None, TOOLS),
         ];
-        let written = || lists.into_iter().flat_map(|(shape, words)| words.iter().map(move |word| (shape, *word)));
+        let written = || {
+            lists
+                .into_iter()
+                .flat_map(|(shape, words)| words.iter().map(move |word| (shape, *word)))
+        };
         let automaton = AhoCorasick::builder()
             .ascii_case_insensitive(true)
             .match_kind(MatchKind::Standard)
             .kind(Some(AhoCorasickKind::ContiguousNFA))
             .build(written().map(|(_, word)| word.trim_matches(['*', '^'])));
-        Shapes { automaton: automaton.ok(), words: written().map(|(shape, word)| Word::new(shape, word)).collect() }
+        Shapes {
+            automaton: automaton.ok(),
+            words: written()
+                .map(|(shape, word)| Word::new(shape, word))
+                .collect(),
+        }
     }
 
     /// The shape of a user agent, and whether it names a tool. Words of addresses do not count:
     /// `https://www.joesbrewery.com`.
     pub fn of(&self, text: &[u8]) -> Words {
-        let mut words = Words { shape: Shape::None, names_tool: false };
-        for found in self.automaton.iter().flat_map(|automaton| automaton.find_overlapping_iter(text)) {
-            let Some(word) = self.words.get(found.pattern().as_usize()) else { continue };
-            let is_known = word.shape.map_or(words.names_tool, |shape| words.shape >= shape);
-            if is_known || !word.stands(text, found.start(), found.end()) || is_in_address(text, found.start()) {
+        let mut words = Words {
+            shape: Shape::None,
+            names_tool: false,
+        };
+        for found in self
+            .automaton
+            .iter()
+            .flat_map(|automaton| automaton.find_overlapping_iter(text))
+        {
+            let Some(word) = self.words.get(found.pattern().as_usize()) else {
+                continue;
+            };
+            let is_known = word
+                .shape
+                .map_or(words.names_tool, |shape| words.shape >= shape);
+            if is_known
+                || !word.stands(text, found.start(), found.end())
+                || is_in_address(text, found.start())
+            {
                 continue;
             }
             match word.shape {
@@ -105,7 +140,8 @@ pub fn tool_names() -> impl Iterator<Item = &'static str> {
 /// The words that bots end their names with.
 pub const BOT_ENDINGS: [&[u8]; 4] = [b"bot", b"crawler", b"spider", b"scraper"];
 
-/// The last three letters of all endings: for each pair of the last two, a bit for each letter before them.
+/// The last three letters of all endings: for each pair of the last two, a bit for each letter
+/// before them.
 static LAST_THREE: [u32; 26 * 26] = {
     let mut bits = [0; 26 * 26];
     let mut place = 0;
@@ -115,17 +151,24 @@ static LAST_THREE: [u32; 26 * 26] = {
             Some(place) => BOT_ENDINGS[place],
         };
         let end = ending.len();
-        let (third, second, last) = (ending[end - 3] - b'a', ending[end - 2] - b'a', ending[end - 1] - b'a');
+        let (third, second, last) = (
+            ending[end - 3] - b'a',
+            ending[end - 2] - b'a',
+            ending[end - 1] - b'a',
+        );
         bits[second as usize * 26 + last as usize] |= 1 << third;
         place += 1;
     }
     bits
 };
 
-/// Whether the word that ends here may end as the names of tools or of bots do. Most words differ in the last letters.
+/// Whether the word that ends here may end as the names of tools or of bots do. Most words differ
+/// in the last letters.
 #[inline]
 fn may_end_name(until: &[u8]) -> bool {
-    let [.., third, second, last] = *until else { return false };
+    let [.., third, second, last] = *until else {
+        return false;
+    };
     let [third, second, last] = [third, second, last].map(|byte| (byte | 0x20).wrapping_sub(b'a'));
     if third >= 26 || second >= 26 || last >= 26 {
         return false;
@@ -136,27 +179,39 @@ fn may_end_name(until: &[u8]) -> bool {
 
 /// Whether the word that ends here has an ending of the names of tools.
 pub fn ends_like_tool(until: &[u8]) -> bool {
-    may_end_name(until) && TOOL_ENDINGS.iter().any(|ending| ends_with(until, ending.as_bytes()))
+    may_end_name(until)
+        && TOOL_ENDINGS
+            .iter()
+            .any(|ending| ends_with(until, ending.as_bytes()))
 }
 
 /// Whether the word that ends here has an ending of the names of tools or of bots.
 #[inline]
 pub fn ends_like_tool_or_bot(until: &[u8]) -> bool {
     // Bots first: they have few endings, and most strings that get here are theirs.
-    may_end_name(until) && (BOT_ENDINGS.iter().any(|ending| ends_with(until, ending)) || ends_like_tool(until))
+    may_end_name(until)
+        && (BOT_ENDINGS.iter().any(|ending| ends_with(until, ending)) || ends_like_tool(until))
 }
 
 /// The beginning of the strings of browsers.
 pub const BROWSERS_BEGINNING: &[u8] = b"Mozilla/5.0 (";
 
-/// Where the description of the device ends, if the string is that of a browser and of nothing else. Only its beginning
-/// and its last octet are examined: a system that people use, an engine right behind it, and a version at the end.
+/// Where the description of the device ends, if the string is that of a browser and of nothing
+/// else. Only its beginning and its last octet are examined: a system that people use, an engine
+/// right behind it, and a version at the end.
 #[inline]
 pub fn device_of_plain_browser(text: &[u8]) -> Option<usize> {
     if !text.last().is_some_and(u8::is_ascii_digit) {
         return None;
     }
-    const BEGINS: [&[u8]; 6] = [b"Windows NT ", b"Macintosh;", b"X11;", b"Linux; ", b"iPhone; CPU ", b"iPad; CPU "];
+    const BEGINS: [&[u8]; 6] = [
+        b"Windows NT ",
+        b"Macintosh;",
+        b"X11;",
+        b"Linux; ",
+        b"iPhone; CPU ",
+        b"iPad; CPU ",
+    ];
     let rest = text.strip_prefix(BROWSERS_BEGINNING)?;
     let close = memchr::memchr(b')', rest)?;
     let (device, after) = (&rest[..close], &rest[close + 1..]);
@@ -172,30 +227,45 @@ pub fn device_of_plain_browser(text: &[u8]) -> Option<usize> {
     if version.starts_with(b"537.36 (KHTML, like Gecko) ") {
         return Some(end);
     }
-    let version_end = version.iter().position(|byte| *byte == b' ').unwrap_or(version.len());
-    version[version_end..].starts_with(b" (KHTML, like Gecko) ").then_some(end)
+    let version_end = version
+        .iter()
+        .position(|byte| *byte == b' ')
+        .unwrap_or(version.len());
+    version[version_end..]
+        .starts_with(b" (KHTML, like Gecko) ")
+        .then_some(end)
 }
 
-/// Whether a text has only the words of engines and browsers and their versions. It then holds no marker, no tool and
-/// no bot.
+/// Whether a text has only the words of engines and browsers and their versions. It then holds no
+/// marker, no tool and no bot.
 #[inline]
 pub fn says_only_browser(mut text: &[u8]) -> bool {
     while !text.is_empty() {
-        let Some(rest) = BROWSER_WORDS.iter().find_map(|word| text.strip_prefix(*word)) else { return false };
-        let version = rest.iter().take_while(|byte| byte.is_ascii_digit() || **byte == b'.').count();
+        let Some(rest) = BROWSER_WORDS
+            .iter()
+            .find_map(|word| text.strip_prefix(*word))
+        else {
+            return false;
+        };
+        let version = rest
+            .iter()
+            .take_while(|byte| byte.is_ascii_digit() || **byte == b'.')
+            .count();
         text = &rest[version..];
     }
     true
 }
 
-/// Whether a word outside the description of the device ends as the names of tools do. The apps of a phone that show
-/// pages are left out: `CamScanner`, `QRScanner`.
+/// Whether a word outside the description of the device ends as the names of tools do. The apps of
+/// a phone that show pages are left out: `CamScanner`, `QRScanner`.
 pub fn has_tool_word(text: &[u8], device: &std::ops::Range<usize>) -> bool {
-    let is_apps_view = contains(text, b"; wv)") || contains(text, b"mobile/") && !contains(text, b"safari/");
+    let is_apps_view =
+        contains(text, b"; wv)") || contains(text, b"mobile/") && !contains(text, b"safari/");
     if is_apps_view {
         return false;
     }
-    words_outside_addresses(text).any(|(begin, word)| !device.contains(&begin) && ends_like_tool(word))
+    words_outside_addresses(text)
+        .any(|(begin, word)| !device.contains(&begin) && ends_like_tool(word))
 }
 
 /// Whether a word of an app's string ends in downloader or extractor.

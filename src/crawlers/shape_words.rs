@@ -1,8 +1,9 @@
-//! The words that tell the shape of a user agent (`shape.rs`): facts about systems, engines and tools, each known from its
-//! own documentation. This file holds lists and nothing else.
+//! The words that tell the shape of a user agent (`shape.rs`): facts about systems, engines and
+//! tools, each known from its own documentation. This file holds lists and nothing else.
 
-/// Engines of browsers, and browsers that stand alone. Like [`SYSTEMS`], these are whole words: letters may go on only
-/// where a `*` stands, and `^` stands for the beginning of the string. Digits may follow: `Windows98`, `iOS18`.
+/// Engines of browsers, and browsers that stand alone. Like [`SYSTEMS`], these are whole words:
+/// letters may go on only where a `*` stands, and `^` stands for the beginning of the string.
+/// Digits may follow: `Windows98`, `iOS18`.
 pub const ENGINES: &[&str] = &[
     "*webkit*",
     "*gecko",
@@ -98,7 +99,8 @@ pub const DESKTOPS: &[&str] = &[
     "os/2",
 ];
 
-/// Other systems and devices of people, and the libraries that apps on them send requests with. See [`ENGINES`].
+/// Other systems and devices of people, and the libraries that apps on them send requests with. See
+/// [`ENGINES`].
 pub const SYSTEMS: &[&str] = &[
     // Apple's systems, and what their apps send by themselves.
     "cfnetwork/",
@@ -303,7 +305,8 @@ pub const TOOLS: &[&str] = &[
     "webscreenie",
 ];
 
-/// Endings of the names of programs, in a string that has a browser's shape: `LinkChecker`, `CookieHubScan`.
+/// Endings of the names of programs, in a string that has a browser's shape: `LinkChecker`,
+/// `CookieHubScan`.
 pub const TOOL_ENDINGS: &[&str] = &[
     "crawl",
     "scan",
@@ -350,11 +353,12 @@ pub const TOOL_ENDINGS: &[&str] = &[
     "downloader",
 ];
 
-/// Endings of the names of apps that fetch what others wrote: `RealPlayer%20Downloader/1750 CFNetwork/760.4.2`.
+/// Endings of the names of apps that fetch what others wrote: `RealPlayer%20Downloader/1750
+/// CFNetwork/760.4.2`.
 pub const FETCHER_ENDINGS: [&[u8]; 2] = [b"downloader", b"extractor"];
 
-/// The words of engines and browsers behind the device, each before a version. A longer word stands before its
-/// beginning.
+/// The words of engines and browsers behind the device, each before a version. A longer word stands
+/// before its beginning.
 pub const BROWSER_WORDS: [&[u8]; 12] = [
     // The number at which Chromium stands still.
     b" AppleWebKit/537.36 (KHTML, like Gecko) Chrome/",

@@ -1,5 +1,5 @@
-//! The registry and the user agents that it identifies: each crawler is found by its own examples, and no person is
-//! taken for a crawler.
+//! The registry and the user agents that it identifies: each crawler is found by its own examples,
+//! and no person is taken for a crawler.
 
 use super::*;
 use proptest::prelude::*;
@@ -23,45 +23,85 @@ fn every_record_has_an_id_and_a_source() {
     for crawler in registry().crawlers() {
         assert!(ids.insert(&crawler.id), "{} stands twice", crawler.id);
         assert!(
-            crawler.id.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-'),
+            crawler
+                .id
+                .bytes()
+                .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-'),
             "{}",
             crawler.id
         );
         assert!(
-            ["[D]", "[S]", "[U]"].iter().any(|code| crawler.source.contains(code)),
+            ["[D]", "[S]", "[U]"]
+                .iter()
+                .any(|code| crawler.source.contains(code)),
             "{}: {}",
             crawler.id,
             crawler.source
         );
         assert!(!crawler.name.is_empty() && !crawler.operator.is_empty());
         // A token stands in robots.txt as it is: no remark may be part of it.
-        let token =
-            |token: &String| token.bytes().all(|byte| byte.is_ascii_alphanumeric() || b" -_./!+".contains(&byte));
-        assert!(crawler.tokens.iter().all(token), "{}: {:?}", crawler.id, crawler.tokens);
+        let token = |token: &String| {
+            token
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b" -_./!+".contains(&byte))
+        };
+        assert!(
+            crawler.tokens.iter().all(token),
+            "{}: {:?}",
+            crawler.id,
+            crawler.tokens
+        );
     }
     let googlebot = registry().get(registry().find("googlebot").expect("listed"));
-    assert_eq!(googlebot.robots_cache, Some(std::time::Duration::from_secs(86_400)));
-    assert_eq!((googlebot.crawl_delay, googlebot.binds), (Some(false), Binds::Star));
+    assert_eq!(
+        googlebot.robots_cache,
+        Some(std::time::Duration::from_secs(86_400))
+    );
+    assert_eq!(
+        (googlebot.crawl_delay, googlebot.binds),
+        (Some(false), Binds::Star)
+    );
 }
 
 #[test]
 fn lines_of_x_robots_tag_may_address_every_token() {
-    let tokens =
-        || registry().crawlers().iter().flat_map(|crawler| &crawler.tokens).filter(|token| !token.contains(' '));
+    let tokens = || {
+        registry()
+            .crawlers()
+            .iter()
+            .flat_map(|crawler| &crawler.tokens)
+            .filter(|token| !token.contains(' '))
+    };
     for token in tokens() {
-        assert!(crate::indexing::is_bots_name(token), "{token} is missing in src/indexing/names.rs");
+        assert!(
+            crate::indexing::is_bots_name(token),
+            "{token} is missing in src/indexing/names.rs"
+        );
     }
     for name in crate::indexing::names_known() {
-        assert!(tokens().any(|token| token.eq_ignore_ascii_case(name)), "{name} is no token of the registry");
+        assert!(
+            tokens().any(|token| token.eq_ignore_ascii_case(name)),
+            "{name} is no token of the registry"
+        );
     }
 }
 
 #[test]
 fn every_example_is_its_own_record() {
     let mut wrong = Vec::new();
-    for crawler in registry().crawlers().iter().filter(|crawler| !crawler.markers.is_empty()) {
-        let Some(example) = &crawler.user_agent else { continue };
-        for form in [example.clone(), example.to_lowercase(), example.to_uppercase()] {
+    for crawler in registry()
+        .crawlers()
+        .iter()
+        .filter(|crawler| !crawler.markers.is_empty())
+    {
+        let Some(example) = &crawler.user_agent else {
+            continue;
+        };
+        for form in [
+            example.clone(),
+            example.to_lowercase(),
+            example.to_uppercase(),
+        ] {
             let found = who(&form);
             if found != crawler.id {
                 wrong.push(format!("{form}: {found}, not {}", crawler.id));
@@ -75,7 +115,11 @@ fn every_example_is_its_own_record() {
 fn no_person_is_taken_for_a_crawler() {
     assert_eq!(people().count(), 118);
     for person in people() {
-        assert_eq!(registry().identify(person.as_bytes()), Claim::Nobody, "{person}");
+        assert_eq!(
+            registry().identify(person.as_bytes()),
+            Claim::Nobody,
+            "{person}"
+        );
     }
 }
 
@@ -84,7 +128,11 @@ fn a_name_that_only_looks_alike_is_another_program() {
     for crawler in registry().crawlers() {
         for other in &crawler.must_not_match {
             assert_ne!(who(other), crawler.id, "{other}");
-            assert_ne!(who(&format!("Mozilla/5.0 ({other}/1.0)")), crawler.id, "{other}");
+            assert_ne!(
+                who(&format!("Mozilla/5.0 ({other}/1.0)")),
+                crawler.id,
+                "{other}"
+            );
         }
     }
     assert_eq!(who("Mozilla/5.0 (compatible; Fake-Googlebot/2.1)"), "Other");
@@ -95,34 +143,58 @@ fn a_name_that_only_looks_alike_is_another_program() {
 #[test]
 fn a_named_crawler_beats_a_library_a_longer_marker_a_shorter() {
     assert_eq!(
-        who("Mozilla/5.0 (Windows NT 10.0) AppleWebKit/537.36 adidxbot/2.0 (+http://www.bing.com/bingbot.htm)"),
+        who(
+            "Mozilla/5.0 (Windows NT 10.0) AppleWebKit/537.36 adidxbot/2.0 (+http://www.bing.com/bingbot.htm)"
+        ),
         "adidxbot"
     );
     assert_eq!(
-        who("Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html) https://deepcrawl.com/bot"),
+        who(
+            "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html) https://deepcrawl.com/bot"
+        ),
         "deepcrawl"
     );
-    assert_eq!(who("Mozilla/5.0 (compatible; GPTBot/1.2; +https://openai.com/gptbot) curl/8.0"), "gptbot");
+    assert_eq!(
+        who("Mozilla/5.0 (compatible; GPTBot/1.2; +https://openai.com/gptbot) curl/8.0"),
+        "gptbot"
+    );
 }
 
 #[test]
 fn a_preview_from_apple_messages_is_a_person() {
     let safari = "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_11_1) AppleWebKit/601.2.4 (KHTML, like Gecko) Version/9.0.1 Safari/601.2.4";
     let preview = format!("{safari} facebookexternalhit/1.1 Facebot Twitterbot/1.0");
-    for form in [preview.clone(), preview.to_lowercase(), preview.to_uppercase()] {
+    for form in [
+        preview.clone(),
+        preview.to_lowercase(),
+        preview.to_uppercase(),
+    ] {
         assert_eq!(who(&form), "Nobody", "{form}");
     }
     // An owner who names Facebot means a crawler, not those who send a link to a friend.
     let tokens = SiteMarkers::new(vec!["Facebot".into()]);
-    assert_eq!(registry().identify_with(preview.as_bytes(), &tokens), Claim::Nobody);
-    assert_eq!(registry().identify_with(b"Facebot/1.0", &tokens), Claim::Token(0));
-    assert_eq!(who("facebookexternalhit/1.1 (+http://www.facebook.com/externalhit_uatext.php)"), "facebookexternalhit");
+    assert_eq!(
+        registry().identify_with(preview.as_bytes(), &tokens),
+        Claim::Nobody
+    );
+    assert_eq!(
+        registry().identify_with(b"Facebot/1.0", &tokens),
+        Claim::Token(0)
+    );
+    assert_eq!(
+        who("facebookexternalhit/1.1 (+http://www.facebook.com/externalhit_uatext.php)"),
+        "facebookexternalhit"
+    );
     assert_eq!(who("Twitterbot/1.0"), "twitterbot");
     for crawler in [
         "facebookexternalhit/1.1 Facebot Twitterbot/1.0",
         "Mozilla/5.0 (compatible; facebookexternalhit/1.1 Twitterbot/1.0) Safari/537.36",
     ] {
-        assert_eq!(who(crawler), "facebookexternalhit", "only behind Safari it is a person's device: {crawler}");
+        assert_eq!(
+            who(crawler),
+            "facebookexternalhit",
+            "only behind Safari it is a person's device: {crawler}"
+        );
     }
 }
 
@@ -150,12 +222,16 @@ fn an_unlisted_bot_that_says_so_is_other() {
 
 #[test]
 fn strings_without_a_shape_are_bots_or_tools() {
-    for retired in
-        ["SAMSUNG-SGH-E250/1.0 (compatible; Googlebot-Mobile/2.1; +http://www.google.com/bot.html)", "Googlebot-Mobile"]
-    {
+    for retired in [
+        "SAMSUNG-SGH-E250/1.0 (compatible; Googlebot-Mobile/2.1; +http://www.google.com/bot.html)",
+        "Googlebot-Mobile",
+    ] {
         assert_eq!(who(retired), "googlebot", "{retired}");
     }
-    assert_eq!(who("msnbot-NewsBlogs/2.0b (+http://search.msn.com/msnbot.htm)"), "msnbot");
+    assert_eq!(
+        who("msnbot-NewsBlogs/2.0b (+http://search.msn.com/msnbot.htm)"),
+        "msnbot"
+    );
     let bots = [
         "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/124.0.0.0 Safari/537.36 acme-scraper",
         "Example Bot (http://www.example.com/bot)",
@@ -200,7 +276,8 @@ fn strings_without_a_shape_are_bots_or_tools() {
 
 #[test]
 fn people_whose_strings_hold_the_words_of_bots_are_people() {
-    let browser = "AppleWebKit/537.36 (KHTML, like Gecko) Chrome/88.0.4324.152 Mobile Safari/537.36";
+    let browser =
+        "AppleWebKit/537.36 (KHTML, like Gecko) Chrome/88.0.4324.152 Mobile Safari/537.36";
     let mut people: Vec<String> = [
         "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0",
         "Mozilla/5.0 (compatible; Dillo 3.0)",
@@ -239,7 +316,11 @@ fn people_whose_strings_hold_the_words_of_bots_are_people() {
         "robot",
         "moto (2022); IDbot",
     ] {
-        for system in ["Linux; Android 13", "Linux; U; Android 8.1.0; en-us", "Linux; Andr0id 9"] {
+        for system in [
+            "Linux; Android 13",
+            "Linux; U; Android 8.1.0; en-us",
+            "Linux; Andr0id 9",
+        ] {
             // Apps of people add versions with an @, addresses and pages behind.
             for rest in [
                 "",
@@ -248,7 +329,9 @@ fn people_whose_strings_hold_the_words_of_bots_are_people() {
                 " https://app.example/",
             ] {
                 people.push(format!("Mozilla/5.0 ({system}; {model}) {browser}{rest}"));
-                people.push(format!("Mozilla/5.0 ({system}; {model}; Build/O11019) {browser}{rest}"));
+                people.push(format!(
+                    "Mozilla/5.0 ({system}; {model}; Build/O11019) {browser}{rest}"
+                ));
             }
         }
     }
@@ -263,15 +346,26 @@ fn programs_that_add_themselves_to_a_browser_are_found() {
     for (bot, comment, behind) in [
         ("Other", "X11; Linux x86_64", " Example/2.0 (example.io)"),
         ("Other", "example.co; Macintosh; Intel Mac OS X 10_15_7", ""),
-        ("Other", "Windows NT 10.0; Win64; x64", " www.example.com (account 7)"),
-        ("Other", "Macintosh; Intel Mac OS X 10_15_7", " abuse.example.fr"),
+        (
+            "Other",
+            "Windows NT 10.0; Win64; x64",
+            " www.example.com (account 7)",
+        ),
+        (
+            "Other",
+            "Macintosh; Intel Mac OS X 10_15_7",
+            " abuse.example.fr",
+        ),
         ("Tool", "Windows NT 6.1; WOW64", " Example.Translate"),
     ] {
         let text = format!("Mozilla/5.0 ({comment}) {browser}{behind}");
         assert_eq!(who(&text), bot, "{text}");
     }
     for (bot, text) in [
-        ("Other", "Mozilla/5.0 (compatible; MSIE 8.0; Windows NT 6.3; www.example.com)"),
+        (
+            "Other",
+            "Mozilla/5.0 (compatible; MSIE 8.0; Windows NT 6.3; www.example.com)",
+        ),
         (
             "Other",
             "Mozilla/5.0 (iPhone; CPU iPhone OS 12_0 like Mac OS X) example.com/policy AppleWebKit/605.1.15 (KHTML, like Gecko) Safari/605.1",
@@ -280,7 +374,10 @@ fn programs_that_add_themselves_to_a_browser_are_found() {
             "Tool",
             "Mozilla/5.0 (Windows NT 10.0) AppleWebKit/537.36 (KHTML, like Gecko, Example) Chrome/91.0 Safari/537.36",
         ),
-        ("Tool", "Example%20Downloader/1569 CFNetwork/720.3.13 Darwin/14.3.0 (x86_64)"),
+        (
+            "Tool",
+            "Example%20Downloader/1569 CFNetwork/720.3.13 Darwin/14.3.0 (x86_64)",
+        ),
     ] {
         assert_eq!(who(text), bot, "{text}");
     }
@@ -323,7 +420,12 @@ fn words_inside_of_other_words_make_no_person() {
     ] {
         assert_eq!(who(text), bot, "{text}");
     }
-    for person in ["iPhone16Pro", "Windows98; Win98", "Example/1.0 (Mobile%20Safari/604.1)", "NokiaN95/1.0"] {
+    for person in [
+        "iPhone16Pro",
+        "Windows98; Win98",
+        "Example/1.0 (Mobile%20Safari/604.1)",
+        "NokiaN95/1.0",
+    ] {
         assert_eq!(who(person), "Nobody", "{person}");
     }
 }
@@ -354,8 +456,15 @@ fn places_in_addresses_are_told_from_places_in_products() {
         (".firefox.com", false),
         (&far, false),
     ] {
-        let place = text.to_ascii_lowercase().find("firefox").expect("it is there");
-        assert_eq!(address::is_in_address(text.as_bytes(), place), expected, "{text}");
+        let place = text
+            .to_ascii_lowercase()
+            .find("firefox")
+            .expect("it is there");
+        assert_eq!(
+            address::is_in_address(text.as_bytes(), place),
+            expected,
+            "{text}"
+        );
     }
 }
 
@@ -417,8 +526,12 @@ fn people_with_rare_browsers_and_devices_are_people() {
     ]
     .map(str::to_owned)
     .into();
-    people.push(format!("{old} Firefox/3.6.8,gzip(gfe) (via translate.google.com)"));
-    people.push(format!("{old} Ant.com Toolbar 2.0.1 Firefox/3.6.8 ( .NET CLR 3.5.30729)"));
+    people.push(format!(
+        "{old} Firefox/3.6.8,gzip(gfe) (via translate.google.com)"
+    ));
+    people.push(format!(
+        "{old} Ant.com Toolbar 2.0.1 Firefox/3.6.8 ( .NET CLR 3.5.30729)"
+    ));
     people.push(format!("{old} Firefox/3.6.8, Ant.com"));
     for person in people {
         assert_eq!(who(&person), "Nobody", "{person}");
@@ -446,18 +559,36 @@ fn a_contact_beside_a_desktop_system_is_a_bots() {
         ("AcmeCollector/2 (Linux)", "Tool"),
         ("AcmeCollector/2 (Linux; http://acme.example/)", "Other"),
         ("AcmeCollector/2 (Windows; https://acme.example/)", "Other"),
-        ("AcmeCollector (Windows NT 10.0; contact: ops@acme.example)", "Other"),
-        ("AcmeCollector/2 (X11; Linux x86_64) ops@acme.example", "Other"),
+        (
+            "AcmeCollector (Windows NT 10.0; contact: ops@acme.example)",
+            "Other",
+        ),
+        (
+            "AcmeCollector/2 (X11; Linux x86_64) ops@acme.example",
+            "Other",
+        ),
         ("AcmeCollector/2 (Linux; +ops@acme.example)", "Other"),
         ("AcmeCollector/2 (Linux; +acme.example)", "Other"),
-        ("AcmeCollector/2 (Macintosh; https://acme.example/)", "Other"),
+        (
+            "AcmeCollector/2 (Macintosh; https://acme.example/)",
+            "Other",
+        ),
         ("Acme Harvester (Ubuntu; https://acme.example/)", "Other"),
         // Without a contact, on phones, and in readers of feeds.
         ("AcmeCollector/2 (Linux; x86_64)", "Nobody"),
         ("Acme/2 (Linux; Android 13) https://acme.example/", "Nobody"),
-        ("Acme/2 CFNetwork/1474 Darwin/23.0.0 (Macintosh; https://acme.example/)", "Nobody"),
-        ("NetNewsWire (macOS; RSS Reader; https://reader.example/)", "Nobody"),
-        ("FeedDemon/4.5 (http://reader.example/; Microsoft Windows XP)", "Nobody"),
+        (
+            "Acme/2 CFNetwork/1474 Darwin/23.0.0 (Macintosh; https://acme.example/)",
+            "Nobody",
+        ),
+        (
+            "NetNewsWire (macOS; RSS Reader; https://reader.example/)",
+            "Nobody",
+        ),
+        (
+            "FeedDemon/4.5 (http://reader.example/; Microsoft Windows XP)",
+            "Nobody",
+        ),
     ] {
         assert_eq!(who(text), expected, "{text}");
     }
@@ -474,7 +605,11 @@ fn a_bots_name_with_a_version_is_no_phones_model() {
         ("Android 10; CUBOT/1.0", "Nobody"),
         ("Android 10; CUBOT/1.0; +http://a.example/", "Other"),
     ] {
-        assert_eq!(who(&format!("Mozilla/5.0 (Linux; {device}) {rest}")), expected, "{device}");
+        assert_eq!(
+            who(&format!("Mozilla/5.0 (Linux; {device}) {rest}")),
+            expected,
+            "{device}"
+        );
     }
 }
 
@@ -493,8 +628,14 @@ fn names_with_a_customers_suffix_are_known() {
 fn the_last_letters_let_every_ending_through() {
     for ending in shape::BOT_ENDINGS {
         let name = [&b"X"[..], &ending.to_ascii_uppercase()].concat();
-        assert!(shape::ends_like_tool_or_bot(ending) && shape::ends_like_tool_or_bot(&name), "{ending:?}");
-        assert!(!shape::ends_like_tool(ending) && !shape::ends_like_tool_or_bot(&ending[1..]), "{ending:?}");
+        assert!(
+            shape::ends_like_tool_or_bot(ending) && shape::ends_like_tool_or_bot(&name),
+            "{ending:?}"
+        );
+        assert!(
+            !shape::ends_like_tool(ending) && !shape::ends_like_tool_or_bot(&ending[1..]),
+            "{ending:?}"
+        );
     }
     for (text, expected) in [
         ("LinkCHECK", true),
@@ -512,17 +653,26 @@ fn the_last_letters_let_every_ending_through() {
     ] {
         let found = shape::ends_like_tool(text.as_bytes());
         assert_eq!(found, expected, "{text}");
-        assert_eq!(found, shape::ends_like_tool_or_bot(text.as_bytes()), "{text}");
+        assert_eq!(
+            found,
+            shape::ends_like_tool_or_bot(text.as_bytes()),
+            "{text}"
+        );
     }
 }
 
 #[test]
 fn a_bots_name_before_a_sign_counts_in_a_plain_browser() {
     for sign in ["-", "_"] {
-        let text = format!("Mozilla/5.0 (X11; Linux i686; rv:17.0; Examplespider{sign}ads) Gecko/17.0 Firefox/17.0");
+        let text = format!(
+            "Mozilla/5.0 (X11; Linux i686; rv:17.0; Examplespider{sign}ads) Gecko/17.0 Firefox/17.0"
+        );
         assert_eq!(who(&text), "Other", "{text}");
     }
-    assert_eq!(who("Mozilla/5.0 (X11; Linux i686; rv:17.0; Example-spiderling) Gecko/17.0 Firefox/17.0"), "Nobody");
+    assert_eq!(
+        who("Mozilla/5.0 (X11; Linux i686; rv:17.0; Example-spiderling) Gecko/17.0 Firefox/17.0"),
+        "Nobody"
+    );
 }
 
 #[test]
@@ -541,9 +691,17 @@ fn a_marker_in_the_beginning_of_browsers_is_found() {
         let own = format!(
             "- {{ id: x, name: X, operator: X, purpose: other, binds: star, source: x, marks: [\"{mark}\"] }}\n"
         );
-        let registry =
-            registry().with(&crate::yaml::Source { name: "own.yaml".into(), text: own.into() }).expect("read");
-        assert_eq!(registry.identify(browser.as_bytes()) != Claim::Nobody, is_found, "{mark}");
+        let registry = registry()
+            .with(&crate::yaml::Source {
+                name: "own.yaml".into(),
+                text: own.into(),
+            })
+            .expect("read");
+        assert_eq!(
+            registry.identify(browser.as_bytes()) != Claim::Nobody,
+            is_found,
+            "{mark}"
+        );
     }
 }
 
@@ -551,20 +709,48 @@ fn a_marker_in_the_beginning_of_browsers_is_found() {
 fn every_answer_has_its_reason() {
     let chrome = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/91.0 Safari/537.36";
     for (text, reason) in [
-        ("GPTBot/1.2".to_owned(), "a marker of the registry stands in it"),
+        (
+            "GPTBot/1.2".to_owned(),
+            "a marker of the registry stands in it",
+        ),
         ("ExampleBot/1.0".to_owned(), "a word of it is a bot's name"),
-        ("Fetcher/1.0 (+http://fetcher.example/)".to_owned(), "it names a page, a host or a mail address"),
-        (format!("{chrome} (example.com)"), "it names a page, a host or a mail address"),
-        ("Mozilla/5.0 (compatible; Fetcher/1.0)".to_owned(), "it says `compatible; Name` as bots do"),
+        (
+            "Fetcher/1.0 (+http://fetcher.example/)".to_owned(),
+            "it names a page, a host or a mail address",
+        ),
+        (
+            format!("{chrome} (example.com)"),
+            "it names a page, a host or a mail address",
+        ),
+        (
+            "Mozilla/5.0 (compatible; Fetcher/1.0)".to_owned(),
+            "it says `compatible; Name` as bots do",
+        ),
         (String::new(), "it is empty"),
-        (format!("{chrome} Playwright/1.40"), "it names a program that tests, watches or renders pages"),
-        (format!("{chrome} LinkChecker/1.0"), "a program added itself to a browser's string"),
-        ("Fetcher/1.0".to_owned(), "it names neither a browser nor a system that people use"),
+        (
+            format!("{chrome} Playwright/1.40"),
+            "it names a program that tests, watches or renders pages",
+        ),
+        (
+            format!("{chrome} LinkChecker/1.0"),
+            "a program added itself to a browser's string",
+        ),
+        (
+            "Fetcher/1.0".to_owned(),
+            "it names neither a browser nor a system that people use",
+        ),
         (chrome.to_owned(), "it is a browser's string"),
-        ("MyApp/12 CFNetwork/1408.0.4 Darwin/22.5.0".to_owned(), "it names a system that people use"),
+        (
+            "MyApp/12 CFNetwork/1408.0.4 Darwin/22.5.0".to_owned(),
+            "it names a system that people use",
+        ),
     ] {
         let (claim, found) = registry().explain(text.as_bytes());
-        assert_eq!((claim, found), (registry().identify(text.as_bytes()), reason), "{text}");
+        assert_eq!(
+            (claim, found),
+            (registry().identify(text.as_bytes()), reason),
+            "{text}"
+        );
     }
 }
 
@@ -574,52 +760,106 @@ fn software_of_the_fediverse_fetches_previews() {
         ("Misskey/2024.11.0 (https://misskey.example/)", "misskey"),
         ("SummalyBot/5.2.0", "summalybot"),
         ("Iceshrimp/2023.12.7 (https://social.example)", "iceshrimp"),
-        ("Pleroma 2.9.1; https://pleroma.example <admin@pleroma.example>", "pleroma"),
-        ("Akkoma 3.15.2-0-gabc; https://akkoma.example <admin@akkoma.example>", "akkoma"),
-        ("Friendica/2024.12 DatabaseVersion/1576 Request/ContentTypeChecker/1 +https://friendica.example", "friendica"),
+        (
+            "Pleroma 2.9.1; https://pleroma.example <admin@pleroma.example>",
+            "pleroma",
+        ),
+        (
+            "Akkoma 3.15.2-0-gabc; https://akkoma.example <admin@akkoma.example>",
+            "akkoma",
+        ),
+        (
+            "Friendica/2024.12 DatabaseVersion/1576 Request/ContentTypeChecker/1 +https://friendica.example",
+            "friendica",
+        ),
         ("Lemmy/0.19.11; +https://lemmy.example", "lemmy"),
         ("PeerTube/7.1.0 (+https://peertube.example)", "peertube"),
-        ("PixelFedBot/1.0.0 (Pixelfed/0.12.5; +https://pixelfed.example)", "pixelfed"),
-        ("gotosocial/0.19.0+git-1234567 (+https://social.example)", "gotosocial"),
+        (
+            "PixelFedBot/1.0.0 (Pixelfed/0.12.5; +https://pixelfed.example)",
+            "pixelfed",
+        ),
+        (
+            "gotosocial/0.19.0+git-1234567 (+https://social.example)",
+            "gotosocial",
+        ),
         ("Hubzilla/8.4; +https://hub.example", "hubzilla"),
-        ("python-requests/2.31.0 (BookWyrm/0.6.6; +https://books.example/)", "bookwyrm"),
-        ("A site of events events.example - Mobilizon 5.1.2", "mobilizon"),
-        ("WordPress/6.7.1; https://blog.example; ActivityPub", "wordpress-activitypub"),
+        (
+            "python-requests/2.31.0 (BookWyrm/0.6.6; +https://books.example/)",
+            "bookwyrm",
+        ),
+        (
+            "A site of events events.example - Mobilizon 5.1.2",
+            "mobilizon",
+        ),
+        (
+            "WordPress/6.7.1; https://blog.example; ActivityPub",
+            "wordpress-activitypub",
+        ),
         ("Mbin/1.9.1 (+https://mbin.example/agent)", "mbin"),
         ("kbinBot/0.1", "mbin"),
-        ("Fedify/1.9.0 (Deno/2.5.4; +https://social.example/)", "fedify"),
-        ("Ghost/6.0 (Fedify/1.9.0; Node.js/v22.18.0; +https://blog.example/)", "fedify"),
-        ("Citoid (Wikimedia tool; learn more at https://www.mediawiki.org/wiki/Citoid)", "citoid"),
-        ("Mastodon/4.3.0 (http.rb/5.2.0; +https://social.example/)", "mastodon"),
+        (
+            "Fedify/1.9.0 (Deno/2.5.4; +https://social.example/)",
+            "fedify",
+        ),
+        (
+            "Ghost/6.0 (Fedify/1.9.0; Node.js/v22.18.0; +https://blog.example/)",
+            "fedify",
+        ),
+        (
+            "Citoid (Wikimedia tool; learn more at https://www.mediawiki.org/wiki/Citoid)",
+            "citoid",
+        ),
+        (
+            "Mastodon/4.3.0 (http.rb/5.2.0; +https://social.example/)",
+            "mastodon",
+        ),
     ] {
         assert_eq!(who(text), id, "{text}");
-        let found = registry().find(id).map(|index| registry().get(index).purpose);
+        let found = registry()
+            .find(id)
+            .map(|index| registry().get(index).purpose);
         assert_eq!(found, Some(Purpose::Preview), "{id}");
     }
-    for text in
-        ["Pixelfed/12 CFNetwork/1408.0.4 Darwin/22.5.0", "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) ActivityPub"]
-    {
+    for text in [
+        "Pixelfed/12 CFNetwork/1408.0.4 Darwin/22.5.0",
+        "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) ActivityPub",
+    ] {
         assert_ne!(who(text), "pixelfed", "{text}");
         assert_ne!(who(text), "wordpress-activitypub", "{text}");
     }
-    assert_ne!(who("WordPress/6.7.1; https://blog.example"), "wordpress-activitypub");
+    assert_ne!(
+        who("WordPress/6.7.1; https://blog.example"),
+        "wordpress-activitypub"
+    );
 }
 
 #[test]
 fn second_names_have_records_of_their_own() {
     for (text, id) in [
-        ("Mozilla/5.0 (compatible; YandexAdditional/1.0; +http://yandex.com/bots)", "yandexadditional"),
-        ("Mozilla/5.0 (compatible; YandexAdditionalBot/1.0; +http://yandex.com/bots)", "yandexadditionalbot"),
+        (
+            "Mozilla/5.0 (compatible; YandexAdditional/1.0; +http://yandex.com/bots)",
+            "yandexadditional",
+        ),
+        (
+            "Mozilla/5.0 (compatible; YandexAdditionalBot/1.0; +http://yandex.com/bots)",
+            "yandexadditionalbot",
+        ),
         ("iaskspider/2.0", "iaskspider"),
         ("Google-NotebookLM", "google-notebooklm"),
         ("Google-CloudVertexBot", "google-cloudvertexbot"),
         ("CloudVertexBot/1.0", "cloudvertexbot"),
-        ("Mozilla/5.0 (compatible; AIWebIndex-Agent/2.0)", "aiwebindex-agent"),
+        (
+            "Mozilla/5.0 (compatible; AIWebIndex-Agent/2.0)",
+            "aiwebindex-agent",
+        ),
         (
             "Mozilla/5.0 (Unknown; Linux x86_64) AppleWebKit/538.1 (KHTML, like Gecko) PhantomJS/2.1.1 Safari/538.1 bl.uk_lddc_renderbot/2.0.0 (+ http://www.bl.uk/aboutus/legaldeposit)",
             "bl-uk",
         ),
-        ("code-review-sourcing/1.0 (+xai-research)", "xai-code-review"),
+        (
+            "code-review-sourcing/1.0 (+xai-research)",
+            "xai-code-review",
+        ),
     ] {
         assert_eq!(who(text), id, "{text}");
     }
@@ -627,26 +867,52 @@ fn second_names_have_records_of_their_own() {
 
 #[test]
 fn a_policy_token_in_a_user_agent_is_not_its_operator() {
-    let without_markers: Vec<_> = registry().crawlers().iter().filter(|crawler| crawler.markers.is_empty()).collect();
-    assert!(without_markers.iter().any(|crawler| crawler.id == "google-extended"));
+    let without_markers: Vec<_> = registry()
+        .crawlers()
+        .iter()
+        .filter(|crawler| crawler.markers.is_empty())
+        .collect();
+    assert!(
+        without_markers
+            .iter()
+            .any(|crawler| crawler.id == "google-extended")
+    );
     for crawler in without_markers {
         for token in &crawler.tokens {
             assert_ne!(who(token), crawler.id);
-            assert_ne!(who(&format!("Mozilla/5.0 (compatible; {token}/1.0)")), crawler.id);
+            assert_ne!(
+                who(&format!("Mozilla/5.0 (compatible; {token}/1.0)")),
+                crawler.id
+            );
         }
     }
     assert_eq!(who("Google-Extended/1.0"), "Tool");
-    assert_eq!(who("Mozilla/5.0 (compatible; Applebot-Extended/1.0)"), "Other");
+    assert_eq!(
+        who("Mozilla/5.0 (compatible; Applebot-Extended/1.0)"),
+        "Other"
+    );
 }
 
 #[test]
 fn every_record_is_found_by_its_id_and_name() {
     for (index, crawler) in registry().crawlers().iter().enumerate() {
-        for name in [crawler.id.clone(), crawler.id.to_uppercase(), crawler.name.to_lowercase()] {
-            assert_eq!(registry().find(&name).map(|found| usize::from(found.0)), Some(index), "{name}");
+        for name in [
+            crawler.id.clone(),
+            crawler.id.to_uppercase(),
+            crawler.name.to_lowercase(),
+        ] {
+            assert_eq!(
+                registry().find(&name).map(|found| usize::from(found.0)),
+                Some(index),
+                "{name}"
+            );
         }
     }
-    assert_eq!(registry().find("slurp"), registry().find("yahoo-slurp"), "by its token");
+    assert_eq!(
+        registry().find("slurp"),
+        registry().find("yahoo-slurp"),
+        "by its token"
+    );
     assert_eq!(registry().find("no such crawler"), None);
 }
 
@@ -674,12 +940,19 @@ fn few_markers_begin_alike() {
 /// A naive search finds the same markers as the index, which looks only where words begin.
 #[test]
 fn the_index_finds_every_marker_that_may_count() {
-    let markers = registry().crawlers().iter().flat_map(|crawler| &crawler.markers);
-    let texts: Vec<&str> = markers.map(|marker| marker.trim_start_matches(['=', '^'])).collect();
+    let markers = registry()
+        .crawlers()
+        .iter()
+        .flat_map(|crawler| &crawler.markers);
+    let texts: Vec<&str> = markers
+        .map(|marker| marker.trim_start_matches(['=', '^']))
+        .collect();
     let index = words::WordIndex::new(texts.iter().map(|text| text.as_bytes()));
     let mut seed = 1_u64;
     let mut draw = |below: usize| {
-        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        seed = seed
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         (seed >> 33) as usize % below
     };
     for _ in 0..2_000 {
@@ -700,34 +973,74 @@ fn the_index_finds_every_marker_that_may_count() {
                 let begins = !marker.as_bytes()[0].is_ascii_alphanumeric()
                     || start == 0
                     || !octets::is_token_byte(bytes[start - 1]);
-                if begins && bytes[start..start + marker.len()].eq_ignore_ascii_case(marker.as_bytes()) {
+                if begins
+                    && bytes[start..start + marker.len()].eq_ignore_ascii_case(marker.as_bytes())
+                {
                     expected.insert((place, start, start + marker.len()));
                 }
             }
         }
         let mut found = std::collections::BTreeSet::new();
-        index.find(bytes, 0, |place, start, end| assert!(found.insert((usize::from(place), start, end))), |_| ());
+        index.find(
+            bytes,
+            0,
+            |place, start, end| assert!(found.insert((usize::from(place), start, end))),
+            |_| (),
+        );
         assert_eq!(found, expected, "{text}");
     }
 }
 
 #[test]
 fn tokens_of_a_policy_join_identification() {
-    let tokens = SiteMarkers::new(vec!["IntranetBot".into(), "ab".into(), "GPTBot-Extra".into(), "curlish".into()]);
+    let tokens = SiteMarkers::new(vec![
+        "IntranetBot".into(),
+        "ab".into(),
+        "GPTBot-Extra".into(),
+        "curlish".into(),
+    ]);
     let who = |user_agent: &str| registry().identify_with(user_agent.as_bytes(), &tokens);
-    assert_eq!(who("Mozilla/5.0 (compatible; intranetbot/2.0)"), Claim::Token(0));
-    assert_eq!(who("MyIntranetBot/2.0 x"), who("MyIntranetBot/2.0"), "a part of a word is no token");
+    assert_eq!(
+        who("Mozilla/5.0 (compatible; intranetbot/2.0)"),
+        Claim::Token(0)
+    );
+    assert_eq!(
+        who("MyIntranetBot/2.0 x"),
+        who("MyIntranetBot/2.0"),
+        "a part of a word is no token"
+    );
     assert_ne!(who("MyIntranetBot/2.0"), Claim::Token(0));
-    assert_eq!(who("ab"), Claim::Tool, "two letters stand in too many strings");
+    assert_eq!(
+        who("ab"),
+        Claim::Tool,
+        "two letters stand in too many strings"
+    );
     assert_eq!(who("GPTBot-Extra/1.0"), Claim::Token(2));
     assert_eq!(who("GPTBot/1.0"), registry().identify(b"GPTBot/1.0"));
-    assert_eq!(who("curl/8.0 curlish"), Claim::Token(3), "a token of the owner's beats a library");
+    assert_eq!(
+        who("curl/8.0 curlish"),
+        Claim::Token(3),
+        "a token of the owner's beats a library"
+    );
     assert_eq!(who("Mozilla/5.0 (X11) like IntranetBot"), Claim::Nobody);
-    assert_eq!(who("IntranetBot-Images/2.0"), registry().identify(b"IntranetBot-Images/2.0"));
+    assert_eq!(
+        who("IntranetBot-Images/2.0"),
+        registry().identify(b"IntranetBot-Images/2.0")
+    );
     // So many that the compact automaton is taken.
-    let many = SiteMarkers::new((0..500).map(|number| format!("Intranet{number}Bot")).collect());
-    assert_eq!(registry().identify_with(b"x intranet77bot/1.0", &many), Claim::Token(77));
-    assert_eq!(registry().identify_with(b"Mozilla/5.0 (X11) Firefox/140.0", &many), Claim::Nobody);
+    let many = SiteMarkers::new(
+        (0..500)
+            .map(|number| format!("Intranet{number}Bot"))
+            .collect(),
+    );
+    assert_eq!(
+        registry().identify_with(b"x intranet77bot/1.0", &many),
+        Claim::Token(77)
+    );
+    assert_eq!(
+        registry().identify_with(b"Mozilla/5.0 (X11) Firefox/140.0", &many),
+        Claim::Nobody
+    );
 }
 
 #[test]
@@ -753,28 +1066,53 @@ proptest! {
 #[test]
 fn a_marker_that_is_too_short_is_refused() {
     let own = "- { id: x, name: X, operator: X, purpose: other, binds: star, source: x, marks: [\"^ab\"] }\n";
-    let source = crate::yaml::Source { name: "own.yaml".into(), text: own.into() };
+    let source = crate::yaml::Source {
+        name: "own.yaml".into(),
+        text: own.into(),
+    };
     let found = registry().with(&source).expect_err("refused");
-    assert_eq!(found.items.iter().map(|item| item.id).collect::<Vec<_>>(), ["short-mark"], "{found:?}");
+    assert_eq!(
+        found.items.iter().map(|item| item.id).collect::<Vec<_>>(),
+        ["short-mark"],
+        "{found:?}"
+    );
 }
 
 #[test]
 fn a_bot_is_called_what_it_calls_itself() {
     for (user_agent, name) in [
         ("SomeBot/1.0", Some("SomeBot")),
-        ("Mozilla/5.0 (compatible; SomeBot/1; +http://a.example/other-bot)", Some("SomeBot")),
+        (
+            "Mozilla/5.0 (compatible; SomeBot/1; +http://a.example/other-bot)",
+            Some("SomeBot"),
+        ),
         (
             "Mozilla/5.0 (Linux) AppleWebKit/537.36 (KHTML, like Gecko; a-spider/2.0; +http://a.example)",
             Some("a-spider"),
         ),
         ("Fetcher/2 (+http://a.example/bot)", Some("Fetcher")),
-        ("Mozilla/5.0 (compatible; PriceScraper/1.0; +http://a.example)", Some("PriceScraper")),
-        ("Mozilla/4.0 (compatible; MSIE 6.0; Windows NT 5.1) info@a.example", None),
+        (
+            "Mozilla/5.0 (compatible; PriceScraper/1.0; +http://a.example)",
+            Some("PriceScraper"),
+        ),
+        (
+            "Mozilla/4.0 (compatible; MSIE 6.0; Windows NT 5.1) info@a.example",
+            None,
+        ),
         ("Mozilla/5.0 (+http://a.example)", None),
         ("", None),
-        ("PriceHunter/2.0 (bot; +http://x.example)", Some("PriceHunter")),
-        ("PriceHunter/2.0 (a Robot and a Spider; +http://x.example)", Some("PriceHunter")),
-        ("Mozilla/5.0 (compatible; PriceHunter/2.0; bot; +http://x.example)", Some("PriceHunter")),
+        (
+            "PriceHunter/2.0 (bot; +http://x.example)",
+            Some("PriceHunter"),
+        ),
+        (
+            "PriceHunter/2.0 (a Robot and a Spider; +http://x.example)",
+            Some("PriceHunter"),
+        ),
+        (
+            "Mozilla/5.0 (compatible; PriceHunter/2.0; bot; +http://x.example)",
+            Some("PriceHunter"),
+        ),
         (
             "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 Chrome/130.0 Safari/537.36 PriceHunter/2.0 (bot; +http://x.example)",
             Some("PriceHunter"),
@@ -789,11 +1127,17 @@ fn a_bot_is_called_what_it_calls_itself() {
 #[test]
 fn a_part_of_a_name_and_a_generic_word_are_no_product() {
     for (user_agent, name) in [
-        ("PriceHunter/2.0 (bot; +http://x.example)", Some("PriceHunter")),
+        (
+            "PriceHunter/2.0 (bot; +http://x.example)",
+            Some("PriceHunter"),
+        ),
         ("PriceHunter (+http://x.example)", Some("PriceHunter")),
         ("The Web Reader 1.0 (bot; +http://x.example)", None),
         ("bot/1.0 (+http://x.example)", None),
-        ("Mozilla/5.0 (compatible; Price Hunter/1.0; +http://x.example)", None),
+        (
+            "Mozilla/5.0 (compatible; Price Hunter/1.0; +http://x.example)",
+            None,
+        ),
     ] {
         assert_eq!(product_name(user_agent.as_bytes()), name, "{user_agent}");
     }
@@ -807,13 +1151,22 @@ fn tokens_of_every_word_of_people_match_no_person() {
     assert!(tokens.len() > 200, "{tokens:?}");
     let all = SiteMarkers::new(tokens.clone());
     for person in people() {
-        for form in [person.to_owned(), person.to_lowercase(), person.to_uppercase()] {
-            assert_eq!(registry().identify_with(form.as_bytes(), &all), Claim::Nobody, "{form}");
+        for form in [
+            person.to_owned(),
+            person.to_lowercase(),
+            person.to_uppercase(),
+        ] {
+            assert_eq!(
+                registry().identify_with(form.as_bytes(), &all),
+                Claim::Nobody,
+                "{form}"
+            );
         }
     }
     for token in &tokens {
         let alone = SiteMarkers::new(vec![token.clone()]);
-        let taken = people().find(|person| registry().identify_with(person.as_bytes(), &alone) != Claim::Nobody);
+        let taken = people()
+            .find(|person| registry().identify_with(person.as_bytes(), &alone) != Claim::Nobody);
         assert_eq!(taken, None, "{token}");
     }
 }
@@ -821,9 +1174,16 @@ fn tokens_of_every_word_of_people_match_no_person() {
 /// Bots imitate the strings of people, whose words are no names of theirs.
 #[test]
 fn tokens_of_people_match_the_bot_of_that_name_alone() {
-    let tokens = SiteMarkers::new(["Linux", "AppleWebKit", "Atlas", "bot"].map(str::to_owned).into());
+    let tokens = SiteMarkers::new(
+        ["Linux", "AppleWebKit", "Atlas", "bot"]
+            .map(str::to_owned)
+            .into(),
+    );
     let who = |user_agent: &str| registry().identify_with(user_agent.as_bytes(), &tokens);
-    assert_eq!(who("Atlas/1.0 (+https://atlas.example/about)"), Claim::Token(2));
+    assert_eq!(
+        who("Atlas/1.0 (+https://atlas.example/about)"),
+        Claim::Token(2)
+    );
     for bot in [
         "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; Googlebot/2.1; +http://www.google.com/bot.html)",
         "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko; compatible; FoozleBot/1.0; +https://a.example)",
@@ -837,12 +1197,24 @@ fn tokens_of_people_match_the_bot_of_that_name_alone() {
 
 #[test]
 fn only_a_marker_of_the_owner_matches_people() {
-    let instagram =
-        "Mozilla/5.0 (iPhone; CPU iPhone OS 18_1 like Mac OS X) AppleWebKit/605.1.15 Mobile/15E148 Instagram 300.0";
+    let instagram = "Mozilla/5.0 (iPhone; CPU iPhone OS 18_1 like Mac OS X) AppleWebKit/605.1.15 Mobile/15E148 Instagram 300.0";
     let token = vec!["Instagram".to_owned()];
-    let marked = SiteMarkers::with_markers(token.clone(), vec![("Instagram".into(), Claim::Token(0))]);
-    assert_eq!(registry().identify_with(instagram.as_bytes(), &marked), Claim::Token(0));
-    assert_eq!(registry().identify_with(instagram.as_bytes(), &SiteMarkers::new(token)), Claim::Nobody);
-    let other = SiteMarkers::with_markers(vec!["Instagram".into()], vec![("PhotoReader".into(), Claim::Token(0))]);
-    assert_eq!(registry().identify_with(b"Instagram/1.0 (+http://x.example)", &other), Claim::Other);
+    let marked =
+        SiteMarkers::with_markers(token.clone(), vec![("Instagram".into(), Claim::Token(0))]);
+    assert_eq!(
+        registry().identify_with(instagram.as_bytes(), &marked),
+        Claim::Token(0)
+    );
+    assert_eq!(
+        registry().identify_with(instagram.as_bytes(), &SiteMarkers::new(token)),
+        Claim::Nobody
+    );
+    let other = SiteMarkers::with_markers(
+        vec!["Instagram".into()],
+        vec![("PhotoReader".into(), Claim::Token(0))],
+    );
+    assert_eq!(
+        registry().identify_with(b"Instagram/1.0 (+http://x.example)", &other),
+        Claim::Other
+    );
 }

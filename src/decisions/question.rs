@@ -1,5 +1,5 @@
-//! [`Question`]: the request that a proxy asks about, read from the path and the fields of the proxy's own request.
-//! [`Protocol`] lists the formats, which differ between proxies.
+//! [`Question`]: the request that a proxy asks about, read from the path and the fields of the
+//! proxy's own request. [`Protocol`] lists the formats, which differ between proxies.
 
 use crate::forwarding::Peer;
 use crate::requests::{Connection, MappedRequest, Received};
@@ -17,11 +17,14 @@ pub(super) const TDMREP: &str = "/.well-known/tdmrep.json";
 /// The format of a question, named by the path of the proxy's request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
-    /// `/decide/nginx`: the request is in `X-Original-Method` and `X-Original-URI`. A refusal is 403 without a body.
+    /// `/decide/nginx`: the request is in `X-Original-Method` and `X-Original-URI`. A refusal is
+    /// 403 without a body.
     Nginx,
-    /// `/decide/answer`: the complete answer to a request that `/decide/nginx` refused, asked for in the same way.
+    /// `/decide/answer`: the complete answer to a request that `/decide/nginx` refused, asked for
+    /// in the same way.
     Answer,
-    /// `/decide/forward-auth`: the request is in `X-Forwarded-Method`, `-Uri` and `-Host`. Caddy, Traefik, HAProxy.
+    /// `/decide/forward-auth`: the request is in `X-Forwarded-Method`, `-Uri` and `-Host`. Caddy,
+    /// Traefik, HAProxy.
     ForwardAuth,
     /// `/decide/envoy` followed by the path of the request, with its method and host.
     Envoy,
@@ -51,8 +54,8 @@ pub enum QuestionError {
     /// A field that has to be a path is none, or has a fragment.
     #[error("the field {0} has no path in it")]
     NoPath(&'static str),
-    /// The host that the proxy routes by is missing, or is not a host. A name with other octets would be that of no site, and
-    /// the request would pass.
+    /// The host that the proxy routes by is missing, or is not a host. A name with other octets
+    /// would be that of no site, and the request would pass.
     #[error("the field {0} has no host in it")]
     NoHost(&'static str),
     /// There is nothing at this path.
@@ -71,21 +74,28 @@ impl<'a> Question<'a> {
     pub fn read(request: &Received<'a>) -> Result<Question<'a>, QuestionError> {
         let path = path_of(request.target);
         // Proxies route by what a path resolves to, and send it on as it came.
-        let is_file = path == TDMREP.as_bytes() || crate::robots::reaches_robots_txt(request.target);
+        let is_file =
+            path == TDMREP.as_bytes() || crate::robots::reaches_robots_txt(request.target);
         let (protocol, own_target) = match path.strip_prefix(DECIDE) {
             Some(b"nginx") => (Protocol::Nginx, None),
             Some(b"answer") => (Protocol::Answer, None),
             Some(b"forward-auth") => (Protocol::ForwardAuth, None),
-            Some(rest) if rest.starts_with(b"envoy/") => {
-                (Protocol::Envoy, Some(&request.target[DECIDE.len() + b"envoy".len()..]))
-            }
+            Some(rest) if rest.starts_with(b"envoy/") => (
+                Protocol::Envoy,
+                Some(&request.target[DECIDE.len() + b"envoy".len()..]),
+            ),
             _ if is_file => (Protocol::File, Some(request.target)),
             _ => return Err(QuestionError::Unknown),
         };
         let field = |name: &'static str| request.headers.get(name).map(HeaderValue::as_bytes);
-        // nginx passes on its client's value of a field that it does not set, so the host is in Host.
+        // nginx passes on its client's value of a field that it does not set, so the host is in
+        // Host.
         let (method_field, target_field, host_field) = match protocol {
-            Protocol::ForwardAuth => ("x-forwarded-method", "X-Forwarded-Uri", Some("x-forwarded-host")),
+            Protocol::ForwardAuth => (
+                "x-forwarded-method",
+                "X-Forwarded-Uri",
+                Some("x-forwarded-host"),
+            ),
             _ => ("x-original-method", "X-Original-URI", None),
         };
         let is_direct = own_target.is_some();
@@ -93,18 +103,30 @@ impl<'a> Question<'a> {
             Some(target) => target,
             None => field(target_field).ok_or(QuestionError::Missing(target_field))?,
         };
-        let is_path = matches!(target, [b'/', ..] | b"*") || target.windows(3).any(|window| window == b"://");
-        // A fragment is never sent (RFC 9112 section 3.2): origins disagree about what stands behind `#`.
+        let is_path =
+            matches!(target, [b'/', ..] | b"*") || target.windows(3).any(|window| window == b"://");
+        // A fragment is never sent (RFC 9112 section 3.2): origins disagree about what stands
+        // behind `#`.
         if !is_path || target.contains(&b'#') {
             return Err(QuestionError::NoPath(target_field));
         }
         let host_field = host_field.filter(|_| !is_direct);
-        let asked_for = host_field.and_then(field).unwrap_or(request.host).trim_ascii();
+        let asked_for = host_field
+            .and_then(field)
+            .unwrap_or(request.host)
+            .trim_ascii();
         if !crate::heads::is_host(asked_for) {
             return Err(QuestionError::NoHost(host_field.unwrap_or("Host")));
         }
-        let method = field(method_field).filter(|_| !is_direct).unwrap_or(request.method.as_str().as_bytes());
-        Ok(Question { protocol, method, target, host: asked_for })
+        let method = field(method_field)
+            .filter(|_| !is_direct)
+            .unwrap_or(request.method.as_str().as_bytes());
+        Ok(Question {
+            protocol,
+            method,
+            target,
+            host: asked_for,
+        })
     }
 
     /// Whether it asks about this file in its usual spelling.
@@ -112,30 +134,43 @@ impl<'a> Question<'a> {
         path_of(self.target) == file.as_bytes()
     }
 
-    /// The Location of this file for the client. A whole URL if the proxy names the scheme: Traefik would complete a path
-    /// with the address of crawlgate.
+    /// The Location of this file for the client. A whole URL if the proxy names the scheme: Traefik
+    /// would complete a path with the address of crawlgate.
     pub(super) fn location(&self, request: &Received<'_>, file: &'static str) -> HeaderValue {
-        let scheme = request.headers.get("x-forwarded-proto").map(HeaderValue::as_bytes);
+        let scheme = request
+            .headers
+            .get("x-forwarded-proto")
+            .map(HeaderValue::as_bytes);
         let scheme = scheme.filter(|scheme| matches!(*scheme, b"http" | b"https"));
         let url = scheme.filter(|_| self.protocol == Protocol::ForwardAuth);
         let url = url.map(|scheme| [scheme, b"://", self.host, file.as_bytes()].concat());
-        url.and_then(|url| HeaderValue::from_bytes(&url).ok()).unwrap_or(HeaderValue::from_static(file))
+        url.and_then(|url| HeaderValue::from_bytes(&url).ok())
+            .unwrap_or(HeaderValue::from_static(file))
     }
 
     /// The head of the request that the question is about.
     pub fn head<'r>(&'r self, request: &'r Received<'a>) -> MappedRequest<'r> {
-        let asking = MappedRequest::new(request.method, request.target, None, request.headers).checked(request.http);
+        let asking = MappedRequest::new(request.method, request.target, None, request.headers)
+            .checked(request.http);
         asking.about(self.method, self.target, self.host)
     }
 
-    /// The connection of the proxy, which names the client of the request in a field of its own request.
+    /// The connection of the proxy, which names the client of the request in a field of its own
+    /// request.
     pub fn connection(request: &Received<'_>) -> Connection<'static> {
-        Connection::from(Peer { address: request.peer.or(Some(LOCAL)), is_trusted: true, ..Peer::default() })
+        Connection::from(Peer {
+            address: request.peer.or(Some(LOCAL)),
+            is_trusted: true,
+            ..Peer::default()
+        })
     }
 }
 
 fn path_of(target: &[u8]) -> &[u8] {
-    target.split(|octet| *octet == b'?').next().unwrap_or_default()
+    target
+        .split(|octet| *octet == b'?')
+        .next()
+        .unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -159,11 +194,20 @@ mod tests {
             headers: &headers,
             peer: Some([127, 0, 0, 1].into()),
             http: "1.1",
-            arrival: Arrival { arrived: SystemTime::UNIX_EPOCH, started: Instant::now(), lived: Duration::ZERO },
+            arrival: Arrival {
+                arrived: SystemTime::UNIX_EPOCH,
+                started: Instant::now(),
+                lived: Duration::ZERO,
+            },
         };
         let text = |octets: &[u8]| String::from_utf8_lossy(octets).into_owned();
         let question = Question::read(&request)?;
-        let Question { protocol, method, target, host } = question;
+        let Question {
+            protocol,
+            method,
+            target,
+            host,
+        } = question;
         Ok((protocol, text(method), text(target), text(host)))
     }
 
@@ -181,22 +225,58 @@ mod tests {
             ("x-forwarded-host", "shop.example"),
             ("x-original-host", "forged.example"),
         ];
-        assert_eq!(read("/decide/nginx", &fields), said(Protocol::Nginx, "POST", "/a?b=1", "decisions.internal"));
-        assert_eq!(read("/decide/answer?x", &fields), said(Protocol::Answer, "POST", "/a?b=1", "decisions.internal"));
-        assert_eq!(read("/decide/forward-auth", &fields), said(Protocol::ForwardAuth, "HEAD", "/c", "shop.example"));
-        assert_eq!(read("/decide/envoy/d?e", &fields), said(Protocol::Envoy, "GET", "/d?e", "decisions.internal"));
-        assert_eq!(read("/robots.txt?x", &fields), said(Protocol::File, "GET", "/robots.txt?x", "decisions.internal"));
+        assert_eq!(
+            read("/decide/nginx", &fields),
+            said(Protocol::Nginx, "POST", "/a?b=1", "decisions.internal")
+        );
+        assert_eq!(
+            read("/decide/answer?x", &fields),
+            said(Protocol::Answer, "POST", "/a?b=1", "decisions.internal")
+        );
+        assert_eq!(
+            read("/decide/forward-auth", &fields),
+            said(Protocol::ForwardAuth, "HEAD", "/c", "shop.example")
+        );
+        assert_eq!(
+            read("/decide/envoy/d?e", &fields),
+            said(Protocol::Envoy, "GET", "/d?e", "decisions.internal")
+        );
+        assert_eq!(
+            read("/robots.txt?x", &fields),
+            said(Protocol::File, "GET", "/robots.txt?x", "decisions.internal")
+        );
     }
 
     #[test]
     fn incomplete_questions_name_the_field() {
-        assert_eq!(read("/decide/nginx", &[]), Err(QuestionError::Missing("X-Original-URI")));
-        assert_eq!(read("/decide/forward-auth", &[]), Err(QuestionError::Missing("X-Forwarded-Uri")));
+        assert_eq!(
+            read("/decide/nginx", &[]),
+            Err(QuestionError::Missing("X-Original-URI"))
+        );
+        assert_eq!(
+            read("/decide/forward-auth", &[]),
+            Err(QuestionError::Missing("X-Forwarded-Uri"))
+        );
         let no_path = [("x-original-uri", "example")];
-        assert_eq!(read("/decide/nginx", &no_path), Err(QuestionError::NoPath("X-Original-URI")));
-        for host in ["", "shop.example:abc", "shop.example:123456", "a@shop.example", "shop.example/x", "a b", "a,b"] {
+        assert_eq!(
+            read("/decide/nginx", &no_path),
+            Err(QuestionError::NoPath("X-Original-URI"))
+        );
+        for host in [
+            "",
+            "shop.example:abc",
+            "shop.example:123456",
+            "a@shop.example",
+            "shop.example/x",
+            "a b",
+            "a,b",
+        ] {
             let fields = [("x-forwarded-uri", "/"), ("x-forwarded-host", host)];
-            assert_eq!(read("/decide/forward-auth", &fields), Err(QuestionError::NoHost("x-forwarded-host")), "{host}");
+            assert_eq!(
+                read("/decide/forward-auth", &fields),
+                Err(QuestionError::NoHost("x-forwarded-host")),
+                "{host}"
+            );
         }
         for path in ["/", "/page", "/decide/", "/decide/envoy", "/decide/nginx/x"] {
             assert_eq!(read(path, &[]), Err(QuestionError::Unknown), "{path}");

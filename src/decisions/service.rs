@@ -1,14 +1,15 @@
-//! [`Decisions`] answers a proxy that asks about a request. The request takes the steps of the module `requests`, as
-//! every request does, and is recorded once the answer is sent to the proxy. If it may pass, it is recorded without a
-//! status, because crawlgate cannot know what the proxy's client gets.
+//! [`Decisions`] answers a proxy that asks about a request. The request takes the steps of the
+//! module `requests`, as every request does, and is recorded once the answer is sent to the proxy.
+//! If it may pass, it is recorded without a status, because crawlgate cannot know what the proxy's
+//! client gets.
 //!
-//! Not recorded are a malformed question, a question that crawlgate itself caused, and one that only fetches the
-//! answer to a request that was refused before.
+//! Not recorded are a malformed question, a question that crawlgate itself caused, and one that
+//! only fetches the answer to a request that was refused before.
 
 use super::question::{Protocol, Question, QuestionError, ROBOTS_TXT, TDMREP};
 use crate::answers::{
-    Answer, Asked, Field, Rejection, asked_in_a_loop, malformed_question, moved_to, not_served, passed,
-    refused_for_nginx, rejection, retry_later,
+    Answer, Asked, Field, Rejection, asked_in_a_loop, malformed_question, moved_to, not_served,
+    passed, refused_for_nginx, rejection, retry_later,
 };
 use crate::heads::{OWN_AGENT, likely_type};
 use crate::policy::SiteEntry;
@@ -22,18 +23,22 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub struct Decisions {
     /// The sequence that every request goes through.
     requests: Arc<Requests>,
-    /// Whether the log has the warning about a proxy that asks about a file in place of fetching it here.
+    /// Whether the log has the warning about a proxy that asks about a file in place of fetching it
+    /// here.
     has_warned: AtomicBool,
 }
 
 impl Decisions {
     /// The service. All peers are trusted: others do not get this far.
     pub fn new(requests: Arc<Requests>) -> Decisions {
-        Decisions { requests, has_warned: AtomicBool::new(false) }
+        Decisions {
+            requests,
+            has_warned: AtomicBool::new(false),
+        }
     }
 
-    /// The answer to the proxy: crawlgate's own answer, if the request gets one, or that the request passes. `judged` is
-    /// the decision about the request, and the site.
+    /// The answer to the proxy: crawlgate's own answer, if the request gets one, or that the
+    /// request passes. `judged` is the decision about the request, and the site.
     fn answer(
         &self,
         question: &Question<'_>,
@@ -43,8 +48,11 @@ impl Decisions {
     ) -> Answer {
         let file = action.and_then(file_of);
         let own = match file.filter(|_| question.protocol != Protocol::File) {
-            // A proxy routes the one spelling. To a request in another one that passes, the origin would show its file.
-            Some(file) if !question.is_for(file) => Some(moved_to(question.location(request, file), request.method)),
+            // A proxy routes the one spelling. To a request in another one that passes, the origin
+            // would show its file.
+            Some(file) if !question.is_for(file) => {
+                Some(moved_to(question.location(request, file), request.method))
+            }
             Some(_) => {
                 self.warn_of_file(question);
                 return passed(None, "");
@@ -52,13 +60,18 @@ impl Decisions {
             None => own,
         };
         match (question.protocol, own) {
-            (Protocol::File, None) => {
-                not_served("crawlgate has no policy for this host: serve the file of the origin", request.method)
-            }
+            (Protocol::File, None) => not_served(
+                "crawlgate has no policy for this host: serve the file of the origin",
+                request.method,
+            ),
             // The request was refused a moment ago, and would pass now.
-            (Protocol::Answer, None) => {
-                rejection(Rejection::Busy, &Asked { method: request.method, headers: request.headers })
-            }
+            (Protocol::Answer, None) => rejection(
+                Rejection::Busy,
+                &Asked {
+                    method: request.method,
+                    headers: request.headers,
+                },
+            ),
             (Protocol::Nginx, Some(own)) => refused_for_nginx(&own),
             (Protocol::Envoy, Some(own)) => retry_later(own),
             (Protocol::File | Protocol::Answer | Protocol::ForwardAuth, Some(own)) => own,
@@ -79,17 +92,27 @@ impl Decisions {
 
 impl Respond for Decisions {
     fn respond(&self, request: &Received<'_>) -> Responded {
-        let unrecorded = |answer| Responded { answer, ticket: None, recorded: None };
+        let unrecorded = |answer| Responded {
+            answer,
+            ticket: None,
+            recorded: None,
+        };
         let question = match Question::read(request) {
             Ok(question) => question,
             Err(error) => {
                 self.requests.metrics().request_rejected("question");
-                let answer = if error == QuestionError::Unknown { not_served } else { malformed_question };
+                let answer = if error == QuestionError::Unknown {
+                    not_served
+                } else {
+                    malformed_question
+                };
                 return unrecorded(answer(&error.to_string(), request.method));
             }
         };
         let is_own = |agent: &HeaderValue| agent.as_bytes() == OWN_AGENT.as_bytes();
-        if question.protocol == Protocol::File && request.headers.get(header::USER_AGENT).is_some_and(is_own) {
+        if question.protocol == Protocol::File
+            && request.headers.get(header::USER_AGENT).is_some_and(is_own)
+        {
             return unrecorded(asked_in_a_loop(request.method));
         }
         let (head, connection) = (question.head(request), Question::connection(request));
@@ -106,14 +129,21 @@ impl Respond for Decisions {
         let judged = ticket.judged();
         let action = judged.map(|(decision, _)| decision.action);
         let answer = self.answer(&question, request, (judged, action), own);
-        let said = answer.values(Field::Status).next().and_then(|status| status.to_str().ok()?.parse().ok());
+        let said = answer
+            .values(Field::Status)
+            .next()
+            .and_then(|status| status.to_str().ok()?.parse().ok());
         let recorded = match (said, answer.values(Field::Decision).next()) {
             (Some(status), _) => (status, EndedBy::Complete),
             // The status of a request that passes is that of the proxy's origin.
             (None, Some(_)) => (0, EndedBy::Unknown),
             (None, None) => (answer.status().as_u16(), EndedBy::Complete),
         };
-        Responded { answer, ticket: Some(ticket), recorded: Some(recorded) }
+        Responded {
+            answer,
+            ticket: Some(ticket),
+            recorded: Some(recorded),
+        }
     }
 }
 

@@ -1,5 +1,5 @@
-//! [`Comparison`] judges URLs and requests by the old and by the new rules, and collects the differences. Its memory
-//! grows with the number of different answers, not with the number of URLs.
+//! [`Comparison`] judges URLs and requests by the old and by the new rules, and collects the
+//! differences. Its memory grows with the number of different answers, not with the number of URLs.
 
 use super::crawlers::{Class, classes, sort};
 use super::pairs::{Pair, pairs};
@@ -7,7 +7,8 @@ use super::response::{Decided, Kinds, differences, differences_of};
 use super::settings::settings;
 use super::witnesses::witnesses;
 use super::{
-    AccessChange, Basis, Difference, Effect, HeaderChange, Occurrences, ResponseChange, Ruling, Side, SiteDifference,
+    AccessChange, Basis, Difference, Effect, HeaderChange, Occurrences, ResponseChange, Ruling,
+    Side, SiteDifference,
 };
 use crate::crawlers::{Claim, Registry};
 use crate::heads::likely_type;
@@ -16,8 +17,9 @@ use crate::policy::site::name_and_port;
 use crate::policy::{HostHistory, Site, SiteEntry};
 use crate::time::Timestamp;
 use crate::verdict::{
-    Action, ActionReport, Behaviour, CachedVersions, Case, Claimant, Decision, Facts, HistoryBasis, Identity, Scratch,
-    Verdict, action_report, claim_label, decide_for, is_challenge, load, rule_place,
+    Action, ActionReport, Behaviour, CachedVersions, Case, Claimant, Decision, Facts, HistoryBasis,
+    Identity, Scratch, Verdict, action_report, claim_label, decide_for, is_challenge, load,
+    rule_place,
 };
 use crate::yaml::Source;
 use std::cmp::Reverse;
@@ -60,25 +62,53 @@ struct Compared {
 
 impl<'a> Comparison<'a> {
     /// A comparison on nothing yet.
-    pub fn new(old: &'a Side, new: &'a Side, registry: &'static Registry, basis: Basis) -> Comparison<'a> {
-        let empty = Source { name: "(no policy)".into(), text: NO_POLICY.into() };
+    pub fn new(
+        old: &'a Side,
+        new: &'a Side,
+        registry: &'static Registry,
+        basis: Basis,
+    ) -> Comparison<'a> {
+        let empty = Source {
+            name: "(no policy)".into(),
+            text: NO_POLICY.into(),
+        };
         let (nothing, _) = load("none", &empty, registry);
         let compared = |side: &Side, place: Option<usize>| {
             let entry = place.and_then(|place| side.snapshot.sites().get(place));
-            let site = entry.map(|entry| entry.site.clone()).or_else(|| nothing.clone())?;
+            let site = entry
+                .map(|entry| entry.site.clone())
+                .or_else(|| nothing.clone())?;
             // Without pauses: those are about the time to come.
             let is_there = entry.is_some();
             let scratch = Scratch::default();
-            Some(Compared { entry: SiteEntry::new(site, Timestamp(0)), is_there, scratch })
+            Some(Compared {
+                entry: SiteEntry::new(site, Timestamp(0)),
+                is_there,
+                scratch,
+            })
         };
         let mut sites = Vec::new();
         let mut by_host = BTreeMap::new();
-        for Pair { hosts, sites: places } in pairs([old, new]) {
+        for Pair {
+            hosts,
+            sites: places,
+        } in pairs([old, new])
+        {
             by_host.insert(places, sites.len());
-            let (Some(old), Some(new)) = (compared(old, places[0]), compared(new, places[1])) else { continue };
+            let (Some(old), Some(new)) = (compared(old, places[0]), compared(new, places[1]))
+            else {
+                continue;
+            };
             sites.push(ComparedSite::new(hosts, [old, new], registry));
         }
-        Comparison { sides: [old, new], sites, by_host, basis, compared: 0, other_hosts: 0 }
+        Comparison {
+            sides: [old, new],
+            sites,
+            by_host,
+            basis,
+            compared: 0,
+            other_hosts: 0,
+        }
     }
 
     /// Compares on the URLs that the patterns of both sides match.
@@ -102,10 +132,14 @@ impl<'a> Comparison<'a> {
         self.compared += 1;
         let places = match host {
             None => 0..self.sites.len(),
-            Some(host) => self.site_of(host.as_bytes()).map_or(0..0, |place| place..place + 1),
+            Some(host) => self
+                .site_of(host.as_bytes())
+                .map_or(0..0, |place| place..place + 1),
         };
         self.other_hosts += u64::from(places.is_empty());
-        self.sites[places].iter_mut().for_each(|site| site.target(target));
+        self.sites[places]
+            .iter_mut()
+            .for_each(|site| site.target(target));
     }
 
     /// Compares on one request. A request without a host is for the only site.
@@ -126,14 +160,20 @@ impl<'a> Comparison<'a> {
     fn site_of(&self, host: &[u8]) -> Option<usize> {
         let host = name_and_port(host).0;
         if self.sites.len() == 1 && self.sides.iter().all(|side| side.is_one_file) {
-            let has_hosts =
-                |side: &&&Side| side.snapshot.sites().iter().any(|entry| !entry.site.policy.hosts.is_empty());
+            let has_hosts = |side: &&&Side| {
+                side.snapshot
+                    .sites()
+                    .iter()
+                    .any(|entry| !entry.site.policy.hosts.is_empty())
+            };
             let mut with_hosts = self.sides.iter().filter(has_hosts).peekable();
-            let is_meant =
-                with_hosts.peek().is_none() || with_hosts.any(|side| side.snapshot.site_for_host(host).is_some());
+            let is_meant = with_hosts.peek().is_none()
+                || with_hosts.any(|side| side.snapshot.site_for_host(host).is_some());
             return is_meant.then_some(0);
         }
-        self.by_host.get(&self.sides.map(|side| side.snapshot.site_for_host(host))).copied()
+        self.by_host
+            .get(&self.sides.map(|side| side.snapshot.site_for_host(host)))
+            .copied()
     }
 
     /// The differences that were found.
@@ -146,8 +186,21 @@ impl<'a> Comparison<'a> {
             .collect();
         let [old, new] = self.sides.map(|side| side.name.clone());
         let changed = sites.iter().any(SiteDifference::is_changed);
-        let Comparison { basis, compared, other_hosts, .. } = self;
-        Difference { old, new, changed, basis, compared, other_hosts, sites }
+        let Comparison {
+            basis,
+            compared,
+            other_hosts,
+            ..
+        } = self;
+        Difference {
+            old,
+            new,
+            changed,
+            basis,
+            compared,
+            other_hosts,
+            sites,
+        }
     }
 }
 
@@ -167,12 +220,20 @@ impl Compared {
 
     fn name(&self) -> Option<String> {
         let Site { policy, origin, .. } = &**self.site();
-        let location = origin.as_ref().filter(|_| policy.hosts.is_empty()).map(|origin| origin.location.as_str());
-        self.is_there.then(|| location.unwrap_or(&policy.source.name).to_owned())
+        let location = origin
+            .as_ref()
+            .filter(|_| policy.hosts.is_empty())
+            .map(|origin| origin.location.as_str());
+        self.is_there
+            .then(|| location.unwrap_or(&policy.source.name).to_owned())
     }
 
     fn decide(&mut self, target: &[u8], claim: Claim, registry: &Registry) -> Decision {
-        let claim = if is_challenge(b"GET", target) { Claim::Nobody } else { claim };
+        let claim = if is_challenge(b"GET", target) {
+            Claim::Nobody
+        } else {
+            claim
+        };
         let facts = Facts {
             host: b"",
             target,
@@ -183,14 +244,24 @@ impl Compared {
             identity: Identity::Verified,
             now: Timestamp(0),
         };
-        let claimant = Claimant { site: 0, entry: &self.entry, history: HostHistory::none(), claim };
+        let claimant = Claimant {
+            site: 0,
+            entry: &self.entry,
+            history: HostHistory::none(),
+            claim,
+        };
         let cached_versions = CachedVersions {
             was_served: true,
             has_version_in_force: true,
             basis: HistoryBasis::Declared,
             ..CachedVersions::default()
         };
-        let case = Case { registry, facts, claimant, cached_versions };
+        let case = Case {
+            registry,
+            facts,
+            claimant,
+            cached_versions,
+        };
         decide_for(&case, Behaviour::default(), &mut self.scratch)
     }
 
@@ -214,7 +285,9 @@ impl Compared {
 fn action(action: Action, site: &Site) -> String {
     let ActionReport { kind, status, .. } = action_report(action, site);
     match (action, status) {
-        (Action::Block(_) | Action::Slow { .. } | Action::License { .. }, Some(status)) => format!("{kind} {status}"),
+        (Action::Block(_) | Action::Slow { .. } | Action::License { .. }, Some(status)) => {
+            format!("{kind} {status}")
+        }
         _ => kind.to_owned(),
     }
 }
@@ -226,7 +299,17 @@ impl ComparedSite {
         let kinds = Kinds::of(sites);
         let access = BTreeMap::new();
         let responses = BTreeMap::new();
-        ComparedSite { registry, hosts, sides, classes, kinds, access, responses, notes: Vec::new(), compared: 0 }
+        ComparedSite {
+            registry,
+            hosts,
+            sides,
+            classes,
+            kinds,
+            access,
+            responses,
+            notes: Vec::new(),
+            compared: 0,
+        }
     }
 
     fn sites(&self) -> [&Site; 2] {
@@ -255,17 +338,29 @@ impl ComparedSite {
         self.compared += 1;
         let registry = self.registry;
         let target = &*record.target;
-        let claims = self.sites().map(|site| registry.identify_with(user_agent, &site.tokens));
+        let claims = self
+            .sites()
+            .map(|site| registry.identify_with(user_agent, &site.tokens));
         let decisions = self.decide(target, claims);
         // Queries of searches are all different.
         let url = match memchr::memchr(b'?', target) {
             Some(query) => format!("{}?...", String::from_utf8_lossy(&target[..query])),
             None => String::from_utf8_lossy(target).into_owned(),
         };
-        let is_judged = decisions.iter().any(|decision| decision.verdict != Verdict::NotACrawler);
-        // A log that says neither status nor type is of pages that were found, with the types of their paths.
-        let status = if record.status == 0 { 200 } else { record.status };
-        let media = record.content_type.as_deref().unwrap_or(likely_type(target).as_bytes());
+        let is_judged = decisions
+            .iter()
+            .any(|decision| decision.verdict != Verdict::NotACrawler);
+        // A log that says neither status nor type is of pages that were found, with the types of
+        // their paths.
+        let status = if record.status == 0 {
+            200
+        } else {
+            record.status
+        };
+        let media = record
+            .content_type
+            .as_deref()
+            .unwrap_or(likely_type(target).as_bytes());
         let changes = differences_of(self.decided(&decisions), (status, media));
         self.responses(changes, &url, is_judged);
         let labels = claims.into_iter().zip(self.sites()).rev();
@@ -297,21 +392,42 @@ impl ComparedSite {
 
     fn responses(&mut self, changes: Vec<HeaderChange>, url: &str, is_crawler: bool) {
         for change in changes {
-            self.responses.entry(change).or_default().add(self.compared, url, is_crawler);
+            self.responses
+                .entry(change)
+                .or_default()
+                .add(self.compared, url, is_crawler);
         }
     }
 
     fn finish(self) -> SiteDifference {
         let settings = settings(self.sites(), &self.classes);
-        let access = self.access.into_iter().map(|((old, new), (crawlers, found))| {
-            let mut crawlers = Vec::from_iter(crawlers);
-            sort(&mut crawlers);
-            AccessChange { effect: Effect::of(&old, &new), crawlers, old, new, found }
-        });
+        let access = self
+            .access
+            .into_iter()
+            .map(|((old, new), (crawlers, found))| {
+                let mut crawlers = Vec::from_iter(crawlers);
+                sort(&mut crawlers);
+                AccessChange {
+                    effect: Effect::of(&old, &new),
+                    crawlers,
+                    old,
+                    new,
+                    found,
+                }
+            });
         let mut access: Vec<AccessChange> = access.collect();
-        access.sort_by_cached_key(|AccessChange { crawlers, found, .. }| {
-            (Reverse(crawlers.len()), crawlers.clone(), Reverse(found.count), found.url.clone())
-        });
+        access.sort_by_cached_key(
+            |AccessChange {
+                 crawlers, found, ..
+             }| {
+                (
+                    Reverse(crawlers.len()),
+                    crawlers.clone(),
+                    Reverse(found.count),
+                    found.url.clone(),
+                )
+            },
+        );
         let [old, new] = self.sides.each_ref().map(Compared::name);
         SiteDifference {
             hosts: self.hosts,
@@ -319,7 +435,11 @@ impl ComparedSite {
             new,
             crawlers: self.classes.iter().map(|class| class.crawlers.len()).sum(),
             access,
-            responses: self.responses.into_iter().map(|(lines, found)| ResponseChange { lines, found }).collect(),
+            responses: self
+                .responses
+                .into_iter()
+                .map(|(lines, found)| ResponseChange { lines, found })
+                .collect(),
             settings,
             notes: self.notes,
         }

@@ -1,5 +1,5 @@
-//! [`classes`] groups crawlers into classes that both the old and the new site treat alike. A URL is then compared once
-//! for each class instead of once for each crawler.
+//! [`classes`] groups crawlers into classes that both the old and the new site treat alike. A URL
+//! is then compared once for each class instead of once for each crawler.
 
 use crate::crawlers::{Claim, CrawlerIndex, Registry};
 use crate::policy::Site;
@@ -7,7 +7,8 @@ use crate::policy::site::CrawlerRules;
 use crate::verdict::{claim_label, claim_of};
 use std::collections::BTreeSet;
 
-/// The crawlers of search and AI that owners ask about first. Where a list is cut, it shows the beginning.
+/// The crawlers of search and AI that owners ask about first. Where a list is cut, it shows the
+/// beginning.
 const FIRST: [&str; 12] = [
     "googlebot",
     "bingbot",
@@ -25,8 +26,15 @@ const FIRST: [&str; 12] = [
 
 /// Sorts crawlers by name, behind those that owners ask about first.
 pub fn sort(names: &mut [String]) {
-    names
-        .sort_by_cached_key(|name| (FIRST.iter().position(|first| first == name).unwrap_or(FIRST.len()), name.clone()));
+    names.sort_by_cached_key(|name| {
+        (
+            FIRST
+                .iter()
+                .position(|first| first == name)
+                .unwrap_or(FIRST.len()),
+            name.clone(),
+        )
+    });
 }
 
 /// Crawlers that are treated alike.
@@ -42,14 +50,23 @@ pub struct Class {
 /// All classes that one of two sites judges.
 pub fn classes(sites: [&Site; 2], registry: &Registry) -> Vec<Class> {
     let known = (0..).map(CrawlerIndex).zip(registry.crawlers());
-    let mut all: Vec<(String, [Claim; 2])> =
-        known.map(|(index, crawler)| (crawler.id.clone(), [Claim::Known(index); 2])).collect();
+    let mut all: Vec<(String, [Claim; 2])> = known
+        .map(|(index, crawler)| (crawler.id.clone(), [Claim::Known(index); 2]))
+        .collect();
     let tokens = sites.iter().flat_map(|site| site.tokens.tokens());
-    for token in tokens.map(|token| token.to_ascii_lowercase()).collect::<BTreeSet<String>>() {
+    for token in tokens
+        .map(|token| token.to_ascii_lowercase())
+        .collect::<BTreeSet<String>>()
+    {
         let claims = sites.map(|site| claim_of(&token, registry, Some(site)));
-        let name = claims.into_iter().zip(sites).rev().find_map(|(claim, site)| {
-            matches!(claim, Claim::Token(_)).then(|| claim_label(claim, registry, Some(site)))?
-        });
+        let name = claims
+            .into_iter()
+            .zip(sites)
+            .rev()
+            .find_map(|(claim, site)| {
+                matches!(claim, Claim::Token(_))
+                    .then(|| claim_label(claim, registry, Some(site)))?
+            });
         all.push((name.unwrap_or(&token).to_owned(), claims));
     }
     all.push(("other".into(), [Claim::Other; 2]));
@@ -60,7 +77,11 @@ pub fn classes(sites: [&Site; 2], registry: &Registry) -> Vec<Class> {
         match classes.iter_mut().find(|class| class.rules == rules) {
             _ if !rules.iter().any(|rules| rules.judged) => {}
             Some(class) => class.crawlers.push(name),
-            None => classes.push(Class { rules, claims, crawlers: vec![name] }),
+            None => classes.push(Class {
+                rules,
+                claims,
+                crawlers: vec![name],
+            }),
         }
     }
     classes

@@ -1,7 +1,8 @@
-//! Compares old and new rules for `crawlgate diff`: what changes for crawlers? [`Comparison`] compares two [`Side`]s,
-//! each a set of policies or a single file. It makes URLs from the path patterns of both sides, or takes URLs and
-//! requests from the caller. [`Difference`] is the result: changed verdicts and answers for crawlers, changed header
-//! lines of pages, changed settings.
+//! Compares old and new rules for `crawlgate diff`: what changes for crawlers? [`Comparison`]
+//! compares two [`Side`]s, each a set of policies or a single file. It makes URLs from the path
+//! patterns of both sides, or takes URLs and requests from the caller. [`Difference`] is the
+//! result: changed verdicts and answers for crawlers, changed header lines of pages, changed
+//! settings.
 
 mod comparison;
 mod crawlers;
@@ -24,7 +25,8 @@ pub struct Side {
     pub name: String,
     /// Its sites.
     pub snapshot: Snapshot,
-    /// Whether it was given as a single file: two single files are compared whatever their hosts are.
+    /// Whether it was given as a single file: two single files are compared whatever their hosts
+    /// are.
     pub is_one_file: bool,
 }
 
@@ -120,7 +122,11 @@ pub struct Occurrences {
 impl Occurrences {
     /// A URL counts once, however many crawlers it is about.
     fn add(&mut self, number: u64, url: &str, is_crawler: bool) {
-        let counted = if is_crawler { &mut self.count } else { &mut self.others };
+        let counted = if is_crawler {
+            &mut self.count
+        } else {
+            &mut self.others
+        };
         *counted += u64::from(self.last != number);
         self.last = number;
         if self.url.is_empty() || (url.len(), url) < (self.url.len(), self.url.as_str()) {
@@ -172,7 +178,9 @@ pub struct Ruling {
 impl Ruling {
     /// How far a request gets: refused, passed against the rules, allowed.
     fn openness(&self) -> u8 {
-        let is_answered = ["block", "slow", "license", "pause"].iter().any(|action| self.action.starts_with(action));
+        let is_answered = ["block", "slow", "license", "pause"]
+            .iter()
+            .any(|action| self.action.starts_with(action));
         match self.verdict {
             _ if is_answered => 0,
             "disallowed" => 1,

@@ -1,6 +1,6 @@
-//! [`pairs`] decides which old site is compared with which new site: the two that serve the same host. Where only one
-//! side has a site for a host, the pair lacks the other site. Two single files are always a pair, whatever their hosts
-//! are.
+//! [`pairs`] decides which old site is compared with which new site: the two that serve the same
+//! host. Where only one side has a site for a host, the pair lacks the other site. Two single files
+//! are always a pair, whatever their hosts are.
 
 use super::Side;
 use crate::policy::SiteEntry;
@@ -19,18 +19,34 @@ const EVERY_OTHER: &str = "every other host";
 
 /// All pairs, in the order of their hosts.
 pub fn pairs(sides: [&Side; 2]) -> Vec<Pair> {
-    if let [([old], true), ([new], true)] = sides.map(|side| (side.snapshot.sites(), side.is_one_file)) {
-        let hosts = hosts_of(if new.site.policy.hosts.is_empty() { old } else { new });
-        return vec![Pair { hosts, sites: [Some(0); 2] }];
+    if let [([old], true), ([new], true)] =
+        sides.map(|side| (side.snapshot.sites(), side.is_one_file))
+    {
+        let hosts = hosts_of(if new.site.policy.hosts.is_empty() {
+            old
+        } else {
+            new
+        });
+        return vec![Pair {
+            hosts,
+            sites: [Some(0); 2],
+        }];
     }
-    let hosts: BTreeSet<String> = sides.iter().flat_map(|side| side.snapshot.sites()).flat_map(hosts_of).collect();
+    let hosts: BTreeSet<String> = sides
+        .iter()
+        .flat_map(|side| side.snapshot.sites())
+        .flat_map(hosts_of)
+        .collect();
     let mut pairs: Vec<Pair> = Vec::new();
     for host in hosts {
         let asked = asked_by(&host);
         let sites = sides.map(|side| side.snapshot.site_for_host(asked.as_bytes()));
         match pairs.iter_mut().find(|known| known.sites == sites) {
             Some(known) => known.hosts.push(host),
-            None => pairs.push(Pair { hosts: vec![host], sites }),
+            None => pairs.push(Pair {
+                hosts: vec![host],
+                sites,
+            }),
         }
     }
     pairs

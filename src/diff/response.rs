@@ -1,6 +1,6 @@
-//! [`differences`] compares the header lines that two sites add to the same page: X-Robots-Tag, and the lines that say
-//! how the content may be used. A policy can make tags depend on the type and status of a response, so each type and
-//! status that either policy mentions is compared.
+//! [`differences`] compares the header lines that two sites add to the same page: X-Robots-Tag, and
+//! the lines that say how the content may be used. A policy can make tags depend on the type and
+//! status of a response, so each type and status that either policy mentions is compared.
 
 use super::HeaderChange;
 use crate::heads::{example_of, likely_type};
@@ -19,40 +19,63 @@ impl Kinds {
     /// Types as they are written, with an example for `image/*`; and statuses.
     pub fn of(sites: [&Site; 2]) -> Kinds {
         let rules = || sites.into_iter().flat_map(|site| &site.policy.indexing);
-        let conditions = || rules().flat_map(|rule| std::iter::once(&rule.when).chain(&rule.unless));
-        let types: BTreeSet<String> = conditions().flat_map(types).chain([PAGE.to_owned()]).collect();
+        let conditions =
+            || rules().flat_map(|rule| std::iter::once(&rule.when).chain(&rule.unless));
+        let types: BTreeSet<String> = conditions()
+            .flat_map(types)
+            .chain([PAGE.to_owned()])
+            .collect();
         let statuses: BTreeSet<u16> = conditions().flat_map(statuses).chain([200]).collect();
-        Kinds(types.iter().flat_map(|kind| statuses.iter().map(move |status| (kind.clone(), *status))).collect())
+        Kinds(
+            types
+                .iter()
+                .flat_map(|kind| statuses.iter().map(move |status| (kind.clone(), *status)))
+                .collect(),
+        )
     }
 }
 
 fn types(conditions: &Conditions) -> impl Iterator<Item = String> {
-    conditions.types.iter().map(|kind| match example_of(&kind.value) {
-        Some((_, media)) => media.to_owned(),
-        None => kind.value.replace('*', "x"),
-    })
+    conditions
+        .types
+        .iter()
+        .map(|kind| match example_of(&kind.value) {
+            Some((_, media)) => media.to_owned(),
+            None => kind.value.replace('*', "x"),
+        })
 }
 
 fn statuses(conditions: &Conditions) -> impl Iterator<Item = u16> {
-    conditions.status.iter().map(|condition| match condition.value {
-        StatusCondition::Code(code) => code,
-        StatusCondition::Class(class) => u16::from(class) * 100 + 4 * u16::from(class == 4),
-    })
+    conditions
+        .status
+        .iter()
+        .map(|condition| match condition.value {
+            StatusCondition::Code(code) => code,
+            StatusCondition::Class(class) => u16::from(class) * 100 + 4 * u16::from(class == 4),
+        })
 }
 
 /// A site and its decision.
 pub type Decided<'a> = (&'a Site, &'a Decision);
 
-/// The lines that differ for one URL, if it is a page, and if it is of the type of its ending. A type that no ending stands
-/// for may have any URL. A difference that every type has is reported for pages only.
+/// The lines that differ for one URL, if it is a page, and if it is of the type of its ending. A
+/// type that no ending stands for may have any URL. A difference that every type has is reported
+/// for pages only.
 pub fn differences(sides: [Decided<'_>; 2], kinds: &Kinds, target: &[u8]) -> Vec<HeaderChange> {
     let mut found: Vec<HeaderChange> = signals(sides).into_iter().collect();
     let page = std::iter::once((PAGE, 200));
-    let others = kinds.0.iter().map(|(kind, status)| (kind.as_str(), *status)).filter(|kind| *kind != (PAGE, 200));
-    let others = others.filter(|(kind, _)| example_of(kind).is_none_or(|(_, media)| media == likely_type(target)));
+    let others = kinds
+        .0
+        .iter()
+        .map(|(kind, status)| (kind.as_str(), *status))
+        .filter(|kind| *kind != (PAGE, 200));
+    let others = others
+        .filter(|(kind, _)| example_of(kind).is_none_or(|(_, media)| media == likely_type(target)));
     for (kind, status) in page.chain(others) {
         let [one, other] = sides.map(|decided| tags(decided, status, kind.as_bytes()));
-        let is_known = found.iter().any(|known| (&known.old, &known.new) == (&one, &other));
+        let is_known = found
+            .iter()
+            .any(|known| (&known.old, &known.new) == (&one, &other));
         if one != other && !is_known {
             found.push(change("X-Robots-Tag", (one, other), kind, status));
         }
@@ -60,17 +83,22 @@ pub fn differences(sides: [Decided<'_>; 2], kinds: &Kinds, target: &[u8]) -> Vec
     found
 }
 
-/// The lines that differ for a response of this status and type. A difference that pages also have is reported as
-/// theirs, and one that a 200 also has as that of a 200.
+/// The lines that differ for a response of this status and type. A difference that pages also have
+/// is reported as theirs, and one that a 200 also has as that of a 200.
 pub fn differences_of(sides: [Decided<'_>; 2], (status, media): (u16, &[u8])) -> Vec<HeaderChange> {
     let mut found: Vec<HeaderChange> = signals(sides).into_iter().collect();
     let said = |status: u16, media: &[u8]| sides.map(|decided| tags(decided, status, media));
     let [one, other] = said(status, media);
     if one != other {
-        let end = media.iter().position(|octet| *octet == b';').unwrap_or(media.len());
+        let end = media
+            .iter()
+            .position(|octet| *octet == b';')
+            .unwrap_or(media.len());
         let name = String::from_utf8_lossy(media[..end].trim_ascii()).to_ascii_lowercase();
         let general = [(200, PAGE), (200, name.as_str()), (status, PAGE)];
-        let like = |(status, media): &(u16, &str)| said(*status, media.as_bytes()) == [one.clone(), other.clone()];
+        let like = |(status, media): &(u16, &str)| {
+            said(*status, media.as_bytes()) == [one.clone(), other.clone()]
+        };
         let (status, media) = general.into_iter().find(like).unwrap_or((status, &name));
         found.push(change("X-Robots-Tag", (one, other), media, status));
     }
@@ -80,7 +108,9 @@ pub fn differences_of(sides: [Decided<'_>; 2], (status, media): (u16, &[u8])) ->
 fn signals(sides: [Decided<'_>; 2]) -> Option<HeaderChange> {
     let [one, other] = sides.map(|(site, decision)| {
         let fields = site.signals.fields(decision.signals);
-        fields.map(|(name, value)| format!("{name}: {value}")).collect::<Vec<_>>()
+        fields
+            .map(|(name, value)| format!("{name}: {value}"))
+            .collect::<Vec<_>>()
     });
     (one != other).then(|| change("signals", (one, other), PAGE, 200))
 }
@@ -90,6 +120,17 @@ fn tags((site, decision): Decided<'_>, status: u16, media: &[u8]) -> Vec<String>
     lines.map(|lines| lines.lines.clone()).unwrap_or_default()
 }
 
-fn change(field: &'static str, (old, new): (Vec<String>, Vec<String>), media: &str, status: u16) -> HeaderChange {
-    HeaderChange { field, old, new, content_type: media.to_owned(), status }
+fn change(
+    field: &'static str,
+    (old, new): (Vec<String>, Vec<String>),
+    media: &str,
+    status: u16,
+) -> HeaderChange {
+    HeaderChange {
+        field,
+        old,
+        new,
+        content_type: media.to_owned(),
+        status,
+    }
 }

@@ -1,5 +1,5 @@
-//! [`settings`] lists the settings of two sites that differ and do not depend on the URL, such as the treatment of
-//! crawlers and the files that are published.
+//! [`settings`] lists the settings of two sites that differ and do not depend on the URL, such as
+//! the treatment of crawlers and the files that are published.
 
 use super::SettingChange;
 use super::crawlers::{Class, sort};
@@ -16,16 +16,30 @@ pub fn settings(sites: [&Site; 2], classes: &[Class]) -> Vec<SettingChange> {
     for class in classes {
         let said = std::array::from_fn(|side| of_crawler(&class.rules[side], sites[side]));
         for (setting, old, new) in differing(said) {
-            let is_same = |known: &&mut SettingChange| (known.setting, &known.old, &known.new) == (setting, &old, &new);
+            let is_same = |known: &&mut SettingChange| {
+                (known.setting, &known.old, &known.new) == (setting, &old, &new)
+            };
             match found.iter_mut().find(is_same) {
                 Some(known) => known.crawlers.extend(class.crawlers.iter().cloned()),
-                None => found.push(SettingChange { setting, old, new, crawlers: class.crawlers.clone() }),
+                None => found.push(SettingChange {
+                    setting,
+                    old,
+                    new,
+                    crawlers: class.crawlers.clone(),
+                }),
             }
         }
     }
-    found.iter_mut().for_each(|change| sort(&mut change.crawlers));
+    found
+        .iter_mut()
+        .for_each(|change| sort(&mut change.crawlers));
     let of_site = differing(sites.map(of_site));
-    found.extend(of_site.map(|(setting, old, new)| SettingChange { setting, old, new, crawlers: Vec::new() }));
+    found.extend(of_site.map(|(setting, old, new)| SettingChange {
+        setting,
+        old,
+        new,
+        crawlers: Vec::new(),
+    }));
     found
 }
 
@@ -33,24 +47,46 @@ pub fn settings(sites: [&Site; 2], classes: &[Class]) -> Vec<SettingChange> {
 fn differing<const N: usize>(
     [old, new]: [[(&'static str, String); N]; 2],
 ) -> impl Iterator<Item = (&'static str, String, String)> {
-    let pairs = old.into_iter().zip(new).map(|((setting, old), (_, new))| (setting, old, new));
+    let pairs = old
+        .into_iter()
+        .zip(new)
+        .map(|((setting, old), (_, new))| (setting, old, new));
     pairs.filter(|(_, old, new)| old != new)
 }
 
 fn of_crawler(rules: &CrawlerRules, site: &Site) -> [(&'static str, String); 10] {
-    let status = |index: u16| or_none(site.answers.get(usize::from(index)).map(|answer| answer.status.to_string()));
+    let status = |index: u16| {
+        or_none(
+            site.answers
+                .get(usize::from(index))
+                .map(|answer| answer.status.to_string()),
+        )
+    };
     let yes = |is_so: bool| if is_so { "yes" } else { "no" }.to_owned();
     [
         ("mode", rules.mode.name().to_owned()),
-        ("crawl_delay", or_none(rules.crawl_delay.map(|delay| format!("{} s", seconds(delay))))),
-        ("unverified", <&str>::from(rules.unverified).replace('_', " ")),
+        (
+            "crawl_delay",
+            or_none(
+                rules
+                    .crawl_delay
+                    .map(|delay| format!("{} s", seconds(delay))),
+            ),
+        ),
+        (
+            "unverified",
+            <&str>::from(rules.unverified).replace('_', " "),
+        ),
         ("exempt", yes(rules.exempt)),
         ("unlisted bot", yes(rules.unlisted)),
         ("too_fast", status(rules.too_fast)),
         ("impostor", status(rules.impostor)),
         ("trapped", status(rules.trapped)),
         ("trapped_for", span(rules.trapped_for)),
-        ("other lines of its group", list(&lines_of_group(rules, site))),
+        (
+            "other lines of its group",
+            list(&lines_of_group(rules, site)),
+        ),
     ]
 }
 
@@ -58,13 +94,22 @@ fn of_site(site: &Site) -> [(&'static str, String); 8] {
     let policy = &site.policy;
     [
         ("sitemaps", list(&site.document.sitemaps)),
-        ("robots.txt Cache-Control", site.robots_txt.cache_control.clone()),
+        (
+            "robots.txt Cache-Control",
+            site.robots_txt.cache_control.clone(),
+        ),
         ("grace", span(site.grace)),
         ("behind_cache", or_none(site.behind_cache.map(span))),
         ("origin_tags", <&str>::from(site.origin_tags).to_owned()),
-        ("pause", list(&policy.pauses.iter().map(pause).collect::<Vec<_>>())),
+        (
+            "pause",
+            list(&policy.pauses.iter().map(pause).collect::<Vec<_>>()),
+        ),
         ("html", html(&policy.html)),
-        ("lines of robots.txt before all groups", list(&written(&site.document.extensions))),
+        (
+            "lines of robots.txt before all groups",
+            list(&written(&site.document.extensions)),
+        ),
     ]
 }
 
@@ -77,17 +122,29 @@ fn list(lines: &[String]) -> String {
 }
 
 fn written(lines: &[Extension]) -> Vec<String> {
-    lines.iter().map(|line| format!("{}: {}", line.key, line.value)).collect()
+    lines
+        .iter()
+        .map(|line| format!("{}: {}", line.key, line.value))
+        .collect()
 }
 
 /// The other lines of the group, such as Content-Signal.
 fn lines_of_group(rules: &CrawlerRules, site: &Site) -> Vec<String> {
-    let group = rules.binding.group().and_then(|group| site.document.groups.get(usize::from(group)));
-    group.map(|group| written(&group.extensions)).unwrap_or_default()
+    let group = rules
+        .binding
+        .group()
+        .and_then(|group| site.document.groups.get(usize::from(group)));
+    group
+        .map(|group| written(&group.extensions))
+        .unwrap_or_default()
 }
 
 fn pause(pause: &PausePolicy) -> String {
-    let robots_txt = if pause.pause_robots_txt { ", robots.txt too" } else { "" };
+    let robots_txt = if pause.pause_robots_txt {
+        ", robots.txt too"
+    } else {
+        ""
+    };
     format!("{} {}{robots_txt}", pause.audience.name(), pause.time)
 }
 

@@ -1,8 +1,9 @@
-//! Prints a [`Difference`] for people: [`text`] for a terminal, [`markdown`] for a pull request. It escapes URLs and
-//! lines of robots.txt, because these come from files of any origin.
+//! Prints a [`Difference`] for people: [`text`] for a terminal, [`markdown`] for a pull request. It
+//! escapes URLs and lines of robots.txt, because these come from files of any origin.
 
 use super::{
-    AccessChange, Basis, Difference, Effect, HeaderChange, Occurrences, Ruling, SettingChange, SiteDifference,
+    AccessChange, Basis, Difference, Effect, HeaderChange, Occurrences, Ruling, SettingChange,
+    SiteDifference,
 };
 use crate::numbers::plural;
 use crate::printable::{join, printable};
@@ -12,7 +13,8 @@ use std::collections::BTreeSet;
 const NAMED: usize = 6;
 /// Rows of a table. The rest is counted.
 const ROWS: usize = 200;
-/// Beyond this many bytes of Markdown, rows and sites are only counted: a comment on GitHub holds 65,536 characters.
+/// Beyond this many bytes of Markdown, rows and sites are only counted: a comment on GitHub holds
+/// 65,536 characters.
 const COMMENT: usize = 50_000;
 /// Characters of a cell. Patterns may be longer.
 const CELL: usize = 300;
@@ -28,9 +30,23 @@ pub fn text(difference: &Difference) -> String {
                 out += &format!("\n  {}\n", names(&change.crawlers, site.crawlers));
                 before = Some(&change.crawlers);
             }
-            out += &format!("    {}{}\n", plain(&change.found.url), times(change.found.count, difference.basis));
-            let said = |said| plain(&ruling(said, |rule| format!("  by `{rule}`"), str::to_owned));
-            out += &format!("      before  {}\n      now     {}\n", said(&change.old), said(&change.new));
+            out += &format!(
+                "    {}{}\n",
+                plain(&change.found.url),
+                times(change.found.count, difference.basis)
+            );
+            let said = |said| {
+                plain(&ruling(
+                    said,
+                    |rule| format!("  by `{rule}`"),
+                    str::to_owned,
+                ))
+            };
+            out += &format!(
+                "      before  {}\n      now     {}\n",
+                said(&change.old),
+                said(&change.new)
+            );
         }
         out += &left_out("\n  ", site.access.len().saturating_sub(ROWS));
         for change in site.responses.iter().take(ROWS) {
@@ -38,7 +54,11 @@ pub fn text(difference: &Difference) -> String {
             let times = times_of(&change.found, difference.basis);
             let said = |side: &[String]| plain(&lines(side));
             out += &format!("\n  {}\n    {url}{times}\n", heading(&change.lines));
-            out += &format!("      before  {}\n      now     {}\n", said(&change.lines.old), said(&change.lines.new));
+            out += &format!(
+                "      before  {}\n      now     {}\n",
+                said(&change.lines.old),
+                said(&change.lines.new)
+            );
         }
         out += &left_out("\n  ", site.responses.len().saturating_sub(ROWS));
         if !site.settings.is_empty() {
@@ -46,7 +66,12 @@ pub fn text(difference: &Difference) -> String {
         }
         for change in &site.settings {
             let crawlers = of_crawlers(change, site);
-            out += &format!("    {}: {} -> {}{crawlers}\n", change.setting, plain(&change.old), plain(&change.new));
+            out += &format!(
+                "    {}: {} -> {}{crawlers}\n",
+                change.setting,
+                plain(&change.old),
+                plain(&change.new)
+            );
         }
         for note in &site.notes {
             out += &format!("\n  note: {note}\n");
@@ -65,26 +90,59 @@ pub fn markdown(difference: &Difference) -> String {
             break;
         }
         left -= 1;
-        out += &format!("### {}\n\n{}\n\n", cell(&site.hosts.join(", ")), cell(&sites_and_effects(site)));
+        out += &format!(
+            "### {}\n\n{}\n\n",
+            cell(&site.hosts.join(", ")),
+            cell(&sites_and_effects(site))
+        );
         for (effect, title) in [
             (Effect::Loses, "Access that crawlers lose"),
             (Effect::Gains, "Access that crawlers gain"),
             (Effect::Changes, "Other answers to crawlers"),
         ] {
-            let changes: Vec<&AccessChange> = site.access.iter().filter(|change| change.effect == effect).collect();
-            let heading = format!("**{title}**\n\n| crawlers | URL | before | now |\n|---|---|---|---|\n");
-            table(&mut out, &heading, &changes, |change| access_row(change, site, difference.basis));
+            let changes: Vec<&AccessChange> = site
+                .access
+                .iter()
+                .filter(|change| change.effect == effect)
+                .collect();
+            let heading =
+                format!("**{title}**\n\n| crawlers | URL | before | now |\n|---|---|---|---|\n");
+            table(&mut out, &heading, &changes, |change| {
+                access_row(change, site, difference.basis)
+            });
         }
-        table(&mut out, "| header | URL | before | now |\n|---|---|---|---|\n", &site.responses, |change| {
-            let url = format!("{}{}", code(&change.found.url), times_of(&change.found, difference.basis));
-            let old = code(&lines(&change.lines.old));
-            let new = code(&lines(&change.lines.new));
-            format!("| {} | {url} | {old} | {new} |\n", cell(&heading(&change.lines)))
-        });
-        table(&mut out, "| setting | before | now |\n|---|---|---|\n", &site.settings, |change| {
-            let setting = format!("{}{}", change.setting, of_crawlers(change, site));
-            format!("| {} | {} | {} |\n", cell(&setting), cell(&change.old), cell(&change.new))
-        });
+        table(
+            &mut out,
+            "| header | URL | before | now |\n|---|---|---|---|\n",
+            &site.responses,
+            |change| {
+                let url = format!(
+                    "{}{}",
+                    code(&change.found.url),
+                    times_of(&change.found, difference.basis)
+                );
+                let old = code(&lines(&change.lines.old));
+                let new = code(&lines(&change.lines.new));
+                format!(
+                    "| {} | {url} | {old} | {new} |\n",
+                    cell(&heading(&change.lines))
+                )
+            },
+        );
+        table(
+            &mut out,
+            "| setting | before | now |\n|---|---|---|\n",
+            &site.settings,
+            |change| {
+                let setting = format!("{}{}", change.setting, of_crawlers(change, site));
+                format!(
+                    "| {} | {} | {} |\n",
+                    cell(&setting),
+                    cell(&change.old),
+                    cell(&change.new)
+                )
+            },
+        );
         for note in &site.notes {
             out += &format!("{}\n\n", cell(note));
         }
@@ -117,30 +175,66 @@ fn table<T>(out: &mut String, heading: &str, rows: &[T], row: impl Fn(&T) -> Str
 fn sites_and_effects(site: &SiteDifference) -> String {
     let crawlers = |effect: Effect| {
         let changes = site.access.iter().filter(|change| change.effect == effect);
-        changes.flat_map(|change| &change.crawlers).collect::<BTreeSet<_>>().len()
+        changes
+            .flat_map(|change| &change.crawlers)
+            .collect::<BTreeSet<_>>()
+            .len()
     };
     let counted = [
-        (crawlers(Effect::Loses), "crawler loses access", "crawlers lose access"),
-        (crawlers(Effect::Gains), "crawler gains access", "crawlers gain access"),
-        (crawlers(Effect::Changes), "crawler gets another answer", "crawlers get another answer"),
+        (
+            crawlers(Effect::Loses),
+            "crawler loses access",
+            "crawlers lose access",
+        ),
+        (
+            crawlers(Effect::Gains),
+            "crawler gains access",
+            "crawlers gain access",
+        ),
+        (
+            crawlers(Effect::Changes),
+            "crawler gets another answer",
+            "crawlers get another answer",
+        ),
         (site.responses.len(), "header changes", "headers change"),
         (site.settings.len(), "setting changes", "settings change"),
     ];
     let counted = counted.into_iter().filter(|(number, _, _)| *number > 0);
-    let counted: Vec<String> =
-        counted.map(|(number, one, more)| format!("{number} {}", if number == 1 { one } else { more })).collect();
-    format!("{}: {}", sides(site), if counted.is_empty() { "nothing changes".into() } else { counted.join(", ") })
+    let counted: Vec<String> = counted
+        .map(|(number, one, more)| format!("{number} {}", if number == 1 { one } else { more }))
+        .collect();
+    format!(
+        "{}: {}",
+        sides(site),
+        if counted.is_empty() {
+            "nothing changes".into()
+        } else {
+            counted.join(", ")
+        }
+    )
 }
 
 fn access_row(change: &AccessChange, site: &SiteDifference, basis: Basis) -> String {
     let said = |said| ruling(said, |rule| format!(" by {}", code(rule)), cell);
     let crawlers = cell(&names(&change.crawlers, site.crawlers));
-    let url = format!("{}{}", code(&change.found.url), times(change.found.count, basis));
-    format!("| {crawlers} | {url} | {} | {} |\n", said(&change.old), said(&change.new))
+    let url = format!(
+        "{}{}",
+        code(&change.found.url),
+        times(change.found.count, basis)
+    );
+    format!(
+        "| {crawlers} | {url} | {} | {} |\n",
+        said(&change.old),
+        said(&change.new)
+    )
 }
 
 fn left_out(before: &str, left: usize) -> String {
-    if left == 0 { String::new() } else { format!("{before}and {left} more; `--json` has all of them\n") }
+    if left == 0 {
+        String::new()
+    } else {
+        format!("{before}and {left} more; `--json` has all of them\n")
+    }
 }
 
 fn sides(site: &SiteDifference) -> String {
@@ -150,7 +244,11 @@ fn sides(site: &SiteDifference) -> String {
 
 fn ruling(ruling: &Ruling, by: fn(&str) -> String, source: fn(&str) -> String) -> String {
     let rule = ruling.rule.as_deref().map(by).unwrap_or_default();
-    let source = ruling.source.as_deref().map(|place| format!(" ({})", source(place))).unwrap_or_default();
+    let source = ruling
+        .source
+        .as_deref()
+        .map(|place| format!(" ({})", source(place)))
+        .unwrap_or_default();
     format!("{}{rule}{source}", answer(ruling))
 }
 
@@ -178,7 +276,11 @@ fn heading(change: &HeaderChange) -> String {
 }
 
 fn lines(lines: &[String]) -> String {
-    if lines.is_empty() { "no such line".to_owned() } else { lines.join("; ") }
+    if lines.is_empty() {
+        "no such line".to_owned()
+    } else {
+        lines.join("; ")
+    }
 }
 
 fn of_crawlers(change: &SettingChange, site: &SiteDifference) -> String {
@@ -188,7 +290,8 @@ fn of_crawlers(change: &SettingChange, site: &SiteDifference) -> String {
     }
 }
 
-/// The count in words; nothing where the URLs were made from patterns, because it says little there.
+/// The count in words; nothing where the URLs were made from patterns, because it says little
+/// there.
 fn times(count: u64, basis: Basis) -> String {
     match basis {
         Basis::Patterns => String::new(),
@@ -201,7 +304,11 @@ fn times(count: u64, basis: Basis) -> String {
 fn times_of(found: &Occurrences, basis: Basis) -> String {
     match basis {
         Basis::Log => {
-            let others = if found.others > 0 { format!(", {} of others", found.others) } else { String::new() };
+            let others = if found.others > 0 {
+                format!(", {} of others", found.others)
+            } else {
+                String::new()
+            };
             format!("  ({} of crawlers{others})", plural(found.count, "request"))
         }
         Basis::Patterns | Basis::Urls => times(found.count, basis),
@@ -258,8 +365,18 @@ fn cell(text: &str) -> String {
 /// A code span in a table of Markdown: nothing ends it, and a bar ends no cell.
 fn code(text: &str) -> String {
     let text = clipped(&plain(text)).replace('|', "\\|");
-    let ticks = "`".repeat(text.split(|sign| sign != '`').map(str::len).max().unwrap_or(0) + 1);
-    let blank = if text.starts_with('`') || text.ends_with('`') { " " } else { "" };
+    let ticks = "`".repeat(
+        text.split(|sign| sign != '`')
+            .map(str::len)
+            .max()
+            .unwrap_or(0)
+            + 1,
+    );
+    let blank = if text.starts_with('`') || text.ends_with('`') {
+        " "
+    } else {
+        ""
+    };
     format!("{ticks}{blank}{text}{blank}{ticks}")
 }
 

@@ -1,6 +1,7 @@
-//! [`witnesses`] makes URLs on which two sites may differ, from the patterns of both. Each pattern gives some examples.
-//! A pattern whose rules differ between the sites is also combined with every other pattern, because the longest match
-//! decides. The work is bounded: at most `MAX_PAIRS` pairs are combined, and patterns of many wildcards are not tried.
+//! [`witnesses`] makes URLs on which two sites may differ, from the patterns of both. Each pattern
+//! gives some examples. A pattern whose rules differ between the sites is also combined with every
+//! other pattern, because the longest match decides. The work is bounded: at most `MAX_PAIRS` pairs
+//! are combined, and patterns of many wildcards are not tried.
 
 use crate::heads::example_of;
 use crate::policy::{Policy, Site};
@@ -15,7 +16,8 @@ const MAX_PAIRS: usize = 50_000;
 const MAX_STEPS: usize = 100_000_000;
 /// Wildcards of a pattern that gets examples.
 const MAX_WILDCARDS: usize = 100;
-/// URLs, times the wildcards of patterns with more than that. Matching them takes this long for each kind of crawler.
+/// URLs, times the wildcards of patterns with more than that. Matching them takes this long for
+/// each kind of crawler.
 const MAX_WILD_MATCHES: usize = 1_000_000;
 
 /// URLs to compare two sites on.
@@ -31,9 +33,15 @@ pub struct Witnesses {
 pub fn witnesses(sites: [&Site; 2]) -> Witnesses {
     let mut found = Witnesses::default();
     found.targets.insert("/".into());
-    let mut budget = Budget { pairs: MAX_PAIRS, steps: MAX_STEPS };
+    let mut budget = Budget {
+        pairs: MAX_PAIRS,
+        steps: MAX_STEPS,
+    };
     let mut wild = 0;
-    for mut patterns in [sites.map(of_robots), sites.map(|site| of_responses(&site.policy))] {
+    for mut patterns in [
+        sites.map(of_robots),
+        sites.map(|site| of_responses(&site.policy)),
+    ] {
         for side in &mut patterns {
             side.retain(|pattern, rules| {
                 let wildcards = wildcards(pattern);
@@ -70,15 +78,21 @@ impl Witnesses {
         for pattern in &all {
             self.examples(pattern);
         }
-        for changed in all.iter().filter(|pattern| old.get(**pattern) != new.get(**pattern)) {
+        for changed in all
+            .iter()
+            .filter(|pattern| old.get(**pattern) != new.get(**pattern))
+        {
             for other in all.iter().filter(|other| *other != changed) {
                 if budget.pairs == 0 || budget.steps == 0 {
                     return;
                 }
                 budget.pairs -= 1;
-                // URLs that two plain patterns both match begin with the longer one, which has its own examples.
+                // URLs that two plain patterns both match begin with the longer one, which has its
+                // own examples.
                 if changed.as_str().contains(['*', '$']) || other.as_str().contains(['*', '$']) {
-                    budget.steps = budget.steps.saturating_sub(changed.as_str().len() * other.as_str().len());
+                    budget.steps = budget
+                        .steps
+                        .saturating_sub(changed.as_str().len() * other.as_str().len());
                     self.targets.extend(changed.common_target(other));
                 }
             }
@@ -106,12 +120,22 @@ fn of_robots(site: &Site) -> Patterns {
     let mut patterns = Patterns::new();
     for group in &site.document.groups {
         for rule in &group.rules {
-            let place = format!("{} {}", if rule.allow { "allow" } else { "disallow" }, group.agents.join(","));
-            patterns.entry(rule.pattern.clone()).or_default().insert(place);
+            let place = format!(
+                "{} {}",
+                if rule.allow { "allow" } else { "disallow" },
+                group.agents.join(",")
+            );
+            patterns
+                .entry(rule.pattern.clone())
+                .or_default()
+                .insert(place);
         }
     }
     for trap in site.traps.rules() {
-        patterns.entry(trap.pattern.clone()).or_default().insert("trap".into());
+        patterns
+            .entry(trap.pattern.clone())
+            .or_default()
+            .insert("trap".into());
     }
     patterns
 }
@@ -121,27 +145,51 @@ fn of_responses(policy: &Policy) -> Patterns {
     let mut patterns = Patterns::new();
     let mut add = |written: &[Located<String>], place: &str| {
         for pattern in written {
-            patterns.entry(Pattern::new(&pattern.value)).or_default().insert(place.to_owned());
+            patterns
+                .entry(Pattern::new(&pattern.value))
+                .or_default()
+                .insert(place.to_owned());
         }
     };
     for rule in &policy.indexing {
-        add(&rule.when.paths, &join(rule.written.iter().map(|written| &written.text.value), ", "));
+        add(
+            &rule.when.paths,
+            &join(rule.written.iter().map(|written| &written.text.value), ", "),
+        );
         if let Some(unless) = &rule.unless {
             add(&unless.paths, "not");
         }
     }
-    policy.retire.iter().for_each(|retired| add(&retired.paths, "retire"));
-    policy.tdm.iter().for_each(|rule| add(&rule.paths, if rule.reserved { "tdm 1" } else { "tdm 0" }));
+    policy
+        .retire
+        .iter()
+        .for_each(|retired| add(&retired.paths, "retire"));
+    policy
+        .tdm
+        .iter()
+        .for_each(|rule| add(&rule.paths, if rule.reserved { "tdm 1" } else { "tdm 0" }));
     let signals = &policy.robots.signals;
-    signals.licenses.iter().for_each(|license| add(&license.paths, &license.url.value));
-    let of_groups = policy.robots.groups.iter().flat_map(|group| &group.signals.content_usage);
+    signals
+        .licenses
+        .iter()
+        .for_each(|license| add(&license.paths, &license.url.value));
+    let of_groups = policy
+        .robots
+        .groups
+        .iter()
+        .flat_map(|group| &group.signals.content_usage);
     for usage in signals.content_usage.iter().chain(of_groups) {
         add(&usage.paths, "usage");
     }
     for rule in &policy.indexing {
-        let types = std::iter::once(&rule.when).chain(&rule.unless).flat_map(|conditions| &conditions.types);
+        let types = std::iter::once(&rule.when)
+            .chain(&rule.unless)
+            .flat_map(|conditions| &conditions.types);
         for (ending, _) in types.filter_map(|kind| example_of(&kind.value)) {
-            patterns.entry(Pattern::new(&format!("/*.{ending}$"))).or_default().insert("type".into());
+            patterns
+                .entry(Pattern::new(&format!("/*.{ending}$")))
+                .or_default()
+                .insert("type".into());
         }
     }
     patterns

@@ -1,5 +1,6 @@
-//! Sending the answers that crawlgate makes itself (robots.txt, refusals) to a client, over HTTP/1 and HTTP/2.
-//! [`hold`] reserves buffer space for an answer that waits, and [`record`] records how much of it was sent.
+//! Sending the answers that crawlgate makes itself (robots.txt, refusals) to a client, over HTTP/1
+//! and HTTP/2. [`hold`] reserves buffer space for an answer that waits, and [`record`] records how
+//! much of it was sent.
 
 use crate::answers::Field;
 use crate::requests::{EndedBy, Responded, Sent};
@@ -17,29 +18,53 @@ pub(super) enum Extent {
     Whole,
 }
 
-/// Reserves buffer space for an answer that waits for its client. False if there is no space: then the answer must not
-/// wait.
+/// Reserves buffer space for an answer that waits for its client. False if there is no space: then
+/// the answer must not wait.
 pub(super) fn hold(responded: &mut Responded, octets: usize) -> bool {
     // Only trusted proxies ask for decisions.
-    let Some(ticket) = responded.ticket.as_mut().filter(|_| responded.recorded.is_none()) else { return true };
+    let Some(ticket) = responded
+        .ticket
+        .as_mut()
+        .filter(|_| responded.recorded.is_none())
+    else {
+        return true;
+    };
     if !ticket.lacks_space() {
         ticket.hold(octets);
     }
     !ticket.lacks_space()
 }
 
-/// Records an answer. When its head was sent, it counts with its status and its tags, whatever the client takes of the
-/// body. An answer to a proxy's question counts only when all of it was sent.
+/// Records an answer. When its head was sent, it counts with its status and its tags, whatever the
+/// client takes of the body. An answer to a proxy's question counts only when all of it was sent.
 pub(super) fn record(responded: Responded, extent: Extent) {
-    let Responded { answer, ticket, recorded } = responded;
+    let Responded {
+        answer,
+        ticket,
+        recorded,
+    } = responded;
     let Some(ticket) = ticket else { return };
     let status = answer.status().as_u16();
     let (octets, (status, ended_by)) = match (extent, recorded) {
         // A ticket that is dropped is recorded as one whose client left.
         (Extent::Nothing, _) | (Extent::Begun(_), Some(_)) => return,
-        (Extent::Begun(octets), None) => (octets, (status, EndedBy::Error(ErrorType::WriteError.as_str()))),
-        (Extent::Whole, recorded) => (answer.body().len() as u64, recorded.unwrap_or((status, EndedBy::Complete))),
+        (Extent::Begun(octets), None) => (
+            octets,
+            (status, EndedBy::Error(ErrorType::WriteError.as_str())),
+        ),
+        (Extent::Whole, recorded) => (
+            answer.body().len() as u64,
+            recorded.unwrap_or((status, EndedBy::Complete)),
+        ),
     };
-    let tags = answer.values(Field::XRobotsTag).map(HeaderValue::as_bytes).collect();
-    ticket.finish(&Sent { status, tags, octets, ended_by });
+    let tags = answer
+        .values(Field::XRobotsTag)
+        .map(HeaderValue::as_bytes)
+        .collect();
+    ticket.finish(&Sent {
+        status,
+        tags,
+        octets,
+        ended_by,
+    });
 }

@@ -1,8 +1,9 @@
-//! [`Buffered`]: a stream of octets that gathers what is written until it is flushed, so that a head and its body leave in
-//! one system call. Octets can be looked at before they are read.
+//! [`Buffered`]: a stream of octets that gathers what is written until it is flushed, so that a
+//! head and its body leave in one system call. Octets can be looked at before they are read.
 //!
-//! Pingora's own stream has buffers only when Pingora itself listens, and these take 64 KiB of every idle connection
-//! (Pingora 0.9.1). This one holds memory only while there is something to hold.
+//! Pingora's own stream has buffers only when Pingora itself listens, and these take 64 KiB of
+//! every idle connection (Pingora 0.9.1). This one holds memory only while there is something to
+//! hold.
 
 use super::buffers::Buffer;
 use std::io::{self, IoSlice};
@@ -12,7 +13,8 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// Octets that are gathered: a head and a small body. A write that does not fit leaves at once, with those that wait.
+/// Octets that are gathered: a head and a small body. A write that does not fit leaves at once,
+/// with those that wait.
 pub(super) const GATHERED: usize = 16 * 1024;
 /// Octets read ahead at a time: a record of TLS.
 const READ: usize = 16 * 1024;
@@ -23,7 +25,8 @@ pub(super) struct Buffered<S> {
     stream: S,
     /// Octets that were seen and not yet read. Holds memory only until they are read.
     seen: Vec<u8>,
-    /// Octets that the stream has not taken yet, from `written` on. Holds memory only until they are written.
+    /// Octets that the stream has not taken yet, from `written` on. Holds memory only until they
+    /// are written.
     waiting: Buffer,
     written: usize,
     is_unflushed: bool,
@@ -31,7 +34,13 @@ pub(super) struct Buffered<S> {
 
 impl<S> Buffered<S> {
     pub(super) fn new(stream: S) -> Buffered<S> {
-        Buffered { stream, seen: Vec::new(), waiting: Buffer::default(), written: 0, is_unflushed: false }
+        Buffered {
+            stream,
+            seen: Vec::new(),
+            waiting: Buffer::default(),
+            written: 0,
+            is_unflushed: false,
+        }
     }
 
     pub(super) fn inner(&self) -> &S {
@@ -115,7 +124,11 @@ impl<S: AsyncRead + Unpin> Buffered<S> {
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for Buffered<S> {
-    fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         if this.seen.is_empty() {
             return Pin::new(&mut this.stream).poll_read(context, buffer);
@@ -134,12 +147,19 @@ impl<S: AsyncWrite + Unpin> Buffered<S> {
         Poll::Ready(Ok(()))
     }
 
-    /// Writes some of what waits, and then of these octets. Ready with how many of these were taken.
-    fn poll_write_through(&mut self, octets: &[u8], context: &mut Context<'_>) -> Poll<io::Result<usize>> {
+    /// Writes some of what waits, and then of these octets. Ready with how many of these were
+    /// taken.
+    fn poll_write_through(
+        &mut self,
+        octets: &[u8],
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<usize>> {
         let (stream, waiting) = (Pin::new(&mut self.stream), &self.waiting[self.written..]);
         let polled = match (waiting, octets) {
             ([], octets) | (octets, []) => stream.poll_write(context, octets),
-            (waiting, octets) => stream.poll_write_vectored(context, &[IoSlice::new(waiting), IoSlice::new(octets)]),
+            (waiting, octets) => {
+                stream.poll_write_vectored(context, &[IoSlice::new(waiting), IoSlice::new(octets)])
+            }
         };
         let (count, length) = (ready!(polled)?, waiting.len());
         if count == 0 {
@@ -157,7 +177,11 @@ impl<S: AsyncWrite + Unpin> Buffered<S> {
 }
 
 impl<S: AsyncWrite + Unpin> AsyncWrite for Buffered<S> {
-    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, octets: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        octets: &[u8],
+    ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         while this.gathered() + octets.len() > GATHERED {
             let count = ready!(this.poll_write_through(octets, context))?;

@@ -1,4 +1,5 @@
-//! [`Buffer`]: memory for octets, used by one request after the other. An idle connection holds none.
+//! [`Buffer`]: memory for octets, used by one request after the other. An idle connection holds
+//! none.
 
 use crate::reuse::Reuse;
 use std::ops::{Deref, DerefMut};
@@ -30,7 +31,8 @@ impl Buffer {
         &mut self.0
     }
 
-    /// Keeps the octets from this place on, in memory of their size, and gives the rest to the worker.
+    /// Keeps the octets from this place on, in memory of their size, and gives the rest to the
+    /// worker.
     pub fn settle(&mut self, from: usize) {
         let kept = self.0[from..].to_vec();
         self.release();

@@ -1,9 +1,11 @@
-//! [`Chunks`] finds the end of a body in chunks (RFC 9112 section 7.1), so that no octet after it is taken for a part of
-//! it. A body that two readers could frame differently is an error. [`Rest`]: the rest of a body, however it is framed.
+//! [`Chunks`] finds the end of a body in chunks (RFC 9112 section 7.1), so that no octet after it
+//! is taken for a part of it. A body that two readers could frame differently is an error.
+//! [`Rest`]: the rest of a body, however it is framed.
 
 use crate::requests::Framing;
 
-/// Octets of chunk extensions and trailers that a body may have in all. Clients hardly send them, and origins hardly read them.
+/// Octets of chunk extensions and trailers that a body may have in all. Clients hardly send them,
+/// and origins hardly read them.
 pub const ASIDE: usize = 8 * 1024;
 /// Trailers that a body may have.
 pub const MAX_TRAILERS: usize = 100;
@@ -15,8 +17,9 @@ const DIGITS: u8 = 12;
 #[error("malformed chunk")]
 pub struct BadChunk;
 
-/// The part of the body that the next octet belongs to. A chunk leads from `Size` (over `Extension`, if it has one) to
-/// `DataEnd` and back, the last one from `SizeEnd` to `TrailerStart`. A trailer leads from there to `TrailerEnd` and back.
+/// The part of the body that the next octet belongs to. A chunk leads from `Size` (over
+/// `Extension`, if it has one) to `DataEnd` and back, the last one from `SizeEnd` to
+/// `TrailerStart`. A trailer leads from there to `TrailerEnd` and back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
     #[default]
@@ -49,9 +52,13 @@ pub struct Chunks {
 }
 
 impl Chunks {
-    /// The body of an origin's response. crawlgate writes the chunks anew, so that spaces after a size are allowed.
+    /// The body of an origin's response. crawlgate writes the chunks anew, so that spaces after a
+    /// size are allowed.
     pub fn of_response() -> Chunks {
-        Chunks { allows_padding: true, ..Chunks::default() }
+        Chunks {
+            allows_padding: true,
+            ..Chunks::default()
+        }
     }
 
     /// How many of these octets belong to the body.
@@ -66,7 +73,8 @@ impl Chunks {
         Ok(read)
     }
 
-    /// The first piece of data in these octets, which may be empty, and how many octets were read to its end.
+    /// The first piece of data in these octets, which may be empty, and how many octets were read
+    /// to its end.
     ///
     /// # Errors
     /// The body is not framed as it should be.
@@ -75,7 +83,8 @@ impl Chunks {
         while read < octets.len() && !self.is_over() {
             if self.state == State::Data {
                 let rest = &octets[read..];
-                let count = usize::try_from(self.left).map_or(rest.len(), |left| left.min(rest.len()));
+                let count =
+                    usize::try_from(self.left).map_or(rest.len(), |left| left.min(rest.len()));
                 self.left -= count as u64;
                 if self.left == 0 {
                     self.state = State::DataReturn;
@@ -114,7 +123,11 @@ impl Chunks {
             (State::Extension, b' '..=b'~' | b'\t' | 0x80..) => self.set_aside(State::Extension)?,
             (State::SizeEnd, b'\n') => {
                 self.digits = 0;
-                if self.left == 0 { State::TrailerStart } else { State::Data }
+                if self.left == 0 {
+                    State::TrailerStart
+                } else {
+                    State::Data
+                }
             }
             (State::DataReturn, b'\r') => State::DataEnd,
             (State::DataEnd, b'\n') => State::Size,
@@ -140,7 +153,11 @@ impl Chunks {
 
     fn set_aside(&mut self, state: State) -> Result<State, BadChunk> {
         self.aside += 1;
-        if self.aside > ASIDE { Err(BadChunk) } else { Ok(state) }
+        if self.aside > ASIDE {
+            Err(BadChunk)
+        } else {
+            Ok(state)
+        }
     }
 }
 
@@ -174,11 +191,13 @@ impl Rest {
         }
     }
 
-    /// The first piece of data in these octets, which may be empty, and how many octets were read to its end.
+    /// The first piece of data in these octets, which may be empty, and how many octets were read
+    /// to its end.
     pub(super) fn piece<'o>(&mut self, octets: &'o [u8]) -> Result<(&'o [u8], usize), BadChunk> {
         let count = match self {
             Rest::Length(left) => {
-                let count = usize::try_from(*left).map_or(octets.len(), |left| left.min(octets.len()));
+                let count =
+                    usize::try_from(*left).map_or(octets.len(), |left| left.min(octets.len()));
                 *left -= count as u64;
                 count
             }
@@ -205,12 +224,20 @@ mod tests {
     fn end(octets: &[u8]) -> Result<Option<usize>, BadChunk> {
         let whole = {
             let mut chunks = Chunks::default();
-            chunks.read(octets).map(|count| chunks.is_over().then_some(count))
+            chunks
+                .read(octets)
+                .map(|count| chunks.is_over().then_some(count))
         };
         let mut chunks = Chunks::default();
         let mut count = 0;
-        let singly = octets.iter().try_for_each(|octet| chunks.read(&[*octet]).map(|read| count += read));
-        assert_eq!(singly.map(|()| chunks.is_over().then_some(count)), whole, "{octets:?}");
+        let singly = octets
+            .iter()
+            .try_for_each(|octet| chunks.read(&[*octet]).map(|read| count += read));
+        assert_eq!(
+            singly.map(|()| chunks.is_over().then_some(count)),
+            whole,
+            "{octets:?}"
+        );
         whole
     }
 
@@ -226,7 +253,11 @@ mod tests {
             let followed = format!("{body}GET / HTTP/1.1\r\n");
             assert_eq!(end(followed.as_bytes()), Ok(Some(body.len())), "{body:?}");
             for cut in 0..body.len() {
-                assert_eq!(end(&body.as_bytes()[..cut]), Ok(None), "{body:?} until {cut}");
+                assert_eq!(
+                    end(&body.as_bytes()[..cut]),
+                    Ok(None),
+                    "{body:?} until {cut}"
+                );
             }
         }
     }
@@ -234,14 +265,20 @@ mod tests {
     #[test]
     fn data_comes_in_pieces_without_its_frame() {
         let mut chunks = Chunks::of_response();
-        let (body, mut data, mut read) =
-            (b"3  \r\nabc\r\n2;x=y\r\nde\r\n0\r\nA: b\r\n\r\nrest".as_slice(), Vec::new(), 0);
+        let (body, mut data, mut read) = (
+            b"3  \r\nabc\r\n2;x=y\r\nde\r\n0\r\nA: b\r\n\r\nrest".as_slice(),
+            Vec::new(),
+            0,
+        );
         while !chunks.is_over() {
             let (piece, count) = chunks.piece(&body[read..]).unwrap();
             data.push(piece);
             read += count;
         }
-        assert_eq!((data.concat().as_slice(), &body[read..]), (b"abcde".as_slice(), b"rest".as_slice()));
+        assert_eq!(
+            (data.concat().as_slice(), &body[read..]),
+            (b"abcde".as_slice(), b"rest".as_slice())
+        );
     }
 
     #[test]
@@ -269,7 +306,13 @@ mod tests {
         ] {
             assert_eq!(end(body.as_bytes()), Err(BadChunk), "{body:?}");
         }
-        assert_eq!(end(format!("1;{}", "a".repeat(ASIDE + 1)).as_bytes()), Err(BadChunk));
-        assert_eq!(end(format!("0\r\n{}", "a: b\r\n".repeat(ASIDE)).as_bytes()), Err(BadChunk));
+        assert_eq!(
+            end(format!("1;{}", "a".repeat(ASIDE + 1)).as_bytes()),
+            Err(BadChunk)
+        );
+        assert_eq!(
+            end(format!("0\r\n{}", "a: b\r\n".repeat(ASIDE)).as_bytes()),
+            Err(BadChunk)
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! [`CloseLog`]: counts the connections that the edge closes, and writes log lines about them. Any client can cause such a
-//! line, so there is at most one each ten seconds for each [`CloseReason`].
+//! [`CloseLog`]: counts the connections that the edge closes, and writes log lines about them. Any
+//! client can cause such a line, so there is at most one each ten seconds for each [`CloseReason`].
 
 use crate::telemetry::{Metrics, Throttle};
 use std::fmt::Display;
@@ -24,7 +24,8 @@ pub enum CloseReason {
     Accept,
     HandshakeTimeout,
     Handshake,
-    /// A header of the PROXY protocol is missing, malformed, late, or comes from a peer that is not trusted.
+    /// A header of the PROXY protocol is missing, malformed, late, or comes from a peer that is not
+    /// trusted.
     ProxyHeader,
     /// A peer that `decisions.trusted` does not name asks for decisions.
     Untrusted,
@@ -39,11 +40,14 @@ pub enum CloseReason {
 impl CloseReason {
     const COUNT: usize = CloseReason::Http2 as usize + 1;
 
-    /// Whether the reason is logged without `RUST_LOG=debug`, and its text for the log, with what the operator can do.
-    /// Scanners cause some reasons all day, and these are not logged.
+    /// Whether the reason is logged without `RUST_LOG=debug`, and its text for the log, with what
+    /// the operator can do. Scanners cause some reasons all day, and these are not logged.
     fn described(self) -> (bool, &'static str) {
         match self {
-            CloseReason::TooMany => (true, "closing new connections: `limits.connections` is reached"),
+            CloseReason::TooMany => (
+                true,
+                "closing new connections: `limits.connections` is reached",
+            ),
             CloseReason::TooManyOfOne => (
                 true,
                 "closing new connections of a client: `limits.connections_per_address` is reached; if the client is a \
@@ -53,20 +57,28 @@ impl CloseReason {
                 true,
                 "cannot accept connections; trying again. If files are exhausted, raise LimitNOFILE or ulimit -n",
             ),
-            CloseReason::HandshakeTimeout => {
-                (false, "closing connections whose TLS handshake takes longer than `limits.handshake`")
-            }
+            CloseReason::HandshakeTimeout => (
+                false,
+                "closing connections whose TLS handshake takes longer than `limits.handshake`",
+            ),
             CloseReason::Handshake => (false, "TLS handshakes fail"),
-            CloseReason::ProxyHeader => {
-                (true, "closing connections without the header of the PROXY protocol that the listener requires")
-            }
+            CloseReason::ProxyHeader => (
+                true,
+                "closing connections without the header of the PROXY protocol that the listener requires",
+            ),
             CloseReason::Untrusted => (
                 true,
                 "closing connections of a peer that asks for decisions; if it is a proxy of yours, add it to \
                  `decisions.trusted`",
             ),
-            CloseReason::Stall => (false, "closing connections of clients that take nothing for `limits.stall`"),
-            CloseReason::NoPong => (false, "closing HTTP/2 connections of clients that do not answer"),
+            CloseReason::Stall => (
+                false,
+                "closing connections of clients that take nothing for `limits.stall`",
+            ),
+            CloseReason::NoPong => (
+                false,
+                "closing HTTP/2 connections of clients that do not answer",
+            ),
             CloseReason::Http2 => (false, "closing HTTP/2 connections that break the protocol"),
         }
     }
@@ -82,19 +94,29 @@ pub struct CloseLog {
 impl CloseLog {
     /// A log without a line yet.
     pub fn new(metrics: Arc<Metrics>) -> CloseLog {
-        CloseLog { metrics, start: Instant::now(), throttles: Default::default() }
+        CloseLog {
+            metrics,
+            start: Instant::now(),
+            throttles: Default::default(),
+        }
     }
 
     /// Counts a closed connection, and logs it if its reason was not logged lately.
     pub fn note(&self, reason: CloseReason, client: Option<IpAddr>, detail: &dyn Display) {
         let (is_news, text) = reason.described();
-        self.metrics.edge.closed.with_label_values(&[<&str>::from(reason)]).inc();
+        self.metrics
+            .edge
+            .closed
+            .with_label_values(&[<&str>::from(reason)])
+            .inc();
         let client = client.map(tracing::field::display);
         if !is_news {
             tracing::debug!(client, "{text}: {detail}");
             return;
         }
-        if let Some(left_out) = self.throttles[reason as usize].admit_every(PAUSE, self.start.elapsed()) {
+        if let Some(left_out) =
+            self.throttles[reason as usize].admit_every(PAUSE, self.start.elapsed())
+        {
             tracing::warn!(client, count = left_out + 1, "{text}: {detail}");
         }
     }

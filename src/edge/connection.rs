@@ -1,6 +1,6 @@
-//! [`Connection`]: a client's connection, for the edge and for Pingora. Pingora can read one request at a time and not an
-//! octet more, so that octets after a request are never lost and never taken for a part of it. A client that takes nothing
-//! of what is written is given up.
+//! [`Connection`]: a client's connection, for the edge and for Pingora. Pingora can read one
+//! request at a time and not an octet more, so that octets after a request are never lost and never
+//! taken for a part of it. A client that takes nothing of what is written is given up.
 
 use super::buffered::Buffered;
 use super::chunks::{BadChunk, Rest};
@@ -14,8 +14,8 @@ use async_trait::async_trait;
 use http::StatusCode;
 use pingora_core::protocols::raw_connect::ProxyDigest;
 use pingora_core::protocols::{
-    GetProxyDigest, GetSocketDigest, GetTimingDigest, Peek, Shutdown, SocketDigest, Ssl, TimingDigest, UniqueID,
-    UniqueIDType,
+    GetProxyDigest, GetSocketDigest, GetTimingDigest, Peek, Shutdown, SocketDigest, Ssl,
+    TimingDigest, UniqueID, UniqueIDType,
 };
 use pingora_http::ResponseHeader;
 use std::future::poll_fn;
@@ -32,14 +32,16 @@ use tokio::time::Instant;
 /// Octets of further requests that are read while one is answered. The rest waits in the socket.
 const READ_AHEAD: usize = 16 * 1024;
 
-/// Octets of a request that are still read after its answer, while the connection is being closed. A connection that is
-/// closed while the client still sends is reset, and the client may lose the answer.
+/// Octets of a request that are still read after its answer, while the connection is being closed.
+/// A connection that is closed while the client still sends is reset, and the client may lose the
+/// answer.
 pub(super) const LINGERING: usize = 1024 * 1024;
 /// How long these octets are read.
 pub(super) const LINGER_LIMIT: Duration = Duration::from_secs(2);
 
-/// What Pingora may read. A connection begins with `Everything`, and each request of HTTP/1 with `Head`, which leads to
-/// `Body`. A switch of protocols leads from the end of the body to `Everything`.
+/// What Pingora may read. A connection begins with `Everything`, and each request of HTTP/1 with
+/// `Head`, which leads to `Body`. A switch of protocols leads from the end of the body to
+/// `Everything`.
 #[derive(Debug)]
 enum Gate {
     /// All octets: of HTTP/2, or of another protocol.
@@ -113,8 +115,8 @@ impl Connection {
         .await
     }
 
-    /// Reads a body ahead, until its end or so many bytes of it are there. A body that is malformed is not: it is refused
-    /// where it is read.
+    /// Reads a body ahead, until its end or so many bytes of it are there. A body that is malformed
+    /// is not: it is refused where it is read.
     pub(super) async fn see_body(&mut self, framing: Framing, most: usize) -> io::Result<()> {
         let mut rest = Rest::from(framing);
         let mut read = 0;
@@ -134,10 +136,13 @@ impl Connection {
         }
     }
 
-    /// Whether the connection begins with these octets, which stay where they are. Known at the first octet that differs, at
-    /// the last one of `beginning`, or at the end of the stream. A stream that ends before its first octet is an error.
+    /// Whether the connection begins with these octets, which stay where they are. Known at the
+    /// first octet that differs, at the last one of `beginning`, or at the end of the stream. A
+    /// stream that ends before its first octet is an error.
     pub(super) async fn begins_with(&mut self, beginning: &[u8]) -> io::Result<bool> {
-        while self.stream.seen().len() < beginning.len() && beginning.starts_with(self.stream.seen()) {
+        while self.stream.seen().len() < beginning.len()
+            && beginning.starts_with(self.stream.seen())
+        {
             match (self.see().await?, self.stream.seen().is_empty()) {
                 (0, true) => return Err(io::ErrorKind::UnexpectedEof.into()),
                 (0, false) => break,
@@ -149,18 +154,28 @@ impl Connection {
 
     /// Lets Pingora read one request: this head, and a body with this framing.
     pub(super) fn open_for(&mut self, head: Vec<u8>, body: Framing) {
-        self.gate = Gate::Head { left: head.len(), body };
+        self.gate = Gate::Head {
+            left: head.len(),
+            body,
+        };
         self.pace = Pace::default();
         self.stream.put_back(head);
     }
 
     /// Whether the request that Pingora may read is over, to its last octet.
     pub(super) fn is_request_over(&self) -> bool {
-        matches!(&self.gate, Gate::Body(rest) if rest.is_over()) && !self.client.has_switched_protocol()
+        matches!(&self.gate, Gate::Body(rest) if rest.is_over())
+            && !self.client.has_switched_protocol()
     }
 
-    fn poll_body(&mut self, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        let Gate::Body(rest) = &mut self.gate else { return Poll::Ready(Ok(())) };
+    fn poll_body(
+        &mut self,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let Gate::Body(rest) = &mut self.gate else {
+            return Poll::Ready(Ok(()));
+        };
         match rest {
             Rest::Length(left) => {
                 let limit = usize::try_from(*left).unwrap_or(usize::MAX);
@@ -177,7 +192,8 @@ impl Connection {
                 }
                 let seen = self.stream.seen();
                 let count = chunks.read(&seen[..seen.len().min(buffer.remaining())]);
-                let count = count.map_err(|BadChunk| io::Error::from(io::ErrorKind::InvalidData))?;
+                let count =
+                    count.map_err(|BadChunk| io::Error::from(io::ErrorKind::InvalidData))?;
                 self.stream.read_seen(count, buffer);
             }
             Rest::UntilClose => {}
@@ -190,17 +206,23 @@ impl Connection {
         self.watch(polled, context)
     }
 
-    /// Reads ahead while a request is answered. Ready only when the client is gone: then nothing more of it is waiting.
+    /// Reads ahead while a request is answered. Ready only when the client is gone: then nothing
+    /// more of it is waiting.
     pub(super) fn poll_client_gone(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         while self.stream.seen().len() < READ_AHEAD {
             if ready!(self.stream.poll_see(context))? == 0 {
-                return if self.stream.seen().is_empty() { Poll::Ready(Ok(())) } else { Poll::Pending };
+                return if self.stream.seen().is_empty() {
+                    Poll::Ready(Ok(()))
+                } else {
+                    Poll::Pending
+                };
             }
         }
         Poll::Pending
     }
 
-    /// Ends a connection to a client that may still be sending. Octets of a body are thrown away, and never read as a request.
+    /// Ends a connection to a client that may still be sending. Octets of a body are thrown away,
+    /// and never read as a request.
     pub(super) async fn linger(&mut self, most: usize) {
         if AsyncWriteExt::shutdown(self).await.is_err() {
             return;
@@ -220,25 +242,36 @@ impl Connection {
         }
     }
 
-    /// Waits for the client of the request that Pingora forwards, if it is not ready. It gives its place at the origin up if
-    /// it is slow and people wait. Fails if the request may not go on without one.
+    /// Waits for the client of the request that Pingora forwards, if it is not ready. It gives its
+    /// place at the origin up if it is slow and people wait. Fails if the request may not go on
+    /// without one.
     fn keep_pace<T>(&mut self, polled: &Poll<T>, context: &mut Context<'_>) -> io::Result<()> {
         if polled.is_ready() {
             self.pace.pause();
             return Ok(());
         }
-        let Some(place) = self.client.place() else { return Ok(()) };
+        let Some(place) = self.client.place() else {
+            return Ok(());
+        };
         let timer = &mut self.timer;
         let may_go_on = self.pace.wait(&place, |moment| {
             if timer.has_passed(moment, context) {
                 context.waker().wake_by_ref();
             }
         });
-        if may_go_on { Ok(()) } else { Err(io::ErrorKind::TimedOut.into()) }
+        if may_go_on {
+            Ok(())
+        } else {
+            Err(io::ErrorKind::TimedOut.into())
+        }
     }
 
     /// Gives up a client that takes nothing for too long.
-    fn watch<T>(&mut self, polled: Poll<io::Result<T>>, context: &mut Context<'_>) -> Poll<io::Result<T>> {
+    fn watch<T>(
+        &mut self,
+        polled: Poll<io::Result<T>>,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<T>> {
         if !self.stall.is_over(&polled, context) {
             return polled;
         }
@@ -248,7 +281,11 @@ impl Connection {
 }
 
 impl AsyncRead for Connection {
-    fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         let is_over = matches!(&this.gate, Gate::Body(rest) if rest.is_over());
         if is_over && this.client.has_switched_protocol() {
@@ -274,7 +311,11 @@ impl AsyncRead for Connection {
 }
 
 impl AsyncWrite for Connection {
-    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, octets: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        octets: &[u8],
+    ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         let polled = Pin::new(&mut this.stream).poll_write(context, octets);
         this.keep_pace(&polled, context)?;
@@ -321,11 +362,15 @@ impl GetTimingDigest for Connection {
 }
 
 impl GetProxyDigest for Connection {
-    /// Gives Pingora the [`ClientConnection`], in Pingora's slot for the data of a connection. The slot is meant for the
-    /// response of a proxy, so that an empty response goes along. Made when Pingora asks: an idle connection has none.
+    /// Gives Pingora the [`ClientConnection`], in Pingora's slot for the data of a connection. The
+    /// slot is meant for the response of a proxy, so that an empty response goes along. Made when
+    /// Pingora asks: an idle connection has none.
     fn get_proxy_digest(&self) -> Option<Arc<ProxyDigest>> {
         let response = ResponseHeader::build(StatusCode::OK, Some(0)).ok()?;
-        Some(Arc::new(ProxyDigest::new(Box::new(response), Some(Box::new(self.client.clone())))))
+        Some(Arc::new(ProxyDigest::new(
+            Box::new(response),
+            Some(Box::new(self.client.clone())),
+        )))
     }
 }
 

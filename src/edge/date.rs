@@ -1,5 +1,6 @@
-//! The value of the Date field, which each thread formats once a second. [`with_date`] gives it as octets, for heads
-//! that crawlgate writes itself. [`date_value`] gives it as a [`HeaderValue`], for heads that are maps of fields.
+//! The value of the Date field, which each thread formats once a second. [`with_date`] gives it as
+//! octets, for heads that crawlgate writes itself. [`date_value`] gives it as a [`HeaderValue`],
+//! for heads that are maps of fields.
 
 use http::HeaderValue;
 use std::cell::RefCell;
@@ -12,7 +13,9 @@ thread_local! {
 
 fn with_value<T>(read: impl FnOnce(&HeaderValue) -> T) -> T {
     let now = SystemTime::now();
-    let second = now.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    let second = now
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .map_or(0, |since| since.as_secs());
     DATE.with_borrow_mut(|(of, date)| {
         if (*of != second || date.is_empty())
             && let Ok(value) = HeaderValue::try_from(httpdate::fmt_http_date(now))

@@ -1,5 +1,5 @@
-//! [`Edge`]: the parts that all listeners of the proxy share, or all listeners of the decision service. [`Door`]: one
-//! listener.
+//! [`Edge`]: the parts that all listeners of the proxy share, or all listeners of the decision
+//! service. [`Door`]: one listener.
 
 use super::close_log::CloseLog;
 use super::lane::Lane;
@@ -19,11 +19,11 @@ use std::sync::Arc;
 
 /// Bytes that a request holds in Pingora: its buffer for the response (Pingora 0.9.1).
 pub(super) const IN_PINGORA: usize = 64 * 1024;
-/// Bytes of a request's body that Pingora reads ahead of the origin: four pieces wait, one has no place yet, one is being
-/// written and one read, of 64 KiB each (Pingora 0.9.1).
+/// Bytes of a request's body that Pingora reads ahead of the origin: four pieces wait, one has no
+/// place yet, one is being written and one read, of 64 KiB each (Pingora 0.9.1).
 pub(super) const PINGORA_UPLOAD: usize = 448 * 1024;
-/// Bytes of a body that a client sends before its request takes a place at an origin with few of them. With less, clients
-/// that send nothing more could keep all places.
+/// Bytes of a body that a client sends before its request takes a place at an origin with few of
+/// them. With less, clients that send nothing more could keep all places.
 const MAX_BODY_FIRST: usize = 64 * 1024;
 
 /// Pingora's work on a request. It returns the connection, if that goes on.
@@ -62,13 +62,31 @@ pub struct Edge {
 
 impl Edge {
     /// In front of Pingora's proxy: it gets what is not answered here and does not fit the lane.
-    pub fn new(requests: Arc<Requests>, app: Box<dyn App>, lane: Option<Lane>, upstreams: Arc<Upstreams>) -> Edge {
-        Edge { app: Some(app), lane, upstreams: Some(upstreams), ..Edge::bare(requests) }
+    pub fn new(
+        requests: Arc<Requests>,
+        app: Box<dyn App>,
+        lane: Option<Lane>,
+        upstreams: Arc<Upstreams>,
+    ) -> Edge {
+        Edge {
+            app: Some(app),
+            lane,
+            upstreams: Some(upstreams),
+            ..Edge::bare(requests)
+        }
     }
 
     /// In front of a service that answers every request by itself. Then only `askers` may connect.
-    pub fn answering(requests: Arc<Requests>, responder: Arc<dyn Respond>, askers: Vec<IpNet>) -> Edge {
-        Edge { responder: Some(responder), askers, ..Edge::bare(requests) }
+    pub fn answering(
+        requests: Arc<Requests>,
+        responder: Arc<dyn Respond>,
+        askers: Vec<IpNet>,
+    ) -> Edge {
+        Edge {
+            responder: Some(responder),
+            askers,
+            ..Edge::bare(requests)
+        }
     }
 
     fn bare(requests: Arc<Requests>) -> Edge {
@@ -96,10 +114,14 @@ impl Edge {
         self.responder.is_none() || is_trusted(peer, &self.askers)
     }
 
-    /// How much of a request's body has to be there before the request may take a place at its origin; 0 where places are
-    /// not bounded.
+    /// How much of a request's body has to be there before the request may take a place at its
+    /// origin; 0 where places are not bounded.
     pub(super) fn body_first(&self, ticket: &Ticket, framing: Framing) -> usize {
-        let has_places = || self.upstreams.as_ref().is_some_and(|all| all.has_places(ticket.host(), ticket.target()));
+        let has_places = || {
+            self.upstreams
+                .as_ref()
+                .is_some_and(|all| all.has_places(ticket.host(), ticket.target()))
+        };
         match framing {
             Framing::None => 0,
             Framing::Length(length) if has_places() => {

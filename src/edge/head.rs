@@ -1,5 +1,5 @@
-//! [`Request`]: the head of an HTTP/1 request, read strictly. A head that two servers could understand differently is
-//! refused, because the origin behind crawlgate reads it too.
+//! [`Request`]: the head of an HTTP/1 request, read strictly. A head that two servers could
+//! understand differently is refused, because the origin behind crawlgate reads it too.
 
 use crate::answers::Asked;
 use crate::heads::origin_form;
@@ -15,8 +15,8 @@ pub const MOST_FIELDS: usize = 256;
 /// The head of a request.
 #[derive(Clone, Debug)]
 pub struct Request<'h, 'b> {
-    /// The parts that judging and recording read. The method is a token; the target is in origin form or absolute form, or
-    /// `*`.
+    /// The parts that judging and recording read. The method is a token; the target is in origin
+    /// form or absolute form, or `*`.
     pub fields: HeadFields<'b>,
     /// All field lines.
     pub lines: &'h [Header<'b>],
@@ -26,12 +26,13 @@ pub struct Request<'h, 'b> {
     pub framing: Framing,
     /// Whether the client wants the connection to end.
     pub closes: bool,
-    /// Whether it has an Expect field. With it, nearly every client waits for a 100 before it sends the body.
+    /// Whether it has an Expect field. With it, nearly every client waits for a 100 before it sends
+    /// the body.
     pub expects: bool,
     /// Whether it asks for another protocol.
     pub upgrades: bool,
-    /// Whether its fields fit the lane: no Upgrade, no HTTP2-Settings, no fields named by Connection, one Expect at
-    /// most.
+    /// Whether its fields fit the lane: no Upgrade, no HTTP2-Settings, no fields named by
+    /// Connection, one Expect at most.
     pub is_simple: bool,
 }
 
@@ -40,7 +41,11 @@ impl<'h, 'b> Request<'h, 'b> {
     ///
     /// # Errors
     /// The first mistake in it.
-    pub fn read(head: &'b [u8], room: &'h mut [Header<'b>], limits: &Limits) -> Result<Request<'h, 'b>, Mistake> {
+    pub fn read(
+        head: &'b [u8],
+        room: &'h mut [Header<'b>],
+        limits: &Limits,
+    ) -> Result<Request<'h, 'b>, Mistake> {
         let line_end = memchr::memchr(b'\r', head).ok_or(Mistake::RequestLine)?;
         let (line, rest) = head.split_at(line_end);
         let (method, target, is_http10) = request_line(line)?;
@@ -60,7 +65,12 @@ impl<'h, 'b> Request<'h, 'b> {
         };
         let http = if is_http10 { "1.0" } else { "1.1" };
         let mut request = Request {
-            fields: HeadFields { method, target, http, ..HeadFields::default() },
+            fields: HeadFields {
+                method,
+                target,
+                http,
+                ..HeadFields::default()
+            },
             lines: &[],
             is_http10,
             framing: Framing::None,
@@ -80,7 +90,12 @@ impl<'h, 'b> Request<'h, 'b> {
         Ok(request)
     }
 
-    fn take_in(&mut self, field: &Header<'b>, seen: &mut Seen<'b>, has_connection: &mut bool) -> Result<(), Mistake> {
+    fn take_in(
+        &mut self,
+        field: &Header<'b>,
+        seen: &mut Seen<'b>,
+        has_connection: &mut bool,
+    ) -> Result<(), Mistake> {
         let (name, value) = (field.name, field.value.trim_ascii());
         let is = |wanted: &str| name.eq_ignore_ascii_case(wanted);
         if matches!(name.len(), 4 | 6 | 10 | 14 | 17) {
@@ -93,9 +108,11 @@ impl<'h, 'b> Request<'h, 'b> {
             }
             7 if is("upgrade") => (self.upgrades, self.is_simple) = (true, false),
             10 if is("connection") => {
-                self.closes |=
-                    value.split(|octet| *octet == b',').any(|token| token.trim_ascii().eq_ignore_ascii_case(b"close"));
-                let is_alone = value.eq_ignore_ascii_case(b"close") || value.eq_ignore_ascii_case(b"keep-alive");
+                self.closes |= value
+                    .split(|octet| *octet == b',')
+                    .any(|token| token.trim_ascii().eq_ignore_ascii_case(b"close"));
+                let is_alone = value.eq_ignore_ascii_case(b"close")
+                    || value.eq_ignore_ascii_case(b"keep-alive");
                 self.is_simple &= is_alone && !std::mem::replace(has_connection, true);
             }
             14 if is("http2-settings") => self.is_simple = false,
@@ -105,13 +122,17 @@ impl<'h, 'b> Request<'h, 'b> {
     }
 }
 
-/// A target as the origin gets it, whichever way the request takes: path and query, because Pingora compares the host of an
-/// absolute form with Host in its own way (Pingora 0.9.1), with escapes for the bytes that no URL may have (RFC 3986 section
-/// 3.3) and that Pingora refuses (`PathAndQuery` of http 1.5.0). They are `<` and `>`, `"` in a query and a backtick in a
-/// path: some clients send them as they are, browsers escape them.
+/// A target as the origin gets it, whichever way the request takes: path and query, because Pingora
+/// compares the host of an absolute form with Host in its own way (Pingora 0.9.1), with escapes for
+/// the bytes that no URL may have (RFC 3986 section 3.3) and that Pingora refuses (`PathAndQuery`
+/// of http 1.5.0). They are `<` and `>`, `"` in a query and a backtick in a path: some clients send
+/// them as they are, browsers escape them.
 pub(super) fn target_for_origin(target: &[u8]) -> Cow<'_, [u8]> {
     let target = origin_form(target);
-    if memchr::memchr3(b'<', b'>', b'"', &target).or_else(|| memchr::memchr(b'`', &target)).is_none() {
+    if memchr::memchr3(b'<', b'>', b'"', &target)
+        .or_else(|| memchr::memchr(b'`', &target))
+        .is_none()
+    {
         return target;
     }
     let query = memchr::memchr(b'?', &target).unwrap_or(target.len());
@@ -131,15 +152,16 @@ pub(super) fn target_for_origin(target: &[u8]) -> Cow<'_, [u8]> {
 /// Method, target, and whether it is HTTP/1.0. One space between each, and nothing else.
 fn request_line(line: &[u8]) -> Result<(&[u8], &[u8], bool), Mistake> {
     let mut parts = line.splitn(3, |octet| *octet == b' ');
-    let (Some(method), Some(target), Some(version)) = (parts.next(), parts.next(), parts.next()) else {
+    let (Some(method), Some(target), Some(version)) = (parts.next(), parts.next(), parts.next())
+    else {
         return Err(Mistake::RequestLine);
     };
     // `http` would take any token, and so does RFC 9110; clients send letters and signs alone.
     if method.is_empty() || Method::from_bytes(method).is_err() {
         return Err(Mistake::RequestLine);
     }
-    // Characters beyond ASCII are not for a target either, but clients send them, and origins take them. What is no UTF-8
-    // Pingora refuses without a word (Pingora 0.9.1).
+    // Characters beyond ASCII are not for a target either, but clients send them, and origins take
+    // them. What is no UTF-8 Pingora refuses without a word (Pingora 0.9.1).
     let is_plain = |target: &[u8]| target.iter().all(|octet| *octet > b' ' && *octet != 0x7f);
     if target.is_empty() || !is_plain(target) || std::str::from_utf8(target).is_err() {
         return Err(Mistake::RequestLine);
@@ -157,7 +179,10 @@ impl RequestHead for Request<'_, '_> {
     }
 
     fn values(&self, name: &HeaderName) -> impl DoubleEndedIterator<Item = &[u8]> {
-        let lines = self.lines.iter().filter(|field| field.name.eq_ignore_ascii_case(name.as_str()));
+        let lines = self
+            .lines
+            .iter()
+            .filter(|field| field.name.eq_ignore_ascii_case(name.as_str()));
         lines.map(|field| field.value)
     }
 
@@ -166,8 +191,8 @@ impl RequestHead for Request<'_, '_> {
     }
 }
 
-/// The fields that shape an answer of crawlgate's own. Most requests have none or one of them, and the map of all would
-/// cost as much as the rest of the answer.
+/// The fields that shape an answer of crawlgate's own. Most requests have none or one of them, and
+/// the map of all would cost as much as the rest of the answer.
 fn fields_of_answer(fields: &[Header<'_>]) -> HeaderMap {
     header_map(fields.iter().filter(|field| Asked::reads(field.name)))
 }

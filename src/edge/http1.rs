@@ -1,9 +1,10 @@
-//! [`serve`]: HTTP/1 on a connection. It reads one head after the other, answers the requests that need no origin, and
-//! hands the others to the lane (`lane` forwards most requests itself) or to Pingora's proxy. Both give the connection
-//! back.
+//! [`serve`]: HTTP/1 on a connection. It reads one head after the other, answers the requests that
+//! need no origin, and hands the others to the lane (`lane` forwards most requests itself) or to
+//! Pingora's proxy. Both give the connection back.
 //!
-//! A connection is idle, receives a head, or has a request. After the request it is idle again, or it ends. When
-//! crawlgate stops, an idle connection ends at once, and every other one after its request.
+//! A connection is idle, receives a head, or has a request. After the request it is idle again, or
+//! it ends. When crawlgate stops, an idle connection ends at once, and every other one after its
+//! request.
 
 mod client;
 mod decide;
@@ -30,13 +31,16 @@ use std::ops::Range;
 use std::pin::{Pin, pin};
 use tokio::io::AsyncWriteExt;
 
-/// Octets of a proxy's question that are still read after its answer: more than any proxy allows a head (Go: 1 MiB). A
-/// proxy that cannot read the refusal would let the request pass.
+/// Octets of a proxy's question that are still read after its answer: more than any proxy allows a
+/// head (Go: 1 MiB). A proxy that cannot read the refusal would let the request pass.
 const LINGERING_FOR_PROXIES: usize = 2 * 1024 * 1024;
 
 /// Serves a connection to its end.
 pub(super) async fn serve(door: &Door, mut connection: Box<Connection>, stops: Stops) {
-    let Stops { leaving, mut closing } = stops;
+    let Stops {
+        leaving,
+        mut closing,
+    } = stops;
     // An error means that the sender is gone, and no later stop could arrive.
     let mut closed = pin!(closing.wait_for(|closing| *closing));
     loop {
@@ -48,7 +52,11 @@ pub(super) async fn serve(door: &Door, mut connection: Box<Connection>, stops: S
             }
             Err(mistake) => {
                 let seen = connection.stream.take(0..connection.stream.seen().len());
-                let refused = door.edge.requests.refuse(&seen, mistake, &connection.client.behind(door.redirect));
+                let refused = door.edge.requests.refuse(
+                    &seen,
+                    mistake,
+                    &connection.client.behind(door.redirect),
+                );
                 answer_here(&door.edge, &mut connection, refused.into(), false).await;
                 None
             }
@@ -59,8 +67,8 @@ pub(super) async fn serve(door: &Door, mut connection: Box<Connection>, stops: S
     }
 }
 
-/// The place of the next head in the octets that were seen. `None` if the client is gone or was idle for too long, or the
-/// server stops.
+/// The place of the next head in the octets that were seen. `None` if the client is gone or was
+/// idle for too long, or the server stops.
 pub(super) async fn next_head(
     connection: &mut Connection,
     limits: &Limits,
@@ -89,7 +97,9 @@ pub(super) async fn next_head(
         };
         match read {
             Ok(1..) => {}
-            Err(error) if error.kind() == io::ErrorKind::TimedOut && has_begun => return Err(Mistake::HeadTimeout),
+            Err(error) if error.kind() == io::ErrorKind::TimedOut && has_begun => {
+                return Err(Mistake::HeadTimeout);
+            }
             Ok(0) | Err(_) => return Ok(None),
         }
     }
@@ -107,7 +117,9 @@ async fn one(
     match decide(edge, &head, &connection.client.behind(door.redirect)) {
         Course::Answer(responded, may_go_on) => {
             let keeps_alive = may_go_on && !*leaving.borrow();
-            answer_here(edge, &mut connection, *responded, keeps_alive).await.then_some(connection)
+            answer_here(edge, &mut connection, *responded, keeps_alive)
+                .await
+                .then_some(connection)
         }
         Course::Lane(mut ticket, mut request) => {
             let expects = std::mem::take(&mut request.expects);
@@ -117,7 +129,9 @@ async fn one(
             }
             let mut client = Http1Client::new(&mut connection, &head, &request, leaving);
             // In a box, or each connection would have room for it between its requests.
-            let after = Box::pin(Exchange::new(edge.lane.as_ref()?, &mut client, ticket, *request).run()).await;
+            let after =
+                Box::pin(Exchange::new(edge.lane.as_ref()?, &mut client, ticket, *request).run())
+                    .await;
             match after {
                 After::Whole if client.goes_on().await => Some(connection),
                 After::Whole | After::Answered => {
@@ -128,7 +142,8 @@ async fn one(
             }
         }
         Course::Forward(mut ticket, body, expects) => {
-            if let Err(status) = body_first(edge, &mut connection, &mut ticket, body, expects).await {
+            if let Err(status) = body_first(edge, &mut connection, &mut ticket, body, expects).await
+            {
                 return without_body(edge, &mut connection, ticket, status).await;
             }
             if let Cow::Owned(target) = target_for_origin(ticket.target()) {
@@ -142,8 +157,8 @@ async fn one(
     }
 }
 
-/// Waits for the body of a request, or the first part of it, where the origin has few places. Returns whether the client
-/// still waits for a 100.
+/// Waits for the body of a request, or the first part of it, where the origin has few places.
+/// Returns whether the client still waits for a 100.
 ///
 /// # Errors
 /// The status of the answer; `None` if the client left.
@@ -165,7 +180,9 @@ async fn body_first(
     connection.set_deadline(edge.limits().stall);
     let seen = async {
         if expects {
-            connection.write_all(b"HTTP/1.1 100 Continue\r\n\r\n").await?;
+            connection
+                .write_all(b"HTTP/1.1 100 Continue\r\n\r\n")
+                .await?;
             connection.flush().await?;
         }
         connection.see_body(framing, most).await
@@ -186,26 +203,46 @@ async fn without_body(
     status: Option<u16>,
 ) -> Option<Box<Connection>> {
     let method = Method::from_bytes(ticket.method()).unwrap_or_default();
-    let asked = Asked { method: &method, headers: &HeaderMap::new() };
-    let answer = ticket.forward(connection.client.behind(None)).fail(status?, &asked);
+    let asked = Asked {
+        method: &method,
+        headers: &HeaderMap::new(),
+    };
+    let answer = ticket
+        .forward(connection.client.behind(None))
+        .fail(status?, &asked);
     answer_here(edge, connection, (ticket, answer).into(), false).await;
     None
 }
 
 /// Sends an answer. Returns whether the connection goes on.
-async fn answer_here(edge: &Edge, connection: &mut Connection, responded: Responded, keeps_alive: bool) -> bool {
+async fn answer_here(
+    edge: &Edge,
+    connection: &mut Connection,
+    responded: Responded,
+    keeps_alive: bool,
+) -> bool {
     let keeps_alive = keeps_alive && !responded.answer.closes();
     let extent = write(connection, &responded.answer, keeps_alive).await;
     record(responded, extent);
     let is_sent = extent == Extent::Whole;
     if is_sent && !keeps_alive {
-        connection.linger(if edge.responder.is_some() { LINGERING_FOR_PROXIES } else { LINGERING }).await;
+        connection
+            .linger(if edge.responder.is_some() {
+                LINGERING_FOR_PROXIES
+            } else {
+                LINGERING
+            })
+            .await;
     }
     is_sent && keeps_alive
 }
 
 /// Writes an answer. Returns how much of it was written.
-pub(super) async fn write(connection: &mut Connection, answer: &Answer, keeps_alive: bool) -> Extent {
+pub(super) async fn write(
+    connection: &mut Connection,
+    answer: &Answer,
+    keeps_alive: bool,
+) -> Extent {
     // Room for most heads.
     let mut head = Vec::with_capacity(1024);
     with_date(|date| answer.write_http1_head(date, keeps_alive, &mut head));
@@ -216,7 +253,9 @@ pub(super) async fn write(connection: &mut Connection, answer: &Answer, keeps_al
         connection.write_all_buf(&mut rest).await?;
         connection.flush().await
     };
-    let Err(error) = written.await else { return Extent::Whole };
+    let Err(error) = written.await else {
+        return Extent::Whole;
+    };
     tracing::debug!(%error, "the client left before its answer was written");
     match answer.body().len() - rest.len() {
         0 if !rest.is_empty() => Extent::Nothing,
@@ -225,10 +264,19 @@ pub(super) async fn write(connection: &mut Connection, answer: &Answer, keeps_al
 }
 
 /// Hands a request to Pingora. Returns the connection if it goes on.
-async fn forward(edge: &Edge, connection: Box<Connection>, leaving: &ShutdownWatch) -> Option<Box<Connection>> {
+async fn forward(
+    edge: &Edge,
+    connection: Box<Connection>,
+    leaving: &ShutdownWatch,
+) -> Option<Box<Connection>> {
     let mut session = ServerSession::new_http1(connection);
     session.set_keepalive(Some(edge.limits().idle.as_secs().max(1)));
-    let (stream, _) = edge.app.as_ref()?.process(session, leaving).await?.consume();
+    let (stream, _) = edge
+        .app
+        .as_ref()?
+        .process(session, leaving)
+        .await?
+        .consume();
     let connection = stream.into_any().downcast::<Connection>().ok()?;
     connection.is_request_over().then_some(connection)
 }

@@ -1,14 +1,16 @@
-//! [`serve`]: HTTP/2 on a connection, chosen by ALPN or by prior knowledge (RFC 9113 section 3.3), with the crate `h2`.
+//! [`serve`]: HTTP/2 on a connection, chosen by ALPN or by prior knowledge (RFC 9113 section 3.3),
+//! with the crate `h2`.
 //!
-//! One task drives a connection and all its requests, in turns. In a turn it takes the requests that have come, advances
-//! each one as far as possible, and writes the output of all of them at once. An answer is recorded when its last octet was
-//! written.
+//! One task drives a connection and all its requests, in turns. In a turn it takes the requests
+//! that have come, advances each one as far as possible, and writes the output of all of them at
+//! once. An answer is recorded when its last octet was written.
 //!
-//! A connection is open, or is ending: then it has sent a GOAWAY, and ends with its last request. A stop, or `limits.idle`
-//! without a request, moves it from open to ending. Its last GOAWAY always names the last request that crawlgate has taken,
-//! so that the client can send later ones again elsewhere. If a client floods, its connection ends with all its requests.
-//! A proxy in `trusted_proxies` speaks for many clients: there only what costs memory is bounded, and no visitor ends the
-//! connection of the others.
+//! A connection is open, or is ending: then it has sent a GOAWAY, and ends with its last request. A
+//! stop, or `limits.idle` without a request, moves it from open to ending. Its last GOAWAY always
+//! names the last request that crawlgate has taken, so that the client can send later ones again
+//! elsewhere. If a client floods, its connection ends with all its requests. A proxy in
+//! `trusted_proxies` speaks for many clients: there only what costs memory is bounded, and no
+//! visitor ends the connection of the others.
 
 mod client;
 mod head;
@@ -36,20 +38,24 @@ pub(super) const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// Octets of request bodies that a client may send before the origin takes them.
 const STREAM_WINDOW: u32 = 256 * 1024;
 const CONNECTION_WINDOW: u32 = 1024 * 1024;
-/// The same of a proxy, which speaks for many clients: uploads that an origin does not take delay no others. Each upload is
-/// counted with its window, so that this takes no memory beyond `limits.buffers`.
+/// The same of a proxy, which speaks for many clients: uploads that an origin does not take delay
+/// no others. Each upload is counted with its window, so that this takes no memory beyond
+/// `limits.buffers`.
 const CONNECTION_WINDOW_OF_PROXY: u32 = 64 * 1024 * 1024;
 /// Octets of a response that wait for the client. The rest waits at the origin.
 const SEND_BUFFER: usize = 64 * 1024;
 
-/// Octets that a list of fields may have beyond the limits on a head: HTTP/2 counts 32 more for each field (RFC 9113
-/// section 10.5.1), and a cookie may come in hundreds of pieces.
+/// Octets that a list of fields may have beyond the limits on a head: HTTP/2 counts 32 more for
+/// each field (RFC 9113 section 10.5.1), and a cookie may come in hundreds of pieces.
 const FIELDS: usize = 32 * 512;
 
-/// The longest list of fields. h2 itself refuses a longer head, with neither a body nor a line in the log. Of longer trailers
-/// it drops the rest.
+/// The longest list of fields. h2 itself refuses a longer head, with neither a body nor a line in
+/// the log. Of longer trailers it drops the rest.
 fn max_list(limits: &Limits) -> usize {
-    limits.headers.saturating_add(limits.target).saturating_add(FIELDS)
+    limits
+        .headers
+        .saturating_add(limits.target)
+        .saturating_add(FIELDS)
 }
 
 fn builder(limits: &Limits, is_proxy: bool) -> server::Builder {
@@ -57,20 +63,29 @@ fn builder(limits: &Limits, is_proxy: bool) -> server::Builder {
     builder
         .max_header_list_size(u32::try_from(max_list(limits)).unwrap_or(u32::MAX))
         .max_concurrent_streams(limits.streams)
-        .max_pending_accept_reset_streams(if is_proxy { MAX_RESETS_OF_PROXY } else { RESETS })
+        .max_pending_accept_reset_streams(if is_proxy {
+            MAX_RESETS_OF_PROXY
+        } else {
+            RESETS
+        })
         .max_local_error_reset_streams((!is_proxy).then_some(RESETS))
         .initial_window_size(STREAM_WINDOW)
-        .initial_connection_window_size(if is_proxy { CONNECTION_WINDOW_OF_PROXY } else { CONNECTION_WINDOW })
+        .initial_connection_window_size(if is_proxy {
+            CONNECTION_WINDOW_OF_PROXY
+        } else {
+            CONNECTION_WINDOW
+        })
         .max_send_buffer_size(SEND_BUFFER);
     if is_proxy {
-        // It is answered 405. HAProxy resets a stream that it has not opened if this is not offered, and h2 ends the
-        // connection for that (HAProxy 2.6).
+        // It is answered 405. HAProxy resets a stream that it has not opened if this is not
+        // offered, and h2 ends the connection for that (HAProxy 2.6).
         builder.enable_connect_protocol();
     }
     builder
 }
 
-/// Serves a connection to its end: the client closes it, `limits.idle` passes without a request, or the server leaves.
+/// Serves a connection to its end: the client closes it, `limits.idle` passes without a request, or
+/// the server leaves.
 pub(super) async fn serve(edge: &Edge, connection: Box<Connection>, stop: ShutdownWatch) {
     let (client, counted) = (connection.client.clone(), connection.counted.clone());
     let address = client.peer.address;
@@ -81,7 +96,11 @@ pub(super) async fn serve(edge: &Edge, connection: Box<Connection>, stop: Shutdo
     let connection = match timeout(limits.handshake, handshake).await {
         Ok(Ok(connection)) => connection,
         Ok(Err(error)) => return edge.close_log.note(CloseReason::Http2, address, &error),
-        Err(late) => return edge.close_log.note(CloseReason::HandshakeTimeout, address, &late),
+        Err(late) => {
+            return edge
+                .close_log
+                .note(CloseReason::HandshakeTimeout, address, &late);
+        }
     };
     let mut session = Session::new(edge, stop, (client, counted), (connection, output));
     let end = session.run().await;

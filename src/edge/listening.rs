@@ -1,6 +1,6 @@
-//! [`Listening`] accepts connections, in place of Pingora's listeners. Its listeners are bound before anything starts, so
-//! that a busy port fails at once (Pingora tries 30 times, a second apart) and port 0 works. It counts open connections, so
-//! that a stop can wait for them.
+//! [`Listening`] accepts connections, in place of Pingora's listeners. Its listeners are bound
+//! before anything starts, so that a busy port fails at once (Pingora tries 30 times, a second
+//! apart) and port 0 works. It counts open connections, so that a stop can wait for them.
 
 use super::open::{Counted, Open};
 use super::pulse::Pulse;
@@ -41,7 +41,11 @@ pub trait Serve: Send + Sync + 'static {
 /// # Errors
 /// The system refuses it.
 pub fn bind(address: SocketAddr) -> io::Result<(std::net::TcpListener, SocketAddr)> {
-    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    let socket = Socket::new(
+        Domain::for_address(address),
+        Type::STREAM,
+        Some(Protocol::TCP),
+    )?;
     // For a restart while old connections linger. A second listener would need SO_REUSEPORT.
     socket.set_reuse_address(true)?;
     socket.bind(&address.into())?;
@@ -124,8 +128,14 @@ impl Listener {
 
     async fn accept(&self) -> io::Result<ClientSocket> {
         match self {
-            Listener::Tcp(listener) => listener.accept().await.map(|(stream, peer)| ClientSocket::Tcp(stream, peer)),
-            Listener::Unix(listener) => listener.accept().await.map(|(stream, _)| ClientSocket::Unix(stream)),
+            Listener::Tcp(listener) => listener
+                .accept()
+                .await
+                .map(|(stream, peer)| ClientSocket::Tcp(stream, peer)),
+            Listener::Unix(listener) => listener
+                .accept()
+                .await
+                .map(|(stream, _)| ClientSocket::Unix(stream)),
         }
     }
 }
@@ -148,25 +158,36 @@ impl Listening {
                     }
                 }
                 drop(accepting);
-                // A connection may outlast the stop. The process ends when the last one has, or when their time is up.
+                // A connection may outlast the stop. The process ends when the last one has, or
+                // when their time is up.
                 std::future::pending::<()>().await;
             });
         };
-        std::thread::Builder::new().name(self.name.to_owned()).spawn(work).map(drop)
+        std::thread::Builder::new()
+            .name(self.name.to_owned())
+            .spawn(work)
+            .map(drop)
     }
 }
 
-/// A runtime for each worker: a connection stays with the worker that accepted it, so that no task, no socket and no
-/// timer crosses from one processor to another. The workers share the queue of each listener, and the one that has time
-/// accepts.
+/// A runtime for each worker: a connection stays with the worker that accepted it, so that no task,
+/// no socket and no timer crosses from one processor to another. The workers share the queue of
+/// each listener, and the one that has time accepts.
 #[async_trait]
 impl Service for Listening {
-    async fn start_service(&mut self, _fds: Option<ListenFds>, _shutdown: ShutdownWatch, _listeners_per_fd: usize) {
+    async fn start_service(
+        &mut self,
+        _fds: Option<ListenFds>,
+        _shutdown: ShutdownWatch,
+        _listeners_per_fd: usize,
+    ) {
         let mut stop = self.stops.leaving.clone();
         let (accepting, mut accepts) = mpsc::unbounded_channel();
         let listeners = std::mem::take(&mut self.listeners);
         let start = || {
-            let share = listeners.iter().map(|(listener, behind)| Ok((listener.try_clone()?, behind.clone())));
+            let share = listeners
+                .iter()
+                .map(|(listener, behind)| Ok((listener.try_clone()?, behind.clone())));
             self.worker(share.collect::<io::Result<Share>>()?, accepting.clone())
         };
         let mut workers = 0;
@@ -222,7 +243,12 @@ async fn accept(
         };
         match accepted {
             Ok(accepted) => {
-                tokio::spawn(serve(behind.clone(), accepted, of_connections.clone(), open.count()));
+                tokio::spawn(serve(
+                    behind.clone(),
+                    accepted,
+                    of_connections.clone(),
+                    open.count(),
+                ));
             }
             Err(error) if is_of_one_connection(&error) => {}
             Err(error) => {
@@ -243,8 +269,12 @@ async fn serve(behind: Arc<dyn Serve>, socket: ClientSocket, stops: Stops, _open
     behind.serve(socket, stops).await;
 }
 
-/// Whether the error concerns one connection, whose client left before it was accepted. The listener is in order then.
+/// Whether the error concerns one connection, whose client left before it was accepted. The
+/// listener is in order then.
 fn is_of_one_connection(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
-    matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted)
+    matches!(
+        error.kind(),
+        ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted
+    )
 }

@@ -1,12 +1,13 @@
-//! The connections of clients: admission, PROXY protocol, TLS, HTTP/1, HTTP/2, and the lane (the forwarding to origins
-//! without Pingora's proxy). [`Edge`] has the parts that listeners share, [`Door`] is one listener, and [`Listening`]
-//! accepts connections.
+//! The connections of clients: admission, PROXY protocol, TLS, HTTP/1, HTTP/2, and the lane (the
+//! forwarding to origins without Pingora's proxy). [`Edge`] has the parts that listeners share,
+//! [`Door`] is one listener, and [`Listening`] accepts connections.
 //!
-//! A connection, in order: `serve_door` counts it; `proxy_protocol` reads which client a proxy speaks for; `tls`
-//! encrypts it; `http1` or `http2` serves it. `scan` and `head` read the head of an HTTP/1 request, and
-//! `http1::decide` has `requests` decide about it. `http2` hands each of its requests to `requests` itself. `lane`
-//! forwards the requests that fit it. The others go to Pingora's proxy, one at a time: requests of HTTP/1 by
-//! `connection`, requests of HTTP/2 over connections in memory.
+//! A connection, in order: `serve_door` counts it; `proxy_protocol` reads which client a proxy
+//! speaks for; `tls` encrypts it; `http1` or `http2` serves it. `scan` and `head` read the head of
+//! an HTTP/1 request, and `http1::decide` has `requests` decide about it. `http2` hands each of its
+//! requests to `requests` itself. `lane` forwards the requests that fit it. The others go to
+//! Pingora's proxy, one at a time: requests of HTTP/1 by `connection`, requests of HTTP/2 over
+//! connections in memory.
 
 mod answered;
 mod buffered;

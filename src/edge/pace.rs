@@ -1,5 +1,6 @@
-//! [`Pace`]: whether a request should give its place at the origin up (the setting `connections`), because its client sends
-//! or takes so slowly that people wait for it. The time in which crawlgate waits for the origin does not count.
+//! [`Pace`]: whether a request should give its place at the origin up (the setting `connections`),
+//! because its client sends or takes so slowly that people wait for it. The time in which crawlgate
+//! waits for the origin does not count.
 
 use crate::upstreams::Place;
 use std::time::Duration;
@@ -27,8 +28,9 @@ impl Pace {
         }
     }
 
-    /// Begins or continues a wait for the client. A slow one gives the place up while people wait. `wake_at` has the task
-    /// woken at a later time, to ask again. Returns whether the request may go on.
+    /// Begins or continues a wait for the client. A slow one gives the place up while people wait.
+    /// `wake_at` has the task woken at a later time, to ask again. Returns whether the request may
+    /// go on.
     pub(super) fn wait(&mut self, place: &Place, wake_at: impl FnOnce(Instant)) -> bool {
         let since = *self.since.get_or_insert_with(Instant::now);
         let left = PATIENCE.saturating_sub(self.waited + since.elapsed());

@@ -1,5 +1,5 @@
-//! [`Plain`]: a listener for an application of Pingora's that is not public, the admin interface. Its connections have the
-//! limits of the proxy's, counted apart.
+//! [`Plain`]: a listener for an application of Pingora's that is not public, the admin interface.
+//! Its connections have the limits of the proxy's, counted apart.
 
 use super::connection::{Connection, LINGERING};
 use super::http1::{next_head, write};
@@ -35,7 +35,11 @@ impl<A> Plain<A> {
     /// In front of an application.
     pub fn new(app: A, limits: Limits) -> Plain<A> {
         let admission = Admission::new(limits.connections, limits.connections_per_address);
-        Plain { app: Arc::new(app), limits, admission }
+        Plain {
+            app: Arc::new(app),
+            limits,
+            admission,
+        }
     }
 }
 
@@ -51,17 +55,39 @@ impl<A: HttpServerApp + Send + Sync + 'static> Serve for Plain<A> {
                 (Transport::Plain(stream), Some(address), admitted)
             }
             (ClientSocket::Unix(stream), Ok(admitted)) => (Transport::Unix(stream), None, admitted),
-            (ClientSocket::Tcp(stream, _), Err(_)) => return answer_at_once(&stream, Rejection::Busy),
+            (ClientSocket::Tcp(stream, _), Err(_)) => {
+                return answer_at_once(&stream, Rejection::Busy);
+            }
             (ClientSocket::Unix(_), Err(_)) => return,
         };
-        let peer = Peer { address: address.map(|address| address.ip()), ..Peer::default() };
+        let peer = Peer {
+            address: address.map(|address| address.ip()),
+            ..Peer::default()
+        };
         let client = ClientConnection::new(peer, None);
-        self.speak(Box::new(Connection::new(transport, address, client, None, self.limits.stall)), stops).await;
+        self.speak(
+            Box::new(Connection::new(
+                transport,
+                address,
+                client,
+                None,
+                self.limits.stall,
+            )),
+            stops,
+        )
+        .await;
     }
 }
 
 impl<A: HttpServerApp + Send + Sync + 'static> Plain<A> {
-    async fn speak(&self, mut connection: Box<Connection>, Stops { leaving, mut closing }: Stops) {
+    async fn speak(
+        &self,
+        mut connection: Box<Connection>,
+        Stops {
+            leaving,
+            mut closing,
+        }: Stops,
+    ) {
         let mut closed = pin!(closing.wait_for(|closing| *closing));
         loop {
             match next_head(&mut connection, &self.limits, closed.as_mut()).await {
@@ -71,9 +97,12 @@ impl<A: HttpServerApp + Send + Sync + 'static> Plain<A> {
                 Err(mistake) => return refuse(&mut connection, mistake).await,
             }
             let session = ServerSession::new_http1(connection);
-            let answered = timeout(REQUEST_TIME, self.app.process_new_http(session, &leaving)).await;
+            let answered =
+                timeout(REQUEST_TIME, self.app.process_new_http(session, &leaving)).await;
             let Ok(Some(reused)) = answered else { return };
-            let Ok(next) = reused.consume().0.into_any().downcast::<Connection>() else { return };
+            let Ok(next) = reused.consume().0.into_any().downcast::<Connection>() else {
+                return;
+            };
             connection = next;
         }
     }
@@ -81,7 +110,10 @@ impl<A: HttpServerApp + Send + Sync + 'static> Plain<A> {
 
 /// Refuses a head that cannot be read, or that does not come.
 async fn refuse(connection: &mut Connection, mistake: Mistake) {
-    let asked = Asked { method: &Method::GET, headers: &HeaderMap::new() };
+    let asked = Asked {
+        method: &Method::GET,
+        headers: &HeaderMap::new(),
+    };
     write(connection, &rejection(mistake.rejection(), &asked), false).await;
     connection.linger(LINGERING).await;
 }

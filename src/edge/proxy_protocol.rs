@@ -1,6 +1,6 @@
-//! [`read`] reads a header of the PROXY protocol, version 1 or 2 (haproxy.org/download/3.0/doc/proxy-protocol.txt): the
-//! first octets of a connection, by which a proxy says for which client it speaks. It reads the header and not an octet
-//! more.
+//! [`read`] reads a header of the PROXY protocol, version 1 or 2
+//! (haproxy.org/download/3.0/doc/proxy-protocol.txt): the first octets of a connection, by which a
+//! proxy says for which client it speaks. It reads the header and not an octet more.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -28,7 +28,8 @@ pub enum ProxyHeaderError {
     Io(#[from] io::Error),
 }
 
-/// Reads a header: the client that it names; `None` where the proxy speaks for itself, or for a client without an address.
+/// Reads a header: the client that it names; `None` where the proxy speaks for itself, or for a
+/// client without an address.
 ///
 /// # Errors
 /// The connection does not begin with a header, or broke.
@@ -53,8 +54,10 @@ async fn read_line(stream: &mut TcpStream) -> Result<Option<SocketAddr>, ProxyHe
             return Err(ProxyHeaderError::Malformed);
         }
         let from = length.saturating_sub(1);
-        let end =
-            line[from..length + seen].windows(2).position(|window| window == b"\r\n").map(|place| from + place + 2);
+        let end = line[from..length + seen]
+            .windows(2)
+            .position(|window| window == b"\r\n")
+            .map(|place| from + place + 2);
         let upto = end.unwrap_or(length + seen);
         stream.read_exact(&mut line[length..upto]).await?;
         length = upto;
@@ -84,13 +87,19 @@ async fn read_binary(stream: &mut TcpStream) -> Result<Option<SocketAddr>, Proxy
 /// # Errors
 /// The octets are not such a header.
 pub fn parse_line(line: &[u8]) -> Result<Option<SocketAddr>, ProxyHeaderError> {
-    let line = std::str::from_utf8(line).ok().and_then(|line| line.strip_suffix("\r\n"));
-    let line = line.and_then(|line| line.strip_prefix("PROXY ")).ok_or(ProxyHeaderError::Missing)?;
+    let line = std::str::from_utf8(line)
+        .ok()
+        .and_then(|line| line.strip_suffix("\r\n"));
+    let line = line
+        .and_then(|line| line.strip_prefix("PROXY "))
+        .ok_or(ProxyHeaderError::Missing)?;
     if line == "UNKNOWN" || line.starts_with("UNKNOWN ") {
         return Ok(None);
     }
     let words: Vec<&str> = line.split(' ').collect();
-    let [family, source, destination, port, to_port] = words[..] else { return Err(ProxyHeaderError::Malformed) };
+    let [family, source, destination, port, to_port] = words[..] else {
+        return Err(ProxyHeaderError::Malformed);
+    };
     let address = |text: &str| -> Option<IpAddr> {
         match family {
             "TCP4" => text.parse::<Ipv4Addr>().ok().map(IpAddr::from),
@@ -98,18 +107,32 @@ pub fn parse_line(line: &[u8]) -> Result<Option<SocketAddr>, ProxyHeaderError> {
             _ => None,
         }
     };
-    let number = |text: &str| text.bytes().all(|digit| digit.is_ascii_digit()).then(|| text.parse::<u16>().ok())?;
-    match (address(source), address(destination), number(port), number(to_port)) {
+    let number = |text: &str| {
+        text.bytes()
+            .all(|digit| digit.is_ascii_digit())
+            .then(|| text.parse::<u16>().ok())?
+    };
+    match (
+        address(source),
+        address(destination),
+        number(port),
+        number(to_port),
+    ) {
         (Some(source), Some(_), Some(port), Some(_)) => Ok(Some(SocketAddr::new(source, port))),
         _ => Err(ProxyHeaderError::Malformed),
     }
 }
 
-/// A header of version 2 after its signature: version and command, family and transport, and the rest.
+/// A header of version 2 after its signature: version and command, family and transport, and the
+/// rest.
 ///
 /// # Errors
 /// The octets are not such a header.
-pub fn parse_binary(command: u8, family: u8, rest: &[u8]) -> Result<Option<SocketAddr>, ProxyHeaderError> {
+pub fn parse_binary(
+    command: u8,
+    family: u8,
+    rest: &[u8],
+) -> Result<Option<SocketAddr>, ProxyHeaderError> {
     match command {
         // LOCAL: the rest says nothing.
         0x20 => return Ok(None),
@@ -118,15 +141,26 @@ pub fn parse_binary(command: u8, family: u8, rest: &[u8]) -> Result<Option<Socke
     }
     let (address, ports) = match family {
         // TCP or UDP over IPv4: two addresses of 4 octets, two ports.
-        0x11 | 0x12 => (rest.first_chunk::<4>().map(|address| IpAddr::from(*address)), rest.get(8..12)),
+        0x11 | 0x12 => (
+            rest.first_chunk::<4>()
+                .map(|address| IpAddr::from(*address)),
+            rest.get(8..12),
+        ),
         // Over IPv6: two addresses of 16 octets, two ports.
-        0x21 | 0x22 => (rest.first_chunk::<16>().map(|address| IpAddr::from(*address)), rest.get(32..36)),
+        0x21 | 0x22 => (
+            rest.first_chunk::<16>()
+                .map(|address| IpAddr::from(*address)),
+            rest.get(32..36),
+        ),
         // Unspecified, and Unix sockets.
         0x00 | 0x31 | 0x32 => return Ok(None),
         _ => return Err(ProxyHeaderError::Malformed),
     };
     match (address, ports) {
-        (Some(address), Some([high, low, ..])) => Ok(Some(SocketAddr::new(address, u16::from_be_bytes([*high, *low])))),
+        (Some(address), Some([high, low, ..])) => Ok(Some(SocketAddr::new(
+            address,
+            u16::from_be_bytes([*high, *low]),
+        ))),
         _ => Err(ProxyHeaderError::Malformed),
     }
 }
@@ -136,13 +170,21 @@ mod tests {
     use super::*;
 
     fn line(text: &str) -> Result<Option<String>, ()> {
-        parse_line(text.as_bytes()).map(|client| client.map(|client| client.to_string())).map_err(drop)
+        parse_line(text.as_bytes())
+            .map(|client| client.map(|client| client.to_string()))
+            .map_err(drop)
     }
 
     #[test]
     fn lines_of_version_1_name_the_client() {
-        assert_eq!(line("PROXY TCP4 192.0.2.1 198.51.100.1 4711 443\r\n"), Ok(Some("192.0.2.1:4711".into())));
-        assert_eq!(line("PROXY TCP6 2001:db8::1 2001:db8::2 1 2\r\n"), Ok(Some("[2001:db8::1]:1".into())));
+        assert_eq!(
+            line("PROXY TCP4 192.0.2.1 198.51.100.1 4711 443\r\n"),
+            Ok(Some("192.0.2.1:4711".into()))
+        );
+        assert_eq!(
+            line("PROXY TCP6 2001:db8::1 2001:db8::2 1 2\r\n"),
+            Ok(Some("[2001:db8::1]:1".into()))
+        );
         assert_eq!(line("PROXY UNKNOWN\r\n"), Ok(None));
         assert_eq!(line("PROXY UNKNOWN ffff:f::1 ::1 1 2\r\n"), Ok(None));
         for wrong in [
@@ -167,21 +209,34 @@ mod tests {
     #[test]
     fn headers_of_version_2_name_the_client() {
         let parse = |command, family, rest: &[u8]| {
-            parse_binary(command, family, rest).map(|client| client.map(|client| client.to_string())).map_err(drop)
+            parse_binary(command, family, rest)
+                .map(|client| client.map(|client| client.to_string()))
+                .map_err(drop)
         };
         let v4 = [192, 0, 2, 1, 198, 51, 100, 1, 0x12, 0x34, 1, 187];
         assert_eq!(parse(0x21, 0x11, &v4), Ok(Some("192.0.2.1:4660".into())));
-        assert_eq!(parse(0x21, 0x11, &[&v4[..], b"more"].concat()), Ok(Some("192.0.2.1:4660".into())));
+        assert_eq!(
+            parse(0x21, 0x11, &[&v4[..], b"more"].concat()),
+            Ok(Some("192.0.2.1:4660".into()))
+        );
         let mut v6 = [0; 36];
         (v6[0], v6[1], v6[15], v6[33]) = (0x20, 0x01, 1, 80);
         assert_eq!(parse(0x21, 0x21, &v6), Ok(Some("[2001::1]:80".into())));
         assert_eq!(parse(0x20, 0x11, &v4), Ok(None));
         assert_eq!(parse(0x21, 0x00, &[]), Ok(None));
         assert_eq!(parse(0x21, 0x31, &[0; 216]), Ok(None));
-        for (command, family, rest) in
-            [(0x21, 0x11, &v4[..11]), (0x21, 0x21, &v6[..35]), (0x22, 0x11, &v4), (0x11, 0x11, &v4), (0x21, 0x41, &v4)]
-        {
-            assert_eq!(parse(command, family, rest), Err(()), "{command:x} {family:x}");
+        for (command, family, rest) in [
+            (0x21, 0x11, &v4[..11]),
+            (0x21, 0x21, &v6[..35]),
+            (0x22, 0x11, &v4),
+            (0x11, 0x11, &v4),
+            (0x21, 0x41, &v4),
+        ] {
+            assert_eq!(
+                parse(command, family, rest),
+                Err(()),
+                "{command:x} {family:x}"
+            );
         }
     }
 }

@@ -1,6 +1,6 @@
-//! [`Pulse`] finds worker threads that are stuck, for the watchdog of the service manager. [`Pulse::ask`] sends a
-//! question to all workers. The runtime of each worker answers it, unless its thread is stuck. Between questions
-//! nothing runs.
+//! [`Pulse`] finds worker threads that are stuck, for the watchdog of the service manager.
+//! [`Pulse::ask`] sends a question to all workers. The runtime of each worker answers it, unless
+//! its thread is stuck. Between questions nothing runs.
 
 use crate::locks::lock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,7 +25,10 @@ impl Pulse {
     pub fn is_answered(&self) -> bool {
         let asked = *self.asked.borrow();
         let answers = lock(&self.answers);
-        answers.iter().filter_map(Weak::upgrade).all(|answer| answer.load(Ordering::Relaxed) == asked)
+        answers
+            .iter()
+            .filter_map(Weak::upgrade)
+            .all(|answer| answer.load(Ordering::Relaxed) == asked)
     }
 
     /// A task that answers for one more worker. The worker's runtime has to run it.

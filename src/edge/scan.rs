@@ -1,5 +1,6 @@
-//! [`Scanner`] finds the end of a request's head while the head arrives. It refuses some mistakes before that end: lines
-//! that end without a carriage return, folded lines, and sizes beyond the limits.
+//! [`Scanner`] finds the end of a request's head while the head arrives. It refuses some mistakes
+//! before that end: lines that end without a carriage return, folded lines, and sizes beyond the
+//! limits.
 
 use crate::requests::Mistake;
 use crate::settings::Limits;
@@ -26,15 +27,24 @@ pub struct Scanner<'l> {
 impl<'l> Scanner<'l> {
     /// For a head with these limits.
     pub fn new(limits: &'l Limits) -> Scanner<'l> {
-        Scanner { limits, line: 0, position: 0, start: 0, lines: 0 }
+        Scanner {
+            limits,
+            line: 0,
+            position: 0,
+            start: 0,
+            lines: 0,
+        }
     }
 
-    /// The place of the head in these octets, if it is complete. Called again with more of the same octets.
+    /// The place of the head in these octets, if it is complete. Called again with more of the same
+    /// octets.
     ///
     /// # Errors
     /// The first mistake in it so far.
     pub fn scan(&mut self, octets: &[u8]) -> Result<Option<Range<usize>>, Mistake> {
-        while let Some(end) = memchr::memchr(b'\n', &octets[self.position..]).map(|place| self.position + place) {
+        while let Some(end) =
+            memchr::memchr(b'\n', &octets[self.position..]).map(|place| self.position + place)
+        {
             if end == 0 || octets[end - 1] != b'\r' || end == self.line {
                 return Err(Mistake::BareLineFeed);
             }
@@ -59,8 +69,17 @@ impl<'l> Scanner<'l> {
     }
 
     fn check_sizes(&self, octets: &[u8]) -> Result<(), Mistake> {
-        let Limits { target, headers, fields, .. } = *self.limits;
-        let line = if self.lines == 0 { octets.len() } else { self.line };
+        let Limits {
+            target,
+            headers,
+            fields,
+            ..
+        } = *self.limits;
+        let line = if self.lines == 0 {
+            octets.len()
+        } else {
+            self.line
+        };
         if self.lines <= 1 && line - self.start > METHOD + target + REST_OF_LINE {
             return Err(Mistake::TargetTooLong);
         }
@@ -69,7 +88,11 @@ impl<'l> Scanner<'l> {
         }
         if octets.len() - self.start > METHOD + target + REST_OF_LINE + headers {
             // What follows the head is not a part of it.
-            let head = if self.lines == 0 { octets.len() } else { self.position };
+            let head = if self.lines == 0 {
+                octets.len()
+            } else {
+                self.position
+            };
             if head - self.start > METHOD + target + REST_OF_LINE + headers {
                 return Err(Mistake::HeadersTooLarge);
             }
@@ -82,13 +105,20 @@ impl<'l> Scanner<'l> {
 mod tests {
     use super::*;
 
-    const LIMITS: Limits = Limits { target: 64, headers: 256, fields: 4, ..Limits::DEFAULT };
+    const LIMITS: Limits = Limits {
+        target: 64,
+        headers: 256,
+        fields: 4,
+        ..Limits::DEFAULT
+    };
 
     /// Where the head is, however the octets come.
     fn scan(octets: &[u8]) -> Result<Option<Range<usize>>, Mistake> {
         let whole = Scanner::new(&LIMITS).scan(octets);
         let mut scanner = Scanner::new(&LIMITS);
-        let singly = (1..=octets.len()).find_map(|end| scanner.scan(&octets[..end]).transpose()).transpose();
+        let singly = (1..=octets.len())
+            .find_map(|end| scanner.scan(&octets[..end]).transpose())
+            .transpose();
         assert_eq!(singly, whole, "{:?}", String::from_utf8_lossy(octets));
         whole
     }
@@ -97,7 +127,10 @@ mod tests {
     fn head_ends_at_its_first_empty_line() {
         for (octets, head) in [
             ("GET / HTTP/1.1\r\n\r\n", Some(0..18)),
-            ("GET / HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.1\n", Some(0..27)),
+            (
+                "GET / HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.1\n",
+                Some(0..27),
+            ),
             ("\r\nGET / HTTP/1.1\r\n\r\nbody", Some(2..20)),
             ("GET / HTTP/1.1\r\nHost: a\r\n\r", None),
             ("\r\n", None),
@@ -112,7 +145,11 @@ mod tests {
         for before in ["", "\r\n"] {
             let head = format!("{before}GET / HTTP/1.1\r\nHost: a\r\n\r\n");
             let octets = [head.as_bytes(), &[b'x'; 5_000]].concat();
-            assert_eq!(Scanner::new(&LIMITS).scan(&octets), Ok(Some(before.len()..head.len())), "{before:?}");
+            assert_eq!(
+                Scanner::new(&LIMITS).scan(&octets),
+                Ok(Some(before.len()..head.len())),
+                "{before:?}"
+            );
         }
     }
 
@@ -123,7 +160,10 @@ mod tests {
             ("\n", Mistake::BareLineFeed),
             ("GET / HTTP/1.1\r\nHost: a\r\n\n", Mistake::BareLineFeed),
             ("GET / HTTP/1.1\r\n folded\r\n", Mistake::FoldedLine),
-            ("GET / HTTP/1.1\r\nA: b\r\n\tfolded\r\n", Mistake::FoldedLine),
+            (
+                "GET / HTTP/1.1\r\nA: b\r\n\tfolded\r\n",
+                Mistake::FoldedLine,
+            ),
             ("\r\n\r\n", Mistake::RequestLine),
         ] {
             assert_eq!(scan(octets.as_bytes()), Err(mistake), "{octets:?}");

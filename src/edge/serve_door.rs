@@ -1,5 +1,5 @@
-//! Serves the connections of a [`Door`], which is a listener. It counts a connection, finds the address of its client, does
-//! the handshake of TLS, and hands the connection to HTTP/1 or HTTP/2.
+//! Serves the connections of a [`Door`], which is a listener. It counts a connection, finds the
+//! address of its client, does the handshake of TLS, and hands the connection to HTTP/1 or HTTP/2.
 
 use super::close_log::CloseReason;
 use super::connection::Connection;
@@ -46,12 +46,15 @@ impl Door {
             Err(full) => return self.turn_away(&stream, peer.ip(), full),
         };
         if !edge.admits(peer.ip()) {
-            edge.close_log.note(CloseReason::Untrusted, Some(peer.ip()), &"not trusted");
+            edge.close_log
+                .note(CloseReason::Untrusted, Some(peer.ip()), &"not trusted");
             return answer_at_once(&stream, Rejection::Untrusted);
         }
         let counted = edge.metrics.open_connection();
         let named = if self.proxy_protocol {
-            let Ok(named) = self.named_client(&mut stream, peer).await else { return };
+            let Ok(named) = self.named_client(&mut stream, peer).await else {
+                return;
+            };
             named
         } else {
             Some(peer)
@@ -63,7 +66,10 @@ impl Door {
         {
             return self.turn_away(&stream, client.ip(), full);
         }
-        let Some((transport, tls, is_http2)) = self.encrypt(stream, client.ip(), &stops).await else { return };
+        let Some((transport, tls, is_http2)) = self.encrypt(stream, client.ip(), &stops).await
+        else {
+            return;
+        };
         let peer = Peer {
             address: Some(client.ip()),
             is_trusted: named.is_some() && edge.trusts(client.ip()),
@@ -73,11 +79,21 @@ impl Door {
         let hsts = self.tls.as_ref().and_then(|tls| tls.hsts.clone());
         let mut shared = ClientConnection::new(peer, hsts);
         shared.tls = tls;
-        let connection = Connection::new(transport, Some(client), shared, Some(counted), edge.limits().stall);
+        let connection = Connection::new(
+            transport,
+            Some(client),
+            shared,
+            Some(counted),
+            edge.limits().stall,
+        );
         let shared = connection.client.clone();
         self.speak(Box::new(connection), is_http2, stops).await;
         if shared.is_given_up() {
-            edge.close_log.note(CloseReason::Stall, Some(client.ip()), &"the client takes nothing");
+            edge.close_log.note(
+                CloseReason::Stall,
+                Some(client.ip()),
+                &"the client takes nothing",
+            );
         }
     }
 
@@ -87,12 +103,25 @@ impl Door {
             return edge.close_log.note(CloseReason::TooMany, None, &"too many");
         };
         let counted = edge.metrics.open_connection();
-        let shared = ClientConnection::new(Peer { is_trusted: true, ..Peer::default() }, None);
-        let connection = Connection::new(Transport::Unix(stream), None, shared, Some(counted), edge.limits().stall);
+        let shared = ClientConnection::new(
+            Peer {
+                is_trusted: true,
+                ..Peer::default()
+            },
+            None,
+        );
+        let connection = Connection::new(
+            Transport::Unix(stream),
+            None,
+            shared,
+            Some(counted),
+            edge.limits().stall,
+        );
         self.speak(Box::new(connection), false, stops).await;
     }
 
-    /// Closes a connection that is one too many. In clear text the client gets an answer, if the socket takes it at once.
+    /// Closes a connection that is one too many. In clear text the client gets an answer, if the
+    /// socket takes it at once.
     fn turn_away(&self, stream: &TcpStream, client: IpAddr, full: Full) {
         let reason = match full {
             Full::Total => CloseReason::TooMany,
@@ -104,31 +133,42 @@ impl Door {
         }
     }
 
-    /// The client that a trusted proxy names in the PROXY header, if it names one. An error ends the connection.
-    async fn named_client(&self, stream: &mut TcpStream, peer: SocketAddr) -> Result<Option<SocketAddr>, ()> {
+    /// The client that a trusted proxy names in the PROXY header, if it names one. An error ends
+    /// the connection.
+    async fn named_client(
+        &self,
+        stream: &mut TcpStream,
+        peer: SocketAddr,
+    ) -> Result<Option<SocketAddr>, ()> {
         let detail = if !self.edge.trusts(peer.ip()) {
             "the peer is not one of `trusted_proxies`".to_owned()
         } else {
             match timeout(self.edge.limits().handshake, proxy_protocol::read(stream)).await {
                 Ok(Ok(named)) => {
-                    return Ok(named.map(|client| SocketAddr::new(client.ip().to_canonical(), client.port())));
+                    return Ok(named
+                        .map(|client| SocketAddr::new(client.ip().to_canonical(), client.port())));
                 }
                 Ok(Err(error)) => error.to_string(),
                 Err(_) => "it did not come within `limits.handshake`".to_owned(),
             }
         };
-        self.edge.close_log.note(CloseReason::ProxyHeader, Some(peer.ip()), &detail);
+        self.edge
+            .close_log
+            .note(CloseReason::ProxyHeader, Some(peer.ip()), &detail);
         Err(())
     }
 
-    /// The transport, the version of TLS, and whether ALPN chose HTTP/2. `None` ends the connection.
+    /// The transport, the version of TLS, and whether ALPN chose HTTP/2. `None` ends the
+    /// connection.
     async fn encrypt(
         &self,
         stream: TcpStream,
         client: IpAddr,
         stops: &Stops,
     ) -> Option<(Transport, Option<&'static str>, bool)> {
-        let Some(tls) = &self.tls else { return Some((Transport::Plain(stream), None, false)) };
+        let Some(tls) = &self.tls else {
+            return Some((Transport::Plain(stream), None, false));
+        };
         let (edge, limit) = (&self.edge, self.edge.limits().handshake);
         let mut closing = stops.closing.clone();
         let handshake = async {
@@ -148,29 +188,54 @@ impl Door {
         };
         match handshake {
             // The handshake was the answer.
-            Ok(Ok(Handshake { mut stream, is_question: true, .. })) => {
+            Ok(Ok(Handshake {
+                mut stream,
+                is_question: true,
+                ..
+            })) => {
                 let _ = timeout(limit, stream.shutdown()).await;
                 None
             }
-            Ok(Ok(Handshake { stream, version, speaks_http2, .. })) => {
+            Ok(Ok(Handshake {
+                stream,
+                version,
+                speaks_http2,
+                ..
+            })) => {
                 let protocol = if speaks_http2 { "h2" } else { "http/1.1" };
-                edge.metrics.edge.handshakes.with_label_values(&[version, protocol]).inc();
-                Some((Transport::Tls(Box::new(stream)), Some(version), speaks_http2))
+                edge.metrics
+                    .edge
+                    .handshakes
+                    .with_label_values(&[version, protocol])
+                    .inc();
+                Some((
+                    Transport::Tls(Box::new(stream)),
+                    Some(version),
+                    speaks_http2,
+                ))
             }
             Ok(Err(error)) => {
-                edge.close_log.note(CloseReason::Handshake, Some(client), &error);
+                edge.close_log
+                    .note(CloseReason::Handshake, Some(client), &error);
                 None
             }
             Err(late) => {
-                edge.close_log.note(CloseReason::HandshakeTimeout, Some(client), &late);
+                edge.close_log
+                    .note(CloseReason::HandshakeTimeout, Some(client), &late);
                 None
             }
         }
     }
 
-    /// Serves a connection in its protocol: over TLS the one that ALPN chose, in clear text the one that its first octets
-    /// show. A listener that redirects to https speaks HTTP/1 alone: no client asks for a redirect over HTTP/2.
-    async fn speak(&self, mut connection: Box<Connection>, mut speaks_http2: bool, mut stops: Stops) {
+    /// Serves a connection in its protocol: over TLS the one that ALPN chose, in clear text the one
+    /// that its first octets show. A listener that redirects to https speaks HTTP/1 alone: no
+    /// client asks for a redirect over HTTP/2.
+    async fn speak(
+        &self,
+        mut connection: Box<Connection>,
+        mut speaks_http2: bool,
+        mut stops: Stops,
+    ) {
         if self.tls.is_none() && self.redirect.is_none() && self.speaks_http2 {
             connection.set_deadline(self.edge.limits().idle);
             let begins = tokio::select! {
@@ -181,7 +246,9 @@ impl Door {
             };
             match begins {
                 Ok(begins) => speaks_http2 = begins,
-                Err(error) => return tracing::debug!(%error, "a connection ended before its first octet"),
+                Err(error) => {
+                    return tracing::debug!(%error, "a connection ended before its first octet");
+                }
             }
         }
         // In boxes, or each connection would have room for both.
@@ -195,7 +262,13 @@ impl Door {
 
 /// Writes an answer in clear text, if the socket takes it at once.
 pub(super) fn answer_at_once(stream: &TcpStream, reason: Rejection) {
-    let answer = rejection(reason, &Asked { method: &Method::GET, headers: &HeaderMap::new() });
+    let answer = rejection(
+        reason,
+        &Asked {
+            method: &Method::GET,
+            headers: &HeaderMap::new(),
+        },
+    );
     let mut octets = Vec::new();
     with_date(|date| answer.write_http1(date, false, &mut octets));
     let _ = stream.try_write(&octets);

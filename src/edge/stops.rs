@@ -1,5 +1,5 @@
-//! [`Stops`]: the signals that tell listeners and their connections to end, when crawlgate stops or another process
-//! takes over. [`Stopper`] sends them.
+//! [`Stops`]: the signals that tell listeners and their connections to end, when crawlgate stops or
+//! another process takes over. [`Stopper`] sends them.
 
 use pingora_core::server::ShutdownWatch;
 use tokio::sync::watch;
@@ -7,7 +7,8 @@ use tokio::sync::watch;
 /// The two signals that listeners and their connections wait for. `closing` implies `leaving`.
 #[derive(Clone, Debug)]
 pub struct Stops {
-    /// No connection is accepted any more, and each one ends with its next request, or the one that it has.
+    /// No connection is accepted any more, and each one ends with its next request, or the one that
+    /// it has.
     pub leaving: ShutdownWatch,
     /// Connections without a request end at once.
     pub closing: ShutdownWatch,
@@ -23,13 +24,19 @@ impl Stops {
     /// Two signals that were not sent yet.
     pub fn new() -> (Stopper, Stops) {
         let ((leaving, left), (closing, closed)) = (watch::channel(false), watch::channel(false));
-        (Stopper { leaving, closing }, Stops { leaving: left, closing: closed })
+        (
+            Stopper { leaving, closing },
+            Stops {
+                leaving: left,
+                closing: closed,
+            },
+        )
     }
 }
 
 impl Stopper {
-    /// Another process accepts connections. Those that are open take one more request, so that no client sends one into
-    /// a connection that is just closed.
+    /// Another process accepts connections. Those that are open take one more request, so that no
+    /// client sends one into a connection that is just closed.
     pub fn leave(&self) {
         self.leaving.send_replace(true);
     }

@@ -1,5 +1,5 @@
-//! [`Timer`]: a timer that can be set again and again, and costs nothing until a task really waits for it. [`Stall`]
-//! notices a client that takes nothing of what is written to it for too long.
+//! [`Timer`]: a timer that can be set again and again, and costs nothing until a task really waits
+//! for it. [`Stall`] notices a client that takes nothing of what is written to it for too long.
 
 use crate::reuse::Reuse;
 use std::pin::Pin;
@@ -14,8 +14,8 @@ thread_local! {
     static KEPT: Reuse<Pin<Box<Sleep>>> = const { Reuse::new(MOST_KEPT) };
 }
 
-/// Waits for one moment after the other. The timer behind it is taken when it is first needed, and moved when it fires or
-/// when a moment comes nearer.
+/// Waits for one moment after the other. The timer behind it is taken when it is first needed, and
+/// moved when it fires or when a moment comes nearer.
 #[derive(Debug, Default)]
 pub(super) struct Timer(Option<Pin<Box<Sleep>>>);
 
@@ -54,17 +54,22 @@ pub(super) struct Stall {
 
 impl Stall {
     pub(super) fn new(limit: Duration) -> Stall {
-        Stall { limit, waiting: None }
+        Stall {
+            limit,
+            waiting: None,
+        }
     }
 
-    /// Whether the client has taken nothing for too long. `polled` says whether it takes something now; if not, the task is
-    /// woken when the time is over.
+    /// Whether the client has taken nothing for too long. `polled` says whether it takes something
+    /// now; if not, the task is woken when the time is over.
     pub(super) fn is_over<T>(&mut self, polled: &Poll<T>, context: &mut Context<'_>) -> bool {
         if polled.is_ready() {
             self.waiting = None;
             return false;
         }
-        let (until, timer) = self.waiting.get_or_insert_with(|| (Instant::now() + self.limit, Timer::default()));
+        let (until, timer) = self
+            .waiting
+            .get_or_insert_with(|| (Instant::now() + self.limit, Timer::default()));
         timer.has_passed(*until, context)
     }
 }
@@ -80,7 +85,11 @@ mod tests {
             let began = Instant::now();
             let moment = began + Duration::from_secs(after);
             let passed = |context: &mut Context<'_>| {
-                if timer.has_passed(moment, context) { Poll::Ready(()) } else { Poll::Pending }
+                if timer.has_passed(moment, context) {
+                    Poll::Ready(())
+                } else {
+                    Poll::Pending
+                }
             };
             poll_fn(passed).await;
             began.elapsed().as_secs()

@@ -1,4 +1,5 @@
-//! [`Transport`]: the carrier of a connection's octets: a TCP or Unix socket, TLS on a TCP socket, or memory.
+//! [`Transport`]: the carrier of a connection's octets: a TCP or Unix socket, TLS on a TCP socket,
+//! or memory.
 
 use std::io::{self, IoSlice};
 use std::os::fd::{AsRawFd, RawFd};
@@ -47,13 +48,21 @@ impl AsRawFd for Transport {
 }
 
 impl AsyncRead for Transport {
-    fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         self.stream().poll_read(context, buffer)
     }
 }
 
 impl AsyncWrite for Transport {
-    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, octets: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        octets: &[u8],
+    ) -> Poll<io::Result<usize>> {
         self.stream().poll_write(context, octets)
     }
 

@@ -1,6 +1,6 @@
-//! [`stamp`] gets RFC 3161 timestamps from timestamp authorities for checkpoints, which are signed summaries of the
-//! evidence log. A timestamp shows a third party that the checkpoint existed at that time. [`stamp`] blocks the calling
-//! thread, and follows no redirects.
+//! [`stamp`] gets RFC 3161 timestamps from timestamp authorities for checkpoints, which are signed
+//! summaries of the evidence log. A timestamp shows a third party that the checkpoint existed at
+//! that time. [`stamp`] blocks the calling thread, and follows no redirects.
 
 use super::{DatabaseError, Hash, OpenLog, time_text, timestamp};
 use std::error::Error;
@@ -15,7 +15,8 @@ const CONNECT: Duration = Duration::from_secs(5);
 /// Octets of a response, with certificates in it.
 const LARGEST: u64 = 64 * 1024;
 
-/// Gets the timestamps that checkpoints of the last days lack. Each authority is asked until it fails once.
+/// Gets the timestamps that checkpoints of the last days lack. Each authority is asked until it
+/// fails once.
 ///
 /// # Errors
 /// The first failure; other authorities were asked all the same.
@@ -29,7 +30,9 @@ pub fn stamp(log: &mut OpenLog, now: SystemTime) -> Result<(), String> {
         }
         match ask(&url, Hash::of(&[note.as_bytes()])) {
             Ok(response) => {
-                log.database.write(|log| log.keep_timestamp(number, &url, &response)).map_err(unusable)?;
+                log.database
+                    .write(|log| log.keep_timestamp(number, &url, &response))
+                    .map_err(unusable)?;
             }
             Err(error) => {
                 first = first.and(Err(format!("{url}: {error}")));
@@ -47,14 +50,28 @@ fn ask(url: &str, hash: Hash) -> Result<Vec<u8>, Box<dyn Error + Send + Sync>> {
             .timeout_global(Some(TIME))
             .timeout_connect(Some(CONNECT))
             .user_agent(concat!("crawlgate/", env!("CARGO_PKG_VERSION")))
-            .tls_config(TlsConfig::builder().root_certs(RootCerts::PlatformVerifier).build())
+            .tls_config(
+                TlsConfig::builder()
+                    .root_certs(RootCerts::PlatformVerifier)
+                    .build(),
+            )
             .build(),
     );
-    let request = agent.post(url).header("content-type", "application/timestamp-query");
+    let request = agent
+        .post(url)
+        .header("content-type", "application/timestamp-query");
     let answer = request.send(timestamp::request(hash).as_slice())?;
     let mut response = Vec::new();
-    let read = answer.into_body().into_reader().take(LARGEST).read_to_end(&mut response);
+    let read = answer
+        .into_body()
+        .into_reader()
+        .take(LARGEST)
+        .read_to_end(&mut response);
     read.map_err(|error| format!("the answer broke off: {error}"))?;
     let is_of_it = timestamp::read(&response).is_some_and(|stamp| stamp.hash == hash);
-    if is_of_it { Ok(response) } else { Err("the answer is no timestamp of the checkpoint".into()) }
+    if is_of_it {
+        Ok(response)
+    } else {
+        Err("the answer is no timestamp of the checkpoint".into())
+    }
 }

@@ -1,5 +1,6 @@
-//! [`canonical`] writes JSON in the one form that the evidence log hashes: sorted keys, no blanks, whole numbers, as
-//! in RFC 8785. [`read_canonical`] refuses every other form. [`Hash`] is a SHA-256 sum.
+//! [`canonical`] writes JSON in the one form that the evidence log hashes: sorted keys, no blanks,
+//! whole numbers, as in RFC 8785. [`read_canonical`] refuses every other form. [`Hash`] is a
+//! SHA-256 sum.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -72,8 +73,13 @@ pub fn hex(octets: &[u8]) -> String {
 /// Reads what [`hex`] writes. Upper-case digits are another spelling, so they are refused.
 pub fn parse_hex(text: &str) -> Option<Vec<u8>> {
     let value = |digit: &u8| b"0123456789abcdef".iter().position(|known| known == digit);
-    let (pairs, []) = text.as_bytes().as_chunks::<2>() else { return None };
-    pairs.iter().map(|[high, low]| Some((value(high)? << 4 | value(low)?) as u8)).collect()
+    let (pairs, []) = text.as_bytes().as_chunks::<2>() else {
+        return None;
+    };
+    pairs
+        .iter()
+        .map(|[high, low]| Some((value(high)? << 4 | value(low)?) as u8))
+        .collect()
 }
 
 /// The one spelling of a value.
@@ -89,22 +95,32 @@ pub fn canonical_line(value: &impl Serialize) -> String {
 
 fn spelled(value: &Value) -> String {
     match value {
-        Value::Array(items) => format!("[{}]", items.iter().map(spelled).collect::<Vec<_>>().join(",")),
+        Value::Array(items) => format!(
+            "[{}]",
+            items.iter().map(spelled).collect::<Vec<_>>().join(",")
+        ),
         Value::Object(fields) => {
             // Sorted here: a dependency may switch serde_json to the order of insertion.
             let mut sorted: Vec<_> = fields.iter().collect();
             sorted.sort_by(|one, other| one.0.encode_utf16().cmp(other.0.encode_utf16()));
-            let field = |(key, item): (&String, _)| format!("{}:{}", Value::from(key.as_str()), spelled(item));
-            format!("{{{}}}", sorted.into_iter().map(field).collect::<Vec<_>>().join(","))
+            let field = |(key, item): (&String, _)| {
+                format!("{}:{}", Value::from(key.as_str()), spelled(item))
+            };
+            format!(
+                "{{{}}}",
+                sorted.into_iter().map(field).collect::<Vec<_>>().join(",")
+            )
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.to_string(),
     }
 }
 
-/// Reads what [`canonical`] writes of such a value, and nothing else. So two texts never stand for one value. A text with a
-/// field that this version does not know is refused, too.
+/// Reads what [`canonical`] writes of such a value, and nothing else. So two texts never stand for
+/// one value. A text with a field that this version does not know is refused, too.
 pub fn read_canonical<T: Serialize + serde::de::DeserializeOwned>(text: &str) -> Option<T> {
-    serde_json::from_str(text).ok().filter(|value| canonical(value) == text)
+    serde_json::from_str(text)
+        .ok()
+        .filter(|value| canonical(value) == text)
 }
 
 #[cfg(test)]
@@ -115,13 +131,23 @@ mod tests {
     #[test]
     fn keys_are_sorted_and_escapes_are_minimal() {
         let value = json!({"b": [1, {"z": null, "a": true}], "a": "\"\\\n\u{7f}\u{1}é/"});
-        assert_eq!(canonical(&value), "{\"a\":\"\\\"\\\\\\n\u{7f}\\u0001é/\",\"b\":[1,{\"a\":true,\"z\":null}]}");
+        assert_eq!(
+            canonical(&value),
+            "{\"a\":\"\\\"\\\\\\n\u{7f}\\u0001é/\",\"b\":[1,{\"a\":true,\"z\":null}]}"
+        );
     }
 
     #[test]
     fn another_spelling_is_refused() {
         assert!(read_canonical::<Value>("{\"a\":1}").is_some());
-        for other in ["{\"a\": 1}", "{\"a\":1,\"a\":1}", "{\"b\":1,\"a\":1}", "\"\\u0041\"", "1 ", ""] {
+        for other in [
+            "{\"a\": 1}",
+            "{\"a\":1,\"a\":1}",
+            "{\"b\":1,\"a\":1}",
+            "\"\\u0041\"",
+            "1 ",
+            "",
+        ] {
             assert!(read_canonical::<Value>(other).is_none(), "{other}");
         }
     }
@@ -129,7 +155,10 @@ mod tests {
     #[test]
     fn a_hash_has_one_spelling() {
         let hash = Hash::of(&[b"a", b"bc"]);
-        assert_eq!(hash.to_string(), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+        assert_eq!(
+            hash.to_string(),
+            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+        );
         assert_eq!(Hash::parse(&hash.to_string()), Some(hash));
         assert_eq!(Hash::parse(&hash.to_string().to_uppercase()), None);
         assert_eq!(Hash::parse("é".repeat(32).as_str()), None);

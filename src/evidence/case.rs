@@ -1,18 +1,20 @@
-//! [`write_case`] exports a case: one file with what one evidence log or several say about one crawler on one site in a
-//! span of time. The file has whole spans of three hash chains (of the crawler, of the site's publications, of the log
-//! itself), so a missing entry in the middle is noticed.
+//! [`write_case`] exports a case: one file with what one evidence log or several say about one
+//! crawler on one site in a span of time. The file has whole spans of three hash chains (of the
+//! crawler, of the site's publications, of the log itself), so a missing entry in the middle is
+//! noticed.
 //!
-//! Each instance of crawlgate has a log of its own. [`write_case`] opens the logs on this machine. Of a log on another
-//! machine it takes the case that was exported there ([`read_joined`]). It takes no copy of that log: an export may
-//! sign a new checkpoint, so the copy would have another one than the log itself.
+//! Each instance of crawlgate has a log of its own. [`write_case`] opens the logs on this machine.
+//! Of a log on another machine it takes the case that was exported there ([`read_joined`]). It
+//! takes no copy of that log: an export may sign a new checkpoint, so the copy would have another
+//! one than the log itself.
 
 use super::canonical::canonical_line;
 use super::database::Part;
 use super::parts::{REPORT, join};
 use super::{
-    CHAINS, CaseFindings, CaseSpan, Chain, ChainName, DatabaseError, Document, Entry, EvidenceDatabase, Files, Hash,
-    Head, HeadProof, Keys, NotACase, OpenLog, VerifyKey, examine, manifest, merkle, named_proof, named_twice, proofs,
-    read_logs, report, tar, text_of, time_text,
+    CHAINS, CaseFindings, CaseSpan, Chain, ChainName, DatabaseError, Document, Entry,
+    EvidenceDatabase, Files, Hash, Head, HeadProof, Keys, NotACase, OpenLog, VerifyKey, examine,
+    manifest, merkle, named_proof, named_twice, proofs, read_logs, report, tar, text_of, time_text,
 };
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -20,7 +22,8 @@ use std::time::SystemTime;
 
 /// Entries that a case may have.
 const MOST_ENTRIES: u64 = 500_000;
-/// So many entries before the span are taken to reach the robots.txt that the crawler was served before it.
+/// So many entries before the span are taken to reach the robots.txt that the crawler was served
+/// before it.
 const MOST_BEFORE: u64 = 10_000;
 
 /// Why there is no case.
@@ -30,7 +33,9 @@ pub enum CaseError {
     #[error("cannot read the evidence log: {0}")]
     Database(#[from] DatabaseError),
     /// Nothing was recorded.
-    #[error("the evidence log has nothing of crawler `{crawler}` on site `{site}` in this time; it has: {known}")]
+    #[error(
+        "the evidence log has nothing of crawler `{crawler}` on site `{site}` in this time; it has: {known}"
+    )]
     Nothing {
         /// The crawler.
         crawler: String,
@@ -40,7 +45,9 @@ pub enum CaseError {
         known: String,
     },
     /// There is too much.
-    #[error("the case would have more than {MOST_ENTRIES} entries; choose a shorter time with --from and --to")]
+    #[error(
+        "the case would have more than {MOST_ENTRIES} entries; choose a shorter time with --from and --to"
+    )]
     TooLarge,
     /// A checkpoint in the log cannot be read.
     #[error("the evidence log is damaged: checkpoint {0} cannot be read")]
@@ -59,12 +66,17 @@ pub enum CaseError {
     Other(String),
 }
 
-/// Takes a case from the log: all files but the report and the manifest, and whether the log has an entry of the crawler in
-/// this time. The last checkpoint is made now, unless there is one after the end of the span.
+/// Takes a case from the log: all files but the report and the manifest, and whether the log has an
+/// entry of the crawler in this time. The last checkpoint is made now, unless there is one after
+/// the end of the span.
 fn export(log: &mut OpenLog, span: &CaseSpan, now: SystemTime) -> Result<(Files, bool), CaseError> {
     let names = CaseSpan::chains(&span.site, &span.crawler);
     // Where the log deleted the beginning, it says so later than the span ends.
-    let to = if lacks_beginning(&log.database, span, &names)? { now.max(span.to) } else { span.to };
+    let to = if lacks_beginning(&log.database, span, &names)? {
+        now.max(span.to)
+    } else {
+        span.to
+    };
     let checkpoints = cover(log, &CaseSpan { to, ..span.clone() }, now)?;
     let (key, database) = (log.key.verify_key(), &log.database);
     let last = checkpoints.last().map_or(0, |(number, _)| *number);
@@ -73,13 +85,21 @@ fn export(log: &mut OpenLog, span: &CaseSpan, now: SystemTime) -> Result<(Files,
     let mut put = |path: &str, bytes: Vec<u8>| files.insert(path.to_owned(), bytes);
     let mut named = Named::default();
     for ((path, name), span) in CHAINS.iter().zip(&names).zip(&spans) {
-        put(path, chain_text(database, name, span, &mut named)?.into_bytes());
+        put(
+            path,
+            chain_text(database, name, span, &mut named)?.into_bytes(),
+        );
     }
     let (chain, numbers) = &spans[0];
     let earlier: Vec<u64> = named.proofs.range(..numbers.start).copied().collect();
     let mut proofs = String::new();
     for number in earlier {
-        proofs.push_str(&chain_text(database, &names[0], &(*chain, number..number + 1), &mut named)?);
+        proofs.push_str(&chain_text(
+            database,
+            &names[0],
+            &(*chain, number..number + 1),
+            &mut named,
+        )?);
     }
     put(proofs::FILE, proofs.into_bytes());
     put("personal.jsonl", named.personal.into_bytes());
@@ -96,7 +116,10 @@ fn export(log: &mut OpenLog, span: &CaseSpan, now: SystemTime) -> Result<(Files,
     }
     for (number, note) in checkpoints {
         let proofs = canonical_line(&head_proofs(&database.heads(number)?, &names));
-        put(&format!("checkpoints/{number:06}.json"), proofs.into_bytes());
+        put(
+            &format!("checkpoints/{number:06}.json"),
+            proofs.into_bytes(),
+        );
         put(&format!("checkpoints/{number:06}.note"), note.into_bytes());
         for (place, (_, response)) in database.timestamps(number)?.into_iter().enumerate() {
             put(&format!("timestamps/{number:06}-{place}.tsr"), response);
@@ -112,27 +135,53 @@ fn export(log: &mut OpenLog, span: &CaseSpan, now: SystemTime) -> Result<(Files,
 
 /// The error that a log has nothing of the crawler.
 fn nothing(database: &EvidenceDatabase, span: &CaseSpan) -> Result<CaseError, DatabaseError> {
-    let names = database.chains()?.into_iter().map(|chain| chain.head.chain).filter(|name| !name.crawler.is_empty());
-    let known: BTreeSet<String> = names.map(|name| format!("{} on {}", name.crawler, name.site)).collect();
-    let known = if known.is_empty() { "nothing".to_owned() } else { Vec::from_iter(known).join(", ") };
-    Ok(CaseError::Nothing { crawler: span.crawler.clone(), site: span.site.clone(), known })
+    let names = database
+        .chains()?
+        .into_iter()
+        .map(|chain| chain.head.chain)
+        .filter(|name| !name.crawler.is_empty());
+    let known: BTreeSet<String> = names
+        .map(|name| format!("{} on {}", name.crawler, name.site))
+        .collect();
+    let known = if known.is_empty() {
+        "nothing".to_owned()
+    } else {
+        Vec::from_iter(known).join(", ")
+    };
+    Ok(CaseError::Nothing {
+        crawler: span.crawler.clone(),
+        site: span.site.clone(),
+        known,
+    })
 }
 
-/// The checkpoints of a span. The last one is not from before the end of the span: if the log has no such checkpoint, it is
-/// made now.
+/// The checkpoints of a span. The last one is not from before the end of the span: if the log has
+/// no such checkpoint, it is made now.
 ///
 /// # Errors
 /// The log cannot be read or written.
-pub fn cover(log: &mut OpenLog, span: &CaseSpan, now: SystemTime) -> Result<Vec<(u64, String)>, CaseError> {
+pub fn cover(
+    log: &mut OpenLog,
+    span: &CaseSpan,
+    now: SystemTime,
+) -> Result<Vec<(u64, String)>, CaseError> {
     let OpenLog { key, database, .. } = log;
     let (from, to) = (time_text(span.from), time_text(span.to));
     let checkpoints = database.checkpoints(&from, &to)?;
     let notes = database.key_notes()?;
-    let keys = Keys::read(&key.verify_key(), notes.iter().map(String::as_str)).map_err(|_| CaseError::Keys)?;
+    let keys = Keys::read(&key.verify_key(), notes.iter().map(String::as_str))
+        .map_err(|_| CaseError::Keys)?;
     let last_time = |(number, note): &(u64, String)| {
-        keys.checkpoint(note).map(|last| last.time).ok_or(CaseError::Checkpoint(*number))
+        keys.checkpoint(note)
+            .map(|last| last.time)
+            .ok_or(CaseError::Checkpoint(*number))
     };
-    if checkpoints.last().map(last_time).transpose()?.is_some_and(|last| last >= to) {
+    if checkpoints
+        .last()
+        .map(last_time)
+        .transpose()?
+        .is_some_and(|last| last >= to)
+    {
         return Ok(checkpoints);
     }
     let moment = time_text(now);
@@ -147,7 +196,9 @@ fn lacks_beginning(
     names: &[ChainName; 3],
 ) -> Result<bool, DatabaseError> {
     for (name, since) in names.iter().zip(CaseSpan::beginnings(span.from)) {
-        let Some(chain) = database.chain(name)? else { continue };
+        let Some(chain) = database.chain(name)? else {
+            continue;
+        };
         if chain.first > 0 && database.first_since(chain.id, &since)? == Some(chain.first) {
             return Ok(true);
         }
@@ -155,8 +206,8 @@ fn lacks_beginning(
     Ok(false)
 }
 
-/// The parts, and whether the crawler did anything in this time. Each part begins with an entry from before its time, if the
-/// log has one: so it shows that its beginning was not cut off.
+/// The parts, and whether the crawler did anything in this time. Each part begins with an entry
+/// from before its time, if the log has one: so it shows that its beginning was not cut off.
 fn spans(
     database: &EvidenceDatabase,
     span: &CaseSpan,
@@ -164,23 +215,41 @@ fn spans(
     heads: &[Head],
 ) -> Result<([Part; 3], bool), CaseError> {
     let (mut found, mut has_crawler) = ([(0, 0..0), (0, 0..0), (0, 0..0)], false);
-    for (place, (kind, since)) in
-        ["served", "published", "start"].into_iter().zip(CaseSpan::beginnings(span.from)).enumerate()
+    for (place, (kind, since)) in ["served", "published", "start"]
+        .into_iter()
+        .zip(CaseSpan::beginnings(span.from))
+        .enumerate()
     {
         let head = heads.iter().find(|head| head.chain == names[place]);
-        let (Some(head), Some(chain)) = (head, database.chain(&names[place])?) else { continue };
+        let (Some(head), Some(chain)) = (head, database.chain(&names[place])?) else {
+            continue;
+        };
         let Chain { id, first, .. } = chain;
-        let begins = database.first_since(id, &since)?.unwrap_or(head.entries).min(head.entries);
+        let begins = database
+            .first_since(id, &since)?
+            .unwrap_or(head.entries)
+            .min(head.entries);
         if place == 0 {
-            has_crawler =
-                begins < head.entries && database.first_since(id, &time_text(span.to))?.is_none_or(|end| end > begins);
+            has_crawler = begins < head.entries
+                && database
+                    .first_since(id, &time_text(span.to))?
+                    .is_none_or(|end| end > begins);
         }
-        let before = database.last_before(id, kind, begins + 1)?.filter(|before| begins - before <= MOST_BEFORE);
+        let before = database
+            .last_before(id, kind, begins + 1)?
+            .filter(|before| begins - before <= MOST_BEFORE);
         let before = before.unwrap_or(begins).min(begins.saturating_sub(1));
         found[place] = (id, before.max(first).min(head.entries)..head.entries);
     }
-    let entries: u64 = found.iter().map(|(_, numbers)| numbers.end - numbers.start).sum();
-    if entries > MOST_ENTRIES { Err(CaseError::TooLarge) } else { Ok((found, has_crawler)) }
+    let entries: u64 = found
+        .iter()
+        .map(|(_, numbers)| numbers.end - numbers.start)
+        .sum();
+    if entries > MOST_ENTRIES {
+        Err(CaseError::TooLarge)
+    } else {
+        Ok((found, has_crawler))
+    }
 }
 
 /// What belongs to the entries of a case.
@@ -204,12 +273,16 @@ fn chain_text(
     database.lines(part, |line| {
         if let Some(entry) = Entry::read(line) {
             named.documents.extend(Document::all_of(&entry));
-            named.proofs.extend(named_proof(&entry).map(|(number, _)| number));
+            named
+                .proofs
+                .extend(named_proof(&entry).map(|(number, _)| number));
         }
         text.push_str(line);
         text.push('\n');
     })?;
-    named.personal.extend(database.personal(chain, part)?.iter().map(canonical_line));
+    named
+        .personal
+        .extend(database.personal(chain, part)?.iter().map(canonical_line));
     Ok(text)
 }
 
@@ -218,7 +291,11 @@ fn head_proofs(heads: &[Head], names: &[ChainName]) -> Vec<HeadProof> {
     let leaves: Vec<Hash> = heads.iter().map(Head::leaf).collect();
     let of = |name: &ChainName| {
         let place = heads.iter().position(|head| head.chain == *name)?;
-        Some(HeadProof { head: heads[place].clone(), place, path: merkle::path(&leaves, place) })
+        Some(HeadProof {
+            head: heads[place].clone(),
+            place,
+            path: merkle::path(&leaves, place),
+        })
     };
     names.iter().filter_map(of).collect()
 }
@@ -229,8 +306,8 @@ pub struct Joined {
     key: VerifyKey,
 }
 
-/// The logs of a case that was exported elsewhere. Their keys are taken from the case. A third party that verifies the case
-/// uses the keys that it got from the operator.
+/// The logs of a case that was exported elsewhere. Their keys are taken from the case. A third
+/// party that verifies the case uses the keys that it got from the operator.
 ///
 /// # Errors
 /// The file is no case.
@@ -238,7 +315,10 @@ pub fn read_joined(archive: &[u8]) -> Result<Vec<Joined>, CaseError> {
     let mut joined = Vec::new();
     for (number, files) in (1..).zip(read_logs(archive)?) {
         let key = text_of(&files, "key.vkey").and_then(|key| VerifyKey::parse(key).ok());
-        joined.push(Joined { key: key.ok_or(CaseError::NoKey(number))?, files });
+        joined.push(Joined {
+            key: key.ok_or(CaseError::NoKey(number))?,
+            files,
+        });
     }
     Ok(joined)
 }
@@ -253,7 +333,8 @@ pub fn write_case(
     span: &CaseSpan,
     now: SystemTime,
 ) -> Result<(Vec<u8>, CaseFindings), CaseError> {
-    let (mut parts, mut alone, mut has_crawler) = (Vec::new(), CaseFindings::default(), !joined.is_empty());
+    let (mut parts, mut alone, mut has_crawler) =
+        (Vec::new(), CaseFindings::default(), !joined.is_empty());
     for log in &mut *logs {
         let (mut files, has_own) = export(log, span, now)?;
         let key = log.key.verify_key();
@@ -270,22 +351,39 @@ pub fn write_case(
     parts.extend(joined);
     let findings = match parts.as_slice() {
         [_] => alone,
-        several => CaseFindings::of(examine(&several.iter().map(|part| (&part.files, &part.key)).collect::<Vec<_>>())),
+        several => CaseFindings::of(examine(
+            &several
+                .iter()
+                .map(|part| (&part.files, &part.key))
+                .collect::<Vec<_>>(),
+        )),
     };
     are_of_one_case(&findings)?;
     let page = report::page(&findings);
-    Ok((tar::write(&join(parts.into_iter().map(|part| part.files).collect(), page)), findings))
+    Ok((
+        tar::write(&join(
+            parts.into_iter().map(|part| part.files).collect(),
+            page,
+        )),
+        findings,
+    ))
 }
 
 /// Refuses logs of different crawlers or sites, and a log that is there twice.
 fn are_of_one_case(findings: &CaseFindings) -> Result<(), CaseError> {
-    let Some(first) = findings.logs.first() else { return Ok(()) };
+    let Some(first) = findings.logs.first() else {
+        return Ok(());
+    };
     for log in &findings.logs {
         if (&log.site, &log.crawler) != (&first.site, &first.crawler) {
-            let other =
-                format!("one is about {} on {}, one about {} on {}", first.crawler, first.site, log.crawler, log.site);
+            let other = format!(
+                "one is about {} on {}, one about {} on {}",
+                first.crawler, first.site, log.crawler, log.site
+            );
             return Err(CaseError::Other(other));
         }
     }
-    named_twice(&findings.logs).map_or(Ok(()), |log| Err(CaseError::Other(format!("the log {log} is there twice"))))
+    named_twice(&findings.logs).map_or(Ok(()), |log| {
+        Err(CaseError::Other(format!("the log {log} is there twice")))
+    })
 }

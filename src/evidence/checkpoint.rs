@@ -1,7 +1,8 @@
-//! [`Checkpoint`]: a summary of the evidence log, which the log's key signs. It covers the last entries (heads) of all
-//! hash chains of the log by a Merkle tree, in which each leaf is the [`Head`] of a chain. Its text has the format of
-//! C2SP `tlog-checkpoint` (origin, number of leaves, root) and three more lines: its number, the hash of the checkpoint
-//! before it, and its time.
+//! [`Checkpoint`]: a summary of the evidence log, which the log's key signs. It covers the last
+//! entries (heads) of all hash chains of the log by a Merkle tree, in which each leaf is the
+//! [`Head`] of a chain. Its text has the format of C2SP `tlog-checkpoint` (origin, number of
+//! leaves, root) and three more lines: its number, the hash of the checkpoint before it, and its
+//! time.
 
 use super::{ChainName, Hash, canonical, merkle};
 use base64::Engine;
@@ -59,7 +60,14 @@ pub struct Checkpoint {
 impl Checkpoint {
     /// The text.
     pub fn text(&self) -> String {
-        let Checkpoint { origin, leaves, root, number, previous, time } = self;
+        let Checkpoint {
+            origin,
+            leaves,
+            root,
+            number,
+            previous,
+            time,
+        } = self;
         let root = BASE64.encode(root.0);
         format!("{origin}\n{leaves}\n{root}\nnumber {number}\nprevious {previous}\ntime {time}\n")
     }
@@ -85,7 +93,11 @@ mod tests {
 
     #[test]
     fn a_checkpoint_has_one_spelling() {
-        let head = Head { chain: ChainName::of_site("shop"), entries: 3, hash: Hash::NONE };
+        let head = Head {
+            chain: ChainName::of_site("shop"),
+            entries: 3,
+            hash: Hash::NONE,
+        };
         let checkpoint = Checkpoint {
             origin: "crawlgate-evidence-0123456789abcdef".into(),
             leaves: 1,
@@ -94,8 +106,17 @@ mod tests {
             previous: Hash::NONE,
             time: "2026-11-23T06:00:00.000Z".into(),
         };
-        assert_eq!(Checkpoint::read(&checkpoint.text()), Some(checkpoint.clone()));
-        assert_eq!(Checkpoint::read(&checkpoint.text().replace("number 7", "number 07")), None);
-        assert_eq!(Checkpoint::read(&format!("{}more\n", checkpoint.text())), None);
+        assert_eq!(
+            Checkpoint::read(&checkpoint.text()),
+            Some(checkpoint.clone())
+        );
+        assert_eq!(
+            Checkpoint::read(&checkpoint.text().replace("number 7", "number 07")),
+            None
+        );
+        assert_eq!(
+            Checkpoint::read(&format!("{}more\n", checkpoint.text())),
+            None
+        );
     }
 }

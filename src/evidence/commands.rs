@@ -1,7 +1,10 @@
-//! Commands on the evidence log: [`rotate_key`] gives it a new key, [`forget`] deletes personal values such as
-//! addresses of clients, and [`status`] shows its state. They also work while a running crawlgate writes to the log.
+//! Commands on the evidence log: [`rotate_key`] gives it a new key, [`forget`] deletes personal
+//! values such as addresses of clients, and [`status`] shows its state. They also work while a
+//! running crawlgate writes to the log.
 
-use super::{Chain, ChainName, DatabaseError, Head, NoteError, OpenLog, VerifyKey, read_key, time_text};
+use super::{
+    Chain, ChainName, DatabaseError, Head, NoteError, OpenLog, VerifyKey, read_key, time_text,
+};
 use serde::Serialize;
 use serde_json::json;
 use std::net::IpAddr;
@@ -22,27 +25,32 @@ pub enum RotateError {
     File(#[from] std::io::Error),
 }
 
-/// Gives the log a new key. The old one signs a last checkpoint and, with the new one, a note about the change. The running
-/// crawlgate takes the new key with its next checkpoint.
+/// Gives the log a new key. The old one signs a last checkpoint and, with the new one, a note about
+/// the change. The running crawlgate takes the new key with its next checkpoint.
 ///
 /// # Errors
 /// See [`RotateError`].
-pub fn rotate_key(directory: &Path, log: &mut OpenLog, now: SystemTime) -> Result<VerifyKey, RotateError> {
+pub fn rotate_key(
+    directory: &Path,
+    log: &mut OpenLog,
+    now: SystemTime,
+) -> Result<VerifyKey, RotateError> {
     let (fresh, moment) = (log.key.successor()?, time_text(now));
     let key = fresh.verify_key();
     super::opening::write_next_key(directory, &fresh)?;
     log.database.write(|writing| {
         let from = writing.checkpoint(&log.key, &moment)? + 1;
-        writing
-            .change_key(&key.line(), |number| super::keys::change_note((number, from), &log.key, &fresh, &moment))?;
+        writing.change_key(&key.line(), |number| {
+            super::keys::change_note((number, from), &log.key, &fresh, &moment)
+        })?;
         writing.note("key", json!({"key": key.line(), "from": from}), &moment)
     })?;
     log.key = read_key(directory, &key.name, Some(&key.line())).unwrap_or(fresh);
     Ok(key)
 }
 
-/// Deletes personal values: of requests from an address, or of entries before a moment, or of what is both. Returns how
-/// many. The log says that it was done.
+/// Deletes personal values: of requests from an address, or of entries before a moment, or of what
+/// is both. Returns how many. The log says that it was done.
 ///
 /// # Errors
 /// The log cannot be written.
@@ -52,16 +60,25 @@ pub fn forget(
     before: Option<SystemTime>,
     now: SystemTime,
 ) -> Result<usize, DatabaseError> {
-    let (address, before) = (address.map(|address| address.to_string()), before.map(time_text));
+    let (address, before) = (
+        address.map(|address| address.to_string()),
+        before.map(time_text),
+    );
     let (mut forgotten, mut after) = (0, (0, -1));
     loop {
         // Reading takes long, and locks nobody out.
-        let entries = log.database.personal_after(after, address.as_deref(), before.as_deref())?;
+        let entries = log
+            .database
+            .personal_after(after, address.as_deref(), before.as_deref())?;
         let Some(last) = entries.last() else { break };
         after = *last;
         forgotten += log.database.write(|writing| {
             let forgotten = writing.forget(&entries)?;
-            writing.note("gap", json!({"reason": "withdrawn", "entries": forgotten}), &time_text(now))?;
+            writing.note(
+                "gap",
+                json!({"reason": "withdrawn", "entries": forgotten}),
+                &time_text(now),
+            )?;
             Ok(forgotten)
         })?;
     }
@@ -104,15 +121,35 @@ pub struct ChainStatus {
 /// # Errors
 /// The log cannot be read.
 pub fn status(log: &OpenLog) -> Result<LogStatus, DatabaseError> {
-    let chains = log.database.chains()?.into_iter().map(|Chain { first, head, time: last, .. }| {
-        let Head { chain: ChainName { site, crawler }, entries, .. } = head;
-        ChainStatus { site, crawler, entries, first, last }
-    });
+    let chains = log.database.chains()?.into_iter().map(
+        |Chain {
+             first,
+             head,
+             time: last,
+             ..
+         }| {
+            let Head {
+                chain: ChainName { site, crawler },
+                entries,
+                ..
+            } = head;
+            ChainStatus {
+                site,
+                crawler,
+                entries,
+                first,
+                last,
+            }
+        },
+    );
     Ok(LogStatus {
         key: log.key.verify_key().line(),
         complete_until: log.state.committed.clone(),
         octets: log.database.octets()?,
-        last_checkpoint: log.database.last_checkpoint()?.map(|(number, time, _)| (number, time)),
+        last_checkpoint: log
+            .database
+            .last_checkpoint()?
+            .map(|(number, time, _)| (number, time)),
         chains: chains.collect(),
     })
 }

@@ -1,14 +1,15 @@
-//! [`EvidenceDatabase`]: the SQLite file `evidence.db` with the evidence log: the entries of its hash chains, personal
-//! values, documents (robots.txt files, and lists of networks or keys), and checkpoints. The running crawlgate and a
-//! command may both write to the file: each transaction reads the last entry of a chain before it appends the next one.
+//! [`EvidenceDatabase`]: the SQLite file `evidence.db` with the evidence log: the entries of its
+//! hash chains, personal values, documents (robots.txt files, and lists of networks or keys), and
+//! checkpoints. The running crawlgate and a command may both write to the file: each transaction
+//! reads the last entry of a chain before it appends the next one.
 
 mod writing;
 
 use super::{ChainName, Hash, Head, NoteError, PersonalLine};
 use crate::files::prepare_database;
 use rusqlite::{
-    Connection, OpenFlags, OptionalExtension, Params, Result as SqlResult, Row, Transaction, TransactionBehavior,
-    params,
+    Connection, OpenFlags, OptionalExtension, Params, Result as SqlResult, Row, Transaction,
+    TransactionBehavior, params,
 };
 use std::ops::Range;
 use std::path::Path;
@@ -73,7 +74,9 @@ pub enum DatabaseError {
     #[error("{0}")]
     Sqlite(#[from] rusqlite::Error),
     /// A later version of crawlgate wrote it.
-    #[error("a newer crawlgate wrote {FILE} (tables of version {0}; this one knows version {SCHEMA})")]
+    #[error(
+        "a newer crawlgate wrote {FILE} (tables of version {0}; this one knows version {SCHEMA})"
+    )]
     Newer(i64),
     /// There is no log in it.
     #[error(
@@ -180,7 +183,12 @@ impl EvidenceDatabase {
                 1 => Some(RunEnd::Stopped),
                 _ => Some(RunEnd::HandedOver),
             };
-            Ok(LogState { id: row.get(0)?, runs: row.get(1)?, committed: row.get(2)?, end })
+            Ok(LogState {
+                id: row.get(0)?,
+                runs: row.get(1)?,
+                committed: row.get(2)?,
+                end,
+            })
         })
     }
 
@@ -189,15 +197,22 @@ impl EvidenceDatabase {
     /// # Errors
     /// Nothing was written.
     pub fn write<T>(&mut self, work: impl FnOnce(&Writing<'_>) -> Result<T>) -> Result<T> {
-        let transaction = Transaction::new_unchecked(&self.connection, TransactionBehavior::Immediate)?;
+        let transaction =
+            Transaction::new_unchecked(&self.connection, TransactionBehavior::Immediate)?;
         let done = work(&Writing(self))?;
         transaction.commit()?;
         Ok(done)
     }
 
     /// The first value of the first row of a query, which has one.
-    fn one<T: rusqlite::types::FromSql>(&self, query: &str, parameters: impl Params) -> SqlResult<T> {
-        self.connection.prepare_cached(query)?.query_row(parameters, |row| row.get(0))
+    fn one<T: rusqlite::types::FromSql>(
+        &self,
+        query: &str,
+        parameters: impl Params,
+    ) -> SqlResult<T> {
+        self.connection
+            .prepare_cached(query)?
+            .query_row(parameters, |row| row.get(0))
     }
 
     /// The first row of a query.
@@ -207,7 +222,11 @@ impl EvidenceDatabase {
         parameters: impl Params,
         read: impl FnOnce(&Row<'_>) -> SqlResult<T>,
     ) -> Result<Option<T>> {
-        Ok(self.connection.prepare_cached(query)?.query_row(parameters, read).optional()?)
+        Ok(self
+            .connection
+            .prepare_cached(query)?
+            .query_row(parameters, read)
+            .optional()?)
     }
 
     /// All rows of a query.
@@ -218,7 +237,9 @@ impl EvidenceDatabase {
         read: impl FnMut(&Row<'_>) -> SqlResult<T>,
     ) -> Result<Vec<T>> {
         let mut statement = self.connection.prepare_cached(query)?;
-        Ok(statement.query_map(parameters, read)?.collect::<SqlResult<_>>()?)
+        Ok(statement
+            .query_map(parameters, read)?
+            .collect::<SqlResult<_>>()?)
     }
 
     /// The public key that signs now, if the key was ever changed.
@@ -226,7 +247,9 @@ impl EvidenceDatabase {
     /// # Errors
     /// The file cannot be read.
     pub fn changed_key(&self) -> Result<Option<String>> {
-        Ok(self.one("SELECT key FROM keys ORDER BY number DESC LIMIT 1", []).optional()?)
+        Ok(self
+            .one("SELECT key FROM keys ORDER BY number DESC LIMIT 1", [])
+            .optional()?)
     }
 
     /// A chain.
@@ -280,7 +303,8 @@ impl EvidenceDatabase {
     /// # Errors
     /// The file cannot be read.
     pub fn last_before(&self, chain: i64, kind: &str, number: u64) -> Result<Option<u64>> {
-        let query = "SELECT max(number) FROM entries WHERE chain = ?1 AND kind = ?2 AND number < ?3";
+        let query =
+            "SELECT max(number) FROM entries WHERE chain = ?1 AND kind = ?2 AND number < ?3";
         Ok(self.one(query, params![chain, kind, number])?)
     }
 
@@ -307,7 +331,13 @@ impl EvidenceDatabase {
                      < ?3 ORDER BY number, name";
         self.all(query, params![id, span.start, span.end], |row| {
             let (number, name, salt, value) = row.try_into()?;
-            Ok(PersonalLine { chain: chain.clone(), number, name, salt, value })
+            Ok(PersonalLine {
+                chain: chain.clone(),
+                number,
+                name,
+                salt,
+                value,
+            })
         })
     }
 
@@ -320,8 +350,8 @@ impl EvidenceDatabase {
         Ok(self.one(query, [hash.0]).optional()?)
     }
 
-    /// The signed notes of the checkpoints that were made in a span of time, the last one before it and the first one after
-    /// it, with their numbers.
+    /// The signed notes of the checkpoints that were made in a span of time, the last one before it
+    /// and the first one after it, with their numbers.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -337,7 +367,9 @@ impl EvidenceDatabase {
     /// # Errors
     /// The file cannot be read.
     pub fn key_notes(&self) -> Result<Vec<String>> {
-        self.all("SELECT note FROM keys ORDER BY number", [], |row| row.get(0))
+        self.all("SELECT note FROM keys ORDER BY number", [], |row| {
+            row.get(0)
+        })
     }
 
     /// The heads that a checkpoint covers, in their order.
@@ -348,8 +380,15 @@ impl EvidenceDatabase {
         let query = "SELECT site, crawler, heads.entries, hash FROM heads JOIN chains ON chains.id = heads.chain WHERE \
                      checkpoint = ?1 ORDER BY place";
         self.all(query, [checkpoint], |row| {
-            let chain = ChainName { site: row.get(0)?, crawler: row.get(1)? };
-            Ok(Head { chain, entries: row.get(2)?, hash: Hash(row.get(3)?) })
+            let chain = ChainName {
+                site: row.get(0)?,
+                crawler: row.get(1)?,
+            };
+            Ok(Head {
+                chain,
+                entries: row.get(2)?,
+                hash: Hash(row.get(3)?),
+            })
         })
     }
 
@@ -358,7 +397,8 @@ impl EvidenceDatabase {
     /// # Errors
     /// The file cannot be read.
     pub fn timestamps(&self, checkpoint: u64) -> Result<Vec<(String, Vec<u8>)>> {
-        let query = "SELECT authority, response FROM timestamps WHERE checkpoint = ?1 ORDER BY authority";
+        let query =
+            "SELECT authority, response FROM timestamps WHERE checkpoint = ?1 ORDER BY authority";
         self.all(query, [checkpoint], |row| row.try_into())
     }
 
@@ -377,11 +417,13 @@ impl EvidenceDatabase {
     /// # Errors
     /// It cannot be written.
     pub fn truncate_journal(&self) -> Result {
-        Ok(self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?)
+        Ok(self
+            .connection
+            .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?)
     }
 
-    /// The next entries after a place that have personal values and this address, or are older than a moment, or are both: as
-    /// many as one transaction deletes.
+    /// The next entries after a place that have personal values and this address, or are older than
+    /// a moment, or are both: as many as one transaction deletes.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -400,7 +442,19 @@ impl EvidenceDatabase {
 }
 
 fn chain(row: &Row<'_>) -> SqlResult<Chain> {
-    let chain = ChainName { site: row.get(2)?, crawler: row.get(3)? };
-    let head = Head { chain, entries: row.get(4)?, hash: Hash(row.get(5)?) };
-    Ok(Chain { id: row.get(0)?, first: row.get(1)?, head, time: row.get(6)? })
+    let chain = ChainName {
+        site: row.get(2)?,
+        crawler: row.get(3)?,
+    };
+    let head = Head {
+        chain,
+        entries: row.get(4)?,
+        hash: Hash(row.get(5)?),
+    };
+    Ok(Chain {
+        id: row.get(0)?,
+        first: row.get(1)?,
+        head,
+        time: row.get(6)?,
+    })
 }

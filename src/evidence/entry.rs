@@ -1,10 +1,10 @@
-//! [`Entry`]: one record of the evidence log, as one line of canonical JSON. The lines form hash chains: each line has
-//! the SHA-256 of the line before it as `previous`. [`read_chain`] reads a span of a chain and finds entries that were
-//! changed.
+//! [`Entry`]: one record of the evidence log, as one line of canonical JSON. The lines form hash
+//! chains: each line has the SHA-256 of the line before it as `previous`. [`read_chain`] reads a
+//! span of a chain and finds entries that were changed.
 //!
-//! A [`Document`] is a robots.txt or a list that entries name by its SHA-256. [`Personal`] values, such as the address
-//! of a client, are stored beside their entry. The entry itself has only a [`commitment`] (a salted hash) to each, so
-//! it still verifies when the values are deleted.
+//! A [`Document`] is a robots.txt or a list that entries name by its SHA-256. [`Personal`] values,
+//! such as the address of a client, are stored beside their entry. The entry itself has only a
+//! [`commitment`] (a salted hash) to each, so it still verifies when the values are deleted.
 
 use super::canonical::read_canonical;
 use super::{Hash, canonical};
@@ -35,7 +35,10 @@ impl ChainName {
 
     /// What a crawler did on a site.
     pub fn of_crawler(site: &str, crawler: &str) -> ChainName {
-        ChainName { site: site.to_owned(), crawler: crawler.to_owned() }
+        ChainName {
+            site: site.to_owned(),
+            crawler: crawler.to_owned(),
+        }
     }
 }
 
@@ -83,13 +86,20 @@ impl Entry {
 
     /// A number in its data, 0 where there is none.
     pub fn number_of(&self, name: &str) -> u64 {
-        self.data.get(name).and_then(Value::as_u64).unwrap_or_default()
+        self.data
+            .get(name)
+            .and_then(Value::as_u64)
+            .unwrap_or_default()
     }
 
     /// A list of texts in its data.
     pub fn texts(&self, name: &str) -> Vec<&str> {
         let items = self.data.get(name).and_then(Value::as_array);
-        items.into_iter().flatten().filter_map(Value::as_str).collect()
+        items
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .collect()
     }
 }
 
@@ -141,7 +151,8 @@ pub enum ChainFault {
     Time(usize),
 }
 
-/// Reads a span of a chain. Only its first line is not tied to one before it, unless it is the first of the chain.
+/// Reads a span of a chain. Only its first line is not tied to one before it, unless it is the
+/// first of the chain.
 ///
 /// # Errors
 /// The first fault.
@@ -154,7 +165,10 @@ pub fn read_chain(text: &str) -> Result<Vec<Link>, ChainFault> {
         let number = place + 1;
         let entry = Entry::read(line).ok_or(ChainFault::NoEntry(number))?;
         match links.last() {
-            Some(Link { entry: before, hash }) => {
+            Some(Link {
+                entry: before,
+                hash,
+            }) => {
                 if (&before.chain, &before.log) != (&entry.chain, &entry.log) {
                     return Err(ChainFault::OtherChain(number));
                 }
@@ -168,16 +182,25 @@ pub fn read_chain(text: &str) -> Result<Vec<Link>, ChainFault> {
                     return Err(ChainFault::Time(number));
                 }
             }
-            None if entry.number == 0 && entry.previous != Hash::NONE => return Err(ChainFault::Previous(number)),
+            None if entry.number == 0 && entry.previous != Hash::NONE => {
+                return Err(ChainFault::Previous(number));
+            }
             None => {}
         }
-        links.push(Link { hash: hash_of(line), entry });
+        links.push(Link {
+            hash: hash_of(line),
+            entry,
+        });
     }
     Ok(links)
 }
 
 /// The files of the three chains.
-pub const CHAINS: [&str; 3] = ["chains/crawler.jsonl", "chains/site.jsonl", "chains/log.jsonl"];
+pub const CHAINS: [&str; 3] = [
+    "chains/crawler.jsonl",
+    "chains/site.jsonl",
+    "chains/log.jsonl",
+];
 
 /// A file that an entry names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -191,8 +214,13 @@ pub struct Document {
 impl Document {
     /// The documents that an entry names.
     pub fn all_of(entry: &Entry) -> Vec<Document> {
-        let robots = named_documents(entry).into_iter().map(|hash| Document { is_list: false, hash });
-        robots.chain(named_lists(entry).into_iter().map(|(_, list)| list)).collect()
+        let robots = named_documents(entry).into_iter().map(|hash| Document {
+            is_list: false,
+            hash,
+        });
+        robots
+            .chain(named_lists(entry).into_iter().map(|(_, list)| list))
+            .collect()
     }
 
     /// Its path in a case.
@@ -206,16 +234,30 @@ impl Document {
 
 /// The robots.txt files that an entry names.
 pub fn named_documents(entry: &Entry) -> Vec<Hash> {
-    let hashes = entry.text("sha256").into_iter().chain(entry.texts("held_sha256"));
+    let hashes = entry
+        .text("sha256")
+        .into_iter()
+        .chain(entry.texts("held_sha256"));
     hashes.filter_map(Hash::parse).collect()
 }
 
 /// The lists that a proof names, with where each is published.
 pub fn named_lists(entry: &Entry) -> Vec<(&str, Document)> {
-    let lists = entry.data.get("lists").and_then(Value::as_array).into_iter().flatten();
+    let lists = entry
+        .data
+        .get("lists")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
     let named = lists.filter_map(|list| {
         let hash = Hash::parse(list.get("sha256")?.as_str()?)?;
-        Some((list.get("source")?.as_str()?, Document { is_list: true, hash }))
+        Some((
+            list.get("source")?.as_str()?,
+            Document {
+                is_list: true,
+                hash,
+            },
+        ))
     });
     named.collect()
 }
@@ -223,7 +265,10 @@ pub fn named_lists(entry: &Entry) -> Vec<(&str, Document)> {
 /// The proof that an entry names: its number and the hash of its line.
 pub fn named_proof(entry: &Entry) -> Option<(u64, Hash)> {
     let place = entry.data.get("proof_entry")?;
-    Some((place.get("number")?.as_u64()?, Hash::parse(place.get("sha256")?.as_str()?)?))
+    Some((
+        place.get("number")?.as_u64()?,
+        Hash::parse(place.get("sha256")?.as_str()?)?,
+    ))
 }
 
 /// Which value: the chain, the number of the entry, and the name of the value.
@@ -234,7 +279,9 @@ pub type Personal = BTreeMap<PersonalKey, String>;
 
 /// A value of an entry.
 pub fn value_of<'p>(personal: &'p Personal, entry: &Entry, name: &str) -> Option<&'p str> {
-    personal.get(&(entry.chain.clone(), entry.number, name.to_owned())).map(String::as_str)
+    personal
+        .get(&(entry.chain.clone(), entry.number, name.to_owned()))
+        .map(String::as_str)
 }
 
 /// A value as a line of a case.
@@ -252,8 +299,9 @@ pub struct PersonalLine {
     pub value: String,
 }
 
-/// What an entry has of a personal value: the SHA-256 of a fresh salt and the value. Salt and value stand beside it. Once these
-/// are deleted, the entry still verifies, and no one can find the value by trying: the salt has 128 bits.
+/// What an entry has of a personal value: the SHA-256 of a fresh salt and the value. Salt and value
+/// stand beside it. Once these are deleted, the entry still verifies, and no one can find the value
+/// by trying: the salt has 128 bits.
 pub fn commitment(salt: &[u8], value: &str) -> Hash {
     Hash::of(&[salt, value.as_bytes()])
 }
@@ -289,7 +337,10 @@ mod tests {
 
     /// What somebody would compare with the head in a checkpoint.
     fn head(text: &str) -> Option<(u64, Hash)> {
-        read_chain(text).ok()?.last().map(|link| (link.entry.number, link.hash))
+        read_chain(text)
+            .ok()?
+            .last()
+            .map(|link| (link.entry.number, link.hash))
     }
 
     fn lines(text: &str) -> Vec<String> {
@@ -322,7 +373,8 @@ mod tests {
         fn a_removed_entry_is_noticed(place in 0usize..10) {
             let mut all = lines(&chain(10));
             all.remove(place);
-            // Without its first entry it is a shorter span with the same head; that it begins later shows in its number.
+            // Without its first entry it is a shorter span with the same head; that it begins later
+            // shows in its number.
             let found = read_chain(&joined(&all));
             match place {
                 0 => prop_assert_eq!(found.map(|links| links[0].entry.number), Ok(1)),
@@ -370,7 +422,13 @@ mod tests {
     #[test]
     fn the_same_value_never_has_the_same_commitment() {
         let [one, other] = [random::<16>(), random()].map(|salt| salt.expect("a salt"));
-        assert_ne!(commitment(&one, "203.0.113.5"), commitment(&other, "203.0.113.5"));
-        assert_eq!(commitment(&one, "203.0.113.5"), commitment(&one, "203.0.113.5"));
+        assert_ne!(
+            commitment(&one, "203.0.113.5"),
+            commitment(&other, "203.0.113.5")
+        );
+        assert_eq!(
+            commitment(&one, "203.0.113.5"),
+            commitment(&one, "203.0.113.5")
+        );
     }
 }

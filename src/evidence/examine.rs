@@ -1,14 +1,16 @@
-//! [`examine`] checks the logs of a case (an excerpt of one evidence log or several, as one file) by their files and
-//! public keys alone, and tells each fault in a sentence. It relies on the signed checkpoints in the case, and not on
-//! the case's manifest, which the owner of the key could sign anew after a change.
+//! [`examine`] checks the logs of a case (an excerpt of one evidence log or several, as one file)
+//! by their files and public keys alone, and tells each fault in a sentence. It relies on the
+//! signed checkpoints in the case, and not on the case's manifest, which the owner of the key could
+//! sign anew after a change.
 
 use super::canonical::{parse_hex, read_canonical};
 use super::entry::{parse_time, read_chain};
 use super::keys::KeysFault;
 use super::requests::{AllLogs, RobotsFiles, tell};
 use super::{
-    CHAINS, CaseSpan, ChainName, Checkpoint, Document, Entry, Files, Findings, Hash, Head, HeadProof, Keys, Link,
-    Personal, PersonalLine, VerifyKey, commitment, hash_of, merkle, proofs, text_of, timestamp,
+    CHAINS, CaseSpan, ChainName, Checkpoint, Document, Entry, Files, Findings, Hash, Head,
+    HeadProof, Keys, Link, Personal, PersonalLine, VerifyKey, commitment, hash_of, merkle, proofs,
+    text_of, timestamp,
 };
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
@@ -39,10 +41,24 @@ struct Checked {
 /// Checks the files of each log of a case by its key, but for manifest and report.
 pub fn examine(logs: &[(&Files, &VerifyKey)]) -> Vec<Findings> {
     let mut checked: Vec<Checked> = logs.iter().map(|(files, key)| check(files, key)).collect();
-    let robots = checked.iter_mut().flat_map(|log| std::mem::take(&mut log.robots)).collect();
-    let chains = checked.iter().map(|log| (&log.chains, log.findings.log.as_str()));
+    let robots = checked
+        .iter_mut()
+        .flat_map(|log| std::mem::take(&mut log.robots))
+        .collect();
+    let chains = checked
+        .iter()
+        .map(|log| (&log.chains, log.findings.log.as_str()));
     let all = AllLogs::new(RobotsFiles::new(robots), chains);
-    let tell_of = |(Checked { chains, earlier, personal, mut findings, .. }, (files, _)): (Checked, &(&Files, _))| {
+    let tell_of = |(
+        Checked {
+            chains,
+            earlier,
+            personal,
+            mut findings,
+            ..
+        },
+        (files, _),
+    ): (Checked, &(&Files, _))| {
         tell(&chains, &personal, &all, &mut findings);
         proofs::tell(&chains[0], &earlier, &personal, files, &mut findings);
         findings
@@ -50,17 +66,40 @@ pub fn examine(logs: &[(&Files, &VerifyKey)]) -> Vec<Findings> {
     checked.into_iter().zip(logs).map(tell_of).collect()
 }
 
-/// Checks the structure of a log: keys, hashes, numbers, times, and that all files are those that entries name.
+/// Checks the structure of a log: keys, hashes, numbers, times, and that all files are those that
+/// entries name.
 fn check(files: &Files, key: &VerifyKey) -> Checked {
-    let nothing = |findings| Checked { findings, ..Checked::default() };
-    let Some(about) = about(files) else {
-        return nothing(Findings { faults: vec!["case.json cannot be read".into()], ..Findings::default() });
+    let nothing = |findings| Checked {
+        findings,
+        ..Checked::default()
     };
-    let text = |name| about.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let Some(about) = about(files) else {
+        return nothing(Findings {
+            faults: vec!["case.json cannot be read".into()],
+            ..Findings::default()
+        });
+    };
+    let text = |name| {
+        about
+            .get(name)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned()
+    };
     let [site, crawler, from, to, log] = ["site", "crawler", "from", "to", "log"].map(text);
-    let mut findings = Findings { site, crawler, from, to, log, ..Findings::default() };
+    let mut findings = Findings {
+        site,
+        crawler,
+        from,
+        to,
+        log,
+        ..Findings::default()
+    };
     if findings.log != key.name {
-        findings.faults.push(format!("the case is of the log {}, and the key is that of {}", findings.log, key.name));
+        findings.faults.push(format!(
+            "the case is of the log {}, and the key is that of {}",
+            findings.log, key.name
+        ));
     }
     let keys = match keys(files, key) {
         Ok(keys) => keys,
@@ -82,19 +121,36 @@ fn check(files: &Files, key: &VerifyKey) -> Checked {
     let entries = || chains.iter().flatten().chain(&earlier);
     let personal = personal(files, entries(), &mut findings);
     let robots = documents(files, entries(), &mut findings);
-    Checked { chains, earlier, personal, robots, findings }
+    Checked {
+        chains,
+        earlier,
+        personal,
+        robots,
+        findings,
+    }
 }
 
 /// Tells the changes of the key, and checks that the files of the key have the last one.
 fn check_keys(files: &Files, keys: &Keys, findings: &mut Findings) {
     if keys.changes() > 0 {
-        let times = if keys.changes() == 1 { "once".to_owned() } else { format!("{} times", keys.changes()) };
-        findings.holds.push(format!("the key was changed {times}, by the word of the old and the new key each time"));
+        let times = if keys.changes() == 1 {
+            "once".to_owned()
+        } else {
+            format!("{} times", keys.changes())
+        };
+        findings.holds.push(format!(
+            "the key was changed {times}, by the word of the old and the new key each time"
+        ));
     }
     let Some(last) = keys.last() else { return };
-    for (file, expected) in [("key.vkey", format!("{}\n", last.line())), ("key.pem", last.pem())] {
+    for (file, expected) in [
+        ("key.vkey", format!("{}\n", last.line())),
+        ("key.pem", last.pem()),
+    ] {
         if files.get(file).map(Vec::as_slice) != Some(expected.as_bytes()) {
-            findings.faults.push(format!("{file} is not the key of the log"));
+            findings
+                .faults
+                .push(format!("{file} is not the key of the log"));
         }
     }
 }
@@ -110,7 +166,10 @@ pub fn log_of(files: &Files) -> Option<String> {
 /// See [`KeysFault`].
 pub fn keys(files: &Files, trusted: &VerifyKey) -> Result<Keys, KeysFault> {
     let notes = files.iter().filter(|(file, _)| file.starts_with("keys/"));
-    Keys::read(trusted, notes.map(|(_, note)| str::from_utf8(note).unwrap_or_default()))
+    Keys::read(
+        trusted,
+        notes.map(|(_, note)| str::from_utf8(note).unwrap_or_default()),
+    )
 }
 
 fn about(files: &Files) -> Option<Map<String, Value>> {
@@ -118,11 +177,18 @@ fn about(files: &Files) -> Option<Map<String, Value>> {
 }
 
 /// The chains of the case. One with a fault is empty.
-fn chains(files: &Files, names: &[ChainName; 3], key: &VerifyKey, findings: &mut Findings) -> [Vec<Link>; 3] {
+fn chains(
+    files: &Files,
+    names: &[ChainName; 3],
+    key: &VerifyKey,
+    findings: &mut Findings,
+) -> [Vec<Link>; 3] {
     let mut chains = <[Vec<Link>; 3]>::default();
     for ((file, name), chain) in CHAINS.iter().zip(names).zip(&mut chains) {
         let Some(text) = text_of(files, file) else {
-            findings.faults.push(format!("{file} is missing or no text"));
+            findings
+                .faults
+                .push(format!("{file} is missing or no text"));
             continue;
         };
         match read_chain(text) {
@@ -130,11 +196,14 @@ fn chains(files: &Files, names: &[ChainName; 3], key: &VerifyKey, findings: &mut
             Ok(links) => {
                 let first = links.first().map(|link| &link.entry);
                 if first.is_some_and(|entry| entry.chain != *name || entry.log != key.name) {
-                    findings.faults.push(format!("{file} is the chain of something else"));
-                } else {
                     findings
-                        .holds
-                        .push(format!("{file}: {} entries, each with the hash of the one before it", links.len()));
+                        .faults
+                        .push(format!("{file} is the chain of something else"));
+                } else {
+                    findings.holds.push(format!(
+                        "{file}: {} entries, each with the hash of the one before it",
+                        links.len()
+                    ));
                     *chain = links;
                 }
             }
@@ -144,18 +213,33 @@ fn chains(files: &Files, names: &[ChainName; 3], key: &VerifyKey, findings: &mut
 }
 
 /// The checkpoints of the case, in their order.
-fn checkpoints(files: &Files, names: &[ChainName; 3], keys: &Keys, findings: &mut Findings) -> Vec<Proven> {
+fn checkpoints(
+    files: &Files,
+    names: &[ChainName; 3],
+    keys: &Keys,
+    findings: &mut Findings,
+) -> Vec<Proven> {
     let mut found: Vec<Proven> = Vec::new();
     let mut before: Option<(u64, Hash, String)> = None;
-    for file in files.keys().filter(|file| file.starts_with("checkpoints/") && file.ends_with(".note")) {
+    for file in files
+        .keys()
+        .filter(|file| file.starts_with("checkpoints/") && file.ends_with(".note"))
+    {
         match checkpoint(files, file, names, keys) {
             Err(fault) => findings.faults.push(format!("{file}: {fault}")),
             Ok((proven, hash)) => {
-                let Checkpoint { number, previous, time, .. } = &proven.checkpoint;
+                let Checkpoint {
+                    number,
+                    previous,
+                    time,
+                    ..
+                } = &proven.checkpoint;
                 if let Some((last, last_hash, last_time)) = &before
                     && (last + 1 != *number || last_hash != previous || last_time > time)
                 {
-                    findings.faults.push(format!("{file} does not follow the checkpoint before it"));
+                    findings
+                        .faults
+                        .push(format!("{file} does not follow the checkpoint before it"));
                 }
                 before = Some((*number, hash, time.clone()));
                 found.push(proven);
@@ -172,7 +256,9 @@ fn checkpoints(files: &Files, names: &[ChainName; 3], keys: &Keys, findings: &mu
         ));
     }
     match found.last() {
-        None => findings.faults.push("there is no checkpoint that the key signed".into()),
+        None => findings
+            .faults
+            .push("there is no checkpoint that the key signed".into()),
         Some(last) => findings.holds.push(format!(
             "{} checkpoints are signed by the key and follow each other; the last one is of {}",
             found.len(),
@@ -182,22 +268,34 @@ fn checkpoints(files: &Files, names: &[ChainName; 3], keys: &Keys, findings: &mu
     found
 }
 
-fn checkpoint(files: &Files, file: &str, names: &[ChainName; 3], keys: &Keys) -> Result<(Proven, Hash), &'static str> {
+fn checkpoint(
+    files: &Files,
+    file: &str,
+    names: &[ChainName; 3],
+    keys: &Keys,
+) -> Result<(Proven, Hash), &'static str> {
     let note = text_of(files, file).ok_or("this is no text")?;
-    let checkpoint = keys.checkpoint(note).ok_or("this is no checkpoint, or the key of its time did not sign it")?;
+    let checkpoint = keys
+        .checkpoint(note)
+        .ok_or("this is no checkpoint, or the key of its time did not sign it")?;
     if keys.last().is_none_or(|key| checkpoint.origin != key.name)
         || *file != format!("checkpoints/{:06}.note", checkpoint.number)
     {
         return Err("it is another checkpoint");
     }
-    let proofs = text_of(files, &file.replace(".note", ".json")).and_then(|text| text.strip_suffix('\n'));
+    let proofs =
+        text_of(files, &file.replace(".note", ".json")).and_then(|text| text.strip_suffix('\n'));
     let proofs: Option<Vec<HeadProof>> = proofs.and_then(read_canonical);
     let mut heads = Vec::new();
     for HeadProof { head, place, path } in proofs.ok_or("its proofs cannot be read")? {
-        if merkle::root_by_path(head.leaf(), place, checkpoint.leaves, &path) != Some(checkpoint.root) {
+        if merkle::root_by_path(head.leaf(), place, checkpoint.leaves, &path)
+            != Some(checkpoint.root)
+        {
             return Err("a proof does not lead to its root");
         }
-        if !names.contains(&head.chain) || heads.iter().any(|known: &Head| known.chain == head.chain) {
+        if !names.contains(&head.chain)
+            || heads.iter().any(|known: &Head| known.chain == head.chain)
+        {
             return Err("a proof is of another chain");
         }
         heads.push(head);
@@ -205,62 +303,97 @@ fn checkpoint(files: &Files, file: &str, names: &[ChainName; 3], keys: &Keys) ->
     Ok((Proven { checkpoint, heads }, hash_of(note)))
 }
 
-/// Whether a chain is the one that the checkpoints cover: it ends with the last one's head, and no entry says that it was
-/// written on the other side of a checkpoint than it stands.
-fn check_heads(chain: &[Link], name: &ChainName, checkpoints: &[Proven], file: &str, findings: &mut Findings) {
-    let Some(last) = checkpoints.last() else { return };
+/// Whether a chain is the one that the checkpoints cover: it ends with the last one's head, and no
+/// entry says that it was written on the other side of a checkpoint than it stands.
+fn check_heads(
+    chain: &[Link],
+    name: &ChainName,
+    checkpoints: &[Proven],
+    file: &str,
+    findings: &mut Findings,
+) {
+    let Some(last) = checkpoints.last() else {
+        return;
+    };
     let end = chain.last().map(|link| (link.entry.number + 1, link.hash));
     if last.head(name).map(|head| (head.entries, head.hash)) != end {
-        findings
-            .faults
-            .push(format!("{file} does not end with the entry that the last checkpoint names: it was shortened"));
+        findings.faults.push(format!(
+            "{file} does not end with the entry that the last checkpoint names: it was shortened"
+        ));
         return;
     }
     let mut proven_before = false;
     for proven in checkpoints {
         let (head, time) = (proven.head(name), &proven.checkpoint.time);
-        // A checkpoint covers each chain that it or an earlier one was made after. Without its proof nobody could say which
-        // entries were written later.
+        // A checkpoint covers each chain that it or an earlier one was made after. Without its
+        // proof nobody could say which entries were written later.
         let is_older = chain.iter().any(|link| link.entry.time < *time);
         if head.is_none() && (proven_before || is_older) {
-            findings.faults.push(format!("{file}: checkpoint {} has no proof of it", proven.checkpoint.number));
+            findings.faults.push(format!(
+                "{file}: checkpoint {} has no proof of it",
+                proven.checkpoint.number
+            ));
         }
         proven_before |= head.is_some();
         let covered = head.map_or(0, |head| head.entries);
         for Link { entry, hash } in chain {
             if head.is_some_and(|head| head.entries == entry.number + 1 && head.hash != *hash) {
-                findings.faults.push(format!("{file}: entry {} is not the one that a checkpoint names", entry.number));
+                findings.faults.push(format!(
+                    "{file}: entry {} is not the one that a checkpoint names",
+                    entry.number
+                ));
             }
             let is_before = entry.number < covered;
-            if (is_before && entry.time > *time) || (!is_before && entry.time < *time && head.is_some()) {
-                findings
-                    .faults
-                    .push(format!("{file}: entry {} was dated to the other side of a checkpoint", entry.number));
+            if (is_before && entry.time > *time)
+                || (!is_before && entry.time < *time && head.is_some())
+            {
+                findings.faults.push(format!(
+                    "{file}: entry {} was dated to the other side of a checkpoint",
+                    entry.number
+                ));
             }
         }
     }
     if !chain.is_empty() {
-        findings.holds.push(format!("{file} ends with the entry that the last checkpoint covers"));
+        findings.holds.push(format!(
+            "{file} ends with the entry that the last checkpoint covers"
+        ));
     }
 }
 
-/// Checks that each chain has all entries since the beginning of its time. The hashes tie each entry to the one before it, and
-/// the last checkpoint covers the end; the beginning could be cut off, with a publication in it that allowed everything.
-/// Entries that the log deleted for their age, by its own word, cannot be in a case.
-fn check_beginnings(chains: &[Vec<Link>; 3], names: &[ChainName; 3], checkpoints: &[Proven], findings: &mut Findings) {
+/// Checks that each chain has all entries since the beginning of its time. The hashes tie each
+/// entry to the one before it, and the last checkpoint covers the end; the beginning could be cut
+/// off, with a publication in it that allowed everything. Entries that the log deleted for their
+/// age, by its own word, cannot be in a case.
+fn check_beginnings(
+    chains: &[Vec<Link>; 3],
+    names: &[ChainName; 3],
+    checkpoints: &[Proven],
+    findings: &mut Findings,
+) {
     let Some(beginnings) = parse_time(&findings.from).map(CaseSpan::beginnings) else {
-        return findings.faults.push("case.json does not say from which time on".into());
+        return findings
+            .faults
+            .push("case.json does not say from which time on".into());
     };
     let deleted_before = chains[2].iter().filter_map(deleted_before).max();
     for (((chain, name), file), since) in chains.iter().zip(names).zip(CHAINS).zip(&beginnings) {
-        let Some(first) = chain.first().map(|link| &link.entry) else { continue };
+        let Some(first) = chain.first().map(|link| &link.entry) else {
+            continue;
+        };
         let is_covered = |proven: &Proven| {
-            proven.checkpoint.time < *since && proven.head(name).is_some_and(|head| head.entries >= first.number)
+            proven.checkpoint.time < *since
+                && proven
+                    .head(name)
+                    .is_some_and(|head| head.entries >= first.number)
         };
         if first.number == 0 || first.time < *since || checkpoints.iter().any(is_covered) {
             continue;
         }
-        let missing = format!("{file} lacks {} entries from before {}", first.number, first.time);
+        let missing = format!(
+            "{file} lacks {} entries from before {}",
+            first.number, first.time
+        );
         match deleted_before {
             Some(before) => findings.unknown.push(format!(
                 "{missing}: the log deleted those from before {before} for their age; whether later ones were left out"
@@ -280,55 +413,89 @@ fn deleted_before(link: &Link) -> Option<&str> {
 
 /// The timestamps. Their signatures are for openssl to check.
 fn timestamps(files: &Files, checkpoints: &[Proven], findings: &mut Findings) {
-    let stamps: Vec<_> = files.iter().filter(|(file, _)| file.starts_with("timestamps/")).collect();
+    let stamps: Vec<_> = files
+        .iter()
+        .filter(|(file, _)| file.starts_with("timestamps/"))
+        .collect();
     if !stamps.is_empty() {
-        findings.unknown.push("whether the authorities signed the timestamps: `openssl ts -verify` checks it".into());
+        findings.unknown.push(
+            "whether the authorities signed the timestamps: `openssl ts -verify` checks it".into(),
+        );
     } else if !checkpoints.is_empty() {
-        let alone = "no checkpoint of the case has a timestamp of an authority: the key alone says when";
+        let alone =
+            "no checkpoint of the case has a timestamp of an authority: the key alone says when";
         findings.unknown.push(alone.to_owned());
     }
     for (file, response) in stamps {
-        let note = file.get(11..17).map(|number| format!("checkpoints/{number}.note")).unwrap_or_default();
+        let note = file
+            .get(11..17)
+            .map(|number| format!("checkpoints/{number}.note"))
+            .unwrap_or_default();
         let hash = files.get(&note).map(|note| Hash::of(&[note]));
         match timestamp::read(response).filter(|stamp| Some(stamp.hash) == hash) {
-            None => findings.faults.push(format!("{file} is no timestamp of a checkpoint of the case")),
-            Some(stamp) => findings
-                .holds
-                .push(format!("{file} is a timestamp of {note}, and says that it existed at {}", stamp.shown())),
+            None => findings.faults.push(format!(
+                "{file} is no timestamp of a checkpoint of the case"
+            )),
+            Some(stamp) => findings.holds.push(format!(
+                "{file} is a timestamp of {note}, and says that it existed at {}",
+                stamp.shown()
+            )),
         }
     }
 }
 
 /// The personal values, each of which has to be the one that its entry was made with.
-fn personal<'a>(files: &Files, entries: impl Iterator<Item = &'a Link>, findings: &mut Findings) -> Personal {
-    let entries: BTreeMap<(&ChainName, u64), &Entry> =
-        entries.map(|link| ((&link.entry.chain, link.entry.number), &link.entry)).collect();
+fn personal<'a>(
+    files: &Files,
+    entries: impl Iterator<Item = &'a Link>,
+    findings: &mut Findings,
+) -> Personal {
+    let entries: BTreeMap<(&ChainName, u64), &Entry> = entries
+        .map(|link| ((&link.entry.chain, link.entry.number), &link.entry))
+        .collect();
     let mut values = Personal::new();
     let lines = text_of(files, "personal.jsonl");
     if lines.is_none_or(|lines| !lines.is_empty() && !lines.ends_with('\n')) {
-        findings.faults.push("personal.jsonl is missing or cut off".into());
+        findings
+            .faults
+            .push("personal.jsonl is missing or cut off".into());
     }
     for (place, line) in lines.unwrap_or_default().split_terminator('\n').enumerate() {
         let known = read_canonical::<PersonalLine>(line).filter(|known| {
             let salt = parse_hex(&known.salt).filter(|salt| salt.len() == 16);
-            let committed =
-                entries.get(&(&known.chain, known.number)).and_then(|entry| entry.personal.get(&known.name));
-            committed.is_some() && committed.copied() == salt.map(|salt| commitment(&salt, &known.value))
+            let committed = entries
+                .get(&(&known.chain, known.number))
+                .and_then(|entry| entry.personal.get(&known.name));
+            committed.is_some()
+                && committed.copied() == salt.map(|salt| commitment(&salt, &known.value))
         });
         match known {
-            Some(PersonalLine { chain, number, name, value, .. }) => drop(values.insert((chain, number, name), value)),
-            None => findings.faults.push(format!("personal.jsonl: line {} is not the value of its entry", place + 1)),
+            Some(PersonalLine {
+                chain,
+                number,
+                name,
+                value,
+                ..
+            }) => drop(values.insert((chain, number, name), value)),
+            None => findings.faults.push(format!(
+                "personal.jsonl: line {} is not the value of its entry",
+                place + 1
+            )),
         }
     }
     let committed: usize = entries.values().map(|entry| entry.personal.len()).sum();
     findings.withdrawn = committed.saturating_sub(values.len()) as u64;
     if !values.is_empty() {
-        findings.holds.push(format!("{} personal values are those that their entries were made with", values.len()));
+        findings.holds.push(format!(
+            "{} personal values are those that their entries were made with",
+            values.len()
+        ));
     }
     values
 }
 
-/// The robots.txt files and lists, each under the name of its hash. All that an entry names are there.
+/// The robots.txt files and lists, each under the name of its hash. All that an entry names are
+/// there.
 fn documents<'a>(
     files: &Files,
     entries: impl Iterator<Item = &'a Link>,
@@ -338,21 +505,40 @@ fn documents<'a>(
     let is_document = |file: &str| file.starts_with("robots/") || file.starts_with("lists/");
     for (file, bytes) in files.iter().filter(|(file, _)| is_document(file)) {
         let hash = Hash::of(&[bytes]);
-        if *file == (Document { is_list: false, hash }).path() {
+        if *file
+            == (Document {
+                is_list: false,
+                hash,
+            })
+            .path()
+        {
             known.insert(hash, bytes.clone());
-        } else if *file != (Document { is_list: true, hash }).path() {
-            findings.faults.push(format!("{file} was changed: its SHA-256 is {hash}"));
+        } else if *file
+            != (Document {
+                is_list: true,
+                hash,
+            })
+            .path()
+        {
+            findings
+                .faults
+                .push(format!("{file} was changed: its SHA-256 is {hash}"));
         }
     }
-    let named = entries.flat_map(|link| Document::all_of(&link.entry)).map(|document| document.path());
+    let named = entries
+        .flat_map(|link| Document::all_of(&link.entry))
+        .map(|document| document.path());
     let missing: BTreeSet<String> = named.filter(|path| !files.contains_key(path)).collect();
     for path in &missing {
-        findings.faults.push(format!("{path} is missing: an entry names it"));
+        findings
+            .faults
+            .push(format!("{path} is missing: an entry names it"));
     }
     if missing.is_empty() {
-        findings
-            .holds
-            .push(format!("{} robots.txt files are there, each with the SHA-256 that entries name", known.len()));
+        findings.holds.push(format!(
+            "{} robots.txt files are there, each with the SHA-256 that entries name",
+            known.len()
+        ));
     }
     known
 }

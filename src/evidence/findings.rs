@@ -1,5 +1,6 @@
-//! [`CaseFindings`]: the result of checking a case (an excerpt of the evidence log, as one file), with the [`Findings`]
-//! about each log in it. The report of the case shows them, and programs read them as JSON.
+//! [`CaseFindings`]: the result of checking a case (an excerpt of the evidence log, as one file),
+//! with the [`Findings`] about each log in it. The report of the case shows them, and programs read
+//! them as JSON.
 
 use serde::Serialize;
 
@@ -31,8 +32,13 @@ impl CaseFindings {
 
 /// The name of a log that is there twice.
 pub fn named_twice(logs: &[Findings]) -> Option<&str> {
-    let is_twice = |(place, log): &(usize, &Findings)| logs[..*place].iter().any(|before| before.log == log.log);
-    logs.iter().enumerate().find(is_twice).map(|(_, log)| log.log.as_str())
+    let is_twice = |(place, log): &(usize, &Findings)| {
+        logs[..*place].iter().any(|before| before.log == log.log)
+    };
+    logs.iter()
+        .enumerate()
+        .find(is_twice)
+        .map(|(_, log)| log.log.as_str())
 }
 
 /// What was found in a log.

@@ -1,6 +1,7 @@
-//! [`Keys`]: the keys that signed an evidence log, in order. All have the same name, that of the log. Each change of
-//! the key has a note, which the old and the new key signed. It gives the number of the first checkpoint (signed
-//! summary of the log) that the new key signs. So a third party that trusts any one of the keys can verify all others.
+//! [`Keys`]: the keys that signed an evidence log, in order. All have the same name, that of the
+//! log. Each change of the key has a note, which the old and the new key signed. It gives the
+//! number of the first checkpoint (signed summary of the log) that the new key signs. So a third
+//! party that trusts any one of the keys can verify all others.
 
 use super::{Checkpoint, SigningKey, VerifyKey};
 
@@ -8,7 +9,9 @@ use super::{Checkpoint, SigningKey, VerifyKey};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeysFault {
     /// A text is no note, the two keys did not sign it, or it does not follow the note before it.
-    #[error("the change of the key number {0} was not signed by both keys, or does not follow the one before")]
+    #[error(
+        "the change of the key number {0} was not signed by both keys, or does not follow the one before"
+    )]
     Change(u64),
     /// The trusted key is not a key of the log.
     #[error("the key that was given is none of the log: {0}")]
@@ -28,14 +31,25 @@ struct Change {
 
 impl Change {
     fn text(&self) -> String {
-        let Change { number, from, old, new, time } = self;
+        let Change {
+            number,
+            from,
+            old,
+            new,
+            time,
+        } = self;
         let (log, old, new) = (&old.name, old.line(), new.line());
-        format!("crawlgate-evidence-key\nlog {log}\nnumber {number}\nfrom {from}\nold {old}\nnew {new}\ntime {time}\n")
+        format!(
+            "crawlgate-evidence-key\nlog {log}\nnumber {number}\nfrom {from}\nold {old}\nnew {new}\ntime {time}\n"
+        )
     }
 
     /// Reads a note that both keys signed.
     fn read(note: &str) -> Option<Change> {
-        let field = |name: &str| note.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        let field = |name: &str| {
+            note.lines()
+                .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))
+        };
         let change = Change {
             number: field("number")?.parse().ok()?,
             from: field("from")?.parse().ok()?,
@@ -44,15 +58,29 @@ impl Change {
             time: field("time")?.to_owned(),
         };
         let is_signed = |key: &VerifyKey| key.open(note).is_ok_and(|text| text == change.text());
-        (is_signed(&change.old) && is_signed(&change.new) && change.old.name == change.new.name).then_some(change)
+        (is_signed(&change.old) && is_signed(&change.new) && change.old.name == change.new.name)
+            .then_some(change)
     }
 }
 
 /// The note that a new key follows the old one.
-pub fn change_note((number, from): (u64, u64), old: &SigningKey, new: &SigningKey, time: &str) -> String {
-    let change = Change { number, from, old: old.verify_key(), new: new.verify_key(), time: time.to_owned() };
+pub fn change_note(
+    (number, from): (u64, u64),
+    old: &SigningKey,
+    new: &SigningKey,
+    time: &str,
+) -> String {
+    let change = Change {
+        number,
+        from,
+        old: old.verify_key(),
+        new: new.verify_key(),
+        time: time.to_owned(),
+    };
     let text = change.text();
-    let signatures = [old, new].map(|key| key.sign(&text)).map(|note| note[text.len() + 1..].to_owned());
+    let signatures = [old, new]
+        .map(|key| key.sign(&text))
+        .map(|note| note[text.len() + 1..].to_owned());
     format!("{text}\n{}", signatures.concat())
 }
 
@@ -65,15 +93,22 @@ impl Keys {
     ///
     /// # Errors
     /// See [`KeysFault`].
-    pub fn read<'n>(trusted: &VerifyKey, notes: impl IntoIterator<Item = &'n str>) -> Result<Keys, KeysFault> {
+    pub fn read<'n>(
+        trusted: &VerifyKey,
+        notes: impl IntoIterator<Item = &'n str>,
+    ) -> Result<Keys, KeysFault> {
         let mut keys: Vec<(u64, VerifyKey)> = Vec::new();
         for (number, note) in (1..).zip(notes) {
             let fault = KeysFault::Change(number);
-            let change = Change::read(note).filter(|change| change.number == number).ok_or(fault.clone())?;
+            let change = Change::read(note)
+                .filter(|change| change.number == number)
+                .ok_or(fault.clone())?;
             if keys.is_empty() {
                 keys.push((0, change.old.clone()));
             }
-            let follows = keys.last().is_some_and(|(from, key)| *from <= change.from && *key == change.old);
+            let follows = keys
+                .last()
+                .is_some_and(|(from, key)| *from <= change.from && *key == change.old);
             if !follows {
                 return Err(fault);
             }
@@ -102,8 +137,14 @@ impl Keys {
     pub fn checkpoint(&self, note: &str) -> Option<Checkpoint> {
         self.0.iter().find_map(|(_, key)| {
             let checkpoint = Checkpoint::read(key.open(note).ok()?)?;
-            let of_its_time = self.0.iter().rev().find(|(from, _)| *from <= checkpoint.number);
-            of_its_time.is_some_and(|(_, of_its_time)| of_its_time == key).then_some(checkpoint)
+            let of_its_time = self
+                .0
+                .iter()
+                .rev()
+                .find(|(from, _)| *from <= checkpoint.number);
+            of_its_time
+                .is_some_and(|(_, of_its_time)| of_its_time == key)
+                .then_some(checkpoint)
         })
     }
 }
@@ -115,14 +156,23 @@ mod tests {
     #[test]
     fn each_key_leads_to_all_keys_and_a_change_needs_both_signatures() {
         let first = SigningKey::fresh().expect("a key");
-        let (second, third) = (first.successor().expect("a key"), first.successor().expect("a key"));
-        let notes = [change_note((1, 5), &first, &second, "t"), change_note((2, 9), &second, &third, "u")];
+        let (second, third) = (
+            first.successor().expect("a key"),
+            first.successor().expect("a key"),
+        );
+        let notes = [
+            change_note((1, 5), &first, &second, "t"),
+            change_note((2, 9), &second, &third, "u"),
+        ];
         let of = |trusted: &SigningKey, notes: &[String]| {
             Keys::read(&trusted.verify_key(), notes.iter().map(String::as_str))
         };
         for key in [&first, &second, &third] {
             let keys = of(key, &notes).expect("the keys");
-            assert_eq!((keys.changes(), keys.last()), (2, Some(&third.verify_key())));
+            assert_eq!(
+                (keys.changes(), keys.last()),
+                (2, Some(&third.verify_key()))
+            );
         }
         let other = SigningKey::fresh().expect("a key");
         assert!(matches!(of(&other, &notes), Err(KeysFault::Other(_))));
@@ -131,6 +181,9 @@ mod tests {
         let lines: Vec<&str> = whole.lines().collect();
         let one_signature = format!("{}\n", lines[..lines.len() - 1].join("\n"));
         assert_eq!(of(&first, &[one_signature]), Err(KeysFault::Change(1)));
-        assert_eq!(of(&first, &[whole.replace("from 5", "from 6")]), Err(KeysFault::Change(1)));
+        assert_eq!(
+            of(&first, &[whole.replace("from 5", "from 6")]),
+            Err(KeysFault::Change(1))
+        );
     }
 }

@@ -1,8 +1,8 @@
-//! [`Evidence`]: the handle by which other modules write records to the evidence log. A record costs a short lock, and
-//! never waits for the disk.
+//! [`Evidence`]: the handle by which other modules write records to the evidence log. A record
+//! costs a short lock, and never waits for the disk.
 //!
-//! The handle is off, open, or failed to open. While it is open, a thread writes the records (`writer`). If the opening
-//! failed, records are counted and dropped.
+//! The handle is off, open, or failed to open. While it is open, a thread writes the records
+//! (`writer`). If the opening failed, records are counted and dropped.
 
 use super::opening::open;
 use super::writer::{HandOver, Writer};
@@ -40,13 +40,26 @@ impl Evidence {
         Evidence::default()
     }
 
-    /// Opens the log in a directory and starts its thread. Where that fails, requests go on and nothing is kept:
-    /// [`Evidence::problem`] says why.
-    pub fn open(directory: &Path, settings: &EvidenceSettings, addresses: AddressDetail) -> Evidence {
+    /// Opens the log in a directory and starts its thread. Where that fails, requests go on and
+    /// nothing is kept: [`Evidence::problem`] says why.
+    pub fn open(
+        directory: &Path,
+        settings: &EvidenceSettings,
+        addresses: AddressDetail,
+    ) -> Evidence {
         let shared = Arc::<Shared>::default();
-        let thread = start(directory, &shared, settings).map_err(|why| shared.failed(0, &why)).ok();
-        let place = thread.as_ref().map(|_| (directory.to_owned(), settings.clone()));
-        Evidence(Arc::new(Handle { shared, addresses: Some(addresses), place, thread: Mutex::new(thread) }))
+        let thread = start(directory, &shared, settings)
+            .map_err(|why| shared.failed(0, &why))
+            .ok();
+        let place = thread
+            .as_ref()
+            .map(|_| (directory.to_owned(), settings.clone()));
+        Evidence(Arc::new(Handle {
+            shared,
+            addresses: Some(addresses),
+            place,
+            thread: Mutex::new(thread),
+        }))
     }
 
     /// Whether anything is kept.
@@ -60,12 +73,20 @@ impl Evidence {
     }
 
     /// Records what a crawler did, if there is room in this second; `make` is called only then.
-    pub fn record(&self, site: &str, crawler: &str, now: SystemTime, make: impl FnOnce() -> Record) {
+    pub fn record(
+        &self,
+        site: &str,
+        crawler: &str,
+        now: SystemTime,
+        make: impl FnOnce() -> Record,
+    ) {
         if !self.is_on() {
             return;
         }
         let Handle { shared, place, .. } = &*self.0;
-        let second = now.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |time| time.as_secs());
+        let second = now
+            .duration_since(SystemTime::UNIX_EPOCH)
+            .map_or(0, |time| time.as_secs());
         if place.is_none() {
             shared.lose(1);
         } else if lock(&shared.queue).admits(site, crawler, second) {
@@ -84,7 +105,9 @@ impl Evidence {
     /// Why evidence is being lost, where it is.
     pub fn problem(&self) -> Option<String> {
         let shared = &self.0.shared;
-        let Some(problem) = lock(&shared.problem).clone() else { return lock(&shared.stamp_problem).clone() };
+        let Some(problem) = lock(&shared.problem).clone() else {
+            return lock(&shared.stamp_problem).clone();
+        };
         let lost = self.lost();
         Some(format!(
             "evidence cannot be written: {problem}; requests are served, and {lost} entries are missing since the start. \
@@ -107,19 +130,27 @@ impl Evidence {
         self.0.shared.lost.load(Ordering::Relaxed)
     }
 
-    /// Another process writes the log from now on. What this one still records is written beside it.
+    /// Another process writes the log from now on. What this one still records is written beside
+    /// it.
     pub fn hand_over(&self) {
         let mut thread = lock(&self.0.thread);
-        let Some((told, former)) = thread.take() else { return };
+        let Some((told, former)) = thread.take() else {
+            return;
+        };
         // A thread that panicked hears nothing, and has said so.
         let _ = told.send(HandOver);
         let Ok(writer) = former.join() else { return };
-        *thread = spawn(writer).map_err(|why| self.0.shared.failed(0, &why)).ok();
+        *thread = spawn(writer)
+            .map_err(|why| self.0.shared.failed(0, &why))
+            .ok();
     }
 
-    /// Opens the log again after [`Evidence::hand_over`], as a run of its own: the other process has ended.
+    /// Opens the log again after [`Evidence::hand_over`], as a run of its own: the other process
+    /// has ended.
     pub fn reopen(&self) {
-        let Some((directory, settings)) = &self.0.place else { return };
+        let Some((directory, settings)) = &self.0.place else {
+            return;
+        };
         self.close();
         let thread = start(directory, &self.0.shared, settings);
         *lock(&self.0.thread) = thread.map_err(|why| self.0.shared.failed(0, &why)).ok();
@@ -147,12 +178,19 @@ enum StartError {
     Begin(#[from] std::io::Error),
 }
 
-fn start(directory: &Path, shared: &Arc<Shared>, settings: &EvidenceSettings) -> Result<Thread, StartError> {
+fn start(
+    directory: &Path,
+    shared: &Arc<Shared>,
+    settings: &EvidenceSettings,
+) -> Result<Thread, StartError> {
     let mut log = open(directory, SystemTime::now())?;
     if let Some(because) = log.begun_anew {
-        tracing::warn!("a new evidence log begins, because {because}; the files of the one before were renamed");
+        tracing::warn!(
+            "a new evidence log begins, because {because}; the files of the one before were renamed"
+        );
     }
-    log.database.write(|log| log.set_authorities(&settings.timestamps))?;
+    log.database
+        .write(|log| log.set_authorities(&settings.timestamps))?;
     let writer = Writer::begin(log, directory, shared.clone(), settings.clone())?;
     Ok(spawn(writer)?)
 }
@@ -160,5 +198,10 @@ fn start(directory: &Path, shared: &Arc<Shared>, settings: &EvidenceSettings) ->
 fn spawn(writer: Writer) -> Result<Thread, std::io::Error> {
     let (tell, told) = channel();
     let run = move || writer.run(&told);
-    Ok((tell, std::thread::Builder::new().name("evidence".into()).spawn(run)?))
+    Ok((
+        tell,
+        std::thread::Builder::new()
+            .name("evidence".into())
+            .spawn(run)?,
+    ))
 }

@@ -1,5 +1,6 @@
-//! The manifest of a case (an excerpt of the evidence log, as one file): a signed list of all files in it, with a line
-//! for each as `sha256sum` writes it. [`add`] makes the manifest, and [`check`] compares the files with it.
+//! The manifest of a case (an excerpt of the evidence log, as one file): a signed list of all files
+//! in it, with a line for each as `sha256sum` writes it. [`add`] makes the manifest, and [`check`]
+//! compares the files with it.
 
 use super::{Files, Hash, SigningKey, VerifyKey, text_of};
 
@@ -44,7 +45,12 @@ pub fn check(files: &Files, key: &VerifyKey) -> Result<usize, ManifestFault> {
     if found == signed {
         return Ok(files.len() - 1);
     }
-    let differing = found.lines().zip(signed.lines()).find(|(found, signed)| found != signed);
-    let file = differing.and_then(|(found, _)| found.split_once("  ")).map_or("the files", |(_, file)| file);
+    let differing = found
+        .lines()
+        .zip(signed.lines())
+        .find(|(found, signed)| found != signed);
+    let file = differing
+        .and_then(|(found, _)| found.split_once("  "))
+        .map_or("the files", |(_, file)| file);
     Err(ManifestFault::OtherFiles(file.to_owned()))
 }

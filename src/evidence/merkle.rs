@@ -1,6 +1,6 @@
-//! A Merkle tree as RFC 6962 section 2.1 hashes it. Its leaves are the last entries of all hash chains of the evidence
-//! log. [`root`] is one hash over all of them, which each signed checkpoint contains. [`path`] proves that one leaf
-//! belongs to the root, without showing the others.
+//! A Merkle tree as RFC 6962 section 2.1 hashes it. Its leaves are the last entries of all hash
+//! chains of the evidence log. [`root`] is one hash over all of them, which each signed checkpoint
+//! contains. [`path`] proves that one leaf belongs to the root, without showing the others.
 
 use super::Hash;
 
@@ -38,13 +38,17 @@ pub fn path(leaves: &[Hash], place: usize) -> Vec<Hash> {
     }
     let at = split(leaves.len());
     let (left, right) = leaves.split_at(at);
-    let (mut below, beside) =
-        if place < at { (path(left, place), root(right)) } else { (path(right, place - at), root(left)) };
+    let (mut below, beside) = if place < at {
+        (path(left, place), root(right))
+    } else {
+        (path(right, place - at), root(left))
+    };
     below.push(beside);
     below
 }
 
-/// The root that a leaf at this place of a tree of this size has by its path; `None` where the path does not fit.
+/// The root that a leaf at this place of a tree of this size has by its path; `None` where the path
+/// does not fit.
 pub fn root_by_path(leaf: Hash, place: usize, leaves: usize, path: &[Hash]) -> Option<Hash> {
     if place >= leaves {
         return None;
@@ -56,7 +60,10 @@ pub fn root_by_path(leaf: Hash, place: usize, leaves: usize, path: &[Hash]) -> O
     let at = split(leaves);
     match place < at {
         true => Some(node(root_by_path(leaf, place, at, below)?, *beside)),
-        false => Some(node(*beside, root_by_path(leaf, place - at, leaves - at, below)?)),
+        false => Some(node(
+            *beside,
+            root_by_path(leaf, place - at, leaves - at, below)?,
+        )),
     }
 }
 
@@ -66,10 +73,13 @@ mod tests {
     use proptest::prelude::*;
 
     fn leaves(number: usize) -> Vec<Hash> {
-        (0..number).map(|place| leaf(&place.to_be_bytes())).collect()
+        (0..number)
+            .map(|place| leaf(&place.to_be_bytes()))
+            .collect()
     }
 
-    /// The roots that the test vectors of Certificate Transparency have (RFC 6962, as in its reference implementation).
+    /// The roots that the test vectors of Certificate Transparency have (RFC 6962, as in its
+    /// reference implementation).
     #[test]
     fn roots_are_those_of_the_reference() {
         let data: [&[u8]; 8] = [
@@ -96,7 +106,10 @@ mod tests {
         for (place, expected) in expected.iter().enumerate() {
             assert_eq!(root(&leaves[..=place]).to_string(), *expected, "{place}");
         }
-        assert_eq!(root(&[]).to_string(), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+        assert_eq!(
+            root(&[]).to_string(),
+            "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+        );
     }
 
     proptest! {

@@ -1,12 +1,13 @@
-//! The evidence log: what a site published, and what crawlers did there, in a form that a third party can check. The
-//! log has one hash chain for each site and crawler, one for each site's publications, and one for the log itself.
-//! Signed checkpoints cover the last entries (heads) of all chains. A case is an excerpt of the log as one file, for a
-//! third party.
+//! The evidence log: what a site published, and what crawlers did there, in a form that a third
+//! party can check. The log has one hash chain for each site and crawler, one for each site's
+//! publications, and one for the log itself. Signed checkpoints cover the last entries (heads) of
+//! all chains. A case is an excerpt of the log as one file, for a third party.
 //!
 //! - Formats, without files or clock: `canonical`, `entry`, `merkle`, `note`, `checkpoint`, `keys`.
-//! - Writing: other modules record through the handle in `log`. A thread (`writer`) takes the records that wait in the
-//!   `queue` and writes them into `database`.
-//! - Cases: `case` exports a case from logs, `verify` checks it, and `report` makes its page for people.
+//! - Writing: other modules record through the handle in `log`. A thread (`writer`) takes the
+//!   records that wait in the `queue` and writes them into `database`.
+//! - Cases: `case` exports a case from logs, `verify` checks it, and `report` makes its page for
+//!   people.
 
 #[cfg(feature = "proxy")]
 mod authority;
@@ -47,11 +48,16 @@ use checkpoint::{Checkpoint, Head, HeadProof};
 pub use commands::{forget, rotate_key, status};
 use database::{Chain, EvidenceDatabase, Writing};
 pub use database::{DatabaseError, Record};
-use entry::{CHAINS, Document, Entry, Link, Personal, PersonalLine, commitment, hash_of, named_proof, value_of};
+use entry::{
+    CHAINS, Document, Entry, Link, Personal, PersonalLine, commitment, hash_of, named_proof,
+    value_of,
+};
 pub use entry::{ChainName, time_text};
 use examine::examine;
 use findings::named_twice;
-pub use findings::{CaseFindings, Findings, ProofFinding, PublishedVersion, RequestFinding, ServedFile};
+pub use findings::{
+    CaseFindings, Findings, ProofFinding, PublishedVersion, RequestFinding, ServedFile,
+};
 use keys::Keys;
 pub use log::Evidence;
 pub use note::{NoteError, SigningKey, VerifyKey};

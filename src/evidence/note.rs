@@ -1,6 +1,6 @@
-//! Signed texts in the format C2SP `signed-note`, with Ed25519: [`SigningKey`] signs, [`VerifyKey`] checks. The
-//! evidence log signs its checkpoints, manifests and changes of the key in this way. A public key is one line of text:
-//! `NAME+HASH+BASE64`.
+//! Signed texts in the format C2SP `signed-note`, with Ed25519: [`SigningKey`] signs, [`VerifyKey`]
+//! checks. The evidence log signs its checkpoints, manifests and changes of the key in this way. A
+//! public key is one line of text: `NAME+HASH+BASE64`.
 
 use super::{Hash, hex};
 use base64::Engine;
@@ -11,7 +11,9 @@ use ring::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
 /// The algorithm octet of Ed25519 in C2SP `signed-note`.
 const ALGORITHM: u8 = 1;
 /// What stands before the octets of an Ed25519 key in `SubjectPublicKeyInfo` (RFC 8410 section 4).
-const SPKI: [u8; 12] = [0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00];
+const SPKI: [u8; 12] = [
+    0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00,
+];
 
 /// Why a key or a note cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -45,8 +47,15 @@ impl VerifyKey {
     /// It is no key with Ed25519.
     pub fn parse(line: &str) -> Result<VerifyKey, NoteError> {
         let (name, hash, octets) = parts_of_key(line.trim()).ok_or(NoteError::NoKey)?;
-        let key = VerifyKey { name: name.to_owned(), octets };
-        if name.is_empty() || hex(&key.hash()) != hash { Err(NoteError::NoKey) } else { Ok(key) }
+        let key = VerifyKey {
+            name: name.to_owned(),
+            octets,
+        };
+        if name.is_empty() || hex(&key.hash()) != hash {
+            Err(NoteError::NoKey)
+        } else {
+            Ok(key)
+        }
     }
 
     /// The line.
@@ -56,7 +65,12 @@ impl VerifyKey {
 
     /// A line with the name and the hash of this key.
     fn line_of(&self, octets: &[u8]) -> String {
-        format!("{}+{}+{}", self.name, hex(&self.hash()), BASE64.encode([&[ALGORITHM], octets].concat()))
+        format!(
+            "{}+{}+{}",
+            self.name,
+            hex(&self.hash()),
+            BASE64.encode([&[ALGORITHM], octets].concat())
+        )
     }
 
     /// The key as PEM, for openssl.
@@ -77,13 +91,24 @@ impl VerifyKey {
     pub fn open<'n>(&self, note: &'n str) -> Result<&'n str, NoteError> {
         let (text, signatures) = parts(note).ok_or(NoteError::NoNote)?;
         let signed = signatures.lines().any(|line| {
-            let signature = line.strip_prefix("\u{2014} ").and_then(|line| line.split_once(' '));
-            let Some((_, signature)) = signature.filter(|(name, _)| *name == self.name) else { return false };
-            let Ok(octets) = BASE64.decode(signature) else { return false };
+            let signature = line
+                .strip_prefix("\u{2014} ")
+                .and_then(|line| line.split_once(' '));
+            let Some((_, signature)) = signature.filter(|(name, _)| *name == self.name) else {
+                return false;
+            };
+            let Ok(octets) = BASE64.decode(signature) else {
+                return false;
+            };
             let key = UnparsedPublicKey::new(&ED25519, self.octets);
-            octets.get(..4) == Some(&self.hash()) && key.verify(text.as_bytes(), &octets[4..]).is_ok()
+            octets.get(..4) == Some(&self.hash())
+                && key.verify(text.as_bytes(), &octets[4..]).is_ok()
         });
-        if signed { Ok(text) } else { Err(NoteError::Unsigned) }
+        if signed {
+            Ok(text)
+        } else {
+            Err(NoteError::Unsigned)
+        }
     }
 }
 
@@ -112,7 +137,9 @@ fn parts(note: &str) -> Option<(&str, &str)> {
 /// The operating system gives none.
 pub fn random<const N: usize>() -> Result<[u8; N], NoteError> {
     let mut octets = [0; N];
-    SystemRandom::new().fill(&mut octets).map_err(|_| NoteError::NoRandom)?;
+    SystemRandom::new()
+        .fill(&mut octets)
+        .map_err(|_| NoteError::NoRandom)?;
     Ok(octets)
 }
 
@@ -124,7 +151,8 @@ pub struct SigningKey {
 }
 
 impl SigningKey {
-    /// A new key. Its name is `crawlgate-evidence-` and the first 16 hexadecimal digits of the SHA-256 of the public key.
+    /// A new key. Its name is `crawlgate-evidence-` and the first 16 hexadecimal digits of the
+    /// SHA-256 of the public key.
     ///
     /// # Errors
     /// The operating system gives no random numbers.
@@ -132,7 +160,11 @@ impl SigningKey {
         let seed = random()?;
         let pair = Ed25519KeyPair::from_seed_unchecked(&seed).map_err(|_| NoteError::NoKey)?;
         let hash = Hash::of(&[pair.public_key().as_ref()]);
-        Ok(SigningKey { name: format!("crawlgate-evidence-{}", hash.short()), seed, pair })
+        Ok(SigningKey {
+            name: format!("crawlgate-evidence-{}", hash.short()),
+            seed,
+            pair,
+        })
     }
 
     /// A new key with the name of this one.
@@ -140,7 +172,10 @@ impl SigningKey {
     /// # Errors
     /// The operating system gives no random numbers.
     pub fn successor(&self) -> Result<SigningKey, NoteError> {
-        Ok(SigningKey { name: self.name.clone(), ..SigningKey::fresh()? })
+        Ok(SigningKey {
+            name: self.name.clone(),
+            ..SigningKey::fresh()?
+        })
     }
 
     /// Reads what [`SigningKey::line`] writes.
@@ -148,11 +183,22 @@ impl SigningKey {
     /// # Errors
     /// It is no private key.
     pub fn parse(line: &str) -> Result<SigningKey, NoteError> {
-        let key = line.trim().strip_prefix("PRIVATE+KEY+").and_then(parts_of_key);
+        let key = line
+            .trim()
+            .strip_prefix("PRIVATE+KEY+")
+            .and_then(parts_of_key);
         let (name, hash, seed) = key.ok_or(NoteError::NoKey)?;
         let pair = Ed25519KeyPair::from_seed_unchecked(&seed).map_err(|_| NoteError::NoKey)?;
-        let key = SigningKey { name: name.to_owned(), seed, pair };
-        if hex(&key.verify_key().hash()) == hash { Ok(key) } else { Err(NoteError::NoKey) }
+        let key = SigningKey {
+            name: name.to_owned(),
+            seed,
+            pair,
+        };
+        if hex(&key.verify_key().hash()) == hash {
+            Ok(key)
+        } else {
+            Err(NoteError::NoKey)
+        }
     }
 
     /// The private key as one line, in the form that Go's `note` package reads.
@@ -164,7 +210,10 @@ impl SigningKey {
     pub fn verify_key(&self) -> VerifyKey {
         let mut octets = [0; 32];
         octets.copy_from_slice(self.pair.public_key().as_ref());
-        VerifyKey { name: self.name.clone(), octets }
+        VerifyKey {
+            name: self.name.clone(),
+            octets,
+        }
     }
 
     /// Signs a text, which ends with a newline.
@@ -189,7 +238,8 @@ mod tests {
                     \u{2014} PeterNeumann x08go/ZJkuBS9UG/SffcvIAQxVBtiFupLLr8pAcElZInNIuGUgYN1FFYC2pZSNXgKvqfqdngotpRZb6KE6RyyBwJnAM=\n";
         let key = VerifyKey::parse(key).expect("a key");
         assert_eq!(key.open(note).map(|text| text.lines().count()), Ok(2));
-        let private = "PRIVATE+KEY+PeterNeumann+c74f20a3+AYEKFALVFGyNhPJEMzD1QIDr+Y7hfZx09iUvxdXHKDFz";
+        let private =
+            "PRIVATE+KEY+PeterNeumann+c74f20a3+AYEKFALVFGyNhPJEMzD1QIDr+Y7hfZx09iUvxdXHKDFz";
         let private = SigningKey::parse(private).expect("a private key");
         assert_eq!(private.verify_key(), key);
         assert_eq!(private.sign(key.open(note).expect("signed")), note);
@@ -200,9 +250,15 @@ mod tests {
         let key = SigningKey::fresh().expect("a key");
         let read = SigningKey::parse(&key.line()).expect("a key");
         assert_eq!(read.verify_key(), key.verify_key());
-        assert_eq!(VerifyKey::parse(&key.verify_key().line()), Ok(key.verify_key()));
+        assert_eq!(
+            VerifyKey::parse(&key.verify_key().line()),
+            Ok(key.verify_key())
+        );
         let other = SigningKey::fresh().expect("a key");
-        assert_eq!(other.verify_key().open(&key.sign("a\n")), Err(NoteError::Unsigned));
+        assert_eq!(
+            other.verify_key().open(&key.sign("a\n")),
+            Err(NoteError::Unsigned)
+        );
     }
 
     proptest! {

@@ -1,6 +1,7 @@
-//! [`open`] opens the evidence log in its directory: the database, the private key, and a file that counts the
-//! processes that wrote the log. If these do not fit together (a restored backup, a lost key, a damaged file), it
-//! renames the files and begins a new log. [`open_existing`] opens the log for a command.
+//! [`open`] opens the evidence log in its directory: the database, the private key, and a file that
+//! counts the processes that wrote the log. If these do not fit together (a restored backup, a lost
+//! key, a damaged file), it renames the files and begins a new log. [`open_existing`] opens the log
+//! for a command.
 
 use super::database::{FILE, LogState};
 use super::{DatabaseError, EvidenceDatabase, NoteError, SigningKey, time_text};
@@ -33,7 +34,10 @@ impl OpenError {
     }
 
     fn key(file: &Path, error: NoteError) -> OpenError {
-        OpenError(format!("the key {} cannot be used: {error}", file.display()))
+        OpenError(format!(
+            "the key {} cannot be used: {error}",
+            file.display()
+        ))
     }
 }
 
@@ -67,9 +71,14 @@ pub fn open(directory: &Path, now: SystemTime) -> Result<OpenLog, OpenError> {
     let key = SigningKey::fresh().map_err(|error| OpenError::key(&key_file, error))?;
     write_private(&key_file, &key.line()).map_err(|error| OpenError::file(&key_file, &error))?;
     let mut database = EvidenceDatabase::open(directory, true).map_err(failed)?;
-    database.write(|log| log.begin_log(&key.verify_key().name, &time_text(now))).map_err(failed)?;
+    database
+        .write(|log| log.begin_log(&key.verify_key().name, &time_text(now)))
+        .map_err(failed)?;
     drop(database);
-    Ok(OpenLog { begun_anew, ..open_existing(directory)? })
+    Ok(OpenLog {
+        begun_anew,
+        ..open_existing(directory)?
+    })
 }
 
 /// Opens a log that is there, for a command.
@@ -78,30 +87,37 @@ pub fn open(directory: &Path, now: SystemTime) -> Result<OpenLog, OpenError> {
 /// See [`OpenError`].
 pub fn open_existing(directory: &Path) -> Result<OpenLog, OpenError> {
     let (database, file) = (directory.join(FILE), directory.join(KEY));
-    read(directory).map_err(|error| match (error, read_own(&file).map(|text| SigningKey::parse(&text))) {
-        (DatabaseError::Damaged(_), Err(error)) => OpenError::file(&file, &error),
-        (DatabaseError::Damaged(_), Ok(Err(error))) => OpenError::key(&file, error),
-        (DatabaseError::Damaged(_), Ok(Ok(_))) => {
-            OpenError::database(&database, &DatabaseError::Damaged("the key is that of another log"))
+    read(directory).map_err(|error| {
+        match (error, read_own(&file).map(|text| SigningKey::parse(&text))) {
+            (DatabaseError::Damaged(_), Err(error)) => OpenError::file(&file, &error),
+            (DatabaseError::Damaged(_), Ok(Err(error))) => OpenError::key(&file, error),
+            (DatabaseError::Damaged(_), Ok(Ok(_))) => OpenError::database(
+                &database,
+                &DatabaseError::Damaged("the key is that of another log"),
+            ),
+            (error, _) => OpenError::database(&database, &error),
         }
-        (error, _) => OpenError::database(&database, &error),
     })
 }
 
-/// The log, unless the file that counts processes says that it is a copy. [`DatabaseError::Damaged`] says why there is to be a
-/// new one.
+/// The log, unless the file that counts processes says that it is a copy.
+/// [`DatabaseError::Damaged`] says why there is to be a new one.
 fn read_whole(directory: &Path) -> Result<OpenLog, DatabaseError> {
     let is_there = |name| directory.join(name).exists();
     if !is_there(FILE) && (is_there(KEY) || is_there(RUNS)) {
         return Err(DatabaseError::Damaged("the database was gone"));
     }
     let log = read(directory)?;
-    let runs: Option<u64> = read_own(&directory.join(RUNS)).ok().and_then(|text| text.trim().parse().ok());
+    let runs: Option<u64> = read_own(&directory.join(RUNS))
+        .ok()
+        .and_then(|text| text.trim().parse().ok());
     match runs {
-        Some(runs) if log.state.runs < runs => Err(DatabaseError::Damaged("the database was an older copy")),
-        None if log.state.runs > 1 => {
-            Err(DatabaseError::Damaged("the database came without the file that counts its processes"))
+        Some(runs) if log.state.runs < runs => {
+            Err(DatabaseError::Damaged("the database was an older copy"))
         }
+        None if log.state.runs > 1 => Err(DatabaseError::Damaged(
+            "the database came without the file that counts its processes",
+        )),
         _ => Ok(log),
     }
 }
@@ -115,11 +131,16 @@ fn read(directory: &Path) -> Result<OpenLog, DatabaseError> {
     let state = database.state()?.ok_or(DatabaseError::NoLog)?;
     let key = read_key(directory, &state.id, database.changed_key()?.as_deref());
     let key = key.ok_or(DatabaseError::Damaged("its key was lost"))?;
-    Ok(OpenLog { database, key, state, begun_anew: None })
+    Ok(OpenLog {
+        database,
+        key,
+        state,
+        begun_anew: None,
+    })
 }
 
-/// The private key of a log. `changed` is the public key that signs now, if the key was ever changed. A change that a crash
-/// broke off is finished.
+/// The private key of a log. `changed` is the public key that signs now, if the key was ever
+/// changed. A change that a crash broke off is finished.
 pub fn read_key(directory: &Path, log: &str, changed: Option<&str>) -> Option<SigningKey> {
     let read = |name: &str| SigningKey::parse(&read_own(&directory.join(name)).ok()?).ok();
     let fits = |key: &SigningKey| {
@@ -147,7 +168,10 @@ pub fn write_next_key(directory: &Path, key: &SigningKey) -> io::Result<()> {
 
 fn is_damaged(error: &rusqlite::Error) -> bool {
     use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase};
-    matches!(error.sqlite_error_code(), Some(DatabaseCorrupt | NotADatabase))
+    matches!(
+        error.sqlite_error_code(),
+        Some(DatabaseCorrupt | NotADatabase)
+    )
 }
 
 /// Renames the files of the log that is there.
@@ -155,7 +179,10 @@ fn set_aside(directory: &Path, now: SystemTime) -> io::Result<()> {
     let suffix = time_text(now).replace([':', '.'], "-");
     let (journal, memory) = (format!("{FILE}-wal"), format!("{FILE}-shm"));
     for name in [FILE, &journal, &memory, KEY, NEXT_KEY, RUNS] {
-        match fs::rename(directory.join(name), directory.join(format!("{name}.former-{suffix}"))) {
+        match fs::rename(
+            directory.join(name),
+            directory.join(format!("{name}.former-{suffix}")),
+        ) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
@@ -176,7 +203,11 @@ pub fn write_runs(directory: &Path, runs: u64) -> io::Result<()> {
 
 /// Writes a line into a new file, for this user alone.
 fn write_private(file: &Path, line: &str) -> io::Result<()> {
-    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(file)?;
+    let mut file = fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(file)?;
     file.write_all(format!("{line}\n").as_bytes())?;
     file.sync_all()
 }

@@ -1,7 +1,7 @@
-//! The layout of files in a case, that is an excerpt of one evidence log or several, as one archive. [`join`] puts the
-//! files of the logs into one set, and [`read_logs`] takes them apart again. A case of one log has its files at the
-//! top. A case of several logs has the files of each log below `logs/1/`, `logs/2/` and so on, each complete by itself,
-//! and one report beside them.
+//! The layout of files in a case, that is an excerpt of one evidence log or several, as one
+//! archive. [`join`] puts the files of the logs into one set, and [`read_logs`] takes them apart
+//! again. A case of one log has its files at the top. A case of several logs has the files of each
+//! log below `logs/1/`, `logs/2/` and so on, each complete by itself, and one report beside them.
 
 use super::{Files, tar};
 use std::collections::BTreeMap;
@@ -28,7 +28,11 @@ pub fn join(logs: Vec<Files>, report: String) -> Files {
     }
     let mut all: Files = [(REPORT.to_owned(), report.into_bytes())].into();
     for (number, files) in (1..).zip(logs) {
-        all.extend(files.into_iter().map(|(path, bytes)| (format!("logs/{number}/{path}"), bytes)));
+        all.extend(
+            files
+                .into_iter()
+                .map(|(path, bytes)| (format!("logs/{number}/{path}"), bytes)),
+        );
     }
     all
 }
@@ -50,15 +54,26 @@ fn split(files: Files) -> Result<Vec<Files>, NotACase> {
         if path == REPORT {
             continue;
         }
-        let part = path.strip_prefix("logs/").and_then(|rest| rest.split_once('/'));
-        let part = part.and_then(|(number, file)| Some((number.parse::<usize>().ok()?, number, file)));
+        let part = path
+            .strip_prefix("logs/")
+            .and_then(|rest| rest.split_once('/'));
+        let part =
+            part.and_then(|(number, file)| Some((number.parse::<usize>().ok()?, number, file)));
         // One spelling of a number alone.
         match part.filter(|(number, text, _)| *number > 0 && number.to_string() == *text) {
-            Some((number, _, file)) => drop(logs.entry(number).or_default().insert(file.to_owned(), bytes)),
+            Some((number, _, file)) => drop(
+                logs.entry(number)
+                    .or_default()
+                    .insert(file.to_owned(), bytes),
+            ),
             None => return Err(NotACase::Stray(path)),
         }
     }
-    match logs.keys().zip(1..).find(|(number, expected)| **number != *expected) {
+    match logs
+        .keys()
+        .zip(1..)
+        .find(|(number, expected)| **number != *expected)
+    {
         Some((number, _)) => Err(NotACase::Stray(format!("logs/{number}/"))),
         None => Ok(logs.into_values().collect()),
     }
@@ -74,14 +89,26 @@ mod tests {
 
     #[test]
     fn logs_are_read_as_they_were_joined() {
-        for logs in [vec![log("a")], vec![log("a"), log("b")], (0..12).map(|_| log("a")).collect()] {
+        for logs in [
+            vec![log("a")],
+            vec![log("a"), log("b")],
+            (0..12).map(|_| log("a")).collect(),
+        ] {
             assert_eq!(split(join(logs.clone(), "page".into())), Ok(logs));
         }
     }
 
     #[test]
     fn files_of_no_log_are_refused() {
-        for path in ["more.txt", "logs/x/a", "logs/02/a", "logs/0/a", "logs/4/a", "logs/2", "keys/1.note"] {
+        for path in [
+            "more.txt",
+            "logs/x/a",
+            "logs/02/a",
+            "logs/0/a",
+            "logs/4/a",
+            "logs/2",
+            "keys/1.note",
+        ] {
             let mut files = join(vec![log("a"), log("b")], String::new());
             files.insert(path.to_owned(), Vec::new());
             assert!(split(files).is_err(), "{path}");

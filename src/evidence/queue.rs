@@ -1,6 +1,7 @@
-//! [`Queue`]: the records that wait to be written to the evidence log. It accepts 200 records a second, and beyond them
-//! one a second for each hash chain (of one site and crawler). Records that it drops are counted for each chain.
-//! [`Shared`]: the queue, the counts and the problems of a log.
+//! [`Queue`]: the records that wait to be written to the evidence log. It accepts 200 records a
+//! second, and beyond them one a second for each hash chain (of one site and crawler). Records that
+//! it drops are counted for each chain. [`Shared`]: the queue, the counts and the problems of a
+//! log.
 
 use super::{ChainName, Record};
 use crate::locks::lock;
@@ -23,7 +24,8 @@ pub struct Queue {
     hasher: RandomState,
     second: u64,
     taken: u64,
-    /// Which chains had a record in this second, by their hash: 64 bits under a random key do not collide in practice.
+    /// Which chains had a record in this second, by their hash: 64 bits under a random key do not
+    /// collide in practice.
     served: HashSet<u64>,
     left_out: HashMap<u64, (ChainName, u64)>,
 }
@@ -45,7 +47,11 @@ impl Batch {
 
     /// The publications in it: there are few, and a case without them would be misread.
     pub fn publications(&self) -> Vec<(ChainName, Record)> {
-        self.records.iter().filter(|(chain, _)| chain.crawler.is_empty()).cloned().collect()
+        self.records
+            .iter()
+            .filter(|(chain, _)| chain.crawler.is_empty())
+            .cloned()
+            .collect()
     }
 }
 
@@ -63,7 +69,10 @@ impl Queue {
             self.served.insert(chain);
             return true;
         }
-        self.left_out.entry(chain).or_insert_with(|| (ChainName::of_crawler(site, crawler), 0)).1 += 1;
+        self.left_out
+            .entry(chain)
+            .or_insert_with(|| (ChainName::of_crawler(site, crawler), 0))
+            .1 += 1;
         false
     }
 
@@ -72,18 +81,23 @@ impl Queue {
         self.waiting.push((chain, record));
     }
 
-    /// Adds publications that could not be written, before later ones. Returns how many there was room for.
+    /// Adds publications that could not be written, before later ones. Returns how many there was
+    /// room for.
     pub fn wait_again(&mut self, publications: Vec<(ChainName, Record)>) -> u64 {
         let forgotten = publications.len().saturating_sub(MOST_PUBLICATIONS);
         let kept = publications.len() - forgotten;
-        self.waiting.splice(0..0, publications.into_iter().skip(forgotten));
+        self.waiting
+            .splice(0..0, publications.into_iter().skip(forgotten));
         kept as u64
     }
 
     /// Takes everything.
     pub fn take(&mut self) -> Batch {
         let left_out = std::mem::take(&mut self.left_out).into_values();
-        Batch { records: std::mem::take(&mut self.waiting), left_out: left_out.collect() }
+        Batch {
+            records: std::mem::take(&mut self.waiting),
+            left_out: left_out.collect(),
+        }
     }
 }
 
@@ -145,7 +159,9 @@ mod tests {
             }
         }
         assert!(
-            queue.admits("shop", "quiet", 1) && !queue.admits("shop", "quiet", 1) && queue.admits("shop", "loud", 2)
+            queue.admits("shop", "quiet", 1)
+                && !queue.admits("shop", "quiet", 1)
+                && queue.admits("shop", "loud", 2)
         );
         let batch = queue.take();
         assert_eq!(batch.records.len() as u64, RATE);
@@ -153,7 +169,10 @@ mod tests {
         left_out.sort();
         assert_eq!(
             left_out,
-            [(ChainName::of_crawler("shop", "loud"), 50), (ChainName::of_crawler("shop", "quiet"), 1)]
+            [
+                (ChainName::of_crawler("shop", "loud"), 50),
+                (ChainName::of_crawler("shop", "quiet"), 1)
+            ]
         );
         assert!(queue.take().left_out.is_empty());
     }
@@ -167,6 +186,9 @@ mod tests {
             }
         }
         let batch = queue.take();
-        assert_eq!((batch.records.len(), batch.left_out[0].1), (MOST_WAITING, 5));
+        assert_eq!(
+            (batch.records.len(), batch.left_out[0].1),
+            (MOST_WAITING, 5)
+        );
     }
 }

@@ -1,6 +1,7 @@
-//! [`page`] makes the report of a case (an excerpt of the evidence log, as one file): one HTML page that needs no other
-//! file, for people who are not engineers. Requests of clients whose name is not proven, and of impostors, have
-//! headings of their own that say so. The template is `templates/case.html`.
+//! [`page`] makes the report of a case (an excerpt of the evidence log, as one file): one HTML page
+//! that needs no other file, for people who are not engineers. Requests of clients whose name is
+//! not proven, and of impostors, have headings of their own that say so. The template is
+//! `templates/case.html`.
 
 use super::{CaseFindings, Findings, ProofFinding, RequestFinding};
 use askama::Template;
@@ -53,7 +54,8 @@ pub fn page(case: &CaseFindings) -> String {
 enum Basis {
     /// It was the crawler, and a proof is in the case.
     Proven,
-    /// It was the crawler, by the word of the operator: by networks of the policy, or a proof that the log no longer has.
+    /// It was the crawler, by the word of the operator: by networks of the policy, or a proof that
+    /// the log no longer has.
     Asserted,
     /// It is open who it was.
     Claimed,
@@ -64,7 +66,12 @@ enum Basis {
 impl Page<'_> {
     /// A time as people write it.
     fn shown(&self, time: &str) -> String {
-        match (time.get(..10), time.get(10..11), time.get(11..19), time.ends_with('Z')) {
+        match (
+            time.get(..10),
+            time.get(10..11),
+            time.get(11..19),
+            time.ends_with('Z'),
+        ) {
             (Some(day), Some("T"), Some(clock), true) => format!("{day} {clock} UTC"),
             _ => time.to_owned(),
         }
@@ -72,16 +79,26 @@ impl Page<'_> {
 
     /// Only hashes and addresses of pages are broken within a word.
     fn is_long(&self, text: impl Display) -> bool {
-        text.to_string().split_whitespace().any(|word| word.len() > LONG_WORD)
+        text.to_string()
+            .split_whitespace()
+            .any(|word| word.len() > LONG_WORD)
     }
 
     fn line(&self, request: &RequestFinding) -> String {
-        format!("{} {}{}", request.method, request.host, request.target.as_deref().unwrap_or("(withdrawn)"))
+        format!(
+            "{} {}{}",
+            request.method,
+            request.host,
+            request.target.as_deref().unwrap_or("(withdrawn)")
+        )
     }
 
     fn client(&self, request: &RequestFinding) -> String {
         let agent = request.user_agent.as_deref().unwrap_or("(no user agent)");
-        format!("{} {agent}", request.client.as_deref().unwrap_or("(no address)"))
+        format!(
+            "{} {agent}",
+            request.client.as_deref().unwrap_or("(no address)")
+        )
     }
 
     fn rule(&self, request: &RequestFinding) -> String {
@@ -96,7 +113,10 @@ impl Page<'_> {
 
     fn requests<'f>(&self, findings: &'f Findings, basis: Basis) -> Vec<&'f RequestFinding> {
         let of = |request: &&RequestFinding| {
-            let has_proof = findings.proofs.iter().any(|proof| Some(proof.number) == request.proof_entry);
+            let has_proof = findings
+                .proofs
+                .iter()
+                .any(|proof| Some(proof.number) == request.proof_entry);
             let of_request = match (request.identity.as_str(), has_proof) {
                 ("verified", true) => Basis::Proven,
                 ("verified", false) => Basis::Asserted,
@@ -109,19 +129,31 @@ impl Page<'_> {
     }
 
     fn proofs<'f>(&self, findings: &'f Findings, identity: &str) -> Vec<&'f ProofFinding> {
-        findings.proofs.iter().filter(|proof| proof.identity == identity).collect()
+        findings
+            .proofs
+            .iter()
+            .filter(|proof| proof.identity == identity)
+            .collect()
     }
 
     /// What proves the name of the client.
     fn proof(&self, request: &RequestFinding) -> String {
-        let entry = request.proof_entry.map(|number| format!(" (entry {number})"));
+        let entry = request
+            .proof_entry
+            .map(|number| format!(" (entry {number})"));
         request.proof.clone() + &entry.unwrap_or_default()
     }
 
     /// When a client like that of the request was served robots.txt.
     fn served(&self, request: &RequestFinding) -> String {
-        let served = request.served_at.as_deref().map_or_else(|| "not in this case".to_owned(), |at| self.shown(at));
-        let by = request.served_by.as_ref().map(|log| format!(", by the instance with the log {log}"));
+        let served = request
+            .served_at
+            .as_deref()
+            .map_or_else(|| "not in this case".to_owned(), |at| self.shown(at));
+        let by = request
+            .served_by
+            .as_ref()
+            .map(|log| format!(", by the instance with the log {log}"));
         served + &by.unwrap_or_default()
     }
 }
@@ -131,8 +163,17 @@ mod tests {
     use super::*;
 
     fn case(requests: Vec<RequestFinding>) -> CaseFindings {
-        let proofs = vec![ProofFinding { number: 7, identity: "verified".into(), ..ProofFinding::default() }];
-        CaseFindings::of(vec![Findings { crawler: "gptbot".into(), requests, proofs, ..Findings::default() }])
+        let proofs = vec![ProofFinding {
+            number: 7,
+            identity: "verified".into(),
+            ..ProofFinding::default()
+        }];
+        CaseFindings::of(vec![Findings {
+            crawler: "gptbot".into(),
+            requests,
+            proofs,
+            ..Findings::default()
+        }])
     }
 
     fn request(identity: &str, proof_entry: Option<u64>, target: &str) -> RequestFinding {

@@ -1,5 +1,6 @@
-//! [`CaseSpan`]: the subject of a case (a part of the evidence log as one file), which is one crawler on one site in a
-//! span of time. It also says which hash chains belong to the case, and from what time on.
+//! [`CaseSpan`]: the subject of a case (a part of the evidence log as one file), which is one
+//! crawler on one site in a span of time. It also says which hash chains belong to the case, and
+//! from what time on.
 
 use super::{ChainName, time_text};
 use std::time::{Duration, SystemTime};
@@ -23,12 +24,18 @@ pub struct CaseSpan {
 impl CaseSpan {
     /// The three chains, in the order of [`super::CHAINS`].
     pub fn chains(site: &str, crawler: &str) -> [ChainName; 3] {
-        [ChainName::of_crawler(site, crawler), ChainName::of_site(site), ChainName::of_log()]
+        [
+            ChainName::of_crawler(site, crawler),
+            ChainName::of_site(site),
+            ChainName::of_log(),
+        ]
     }
 
     /// Since when a case has each of the three chains.
     pub fn beginnings(from: SystemTime) -> [String; 3] {
-        let published_since = from.checked_sub(LONGEST_COPY).unwrap_or(SystemTime::UNIX_EPOCH);
+        let published_since = from
+            .checked_sub(LONGEST_COPY)
+            .unwrap_or(SystemTime::UNIX_EPOCH);
         [from, published_since, published_since].map(time_text)
     }
 }

@@ -1,5 +1,6 @@
-//! The archive in which a case (an excerpt of the evidence log) is one file: a tar of plain files, as POSIX ustar, by
-//! [`write`] and [`read`]. A set of files has exactly one archive, so even a changed octet of a header is noticed.
+//! The archive in which a case (an excerpt of the evidence log) is one file: a tar of plain files,
+//! as POSIX ustar, by [`write`] and [`read`]. A set of files has exactly one archive, so even a
+//! changed octet of a header is noticed.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +28,8 @@ pub fn write(files: &Files) -> Vec<u8> {
 
 fn header(path: &str, size: usize) -> [u8; BLOCK] {
     let mut header = [0; BLOCK];
-    let mut put = |place: usize, octets: &[u8]| header[place..place + octets.len()].copy_from_slice(octets);
+    let mut put =
+        |place: usize, octets: &[u8]| header[place..place + octets.len()].copy_from_slice(octets);
     put(0, &path.as_bytes()[..path.len().min(99)]);
     put(100, b"0000644\0");
     put(108, b"0000000\0");
@@ -50,12 +52,17 @@ pub fn read(archive: &[u8]) -> Option<Files> {
         if found == [0; BLOCK] {
             return (after == [0; BLOCK]).then_some(files);
         }
-        let name = found[..100].split(|octet| *octet == 0).next().unwrap_or_default();
+        let name = found[..100]
+            .split(|octet| *octet == 0)
+            .next()
+            .unwrap_or_default();
         let name = str::from_utf8(name).ok()?;
         let size = usize::from_str_radix(str::from_utf8(&found[124..135]).ok()?, 8).ok()?;
         let (content, after) = after.split_at_checked(size.checked_next_multiple_of(BLOCK)?)?;
         let (content, padding) = content.split_at(size);
-        let is_next = files.last_key_value().is_none_or(|(last, _)| last.as_str() < name);
+        let is_next = files
+            .last_key_value()
+            .is_none_or(|(last, _)| last.as_str() < name);
         if !is_next || found != header(name, size) || padding.iter().any(|byte| *byte != 0) {
             return None;
         }
@@ -80,10 +87,21 @@ mod tests {
         let directory = tempfile::tempdir().expect("a directory");
         let archive = directory.path().join("case.tar");
         std::fs::write(&archive, write(&files())).expect("written");
-        let tar = std::process::Command::new("tar").arg("-xf").arg(&archive).arg("-C").arg(directory.path()).status();
+        let tar = std::process::Command::new("tar")
+            .arg("-xf")
+            .arg(&archive)
+            .arg("-C")
+            .arg(directory.path())
+            .status();
         assert!(tar.expect("tar").success());
-        assert_eq!(std::fs::read(directory.path().join("c")).expect("a file"), b"three\n");
-        assert_eq!(std::fs::read(directory.path().join("chains/b.jsonl")).expect("a file"), b"");
+        assert_eq!(
+            std::fs::read(directory.path().join("c")).expect("a file"),
+            b"three\n"
+        );
+        assert_eq!(
+            std::fs::read(directory.path().join("chains/b.jsonl")).expect("a file"),
+            b""
+        );
     }
 
     #[test]

@@ -1,6 +1,7 @@
-//! RFC 3161 timestamps of checkpoints, which are signed summaries of the evidence log: `request` makes the request as
-//! DER, and [`read`] reads the [`Stamp`] out of a response. The signature of a response is not checked here: the
-//! program openssl does it, with the certificate of the timestamp authority.
+//! RFC 3161 timestamps of checkpoints, which are signed summaries of the evidence log: `request`
+//! makes the request as DER, and [`read`] reads the [`Stamp`] out of a response. The signature of a
+//! response is not checked here: the program openssl does it, with the certificate of the timestamp
+//! authority.
 
 use super::Hash;
 
@@ -18,16 +19,23 @@ impl Stamp {
     pub fn shown(&self) -> String {
         let seconds = self.time.get(..14).unwrap_or_default();
         let moment = chrono::NaiveDateTime::parse_from_str(seconds, "%Y%m%d%H%M%S");
-        moment.map_or_else(|_| self.time.clone(), |moment| moment.format("%Y-%m-%dT%H:%M:%SZ").to_string())
+        moment.map_or_else(
+            |_| self.time.clone(),
+            |moment| moment.format("%Y-%m-%dT%H:%M:%SZ").to_string(),
+        )
     }
 }
 
 /// `1.2.840.113549.1.7.2`, signed data.
 const SIGNED_DATA: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x07, 0x02];
 /// `1.2.840.113549.1.9.16.1.4`, what a timestamp says.
-const TST_INFO: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x09, 0x10, 0x01, 0x04];
+const TST_INFO: &[u8] = &[
+    0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x09, 0x10, 0x01, 0x04,
+];
 /// SHA-256 without parameters, as an `AlgorithmIdentifier`.
-const SHA256: &[u8] = &[0x30, 0x0d, 0x06, 0x09, 0x60, 0x86, 0x48, 0x01, 0x65, 0x03, 0x04, 0x02, 0x01, 0x05, 0x00];
+const SHA256: &[u8] = &[
+    0x30, 0x0d, 0x06, 0x09, 0x60, 0x86, 0x48, 0x01, 0x65, 0x03, 0x04, 0x02, 0x01, 0x05, 0x00,
+];
 
 const INTEGER: u8 = 0x02;
 const OCTETS: u8 = 0x04;
@@ -42,7 +50,12 @@ const CONTEXT_0: u8 = 0xa0;
 pub fn request(hash: Hash) -> Vec<u8> {
     let imprint = [SHA256, &[OCTETS, 32], &hash.0].concat();
     let imprint = [&[SEQUENCE, 49], imprint.as_slice()].concat();
-    [&[SEQUENCE, 57, INTEGER, 1, 1], imprint.as_slice(), &[0x01, 1, 0xff]].concat()
+    [
+        &[SEQUENCE, 57, INTEGER, 1, 1],
+        imprint.as_slice(),
+        &[0x01, 1, 0xff],
+    ]
+    .concat()
 }
 
 /// What a response says; `None` where no timestamp was granted, or it cannot be read.
@@ -73,7 +86,10 @@ pub fn read(response: &[u8]) -> Option<Stamp> {
     info.take(INTEGER)?;
     let time = str::from_utf8(info.take(GENERALIZED_TIME)?).ok()?;
     let is_sha256 = algorithm.starts_with(&SHA256[2..13]);
-    is_sha256.then(|| Stamp { hash, time: time.to_owned() })
+    is_sha256.then(|| Stamp {
+        hash,
+        time: time.to_owned(),
+    })
 }
 
 /// The content of the only element.
@@ -95,7 +111,12 @@ impl<'a> Der<'a> {
             0..=0x7f => (usize::from(first), rest),
             0x81..=0x84 => {
                 let (octets, rest) = rest.split_at_checked(usize::from(first & 0x7f))?;
-                (octets.iter().fold(0, |length, octet| length << 8 | usize::from(*octet)), rest)
+                (
+                    octets
+                        .iter()
+                        .fold(0, |length, octet| length << 8 | usize::from(*octet)),
+                    rest,
+                )
             }
             _ => return None,
         };
@@ -116,17 +137,27 @@ mod tests {
         let file = directory.path().join("request.tsq");
         let hash = Hash::of(&[b"a checkpoint"]);
         std::fs::write(&file, request(hash)).expect("written");
-        let openssl = std::process::Command::new("openssl").args(["ts", "-query", "-text", "-in"]).arg(&file).output();
+        let openssl = std::process::Command::new("openssl")
+            .args(["ts", "-query", "-text", "-in"])
+            .arg(&file)
+            .output();
         let said = String::from_utf8_lossy(&openssl.expect("openssl").stdout).into_owned();
-        assert!(said.contains("Hash Algorithm: sha256") && said.contains("Certificate required: yes"), "{said}");
+        assert!(
+            said.contains("Hash Algorithm: sha256") && said.contains("Certificate required: yes"),
+            "{said}"
+        );
         assert_eq!(request(hash).len(), 59);
     }
 
     #[test]
     fn what_is_no_response_is_refused() {
-        for octets in
-            [b"".as_slice(), b"\x30", b"\x30\x80", b"\x30\x84\xff\xff\xff\xff", b"\x30\x05\x30\x03\x02\x01\x02"]
-        {
+        for octets in [
+            b"".as_slice(),
+            b"\x30",
+            b"\x30\x80",
+            b"\x30\x84\xff\xff\xff\xff",
+            b"\x30\x05\x30\x03\x02\x01\x02",
+        ] {
             assert_eq!(read(octets), None);
         }
     }

@@ -1,12 +1,15 @@
-//! [`verify`] checks a case (an excerpt of the evidence log, as one file) as a third party does: by the octets of the
-//! file and the public key of each log in it.
+//! [`verify`] checks a case (an excerpt of the evidence log, as one file) as a third party does: by
+//! the octets of the file and the public key of each log in it.
 
 use super::examine::{keys, log_of};
 use super::{CaseFindings, Files, Findings, VerifyKey, examine, manifest, named_twice, read_logs};
 
 /// Checks a case by public keys, one for each of its logs.
 pub fn verify(archive: &[u8], trusted: &[VerifyKey]) -> CaseFindings {
-    let failed = |fault: String| CaseFindings { faults: vec![fault], logs: Vec::new() };
+    let failed = |fault: String| CaseFindings {
+        faults: vec![fault],
+        logs: Vec::new(),
+    };
     let logs = match read_logs(archive) {
         Ok(logs) => logs,
         Err(error) => return failed(error.to_string()),
@@ -14,14 +17,23 @@ pub fn verify(archive: &[u8], trusted: &[VerifyKey]) -> CaseFindings {
     let mut keyed: Vec<(&Files, &VerifyKey)> = Vec::new();
     for (place, files) in logs.iter().enumerate() {
         let name = log_of(files);
-        let of_it = trusted.iter().filter(|key| Some(&key.name) == name.as_ref());
-        // Of several keys with the name of the log, one that its notes about changes of the key lead to.
-        let key = of_it.clone().find(|key| keys(files, key).is_ok()).or_else(|| of_it.clone().next());
+        let of_it = trusted
+            .iter()
+            .filter(|key| Some(&key.name) == name.as_ref());
+        // Of several keys with the name of the log, one that its notes about changes of the key
+        // lead to.
+        let key = of_it
+            .clone()
+            .find(|key| keys(files, key).is_ok())
+            .or_else(|| of_it.clone().next());
         match (key, trusted, logs.len()) {
             (Some(key), ..) | (None, [key], 1) => keyed.push((files, key)),
             _ => {
                 let name = name.unwrap_or_else(|| "without a name".to_owned());
-                return failed(format!("none of the keys is that of log {}, {name}", place + 1));
+                return failed(format!(
+                    "none of the keys is that of log {}, {name}",
+                    place + 1
+                ));
             }
         }
     }
@@ -39,9 +51,10 @@ fn check_manifest(files: &Files, key: &VerifyKey, findings: &mut Findings) {
     // What is wrong with the keys is among the findings.
     let last = keys(files, key).ok().and_then(|keys| keys.last().cloned());
     match manifest::check(files, last.as_ref().unwrap_or(key)) {
-        Ok(covered) => {
-            findings.holds.insert(0, format!("the manifest is signed by the key and names all {covered} files"))
-        }
+        Ok(covered) => findings.holds.insert(
+            0,
+            format!("the manifest is signed by the key and names all {covered} files"),
+        ),
         Err(fault) => findings.faults.insert(0, fault.to_string()),
     }
 }

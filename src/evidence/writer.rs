@@ -1,11 +1,13 @@
-//! [`Writer`]: the thread that writes the evidence log. Each second it writes the waiting records in one transaction.
-//! Records that cannot be written are dropped and counted, and the next transaction that succeeds records the number as
-//! a `gap`. Publications wait in the queue until they are written; only beyond 1,000 of them are they dropped.
+//! [`Writer`]: the thread that writes the evidence log. Each second it writes the waiting records
+//! in one transaction. Records that cannot be written are dropped and counted, and the next
+//! transaction that succeeds records the number as a `gap`. Publications wait in the queue until
+//! they are written; only beyond 1,000 of them are they dropped.
 
 use super::database::{FILE, RunEnd};
 use super::proofs::WrittenProofs;
 use super::{
-    Batch, DatabaseError, EvidenceDatabase, OpenLog, Record, Shared, SigningKey, Writing, read_key, time_text,
+    Batch, DatabaseError, EvidenceDatabase, OpenLog, Record, Shared, SigningKey, Writing, read_key,
+    time_text,
 };
 use crate::settings::EvidenceSettings;
 use serde_json::json;
@@ -22,7 +24,8 @@ const ROUND: Duration = Duration::from_secs(1);
 const IDLE: Duration = Duration::from_secs(30);
 /// How often a checkpoint is made, and what is too old is deleted.
 const DAY: Duration = Duration::from_secs(86_400);
-/// How often what is too old is deleted, where the log has as much as it may have. Else it is once a day.
+/// How often what is too old is deleted, where the log has as much as it may have. Else it is once
+/// a day.
 const HOUR: Duration = Duration::from_secs(3_600);
 /// A step of the clock that is worth a note.
 const STEP: Duration = Duration::from_secs(2);
@@ -34,7 +37,9 @@ enum RoundError {
     Database(#[from] DatabaseError),
     #[error("{FILE} was deleted, moved or replaced")]
     Gone,
-    #[error("the log has {0} MiB, as much as `evidence.megabytes` allows; allow more or keep it for a shorter time")]
+    #[error(
+        "the log has {0} MiB, as much as `evidence.megabytes` allows; allow more or keep it for a shorter time"
+    )]
     Full(u64),
 }
 
@@ -78,9 +83,14 @@ impl Writer {
             writing.begin_run()?;
             if state.runs > 0 {
                 let reason = state.end.map_or("crash", RunEnd::name);
-                writing.note("gap", json!({"from": state.committed, "until": now, "reason": reason}), &now)?;
+                writing.note(
+                    "gap",
+                    json!({"from": state.committed, "until": now, "reason": reason}),
+                    &now,
+                )?;
             }
-            let start = json!({"software": software, "run": state.runs + 1, "begun_anew": log.begun_anew});
+            let start =
+                json!({"software": software, "run": state.runs + 1, "begun_anew": log.begun_anew});
             writing.note("start", start, &now)?;
             writing.set_committed(&now, None)
         });
@@ -105,7 +115,8 @@ impl Writer {
         })
     }
 
-    /// Writes until it is told to hand over, or the sender is gone: then it writes the end of the run.
+    /// Writes until it is told to hand over, or the sender is gone: then it writes the end of the
+    /// run.
     pub fn run(mut self, told: &Receiver<HandOver>) -> Writer {
         loop {
             let end = match told.recv_timeout(ROUND) {
@@ -137,7 +148,8 @@ impl Writer {
             Err(error) => {
                 // Some of them may be in the transaction that failed.
                 self.proofs = WrittenProofs::default();
-                let lost = written - crate::locks::lock(&self.shared.queue).wait_again(publications);
+                let lost =
+                    written - crate::locks::lock(&self.shared.queue).wait_again(publications);
                 self.lost += lost + left_out;
                 self.shared.failed(lost, &error);
             }
@@ -162,7 +174,8 @@ impl Writer {
             self.prune((wall, at), HOUR)?;
             return Err(RoundError::Full(octets >> 20));
         }
-        let (lost, key, proofs, is_former) = (self.lost, &mut self.key, &mut self.proofs, self.is_former);
+        let (lost, key, proofs, is_former) =
+            (self.lost, &mut self.key, &mut self.proofs, self.is_former);
         let directory = self.file.parent().unwrap_or(Path::new("."));
         self.database.write(|log| {
             let now = time_text(wall);
@@ -176,8 +189,12 @@ impl Writer {
             if makes_checkpoint {
                 // A command may have changed the key.
                 let name = key.verify_key().name;
-                if let Some(changed) = log.changed_key()?.filter(|changed| key.verify_key().line() != *changed) {
-                    *key = read_key(directory, &name, Some(&changed)).ok_or(DatabaseError::NoKey)?;
+                if let Some(changed) = log
+                    .changed_key()?
+                    .filter(|changed| key.verify_key().line() != *changed)
+                {
+                    *key =
+                        read_key(directory, &name, Some(&changed)).ok_or(DatabaseError::NoKey)?;
                 }
                 log.checkpoint(key, &now)?;
             }
@@ -190,11 +207,21 @@ impl Writer {
         Ok(())
     }
 
-    /// Deletes a part of what is too old. The log says up to which moment, so that a case without these entries is not one
-    /// that somebody shortened.
-    fn prune(&mut self, (wall, at): (SystemTime, Instant), every: Duration) -> Result<(), RoundError> {
-        let is_due = self.pruned.is_none_or(|pruned| at.duration_since(pruned) >= every) || self.pruning.is_some();
-        let Some(oldest) = wall.checked_sub(self.settings.keep).filter(|_| is_due && !self.is_former) else {
+    /// Deletes a part of what is too old. The log says up to which moment, so that a case without
+    /// these entries is not one that somebody shortened.
+    fn prune(
+        &mut self,
+        (wall, at): (SystemTime, Instant),
+        every: Duration,
+    ) -> Result<(), RoundError> {
+        let is_due = self
+            .pruned
+            .is_none_or(|pruned| at.duration_since(pruned) >= every)
+            || self.pruning.is_some();
+        let Some(oldest) = wall
+            .checked_sub(self.settings.keep)
+            .filter(|_| is_due && !self.is_former)
+        else {
             return Ok(());
         };
         // Where it fails, it is not tried again at once.
@@ -204,7 +231,11 @@ impl Writer {
         let deletion = self.database.write(|log| {
             let deletion = log.prune(&before)?;
             if begins && deletion.entries > 0 {
-                log.note("gap", json!({"reason": "too_old", "before": before}), &time_text(wall))?;
+                log.note(
+                    "gap",
+                    json!({"reason": "too_old", "before": before}),
+                    &time_text(wall),
+                )?;
             }
             Ok(deletion)
         })?;
@@ -221,10 +252,18 @@ fn write_batch(
     now: &str,
 ) -> Result<(), DatabaseError> {
     if let Some(milliseconds) = step {
-        log.note("gap", json!({"reason": "clock", "milliseconds": milliseconds}), now)?;
+        log.note(
+            "gap",
+            json!({"reason": "clock", "milliseconds": milliseconds}),
+            now,
+        )?;
     }
     if lost > 0 {
-        log.note("gap", json!({"reason": "not_written", "entries": lost}), now)?;
+        log.note(
+            "gap",
+            json!({"reason": "not_written", "entries": lost}),
+            now,
+        )?;
     }
     for (chain, mut record) in batch.records {
         if let Some(proof) = record.proof.take() {
@@ -235,7 +274,11 @@ fn write_batch(
         log.append(&chain, record, now)?;
     }
     for (chain, entries) in batch.left_out {
-        log.append(&chain, Record::of("gap", json!({"reason": "too_many", "entries": entries})), now)?;
+        log.append(
+            &chain,
+            Record::of("gap", json!({"reason": "too_many", "entries": entries})),
+            now,
+        )?;
     }
     Ok(())
 }
@@ -247,7 +290,10 @@ fn clock_step(before: (SystemTime, Instant), now: (SystemTime, Instant)) -> Opti
         Ok(ahead) => (ahead, 1),
         Err(behind) => (behind.duration(), -1),
     };
-    i64::try_from(step.as_millis()).ok().filter(|_| step > STEP).map(|by| sign * by)
+    i64::try_from(step.as_millis())
+        .ok()
+        .filter(|_| step > STEP)
+        .map(|by| sign * by)
 }
 
 fn inode(file: &Path) -> Option<u64> {

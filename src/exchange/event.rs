@@ -1,6 +1,6 @@
-//! [`Event`]: something that happened at one instance and that the others must know. Only the last time of an event
-//! counts, so in the shared store it is a key without a value. Any number of instances may write it, and the store
-//! keeps the latest time (`ZADD GT`).
+//! [`Event`]: something that happened at one instance and that the others must know. Only the last
+//! time of an event counts, so in the shared store it is a key without a value. Any number of
+//! instances may write it, and the store keeps the latest time (`ZADD GT`).
 //!
 //! | key | what happened |
 //! |---|---|
@@ -71,7 +71,8 @@ pub struct ProvenFetch {
     pub crawler: String,
     /// The version.
     pub version: [u8; 8],
-    /// The address of the client; of IPv6 the /64. `None` for a verified crawler: it counts at every address.
+    /// The address of the client; of IPv6 the /64. `None` for a verified crawler: it counts at
+    /// every address.
     pub address: Option<IpAddr>,
 }
 
@@ -100,7 +101,11 @@ pub struct PauseTerms {
 impl PauseTerms {
     /// Which clients it stops.
     pub fn audience(&self) -> Audience {
-        if self.everyone { Audience::Everyone } else { Audience::Crawlers }
+        if self.everyone {
+            Audience::Everyone
+        } else {
+            Audience::Crawlers
+        }
     }
 }
 
@@ -112,8 +117,15 @@ impl PausedSite {
 
     /// Reads what [`PausedSite::said`] wrote.
     pub(super) fn of(site: &str, said: &str) -> Option<PausedSite> {
-        let pause = if said.is_empty() { None } else { Some(serde_json::from_str(said).ok()?) };
-        Some(PausedSite { site: site.to_owned(), pause })
+        let pause = if said.is_empty() {
+            None
+        } else {
+            Some(serde_json::from_str(said).ok()?)
+        };
+        Some(PausedSite {
+            site: site.to_owned(),
+            pause,
+        })
     }
 }
 
@@ -121,22 +133,62 @@ impl Event {
     /// The event as a fact. `None` where a name in it cannot stand in a key.
     pub fn fact(&self, at: i64) -> Option<SharedFact> {
         let (kind, parts) = match self {
-            Event::Served(ServedVersion { host, crawler, version }) => {
-                ("s", vec![host.clone(), crawler.clone(), Version(*version).to_string()])
-            }
+            Event::Served(ServedVersion {
+                host,
+                crawler,
+                version,
+            }) => (
+                "s",
+                vec![host.clone(), crawler.clone(), Version(*version).to_string()],
+            ),
             Event::Paused(paused) => ("w", vec![paused.site.clone(), paused.said()]),
             Event::Released(network) => ("u", vec![network.to_string()]),
-            Event::Marked(MarkedClient { site, crawler, address, seconds }) => {
-                ("M", vec![site.clone(), crawler.clone(), address.to_string(), seconds.to_string()])
-            }
-            Event::Fetched(ProvenFetch { site, host, crawler, version, address }) => {
-                let address = address.map(|address| address.to_string()).unwrap_or_default();
-                ("F", vec![site.clone(), host.clone(), crawler.clone(), Version(*version).to_string(), address])
+            Event::Marked(MarkedClient {
+                site,
+                crawler,
+                address,
+                seconds,
+            }) => (
+                "M",
+                vec![
+                    site.clone(),
+                    crawler.clone(),
+                    address.to_string(),
+                    seconds.to_string(),
+                ],
+            ),
+            Event::Fetched(ProvenFetch {
+                site,
+                host,
+                crawler,
+                version,
+                address,
+            }) => {
+                let address = address
+                    .map(|address| address.to_string())
+                    .unwrap_or_default();
+                (
+                    "F",
+                    vec![
+                        site.clone(),
+                        host.clone(),
+                        crawler.clone(),
+                        Version(*version).to_string(),
+                        address,
+                    ],
+                )
             }
         };
         let is_sound = |part: &String| part.len() <= LONGEST_NAME && !part.contains('\n');
-        let key = parts.iter().all(is_sound).then(|| format!("{kind}\n{}", parts.join("\n")))?;
-        Some(SharedFact { key, at, value: String::new() })
+        let key = parts
+            .iter()
+            .all(is_sound)
+            .then(|| format!("{kind}\n{}", parts.join("\n")))?;
+        Some(SharedFact {
+            key,
+            at,
+            value: String::new(),
+        })
     }
 
     /// Reads the key of a fact. `None` where it is no event.
@@ -147,7 +199,11 @@ impl Event {
         Some(match (kind, parts.as_slice()) {
             ("s", [host, crawler, id]) => {
                 let (host, crawler) = (host.to_string(), crawler.to_string());
-                Event::Served(ServedVersion { host, crawler, version: version(id)? })
+                Event::Served(ServedVersion {
+                    host,
+                    crawler,
+                    version: version(id)?,
+                })
             }
             ("w", [site, said]) => Event::Paused(PausedSite::of(site, said)?),
             ("u", [network]) => Event::Released(network.parse().ok()?),
@@ -162,15 +218,19 @@ impl Event {
                 host: host.to_string(),
                 crawler: crawler.to_string(),
                 version: version(id)?,
-                address: if address.is_empty() { None } else { Some(address.parse().ok()?) },
+                address: if address.is_empty() {
+                    None
+                } else {
+                    Some(address.parse().ok()?)
+                },
             }),
             _ => return None,
         })
     }
 }
 
-/// Whether clients can make as many facts of this kind as they have addresses. Of these the store keeps so many at most,
-/// and the oldest go.
+/// Whether clients can make as many facts of this kind as they have addresses. Of these the store
+/// keeps so many at most, and the oldest go.
 pub fn is_of_clients(key: &str) -> bool {
     key.starts_with(['M', 'F'])
 }

@@ -1,18 +1,22 @@
-//! [`SharedFact`]: a piece of knowledge that one instance writes to the shared store for the others: a key, a time,
-//! and mostly a value. Of facts with the same key the latest counts, and of two with the same time the greater value.
-//! So merging is commutative, associative and idempotent.
+//! [`SharedFact`]: a piece of knowledge that one instance writes to the shared store for the
+//! others: a key, a time, and mostly a value. Of facts with the same key the latest counts, and of
+//! two with the same time the greater value. So merging is commutative, associative and idempotent.
 
 use std::collections::BTreeMap;
 
 /// A fact under its key.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
+)]
 pub struct SharedFact {
-    /// Its kind (one letter), and parts with line feeds between them. The store need not understand it.
+    /// Its kind (one letter), and parts with line feeds between them. The store need not understand
+    /// it.
     pub key: String,
     /// When it was so, in seconds of the store's clock.
     pub at: i64,
-    /// What is so, as JSON or plain text. Empty for a fact that says no more than its key: see [`super::Event`]. A fact with
-    /// a value has one writer: its key names the run or the instance, or the value follows from the key.
+    /// What is so, as JSON or plain text. Empty for a fact that says no more than its key: see
+    /// [`super::Event`]. A fact with a value has one writer: its key names the run or the instance,
+    /// or the value follows from the key.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub value: String,
 }
@@ -52,19 +56,31 @@ impl Merged {
 
     /// All facts, by key.
     pub fn iter(&self) -> impl Iterator<Item = SharedFact> {
-        self.0.iter().map(|(key, (at, value))| SharedFact { key: key.clone(), at: *at, value: value.clone() })
+        self.0.iter().map(|(key, (at, value))| SharedFact {
+            key: key.clone(),
+            at: *at,
+            value: value.clone(),
+        })
     }
 
     /// Facts whose keys begin so.
-    pub fn starting_with<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = (&'a str, i64, &'a str)> {
-        let range = self.0.range(prefix.to_owned()..).take_while(move |(key, _)| key.starts_with(prefix));
+    pub fn starting_with<'a>(
+        &'a self,
+        prefix: &'a str,
+    ) -> impl Iterator<Item = (&'a str, i64, &'a str)> {
+        let range = self
+            .0
+            .range(prefix.to_owned()..)
+            .take_while(move |(key, _)| key.starts_with(prefix));
         range.map(|(key, (at, value))| (key.as_str(), *at, value.as_str()))
     }
 
     /// Takes out at most so many facts.
     pub fn take(&mut self, most: usize) -> Vec<SharedFact> {
         let taken = (0..most).map_while(|_| self.0.pop_first());
-        taken.map(|(key, (at, value))| SharedFact { key, at, value }).collect()
+        taken
+            .map(|(key, (at, value))| SharedFact { key, at, value })
+            .collect()
     }
 
     /// Forgets the facts for which this does not hold.

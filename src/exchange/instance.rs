@@ -1,13 +1,14 @@
-//! [`Exchange`]: the part of this instance that exchanges facts with other instances through a shared store. Each
-//! [`Exchange::turn`] reads the facts that others wrote, and writes the new facts of this instance (`tell.rs`).
-//! [`Memory`] is the interface to what the instance itself knows of crawlers.
+//! [`Exchange`]: the part of this instance that exchanges facts with other instances through a
+//! shared store. Each [`Exchange::turn`] reads the facts that others wrote, and writes the new
+//! facts of this instance (`tell.rs`). [`Memory`] is the interface to what the instance itself
+//! knows of crawlers.
 //!
 //! States:
-//! - *outside*: the store may lack something that this instance knows. A turn writes everything and moves the instance to
-//!   *settled*. An instance that finds another store than the previous run, or than before it slept, first waits some seconds
-//!   for others to settle there.
-//! - *settled*: each turn writes only new facts. Another store, or one that lost facts, moves the instance back to
-//!   *outside*.
+//! - *outside*: the store may lack something that this instance knows. A turn writes everything and
+//!   moves the instance to *settled*. An instance that finds another store than the previous run,
+//!   or than before it slept, first waits some seconds for others to settle there.
+//! - *settled*: each turn writes only new facts. Another store, or one that lost facts, moves the
+//!   instance back to *outside*.
 
 mod tell;
 mod turn;
@@ -16,8 +17,9 @@ use super::members::Members;
 use super::orders::Orders;
 use super::own_log::OwnLog;
 use super::{
-    Away, CLOCK_ACCUSES_NOT, CONFIRM_WITHIN, Clocks, Event, ExchangeStatus, GONE_AFTER, Hindrance, Identity, Member,
-    MemberStatus, Merged, Outbox, Position, SCHEMA, Standing, Totals, records, seconds,
+    Away, CLOCK_ACCUSES_NOT, CONFIRM_WITHIN, Clocks, Event, ExchangeStatus, GONE_AFTER, Hindrance,
+    Identity, Member, MemberStatus, Merged, Outbox, Position, SCHEMA, Standing, Totals, records,
+    seconds,
 };
 use crate::policy::Version;
 use crate::publications::{OfOthers, PublicationLog, VersionFile};
@@ -33,9 +35,11 @@ const COMPUTE_EVERY: Duration = Duration::from_secs(1_800);
 
 /// What an instance knows of crawlers, for the exchange.
 pub trait Memory {
-    /// Everything that happened and is still remembered, with the last time, and every host that is observed.
+    /// Everything that happened and is still remembered, with the last time, and every host that is
+    /// observed.
     fn everything(&self) -> (Vec<(Event, Timestamp)>, Vec<Observation>);
-    /// Something happened at another instance. Of a site's pauses, only the latest change is handed on.
+    /// Something happened at another instance. Of a site's pauses, only the latest change is handed
+    /// on.
     fn heard(&mut self, event: Event, at: Timestamp);
     /// Another instance observes a host.
     fn observed_elsewhere(&mut self, observed: Observation);
@@ -103,7 +107,8 @@ pub struct Exchange {
     pub has_joined: bool,
     /// When this run settled in a store that was another one than before, by the store's clock.
     moved: Option<i64>,
-    /// A store that is another one than before, and since when this instance waits for others to settle in it.
+    /// A store that is another one than before, and since when this instance waits for others to
+    /// settle in it.
     undecided: Option<(Identity, Duration)>,
     outgoing: Merged,
     must_write_all: bool,
@@ -142,8 +147,9 @@ pub struct Exchange {
 }
 
 impl Exchange {
-    /// An instance that is outside. `me` says its id, its run (the id, a point, and a number of its own), its host and its
-    /// crawlers. `log` is what it publishes and published, `files` the bytes of that.
+    /// An instance that is outside. `me` says its id, its run (the id, a point, and a number of its
+    /// own), its host and its crawlers. `log` is what it publishes and published, `files` the bytes
+    /// of that.
     pub fn new(
         me: Member,
         before: Before,
@@ -182,8 +188,13 @@ impl Exchange {
 
     fn standing_at(&self, member: &Member, now: i64) -> Standing {
         let key = records::gone(&member.id, 0).key;
-        let forgotten = self.facts.starting_with(&key).next().filter(|(known, ..)| *known == key);
-        // What it reported meanwhile may be lost with the store, so that it may have served until this instance came here.
+        let forgotten = self
+            .facts
+            .starting_with(&key)
+            .next()
+            .filter(|(known, ..)| *known == key);
+        // What it reported meanwhile may be lost with the store, so that it may have served until
+        // this instance came here.
         let reported = match self.moved {
             Some(moved) if member.settled != self.settled => member.reported.max(moved),
             _ => member.reported,
@@ -199,16 +210,27 @@ impl Exchange {
 
     /// Computes the standing of each member, and the last entry that all of them have heard.
     fn stand(&mut self) {
-        let standings = self.members.all().map(|member| (member.id.clone(), self.standing(member))).collect();
+        let standings = self
+            .members
+            .all()
+            .map(|member| (member.id.clone(), self.standing(member)))
+            .collect();
         let is_over = |standings: &BTreeMap<String, Standing>| -> Vec<String> {
-            let over = standings.iter().filter(|(_, standing)| matches!(standing, Standing::Left | Standing::Gone));
+            let over = standings
+                .iter()
+                .filter(|(_, standing)| matches!(standing, Standing::Left | Standing::Gone));
             over.map(|(id, _)| id.clone()).collect()
         };
         self.others_changed |= is_over(&self.standings) != is_over(&standings);
         self.standings = standings;
         let Some(settled) = &self.settled else { return };
         while let Some((number, position)) = self.written.front().copied() {
-            let is_there = |id: &String| matches!(self.standings.get(id), Some(Standing::Present | Standing::Silent));
+            let is_there = |id: &String| {
+                matches!(
+                    self.standings.get(id),
+                    Some(Standing::Present | Standing::Silent)
+                )
+            };
             let have_heard = self.members.have_heard(position, settled, is_there);
             if position > self.read || !have_heard {
                 break;
@@ -218,21 +240,27 @@ impl Exchange {
         }
     }
 
-    /// The last entry that every member has heard: what each of them served before it was written is known here. `None`
-    /// where no crawler is to be accused.
+    /// The last entry that every member has heard: what each of them served before it was written
+    /// is known here. `None` where no crawler is to be accused.
     pub fn confirmed(&self, now: Now) -> Option<u64> {
-        let may_accuse =
-            !matches!(self.hindrance(now), Some(Hindrance::StoreAway | Hindrance::StartingOver | Hindrance::Clock));
+        let may_accuse = !matches!(
+            self.hindrance(now),
+            Some(Hindrance::StoreAway | Hindrance::StartingOver | Hindrance::Clock)
+        );
         self.confirmed.filter(|_| may_accuse)
     }
 
     /// Why no crawler is to be accused.
     pub fn hindrance(&self, now: Now) -> Option<Hindrance> {
-        let is_fresh = self.last_contact.is_some_and(|last| now.lived.saturating_sub(last) <= CONFIRM_WITHIN);
+        let is_fresh = self
+            .last_contact
+            .is_some_and(|last| now.lived.saturating_sub(last) <= CONFIRM_WITHIN);
         if self.undecided.is_some() && self.away.is_none() {
             return Some(Hindrance::StartingOver);
         }
-        let Some(settled) = self.settled.as_ref().filter(|_| is_fresh) else { return Some(Hindrance::StoreAway) };
+        let Some(settled) = self.settled.as_ref().filter(|_| is_fresh) else {
+            return Some(Hindrance::StoreAway);
+        };
         if u128::from(self.clocks.ahead.unsigned_abs()) > CLOCK_ACCUSES_NOT.as_millis() {
             return Some(Hindrance::Clock);
         }
@@ -246,19 +274,31 @@ impl Exchange {
         is_silent.then_some(Hindrance::MemberSilent)
     }
 
-    /// What other instances publish and published, if that changed since it was last asked for or was asked for long ago.
+    /// What other instances publish and published, if that changed since it was last asked for or
+    /// was asked for long ago.
     pub fn others(&mut self, now: Now) -> Option<OfOthers> {
-        let is_due = self.computed.is_some_and(|last| now.lived.saturating_sub(last) >= COMPUTE_EVERY);
+        let is_due = self
+            .computed
+            .is_some_and(|last| now.lived.saturating_sub(last) >= COMPUTE_EVERY);
         let goes_on = is_due && self.members.all().next().is_some();
         if !std::mem::take(&mut self.others_changed) && !goes_on {
             return None;
         }
         self.computed = Some(now.lived);
         let continued = self.members.continued(self.before.run.as_deref());
-        let logs = self.members.logs(&self.facts, &continued, self.clocks, |member| self.standing(member));
-        let versions: BTreeSet<Version> =
-            logs.iter().flat_map(|log: &PublicationLog| log.versions_since(Timestamp(i64::MIN))).collect();
-        let files = versions.into_iter().filter_map(|version| self.log.file(version)).collect();
+        let logs = self
+            .members
+            .logs(&self.facts, &continued, self.clocks, |member| {
+                self.standing(member)
+            });
+        let versions: BTreeSet<Version> = logs
+            .iter()
+            .flat_map(|log: &PublicationLog| log.versions_since(Timestamp(i64::MIN)))
+            .collect();
+        let files = versions
+            .into_iter()
+            .filter_map(|version| self.log.file(version))
+            .collect();
         Some(OfOthers { logs, files })
     }
 
@@ -273,19 +313,33 @@ impl Exchange {
         if until > now.second() {
             return None;
         }
-        if self.has_joined { Some(until) } else { self.began }
+        if self.has_joined {
+            Some(until)
+        } else {
+            self.began
+        }
     }
 
     /// The status of the exchange.
     pub fn status(&self, now: Now) -> ExchangeStatus {
-        // While the store is away nothing is heard of the others: they stand as they did, and time goes on.
-        let silence = self.last_contact.filter(|_| self.away.is_some()).map(|last| now.lived.saturating_sub(last));
+        // While the store is away nothing is heard of the others: they stand as they did, and time
+        // goes on.
+        let silence = self
+            .last_contact
+            .filter(|_| self.away.is_some())
+            .map(|last| now.lived.saturating_sub(last));
         let silence = silence.map_or(0.0, |silence| silence.as_secs_f64());
-        let heard_until = if self.away.is_some() { self.last_contact_at } else { self.clocks.now() };
+        let heard_until = if self.away.is_some() {
+            self.last_contact_at
+        } else {
+            self.clocks.now()
+        };
         let mut members = vec![MemberStatus {
             member: self.member(self.told_heard, self.settled.clone()),
             standing: Standing::Present,
-            lag: self.last_contact.map_or(0.0, |last| now.lived.saturating_sub(last).as_secs_f64()),
+            lag: self
+                .last_contact
+                .map_or(0.0, |last| now.lived.saturating_sub(last).as_secs_f64()),
             same_policies: true,
             same_crawlers: true,
         }];

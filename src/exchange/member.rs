@@ -1,6 +1,7 @@
-//! [`Member`]: the entry of an instance in the shared store. An instance becomes a member before it serves its first
-//! robots.txt. It leaves when it stops, when an operator declares it gone, or when it has not written for too long.
-//! [`Identity`] tells one store from another, and [`Position`] is a position in the log of a store.
+//! [`Member`]: the entry of an instance in the shared store. An instance becomes a member before it
+//! serves its first robots.txt. It leaves when it stops, when an operator declares it gone, or when
+//! it has not written for too long. [`Identity`] tells one store from another, and [`Position`] is
+//! a position in the log of a store.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -10,9 +11,11 @@ use std::fmt;
 pub struct Member {
     /// The id of the instance, from its `state.db`: 16 hexadecimal digits.
     pub id: String,
-    /// The id of this run of its process: the instance's id, a point and 8 hexadecimal digits. Publications are keyed by it.
+    /// The id of this run of its process: the instance's id, a point and 8 hexadecimal digits.
+    /// Publications are keyed by it.
     pub run: String,
-    /// The run before, whose publications this run tells again as its own. `None` where it knows nothing of one.
+    /// The run before, whose publications this run tells again as its own. `None` where it knows
+    /// nothing of one.
     pub continues: Option<String>,
     /// The form of facts that it reads: see [`super::SCHEMA`].
     pub schema: u32,
@@ -24,10 +27,11 @@ pub struct Member {
     pub joined: i64,
     /// Up to which moment it has reported what it served, in seconds of the store's clock.
     pub reported: i64,
-    /// Up to which entry of the log it had read, before it gathered what it reports: everything that it served before
-    /// that entry was written is in the store.
+    /// Up to which entry of the log it had read, before it gathered what it reports: everything
+    /// that it served before that entry was written is in the store.
     pub heard: Position,
-    /// The store into which it has written everything that it knows. Another one than the present: it has yet to.
+    /// The store into which it has written everything that it knows. Another one than the present:
+    /// it has yet to.
     pub settled: Option<Identity>,
     /// A digest of the policies in force: 16 hexadecimal digits.
     pub policies: String,
@@ -45,7 +49,8 @@ pub struct Member {
 pub enum Standing {
     /// It reports.
     Present,
-    /// It has not reported for more than 5 seconds: no crawler is accused, until it does or counts as gone.
+    /// It has not reported for more than 5 seconds: no crawler is accused, until it does or counts
+    /// as gone.
     Silent,
     /// It said goodbye.
     Left,
@@ -54,7 +59,9 @@ pub enum Standing {
 }
 
 /// The place of an entry in the log: the id of an entry of a stream.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
+)]
 #[serde(try_from = "String", into = "String")]
 pub struct Position {
     /// Milliseconds, by the store.
@@ -74,9 +81,13 @@ impl TryFrom<String> for Position {
 
     fn try_from(text: String) -> Result<Position, String> {
         let read = |(milliseconds, sequence): (&str, &str)| {
-            Some(Position { milliseconds: milliseconds.parse().ok()?, sequence: sequence.parse().ok()? })
+            Some(Position {
+                milliseconds: milliseconds.parse().ok()?,
+                sequence: sequence.parse().ok()?,
+            })
         };
-        let malformed = || format!("`{text}` is no id of an entry: expected two numbers with `-` between them");
+        let malformed =
+            || format!("`{text}` is no id of an entry: expected two numbers with `-` between them");
         text.split_once('-').and_then(read).ok_or_else(malformed)
     }
 }

@@ -1,12 +1,16 @@
-//! [`Members`]: the other instances of crawlgate that this one knows, by id. A run of an instance is the time from its
-//! start to its stop. [`Members::logs`] computes which robots.txt files each run published, and when.
+//! [`Members`]: the other instances of crawlgate that this one knows, by id. A run of an instance
+//! is the time from its start to its stop. [`Members::logs`] computes which robots.txt files each
+//! run published, and when.
 
-use super::{Clocks, GONE_AFTER, Identity, KEPT, Member, Merged, OfLog, Position, Standing, records, seconds};
+use super::{
+    Clocks, GONE_AFTER, Identity, KEPT, Member, Merged, OfLog, Position, Standing, records, seconds,
+};
 use crate::publications::{Change, Gaps, Publication, PublicationLog, Span, Tenure, next_number};
 use crate::time::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Publications that ended so shortly before the last report of a run may have been served after it.
+/// Publications that ended so shortly before the last report of a run may have been served after
+/// it.
 const SLACK: i64 = 60;
 
 #[derive(Clone, Debug)]
@@ -21,24 +25,33 @@ struct Heard {
 pub struct Members(BTreeMap<String, Heard>);
 
 impl Members {
-    /// Takes in the state of an instance; says whether it is another run, has left or come back, or has settled elsewhere.
+    /// Takes in the state of an instance; says whether it is another run, has left or come back, or
+    /// has settled elsewhere.
     pub fn heard_of(&mut self, member: Member, position: Position) -> bool {
         let known = self.0.get_mut(&member.id);
         match known {
             Some(known) if known.member.run == member.run => {
-                // The sets may be newer than the log that is read after them, and the log newer than the sets.
+                // The sets may be newer than the log that is read after them, and the log newer
+                // than the sets.
                 if (member.reported, member.heard) < (known.member.reported, known.member.heard)
                     && member.settled == known.member.settled
                 {
                     return false;
                 }
-                let changed = known.member.has_left != member.has_left || known.member.settled != member.settled;
+                let changed = known.member.has_left != member.has_left
+                    || known.member.settled != member.settled;
                 known.member = member;
                 changed
             }
             Some(known) if known.member.joined > member.joined => false,
             _ => {
-                self.0.insert(member.id.clone(), Heard { member, first: position });
+                self.0.insert(
+                    member.id.clone(),
+                    Heard {
+                        member,
+                        first: position,
+                    },
+                );
                 true
             }
         }
@@ -49,12 +62,21 @@ impl Members {
         self.0.values().map(|heard| &heard.member)
     }
 
-    /// Whether all that are there have told what they served before an entry was written, in this store. One that joined
-    /// after it had served nothing.
-    pub fn have_heard(&self, position: Position, settled: &Identity, is_there: impl Fn(&String) -> bool) -> bool {
-        self.0.iter().filter(|(id, _)| is_there(id)).all(|(_, Heard { member, first })| {
-            member.settled.as_ref() == Some(settled) && (*first > position || member.heard >= position)
-        })
+    /// Whether all that are there have told what they served before an entry was written, in this
+    /// store. One that joined after it had served nothing.
+    pub fn have_heard(
+        &self,
+        position: Position,
+        settled: &Identity,
+        is_there: impl Fn(&String) -> bool,
+    ) -> bool {
+        self.0
+            .iter()
+            .filter(|(id, _)| is_there(id))
+            .all(|(_, Heard { member, first })| {
+                member.settled.as_ref() == Some(settled)
+                    && (*first > position || member.heard >= position)
+            })
     }
 
     /// Runs whose publications a later run told again as its own.
@@ -66,7 +88,10 @@ impl Members {
     /// Members that were last heard of before a moment.
     pub fn over(&self, before: i64) -> Vec<String> {
         let before = before.saturating_sub(seconds(GONE_AFTER));
-        self.all().filter(|member| member.reported < before).map(|member| member.id.clone()).collect()
+        self.all()
+            .filter(|member| member.reported < before)
+            .map(|member| member.id.clone())
+            .collect()
     }
 
     /// Forgets members.
@@ -74,8 +99,9 @@ impl Members {
         self.0.retain(|id, _| !ids.contains(id));
     }
 
-    /// What each run published, but for those that were told again. What a run that ended had in force is superseded by
-    /// its end; if it ended without a goodbye, it may have served that to any crawler until then.
+    /// What each run published, but for those that were told again. What a run that ended had in
+    /// force is superseded by its end; if it ended without a goodbye, it may have served that to
+    /// any crawler until then.
     pub fn logs(
         &self,
         facts: &Merged,
@@ -86,7 +112,9 @@ impl Members {
         let mut runs: BTreeMap<&str, (Vec<Tenure>, Vec<Publication>)> = BTreeMap::new();
         for kind in ["p\n", "t\n"] {
             for (key, _, value) in facts.starting_with(kind) {
-                let Some((run, read)) = records::of_log(key, value, clocks) else { continue };
+                let Some((run, read)) = records::of_log(key, value, clocks) else {
+                    continue;
+                };
                 let (tenures, publications) = runs.entry(run).or_default();
                 match read {
                     OfLog::Publication(publication) => publications.push(publication),
@@ -94,34 +122,64 @@ impl Members {
                 }
             }
         }
-        let known = runs.into_iter().filter(|(run, _)| !continued.contains(*run));
-        let log = |(run, (mut tenures, mut publications)): (&str, (Vec<Tenure>, Vec<Publication>))| {
-            if let Some(ended) = self.ended(run, clocks, &standing) {
-                ended.close(&mut tenures, &mut publications);
-            }
-            PublicationLog::remembered(tenures, publications, BTreeMap::new(), Gaps::default(), Vec::new())
-        };
+        let known = runs
+            .into_iter()
+            .filter(|(run, _)| !continued.contains(*run));
+        let log =
+            |(run, (mut tenures, mut publications)): (&str, (Vec<Tenure>, Vec<Publication>))| {
+                if let Some(ended) = self.ended(run, clocks, &standing) {
+                    ended.close(&mut tenures, &mut publications);
+                }
+                PublicationLog::remembered(
+                    tenures,
+                    publications,
+                    BTreeMap::new(),
+                    Gaps::default(),
+                    Vec::new(),
+                )
+            };
         known.map(log).filter(|log| !log.is_empty()).collect()
     }
 
     /// How a run ended, if it did.
-    fn ended(&self, run: &str, clocks: Clocks, standing: &impl Fn(&Member) -> Standing) -> Option<Ended> {
-        let Some(Heard { member, .. }) = run.split('.').next().and_then(|instance| self.0.get(instance)) else {
+    fn ended(
+        &self,
+        run: &str,
+        clocks: Clocks,
+        standing: &impl Fn(&Member) -> Standing,
+    ) -> Option<Ended> {
+        let Some(Heard { member, .. }) = run
+            .split('.')
+            .next()
+            .and_then(|instance| self.0.get(instance))
+        else {
             // Nothing is known of it but that it may have served until now.
-            return Some(Ended { at: clocks.to_own(clocks.now()), unreported_since: Some(Timestamp(i64::MIN)) });
+            return Some(Ended {
+                at: clocks.to_own(clocks.now()),
+                unreported_since: Some(Timestamp(i64::MIN)),
+            });
         };
         let reported = clocks.to_own(member.reported);
         if member.run != run {
             let at = clocks.to_own(member.joined);
-            return Some(Ended { at, unreported_since: Some(Timestamp(at.0.saturating_sub(seconds(KEPT)))) });
+            return Some(Ended {
+                at,
+                unreported_since: Some(Timestamp(at.0.saturating_sub(seconds(KEPT)))),
+            });
         }
         match standing(member) {
             Standing::Present | Standing::Silent => None,
-            Standing::Left => Some(Ended { at: reported, unreported_since: None }),
+            Standing::Left => Some(Ended {
+                at: reported,
+                unreported_since: None,
+            }),
             Standing::Gone => {
                 let gone = member.reported.saturating_add(seconds(GONE_AFTER));
                 let unreported_since = Some(Timestamp(reported.0.saturating_sub(SLACK)));
-                Some(Ended { at: clocks.to_own(gone.min(clocks.now())), unreported_since })
+                Some(Ended {
+                    at: clocks.to_own(gone.min(clocks.now())),
+                    unreported_since,
+                })
             }
         }
     }
@@ -137,15 +195,21 @@ impl Ended {
     fn close(&self, tenures: &mut [Tenure], publications: &mut [Publication]) {
         let number = next_number(tenures, publications);
         let close = |span: &mut Span| {
-            span.until.get_or_insert(Change { number, at: self.at });
+            span.until.get_or_insert(Change {
+                number,
+                at: self.at,
+            });
         };
         for publication in &mut *publications {
-            let is_late = |since: Timestamp| publication.span.until.is_none_or(|until| until.at >= since);
+            let is_late =
+                |since: Timestamp| publication.span.until.is_none_or(|until| until.at >= since);
             if self.unreported_since.is_some_and(is_late) {
                 publication.unreported_until = publication.unreported_until.max(Some(self.at));
             }
             close(&mut publication.span);
         }
-        tenures.iter_mut().for_each(|tenure| close(&mut tenure.span));
+        tenures
+            .iter_mut()
+            .for_each(|tenure| close(&mut tenure.span));
     }
 }

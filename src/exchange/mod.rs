@@ -1,7 +1,8 @@
-//! The exchange of facts between several instances in front of one site. With it, a crawler that fetched robots.txt
-//! from one instance is judged rightly by another. The instances write facts to a shared store and read those of the
-//! others. [`Store`] is the trait for that store; `shared_store` implements it with Redis or Valkey, and tests have
-//! one in memory. Of [`SharedFact`]s with one key the latest counts, so order and repetition do not matter.
+//! The exchange of facts between several instances in front of one site. With it, a crawler that
+//! fetched robots.txt from one instance is judged rightly by another. The instances write facts to
+//! a shared store and read those of the others. [`Store`] is the trait for that store;
+//! `shared_store` implements it with Redis or Valkey, and tests have one in memory. Of
+//! [`SharedFact`]s with one key the latest counts, so order and repetition do not matter.
 
 pub mod event;
 pub mod fact;
@@ -66,7 +67,8 @@ pub struct ExchangeStatus {
     pub away: Option<Away>,
     /// Milliseconds by which the own clock is ahead of the store's. `None` before it was asked for.
     pub clock_ahead_ms: Option<i64>,
-    /// Since when `/robots.txt` is answered with 503: this run never reached the store, or not for a day.
+    /// Since when `/robots.txt` is answered with 503: this run never reached the store, or not for
+    /// a day.
     #[serde(serialize_with = "rfc3339")]
     pub withholds_robots_txt_since: Option<Timestamp>,
     /// When this run began to observe anew, if it did.
@@ -80,7 +82,8 @@ pub struct ExchangeStatus {
     pub facts_waiting: usize,
     /// Records of violations that wait to be confirmed.
     pub records_waiting: usize,
-    /// Facts written and read, records confirmed and not, and starts over, since the start of the process.
+    /// Facts written and read, records confirmed and not, and starts over, since the start of the
+    /// process.
     pub totals: Totals,
 }
 
@@ -115,8 +118,8 @@ pub struct Away {
     pub is_refused: bool,
 }
 
-/// What crawlers were served before is not known: the store was another one than before, and no instance that was there all
-/// that time shares it.
+/// What crawlers were served before is not known: the store was another one than before, and no
+/// instance that was there all that time shares it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BegunAnew {
     /// Since when observation goes on.

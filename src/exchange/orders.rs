@@ -1,6 +1,7 @@
-//! [`Orders`]: what operators did at any instance: pauses of sites, and releases of clients that were marked for
-//! requesting a trap. The latest change of a site's pauses counts (of two in one second the greater one), and the
-//! latest release of a network's marks. So merging is commutative, associative and idempotent.
+//! [`Orders`]: what operators did at any instance: pauses of sites, and releases of clients that
+//! were marked for requesting a trap. The latest change of a site's pauses counts (of two in one
+//! second the greater one), and the latest release of a network's marks. So merging is commutative,
+//! associative and idempotent.
 
 use super::event::PausedSite;
 use super::{Event, SharedFact};
@@ -10,7 +11,8 @@ use std::net::IpAddr;
 
 /// Sites, and networks, at most. Operators speak of fewer.
 const MOST: usize = 4_096;
-/// Clocks are converted in whole seconds: what was said after another word may seem to be so much older.
+/// Clocks are converted in whole seconds: what was said after another word may seem to be so much
+/// older.
 const ROUNDING: i64 = 2;
 
 /// What operators did.
@@ -24,14 +26,18 @@ impl Orders {
     /// Adds what an operator did; says whether it is the latest change.
     pub fn add(&mut self, event: &Event, at: i64) -> bool {
         match event {
-            Event::Paused(paused) => latest(&mut self.pauses, paused.site.clone(), (at, paused.said())),
-            Event::Released(network) => latest(&mut self.releases, network.to_string(), (at, *network)),
+            Event::Paused(paused) => {
+                latest(&mut self.pauses, paused.site.clone(), (at, paused.said()))
+            }
+            Event::Released(network) => {
+                latest(&mut self.releases, network.to_string(), (at, *network))
+            }
             Event::Served(_) | Event::Marked(_) | Event::Fetched(_) => false,
         }
     }
 
-    /// The time to tell of what was said here: after what is known here, if both are as good as at once. A release is for
-    /// what seems to be marked a moment later, too.
+    /// The time to tell of what was said here: after what is known here, if both are as good as at
+    /// once. A release is for what seems to be marked a moment later, too.
     pub fn said_at(&self, event: &Event, at: i64) -> i64 {
         let paused = match event {
             Event::Paused(paused) => paused,
@@ -39,7 +45,11 @@ impl Orders {
             Event::Served(_) | Event::Marked(_) | Event::Fetched(_) => return at,
         };
         match self.pauses.get(&paused.site) {
-            Some((last, said)) if (*last - ROUNDING..=*last).contains(&at) && *said != paused.said() => last + 1,
+            Some((last, said))
+                if (*last - ROUNDING..=*last).contains(&at) && *said != paused.said() =>
+            {
+                last + 1
+            }
             _ => at,
         }
     }
@@ -52,14 +62,22 @@ impl Orders {
 
     /// Whether the mark of a client that requested a trap at a moment was released since.
     pub fn are_released(&self, address: IpAddr, at: i64) -> bool {
-        self.releases.values().any(|(released, network)| *released >= at && network.contains(&address))
+        self.releases
+            .values()
+            .any(|(released, network)| *released >= at && network.contains(&address))
     }
 
     /// All facts, for a store that starts over.
     pub fn facts(&self) -> impl Iterator<Item = SharedFact> {
-        let pauses =
-            self.pauses.iter().filter_map(|(site, (at, said))| Event::Paused(PausedSite::of(site, said)?).fact(*at));
-        pauses.chain(self.releases.values().filter_map(|(at, network)| Event::Released(*network).fact(*at)))
+        let pauses = self
+            .pauses
+            .iter()
+            .filter_map(|(site, (at, said))| Event::Paused(PausedSite::of(site, said)?).fact(*at));
+        pauses.chain(
+            self.releases
+                .values()
+                .filter_map(|(at, network)| Event::Released(*network).fact(*at)),
+        )
     }
 
     /// Forgets what was said before a moment.
@@ -69,13 +87,20 @@ impl Orders {
     }
 }
 
-fn latest<T: Ord + Clone>(known: &mut BTreeMap<String, (i64, T)>, key: String, new: (i64, T)) -> bool {
+fn latest<T: Ord + Clone>(
+    known: &mut BTreeMap<String, (i64, T)>,
+    key: String,
+    new: (i64, T),
+) -> bool {
     if known.get(&key) >= Some(&new) {
         return false;
     }
     known.insert(key, new);
     if known.len() > MOST
-        && let Some(oldest) = known.iter().min_by_key(|(_, (at, _))| *at).map(|(key, _)| key.clone())
+        && let Some(oldest) = known
+            .iter()
+            .min_by_key(|(_, (at, _))| *at)
+            .map(|(key, _)| key.clone())
     {
         known.remove(&oldest);
     }

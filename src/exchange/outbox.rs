@@ -1,9 +1,10 @@
-//! [`Outbox`]: what happened at this instance and is not yet written to the shared store, from which other instances
-//! read it. Of each event it keeps the latest time. Requests and commands of operators add to it, and the thread of
-//! the exchange empties it.
+//! [`Outbox`]: what happened at this instance and is not yet written to the shared store, from
+//! which other instances read it. Of each event it keeps the latest time. Requests and commands of
+//! operators add to it, and the thread of the exchange empties it.
 //!
-//! It has room for a fixed number of entries, and drops what does not fit. If it drops that a crawler was served a
-//! robots.txt, it sets `has_lost`: other instances could otherwise blame the crawler wrongly.
+//! It has room for a fixed number of entries, and drops what does not fit. If it drops that a
+//! crawler was served a robots.txt, it sets `has_lost`: other instances could otherwise blame the
+//! crawler wrongly.
 
 use super::Event;
 use crate::locks::lock;
@@ -14,8 +15,8 @@ use std::sync::Mutex;
 
 /// Facts that wait at most.
 const MOST: usize = 65_536;
-/// Of these, marks and proven fetches: clients can make as many as they have addresses. More than a turn can tell would hold up
-/// the confirmation of violations.
+/// Of these, marks and proven fetches: clients can make as many as they have addresses. More than a
+/// turn can tell would hold up the confirmation of violations.
 const MOST_OF_CLIENTS: usize = 1_000;
 
 /// What waits.
@@ -29,7 +30,8 @@ pub struct Waiting {
     pub events: BTreeMap<Event, Timestamp>,
     /// Hosts that are observed, by name.
     pub observed: BTreeMap<String, Observation>,
-    /// Whether there was no room for a version that was served. Of all else others know less, and are milder for it.
+    /// Whether there was no room for a version that was served. Of all else others know less, and
+    /// are milder for it.
     pub has_lost: bool,
     /// How many of the events are marks and proven fetches.
     of_clients: usize,
@@ -61,7 +63,9 @@ impl Outbox {
     pub fn observed(&self, observed: &Observation) {
         let mut waiting = lock(&self.0);
         if waiting.len() < MOST || waiting.observed.contains_key(&observed.host) {
-            waiting.observed.insert(observed.host.clone(), observed.clone());
+            waiting
+                .observed
+                .insert(observed.host.clone(), observed.clone());
         }
     }
 
@@ -92,14 +96,29 @@ mod tests {
         let outbox = Outbox::default();
         for number in 0..5_000u32 {
             let address = IpAddr::from(number.to_be_bytes());
-            let marked = MarkedClient { site: "shop".into(), crawler: "other".into(), address, seconds: 60 };
+            let marked = MarkedClient {
+                site: "shop".into(),
+                crawler: "other".into(),
+                address,
+                seconds: 60,
+            };
             outbox.happened(Event::Marked(marked), Timestamp(1));
         }
-        let served = ServedVersion { host: "shop.example".into(), crawler: "other".into(), version: [1; 8] };
+        let served = ServedVersion {
+            host: "shop.example".into(),
+            crawler: "other".into(),
+            version: [1; 8],
+        };
         outbox.happened(Event::Served(served.clone()), Timestamp(2));
         let waiting = outbox.take();
-        assert_eq!((waiting.events.len(), waiting.has_lost), (MOST_OF_CLIENTS + 1, false));
-        assert_eq!(waiting.events.get(&Event::Served(served)), Some(&Timestamp(2)));
+        assert_eq!(
+            (waiting.events.len(), waiting.has_lost),
+            (MOST_OF_CLIENTS + 1, false)
+        );
+        assert_eq!(
+            waiting.events.get(&Event::Served(served)),
+            Some(&Timestamp(2))
+        );
         assert!(outbox.is_empty());
     }
 }

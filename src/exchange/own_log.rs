@@ -1,10 +1,11 @@
-//! [`OwnLog`]: what this process has published (which robots.txt on which host, and when), and which of it other
-//! instances know. They are told of a publication before it takes effect, and of its end afterwards.
+//! [`OwnLog`]: what this process has published (which robots.txt on which host, and when), and
+//! which of it other instances know. They are told of a publication before it takes effect, and of
+//! its end afterwards.
 //!
 //! Each record of a publication is in one of these states:
 //! - new: it was not written to the shared store yet.
-//! - tried: a write was begun and did not succeed yet. Others may know of the publication although it may never take
-//!   effect.
+//! - tried: a write was begun and did not succeed yet. Others may know of the publication although
+//!   it may never take effect.
 //! - told: a write succeeded.
 
 use super::{Clocks, OfLog, SharedFact, records};
@@ -43,22 +44,32 @@ pub struct Changes {
 impl OwnLog {
     /// A log of which others were told nothing yet.
     pub fn new(run: String, log: PublicationLog, files: Vec<VersionFile>) -> OwnLog {
-        OwnLog { run, log, files: files.into_iter().collect(), has_news: true, told_at: i64::MIN, ..OwnLog::default() }
+        OwnLog {
+            run,
+            log,
+            files: files.into_iter().collect(),
+            has_news: true,
+            told_at: i64::MIN,
+            ..OwnLog::default()
+        }
     }
 
-    /// The time to tell something at: later than that of all that was told before. A publication may begin and end within a
-    /// second, the clock may be set back in between, and of two facts with one key the later one counts.
+    /// The time to tell something at: later than that of all that was told before. A publication
+    /// may begin and end within a second, the clock may be set back in between, and of two facts
+    /// with one key the later one counts.
     fn next_time(&mut self, clocks: Clocks) -> i64 {
         self.told_at = clocks.now().max(self.told_at.saturating_add(1));
         self.told_at
     }
 
-    /// Until now, what was in force at a moment or later may have been served to any crawler without a word of it.
+    /// Until now, what was in force at a moment or later may have been served to any crawler
+    /// without a word of it.
     pub fn was_unreported(&mut self, since: Option<Timestamp>, now: Timestamp) {
         let Some(since) = since else { return };
         let lately = |known: &&Publication| known.span.until.is_none_or(|until| until.at >= since);
         for publication in self.log.publications.iter().filter(lately) {
-            self.unreported.insert(records::publication_key(&self.run, publication), now);
+            self.unreported
+                .insert(records::publication_key(&self.run, publication), now);
         }
         self.has_news = true;
     }
@@ -85,13 +96,25 @@ impl OwnLog {
         self.files.insert(version, bytes);
     }
 
-    /// Forgets the bytes of versions that neither this run nor others published lately; says under which keys they were told.
+    /// Forgets the bytes of versions that neither this run nor others published lately; says under
+    /// which keys they were told.
     pub fn forget_files(&mut self, others: &BTreeSet<Version>) -> Vec<String> {
         let tried = self.tried.values().filter_map(OfLog::version);
         let mut wanted = self.log.versions_since(Timestamp(i64::MIN));
-        wanted.extend(self.told.values().filter_map(OfLog::version).chain(tried).chain(others.iter().copied()));
-        let over =
-            self.files.keys().filter(|version| !wanted.contains(version)).copied().map(records::file_key).collect();
+        wanted.extend(
+            self.told
+                .values()
+                .filter_map(OfLog::version)
+                .chain(tried)
+                .chain(others.iter().copied()),
+        );
+        let over = self
+            .files
+            .keys()
+            .filter(|version| !wanted.contains(version))
+            .copied()
+            .map(records::file_key)
+            .collect();
         self.files.retain(|version, _| wanted.contains(version));
         over
     }
@@ -100,9 +123,20 @@ impl OwnLog {
         let publications = log.publications.iter().map(|publication| {
             let key = records::publication_key(&self.run, publication);
             let unreported_until = self.unreported.get(&key).copied();
-            (key, OfLog::Publication(Publication { unreported_until, ..publication.clone() }))
+            (
+                key,
+                OfLog::Publication(Publication {
+                    unreported_until,
+                    ..publication.clone()
+                }),
+            )
         });
-        let tenure = |tenure: &Tenure| (records::tenure_key(&self.run, tenure), OfLog::Tenure(tenure.clone()));
+        let tenure = |tenure: &Tenure| {
+            (
+                records::tenure_key(&self.run, tenure),
+                OfLog::Tenure(tenure.clone()),
+            )
+        };
         publications.chain(log.tenures.iter().map(tenure)).collect()
     }
 
@@ -111,25 +145,39 @@ impl OwnLog {
         self.told = self.known(&self.log);
         self.tried.retain(|key, _| !self.told.contains_key(key));
         let at = self.next_time(clocks);
-        self.told.iter().map(|(key, known)| known.fact(key, at, clocks)).collect()
+        self.told
+            .iter()
+            .map(|(key, known)| known.fact(key, at, clocks))
+            .collect()
     }
 
     /// All files.
     pub fn all_files(&self, at: i64) -> Vec<SharedFact> {
-        self.files.iter().map(|(version, bytes)| records::file(*version, bytes, at)).collect()
+        self.files
+            .iter()
+            .map(|(version, bytes)| records::file(*version, bytes, at))
+            .collect()
     }
 
     /// The files among these that others do not know.
     pub fn new_files(&self, files: &[VersionFile], at: i64) -> Vec<SharedFact> {
-        let new = files.iter().filter(|(version, _)| !self.files.contains_key(version));
-        new.map(|(version, bytes)| records::file(*version, bytes, at)).collect()
+        let new = files
+            .iter()
+            .filter(|(version, _)| !self.files.contains_key(version));
+        new.map(|(version, bytes)| records::file(*version, bytes, at))
+            .collect()
     }
 
     /// What is about to come into force: the records of a log that others were not told.
     pub fn openings(&mut self, log: &PublicationLog, clocks: Clocks) -> Vec<SharedFact> {
         let at = self.next_time(clocks);
-        let is_new = |(key, known): &(String, OfLog)| known.is_open() && self.told.get(key) != Some(known);
-        self.known(log).into_iter().filter(is_new).map(|(key, known)| known.fact(&key, at, clocks)).collect()
+        let is_new =
+            |(key, known): &(String, OfLog)| known.is_open() && self.told.get(key) != Some(known);
+        self.known(log)
+            .into_iter()
+            .filter(is_new)
+            .map(|(key, known)| known.fact(&key, at, clocks))
+            .collect()
     }
 
     /// Notes that others may know these facts from now on.
@@ -143,7 +191,12 @@ impl OwnLog {
     }
 
     /// Notes that others were told these records of a log, and these files.
-    pub fn were_told(&mut self, facts: Vec<SharedFact>, log: &PublicationLog, files: &[VersionFile]) {
+    pub fn were_told(
+        &mut self,
+        facts: Vec<SharedFact>,
+        log: &PublicationLog,
+        files: &[VersionFile],
+    ) {
         let mut known = self.known(log);
         for fact in facts {
             if let Some(known) = known.remove(&fact.key) {
@@ -154,7 +207,8 @@ impl OwnLog {
         self.files.extend(files.iter().cloned());
     }
 
-    /// What others are to be told of what is in force: what ended, what never came into force, and what is over.
+    /// What others are to be told of what is in force: what ended, what never came into force, and
+    /// what is over.
     pub fn changes(&mut self, clocks: Clocks) -> Changes {
         if !std::mem::take(&mut self.has_news) {
             return Changes::default();
@@ -168,7 +222,9 @@ impl OwnLog {
                 changes.facts.push(known.fact(key, at, clocks));
             }
         }
-        let before = std::mem::take(&mut self.told).into_iter().chain(std::mem::take(&mut self.tried));
+        let before = std::mem::take(&mut self.told)
+            .into_iter()
+            .chain(std::mem::take(&mut self.tried));
         for (key, mut known) in before.filter(|(key, _)| !now.contains_key(key)) {
             if known.is_open() {
                 // It was about to come into force, and did not. Others may not even have its file.
@@ -196,7 +252,9 @@ mod tests {
 
     fn files() -> Vec<VersionFile> {
         let files = ["one", "two", "three"].map(|text| Arc::from(text.as_bytes()));
-        files.map(|bytes: Arc<[u8]>| (Version::of(&bytes), bytes)).into()
+        files
+            .map(|bytes: Arc<[u8]>| (Version::of(&bytes), bytes))
+            .into()
     }
 
     /// The log of a site that publishes this from a moment on.
@@ -220,23 +278,41 @@ mod tests {
         }
     }
 
-    /// What others know of the rules that were in force, by what they were told, with the files that they have.
+    /// What others know of the rules that were in force, by what they were told, with the files
+    /// that they have.
     fn unknown_until(told: &Merged, files: &[VersionFile]) -> Option<Timestamp> {
         let mut versions = VersionStore::default();
-        files.iter().for_each(|(version, bytes)| versions.insert(*version, bytes.clone()));
-        let (clocks, here) = (Clocks { store: 9_000, ahead: 0 }, publishing(&PublicationLog::default(), files[0].0, 1));
+        files
+            .iter()
+            .for_each(|(version, bytes)| versions.insert(*version, bytes.clone()));
+        let (clocks, here) = (
+            Clocks {
+                store: 9_000,
+                ahead: 0,
+            },
+            publishing(&PublicationLog::default(), files[0].0, 1),
+        );
         let logs = Members::default().logs(told, &BTreeSet::new(), clocks, |_| Standing::Present);
         assert_eq!(logs.len(), 1);
-        let horizon = Horizon { longest: Duration::from_secs(86_400), now: Timestamp(9) };
+        let horizon = Horizon {
+            longest: Duration::from_secs(86_400),
+            now: Timestamp(9),
+        };
         let histories = here.histories_beside(&logs, &mut versions, Registry::builtin(), horizon);
-        histories.iter().filter_map(|(_, history)| history.unknown_until).max()
+        histories
+            .iter()
+            .filter_map(|(_, history)| history.unknown_until)
+            .max()
     }
 
     #[test]
     fn what_never_came_into_force_is_no_gap_in_what_others_know() {
         let files = files();
         let log = publishing(&PublicationLog::default(), files[0].0, 1);
-        let clocks = Clocks { store: 5_000, ahead: 0 };
+        let clocks = Clocks {
+            store: 5_000,
+            ahead: 0,
+        };
         let mut own = OwnLog::new("a.1".into(), log.clone(), files[..1].to_vec());
         let mut told = Merged::default();
         add(&mut told, own.changes(clocks).facts);
@@ -254,7 +330,10 @@ mod tests {
     fn of_what_is_told_within_a_second_the_later_counts() {
         let files = files();
         let log = publishing(&PublicationLog::default(), files[0].0, 1);
-        let clocks = Clocks { store: 5_000, ahead: 0 };
+        let clocks = Clocks {
+            store: 5_000,
+            ahead: 0,
+        };
         // One of the two versions has the greater id.
         for (first, second) in [(1, 2), (2, 1)] {
             let mut own = OwnLog::new("a.1".into(), log.clone(), files[..1].to_vec());
@@ -264,7 +343,10 @@ mod tests {
             all.extend(tried);
             all.extend(own.changes(clocks).facts);
             // A clock that was corrected makes no difference.
-            let clocks = Clocks { store: 3_000, ahead: 0 };
+            let clocks = Clocks {
+                store: 3_000,
+                ahead: 0,
+            };
             let next = publishing(&log, files[second].0, 5);
             let opened = own.openings(&next, clocks);
             own.were_told(opened.clone(), &next, &files);

@@ -1,6 +1,6 @@
-//! Conversion between the records of this instance (what it published and when, which hosts a site had and when, since
-//! when it observes a host, files) and the [`SharedFact`]s of the shared store. Times are in seconds of the store's
-//! clock, and keys are unique across instances and runs.
+//! Conversion between the records of this instance (what it published and when, which hosts a site
+//! had and when, since when it observes a host, files) and the [`SharedFact`]s of the shared store.
+//! Times are in seconds of the store's clock, and keys are unique across instances and runs.
 //!
 //! | key | value |
 //! |---|---|
@@ -43,8 +43,9 @@ impl Clocks {
         own.0.saturating_sub(self.seconds_ahead())
     }
 
-    /// A moment by the clock of the store, by the own. Both are whole seconds, both differences are rounded, and asking for
-    /// the time takes some: a copy is taken for two seconds younger rather than for older than it is.
+    /// A moment by the clock of the store, by the own. Both are whole seconds, both differences are
+    /// rounded, and asking for the time takes some: a copy is taken for two seconds younger rather
+    /// than for older than it is.
     pub fn to_own(self, store: i64) -> Timestamp {
         Timestamp(self.nearest(store).0.saturating_add(2))
     }
@@ -105,41 +106,64 @@ pub(super) fn json(value: &impl Serialize) -> String {
 
 /// The key of a publication.
 pub fn publication_key(run: &str, publication: &Publication) -> String {
-    format!("p\n{run}\n{}\n{}", publication.span.since.number, publication.site)
+    format!(
+        "p\n{run}\n{}\n{}",
+        publication.span.since.number, publication.site
+    )
 }
 
 /// The key of a tenure.
 pub fn tenure_key(run: &str, tenure: &Tenure) -> String {
-    let hosts = tenure.pattern.as_ref().map(ToString::to_string).unwrap_or_default();
+    let hosts = tenure
+        .pattern
+        .as_ref()
+        .map(ToString::to_string)
+        .unwrap_or_default();
     format!("t\n{run}\n{}\n{hosts}", tenure.span.since.number)
 }
 
 impl OfLog {
     /// The fact by which others are told the record.
     pub fn fact(&self, key: &str, at: i64, clocks: Clocks) -> SharedFact {
-        let until = |span: Span| span.until.map(|until| (clocks.to_store(until.at), until.number));
+        let until = |span: Span| {
+            span.until
+                .map(|until| (clocks.to_store(until.at), until.number))
+        };
         let value = match self {
-            OfLog::Publication(Publication { published, identities, tells, span, unreported_until, .. }) => {
-                json(&PublicationValue {
-                    answered: match published {
-                        Published::Version(version) => Answered::Version(version.to_string()),
-                        Published::Unavailable => Answered::Unavailable,
-                        Published::Unknown => Answered::Unknown,
-                        Published::UnknownOrUnavailable => Answered::UnknownOrUnavailable,
-                    },
-                    identities: *identities,
-                    tells: *tells,
-                    since: clocks.to_store(span.since.at),
-                    until: until(*span),
-                    unreported: unreported_until.map(|until| clocks.to_store(until)),
-                })
-            }
+            OfLog::Publication(Publication {
+                published,
+                identities,
+                tells,
+                span,
+                unreported_until,
+                ..
+            }) => json(&PublicationValue {
+                answered: match published {
+                    Published::Version(version) => Answered::Version(version.to_string()),
+                    Published::Unavailable => Answered::Unavailable,
+                    Published::Unknown => Answered::Unknown,
+                    Published::UnknownOrUnavailable => Answered::UnknownOrUnavailable,
+                },
+                identities: *identities,
+                tells: *tells,
+                since: clocks.to_store(span.since.at),
+                until: until(*span),
+                unreported: unreported_until.map(|until| clocks.to_store(until)),
+            }),
             OfLog::Tenure(Tenure { site, span, .. }) => {
                 let since = clocks.to_store(span.since.at);
-                json(&TenureValue { site: site.clone(), since, until: until(*span) })
+                json(&TenureValue {
+                    site: site.clone(),
+                    since,
+                    until: until(*span),
+                })
             }
         };
-        SharedFact { key: key.to_owned(), at, value }
+        SharedFact {
+            key: key.to_owned(),
+            at,
+            value,
+        }
     }
 
     /// The version that was published, if it is known.
@@ -159,13 +183,17 @@ impl OfLog {
         span.until.is_none()
     }
 
-    /// Notes that it never was in force: it ends by the change that it began with, so that it counts for no moment.
+    /// Notes that it never was in force: it ends by the change that it began with, so that it
+    /// counts for no moment.
     pub fn never_was(&mut self, at: Timestamp) {
         let span = match self {
             OfLog::Publication(publication) => &mut publication.span,
             OfLog::Tenure(tenure) => &mut tenure.span,
         };
-        span.until = Some(Change { number: span.since.number, at });
+        span.until = Some(Change {
+            number: span.since.number,
+            at,
+        });
     }
 }
 
@@ -179,21 +207,38 @@ pub enum OfLog {
 }
 
 fn span_of(number: u64, since: i64, until: Option<(i64, u64)>, clocks: Clocks) -> Span {
-    let until = until.map(|(at, number)| Change { number, at: clocks.to_own(at) });
-    Span { since: Change { number, at: clocks.to_own(since) }, until }
+    let until = until.map(|(at, number)| Change {
+        number,
+        at: clocks.to_own(at),
+    });
+    Span {
+        since: Change {
+            number,
+            at: clocks.to_own(since),
+        },
+        until,
+    }
 }
 
-/// Reads a publication or a tenure, with the run that it is of. A version that cannot be read counts as unknown.
+/// Reads a publication or a tenure, with the run that it is of. A version that cannot be read
+/// counts as unknown.
 pub fn of_log<'a>(key: &'a str, value: &str, clocks: Clocks) -> Option<(&'a str, OfLog)> {
     let mut parts = key.splitn(4, '\n');
-    let (kind, run, number, name) = (parts.next()?, parts.next()?, parts.next()?.parse().ok()?, parts.next()?);
+    let (kind, run, number, name) = (
+        parts.next()?,
+        parts.next()?,
+        parts.next()?.parse().ok()?,
+        parts.next()?,
+    );
     let read = match kind {
         "p" => {
             let value: PublicationValue = serde_json::from_str(value).ok()?;
             OfLog::Publication(Publication {
                 site: name.to_owned(),
                 published: match value.answered {
-                    Answered::Version(id) => Version::parse(&id).map_or(Published::Unknown, Published::Version),
+                    Answered::Version(id) => {
+                        Version::parse(&id).map_or(Published::Unknown, Published::Version)
+                    }
                     Answered::Unavailable => Published::Unavailable,
                     Answered::Unknown => Published::Unknown,
                     Answered::UnknownOrUnavailable => Published::UnknownOrUnavailable,
@@ -206,8 +251,16 @@ pub fn of_log<'a>(key: &'a str, value: &str, clocks: Clocks) -> Option<(&'a str,
         }
         "t" => {
             let value: TenureValue = serde_json::from_str(value).ok()?;
-            let pattern = if name.is_empty() { None } else { Some(parse_host(name).ok()?) };
-            OfLog::Tenure(Tenure { pattern, site: value.site, span: span_of(number, value.since, value.until, clocks) })
+            let pattern = if name.is_empty() {
+                None
+            } else {
+                Some(parse_host(name).ok()?)
+            };
+            OfLog::Tenure(Tenure {
+                pattern,
+                site: value.site,
+                span: span_of(number, value.since, value.until, clocks),
+            })
         }
         _ => return None,
     };
@@ -219,19 +272,31 @@ pub fn observation(instance: &str, observed: &Observation, at: i64, clocks: Cloc
     let value = ObservationValue {
         site: observed.site.clone(),
         // Of a host that is new with crawlgate it is the beginning of time, by every clock.
-        since: if observed.since.0.0 <= 0 { observed.since.0.0 } else { clocks.to_store(observed.since.0) },
+        since: if observed.since.0.0 <= 0 {
+            observed.since.0.0
+        } else {
+            clocks.to_store(observed.since.0)
+        },
         seen: clocks.to_store(observed.seen),
         named: observed.named,
         cache: observed.behind_cache,
     };
-    SharedFact { key: format!("o\n{}\n{instance}", observed.host), at, value: json(&value) }
+    SharedFact {
+        key: format!("o\n{}\n{instance}", observed.host),
+        at,
+        value: json(&value),
+    }
 }
 
 /// Reads since when another instance observes a host.
 pub fn observation_of(key: &str, value: &str, clocks: Clocks) -> Option<Observation> {
     let (host, _) = key.strip_prefix("o\n")?.split_once('\n')?;
     let value: ObservationValue = serde_json::from_str(value).ok()?;
-    let since = if value.since <= 0 { Timestamp(value.since) } else { clocks.to_own(value.since) };
+    let since = if value.since <= 0 {
+        Timestamp(value.since)
+    } else {
+        clocks.to_own(value.since)
+    };
     Some(Observation {
         host: host.to_owned(),
         site: value.site,
@@ -249,7 +314,11 @@ pub fn file_key(version: Version) -> String {
 
 /// A file.
 pub fn file(version: Version, bytes: &[u8], at: i64) -> SharedFact {
-    SharedFact { key: file_key(version), at, value: STANDARD.encode(bytes) }
+    SharedFact {
+        key: file_key(version),
+        at,
+        value: STANDARD.encode(bytes),
+    }
 }
 
 /// Reads a file. `None` where the bytes are not those of the version.
@@ -261,7 +330,11 @@ pub fn file_of(fact: &SharedFact) -> Option<VersionFile> {
 
 /// The fact that an operator says that an instance is gone.
 pub fn gone(instance: &str, at: i64) -> SharedFact {
-    SharedFact { key: format!("g\n{instance}"), at, value: String::new() }
+    SharedFact {
+        key: format!("g\n{instance}"),
+        at,
+        value: String::new(),
+    }
 }
 
 /// Reads which instance is gone.

@@ -1,17 +1,21 @@
-//! [`write()`] makes the configuration by which Apache httpd itself enforces a policy, without crawlgate: lines for a
-//! virtual host, and lines for the `.htaccess` of a site's directory.
+//! [`write()`] makes the configuration by which Apache httpd itself enforces a policy, without
+//! crawlgate: lines for a virtual host, and lines for the `.htaccess` of a site's directory.
 //!
-//! Both consist of sections (`<If>`) on the request as it came. They use no variables of the environment: in a
-//! `.htaccess` none is set before Apache chooses the sections. `req_novary` reads a field without naming it in `Vary`,
-//! which would spoil caches. The request line (`THE_REQUEST`) has the path as it was sent, with the query.
+//! Both consist of sections (`<If>`) on the request as it came. They use no variables of the
+//! environment: in a `.htaccess` none is set before Apache chooses the sections. `req_novary` reads
+//! a field without naming it in `Vary`, which would spoil caches. The request line (`THE_REQUEST`)
+//! has the path as it was sent, with the query.
 
 use super::regex::{Step, marker, media, regexes, request_line};
-use super::rules::{CrawlerClass, ExportedAnswer, ExportedFile, Rules, SignalRule, TagCondition, TagRule};
+use super::rules::{
+    CrawlerClass, ExportedAnswer, ExportedFile, Rules, SignalRule, TagCondition, TagRule,
+};
 use super::{CHALLENGE, Files, heading, listed, quoted};
 use crate::printable::join;
 use std::cmp::Reverse;
 
-/// Apache reads lines of up to 8,192 bytes from a `.htaccess`. A test has one regular expression of at most half of that.
+/// Apache reads lines of up to 8,192 bytes from a `.htaccess`. A test has one regular expression of
+/// at most half of that.
 const LINE: usize = 8_000;
 const USER_AGENT: &str = "req_novary('User-Agent')";
 const REQUEST: &str = "%{THE_REQUEST}";
@@ -29,10 +33,18 @@ pub fn write(rules: &Rules, directory: &str, files: &mut Files) {
 
 /// The parts of a policy that do not fit into a line of Apache.
 fn left_out(rules: &Rules) -> Vec<String> {
-    let tags = rules.tags.iter().any(|tag| tag.unless.as_ref().is_some_and(is_too_long));
-    let answers = rules.named_answers().iter().any(|(_, answer)| document(&answer.body).is_none());
+    let tags = rules
+        .tags
+        .iter()
+        .any(|tag| tag.unless.as_ref().is_some_and(is_too_long));
+    let answers = rules
+        .named_answers()
+        .iter()
+        .any(|(_, answer)| document(&answer.body).is_none());
     let listed = [
-        tags.then_some("a rule of `indexing` with very many paths in `not`: its X-Robots-Tag is missing"),
+        tags.then_some(
+            "a rule of `indexing` with very many paths in `not`: its X-Robots-Tag is missing",
+        ),
         answers.then_some("a long body: Apache answers with its own text"),
     ];
     listed.into_iter().flatten().map(str::to_owned).collect()
@@ -54,14 +66,17 @@ fn served_files(rules: &Rules, directory: &str) -> String {
             of_file(file)
         );
     }
-    text +=
-        &format!("<Directory {}>\n    AllowOverride None\n    Require all granted\n</Directory>\n", quoted(directory));
+    text += &format!(
+        "<Directory {}>\n    AllowOverride None\n    Require all granted\n</Directory>\n",
+        quoted(directory)
+    );
     text
 }
 
 /// Sections for the files in the site's directory.
 fn own_files(rules: &Rules) -> String {
-    let section = |file: &ExportedFile| format!("<If \"{}\">\n{}</If>\n", is_path(file.path), of_file(file));
+    let section =
+        |file: &ExportedFile| format!("<If \"{}\">\n{}</If>\n", is_path(file.path), of_file(file));
     rules.files.iter().map(section).collect()
 }
 
@@ -77,11 +92,17 @@ fn is_path(path: &str) -> String {
 
 /// Tests of a text, of which one holds where a pattern matches.
 fn tests(text: &str, patterns: &[Vec<Step>], flags: &str) -> Vec<String> {
-    regexes(patterns).iter().map(|regex| format!("{text} =~ m#{regex}#{flags}")).collect()
+    regexes(patterns)
+        .iter()
+        .map(|regex| format!("{text} =~ m#{regex}#{flags}"))
+        .collect()
 }
 
 fn path_tests<T: AsRef<str>>(patterns: &[T]) -> Vec<String> {
-    let patterns: Vec<_> = patterns.iter().map(|pattern| request_line(pattern.as_ref())).collect();
+    let patterns: Vec<_> = patterns
+        .iter()
+        .map(|pattern| request_line(pattern.as_ref()))
+        .collect();
     tests(REQUEST, &patterns, "")
 }
 
@@ -90,18 +111,40 @@ fn tags(rules: &Rules) -> String {
     if rules.strips_tags {
         text += "Header unset X-Robots-Tag\nHeader always unset X-Robots-Tag\n";
     }
-    for TagRule { when, unless, lines } in &rules.tags {
+    for TagRule {
+        when,
+        unless,
+        lines,
+    } in &rules.tags
+    {
         let mut tests = condition(when);
         if let Some(unless) = unless {
             if is_too_long(unless) {
                 continue;
             }
             let paths = (!unless.paths.is_empty()).then(|| path_tests(&unless.paths));
-            let all: Vec<String> = paths.into_iter().flatten().chain(condition(unless)).collect();
-            tests.push(if all.is_empty() { "false".to_owned() } else { format!("!({})", all.join(" && ")) });
+            let all: Vec<String> = paths
+                .into_iter()
+                .flatten()
+                .chain(condition(unless))
+                .collect();
+            tests.push(if all.is_empty() {
+                "false".to_owned()
+            } else {
+                format!("!({})", all.join(" && "))
+            });
         }
-        let test = if tests.is_empty() { String::new() } else { format!(" \"expr={}\"", tests.join(" && ")) };
-        let line = |line: &String| format!("Header always add X-Robots-Tag {}{test}\n", field_value(line));
+        let test = if tests.is_empty() {
+            String::new()
+        } else {
+            format!(" \"expr={}\"", tests.join(" && "))
+        };
+        let line = |line: &String| {
+            format!(
+                "Header always add X-Robots-Tag {}{test}\n",
+                field_value(line)
+            )
+        };
         let lines: String = lines.iter().map(line).collect();
         if when.paths.is_empty() {
             text += &lines;
@@ -134,8 +177,8 @@ fn condition(condition: &TagCondition) -> Vec<String> {
     tests.into_iter().map(|test| format!("({test})")).collect()
 }
 
-/// Fields about use, for what no section of [`answers`] answers. A field that another one's absence asks for is written
-/// last: it would hide that the application sent none.
+/// Fields about use, for what no section of [`answers`] answers. A field that another one's absence
+/// asks for is written last: it would hide that the application sent none.
 fn signals(rules: &Rules) -> String {
     let mut signals: Vec<&SignalRule> = rules.signals.iter().collect();
     signals.sort_by_key(|signal| Reverse(signal.unless.len()));
@@ -143,11 +186,25 @@ fn signals(rules: &Rules) -> String {
     for signal in signals {
         let mut chain = Chain::default();
         chain.when(&is_file(rules), "");
-        let absent = join(signal.unless.iter().map(|name| format!("-z resp('{name}')")), " && ");
-        let absent = if absent.is_empty() { absent } else { format!(" \"expr={absent}\"") };
+        let absent = join(
+            signal
+                .unless
+                .iter()
+                .map(|name| format!("-z resp('{name}')")),
+            " && ",
+        );
+        let absent = if absent.is_empty() {
+            absent
+        } else {
+            format!(" \"expr={absent}\"")
+        };
         let field = |value: usize| match signal.values[value].as_str() {
             "" => String::new(),
-            value => format!("    Header always add {} {}{absent}\n", signal.name, field_value(value)),
+            value => format!(
+                "    Header always add {} {}{absent}\n",
+                signal.name,
+                field_value(value)
+            ),
         };
         for (pattern, value) in &signal.paths {
             chain.when_any(&path_tests(&[pattern]), &field(*value));
@@ -177,7 +234,10 @@ fn answers(rules: &Rules) -> String {
     let markers = rules.markers();
     for run in markers.chunk_by(|(one, _), (other, _)| one == other) {
         let patterns: Vec<_> = run.iter().map(|(_, text)| marker(text)).collect();
-        chain.when_any(&tests(USER_AGENT, &patterns, "i"), &of_class(&rules.classes[run[0].0], rules));
+        chain.when_any(
+            &tests(USER_AGENT, &patterns, "i"),
+            &of_class(&rules.classes[run[0].0], rules),
+        );
     }
     chain.0
 }
@@ -186,7 +246,9 @@ fn of_class(class: &CrawlerClass, rules: &Rules) -> String {
     if let (true, Some((answer, _))) = (class.is_pausable, &rules.pause) {
         return answered(answer, rules);
     }
-    let Some(list) = class.list else { return String::new() };
+    let Some(list) = class.list else {
+        return String::new();
+    };
     let answer = answered(&rules.answers[class.answer], rules);
     if class.is_closed(rules) {
         return answer;
@@ -195,7 +257,10 @@ fn of_class(class: &CrawlerClass, rules: &Rules) -> String {
     // The rule that stands first counts.
     for run in rules.lists[list].chunk_by(|one, other| one.allow == other.allow) {
         let patterns: Vec<&str> = run.iter().map(|rule| rule.pattern.as_str()).collect();
-        chain.when_any(&path_tests(&patterns), if run[0].allow { "" } else { &answer });
+        chain.when_any(
+            &path_tests(&patterns),
+            if run[0].allow { "" } else { &answer },
+        );
     }
     indented(&chain.0)
 }
@@ -204,7 +269,8 @@ fn indented(lines: &str) -> String {
     lines.lines().map(|line| format!("    {line}\n")).collect()
 }
 
-/// The lines that answer a request. They take away the fields that the virtual host adds to every response.
+/// The lines that answer a request. They take away the fields that the virtual host adds to every
+/// response.
 fn answered(answer: &ExportedAnswer, rules: &Rules) -> String {
     let status = answer.status;
     let mut text = format!("    Redirect {status}\n");
@@ -242,8 +308,8 @@ impl Chain {
     }
 }
 
-/// A text as an error document; `None` where a line has no room for it. Apache reads it as an expression, without line
-/// breaks, so each octet but letters, digits and some signs is escaped.
+/// A text as an error document; `None` where a line has no room for it. Apache reads it as an
+/// expression, without line breaks, so each octet but letters, digits and some signs is escaped.
 fn document(text: &str) -> Option<String> {
     let mut escaped = String::new();
     for byte in text.bytes() {

@@ -1,7 +1,7 @@
-//! [`export`] writes a policy as native configuration of nginx, HAProxy, Caddy or Apache httpd, for sites that do not
-//! run crawlgate itself. [`Rules`] is the part of the policy that such a configuration can express; [`Rules::left_out`]
-//! lists the rest. Each server has a file here, and `regex` writes path patterns and crawler names as regular
-//! expressions.
+//! [`export`] writes a policy as native configuration of nginx, HAProxy, Caddy or Apache httpd, for
+//! sites that do not run crawlgate itself. [`Rules`] is the part of the policy that such a
+//! configuration can express; [`Rules::left_out`] lists the rest. Each server has a file here, and
+//! `regex` writes path patterns and crawler names as regular expressions.
 
 mod apache;
 mod caddy;
@@ -31,7 +31,8 @@ pub enum Server {
     Apache,
 }
 
-/// A regular expression for the paths of challenges, which are never gated: see `verdict::is_challenge`.
+/// A regular expression for the paths of challenges, which are never gated: see
+/// `verdict::is_challenge`.
 const CHALLENGE: &str = "/[.]well-known/(acme-challenge/[A-Za-z0-9_-]{1,256}|\
                          pki-validation/[A-Za-z0-9_-][A-Za-z0-9._-]{0,127})";
 
@@ -40,7 +41,11 @@ pub type Files = BTreeMap<String, Vec<u8>>;
 
 /// The files of a configuration. They name each other by `directory`, where they will be.
 pub fn export(rules: &Rules, server: Server, directory: &str) -> Files {
-    let mut files: Files = rules.files.iter().map(|file| (file.name().to_owned(), file.body.clone())).collect();
+    let mut files: Files = rules
+        .files
+        .iter()
+        .map(|file| (file.name().to_owned(), file.body.clone()))
+        .collect();
     match server {
         Server::Nginx => nginx::write(rules, Style::Plain, directory, &mut files),
         Server::Haproxy => haproxy::write(rules, directory, &mut files),
@@ -50,9 +55,15 @@ pub fn export(rules: &Rules, server: Server, directory: &str) -> Files {
     files
 }
 
-/// The lines of an HAProxy frontend in a style of choice, for a buffer of this size, and the files that they read.
+/// The lines of an HAProxy frontend in a style of choice, for a buffer of this size, and the files
+/// that they read.
 #[cfg(feature = "internals")]
-pub fn haproxy_part(rules: &Rules, style: Style, buffer: usize, directory: &str) -> (String, Files) {
+pub fn haproxy_part(
+    rules: &Rules,
+    style: Style,
+    buffer: usize,
+    directory: &str,
+) -> (String, Files) {
     let mut files = Files::new();
     let text = haproxy::part(rules, (style, buffer), directory, &mut files);
     (text, files)
@@ -60,7 +71,10 @@ pub fn haproxy_part(rules: &Rules, style: Style, buffer: usize, directory: &str)
 
 /// The comment above each file.
 fn heading(rules: &Rules, place: &str) -> String {
-    let mut text = format!("# The policy `{}` as crawlgate exported it, {place}.\n", rules.site);
+    let mut text = format!(
+        "# The policy `{}` as crawlgate exported it, {place}.\n",
+        rules.site
+    );
     if !rules.left_out.is_empty() {
         text += "# Not in it, because this server cannot say it:\n";
     }

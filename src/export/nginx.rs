@@ -1,11 +1,12 @@
-//! [`write()`] makes the configuration by which nginx itself enforces a policy, without crawlgate: `map`s for the
-//! `http` block, and conditions and locations for the `server` block.
+//! [`write()`] makes the configuration by which nginx itself enforces a policy, without crawlgate:
+//! `map`s for the `http` block, and conditions and locations for the `server` block.
 
 use super::regex::{marker, marker_regex, media, path, path_regex, regexes};
 use super::rules::{CrawlerClass, ExportedAnswer, Rules, SignalRule, Style, TagCondition, TagRule};
 use super::{CHALLENGE, Files, heading};
 
-/// So many variables fit into nginx's table beside those of its own modules. For more, the table has to be larger.
+/// So many variables fit into nginx's table beside those of its own modules. For more, the table
+/// has to be larger.
 const MANY_VARIABLES: usize = 12;
 
 /// A variable with a dollar sign, which by itself would begin the name of a variable.
@@ -22,7 +23,8 @@ pub fn write(rules: &Rules, style: Style, directory: &str, files: &mut Files) {
 /// The parts of a configuration in a style of choice: for `http`, and for `server`.
 pub fn parts(rules: &Rules, style: Style, directory: &str) -> (String, String) {
     let mut http =
-        "# The class of the crawler.\nmap $http_user_agent $crawlgate_class {\n    default \"\";\n".to_owned();
+        "# The class of the crawler.\nmap $http_user_agent $crawlgate_class {\n    default \"\";\n"
+            .to_owned();
     for (class, regex) in agents(rules, style) {
         http += &format!("    \"~*{regex}\" c{class};\n");
     }
@@ -33,10 +35,18 @@ pub fn parts(rules: &Rules, style: Style, directory: &str) -> (String, String) {
         );
         if style == Style::Compact && !list.iter().any(|rule| rule.allow) {
             let patterns: Vec<_> = list.iter().map(|rule| path(&rule.pattern)).collect();
-            http.extend(regexes(&patterns).iter().map(|regex| format!("    \"~{regex}\" 1;\n")));
+            http.extend(
+                regexes(&patterns)
+                    .iter()
+                    .map(|regex| format!("    \"~{regex}\" 1;\n")),
+            );
         } else {
             for rule in list {
-                http += &format!("    \"~{}\" {};\n", path_regex(&rule.pattern), u8::from(!rule.allow));
+                http += &format!(
+                    "    \"~{}\" {};\n",
+                    path_regex(&rule.pattern),
+                    u8::from(!rule.allow)
+                );
             }
         }
         http += "}\n\n";
@@ -62,17 +72,29 @@ pub fn parts(rules: &Rules, style: Style, directory: &str) -> (String, String) {
 /// Regular expressions for user agents, each with its class, in the order in which they count.
 fn agents(rules: &Rules, style: Style) -> Vec<(usize, String)> {
     if style == Style::Plain {
-        return rules.markers().into_iter().map(|(class, text)| (class, marker_regex(text))).collect();
+        return rules
+            .markers()
+            .into_iter()
+            .map(|(class, text)| (class, marker_regex(text)))
+            .collect();
     }
     let of_class = |(place, class): (usize, &CrawlerClass)| {
         let markers: Vec<_> = class.markers.iter().map(|(_, text)| marker(text)).collect();
-        regexes(&markers).into_iter().map(move |regex| (place, regex)).collect::<Vec<_>>()
+        regexes(&markers)
+            .into_iter()
+            .map(move |regex| (place, regex))
+            .collect::<Vec<_>>()
     };
-    rules.classes.iter().enumerate().flat_map(of_class).collect()
+    rules
+        .classes
+        .iter()
+        .enumerate()
+        .flat_map(of_class)
+        .collect()
 }
 
-/// The name of the answer in place of the page. A map reads a variable when its line counts: paths are compared for
-/// crawlers alone.
+/// The name of the answer in place of the page. A map reads a variable when its line counts: paths
+/// are compared for crawlers alone.
 fn answer_map(rules: &Rules) -> String {
     let mut text = String::new();
     for (place, list, answer) in rules.refusals() {
@@ -115,7 +137,9 @@ fn tag_maps((place, tag): (usize, &TagRule)) -> String {
     if let Some(unless) = &tag.unless {
         let name = format!("$crawlgate_tag{place}_not");
         let (variables_of, wanted_of) = condition(&format!("not{place}"), unless, &mut text);
-        text += &format!("map \"{variables_of}\" {name} {{\n    default 0;\n    \"{wanted_of}\" 1;\n}}\n");
+        text += &format!(
+            "map \"{variables_of}\" {name} {{\n    default 0;\n    \"{wanted_of}\" 1;\n}}\n"
+        );
         (variables, wanted) = (variables + &name, wanted + "0");
     }
     if variables.is_empty() {
@@ -130,20 +154,39 @@ fn tag_maps((place, tag): (usize, &TagRule)) -> String {
     text
 }
 
-/// Adds the maps of a condition. Returns their variables, and the value that these have together where the condition
-/// holds.
+/// Adds the maps of a condition. Returns their variables, and the value that these have together
+/// where the condition holds.
 fn condition(name: &str, condition: &TagCondition, text: &mut String) -> (String, String) {
-    let status =
-        |(first, last): &(u16, u16)| if first == last { first.to_string() } else { format!("\"~^{}\"", first / 100) };
-    let paths = condition.paths.iter().map(|pattern| format!("\"~{}\"", path_regex(pattern))).collect();
-    let types = condition.types.iter().map(|kind| format!("\"~*{}\"", media(kind))).collect();
+    let status = |(first, last): &(u16, u16)| {
+        if first == last {
+            first.to_string()
+        } else {
+            format!("\"~^{}\"", first / 100)
+        }
+    };
+    let paths = condition
+        .paths
+        .iter()
+        .map(|pattern| format!("\"~{}\"", path_regex(pattern)))
+        .collect();
+    let types = condition
+        .types
+        .iter()
+        .map(|kind| format!("\"~*{}\"", media(kind)))
+        .collect();
     let status = condition.status.iter().map(status).collect();
-    let asked: [(&str, &str, Vec<String>); 3] =
-        [("path", "$request_uri", paths), ("type", "$sent_http_content_type", types), ("status", "$status", status)];
+    let asked: [(&str, &str, Vec<String>); 3] = [
+        ("path", "$request_uri", paths),
+        ("type", "$sent_http_content_type", types),
+        ("status", "$status", status),
+    ];
     let mut variables = String::new();
     for (kind, source, tests) in asked.iter().filter(|(_, _, tests)| !tests.is_empty()) {
         let variable = format!("$crawlgate_{name}_{kind}");
-        let tests: String = tests.iter().map(|test| format!("    {test} 1;\n")).collect();
+        let tests: String = tests
+            .iter()
+            .map(|test| format!("    {test} 1;\n"))
+            .collect();
         *text += &format!("map {source} {variable} {{\n    default 0;\n{tests}}}\n");
         variables += &variable;
     }
@@ -151,16 +194,21 @@ fn condition(name: &str, condition: &TagCondition, text: &mut String) -> (String
     (variables, wanted)
 }
 
-/// The maps of a field about the use of pages: its value by path, and no value where the application sends the field.
+/// The maps of a field about the use of pages: its value by path, and no value where the
+/// application sends the field.
 fn signal_maps((place, signal): (usize, &SignalRule)) -> String {
     let value = |place: usize| literal_value(&signal.values[place]);
     let otherwise = signal.otherwise.map_or_else(|| "\"\"".to_owned(), value);
-    let mut text = format!("map $request_uri $crawlgate_signal{place}_path {{\n    default {otherwise};\n");
+    let mut text =
+        format!("map $request_uri $crawlgate_signal{place}_path {{\n    default {otherwise};\n");
     for (pattern, place) in &signal.paths {
         text += &format!("    \"~{}\" {};\n", path_regex(pattern), value(*place));
     }
-    let theirs: String =
-        signal.unless.iter().map(|name| format!("$upstream_http_{}", name.replace('-', "_"))).collect();
+    let theirs: String = signal
+        .unless
+        .iter()
+        .map(|name| format!("$upstream_http_{}", name.replace('-', "_")))
+        .collect();
     text += &format!(
         "}}\nmap \"{theirs}\" $crawlgate_signal{place} {{\n    default \"\";\n    \"\" \
          $crawlgate_signal{place}_path;\n}}\n\n"
@@ -180,13 +228,18 @@ fn server(rules: &Rules, directory: &str) -> String {
             tags += &format!("add_header X-Robots-Tag {value} always;\n");
         }
     }
-    let mut text = format!("# A location with an `add_header` of its own loses these: repeat them there.\n{tags}");
+    let mut text = format!(
+        "# A location with an `add_header` of its own loses these: repeat them there.\n{tags}"
+    );
     if rules.strips_tags {
         text += "# The application's own; a location with a `proxy_hide_header` of its own has to repeat it.\n\
                  proxy_hide_header X-Robots-Tag;\nfastcgi_hide_header X-Robots-Tag;\n";
     }
     for (place, signal) in rules.signals.iter().enumerate() {
-        text += &format!("add_header {} $crawlgate_signal{place} always;\n", signal.name);
+        text += &format!(
+            "add_header {} $crawlgate_signal{place} always;\n",
+            signal.name
+        );
     }
     let tags: String = tags.lines().map(|line| format!("    {line}\n")).collect();
     text += "\nif ($crawlgate_answer) {\n    rewrite ^ /_crawlgate/$crawlgate_answer last;\n}\n\n";
@@ -214,7 +267,11 @@ fn location(name: &str, answer: &ExportedAnswer, tags: &str) -> String {
     if let Some(seconds) = answer.retry_after {
         text += &format!("    add_header Retry-After {seconds} always;\n");
     }
-    text + &format!("    return {} {};\n}}\n\n", answer.status, literal_value(&answer.body))
+    text + &format!(
+        "    return {} {};\n}}\n\n",
+        answer.status,
+        literal_value(&answer.body)
+    )
 }
 
 /// A string without variables.

@@ -1,9 +1,11 @@
-//! Regular expressions that nginx, HAProxy, Caddy and Apache all understand. [`marker_regex`] makes one from a marker
-//! (the part of a user agent that identifies a crawler), and [`path_regex`] from a path pattern of robots.txt.
+//! Regular expressions that nginx, HAProxy, Caddy and Apache all understand. [`marker_regex`] makes
+//! one from a marker (the part of a user agent that identifies a crawler), and [`path_regex`] from
+//! a path pattern of robots.txt.
 
 use std::collections::BTreeMap;
 
-/// The longest expression: nginx takes words of up to 4,096 bytes in its configuration, the quotes included.
+/// The longest expression: nginx takes words of up to 4,096 bytes in its configuration, the quotes
+/// included.
 const LONGEST: usize = 3_900;
 /// A character that product tokens do not have. Next to a marker it parts words.
 const NO_WORD: &str = "[^0-9A-Za-z_-]";
@@ -71,7 +73,9 @@ impl Step {
             Step::RequestStart => out.push_str("^[^ ]+ (?:[A-Za-z]+://[^/? ]*)?"),
             Step::NoBlanks => out.push_str("[^ ]*"),
             Step::RequestEnd => out.push_str("(?: |$)"),
-            Step::Byte(byte) if byte.is_ascii_alphanumeric() || b"/_-=&%~,:@".contains(&byte) => out.push(byte.into()),
+            Step::Byte(byte) if byte.is_ascii_alphanumeric() || b"/_-=&%~,:@".contains(&byte) => {
+                out.push(byte.into())
+            }
             Step::Byte(byte) if b".?+*()|[]^$".contains(&byte) => out.extend(['\\', byte.into()]),
             // No server, reading the regex out of a file of its own, gives these a meaning.
             Step::Byte(byte) => {
@@ -81,7 +85,8 @@ impl Step {
     }
 }
 
-/// A marker of the registry, which stands by itself: `^x` at the start of the user agent, `=x` all of it, `x` anywhere.
+/// A marker of the registry, which stands by itself: `^x` at the start of the user agent, `=x` all
+/// of it, `x` anywhere.
 pub fn marker(text: &str) -> Vec<Step> {
     let body = text.trim_start_matches(['^', '=']);
     let is_word = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
@@ -96,18 +101,32 @@ pub fn marker(text: &str) -> Vec<Step> {
         (false, false) => None,
     };
     // Compared without regard to case: in one case, so that beginnings are shared.
-    start.into_iter().chain(body.to_ascii_lowercase().bytes().map(Step::Byte)).chain(end).collect()
+    start
+        .into_iter()
+        .chain(body.to_ascii_lowercase().bytes().map(Step::Byte))
+        .chain(end)
+        .collect()
 }
 
 /// A pattern of robots.txt.
 pub fn path(text: &str) -> Vec<Step> {
     let body = text.strip_suffix('$').unwrap_or(text);
     let end = (body.len() < text.len()).then_some(Step::End);
-    let steps = body.bytes().map(|byte| if byte == b'*' { Step::Any } else { Step::Byte(byte) });
-    std::iter::once(Step::Start).chain(steps).chain(end).collect()
+    let steps = body.bytes().map(|byte| {
+        if byte == b'*' {
+            Step::Any
+        } else {
+            Step::Byte(byte)
+        }
+    });
+    std::iter::once(Step::Start)
+        .chain(steps)
+        .chain(end)
+        .collect()
 }
 
-/// A pattern of robots.txt, as it stands in the first line of a request. The pattern ends before the version.
+/// A pattern of robots.txt, as it stands in the first line of a request. The pattern ends before
+/// the version.
 pub fn request_line(text: &str) -> Vec<Step> {
     let step = |step: Step| match step {
         Step::Start => Step::RequestStart,
@@ -170,17 +189,27 @@ mod tests {
     use ::regex::RegexBuilder;
 
     fn is_match(steps: Vec<Step>, text: &str) -> bool {
-        let regex = RegexBuilder::new(&regex(&[steps])).case_insensitive(true).build().expect("a regex");
+        let regex = RegexBuilder::new(&regex(&[steps]))
+            .case_insensitive(true)
+            .build()
+            .expect("a regex");
         regex.is_match(text)
     }
 
     #[test]
     fn markers_stand_by_themselves() {
-        assert!(is_match(marker("Googlebot"), "Mozilla/5.0 (compatible; Googlebot/2.1)"));
+        assert!(is_match(
+            marker("Googlebot"),
+            "Mozilla/5.0 (compatible; Googlebot/2.1)"
+        ));
         assert!(!is_match(marker("Googlebot"), "Googlebot-Image/1.0"));
         assert!(!is_match(marker("bingbot"), "abingbot/2.0"));
-        assert!(is_match(marker("^Wget/"), "Wget/1.21") && !is_match(marker("^Wget/"), "x Wget/1.21"));
-        assert!(is_match(marker("=Fetcher"), "fetcher") && !is_match(marker("=Fetcher"), "fetcher/2"));
+        assert!(
+            is_match(marker("^Wget/"), "Wget/1.21") && !is_match(marker("^Wget/"), "x Wget/1.21")
+        );
+        assert!(
+            is_match(marker("=Fetcher"), "fetcher") && !is_match(marker("=Fetcher"), "fetcher/2")
+        );
     }
 
     #[test]
@@ -200,9 +229,20 @@ mod tests {
             ("/a.b", "/aXb", false),
             ("/$x", "/$x", true),
         ] {
-            assert_eq!(is_match(path(pattern), target), matches, "{pattern} {target}");
-            for line in [format!("GET {target} HTTP/1.1"), format!("HEAD http://a.example{target} HTTP/1.1")] {
-                assert_eq!(is_match(request_line(pattern), &line), matches, "{pattern} {line}");
+            assert_eq!(
+                is_match(path(pattern), target),
+                matches,
+                "{pattern} {target}"
+            );
+            for line in [
+                format!("GET {target} HTTP/1.1"),
+                format!("HEAD http://a.example{target} HTTP/1.1"),
+            ] {
+                assert_eq!(
+                    is_match(request_line(pattern), &line),
+                    matches,
+                    "{pattern} {line}"
+                );
             }
         }
     }

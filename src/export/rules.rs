@@ -1,10 +1,11 @@
-//! [`Rules`]: the part of a policy that the configuration of nginx, HAProxy, Caddy or Apache can express, in a form
-//! that is the same for all four. [`Rules::left_out`] lists the rest in words.
+//! [`Rules`]: the part of a policy that the configuration of nginx, HAProxy, Caddy or Apache can
+//! express, in a form that is the same for all four. [`Rules::left_out`] lists the rest in words.
 
 use crate::crawlers::{Claim, CrawlerIndex, Purpose, Registry, is_generic, is_of_people};
 use crate::policy::Site;
 use crate::policy::model::{
-    Audience, Conditions, IndexingRule, Mode, OriginTags, PausePolicy, PauseTime, StatusCondition, Unverified,
+    Audience, Conditions, IndexingRule, Mode, OriginTags, PausePolicy, PauseTime, StatusCondition,
+    Unverified,
 };
 use crate::policy::site::{SecondReading, SignalField};
 use crate::yaml::{Located, values};
@@ -25,8 +26,8 @@ const APPLE_MESSAGES: &str = "facebookexternalhit/1.1 Facebot Twitterbot/1.0";
 pub enum Style {
     /// A line for each crawler and each path, in the order in which they count.
     Plain,
-    /// As few regular expressions as there can be. Where a user agent has the markers of two classes, the class that
-    /// stands first counts.
+    /// As few regular expressions as there can be. Where a user agent has the markers of two
+    /// classes, the class that stands first counts.
     Compact,
 }
 
@@ -99,7 +100,8 @@ pub struct TagRule {
     pub lines: Vec<String>,
 }
 
-/// A condition on a request and its response: one of each list has to hold, unless the list is empty.
+/// A condition on a request and its response: one of each list has to hold, unless the list is
+/// empty.
 #[derive(Clone)]
 pub struct TagCondition {
     /// Patterns.
@@ -155,10 +157,12 @@ impl ExportedFile {
 impl CrawlerClass {
     /// Whether everything is closed to the class.
     pub fn is_closed(&self, rules: &Rules) -> bool {
-        self.list.and_then(|list| rules.lists.get(list)).is_some_and(|list| match list.as_slice() {
-            [only] => !only.allow && matches!(only.pattern.as_str(), "/" | "/*" | "*"),
-            _ => false,
-        })
+        self.list
+            .and_then(|list| rules.lists.get(list))
+            .is_some_and(|list| match list.as_slice() {
+                [only] => !only.allow && matches!(only.pattern.as_str(), "/" | "/*" | "*"),
+                _ => false,
+            })
     }
 }
 
@@ -175,7 +179,11 @@ impl Rules {
         rules.pause = pause(site, &mut rules.left_out);
         for (index, crawler) in (0..).zip(registry.crawlers()) {
             let mut markers = crawler.markers.clone();
-            let described = site.policy.crawlers.iter().filter(|described| crawler.is_called(&described.token.value));
+            let described = site
+                .policy
+                .crawlers
+                .iter()
+                .filter(|described| crawler.is_called(&described.token.value));
             markers.extend(described.flat_map(|described| values(&described.user_agent)));
             let is_tool = crawler.purpose == Purpose::Tool;
             rules.add(site, Claim::Known(CrawlerIndex(index)), &markers, is_tool);
@@ -190,7 +198,9 @@ impl Rules {
         }
         if !without_marker.is_empty() {
             let tokens = without_marker.join(", ");
-            rules.left_out.push(format!("tokens that people's browsers or many bots have as a word: {tokens}"));
+            rules.left_out.push(format!(
+                "tokens that people's browsers or many bots have as a word: {tokens}"
+            ));
         }
         if site.tokens.tokens().len() > without_marker.len() {
             rules.left_out.push(
@@ -204,7 +214,10 @@ impl Rules {
             match tag_rule(rule) {
                 Some(tag) => rules.tags.push(tag),
                 None => {
-                    rules.left_out.push("a rule of `indexing` with `path_regex`: its X-Robots-Tag is missing".into());
+                    rules.left_out.push(
+                        "a rule of `indexing` with `path_regex`: its X-Robots-Tag is missing"
+                            .into(),
+                    );
                 }
             }
         }
@@ -217,32 +230,50 @@ impl Rules {
             return;
         }
         let claim = site.crawler_rules(claim);
-        let is_held = claim.judged && claim.mode == Mode::Enforce && !claim.exempt && !claim.unlisted;
+        let is_held =
+            claim.judged && claim.mode == Mode::Enforce && !claim.exempt && !claim.unlisted;
         let is_google = claim.second_reading != SecondReading::None;
         let group = claim.binding.group().filter(|_| is_held);
         let list = group.and_then(|group| self.list(site, usize::from(group), is_google));
         let answer = list.map_or(0, |_| self.answer(site, usize::from(claim.disallowed)));
         let is_pausable = claim.pausable && self.pause.is_some();
-        let is_alike =
-            |class: &&mut CrawlerClass| (class.list, class.answer, class.is_pausable) == (list, answer, is_pausable);
+        let is_alike = |class: &&mut CrawlerClass| {
+            (class.list, class.answer, class.is_pausable) == (list, answer, is_pausable)
+        };
         // A named crawler before a tool, then the longer marker before the shorter.
-        let order = |marker: &str| u32::from(is_tool) * 10_000 + 5_000 - marker.len().min(5_000) as u32;
+        let order =
+            |marker: &str| u32::from(is_tool) * 10_000 + 5_000 - marker.len().min(5_000) as u32;
         let markers = markers.iter().map(|marker| (order(marker), marker.clone()));
         match self.classes.iter_mut().find(is_alike) {
             Some(class) => class.markers.extend(markers),
-            None => self.classes.push(CrawlerClass { markers: markers.collect(), list, answer, is_pausable }),
+            None => self.classes.push(CrawlerClass {
+                markers: markers.collect(),
+                list,
+                answer,
+                is_pausable,
+            }),
         }
     }
 
-    /// The place of the rules of a group in `lists`; `None` without a Disallow. The longest pattern stands first, and
-    /// of equals Allow. Google's crawlers also get what Google's parser alone allows.
+    /// The place of the rules of a group in `lists`; `None` without a Disallow. The longest pattern
+    /// stands first, and of equals Allow. Google's crawlers also get what Google's parser alone
+    /// allows.
     fn list(&mut self, site: &Site, group: usize, is_google: bool) -> Option<usize> {
-        let rules = site.document.groups.get(group)?.rules.iter().filter(|rule| !rule.pattern.is_empty());
+        let rules = site
+            .document
+            .groups
+            .get(group)?
+            .rules
+            .iter()
+            .filter(|rule| !rule.pattern.is_empty());
         let mut list: Vec<PathRule> = Vec::new();
         for rule in rules {
             let directory = rule.google_directory().filter(|_| is_google);
             let patterns = std::iter::once(&rule.pattern).chain(&directory);
-            list.extend(patterns.map(|pattern| PathRule { allow: rule.allow, pattern: pattern.as_str().to_owned() }));
+            list.extend(patterns.map(|pattern| PathRule {
+                allow: rule.allow,
+                pattern: pattern.as_str().to_owned(),
+            }));
         }
         list.sort_by_key(|rule| (std::cmp::Reverse(rule.pattern.len()), !rule.allow));
         (!list.iter().all(|rule| rule.allow)).then(|| place_in(&mut self.lists, list))
@@ -253,7 +284,10 @@ impl Rules {
         let answer = ExportedAnswer {
             status: answer.map_or(403, |answer| answer.status),
             retry_after: answer.and_then(|answer| answer.retry_after).map(u64::from),
-            body: answer.and_then(|answer| answer.body.as_deref()).unwrap_or(REFUSED).to_owned(),
+            body: answer
+                .and_then(|answer| answer.body.as_deref())
+                .unwrap_or(REFUSED)
+                .to_owned(),
         };
         place_in(&mut self.answers, answer)
     }
@@ -270,47 +304,83 @@ impl Rules {
             .map(|(_, marker)| body(marker))
             .collect();
         for class in self.classes.iter_mut().filter(|class| is_idle(class)) {
-            class.markers.retain(|(_, marker)| held.iter().any(|held| body(marker).contains(held.as_str())));
+            class
+                .markers
+                .retain(|(_, marker)| held.iter().any(|held| body(marker).contains(held.as_str())));
         }
         self.classes.retain(|class| !class.markers.is_empty());
     }
 
-    /// The classes that are refused something: the place of the class, that of its list unless everything is closed to
-    /// it, and that of the answer.
+    /// The classes that are refused something: the place of the class, that of its list unless
+    /// everything is closed to it, and that of the answer.
     pub(super) fn refusals(&self) -> impl Iterator<Item = (usize, Option<usize>, usize)> {
-        self.classes.iter().enumerate().filter_map(|(place, class)| {
-            let list = class.list?;
-            Some((place, (!class.is_closed(self)).then_some(list), class.answer))
-        })
+        self.classes
+            .iter()
+            .enumerate()
+            .filter_map(|(place, class)| {
+                let list = class.list?;
+                Some((
+                    place,
+                    (!class.is_closed(self)).then_some(list),
+                    class.answer,
+                ))
+            })
     }
 
     /// The places of the classes that a pause for crawlers stops.
     pub(super) fn paused(&self) -> impl Iterator<Item = usize> {
-        self.classes.iter().enumerate().filter(|(_, class)| class.is_pausable).map(|(place, _)| place)
+        self.classes
+            .iter()
+            .enumerate()
+            .filter(|(_, class)| class.is_pausable)
+            .map(|(place, _)| place)
     }
 
     /// Markers with the place of their class, in the order in which they count.
     pub(super) fn markers(&self) -> Vec<(usize, &str)> {
         let mut all = Vec::new();
         for (place, class) in self.classes.iter().enumerate() {
-            all.extend(class.markers.iter().map(|(order, marker)| (*order, place, marker.as_str())));
+            all.extend(
+                class
+                    .markers
+                    .iter()
+                    .map(|(order, marker)| (*order, place, marker.as_str())),
+            );
         }
         all.sort_unstable();
-        all.into_iter().map(|(_, place, marker)| (place, marker)).collect()
+        all.into_iter()
+            .map(|(_, place, marker)| (place, marker))
+            .collect()
     }
 
     /// The answers by their names in a configuration: each refusal, and the pause.
     pub(super) fn named_answers(&self) -> Vec<(String, &ExportedAnswer)> {
-        let refusals = self.answers.iter().enumerate().map(|(place, answer)| (format!("refused{place}"), answer));
-        refusals.chain(self.pause.as_ref().map(|(answer, _)| ("paused".to_owned(), answer))).collect()
+        let refusals = self
+            .answers
+            .iter()
+            .enumerate()
+            .map(|(place, answer)| (format!("refused{place}"), answer));
+        refusals
+            .chain(
+                self.pause
+                    .as_ref()
+                    .map(|(answer, _)| ("paused".to_owned(), answer)),
+            )
+            .collect()
     }
 }
 
-/// What the crawler of a token of the policy is known by: the owner's markers, else the token, unless it stands in the user
-/// agents of people. A server cannot tell a person by the shape of a user agent.
+/// What the crawler of a token of the policy is known by: the owner's markers, else the token,
+/// unless it stands in the user agents of people. A server cannot tell a person by the shape of a
+/// user agent.
 fn markers_of_token(site: &Site, token: &String) -> Vec<String> {
-    let described = site.policy.described_crawler(token).map(|described| values(&described.user_agent));
-    let is_fit = token.len() >= MIN_TOKEN && !is_generic(token.as_bytes()) && !is_of_people(token.as_bytes());
+    let described = site
+        .policy
+        .described_crawler(token)
+        .map(|described| values(&described.user_agent));
+    let is_fit = token.len() >= MIN_TOKEN
+        && !is_generic(token.as_bytes())
+        && !is_of_people(token.as_bytes());
     match described.filter(|markers| !markers.is_empty()) {
         Some(markers) => markers,
         None if is_fit => vec![token.clone()],
@@ -320,10 +390,12 @@ fn markers_of_token(site: &Site, token: &String) -> Vec<String> {
 
 /// The place of an item in a list; a new item is added.
 fn place_in<T: PartialEq>(list: &mut Vec<T>, item: T) -> usize {
-    list.iter().position(|known| *known == item).unwrap_or_else(|| {
-        list.push(item);
-        list.len() - 1
-    })
+    list.iter()
+        .position(|known| *known == item)
+        .unwrap_or_else(|| {
+            list.push(item);
+            list.len() - 1
+        })
 }
 
 fn files(site: &Site) -> Vec<ExportedFile> {
@@ -334,11 +406,20 @@ fn files(site: &Site) -> Vec<ExportedFile> {
         body: body.to_vec(),
     };
     let robots = &site.robots_txt;
-    let robots = file("/robots.txt", "text/plain; charset=utf-8", &robots.cache_control, &robots.body);
-    let tdmrep = site
-        .signals
-        .tdmrep()
-        .map(|tdmrep| file("/.well-known/tdmrep.json", "application/json", &tdmrep.cache_control, &tdmrep.body));
+    let robots = file(
+        "/robots.txt",
+        "text/plain; charset=utf-8",
+        &robots.cache_control,
+        &robots.body,
+    );
+    let tdmrep = site.signals.tdmrep().map(|tdmrep| {
+        file(
+            "/.well-known/tdmrep.json",
+            "application/json",
+            &tdmrep.cache_control,
+            &tdmrep.body,
+        )
+    });
     std::iter::once(robots).chain(tdmrep).collect()
 }
 
@@ -364,7 +445,13 @@ fn signal_rule(field: &SignalField<'_>) -> SignalRule {
         "Content-Signal" => &["content-signal"],
         _ => &["content-usage"],
     };
-    SignalRule { name: field.name, unless, values, paths, otherwise }
+    SignalRule {
+        name: field.name,
+        unless,
+        values,
+        paths,
+        otherwise,
+    }
 }
 
 fn pause(site: &Site, left_out: &mut Vec<String>) -> Option<(ExportedAnswer, bool)> {
@@ -378,8 +465,11 @@ fn pause(site: &Site, left_out: &mut Vec<String>) -> Option<(ExportedAnswer, boo
     }
     let pause = pause?;
     left_out.push("the end of the pause: it lasts until this configuration is replaced".to_owned());
-    let answer =
-        ExportedAnswer { status: 503, retry_after: Some(pause.retry_after.as_secs()), body: PAUSED.to_owned() };
+    let answer = ExportedAnswer {
+        status: 503,
+        retry_after: Some(pause.retry_after.as_secs()),
+        body: PAUSED.to_owned(),
+    };
     Some((answer, pause.audience == Audience::Everyone))
 }
 
@@ -388,7 +478,11 @@ fn tag_rule(rule: &IndexingRule) -> Option<TagRule> {
         Some(unless) => Some(tag_condition(unless)?),
         None => None,
     };
-    Some(TagRule { when: tag_condition(&rule.when)?, unless, lines: rule.tags.lines() })
+    Some(TagRule {
+        when: tag_condition(&rule.when)?,
+        unless,
+        lines: rule.tags.lines(),
+    })
 }
 
 /// `None` for a condition with a regular expression: servers read other dialects.
@@ -397,7 +491,9 @@ fn tag_condition(conditions: &Conditions) -> Option<TagCondition> {
         // A part of a page is tagged as the page.
         StatusCondition::Code(200) => vec![(200, 200), (206, 206)],
         StatusCondition::Code(code) => vec![(code, code)],
-        StatusCondition::Class(class) => vec![(u16::from(class) * 100, u16::from(class) * 100 + 99)],
+        StatusCondition::Class(class) => {
+            vec![(u16::from(class) * 100, u16::from(class) * 100 + 99)]
+        }
     };
     conditions.path_regex.is_none().then(|| TagCondition {
         paths: values(&conditions.paths),
@@ -410,25 +506,55 @@ fn tag_condition(conditions: &Conditions) -> Option<TagCondition> {
 fn left_out(site: &Site) -> impl Iterator<Item = &'static str> {
     let policy = &site.policy;
     let fields = &site.policy.enforcement.site;
-    let asks_for_delay = site.document.groups.iter().any(|group| group.crawl_delay.is_some());
-    let refuses = fields.unverified.is_some_and(|said| said.value == Unverified::Refuse);
+    let asks_for_delay = site
+        .document
+        .groups
+        .iter()
+        .any(|group| group.crawl_delay.is_some());
+    let refuses = fields
+        .unverified
+        .is_some_and(|said| said.value == Unverified::Refuse);
     let replaces = site.origin_tags == OriginTags::Replace
-        || policy.indexing.iter().any(|rule| rule.origin_tags.is_some_and(|said| said >= OriginTags::Replace));
+        || policy.indexing.iter().any(|rule| {
+            rule.origin_tags
+                .is_some_and(|said| said >= OriginTags::Replace)
+        });
     let listed = [
-        (true, "cached versions: a new rule is enforced at once, also on crawlers that cannot know it yet"),
+        (
+            true,
+            "cached versions: a new rule is enforced at once, also on crawlers that cannot know it yet",
+        ),
         (
             true,
             "bots that the registry does not know, and other spellings of a path (`/%63art/`, `/x/../cart/`): they pass",
         ),
         (asks_for_delay, "Crawl-delay: requests are not counted"),
-        (!policy.enforcement.traps.is_empty(), "traps: the paths are disallowed, and no client is remembered"),
-        (!site.networks.is_empty() || refuses, "addresses and proof of crawlers: a user agent is believed"),
-        (policy.asks_for_license().next().is_some(), "licences: no crawler is asked for one"),
+        (
+            !policy.enforcement.traps.is_empty(),
+            "traps: the paths are disallowed, and no client is remembered",
+        ),
+        (
+            !site.networks.is_empty() || refuses,
+            "addresses and proof of crawlers: a user agent is believed",
+        ),
+        (
+            policy.asks_for_license().next().is_some(),
+            "licences: no crawler is asked for one",
+        ),
         (site.html.is_some(), "`html`: pages are not rewritten"),
-        (!policy.retire.is_empty(), "`retire`: what it says now stays until the next export"),
-        (replaces, "`origin_tags: replace`, and `origin_tags` of a rule: the application's X-Robots-Tag stays"),
+        (
+            !policy.retire.is_empty(),
+            "`retire`: what it says now stays until the next export",
+        ),
+        (
+            replaces,
+            "`origin_tags: replace`, and `origin_tags` of a rule: the application's X-Robots-Tag stays",
+        ),
     ];
-    listed.into_iter().filter(|(is_wanted, _)| *is_wanted).map(|(_, what)| what)
+    listed
+        .into_iter()
+        .filter(|(is_wanted, _)| *is_wanted)
+        .map(|(_, what)| what)
 }
 
 #[cfg(test)]
@@ -442,21 +568,35 @@ mod tests {
 
     /// The rules of a policy.
     fn rules(text: &str) -> Rules {
-        let (policy, found) = read("site", &Source { name: "site.yaml".into(), text: text.into() });
+        let (policy, found) = read(
+            "site",
+            &Source {
+                name: "site.yaml".into(),
+                text: text.into(),
+            },
+        );
         let policy = policy.unwrap_or_else(|| panic!("{text}: {found:?}"));
-        Rules::of(&compile(Arc::new(policy), Registry::builtin()).expect("compiles"), Registry::builtin())
+        Rules::of(
+            &compile(Arc::new(policy), Registry::builtin()).expect("compiles"),
+            Registry::builtin(),
+        )
     }
 
-    /// The class of a user agent that is refused something, as a server finds it: the first marker that matches counts.
+    /// The class of a user agent that is refused something, as a server finds it: the first marker
+    /// that matches counts.
     fn refused<'m>(markers: &'m [(::regex::Regex, bool)], user_agent: &str) -> Option<&'m str> {
-        let first = markers.iter().find(|(regex, _)| regex.is_match(user_agent))?;
+        let first = markers
+            .iter()
+            .find(|(regex, _)| regex.is_match(user_agent))?;
         first.1.then_some(first.0.as_str())
     }
 
     fn compiled(rules: &Rules) -> Vec<(::regex::Regex, bool)> {
         let markers = rules.markers().into_iter();
         let compiled = markers.map(|(class, marker)| {
-            let regex = ::regex::RegexBuilder::new(&marker_regex(marker)).case_insensitive(true).build();
+            let regex = ::regex::RegexBuilder::new(&marker_regex(marker))
+                .case_insensitive(true)
+                .build();
             (regex.expect("a regex"), rules.classes[class].list.is_some())
         });
         compiled.collect()
@@ -465,7 +605,11 @@ mod tests {
     #[test]
     fn exported_rules_refuse_no_person() {
         let words = crate::crawlers::words_of_people();
-        let agents = words.iter().map(|word| format!("\"{word}\"")).collect::<Vec<_>>().join(", ");
+        let agents = words
+            .iter()
+            .map(|word| format!("\"{word}\""))
+            .collect::<Vec<_>>()
+            .join(", ");
         let rules = rules(&format!(
             "robots: {{ origin: replace, groups: [{{ agents: [\"*\", {agents}], disallow: / }}] }}\n\
              enforcement: {{ mode: enforce }}\n"
@@ -476,8 +620,18 @@ mod tests {
         for person in people().chain([safari]) {
             assert_eq!(refused(&markers, person), None, "{person}");
         }
-        assert!(refused(&markers, "Mozilla/5.0 (compatible; GPTBot/1.2; +https://openai.com/gptbot)").is_some());
-        assert!(rules.left_out.iter().any(|line| line.contains("`chrome`")), "{:?}", rules.left_out);
+        assert!(
+            refused(
+                &markers,
+                "Mozilla/5.0 (compatible; GPTBot/1.2; +https://openai.com/gptbot)"
+            )
+            .is_some()
+        );
+        assert!(
+            rules.left_out.iter().any(|line| line.contains("`chrome`")),
+            "{:?}",
+            rules.left_out
+        );
     }
 
     #[test]
@@ -487,7 +641,10 @@ mod tests {
              crawlers: [{ token: Reader, user_agent: Instagram }, { token: Googlebot, user_agent: OurGoogle }]\n\
              acknowledge: blocks_people\nenforcement: { mode: enforce }\n",
         ));
-        assert!(refused(&markers, "Instagram 237.0").is_some() && refused(&markers, "OurGoogle/1.0").is_some());
+        assert!(
+            refused(&markers, "Instagram 237.0").is_some()
+                && refused(&markers, "OurGoogle/1.0").is_some()
+        );
         assert_eq!(refused(&markers, "Reader/1.0"), None);
     }
 
@@ -497,9 +654,17 @@ mod tests {
                     enforcement: { mode: enforce }\n";
         let rules = rules(text);
         let opens = |wanted: &str| {
-            let has_marker = |class: &&CrawlerClass| class.markers.iter().any(|(_, marker)| marker == wanted);
-            let list = rules.classes.iter().find(has_marker).and_then(|class| class.list).expect("a list");
-            rules.lists[list].iter().any(|rule| rule.allow && rule.pattern == "/d/$")
+            let has_marker =
+                |class: &&CrawlerClass| class.markers.iter().any(|(_, marker)| marker == wanted);
+            let list = rules
+                .classes
+                .iter()
+                .find(has_marker)
+                .and_then(|class| class.list)
+                .expect("a list");
+            rules.lists[list]
+                .iter()
+                .any(|rule| rule.allow && rule.pattern == "/d/$")
         };
         assert!(opens("Googlebot") && opens("Storebot-Google"));
         assert!(!opens("bingbot") && !opens("GPTBot"));

@@ -1,6 +1,7 @@
-//! [`Client`]: who sent a request. That is the peer, or the one that trusted proxies ([`is_trusted`]) name in the field
-//! that the settings choose ([`ClientAddress`]). A trusted proxy that names no client that can be read leaves the client
-//! unknown: its own address would be taken for that of everybody behind it.
+//! [`Client`]: who sent a request. That is the peer, or the one that trusted proxies
+//! ([`is_trusted`]) name in the field that the settings choose ([`ClientAddress`]). A trusted proxy
+//! that names no client that can be read leaves the client unknown: its own address would be taken
+//! for that of everybody behind it.
 
 use crate::crawlers::written_address;
 use crate::heads::is_host;
@@ -17,8 +18,8 @@ pub struct Peer {
     pub address: Option<IpAddr>,
     /// Whether its forwarding fields are believed.
     pub is_trusted: bool,
-    /// Whether it is a trusted proxy whose PROXY header names no client. The fields are then the client's own, and are not
-    /// believed.
+    /// Whether it is a trusted proxy whose PROXY header names no client. The fields are then the
+    /// client's own, and are not believed.
     pub is_unnamed: bool,
     /// Whether the connection is encrypted.
     pub is_tls: bool,
@@ -31,12 +32,13 @@ pub struct Client {
     pub address: Option<IpAddr>,
     /// The address for logs: that of the client, or of the proxy that does not name it.
     pub logged: Option<IpAddr>,
-    /// Whether a trusted proxy sends the field without a client in it that can be read, or does not send it.
+    /// Whether a trusted proxy sends the field without a client in it that can be read, or does not
+    /// send it.
     pub is_unread: bool,
     /// What else the proxy says in `Forwarded`.
     pub forwarded: Option<Box<Forwarded>>,
-    /// The trusted HTTP proxies that the request came through. `None` where it came through none, and where a proxy asks about
-    /// each request by itself, before a cache of its own.
+    /// The trusted HTTP proxies that the request came through. `None` where it came through none,
+    /// and where a proxy asks about each request by itself, before a cache of its own.
     pub proxies: Option<ProxyPath>,
 }
 
@@ -55,28 +57,41 @@ pub fn is_trusted(address: IpAddr, trusted: &[IpNet]) -> bool {
 }
 
 impl Client {
-    /// Walks the lines of `field` from right to left, to the first address that is not a trusted proxy. No trusted proxy
-    /// vouches for the entries left of that one. If all of them are trusted proxies, the leftmost is shown in logs, and may
-    /// itself speak for others.
+    /// Walks the lines of `field` from right to left, to the first address that is not a trusted
+    /// proxy. No trusted proxy vouches for the entries left of that one. If all of them are trusted
+    /// proxies, the leftmost is shown in logs, and may itself speak for others.
     pub fn find<'a, L: DoubleEndedIterator<Item = &'a [u8]>>(
         peer: Peer,
         lines: impl FnOnce() -> L,
         field: &ClientAddress,
         trusted: &[IpNet],
     ) -> Client {
-        let mut client = Client { logged: peer.address.map(|address| address.to_canonical()), ..Client::default() };
+        let mut client = Client {
+            logged: peer.address.map(|address| address.to_canonical()),
+            ..Client::default()
+        };
         if !peer.is_trusted {
             client.address = client.logged.filter(|_| !peer.is_unnamed);
             return client;
         }
-        // The decision service gives the client itself for the peer. What speaks the PROXY protocol caches nothing.
-        let is_proxy = peer.address.is_none_or(|address| is_trusted(address.to_canonical(), trusted));
+        // The decision service gives the client itself for the peer. What speaks the PROXY protocol
+        // caches nothing.
+        let is_proxy = peer
+            .address
+            .is_none_or(|address| is_trusted(address.to_canonical(), trusted));
         let mut proxies: SmallVec<[IpAddr; 4]> = client.logged.into_iter().collect();
         let mut nearest = None;
         let mut last_entry = None;
-        for entry in lines().rev().flat_map(|line| split(line, b',').into_iter().rev()) {
+        for entry in lines()
+            .rev()
+            .flat_map(|line| split(line, b',').into_iter().rev())
+        {
             last_entry = Some(entry);
-            let node = if field.is_forwarded() { parameter(entry, "for") } else { Some(unquoted(entry)) };
+            let node = if field.is_forwarded() {
+                parameter(entry, "for")
+            } else {
+                Some(unquoted(entry))
+            };
             nearest = node.and_then(parse);
             match nearest {
                 Some(proxy) if is_trusted(proxy, trusted) => proxies.push(proxy),
@@ -89,7 +104,9 @@ impl Client {
         client.proxies = is_proxy.then(|| ProxyPath::from_addresses(proxies));
         client.logged = nearest.or(client.logged);
         client.is_unread = nearest.is_none();
-        client.forwarded = last_entry.filter(|_| field.is_forwarded()).map(|entry| Box::new(Forwarded::read(entry)));
+        client.forwarded = last_entry
+            .filter(|_| field.is_forwarded())
+            .map(|entry| Box::new(Forwarded::read(entry)));
         client
     }
 }
@@ -99,14 +116,16 @@ impl Forwarded {
         let proto = parameter(element, "proto").unwrap_or_default();
         let host = parameter(element, "host").filter(|host| is_host(host));
         Forwarded {
-            proto: ["https", "http"].into_iter().find(|own| proto.eq_ignore_ascii_case(own.as_bytes())),
+            proto: ["https", "http"]
+                .into_iter()
+                .find(|own| proto.eq_ignore_ascii_case(own.as_bytes())),
             host: host.map(Box::from),
         }
     }
 }
 
-/// The parts between separators that stand in no quotes. A quote that has no end is the client's, and would hide what the
-/// proxy adds behind it: then every separator counts.
+/// The parts between separators that stand in no quotes. A quote that has no end is the client's,
+/// and would hide what the proxy adds behind it: then every separator counts.
 fn split(text: &[u8], separator: u8) -> SmallVec<[&[u8]; 8]> {
     let mut parts = SmallVec::new();
     let mut begin = 0;
@@ -131,11 +150,14 @@ fn split(text: &[u8], separator: u8) -> SmallVec<[&[u8]; 8]> {
     parts
 }
 
-/// A parameter of an element of `Forwarded`, without its quotes. One that is there twice says nothing (RFC 7239 section 4).
+/// A parameter of an element of `Forwarded`, without its quotes. One that is there twice says
+/// nothing (RFC 7239 section 4).
 fn parameter<'a>(element: &'a [u8], name: &str) -> Option<&'a [u8]> {
     let mut values = split(element, b';').into_iter().filter_map(|pair| {
         let equals = memchr::memchr(b'=', pair)?;
-        let is_named = pair[..equals].trim_ascii().eq_ignore_ascii_case(name.as_bytes());
+        let is_named = pair[..equals]
+            .trim_ascii()
+            .eq_ignore_ascii_case(name.as_bytes());
         is_named.then(|| unquoted(&pair[equals + 1..]))
     });
     let first = values.next();
@@ -144,7 +166,10 @@ fn parameter<'a>(element: &'a [u8], name: &str) -> Option<&'a [u8]> {
 
 fn unquoted(value: &[u8]) -> &[u8] {
     let value = value.trim_ascii();
-    value.strip_prefix(b"\"").and_then(|value| value.strip_suffix(b"\"")).unwrap_or(value)
+    value
+        .strip_prefix(b"\"")
+        .and_then(|value| value.strip_suffix(b"\""))
+        .unwrap_or(value)
 }
 
 /// A port may be hidden (RFC 7239 section 6.3);

@@ -1,11 +1,12 @@
-//! [`Head`]: the fields of the head of a request or response that crawlgate passes on. `HeaderMap`, the heads of
-//! Pingora, and `Lines` implement it, so that the same code changes all of them. (`Lines` are the fields in the lane,
-//! `edge/lane`, which forwards most requests without Pingora's proxy.)
+//! [`Head`]: the fields of the head of a request or response that crawlgate passes on. `HeaderMap`,
+//! the heads of Pingora, and `Lines` implement it, so that the same code changes all of them.
+//! (`Lines` are the fields in the lane, `edge/lane`, which forwards most requests without Pingora's
+//! proxy.)
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-/// Fields that can be read and changed. Names are given as they are written in HTTP/1.1. A value that no field may have is
-/// logged and left out.
+/// Fields that can be read and changed. Names are given as they are written in HTTP/1.1. A value
+/// that no field may have is logged and left out.
 pub trait Head {
     /// The values of all lines of this field, in their order.
     fn lines(&self, name: HeaderName) -> impl Iterator<Item = &[u8]>;
@@ -58,7 +59,11 @@ impl Head for HeaderMap {
 
 /// The names in a map that are unwanted.
 pub fn unwanted(headers: &HeaderMap, is_unwanted: impl Fn(&str) -> bool) -> Vec<HeaderName> {
-    headers.keys().filter(|name| is_unwanted(name.as_str())).cloned().collect()
+    headers
+        .keys()
+        .filter(|name| is_unwanted(name.as_str()))
+        .cloned()
+        .collect()
 }
 
 /// The value of a field; `None`, with a line in the log, if no field may have it.

@@ -1,11 +1,12 @@
-//! Hop-by-hop fields, which concern one connection (RFC 9110 section 7.6.1). [`is_of_one_hop`] knows them, and
-//! [`ends_here`] those of a response. [`remove_named_by_connection`] removes the fields that Connection names.
+//! Hop-by-hop fields, which concern one connection (RFC 9110 section 7.6.1). [`is_of_one_hop`]
+//! knows them, and [`ends_here`] those of a response. [`remove_named_by_connection`] removes the
+//! fields that Connection names.
 
 use super::head::Head;
 use http::{StatusCode, header};
 
-/// Whether a field concerns one connection alone, in a request or a response (RFC 9110 section 7.6.1). HTTP/2 has none of
-/// them but TE in requests (RFC 9113 section 8.2.2).
+/// Whether a field concerns one connection alone, in a request or a response (RFC 9110 section
+/// 7.6.1). HTTP/2 has none of them but TE in requests (RFC 9113 section 8.2.2).
 pub fn is_of_one_hop(name: &str) -> bool {
     let is = |wanted: &str| name.eq_ignore_ascii_case(wanted);
     match name.len() {
@@ -18,10 +19,10 @@ pub fn is_of_one_hop(name: &str) -> bool {
     }
 }
 
-/// Whether crawlgate removes a field from an origin's response with this status. Connection and Transfer-Encoding are left
-/// to the code that frames the body. A 426 keeps Upgrade (RFC 9110 section 15.5.22). A 1xx and a 204 have no body, and lose
-/// Content-Length and Transfer-Encoding (section 8.6, RFC 9112 section 6.1). A 304 keeps its length (RFC 9110 section
-/// 15.4.5).
+/// Whether crawlgate removes a field from an origin's response with this status. Connection and
+/// Transfer-Encoding are left to the code that frames the body. A 426 keeps Upgrade (RFC 9110
+/// section 15.5.22). A 1xx and a 204 have no body, and lose Content-Length and Transfer-Encoding
+/// (section 8.6, RFC 9112 section 6.1). A 304 keeps its length (RFC 9110 section 15.4.5).
 pub fn ends_here(name: &str, status: StatusCode) -> bool {
     let is = |wanted: &str| name.eq_ignore_ascii_case(wanted);
     let is_bodiless = status.is_informational() || status == StatusCode::NO_CONTENT;
@@ -34,17 +35,30 @@ pub fn ends_here(name: &str, status: StatusCode) -> bool {
     }
 }
 
-/// Removes the fields of an origin's response that its Connection field names. Connection itself stays, and so do the
-/// fields that say where the body ends.
+/// Removes the fields of an origin's response that its Connection field names. Connection itself
+/// stays, and so do the fields that say where the body ends.
 pub fn remove_named_by_connection(head: &mut impl Head) {
     // Nearly every response names `keep-alive`, a field that is removed before.
-    const KEPT: [&[u8]; 5] = [b"close", b"keep-alive", b"content-length", b"transfer-encoding", b"connection"];
-    let tokens = head.lines(header::CONNECTION).flat_map(|line| line.split(|octet| *octet == b','));
-    let tokens =
-        tokens.map(<[u8]>::trim_ascii).filter(|token| !KEPT.iter().any(|kept| token.eq_ignore_ascii_case(kept)));
+    const KEPT: [&[u8]; 5] = [
+        b"close",
+        b"keep-alive",
+        b"content-length",
+        b"transfer-encoding",
+        b"connection",
+    ];
+    let tokens = head
+        .lines(header::CONNECTION)
+        .flat_map(|line| line.split(|octet| *octet == b','));
+    let tokens = tokens
+        .map(<[u8]>::trim_ascii)
+        .filter(|token| !KEPT.iter().any(|kept| token.eq_ignore_ascii_case(kept)));
     let named: Vec<Vec<u8>> = tokens.map(<[u8]>::to_vec).collect();
     if !named.is_empty() {
-        head.remove_if(|name| named.iter().any(|named| named.eq_ignore_ascii_case(name.as_bytes())));
+        head.remove_if(|name| {
+            named
+                .iter()
+                .any(|named| named.eq_ignore_ascii_case(name.as_bytes()))
+        });
     }
 }
 
@@ -56,15 +70,30 @@ mod tests {
     #[test]
     fn fields_named_by_connection_go_and_those_of_the_body_stay() {
         let mut head = HeaderMap::new();
-        for name in ["x-hop", "x-other", "x-end", "content-length", "transfer-encoding"] {
+        for name in [
+            "x-hop",
+            "x-other",
+            "x-end",
+            "content-length",
+            "transfer-encoding",
+        ] {
             head.insert(name, HeaderValue::from_static("1"));
         }
-        head.append("connection", HeaderValue::from_static("X-Hop,, content-length , Transfer-Encoding"));
-        head.append("connection", HeaderValue::from_static("Keep-Alive, x-OTHER, close, connection"));
+        head.append(
+            "connection",
+            HeaderValue::from_static("X-Hop,, content-length , Transfer-Encoding"),
+        );
+        head.append(
+            "connection",
+            HeaderValue::from_static("Keep-Alive, x-OTHER, close, connection"),
+        );
         remove_named_by_connection(&mut head);
         let mut left: Vec<&str> = head.keys().map(HeaderName::as_str).collect();
         left.sort_unstable();
-        assert_eq!(left, ["connection", "content-length", "transfer-encoding", "x-end"]);
+        assert_eq!(
+            left,
+            ["connection", "content-length", "transfer-encoding", "x-end"]
+        );
     }
 
     #[test]
@@ -81,11 +110,28 @@ mod tests {
         ];
         let left = |status: u16| -> Vec<&str> {
             let status = StatusCode::from_u16(status).expect("a status");
-            FIELDS.into_iter().filter(|name| !ends_here(name, status)).collect()
+            FIELDS
+                .into_iter()
+                .filter(|name| !ends_here(name, status))
+                .collect()
         };
-        let framed = ["Connection", "Content-Length", "Transfer-Encoding", "X-Robots-Tag"];
+        let framed = [
+            "Connection",
+            "Content-Length",
+            "Transfer-Encoding",
+            "X-Robots-Tag",
+        ];
         assert_eq!((left(200), left(304)), (framed.to_vec(), framed.to_vec()));
-        assert_eq!(left(426), ["Connection", "Content-Length", "Transfer-Encoding", "Upgrade", "X-Robots-Tag"]);
+        assert_eq!(
+            left(426),
+            [
+                "Connection",
+                "Content-Length",
+                "Transfer-Encoding",
+                "Upgrade",
+                "X-Robots-Tag"
+            ]
+        );
         for bodiless in [103, 204] {
             assert_eq!(left(bodiless), ["Connection", "X-Robots-Tag"], "{bodiless}");
         }

@@ -1,8 +1,9 @@
-//! [`PageRewrite`]: the rewriting of one page on its way to the client (`html` of a policy). It asks the origin for a whole
-//! page without compression, adapts the head of the response, and passes the body through `crate::html`.
+//! [`PageRewrite`]: the rewriting of one page on its way to the client (`html` of a policy). It
+//! asks the origin for a whole page without compression, adapts the head of the response, and
+//! passes the body through `crate::html`.
 //!
-//! The head is adapted before the body is framed. The robots metas are made later: they repeat the X-Robots-Tag that the
-//! client gets.
+//! The head is adapted before the body is framed. The robots metas are made later: they repeat the
+//! X-Robots-Tag that the client gets.
 
 use super::head::Head;
 use crate::heads::{X_ROBOTS_TAG, joined, origin_form};
@@ -29,15 +30,17 @@ const OF_THE_OCTETS: [HeaderName; 5] = [
 
 /// Extensions of files that are not pages. Requests for them keep their codings and ranges.
 const NO_PAGES: [&str; 58] = [
-    "7z", "apk", "atom", "avi", "avif", "bin", "bmp", "bz2", "css", "csv", "dmg", "doc", "docx", "eot", "epub", "exe",
-    "flac", "gif", "gz", "ico", "iso", "jpeg", "jpg", "js", "json", "m4a", "m4v", "map", "mjs", "mkv", "mov", "mp3",
-    "mp4", "mpeg", "msi", "odt", "ogg", "ogv", "otf", "pdf", "png", "pptx", "rar", "rss", "svg", "tar", "tgz", "tif",
-    "tiff", "ttf", "txt", "wasm", "wav", "webm", "webp", "woff", "woff2", "zip",
+    "7z", "apk", "atom", "avi", "avif", "bin", "bmp", "bz2", "css", "csv", "dmg", "doc", "docx",
+    "eot", "epub", "exe", "flac", "gif", "gz", "ico", "iso", "jpeg", "jpg", "js", "json", "m4a",
+    "m4v", "map", "mjs", "mkv", "mov", "mp3", "mp4", "mpeg", "msi", "odt", "ogg", "ogv", "otf",
+    "pdf", "png", "pptx", "rar", "rss", "svg", "tar", "tgz", "tif", "tiff", "ttf", "txt", "wasm",
+    "wav", "webm", "webp", "woff", "woff2", "zip",
 ];
 
-/// The states of the rewriting. It begins at `No`, and [`ask`](PageRewrite::ask) moves it to `Asked`.
-/// [`frame`](PageRewrite::frame) moves it from there to `Framed` or `Head`, or back. [`begin`](PageRewrite::begin) moves it
-/// from `Framed` to `Running`, or back. At the end of the body it is `No` again.
+/// The states of the rewriting. It begins at `No`, and [`ask`](PageRewrite::ask) moves it to
+/// `Asked`. [`frame`](PageRewrite::frame) moves it from there to `Framed` or `Head`, or back.
+/// [`begin`](PageRewrite::begin) moves it from `Framed` to `Running`, or back. At the end of the
+/// body it is `No` again.
 #[derive(Debug, Default)]
 pub enum PageRewrite {
     /// The body passes as it is.
@@ -67,8 +70,9 @@ pub struct AskedPage {
 pub type RewriteEnd = &'static str;
 
 impl PageRewrite {
-    /// Makes the request ask for a whole page without compression, if it may be for a page that the site rewrites. `head`
-    /// is the request as it came, on its way to the origin. May be called again when another server is tried.
+    /// Makes the request ask for a whole page without compression, if it may be for a page that the
+    /// site rewrites. `head` is the request as it came, on its way to the origin. May be called
+    /// again when another server is tried.
     pub fn ask(&mut self, head: &mut impl Head, method: &[u8], target: &[u8], site: &Site) {
         let Some(rules) = &site.html else { return };
         if !may_be_page(head, method, target, rules) {
@@ -77,7 +81,10 @@ impl PageRewrite {
         *self = PageRewrite::Asked(Box::new(AskedPage {
             is_head: method == b"HEAD",
             has_range: head.has(header::RANGE),
-            validators: head.lines(header::IF_NONE_MATCH).map(<[u8]>::to_vec).collect(),
+            validators: head
+                .lines(header::IF_NONE_MATCH)
+                .map(<[u8]>::to_vec)
+                .collect(),
         }));
         head.set("Accept-Encoding", b"identity");
         // A part of the page as it was is no part of the page as it will be.
@@ -85,8 +92,8 @@ impl PageRewrite {
         head.remove(&header::IF_RANGE);
     }
 
-    /// Decides whether the response is rewritten, and removes the fields that would be false then. Returns the reason if
-    /// the page cannot be rewritten.
+    /// Decides whether the response is rewritten, and removes the fields that would be false then.
+    /// Returns the reason if the page cannot be rewritten.
     pub fn frame(
         &mut self,
         head: &mut impl Head,
@@ -97,8 +104,11 @@ impl PageRewrite {
         if status.is_informational() {
             return None;
         }
-        let PageRewrite::Asked(asked) = std::mem::take(self) else { return None };
-        // A client that asked for a part and got the whole would ask for the next part in the same way.
+        let PageRewrite::Asked(asked) = std::mem::take(self) else {
+            return None;
+        };
+        // A client that asked for a part and got the whole would ask for the next part in the same
+        // way.
         if asked.has_range {
             head.remove(&header::ACCEPT_RANGES);
         }
@@ -117,7 +127,11 @@ impl PageRewrite {
         if let Some(weak) = weakened(head) {
             head.set("ETag", &weak);
         }
-        *self = if asked.is_head { PageRewrite::Head } else { PageRewrite::Framed };
+        *self = if asked.is_head {
+            PageRewrite::Head
+        } else {
+            PageRewrite::Framed
+        };
         None
     }
 
@@ -131,15 +145,23 @@ impl PageRewrite {
         if !matches!(self, PageRewrite::Framed) {
             return;
         }
-        let page = Page::new(&parse_lines(head.lines(X_ROBOTS_TAG)), charset(content_type(head)));
+        let page = Page::new(
+            &parse_lines(head.lines(X_ROBOTS_TAG)),
+            charset(content_type(head)),
+        );
         *self = page.map_or(PageRewrite::No, |page| PageRewrite::Running(Box::new(page)));
     }
 
-    /// Rewrites a piece of the body on its way. At the end of the body, returns how the rewriting ended.
+    /// Rewrites a piece of the body on its way. At the end of the body, returns how the rewriting
+    /// ended.
     pub fn write(&mut self, body: &mut Option<Bytes>, end_of_stream: bool) -> Option<RewriteEnd> {
-        let PageRewrite::Running(page) = self else { return None };
+        let PageRewrite::Running(page) = self else {
+            return None;
+        };
         if !page.is_passing() {
-            let mut written = body.take().map_or_else(Vec::new, |piece| page.write(&piece));
+            let mut written = body
+                .take()
+                .map_or_else(Vec::new, |piece| page.write(&piece));
             if end_of_stream {
                 written.extend(page.end());
             }
@@ -149,10 +171,12 @@ impl PageRewrite {
         end_of_stream.then(|| self.finish()).flatten()
     }
 
-    /// Ends a page that the origin broke off in the middle. Returns what was still held of it, so that the client gets all
-    /// that came, and how the rewriting ended.
+    /// Ends a page that the origin broke off in the middle. Returns what was still held of it, so
+    /// that the client gets all that came, and how the rewriting ended.
     pub fn break_off(&mut self) -> (Bytes, Option<RewriteEnd>) {
-        let PageRewrite::Running(page) = self else { return (Bytes::new(), None) };
+        let PageRewrite::Running(page) = self else {
+            return (Bytes::new(), None);
+        };
         let held = page.end();
         (Bytes::from(held), self.finish())
     }
@@ -160,7 +184,9 @@ impl PageRewrite {
     fn finish(&mut self) -> Option<RewriteEnd> {
         match std::mem::take(self) {
             PageRewrite::Running(page) => Some(page.outcome().into()),
-            PageRewrite::No | PageRewrite::Asked(_) | PageRewrite::Framed | PageRewrite::Head => None,
+            PageRewrite::No | PageRewrite::Asked(_) | PageRewrite::Framed | PageRewrite::Head => {
+                None
+            }
         }
     }
 }
@@ -170,7 +196,8 @@ fn may_be_page(head: &impl Head, method: &[u8], target: &[u8], rules: &HtmlRules
         return false;
     }
     let target = origin_form(target);
-    // An authority compares the file of a challenge byte for byte, and some applications send it as text/html.
+    // An authority compares the file of a challenge byte for byte, and some applications send it as
+    // text/html.
     if is_challenge(method, &target) || has_other_name(&target) || asked_for_as_other(head) {
         return false;
     }
@@ -178,28 +205,55 @@ fn may_be_page(head: &impl Head, method: &[u8], target: &[u8], rules: &HtmlRules
 }
 
 fn has_other_name(target: &[u8]) -> bool {
-    let path = target.split(|octet| matches!(octet, b'?' | b'#')).next().unwrap_or_default();
-    let name = path.rsplit(|octet| *octet == b'/').next().unwrap_or_default();
-    let Some(dot) = name.iter().rposition(|octet| *octet == b'.') else { return false };
-    NO_PAGES.iter().any(|known| known.as_bytes().eq_ignore_ascii_case(&name[dot + 1..]))
+    let path = target
+        .split(|octet| matches!(octet, b'?' | b'#'))
+        .next()
+        .unwrap_or_default();
+    let name = path
+        .rsplit(|octet| *octet == b'/')
+        .next()
+        .unwrap_or_default();
+    let Some(dot) = name.iter().rposition(|octet| *octet == b'.') else {
+        return false;
+    };
+    NO_PAGES
+        .iter()
+        .any(|known| known.as_bytes().eq_ignore_ascii_case(&name[dot + 1..]))
 }
 
-/// Whether the client wants something other than a page. Browsers say so in Sec-Fetch-Dest: a video needs its ranges,
-/// whatever its name, and no crawler reads metas in the data of a script. Other clients say in Accept that they want JSON.
+/// Whether the client wants something other than a page. Browsers say so in Sec-Fetch-Dest: a video
+/// needs its ranges, whatever its name, and no crawler reads metas in the data of a script. Other
+/// clients say in Accept that they want JSON.
 fn asked_for_as_other(head: &impl Head) -> bool {
-    let pages: [&[u8]; 6] = [b"document", b"iframe", b"frame", b"embed", b"object", b"fencedframe"];
-    let json = |accept: &[u8]| accept.trim_ascii().eq_ignore_ascii_case(b"application/json");
-    head.lines(SEC_FETCH_DEST).next().is_some_and(|dest| !pages.contains(&dest))
+    let pages: [&[u8]; 6] = [
+        b"document",
+        b"iframe",
+        b"frame",
+        b"embed",
+        b"object",
+        b"fencedframe",
+    ];
+    let json = |accept: &[u8]| {
+        accept
+            .trim_ascii()
+            .eq_ignore_ascii_case(b"application/json")
+    };
+    head.lines(SEC_FETCH_DEST)
+        .next()
+        .is_some_and(|dest| !pages.contains(&dest))
         || head.lines(header::ACCEPT).next().is_some_and(json)
 }
 
 const NO_TRANSFORM: &[u8] = b"no-transform";
 
-/// Whether the response is a whole page in HTML. XHTML is not rewritten: after one mistake in it, a browser shows the
-/// mistake alone.
+/// Whether the response is a whole page in HTML. XHTML is not rewritten: after one mistake in it, a
+/// browser shows the mistake alone.
 fn is_whole_page(status: StatusCode, head: &impl Head) -> bool {
     let is_html = |line: &[u8]| {
-        let media = line.split(|octet| *octet == b';').next().unwrap_or_default();
+        let media = line
+            .split(|octet| *octet == b';')
+            .next()
+            .unwrap_or_default();
         media.trim_ascii().eq_ignore_ascii_case(b"text/html")
     };
     // Of several lines, each reader uses another one.
@@ -209,7 +263,10 @@ fn is_whole_page(status: StatusCode, head: &impl Head) -> bool {
         && types.peek().is_some()
         && types.all(is_html)
         && !head.has(header::CONTENT_RANGE)
-        && head.lines(header::CONTENT_LENGTH).next().is_none_or(|length| length.trim_ascii() != b"0")
+        && head
+            .lines(header::CONTENT_LENGTH)
+            .next()
+            .is_none_or(|length| length.trim_ascii() != b"0")
 }
 
 /// Why a page cannot be rewritten: a word for metrics.
@@ -234,44 +291,67 @@ fn content_type(head: &impl Head) -> &[u8] {
 }
 
 /// Whether there are tags to be written. A page without them keeps its length, too.
-fn has_something_to_say(status: StatusCode, head: &impl Head, decision: &Decision, site: &Site) -> bool {
+fn has_something_to_say(
+    status: StatusCode,
+    head: &impl Head,
+    decision: &Decision,
+    site: &Site,
+) -> bool {
     let content_type = joined(head.lines(header::CONTENT_TYPE));
     let content_type = content_type.as_deref();
     let theirs = head.has(X_ROBOTS_TAG) && site.origin_tags != OriginTags::Strip;
-    theirs || site.tags.tags(&decision.path_rules, status.as_u16(), content_type).is_some()
+    theirs
+        || site
+            .tags
+            .tags(&decision.path_rules, status.as_u16(), content_type)
+            .is_some()
 }
 
-/// Weakens the entity tag of a 304, if the client's copy has been rewritten: the tag of such a copy is weak. A client that
-/// asks by the date alone does not say which copy it has. It gets the tag that the page itself would have (RFC 9110 section
-/// 15.4.5).
+/// Weakens the entity tag of a 304, if the client's copy has been rewritten: the tag of such a copy
+/// is weak. A client that asks by the date alone does not say which copy it has. It gets the tag
+/// that the page itself would have (RFC 9110 section 15.4.5).
 fn weaken_for_client(validators: &[Vec<u8>], response: &mut impl Head) {
-    let Some(weak) = weakened(response) else { return };
+    let Some(weak) = weakened(response) else {
+        return;
+    };
     let has = |line: &Vec<u8>| memchr::memmem::find(line, &weak).is_some();
     if validators.is_empty() || validators.iter().any(has) {
         response.set("ETag", &weak);
     }
 }
 
-/// The strong entity tag of a response made weak (RFC 9110 section 8.8.1: the octets are others, the meaning is the same).
+/// The strong entity tag of a response made weak (RFC 9110 section 8.8.1: the octets are others,
+/// the meaning is the same).
 fn weakened(response: &impl Head) -> Option<Vec<u8>> {
     let etag = response.lines(header::ETAG).next()?.trim_ascii();
-    etag.starts_with(b"\"").then(|| [b"W/".as_slice(), etag].concat())
+    etag.starts_with(b"\"")
+        .then(|| [b"W/".as_slice(), etag].concat())
 }
 
 /// Whether a list of directives holds this one.
 fn says(head: &impl Head, name: HeaderName, directive: &[u8]) -> bool {
-    let mut said = head.lines(name).flat_map(|line| line.split(|octet| *octet == b','));
+    let mut said = head
+        .lines(name)
+        .flat_map(|line| line.split(|octet| *octet == b','));
     said.any(|said| said.trim_ascii().eq_ignore_ascii_case(directive))
 }
 
 /// The `charset` parameter of a media type.
 fn charset(content_type: &[u8]) -> Option<&[u8]> {
-    content_type.split(|octet| *octet == b';').skip(1).find_map(|parameter| {
-        let equals = parameter.iter().position(|octet| *octet == b'=')?;
-        let (name, value) = (parameter[..equals].trim_ascii(), parameter[equals + 1..].trim_ascii());
-        let value = value.strip_prefix(b"\"").map_or(value, |value| value.strip_suffix(b"\"").unwrap_or(value));
-        name.eq_ignore_ascii_case(b"charset").then_some(value)
-    })
+    content_type
+        .split(|octet| *octet == b';')
+        .skip(1)
+        .find_map(|parameter| {
+            let equals = parameter.iter().position(|octet| *octet == b'=')?;
+            let (name, value) = (
+                parameter[..equals].trim_ascii(),
+                parameter[equals + 1..].trim_ascii(),
+            );
+            let value = value
+                .strip_prefix(b"\"")
+                .map_or(value, |value| value.strip_suffix(b"\"").unwrap_or(value));
+            name.eq_ignore_ascii_case(b"charset").then_some(value)
+        })
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
-//! [`write_request`] turns the head that a client sent into the head for the origin: with forwarding fields and the
-//! request's id, and without conditions by which a 304 would hide a new tag from a crawler.
+//! [`write_request`] turns the head that a client sent into the head for the origin: with
+//! forwarding fields and the request's id, and without conditions by which a 304 would hide a new
+//! tag from a crawler.
 
 use super::client::{Forwarded, Peer};
 use super::head::{Head, field_value};
@@ -16,7 +17,8 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 
-/// The beginning of the fields in which a proxy says what its client asked for: host, scheme, port and more.
+/// The beginning of the fields in which a proxy says what its client asked for: host, scheme, port
+/// and more.
 const OF_A_PROXY: &str = "x-forwarded-";
 
 /// The conditions by which an origin may answer 304.
@@ -43,7 +45,8 @@ pub struct ForwardedRequest<'a> {
     pub request_id: &'a [u8],
     /// Whether the `traceparent` of the request is malformed.
     pub has_malformed_trace: bool,
-    /// Whether the client has to get the whole page: a 304 would hide a new noindex from a crawler that has the page.
+    /// Whether the client has to get the whole page: a 304 would hide a new noindex from a crawler
+    /// that has the page.
     pub needs_whole_page: bool,
 }
 
@@ -69,8 +72,9 @@ pub fn write_request(head: &mut impl Head, request: &ForwardedRequest<'_>) {
     write_ids(head, request.request_id, request.has_malformed_trace);
 }
 
-/// Writes the id of the request. A malformed `traceparent` is removed with the `tracestate` that belongs to it (W3C Trace
-/// Context, section 3.3). Well-formed ones stay as they came, because crawlgate is no span of a trace.
+/// Writes the id of the request. A malformed `traceparent` is removed with the `tracestate` that
+/// belongs to it (W3C Trace Context, section 3.3). Well-formed ones stay as they came, because
+/// crawlgate is no span of a trace.
 fn write_ids(head: &mut impl Head, request_id: &[u8], has_malformed_trace: bool) {
     head.set("X-Request-Id", request_id);
     if has_malformed_trace {
@@ -79,7 +83,8 @@ fn write_ids(head: &mut impl Head, request_id: &[u8], has_malformed_trace: bool)
     }
 }
 
-/// Writes the ids for an application in the same process. Into a map, with names that are known, the id costs half as much.
+/// Writes the ids for an application in the same process. Into a map, with names that are known,
+/// the id costs half as much.
 pub fn write_ids_in_map(headers: &mut HeaderMap, request_id: &[u8], has_malformed_trace: bool) {
     if let Some(value) = field_value("X-Request-Id", request_id) {
         headers.insert(REQUEST_ID, value);
@@ -90,9 +95,14 @@ pub fn write_ids_in_map(headers: &mut HeaderMap, request_id: &[u8], has_malforme
     }
 }
 
-/// Fields with a hyphen that crawlgate writes into a request or takes away, beside those of a proxy.
-const WRITTEN: [HeaderName; 4] =
-    [header::ACCEPT_ENCODING, header::IF_NONE_MATCH, header::IF_MODIFIED_SINCE, REQUEST_ID];
+/// Fields with a hyphen that crawlgate writes into a request or takes away, beside those of a
+/// proxy.
+const WRITTEN: [HeaderName; 4] = [
+    header::ACCEPT_ENCODING,
+    header::IF_NONE_MATCH,
+    header::IF_MODIFIED_SINCE,
+    REQUEST_ID,
+];
 
 impl ForwardedRequest<'_> {
     /// Whether X-Forwarded-Proto, -Host and others with this beginning are believed.
@@ -100,8 +110,9 @@ impl ForwardedRequest<'_> {
         self.peer.is_trusted && !self.field.is_forwarded()
     }
 
-    /// Whether the origin does not get the line of this field. X-Forwarded-For is always written anew. Of a trusted proxy,
-    /// either `Forwarded` or the fields that begin with `X-Forwarded-` say what its client asked for.
+    /// Whether the origin does not get the line of this field. X-Forwarded-For is always written
+    /// anew. Of a trusted proxy, either `Forwarded` or the fields that begin with `X-Forwarded-`
+    /// say what its client asked for.
     fn drops(&self, name: &str) -> bool {
         if name.contains('_') {
             return self.reads_like_ours(name);
@@ -111,12 +122,20 @@ impl ForwardedRequest<'_> {
             let is_forwarding = || !ForwardingFields::named(name).dropped().is_empty();
             return self.may_have_forwarding && is_forwarding() || is(&self.field.0);
         }
-        let begins = name.get(..OF_A_PROXY.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(OF_A_PROXY));
-        is(&FORWARDED_FOR) || if self.believes_x_forwarded() { is(&header::FORWARDED) } else { begins }
+        let begins = name
+            .get(..OF_A_PROXY.len())
+            .is_some_and(|begin| begin.eq_ignore_ascii_case(OF_A_PROXY));
+        is(&FORWARDED_FOR)
+            || if self.believes_x_forwarded() {
+                is(&header::FORWARDED)
+            } else {
+                begins
+            }
     }
 
-    /// Whether applications may read this field as one of a proxy, or as one that crawlgate writes: CGI and its heirs turn
-    /// hyphens into underscores (RFC 3875 section 4.1.18), so that `X_Forwarded_For` and `X-Forwarded-For` are one variable.
+    /// Whether applications may read this field as one of a proxy, or as one that crawlgate writes:
+    /// CGI and its heirs turn hyphens into underscores (RFC 3875 section 4.1.18), so that
+    /// `X_Forwarded_For` and `X-Forwarded-For` are one variable.
     fn reads_like_ours(&self, name: &str) -> bool {
         let name = name.replace('_', "-").to_ascii_lowercase();
         !ForwardingFields::named(&name).is_empty()
@@ -124,7 +143,8 @@ impl ForwardedRequest<'_> {
             || WRITTEN.iter().any(|written| written.as_str() == name)
     }
 
-    /// The value of X-Forwarded-For: what a trusted peer says of its client, and the peer at the end.
+    /// The value of X-Forwarded-For: what a trusted peer says of its client, and the peer at the
+    /// end.
     fn forwarded_for(&self, head: &impl Head, peer: IpAddr) -> SmallVec<[u8; 48]> {
         let mut value = SmallVec::new();
         if self.peer.is_trusted && self.field.is_x_forwarded_for() {
@@ -141,10 +161,15 @@ impl ForwardedRequest<'_> {
     }
 }
 
-/// The claims of an untrusted client about itself are replaced. Those of a trusted proxy are kept and extended.
+/// The claims of an untrusted client about itself are replaced. Those of a trusted proxy are kept
+/// and extended.
 fn write_forwarding_fields(head: &mut impl Head, request: &ForwardedRequest<'_>) {
-    let ForwardedRequest { peer, forwarded, .. } = *request;
-    let forwarded_for = peer.address.map(|address| request.forwarded_for(head, address));
+    let ForwardedRequest {
+        peer, forwarded, ..
+    } = *request;
+    let forwarded_for = peer
+        .address
+        .map(|address| request.forwarded_for(head, address));
     head.remove_if(|name| request.drops(name));
     if let Some(value) = forwarded_for {
         head.add("X-Forwarded-For", &value);
@@ -152,17 +177,21 @@ fn write_forwarding_fields(head: &mut impl Head, request: &ForwardedRequest<'_>)
     let keeps = request.believes_x_forwarded();
     if !keeps || !head.has(FORWARDED_PROTO) {
         let own = if peer.is_tls { "https" } else { "http" };
-        let proto = forwarded.and_then(|forwarded| forwarded.proto).unwrap_or(own);
+        let proto = forwarded
+            .and_then(|forwarded| forwarded.proto)
+            .unwrap_or(own);
         head.add("X-Forwarded-Proto", proto.as_bytes());
     }
-    let host = forwarded.and_then(|forwarded| forwarded.host.as_deref()).unwrap_or(request.host);
+    let host = forwarded
+        .and_then(|forwarded| forwarded.host.as_deref())
+        .unwrap_or(request.host);
     if !host.is_empty() && (!keeps || !head.has(FORWARDED_HOST)) {
         head.add("X-Forwarded-Host", host);
     }
 }
 
-/// Writes an address. Each request has one, and for those of IPv4 the formatting of the standard library takes ten times as
-/// long.
+/// Writes an address. Each request has one, and for those of IPv4 the formatting of the standard
+/// library takes ten times as long.
 fn write_address(value: &mut SmallVec<[u8; 48]>, address: IpAddr) {
     let IpAddr::V4(address) = address else {
         return value.extend_from_slice(address.to_string().as_bytes());
@@ -215,10 +244,15 @@ mod tests {
         forwarded_by("x-forwarded-for", original, is_trusted)
     }
 
-    /// The same where the settings name this field. The client is 198.51.100.1 of a trusted peer, and the peer of another.
+    /// The same where the settings name this field. The client is 198.51.100.1 of a trusted peer,
+    /// and the peer of another.
     fn forwarded_by(field: &'static str, original: &HeaderMap, is_trusted: bool) -> HeaderMap {
         let field = ClientAddress(HeaderName::from_static(field));
-        let peer = Peer { address: Some([192, 0, 2, 1].into()), is_trusted, ..Peer::default() };
+        let peer = Peer {
+            address: Some([192, 0, 2, 1].into()),
+            is_trusted,
+            ..Peer::default()
+        };
         let lines = original.get_all(&field.0).iter().map(HeaderValue::as_bytes);
         let client = Client::find(peer, || lines, &field, &[]);
         let request = ForwardedRequest {
@@ -291,7 +325,11 @@ mod tests {
         ]);
         for is_trusted in [false, true] {
             let sent = forwarded(&claims, is_trusted);
-            let left: Vec<&str> = sent.keys().map(HeaderName::as_str).filter(|name| name.contains('_')).collect();
+            let left: Vec<&str> = sent
+                .keys()
+                .map(HeaderName::as_str)
+                .filter(|name| name.contains('_'))
+                .collect();
             assert_eq!(left, ["x_own"]);
         }
     }
@@ -307,7 +345,11 @@ mod tests {
             ("x-request-id", "id-1"),
         ]);
         assert_eq!(sent, expected);
-        assert_eq!(forwarded(&HeaderMap::new(), true)["x-forwarded-proto"], "http", "it said nothing");
+        assert_eq!(
+            forwarded(&HeaderMap::new(), true)["x-forwarded-proto"],
+            "http",
+            "it said nothing"
+        );
     }
 
     #[test]
@@ -325,11 +367,22 @@ mod tests {
             "fly-client-ip",
             "x-own-ip",
         ];
-        let mut claims: Vec<(&str, &str)> = names.into_iter().map(|name| (name, "198.51.100.1")).collect();
+        let mut claims: Vec<(&str, &str)> = names
+            .into_iter()
+            .map(|name| (name, "198.51.100.1"))
+            .collect();
         claims.extend([("via", "1.1 a"), ("x-requested-with", "b")]);
         let left = |sent: &HeaderMap| {
-            let own = ["x-forwarded-for", "x-forwarded-proto", "x-forwarded-host", "x-request-id"];
-            let names = sent.keys().map(HeaderName::as_str).filter(|name| !own.contains(name));
+            let own = [
+                "x-forwarded-for",
+                "x-forwarded-proto",
+                "x-forwarded-host",
+                "x-request-id",
+            ];
+            let names = sent
+                .keys()
+                .map(HeaderName::as_str)
+                .filter(|name| !own.contains(name));
             let mut names: Vec<String> = names.map(str::to_owned).collect();
             names.sort();
             names
@@ -337,18 +390,30 @@ mod tests {
         let sent = forwarded_by("x-own-ip", &headers(&claims), false);
         assert_eq!(
             (left(&sent), &sent["x-forwarded-for"]),
-            (vec!["via".into(), "x-requested-with".into()], &"192.0.2.1".parse().unwrap())
+            (
+                vec!["via".into(), "x-requested-with".into()],
+                &"192.0.2.1".parse().unwrap()
+            )
         );
         let sent = forwarded_by("x-own-ip", &headers(&claims), true);
         assert_eq!(left(&sent).len(), claims.len());
-        assert_eq!(sent["x-forwarded-for"], "198.51.100.1, 192.0.2.1", "the client and the peer");
+        assert_eq!(
+            sent["x-forwarded-for"], "198.51.100.1, 192.0.2.1",
+            "the client and the peer"
+        );
     }
 
     #[test]
     fn forwarded_becomes_the_fields_that_origins_read() {
         let claims = headers(&[
-            ("forwarded", "for=203.0.113.9;proto=http;host=forged.example"),
-            ("forwarded", "for=198.51.100.1;proto=https;host=\"www.shop.example\""),
+            (
+                "forwarded",
+                "for=203.0.113.9;proto=http;host=forged.example",
+            ),
+            (
+                "forwarded",
+                "for=198.51.100.1;proto=https;host=\"www.shop.example\"",
+            ),
             ("x-forwarded-for", "203.0.113.9"),
             ("x-forwarded-proto", "http"),
             ("x-forwarded-host", "forged.example"),
@@ -356,16 +421,25 @@ mod tests {
         ]);
         let sent = forwarded_by("forwarded", &claims, true);
         let expected = headers(&[
-            ("forwarded", "for=203.0.113.9;proto=http;host=forged.example"),
-            ("forwarded", "for=198.51.100.1;proto=https;host=\"www.shop.example\""),
+            (
+                "forwarded",
+                "for=203.0.113.9;proto=http;host=forged.example",
+            ),
+            (
+                "forwarded",
+                "for=198.51.100.1;proto=https;host=\"www.shop.example\"",
+            ),
             ("x-forwarded-for", "198.51.100.1, 192.0.2.1"),
             ("x-forwarded-proto", "https"),
             ("x-forwarded-host", "www.shop.example"),
             ("x-request-id", "id-1"),
         ]);
         assert_eq!(sent, expected);
-        let sent =
-            forwarded_by("forwarded", &headers(&[("forwarded", "for=unknown"), ("x-forwarded-proto", "https")]), true);
+        let sent = forwarded_by(
+            "forwarded",
+            &headers(&[("forwarded", "for=unknown"), ("x-forwarded-proto", "https")]),
+            true,
+        );
         assert_eq!(
             (&sent["x-forwarded-proto"], &sent["x-forwarded-host"]),
             (&"http".parse().unwrap(), &"shop.example".parse().unwrap())
@@ -376,34 +450,61 @@ mod tests {
     #[test]
     fn request_without_host_gets_the_origins() {
         let field = ClientAddress::default();
-        let request =
-            ForwardedRequest { host: b"", origin_host: Some("10.0.0.1:80"), ..request(Peer::default(), &field) };
+        let request = ForwardedRequest {
+            host: b"",
+            origin_host: Some("10.0.0.1:80"),
+            ..request(Peer::default(), &field)
+        };
         let mut head = headers(&[("x-forwarded-for", "a"), ("x-forwarded-host", "b")]);
         write_request(&mut head, &request);
-        assert_eq!(head, headers(&[("host", "10.0.0.1:80"), ("x-forwarded-proto", "http"), ("x-request-id", "id-1")]));
+        assert_eq!(
+            head,
+            headers(&[
+                ("host", "10.0.0.1:80"),
+                ("x-forwarded-proto", "http"),
+                ("x-request-id", "id-1")
+            ])
+        );
     }
 
     #[test]
     fn malformed_trace_goes_with_its_state() {
-        let original =
-            headers(&[("x-request-id", "a"), ("x-request-id", "b"), ("traceparent", "00-1"), ("tracestate", "c=1")]);
+        let original = headers(&[
+            ("x-request-id", "a"),
+            ("x-request-id", "b"),
+            ("traceparent", "00-1"),
+            ("tracestate", "c=1"),
+        ]);
         for write in [write_ids, write_ids_in_map] {
             let mut head = original.clone();
             write(&mut head, b"id-1", true);
             assert_eq!(head, headers(&[("x-request-id", "id-1")]));
             let mut head = original.clone();
             write(&mut head, b"id-1", false);
-            assert_eq!(head, headers(&[("x-request-id", "id-1"), ("traceparent", "00-1"), ("tracestate", "c=1")]));
+            assert_eq!(
+                head,
+                headers(&[
+                    ("x-request-id", "id-1"),
+                    ("traceparent", "00-1"),
+                    ("tracestate", "c=1")
+                ])
+            );
         }
     }
 
     #[test]
     fn conditions_go_where_the_whole_page_is_needed() {
-        let original = headers(&[("if-none-match", "\"a\""), ("if-modified-since", "yesterday")]);
+        let original = headers(&[
+            ("if-none-match", "\"a\""),
+            ("if-modified-since", "yesterday"),
+        ]);
         assert!(has_condition(&original) && !has_condition(&HeaderMap::new()));
         for needs_whole_page in [false, true] {
             let field = ClientAddress::default();
-            let request = ForwardedRequest { needs_whole_page, ..request(Peer::default(), &field) };
+            let request = ForwardedRequest {
+                needs_whole_page,
+                ..request(Peer::default(), &field)
+            };
             let mut head = original.clone();
             write_request(&mut head, &request);
             assert_eq!(has_condition(&head), !needs_whole_page);

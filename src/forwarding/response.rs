@@ -1,4 +1,5 @@
-//! [`write_response`] adds the policy's tags and signals, and Strict-Transport-Security, to a response for the client.
+//! [`write_response`] adds the policy's tags and signals, and Strict-Transport-Security, to a
+//! response for the client.
 
 use super::head::Head;
 use super::{signals, tags};
@@ -6,8 +7,9 @@ use crate::policy::SiteEntry;
 use crate::verdict::Decision;
 use http::{HeaderValue, StatusCode, header};
 
-/// Adds Strict-Transport-Security, unless the origin sends it, and the tags and signals of the site. The response is an
-/// origin's, and not an informational one. `judged` is `None` for a host that no site claims.
+/// Adds Strict-Transport-Security, unless the origin sends it, and the tags and signals of the
+/// site. The response is an origin's, and not an informational one. `judged` is `None` for a host
+/// that no site claims.
 pub fn write_response(
     head: &mut impl Head,
     status: StatusCode,

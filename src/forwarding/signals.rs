@@ -1,5 +1,5 @@
-//! [`attach`] adds the signals of a site to a response: header fields that say how its content may be used, such as
-//! Content-Usage, `tdm-reservation` and a Link to the licence.
+//! [`attach`] adds the signals of a site to a response: header fields that say how its content may
+//! be used, such as Content-Usage, `tdm-reservation` and a Link to the licence.
 
 use super::head::Head;
 use crate::policy::SiteEntry;
@@ -8,8 +8,9 @@ use http::{HeaderName, header};
 
 const TDM_RESERVATION: HeaderName = HeaderName::from_static("tdm-reservation");
 
-/// Adds the site's lines to a response of the origin. A field that the origin sends itself stays alone: the origin knows
-/// the document, and of two Content-Usage lines the last would win (RFC 9651 section 4.2).
+/// Adds the site's lines to a response of the origin. A field that the origin sends itself stays
+/// alone: the origin knows the document, and of two Content-Usage lines the last would win (RFC
+/// 9651 section 4.2).
 pub(super) fn attach(head: &mut impl Head, entry: &SiteEntry, decision: &Decision) {
     let mut fields = entry.site.signals.fields(decision.signals).peekable();
     // Looked up before ours is there, and not for sites that say nothing.
@@ -27,23 +28,42 @@ fn origin_sends(head: &impl Head, name: &'static str) -> bool {
     HeaderName::from_bytes(name.as_bytes()).is_ok_and(|name| head.has(name))
 }
 
-/// Adds a Link beside those of the origin (RFC 8288 section 3), unless the origin itself names this licence.
+/// Adds a Link beside those of the origin (RFC 8288 section 3), unless the origin itself names this
+/// licence.
 fn add_link(head: &mut impl Head, value: &[u8]) {
-    let target = value.split_inclusive(|octet| *octet == b'>').next().unwrap_or_default();
-    if !head.lines(header::LINK).any(|line| names_license(line, target)) {
+    let target = value
+        .split_inclusive(|octet| *octet == b'>')
+        .next()
+        .unwrap_or_default();
+    if !head
+        .lines(header::LINK)
+        .any(|line| names_license(line, target))
+    {
         head.add("Link", value);
     }
 }
 
-/// Whether a Link line has this target (`<...>`) with the relation `license`, however the rest is written.
+/// Whether a Link line has this target (`<...>`) with the relation `license`, however the rest is
+/// written.
 fn names_license(line: &[u8], target: &[u8]) -> bool {
-    let links = line.windows(target.len()).enumerate().filter(|(_, window)| *window == target);
+    let links = line
+        .windows(target.len())
+        .enumerate()
+        .filter(|(_, window)| *window == target);
     links.into_iter().any(|(place, _)| {
         let parameters = &line[place + target.len()..];
         // The next link begins with a `<`.
-        let end = parameters.iter().position(|octet| *octet == b'<').unwrap_or(parameters.len());
-        let text: Vec<u8> = parameters[..end].iter().filter(|octet| !b" \t\"".contains(octet)).copied().collect();
-        text.split(|octet| matches!(octet, b';' | b',')).any(|parameter| parameter.eq_ignore_ascii_case(b"rel=license"))
+        let end = parameters
+            .iter()
+            .position(|octet| *octet == b'<')
+            .unwrap_or(parameters.len());
+        let text: Vec<u8> = parameters[..end]
+            .iter()
+            .filter(|octet| !b" \t\"".contains(octet))
+            .copied()
+            .collect();
+        text.split(|octet| matches!(octet, b';' | b','))
+            .any(|parameter| parameter.eq_ignore_ascii_case(b"rel=license"))
     })
 }
 
@@ -68,9 +88,11 @@ mod tests {
         ] {
             assert_eq!(lines(same), 1, "{same}");
         }
-        for other in
-            ["<https://a.example/l.xml>; rel=next, </b>; rel=license", "<https://b.example/l.xml>; rel=license", "</x>"]
-        {
+        for other in [
+            "<https://a.example/l.xml>; rel=next, </b>; rel=license",
+            "<https://b.example/l.xml>; rel=license",
+            "</x>",
+        ] {
             assert_eq!(lines(other), 2, "{other}");
         }
     }

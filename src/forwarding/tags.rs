@@ -1,4 +1,5 @@
-//! [`attach`] combines the X-Robots-Tag lines of the policy with those of the origin, as the policy says.
+//! [`attach`] combines the X-Robots-Tag lines of the policy with those of the origin, as the policy
+//! says.
 
 use super::head::Head;
 use crate::heads::{X_ROBOTS_TAG, joined};
@@ -13,7 +14,8 @@ use http::header;
 pub(super) fn attach(head: &mut impl Head, status: u16, entry: &SiteEntry, decision: &Decision) {
     let plan = &entry.site.tags;
     if plan.is_hidden(&decision.path_rules, status) {
-        // The origin's lines alone would stand in the place of what was stored of both (RFC 9111 section 3.2).
+        // The origin's lines alone would stand in the place of what was stored of both (RFC 9111
+        // section 3.2).
         head.remove(&X_ROBOTS_TAG);
         return;
     }
@@ -38,7 +40,9 @@ fn combine(head: &mut impl Head, ours: Option<&TagLines>, origin_tags: OriginTag
 }
 
 fn add_lines(head: &mut impl Head, lines: &[String]) {
-    lines.iter().for_each(|line| head.add("X-Robots-Tag", line.as_bytes()));
+    lines
+        .iter()
+        .for_each(|line| head.add("X-Robots-Tag", line.as_bytes()));
 }
 
 /// Puts the lines for every crawler before those for one crawler. Each line stays as it is.
@@ -68,21 +72,38 @@ mod tests {
         let ours = ours.map(|text| {
             let mut tags = Tags::default();
             tags.add(Scope::All, &Directives::parse(text).unwrap());
-            TagLines { lines: tags.lines(), tags, origin_tags: None }
+            TagLines {
+                lines: tags.lines(),
+                tags,
+                origin_tags: None,
+            }
         });
         combine(&mut response, ours.as_ref(), origin_tags);
         let lines = response.get_all(X_ROBOTS_TAG).iter();
-        lines.map(|line| line.to_str().unwrap().to_string()).collect()
+        lines
+            .map(|line| line.to_str().unwrap().to_string())
+            .collect()
     }
 
     #[test]
     fn keep_adds_our_lines_to_theirs() {
-        assert_eq!(combined(&["nofollow"], Some("noindex"), OriginTags::Keep), ["nofollow", "noindex"]);
-        assert_eq!(combined(&["nofollow"], None, OriginTags::Keep), ["nofollow"]);
+        assert_eq!(
+            combined(&["nofollow"], Some("noindex"), OriginTags::Keep),
+            ["nofollow", "noindex"]
+        );
+        assert_eq!(
+            combined(&["nofollow"], None, OriginTags::Keep),
+            ["nofollow"]
+        );
         let scoped = ["googlebot: nofollow", "noarchive, bingbot: nocache", "x: y"];
         assert_eq!(
             combined(&scoped, Some("noindex"), OriginTags::Keep),
-            ["x: y", "noindex", "noarchive, bingbot: nocache", "googlebot: nofollow"],
+            [
+                "x: y",
+                "noindex",
+                "noarchive, bingbot: nocache",
+                "googlebot: nofollow"
+            ],
             "joined, ours would be for bingbot or googlebot only"
         );
         assert_eq!(combined(&scoped, None, OriginTags::Keep), scoped);
@@ -91,34 +112,63 @@ mod tests {
     #[test]
     fn octets_that_are_no_text_are_sent_on_as_they_came() {
         let mut response = HeaderMap::new();
-        response.append(X_ROBOTS_TAG, HeaderValue::from_bytes(b"noindex\xA0, nofollow, f\xE9o").unwrap());
+        response.append(
+            X_ROBOTS_TAG,
+            HeaderValue::from_bytes(b"noindex\xA0, nofollow, f\xE9o").unwrap(),
+        );
         let mut tags = Tags::default();
         tags.add(Scope::All, &Directives::parse("noarchive").unwrap());
-        let ours = TagLines { lines: tags.lines(), tags, origin_tags: None };
+        let ours = TagLines {
+            lines: tags.lines(),
+            tags,
+            origin_tags: None,
+        };
         combine(&mut response, Some(&ours), OriginTags::Merge);
         let lines: Vec<&[u8]> = response.lines(X_ROBOTS_TAG).collect();
-        assert_eq!(lines, [b"noindex\xA0, nofollow, f\xE9o".as_slice(), b"noarchive"]);
+        assert_eq!(
+            lines,
+            [b"noindex\xA0, nofollow, f\xE9o".as_slice(), b"noarchive"]
+        );
     }
 
     #[test]
     fn merge_unites_per_scope_and_the_most_restrictive_value_wins() {
-        let merged = combined(&["max-snippet: 50", "googlebot: nofollow"], Some("max-snippet: 20"), OriginTags::Merge);
+        let merged = combined(
+            &["max-snippet: 50", "googlebot: nofollow"],
+            Some("max-snippet: 20"),
+            OriginTags::Merge,
+        );
         assert_eq!(merged, ["max-snippet: 20", "googlebot: nofollow"]);
-        assert_eq!(combined(&["x: y,  nofollow"], None, OriginTags::Merge), ["x: y,  nofollow"]);
-        assert_eq!(combined(&[], Some("noindex"), OriginTags::Merge), ["noindex"]);
+        assert_eq!(
+            combined(&["x: y,  nofollow"], None, OriginTags::Merge),
+            ["x: y,  nofollow"]
+        );
+        assert_eq!(
+            combined(&[], Some("noindex"), OriginTags::Merge),
+            ["noindex"]
+        );
     }
 
     #[test]
     fn replace_drops_theirs_only_where_a_rule_of_ours_matches() {
-        assert_eq!(combined(&["nofollow"], Some("noindex"), OriginTags::Replace), ["noindex"]);
-        assert_eq!(combined(&["nofollow"], None, OriginTags::Replace), ["nofollow"]);
+        assert_eq!(
+            combined(&["nofollow"], Some("noindex"), OriginTags::Replace),
+            ["noindex"]
+        );
+        assert_eq!(
+            combined(&["nofollow"], None, OriginTags::Replace),
+            ["nofollow"]
+        );
     }
 
     #[test]
     fn a_rule_that_says_it_outranks_the_site() {
         let mut response = HeaderMap::new();
         response.append(X_ROBOTS_TAG, HeaderValue::from_static("noindex"));
-        let ours = TagLines { origin_tags: Some(OriginTags::Strip), ..TagLines::default() };
+        let ours = TagLines {
+            origin_tags: Some(OriginTags::Strip),
+            ..TagLines::default()
+        };
         combine(&mut response, Some(&ours), OriginTags::Keep);
         assert!(!response.contains_key(X_ROBOTS_TAG));
     }
@@ -126,12 +176,18 @@ mod tests {
     #[test]
     fn too_many_lines_are_passed_on_whole() {
         let long = "a,".repeat(2_000);
-        assert_eq!(combined(&[&long], Some("noindex"), OriginTags::Merge), [long.as_str(), "noindex"]);
+        assert_eq!(
+            combined(&[&long], Some("noindex"), OriginTags::Merge),
+            [long.as_str(), "noindex"]
+        );
     }
 
     #[test]
     fn strip_never_passes_theirs_on() {
-        assert_eq!(combined(&["nofollow"], Some("noindex"), OriginTags::Strip), ["noindex"]);
+        assert_eq!(
+            combined(&["nofollow"], Some("noindex"), OriginTags::Strip),
+            ["noindex"]
+        );
         assert!(combined(&["nofollow"], None, OriginTags::Strip).is_empty());
     }
 }

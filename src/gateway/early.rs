@@ -1,6 +1,6 @@
-//! [`take_over`] takes the ticket of a request that the edge has received, and sets the timeouts of its connection.
-//! The ticket is the record of one request, with what was decided about it. [`shared`] has the facts that all requests
-//! of the connection share.
+//! [`take_over`] takes the ticket of a request that the edge has received, and sets the timeouts of
+//! its connection. The ticket is the record of one request, with what was decided about it.
+//! [`shared`] has the facts that all requests of the connection share.
 
 use super::{Gateway, RequestContext};
 use crate::forwarding::Peer;
@@ -21,16 +21,18 @@ fn settle_connection(gateway: &Gateway, session: &mut Session) {
     // The edge watches whether the client takes what is written.
     session.set_read_timeout(Some(gateway.limits.stall));
     if session.req_header().version == Version::HTTP_10 {
-        // A body of unknown length must end with the connection: chunked coding is not for HTTP/1.0 (Pingora 0.9.1).
+        // A body of unknown length must end with the connection: chunked coding is not for HTTP/1.0
+        // (Pingora 0.9.1).
         session.set_keepalive(None);
-        // HTTP/1.0 has neither informational responses (RFC 9110 section 15.2) nor Expect and Upgrade (sections 10.1.1, 7.8).
+        // HTTP/1.0 has neither informational responses (RFC 9110 section 15.2) nor Expect and
+        // Upgrade (sections 10.1.1, 7.8).
         session.set_ignore_info_resp(true);
         let head = session.req_header_mut();
         head.remove_header(&header::EXPECT);
         head.remove_header(&header::UPGRADE);
     } else if session.get_keepalive().is_some() {
-        // Pingora makes keep-alive infinite after the first request. Asked only where it is on, because setting it
-        // would switch it on for clients that asked to close (Pingora 0.9.1).
+        // Pingora makes keep-alive infinite after the first request. Asked only where it is on,
+        // because setting it would switch it on for clients that asked to close (Pingora 0.9.1).
         session.set_keepalive(Some(gateway.limits.idle.as_secs().max(1)));
     }
 }
@@ -38,7 +40,11 @@ fn settle_connection(gateway: &Gateway, session: &mut Session) {
 /// The facts that the edge knows about the connection.
 pub(super) fn connection(session: &Session) -> Option<&ClientConnection> {
     let digest = session.digest()?.proxy_digest.as_ref()?;
-    digest.user_data.as_ref()?.downcast_ref::<Arc<ClientConnection>>().map(Arc::as_ref)
+    digest
+        .user_data
+        .as_ref()?
+        .downcast_ref::<Arc<ClientConnection>>()
+        .map(Arc::as_ref)
 }
 
 /// The facts that all requests of the connection share.

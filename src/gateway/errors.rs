@@ -1,5 +1,5 @@
-//! [`answer`] answers a request that could not be forwarded, with a page of crawlgate's and the policy's tags for its
-//! status. Pingora does not run the response phase for it.
+//! [`answer`] answers a request that could not be forwarded, with a page of crawlgate's and the
+//! policy's tags for its status. Pingora does not run the response phase for it.
 
 use super::early::shared;
 use super::peer::note_failure;
@@ -18,26 +18,44 @@ pub(super) async fn answer(
 ) -> FailToProxy {
     // A failure before the body was counted when it happened.
     note_failure(gateway, ctx, Reached::Body, error);
-    let begun = session.response_written().is_some_and(|written| !written.status.is_informational());
+    let begun = session
+        .response_written()
+        .is_some_and(|written| !written.status.is_informational());
     if begun && *error.esource() == ErrorSource::Upstream {
         let (held, end) = ctx.body.break_off();
         ctx.count_page(end);
         // Not the end: from the missing last chunk the client can tell that the page is incomplete.
-        if let Err(error) = session.as_downstream_mut().write_response_body(held, false).await {
+        if let Err(error) = session
+            .as_downstream_mut()
+            .write_response_body(held, false)
+            .await
+        {
             tracing::debug!(%error, "what was held of a page could not be written");
         }
     }
     let status = failure_status(error);
     // Nothing can be written to a dead connection, nor after a first answer.
     if status > 0
-        && session.response_written().is_none_or(|written| written.status.is_informational())
+        && session
+            .response_written()
+            .is_none_or(|written| written.status.is_informational())
         && let Some(ticket) = &ctx.ticket
     {
         let request = session.req_header();
-        let asked = Asked { method: &request.method, headers: &request.headers };
-        let answer = ticket.forward(shared(session)).unanswered(status, &ctx.attempts, &asked);
+        let asked = Asked {
+            method: &request.method,
+            headers: &request.headers,
+        };
+        let answer = ticket
+            .forward(shared(session))
+            .unanswered(status, &ctx.attempts, &asked);
         let written = match head(&answer) {
-            Ok(head) => session.as_downstream_mut().write_error_response(head, answer.body().clone()).await,
+            Ok(head) => {
+                session
+                    .as_downstream_mut()
+                    .write_error_response(head, answer.body().clone())
+                    .await
+            }
             Err(error) => Err(error),
         };
         if let Err(error) = written {
@@ -45,7 +63,10 @@ pub(super) async fn answer(
         }
     }
     // It is not certain how much of the request was read, so the connection cannot go on.
-    FailToProxy { error_code: status, can_reuse_downstream: false }
+    FailToProxy {
+        error_code: status,
+        can_reuse_downstream: false,
+    }
 }
 
 /// The head of an answer as Pingora sends it.

@@ -1,9 +1,10 @@
-//! The proxy of Pingora, for requests that the lane (`edge/lane`) does not forward, such as WebSocket. [`Gateway`]
-//! implements Pingora's phases with the functions of other modules, and decides nothing itself.
+//! The proxy of Pingora, for requests that the lane (`edge/lane`) does not forward, such as
+//! WebSocket. [`Gateway`] implements Pingora's phases with the functions of other modules, and
+//! decides nothing itself.
 //!
-//! Every request was received and judged by the edge, which hands it on as HTTP/1. `early` takes the ticket of a
-//! request, `peer` chooses a server, `response` adapts the response, and `errors` answers if the origin does not. The
-//! other phases are in this file.
+//! Every request was received and judged by the edge, which hands it on as HTTP/1. `early` takes
+//! the ticket of a request, `peer` chooses a server, `response` adapts the response, and `errors`
+//! answers if the origin does not. The other phases are in this file.
 
 mod early;
 mod errors;
@@ -79,12 +80,20 @@ impl ProxyHttp for Gateway {
     /// Adds none. The default adds a compression module to every request, switched off.
     fn init_downstream_modules(&self, _modules: &mut HttpModules) {}
 
-    async fn early_request_filter(&self, session: &mut Session, ctx: &mut RequestContext) -> Result<()> {
+    async fn early_request_filter(
+        &self,
+        session: &mut Session,
+        ctx: &mut RequestContext,
+    ) -> Result<()> {
         early::take_over(self, session, ctx);
         Ok(())
     }
 
-    async fn upstream_peer(&self, session: &mut Session, ctx: &mut RequestContext) -> Result<Box<HttpPeer>> {
+    async fn upstream_peer(
+        &self,
+        session: &mut Session,
+        ctx: &mut RequestContext,
+    ) -> Result<Box<HttpPeer>> {
         peer::choose(self, session, ctx).await
     }
 
@@ -120,12 +129,23 @@ impl ProxyHttp for Gateway {
     ) -> Result<()> {
         if let Some(ticket) = &ctx.ticket {
             if let Some((_, entry)) = ticket.judged() {
-                ctx.body.ask(upstream_request, ticket.method(), ticket.target(), &entry.site);
+                ctx.body.ask(
+                    upstream_request,
+                    ticket.method(),
+                    ticket.target(),
+                    &entry.site,
+                );
             }
             // HTTP/1.0 need not name a host; the request goes on as HTTP/1.1, which must.
-            let default_host = || ctx.attempts.authority().filter(|_| ticket.host().is_empty());
+            let default_host = || {
+                ctx.attempts
+                    .authority()
+                    .filter(|_| ticket.host().is_empty())
+            };
             let host = ticket.origin_host(&self.upstreams).or_else(default_host);
-            ticket.forward(early::shared(session)).write_request(upstream_request, host);
+            ticket
+                .forward(early::shared(session))
+                .write_request(upstream_request, host);
         }
         Ok(())
     }
@@ -137,10 +157,19 @@ impl ProxyHttp for Gateway {
         _end_of_stream: bool,
         ctx: &mut RequestContext,
     ) -> Result<()> {
-        let Some(ticket) = &mut ctx.ticket else { return Ok(()) };
-        ticket.count_upload(body.as_ref().map_or(0, Bytes::len)).map_err(|error| {
-            Error::because(ErrorType::HTTPStatus(error.status()), "while reading the request", error).into_down()
-        })
+        let Some(ticket) = &mut ctx.ticket else {
+            return Ok(());
+        };
+        ticket
+            .count_upload(body.as_ref().map_or(0, Bytes::len))
+            .map_err(|error| {
+                Error::because(
+                    ErrorType::HTTPStatus(error.status()),
+                    "while reading the request",
+                    error,
+                )
+                .into_down()
+            })
     }
 
     async fn upstream_response_filter(
@@ -152,7 +181,8 @@ impl ProxyHttp for Gateway {
         ctx.has_octets = true;
         response::check_switch(session, response)?;
         response::hold(session, response, ctx)?;
-        // Before Pingora frames it: pingora-proxy 0.9.1 makes a response without length chunked between the two filters.
+        // Before Pingora frames it: pingora-proxy 0.9.1 makes a response without length chunked
+        // between the two filters.
         if let Some(ticket) = &ctx.ticket
             && let Some((decision, entry)) = ticket.judged()
         {
@@ -185,25 +215,44 @@ impl ProxyHttp for Gateway {
         Ok(None)
     }
 
-    async fn fail_to_proxy(&self, session: &mut Session, error: &Error, ctx: &mut RequestContext) -> FailToProxy {
+    async fn fail_to_proxy(
+        &self,
+        session: &mut Session,
+        error: &Error,
+        ctx: &mut RequestContext,
+    ) -> FailToProxy {
         errors::answer(self, session, error, ctx).await
     }
 
     /// Whether the client caused an error. Clients leave all day, so such errors are not logged.
     fn suppress_error_log(&self, _session: &Session, ctx: &RequestContext, error: &Error) -> bool {
-        ctx.ticket.as_ref().is_some_and(Ticket::is_refused) || *error.esource() == ErrorSource::Downstream
+        ctx.ticket.as_ref().is_some_and(Ticket::is_refused)
+            || *error.esource() == ErrorSource::Downstream
     }
 
-    async fn logging(&self, session: &mut Session, error: Option<&Error>, ctx: &mut RequestContext) {
-        let Some(ticket) = ctx.ticket.take() else { return };
+    async fn logging(
+        &self,
+        session: &mut Session,
+        error: Option<&Error>,
+        ctx: &mut RequestContext,
+    ) {
+        let Some(ticket) = ctx.ticket.take() else {
+            return;
+        };
         let response = session.response_written();
-        let tags = response.into_iter().flat_map(|response| response.headers.get_all(X_ROBOTS_TAG));
+        let tags = response
+            .into_iter()
+            .flat_map(|response| response.headers.get_all(X_ROBOTS_TAG));
         let record = Record {
             ticket,
             status: response.map_or(0, |response| response.status.as_u16()),
-            tags: tags.flat_map(|tag| [tag.as_bytes(), b"\n"].concat()).collect(),
+            tags: tags
+                .flat_map(|tag| [tag.as_bytes(), b"\n"].concat())
+                .collect(),
             bytes: session.body_bytes_sent() as u64,
-            ended_by: error.map_or(EndedBy::Complete, |error| EndedBy::Error(error.etype().as_str())),
+            ended_by: error.map_or(EndedBy::Complete, |error| {
+                EndedBy::Error(error.etype().as_str())
+            }),
         };
         match early::connection(session) {
             Some(connection) => connection.record(record),

@@ -1,5 +1,5 @@
-//! [`choose`] gives Pingora a server for a request: a prepared address, never a name. [`failed`] and [`note_failure`] report a
-//! failed server, after which another one may be tried.
+//! [`choose`] gives Pingora a server for a request: a prepared address, never a name. [`failed`]
+//! and [`note_failure`] report a failed server, after which another one may be tried.
 
 use super::early::connection;
 use super::{Gateway, RequestContext};
@@ -8,7 +8,8 @@ use pingora_core::upstreams::peer::HttpPeer;
 use pingora_core::{Error, ErrorType, Result};
 use pingora_proxy::Session;
 
-/// The words in Pingora's error if no octet of a response had come. There is no other sign of that (Pingora 0.9.1).
+/// The words in Pingora's error if no octet of a response had come. There is no other sign of that
+/// (Pingora 0.9.1).
 const NO_OCTETS: &str = "bytes already read: 0";
 
 pub(super) async fn choose(
@@ -16,7 +17,9 @@ pub(super) async fn choose(
     session: &mut Session,
     ctx: &mut RequestContext,
 ) -> Result<Box<HttpPeer>> {
-    let Some(ticket) = &ctx.ticket else { return Err(NoServer::NoOrigin.error()) };
+    let Some(ticket) = &ctx.ticket else {
+        return Err(NoServer::NoOrigin.error());
+    };
     let has_body = !session.is_body_empty();
     ctx.may_repeat = !has_body && matches!(ticket.method(), b"GET" | b"HEAD" | b"OPTIONS");
     ctx.has_octets = false;
@@ -36,11 +39,16 @@ pub(super) async fn choose(
         }
     };
     if let Err(none) = chosen {
-        ctx.ticket.iter_mut().for_each(|ticket| ticket.note_no_server(none));
+        ctx.ticket
+            .iter_mut()
+            .for_each(|ticket| ticket.note_no_server(none));
         return Err(none.error());
     }
     share_place(session, ctx);
-    ctx.attempts.peer().map(Box::new).ok_or_else(|| NoServer::NoAddress.error())
+    ctx.attempts
+        .peer()
+        .map(Box::new)
+        .ok_or_else(|| NoServer::NoAddress.error())
 }
 
 /// Gives the client's connection the place of the request, so that a slow client gives it up.
@@ -56,7 +64,8 @@ pub(super) fn failed(
     ctx: &mut RequestContext,
     (mut error, is_kept): (Box<Error>, bool),
 ) -> Box<Error> {
-    let is_silent = *error.etype() == ErrorType::WriteError || error.to_string().contains(NO_OCTETS);
+    let is_silent =
+        *error.etype() == ErrorType::WriteError || error.to_string().contains(NO_OCTETS);
     let reached = match is_silent && !ctx.has_octets {
         true if is_kept => Reached::KeptConnection,
         true => Reached::NewConnection,
@@ -69,7 +78,19 @@ pub(super) fn failed(
 }
 
 /// Reports that the server did not answer. Returns whether the request may be sent once more.
-pub(super) fn note_failure(gateway: &Gateway, ctx: &mut RequestContext, reached: Reached, error: &Error) -> bool {
-    let Some(ticket) = &ctx.ticket else { return false };
-    ctx.attempts.failed(&gateway.upstreams, &ticket.wanted(ctx.may_repeat), reached, error)
+pub(super) fn note_failure(
+    gateway: &Gateway,
+    ctx: &mut RequestContext,
+    reached: Reached,
+    error: &Error,
+) -> bool {
+    let Some(ticket) = &ctx.ticket else {
+        return false;
+    };
+    ctx.attempts.failed(
+        &gateway.upstreams,
+        &ticket.wanted(ctx.may_repeat),
+        reached,
+        error,
+    )
 }

@@ -1,6 +1,7 @@
-//! The origin's response on its way to the client, in Pingora's proxy. [`check_switch`] refuses an unrequested switch of
-//! protocols. [`hold`] reserves buffer space. [`filter`] rewrites the head: it removes the fields of one hop,
-//! adds the fields of the policy, and adapts the head for HTTP/1.0.
+//! The origin's response on its way to the client, in Pingora's proxy. [`check_switch`] refuses an
+//! unrequested switch of protocols. [`hold`] reserves buffer space. [`filter`] rewrites the head:
+//! it removes the fields of one hop, adds the fields of the policy, and adapts the head for
+//! HTTP/1.0.
 
 use super::early::{connection, shared};
 use super::peer::share_place;
@@ -13,15 +14,20 @@ use pingora_core::{Error, ErrorType, Result};
 use pingora_http::{RequestHeader, ResponseHeader};
 use pingora_proxy::Session;
 
-/// Refuses a switch of protocols that the request did not ask for (RFC 9110 section 15.2.2): the client would take what
-/// follows for the response. Pingora takes `Upgrade` alone for the request of one (Pingora 0.9.1); a client that sends
-/// no `Connection: upgrade` beside it does not expect one (RFC 9110 section 7.8).
+/// Refuses a switch of protocols that the request did not ask for (RFC 9110 section 15.2.2): the
+/// client would take what follows for the response. Pingora takes `Upgrade` alone for the request
+/// of one (Pingora 0.9.1); a client that sends no `Connection: upgrade` beside it does not expect
+/// one (RFC 9110 section 7.8).
 pub(super) fn check_switch(session: &Session, response: &ResponseHeader) -> Result<()> {
     let asks = session.is_upgrade_req() && wants_upgrade(session.req_header());
     if response.status != StatusCode::SWITCHING_PROTOCOLS || asks {
         return Ok(());
     }
-    Err(Error::explain(ErrorType::InvalidHTTPHeader, "the request did not ask for another protocol").into_up())
+    Err(Error::explain(
+        ErrorType::InvalidHTTPHeader,
+        "the request did not ask for another protocol",
+    )
+    .into_up())
 }
 
 fn wants_upgrade(request: &RequestHeader) -> bool {
@@ -36,17 +42,30 @@ fn remove_of_one_hop(response: &mut ResponseHeader) {
     remove_named_by_connection(response);
 }
 
-/// Octets that Pingora may read ahead of a client: four pieces wait, five are being written and one has no place yet, of 64
-/// KiB each, and what it writes is joined (Pingora 0.9.1).
+/// Octets that Pingora may read ahead of a client: four pieces wait, five are being written and one
+/// has no place yet, of 64 KiB each, and what it writes is joined (Pingora 0.9.1).
 const AHEAD: usize = 1024 * 1024;
 
 /// Reserves buffer space for a response. Without space, the request fails with 503.
-pub(super) fn hold(session: &Session, response: &ResponseHeader, ctx: &mut RequestContext) -> Result<()> {
+pub(super) fn hold(
+    session: &Session,
+    response: &ResponseHeader,
+    ctx: &mut RequestContext,
+) -> Result<()> {
     let has_no_body = response.status.is_informational()
-        || matches!(response.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED)
+        || matches!(
+            response.status,
+            StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED
+        )
         || session.req_header().method == Method::HEAD;
-    let Some(ticket) = &mut ctx.ticket else { return Ok(()) };
-    let body = if has_no_body { 0 } else { memory_of_body(response, AHEAD) };
+    let Some(ticket) = &mut ctx.ticket else {
+        return Ok(());
+    };
+    let body = if has_no_body {
+        0
+    } else {
+        memory_of_body(response, AHEAD)
+    };
     ticket.hold(memory_of_head(bytes_of(response)) + body);
     if ticket.lacks_space() {
         return Err(Error::explain(ErrorType::HTTPStatus(503), "no space in buffers").into_down());
@@ -55,7 +74,10 @@ pub(super) fn hold(session: &Session, response: &ResponseHeader, ctx: &mut Reque
 }
 
 fn bytes_of(head: &ResponseHeader) -> usize {
-    head.headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum()
+    head.headers
+        .iter()
+        .map(|(name, value)| name.as_str().len() + value.len())
+        .sum()
 }
 
 pub(super) fn filter(
@@ -64,14 +86,22 @@ pub(super) fn filter(
     response: &mut ResponseHeader,
     ctx: &mut RequestContext,
 ) {
-    // Early hints and the like are no answer (Pingora shows them here too); a switch of protocols has no page to tag.
+    // Early hints and the like are no answer (Pingora shows them here too); a switch of protocols
+    // has no page to tag.
     if response.status.is_informational() {
         if response.status == StatusCode::SWITCHING_PROTOCOLS
             && let Some(connection) = connection(session)
         {
             connection.switch_protocol();
-            ctx.ticket.iter_mut().for_each(|ticket| ticket.switch_protocol());
-            ctx.attempts.answered(&gateway.upstreams, response.status.as_u16(), ctx.arrival.lived, || true);
+            ctx.ticket
+                .iter_mut()
+                .for_each(|ticket| ticket.switch_protocol());
+            ctx.attempts.answered(
+                &gateway.upstreams,
+                response.status.as_u16(),
+                ctx.arrival.lived,
+                || true,
+            );
             // The connection may last for days, and the server has done what its place was for.
             ctx.attempts.leave();
             share_place(session, ctx);
@@ -84,9 +114,14 @@ pub(super) fn filter(
         }
         return;
     }
-    let (status, content_type) = (response.status.as_u16(), response.headers.get(header::CONTENT_TYPE));
-    let is_endless = || content_type.is_some_and(|content_type| is_event_stream(content_type.as_bytes()));
-    ctx.attempts.answered(&gateway.upstreams, status, ctx.arrival.lived, is_endless);
+    let (status, content_type) = (
+        response.status.as_u16(),
+        response.headers.get(header::CONTENT_TYPE),
+    );
+    let is_endless =
+        || content_type.is_some_and(|content_type| is_event_stream(content_type.as_bytes()));
+    ctx.attempts
+        .answered(&gateway.upstreams, status, ctx.arrival.lived, is_endless);
     share_place(session, ctx);
     remove_of_one_hop(response);
     // Pingora passes no trailers on (Pingora 0.9.1).
@@ -95,8 +130,8 @@ pub(super) fn filter(
         session.set_keepalive(None);
     }
     if response.version == Version::HTTP_10 {
-        // A proxy answers in its own version, whatever the origin's (RFC 9112 section 2.3). Where Pingora makes a body
-        // chunked it says so, elsewhere (HEAD, or with a length) it would not.
+        // A proxy answers in its own version, whatever the origin's (RFC 9112 section 2.3). Where
+        // Pingora makes a body chunked it says so, elsewhere (HEAD, or with a length) it would not.
         response.set_version(Version::HTTP_11);
     }
     if session.req_header().version == Version::HTTP_10 {
@@ -104,7 +139,9 @@ pub(super) fn filter(
     }
     if let Some(ticket) = &ctx.ticket {
         let origin_host = ticket.host_to_replace(&gateway.upstreams);
-        ticket.forward(shared(session)).write_response(response, response.status, origin_host);
+        ticket
+            .forward(shared(session))
+            .write_response(response, response.status, origin_host);
         // The response has the X-Robots-Tag that the client gets.
         ctx.body.begin(&response.headers);
     }

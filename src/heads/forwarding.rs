@@ -1,10 +1,11 @@
-//! [`ForwardingFields`]: the fields of a request by which a proxy speaks for its client. Only those of a trusted proxy
-//! are believed.
+//! [`ForwardingFields`]: the fields of a request by which a proxy speaks for its client. Only those
+//! of a trusted proxy are believed.
 
 use std::ops::BitOrAssign;
 
-/// Fields with the address of a client: the standard one (RFC 7239), those that proxies made usual, and those of CDNs, by
-/// the operators' own pages. Behind them stands what else a proxy says of the request that it got.
+/// Fields with the address of a client: the standard one (RFC 7239), those that proxies made usual,
+/// and those of CDNs, by the operators' own pages. Behind them stands what else a proxy says of the
+/// request that it got.
 const NAMES: [&str; 39] = [
     "x-forwarded-for",
     "forwarded",
@@ -55,7 +56,8 @@ const PREFIX_BIT: u64 = 1 << NAMES.len();
 /// Proxies add to this field and never replace it (RFC 9110 section 7.6.3).
 const VIA_BIT: u64 = PREFIX_BIT >> 1;
 
-/// The names that begin with each letter, and those of each length: a bit each. A field is compared with few of them.
+/// The names that begin with each letter, and those of each length: a bit each. A field is compared
+/// with few of them.
 const BY_LETTER: [u64; 26] = {
     let mut names = [0; 26];
     let mut place = 0;
@@ -83,7 +85,10 @@ impl ForwardingFields {
     /// The field with this name; nothing, if it is no forwarding field.
     pub fn named(name: &str) -> ForwardingFields {
         let letter = name.as_bytes().first().map_or(0, u8::to_ascii_lowercase);
-        let by_letter = BY_LETTER.get(usize::from(letter.wrapping_sub(b'a'))).copied().unwrap_or_default();
+        let by_letter = BY_LETTER
+            .get(usize::from(letter.wrapping_sub(b'a')))
+            .copied()
+            .unwrap_or_default();
         let mut alike = by_letter & BY_LENGTH.get(name.len()).copied().unwrap_or_default();
         while alike != 0 {
             let place = alike.trailing_zeros();
@@ -93,7 +98,8 @@ impl ForwardingFields {
             alike &= alike - 1;
         }
         let begins = name.as_bytes().get(..PREFIX.len());
-        let begins = letter == b'x' && begins.is_some_and(|begins| begins.eq_ignore_ascii_case(PREFIX.as_bytes()));
+        let begins = letter == b'x'
+            && begins.is_some_and(|begins| begins.eq_ignore_ascii_case(PREFIX.as_bytes()));
         ForwardingFields(if begins { PREFIX_BIT } else { 0 })
     }
 
@@ -115,7 +121,9 @@ impl ForwardingFields {
     /// Their names.
     pub fn names(self) -> impl Iterator<Item = &'static str> {
         let all = NAMES.into_iter().chain(["x-forwarded-..."]);
-        all.enumerate().filter(move |(place, _)| self.0 >> place & 1 == 1).map(|(_, name)| name)
+        all.enumerate()
+            .filter(move |(place, _)| self.0 >> place & 1 == 1)
+            .map(|(_, name)| name)
     }
 }
 
@@ -136,10 +144,26 @@ mod tests {
             assert_eq!(found, ForwardingFields(1 << place), "{name}");
             assert_eq!(found.names().collect::<Vec<_>>(), [name]);
         }
-        for name in ["X-Forwarded-Ssl", "x-forwarded-", &format!("x-forwarded-{}", "a".repeat(60))] {
-            assert_eq!(ForwardingFields::named(name), ForwardingFields(PREFIX_BIT), "{name}");
+        for name in [
+            "X-Forwarded-Ssl",
+            "x-forwarded-",
+            &format!("x-forwarded-{}", "a".repeat(60)),
+        ] {
+            assert_eq!(
+                ForwardingFields::named(name),
+                ForwardingFields(PREFIX_BIT),
+                "{name}"
+            );
         }
-        for name in ["", "host", "cookie", "cache-control", "x-forwarder", "x-requested-with", "vi\u{e1}"] {
+        for name in [
+            "",
+            "host",
+            "cookie",
+            "cache-control",
+            "x-forwarder",
+            "x-requested-with",
+            "vi\u{e1}",
+        ] {
             assert!(ForwardingFields::named(name).is_empty(), "{name}");
         }
     }
@@ -151,8 +175,20 @@ mod tests {
         for name in ["X-Forwarded-For", "Forwarded", "X-Rewrite-URL"] {
             fields |= ForwardingFields::named(name);
         }
-        assert_eq!(fields.dropped().names().collect::<Vec<_>>(), ["x-forwarded-for", "forwarded", "x-rewrite-url"]);
-        assert_eq!(fields.other_addresses("x-forwarded-for").names().collect::<Vec<_>>(), ["forwarded"]);
-        assert_eq!((NAMES[29], NAMES[30]), ("x-vercel-forwarded-for", "x-original-url"));
+        assert_eq!(
+            fields.dropped().names().collect::<Vec<_>>(),
+            ["x-forwarded-for", "forwarded", "x-rewrite-url"]
+        );
+        assert_eq!(
+            fields
+                .other_addresses("x-forwarded-for")
+                .names()
+                .collect::<Vec<_>>(),
+            ["forwarded"]
+        );
+        assert_eq!(
+            (NAMES[29], NAMES[30]),
+            ("x-vercel-forwarded-for", "x-original-url")
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! [`likely_type`] guesses the content type of a response from the extension of its path, where the response is not known.
+//! [`likely_type`] guesses the content type of a response from the extension of its path, where the
+//! response is not known.
 
 /// Extensions and types. A path with another extension, or without one, is a page.
 const TYPES: [(&str, &str); 56] = [
@@ -12,7 +13,10 @@ const TYPES: [(&str, &str); 56] = [
     ("css", "text/css"),
     ("csv", "text/csv"),
     ("doc", "application/msword"),
-    ("docx", "application/vnd.openxmlformats-officedocument.wordprocessingml.document"),
+    (
+        "docx",
+        "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+    ),
     ("epub", "application/epub+zip"),
     ("exe", "application/octet-stream"),
     ("flac", "audio/flac"),
@@ -41,7 +45,10 @@ const TYPES: [(&str, &str); 56] = [
     ("pdf", "application/pdf"),
     ("png", "image/png"),
     ("ppt", "application/vnd.ms-powerpoint"),
-    ("pptx", "application/vnd.openxmlformats-officedocument.presentationml.presentation"),
+    (
+        "pptx",
+        "application/vnd.openxmlformats-officedocument.presentationml.presentation",
+    ),
     ("rar", "application/vnd.rar"),
     ("rss", "application/rss+xml"),
     ("rtf", "application/rtf"),
@@ -55,7 +62,10 @@ const TYPES: [(&str, &str); 56] = [
     ("webm", "video/webm"),
     ("webp", "image/webp"),
     ("xls", "application/vnd.ms-excel"),
-    ("xlsx", "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"),
+    (
+        "xlsx",
+        "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+    ),
     ("xml", "text/xml"),
     ("zip", "application/zip"),
 ];
@@ -63,10 +73,20 @@ const PAGE: &str = "text/html";
 
 /// The likely content type of the response to a request for this target.
 pub fn likely_type(target: &[u8]) -> &'static str {
-    let path = target.split(|octet| *octet == b'?').next().unwrap_or_default();
-    let name = path.rsplit(|octet| *octet == b'/').next().unwrap_or_default();
-    let Some(dot) = name.iter().rposition(|octet| *octet == b'.') else { return PAGE };
-    let Ok(extension) = std::str::from_utf8(&name[dot + 1..]) else { return PAGE };
+    let path = target
+        .split(|octet| *octet == b'?')
+        .next()
+        .unwrap_or_default();
+    let name = path
+        .rsplit(|octet| *octet == b'/')
+        .next()
+        .unwrap_or_default();
+    let Some(dot) = name.iter().rposition(|octet| *octet == b'.') else {
+        return PAGE;
+    };
+    let Ok(extension) = std::str::from_utf8(&name[dot + 1..]) else {
+        return PAGE;
+    };
     let extension = extension.to_ascii_lowercase();
     match TYPES.binary_search_by_key(&extension.as_str(), |(extension, _)| extension) {
         Ok(place) => TYPES[place].1,
@@ -76,10 +96,12 @@ pub fn likely_type(target: &[u8]) -> &'static str {
 
 /// An extension of this type, and its type. `image/*` is any image.
 pub fn example_of(kind: &str) -> Option<(&'static str, &'static str)> {
-    TYPES.into_iter().rfind(|(_, media)| match kind.strip_suffix('*') {
-        Some(start) => media.starts_with(start),
-        None => *media == kind,
-    })
+    TYPES
+        .into_iter()
+        .rfind(|(_, media)| match kind.strip_suffix('*') {
+            Some(start) => media.starts_with(start),
+            None => *media == kind,
+        })
 }
 
 #[cfg(test)]

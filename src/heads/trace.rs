@@ -1,33 +1,43 @@
-//! Ids that join the logs of several programs. [`is_request_id`] checks an X-Request-Id, and [`trace_id`] reads the trace
-//! in a `traceparent` (W3C Trace Context).
+//! Ids that join the logs of several programs. [`is_request_id`] checks an X-Request-Id, and
+//! [`trace_id`] reads the trace in a `traceparent` (W3C Trace Context).
 
 /// Octets of the longest X-Request-Id that is accepted.
 const LONGEST: usize = 128;
-/// Octets of `traceparent` in version 00: version, trace, parent and flags, with a hyphen between each.
+/// Octets of `traceparent` in version 00: version, trace, parent and flags, with a hyphen between
+/// each.
 const TRACEPARENT: usize = 55;
 
-/// Whether this is an id that can stand in a field, a log and a page. No standard says what an X-Request-Id is: clients and
-/// proxies write UUIDs, ULIDs, hexadecimal digits and Base64.
+/// Whether this is an id that can stand in a field, a log and a page. No standard says what an
+/// X-Request-Id is: clients and proxies write UUIDs, ULIDs, hexadecimal digits and Base64.
 pub fn is_request_id(value: &[u8]) -> bool {
     let is_of_an_id = |octet: &u8| octet.is_ascii_alphanumeric() || b"-_.:=+/@".contains(octet);
     (1..=LONGEST).contains(&value.len()) && value.iter().all(is_of_an_id)
 }
 
-/// The id of the trace in a `traceparent` field (W3C Trace Context, section 3.2); `None` if the field is malformed. Later
-/// versions may append to what version 00 has, after a hyphen.
+/// The id of the trace in a `traceparent` field (W3C Trace Context, section 3.2); `None` if the
+/// field is malformed. Later versions may append to what version 00 has, after a hyphen.
 pub fn trace_id(traceparent: &[u8]) -> Option<&[u8]> {
     let (known, more) = traceparent.split_at_checked(TRACEPARENT)?;
     let mut parts = known.split(|octet| *octet == b'-');
-    let version = parts.next().filter(|part| is_hexadecimal(part, 2) && *part != b"ff")?;
-    let trace = parts.next().filter(|part| is_hexadecimal(part, 32) && !is_zero(part))?;
-    let _parent = parts.next().filter(|part| is_hexadecimal(part, 16) && !is_zero(part))?;
+    let version = parts
+        .next()
+        .filter(|part| is_hexadecimal(part, 2) && *part != b"ff")?;
+    let trace = parts
+        .next()
+        .filter(|part| is_hexadecimal(part, 32) && !is_zero(part))?;
+    let _parent = parts
+        .next()
+        .filter(|part| is_hexadecimal(part, 16) && !is_zero(part))?;
     let _flags = parts.next().filter(|part| is_hexadecimal(part, 2))?;
     let is_whole = more.is_empty() || (version != b"00" && more.starts_with(b"-"));
     is_whole.then_some(trace)
 }
 
 fn is_hexadecimal(part: &[u8], length: usize) -> bool {
-    part.len() == length && part.iter().all(|octet| matches!(octet, b'0'..=b'9' | b'a'..=b'f'))
+    part.len() == length
+        && part
+            .iter()
+            .all(|octet| matches!(octet, b'0'..=b'9' | b'a'..=b'f'))
 }
 
 fn is_zero(part: &[u8]) -> bool {
@@ -42,17 +52,36 @@ mod tests {
 
     #[test]
     fn ids_of_requests_are_short_and_of_plain_characters() {
-        for id in ["7b6a6b0c-2ea2-4a0e-9d6c-d8a0a8a0b5a1", "1", "Root=1-67891233-abcdef", "a/b+c==", &"x".repeat(128)] {
+        for id in [
+            "7b6a6b0c-2ea2-4a0e-9d6c-d8a0a8a0b5a1",
+            "1",
+            "Root=1-67891233-abcdef",
+            "a/b+c==",
+            &"x".repeat(128),
+        ] {
             assert!(is_request_id(id.as_bytes()), "{id}");
         }
-        for id in ["", " ", "a b", "a,b", "a\"b", "<b>", "a;b", "a\nb", "\u{e9}", &"x".repeat(129)] {
+        for id in [
+            "",
+            " ",
+            "a b",
+            "a,b",
+            "a\"b",
+            "<b>",
+            "a;b",
+            "a\nb",
+            "\u{e9}",
+            &"x".repeat(129),
+        ] {
             assert!(!is_request_id(id.as_bytes()), "{id}");
         }
     }
 
     #[test]
     fn trace_is_read_from_well_formed_fields_alone() {
-        let read = |field: &str| trace_id(field.as_bytes()).map(|trace| String::from_utf8_lossy(trace).into_owned());
+        let read = |field: &str| {
+            trace_id(field.as_bytes()).map(|trace| String::from_utf8_lossy(trace).into_owned())
+        };
         let parent = "b7ad6b7169203331";
         for field in [
             format!("00-{TRACE}-{parent}-01"),

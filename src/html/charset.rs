@@ -1,5 +1,5 @@
-//! Character encodings of HTML pages. Only pages in an encoding that is compatible with ASCII can be rewritten (not in
-//! UTF-16, for example).
+//! Character encodings of HTML pages. Only pages in an encoding that is compatible with ASCII can
+//! be rewritten (not in UTF-16, for example).
 
 use encoding_rs::{Encoding, UTF_8, WINDOWS_1252};
 use lol_html::AsciiCompatibleEncoding;
@@ -7,14 +7,16 @@ use lol_html::AsciiCompatibleEncoding;
 /// How many octets of a page are held at the most until its first tag is there.
 pub(super) const LOOKED_AT: usize = 1024;
 
-/// Whether pages whose Content-Type field has this label can be read. An unknown label says nothing: browsers search
-/// the page then.
+/// Whether pages whose Content-Type field has this label can be read. An unknown label says
+/// nothing: browsers search the page then.
 pub fn is_readable(label: Option<&[u8]>) -> bool {
-    label.and_then(Encoding::for_label).is_none_or(Encoding::is_ascii_compatible)
+    label
+        .and_then(Encoding::for_label)
+        .is_none_or(Encoding::is_ascii_compatible)
 }
 
-/// Whether a page can be read, by what outranks its metas: a byte order mark, then the field. Only undeclared UTF-16 has a NUL
-/// in its first octets.
+/// Whether a page can be read, by what outranks its metas: a byte order mark, then the field. Only
+/// undeclared UTF-16 has a NUL in its first octets.
 pub(super) fn can_read(label: Option<&[u8]>, start: &[u8]) -> bool {
     let is_readable = match Encoding::for_bom(start) {
         Some((encoding, _)) => encoding.is_ascii_compatible(),
@@ -31,14 +33,14 @@ pub(super) fn outranks_metas(label: Option<&[u8]>, start: &[u8]) -> bool {
     Encoding::for_bom(start).is_some() || label.and_then(Encoding::for_label).is_some()
 }
 
-/// An encoding that gives every octet back: text that is decoded and written again stays the same, whatever its real
-/// encoding is.
+/// An encoding that gives every octet back: text that is decoded and written again stays the same,
+/// whatever its real encoding is.
 pub(super) fn transparent() -> AsciiCompatibleEncoding {
     AsciiCompatibleEncoding::new(WINDOWS_1252).unwrap_or_else(AsciiCompatibleEncoding::utf_8)
 }
 
-/// Whether an element can stand in the head (HTML standard, section 13.2.6.4.4). A template can, but what is in it
-/// counts as the body here: the page does not wait for its end.
+/// Whether an element can stand in the head (HTML standard, section 13.2.6.4.4). A template can,
+/// but what is in it counts as the body here: the page does not wait for its end.
 pub(super) fn is_of_head(name: &str) -> bool {
     matches!(
         name,
@@ -58,8 +60,8 @@ pub(super) fn is_of_head(name: &str) -> bool {
     )
 }
 
-/// `<meta charset=x>` and `<meta http-equiv=content-type content="text/html; charset=x">`. UTF-16 in a page that can be
-/// read is UTF-8 (HTML standard, section 13.2.3.2).
+/// `<meta charset=x>` and `<meta http-equiv=content-type content="text/html; charset=x">`. UTF-16
+/// in a page that can be read is UTF-8 (HTML standard, section 13.2.3.2).
 pub(super) fn by_meta(attribute: impl Fn(&str) -> Option<String>) -> Option<&'static Encoding> {
     let label = attribute("charset").or_else(|| {
         let equivalent = attribute("http-equiv")?;

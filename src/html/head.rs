@@ -1,16 +1,18 @@
-//! [`Head`] reads the robots metas (`<meta name="robots">` and those of single bots) in the head of a page, and merges
-//! the policy's directives into them. Directives that no meta of the page has are written as new metas where the head
-//! ends.
+//! [`Head`] reads the robots metas (`<meta name="robots">` and those of single bots) in the head of
+//! a page, and merges the policy's directives into them. Directives that no meta of the page has
+//! are written as new metas where the head ends.
 //!
-//! Browsers end the head at the first element or text of the body, with or without an end tag (HTML standard, section
-//! 13.2.6.4.4). So the page's own metas are read first, and the missing ones are written before `</head>`, `<body>`,
-//! `</html>`, or the first element or text of the body, whichever comes first. The content of a `<noscript>` counts as
-//! text that does not end the head, as in browsers with scripts. If the input ends within the head, nothing is written:
-//! the end may be in the middle of a tag, a comment or a title. Scripts also fetch fragments and bare values as
-//! text/html. So metas are written only after a doctype, or an element that only a whole document has.
+//! Browsers end the head at the first element or text of the body, with or without an end tag (HTML
+//! standard, section 13.2.6.4.4). So the page's own metas are read first, and the missing ones are
+//! written before `</head>`, `<body>`, `</html>`, or the first element or text of the body,
+//! whichever comes first. The content of a `<noscript>` counts as text that does not end the head,
+//! as in browsers with scripts. If the input ends within the head, nothing is written: the end may
+//! be in the middle of a tag, a comment or a title. Scripts also fetch fragments and bare values as
+//! text/html. So metas are written only after a doctype, or an element that only a whole document
+//! has.
 //!
-//! The HTML parser does not report end tags that close nothing. So a stray `</br>`, `</body>` or `</html>` does not end
-//! the head here, although it does in browsers.
+//! The HTML parser does not report end tags that close nothing. So a stray `</br>`, `</body>` or
+//! `</html>` does not end the head here, although it does in browsers.
 
 use super::charset::{by_meta, is_of_head};
 use super::metas;
@@ -22,7 +24,8 @@ use lol_html::{HandlerResult, Selector};
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex};
 
-/// The head as far as it was read. The handlers of one page share it and run one after the other, so no handler waits.
+/// The head as far as it was read. The handlers of one page share it and run one after the other,
+/// so no handler waits.
 #[derive(Debug)]
 pub(super) struct Head {
     /// The directives that the policy wants in metas.
@@ -63,7 +66,10 @@ impl Head {
     /// Ends the head: returns the elements to write here.
     fn finish(&mut self) -> String {
         self.done = true;
-        self.missing().into_iter().map(|(scope, missing)| metas::element(metas::name(&scope), &missing)).collect()
+        self.missing()
+            .into_iter()
+            .map(|(scope, missing)| metas::element(metas::name(&scope), &missing))
+            .collect()
     }
 
     /// The directives of the policy that no meta says yet.
@@ -73,7 +79,9 @@ impl Head {
         }
         let mut both = self.theirs.clone();
         both.merge(&self.ours);
-        let of_ours = both.iter().filter(|(scope, _)| self.ours.of(scope).is_some());
+        let of_ours = both
+            .iter()
+            .filter(|(scope, _)| self.ours.of(scope).is_some());
         let missing = of_ours.filter_map(|(scope, said)| {
             let missing = match self.written.of(scope) {
                 Some(written) => said.beyond(written),
@@ -94,22 +102,32 @@ impl Head {
             self.done = self.is_unreadable;
             self.encoding_known = true;
         }
-        let Some(name) = element.get_attribute("name") else { return };
+        let Some(name) = element.get_attribute("name") else {
+            return;
+        };
         if self.done || element.has_attribute("http-equiv") {
             return;
         }
-        let Some(scope) = metas::scope(&name) else { return };
+        let Some(scope) = metas::scope(&name) else {
+            return;
+        };
         let ours = self.ours.of(&scope);
-        // Only names that the policy tags, or that are crawlers'. A meta of another kind may say anything.
+        // Only names that the policy tags, or that are crawlers'. A meta of another kind may say
+        // anything.
         if ours.is_none() && scope != Scope::All && !is_bots_name(&name) {
             return;
         }
-        // A meta that cannot be read stays as it is, and the policy's is written besides: crawlers unite them.
-        let Some(theirs) = metas::read(&element.get_attribute("content").unwrap_or_default()) else { return };
+        // A meta that cannot be read stays as it is, and the policy's is written besides: crawlers
+        // unite them.
+        let Some(theirs) = metas::read(&element.get_attribute("content").unwrap_or_default())
+        else {
+            return;
+        };
         let mut merged = theirs.clone();
         self.ours.harden(&scope, &mut merged);
         if let Some(ours) = ours.filter(|_| self.written.of(&scope).is_none()) {
-            // Whether what softens ours may be said is known when all that the page says is: at the end of the head.
+            // Whether what softens ours may be said is known when all that the page says is: at the
+            // end of the head.
             merged.extend(&ours.clone().unsoftened());
         }
         let adds = self.written.of(&scope).is_none_or(|written| {
@@ -158,7 +176,9 @@ pub(super) fn with_handlers<'s>(
                 Ok(())
             }
         });
-    settings.append_element_content_handler((Cow::Borrowed(every), elements)).append_document_content_handler(around)
+    settings
+        .append_element_content_handler((Cow::Borrowed(every), elements))
+        .append_document_content_handler(around)
 }
 
 fn at_element(shared: &SharedHead, element: &mut Element<'_, '_>) -> HandlerResult {
@@ -171,7 +191,8 @@ fn at_element(shared: &SharedHead, element: &mut Element<'_, '_>) -> HandlerResu
         head.templates += 1;
         let shared = shared.clone();
         return element.on_end_tag(Box::new(move |end: &mut EndTag<'_>| {
-            // The end tag of an element around it, which means nothing within a template, comes here too.
+            // The end tag of an element around it, which means nothing within a template, comes
+            // here too.
             if end.name() == "template" {
                 let mut head = lock(&shared);
                 head.templates = head.templates.saturating_sub(1);
@@ -182,7 +203,10 @@ fn at_element(shared: &SharedHead, element: &mut Element<'_, '_>) -> HandlerResu
     if head.templates > 0 {
         return Ok(());
     }
-    head.document |= matches!(name.as_str(), "html" | "head" | "title" | "meta" | "base" | "body" | "frameset");
+    head.document |= matches!(
+        name.as_str(),
+        "html" | "head" | "title" | "meta" | "base" | "body" | "frameset"
+    );
     match name.as_str() {
         "html" | "head" => {
             let shared = shared.clone();
@@ -206,7 +230,8 @@ fn at_element(shared: &SharedHead, element: &mut Element<'_, '_>) -> HandlerResu
     }
 }
 
-/// Ends the head at text that is more than blanks. The text of titles, styles and scripts does not count.
+/// Ends the head at text that is more than blanks. The text of titles, styles and scripts does not
+/// count.
 fn at_text(head: &SharedHead, text: &mut TextChunk<'_>) {
     let mut head = lock(head);
     if head.done {
@@ -216,7 +241,9 @@ fn at_text(head: &SharedHead, text: &mut TextChunk<'_>) {
         return;
     }
     let blank = |sign: char| matches!(sign, '\t' | '\n' | '\x0C' | '\r' | ' ');
-    let Some(place) = text.as_str().find(|sign| !blank(sign)) else { return };
+    let Some(place) = text.as_str().find(|sign| !blank(sign)) else {
+        return;
+    };
     // Right before it, so that it does not matter where a piece of input ends.
     text.as_mut_str().insert_str(place, &head.finish());
 }

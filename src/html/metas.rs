@@ -1,10 +1,12 @@
-//! Robots directives such as `noindex`, written and read as `<meta>` elements. [`of_tags`] selects the directives that
-//! become metas, [`element`] writes the meta for all bots or for one bot, and [`read`] reads a meta of the page.
+//! Robots directives such as `noindex`, written and read as `<meta>` elements. [`of_tags`] selects
+//! the directives that become metas, [`element`] writes the meta for all bots or for one bot, and
+//! [`read`] reads a meta of the page.
 
 use crate::indexing::{Directive, Directives, Scope, Tags, parse_lines};
 
-/// Names of other kinds of metas (HTML standard, section 4.2.5.1, and some that browsers know besides). A scope with
-/// such a name would change how the page is shown. `robots` is the name for all bots.
+/// Names of other kinds of metas (HTML standard, section 4.2.5.1, and some that browsers know
+/// besides). A scope with such a name would change how the page is shown. `robots` is the name for
+/// all bots.
 const NOT_FOR_BOTS: [&str; 19] = [
     "robots",
     "application-name",
@@ -27,10 +29,14 @@ const NOT_FOR_BOTS: [&str; 19] = [
     "view-transition",
 ];
 
-/// The directives for metas: for all bots, and for bots whose name is that of no other kind of meta. A scope without
-/// restrictions needs no meta.
+/// The directives for metas: for all bots, and for bots whose name is that of no other kind of
+/// meta. A scope without restrictions needs no meta.
 pub(super) fn of_tags(tags: &Tags) -> Tags {
-    let restricts = |directives: &Directives| directives.iter().any(|directive| *directive != Directive::All);
+    let restricts = |directives: &Directives| {
+        directives
+            .iter()
+            .any(|directive| *directive != Directive::All)
+    };
     let mut metas = Tags::default();
     for (scope, directives) in tags.iter().filter(|(_, directives)| restricts(directives)) {
         if !matches!(scope, Scope::Bot(name) if !is_for_bots(name)) {
@@ -65,10 +71,15 @@ fn is_for_bots(name: &str) -> bool {
 /// The element with these directives.
 pub(super) fn element(name: &str, directives: &Directives) -> String {
     let quoted = |text: &str| escaped(text).replace('"', "&quot;");
-    format!("<meta name=\"{}\" content=\"{}\">", quoted(name), quoted(&directives.to_string()))
+    format!(
+        "<meta name=\"{}\" content=\"{}\">",
+        quoted(name),
+        quoted(&directives.to_string())
+    )
 }
 
-/// Text of an attribute, in ASCII, so that the page's encoding does not matter. The caller escapes quotes.
+/// Text of an attribute, in ASCII, so that the page's encoding does not matter. The caller escapes
+/// quotes.
 pub(super) fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for sign in text.chars() {
@@ -83,9 +94,9 @@ pub(super) fn escaped(text: &str) -> String {
     escaped
 }
 
-/// The directives in the content of a meta; `None` where they cannot be told for sure. The content is read as a field
-/// is, but has no scopes in it. `noindex nofollow` without its comma is one rule that no operator documents, and stays
-/// as it was.
+/// The directives in the content of a meta; `None` where they cannot be told for sure. The content
+/// is read as a field is, but has no scopes in it. `noindex nofollow` without its comma is one rule
+/// that no operator documents, and stays as it was.
 pub(super) fn read(content: &str) -> Option<Directives> {
     if content.contains('&') || !content.is_ascii() {
         return None;

@@ -2,8 +2,8 @@
 //!
 //! - `Looking`: the first octets are held until it is known whether the page can be read.
 //! - `Reading`: robots metas are merged or added in the head.
-//! - `Passing`: the rest passes unchanged. A page comes here when it cannot be read, when a tag is too large or
-//!   elements are nested too deep, or when nothing more is to be written.
+//! - `Passing`: the rest passes unchanged. A page comes here when it cannot be read, when a tag is
+//!   too large or elements are nested too deep, or when nothing more is to be written.
 
 use super::charset::{self, LOOKED_AT};
 use super::head::{self, Head, SharedHead};
@@ -16,7 +16,8 @@ use lol_html::{MemorySettings, Selector};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use strum::IntoStaticStr;
 
-/// How much one reading of a page may hold in memory: the largest tag or comment that can be read, and open elements.
+/// How much one reading of a page may hold in memory: the largest tag or comment that can be read,
+/// and open elements.
 const MEMORY: usize = 256 * 1024;
 /// How much is fed at once: it is copied behind what was left over, so it counts as memory.
 const PIECE: usize = 16 * 1024;
@@ -59,18 +60,23 @@ enum State {
 
 impl std::fmt::Debug for Page {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Page").field("outcome", &self.outcome).finish_non_exhaustive()
+        f.debug_struct("Page")
+            .field("outcome", &self.outcome)
+            .finish_non_exhaustive()
     }
 }
 
 impl Page {
-    /// A page whose metas are to say `tags`. `label` is the encoding by the Content-Type field. `None` when there is nothing
-    /// to do.
+    /// A page whose metas are to say `tags`. `label` is the encoding by the Content-Type field.
+    /// `None` when there is nothing to do.
     pub fn new(tags: &Tags, label: Option<&[u8]>) -> Option<Page> {
         let metas = metas::of_tags(tags);
         (!metas.is_empty()).then(|| Page {
             label: label.map(Box::from),
-            state: State::Looking { held: Vec::new(), metas },
+            state: State::Looking {
+                held: Vec::new(),
+                metas,
+            },
             outcome: RewriteResult::Read,
         })
     }
@@ -94,7 +100,11 @@ impl Page {
 
     /// Ends the page: returns what was still held.
     pub fn end(&mut self) -> Vec<u8> {
-        let mut out = if matches!(self.state, State::Looking { .. }) { self.begin() } else { Vec::new() };
+        let mut out = if matches!(self.state, State::Looking { .. }) {
+            self.begin()
+        } else {
+            Vec::new()
+        };
         if let State::Reading(reading, head) = std::mem::replace(&mut self.state, State::Passing) {
             out.extend(self.close(reading, &head));
         }
@@ -113,7 +123,8 @@ impl Page {
 
     /// Reads the page from its start, if what is held says that it can be read.
     fn begin(&mut self) -> Vec<u8> {
-        let State::Looking { held, metas } = std::mem::replace(&mut self.state, State::Passing) else {
+        let State::Looking { held, metas } = std::mem::replace(&mut self.state, State::Passing)
+        else {
             return Vec::new();
         };
         let label = self.label.as_deref();
@@ -125,7 +136,9 @@ impl Page {
             self.outcome = RewriteResult::NotMarkup;
             return held;
         }
-        let Some(every) = EVERY_ELEMENT.as_ref() else { return held };
+        let Some(every) = EVERY_ELEMENT.as_ref() else {
+            return held;
+        };
         let head = Head::new(metas, charset::outranks_metas(label, &held));
         let reading = Reading::new(head::with_handlers(settings(), every, &head));
         self.state = State::Reading(reading, head);
@@ -139,11 +152,13 @@ impl Page {
     }
 
     fn feed(&mut self, piece: &[u8]) -> Vec<u8> {
-        let State::Reading(mut reading, head) = std::mem::replace(&mut self.state, State::Passing) else {
+        let State::Reading(mut reading, head) = std::mem::replace(&mut self.state, State::Passing)
+        else {
             return piece.to_vec();
         };
         let mut out = reading.write(piece);
-        // Where the head is over, the rest of its reading is given out, and the rest of the page is not read.
+        // Where the head is over, the rest of its reading is given out, and the rest of the page is
+        // not read.
         if reading.is_over() || head::is_done(&head) {
             out.extend(self.close(reading, &head));
         } else {
@@ -185,7 +200,8 @@ fn settings<'s>() -> Settings<'static, 's> {
 
 type Sink = Box<dyn FnMut(&[u8]) + Send>;
 
-/// A rewriter with what it has written. Both are in a mutex because a page must be `Sync`; no lock is ever waited for.
+/// A rewriter with what it has written. Both are in a mutex because a page must be `Sync`; no lock
+/// is ever waited for.
 struct Reading {
     rewriter: Option<Box<Mutex<HtmlRewriter<'static, Sink>>>>,
     written: Arc<Mutex<Vec<u8>>>,
@@ -200,11 +216,15 @@ impl Reading {
             move |bytes: &[u8]| lock(&written).extend_from_slice(bytes)
         });
         let rewriter = Box::new(Mutex::new(HtmlRewriter::new(settings, sink)));
-        Reading { rewriter: Some(rewriter), written, too_large: false }
+        Reading {
+            rewriter: Some(rewriter),
+            written,
+            too_large: false,
+        }
     }
 
-    /// Feeds the rewriter. After an error it has given out everything that it was given; it is not called again, and
-    /// the rest of the page passes.
+    /// Feeds the rewriter. After an error it has given out everything that it was given; it is not
+    /// called again, and the rest of the page passes.
     fn write(&mut self, bytes: &[u8]) -> Vec<u8> {
         let mut pieces = bytes.chunks(PIECE);
         while let Some(rewriter) = &mut self.rewriter {
@@ -225,7 +245,9 @@ impl Reading {
 
     fn end(&mut self) {
         if let Some(rewriter) = self.rewriter.take() {
-            let rewriter = rewriter.into_inner().unwrap_or_else(PoisonError::into_inner);
+            let rewriter = rewriter
+                .into_inner()
+                .unwrap_or_else(PoisonError::into_inner);
             self.too_large |= rewriter.end().is_err();
         }
     }

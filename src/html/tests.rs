@@ -1,5 +1,5 @@
-//! Tests of rewriting: pages as the origin sends them, and as the client gets them. The tests find the robots metas by
-//! text search, independently of the code that writes them.
+//! Tests of rewriting: pages as the origin sends them, and as the client gets them. The tests find
+//! the robots metas by text search, independently of the code that writes them.
 
 use super::*;
 use crate::indexing::{Directives, Scope, Tags, parse_lines};
@@ -35,18 +35,36 @@ const NOINDEX: &str = "<meta name=\"robots\" content=\"noindex\">";
 #[test]
 fn what_is_missing_is_written_where_the_head_ends() {
     for (before, after) in [
-        ("<!doctype html><html><head>", "</head><body>x</body></html>"),
+        (
+            "<!doctype html><html><head>",
+            "</head><body>x</body></html>",
+        ),
         ("<HTML><HEAD><TITLE>a</TITLE>\n", "</HEAD><BODY>x"),
         ("<!doctype html><title>a</title>\n", "<p>x"),
         ("<!doctype html>\n ", "hello"),
-        ("<title>a</title>\n<link rel=icon href=i><style>p { color: red }</style>\n", "hello"),
+        (
+            "<title>a</title>\n<link rel=icon href=i><style>p { color: red }</style>\n",
+            "hello",
+        ),
         ("<html>", "<body>x</body></html>"),
         ("<html><head><title>a</title></head></html>", ""),
-        ("<title>a</title><base href=/>", "<frameset><frame src=x></frameset>"),
+        (
+            "<title>a</title><base href=/>",
+            "<frameset><frame src=x></frameset>",
+        ),
         ("<html><title>a</title>", "</html>"),
-        ("<!doctype html><!-- <p> --><script>if (a<b) '<p>'</script><noscript><style>p{}</style></noscript>", "<p>x"),
-        ("<!doctype html><title>&lt;p&gt; <p></title><template><p>t</p></template>", "<svg><title>s</title></svg>"),
-        ("<html><head><title>a</title>", "<h1>broken</h1></head><body>x"),
+        (
+            "<!doctype html><!-- <p> --><script>if (a<b) '<p>'</script><noscript><style>p{}</style></noscript>",
+            "<p>x",
+        ),
+        (
+            "<!doctype html><title>&lt;p&gt; <p></title><template><p>t</p></template>",
+            "<svg><title>s</title></svg>",
+        ),
+        (
+            "<html><head><title>a</title>",
+            "<h1>broken</h1></head><body>x",
+        ),
         ("<!doctype html>", "<p>x</p><meta name=robots content=all>"),
         ("\u{FEFF}<!doctype html><title>a</title>", "<p>x"),
     ] {
@@ -55,7 +73,10 @@ fn what_is_missing_is_written_where_the_head_ends() {
             Some(start) => (start, "</head></html>"),
             None => (before, after),
         };
-        assert_eq!(with_metas(&format!("{before}{after}"), &["noindex"]), format!("{before}{NOINDEX}{after}"));
+        assert_eq!(
+            with_metas(&format!("{before}{after}"), &["noindex"]),
+            format!("{before}{NOINDEX}{after}")
+        );
     }
 }
 
@@ -80,18 +101,43 @@ fn nothing_is_written_outside_of_the_head() {
 fn a_noscript_does_not_end_the_head() {
     let counted = "<noscript><img src=x></noscript>";
     for (before, after) in [
-        (format!("<html><head><title>T</title>{counted}<meta name=description content=d>"), "</head><body>"),
+        (
+            format!("<html><head><title>T</title>{counted}<meta name=description content=d>"),
+            "</head><body>",
+        ),
         (format!("<!doctype html>{counted}<title>T</title>"), "<p>x"),
-        (format!("<!doctype html><title>T</title>{counted}\n "), "text"),
-        (format!("<html><head><noscript><link href=a></noscript>{counted}<noscript>two</noscript>"), "</head>"),
+        (
+            format!("<!doctype html><title>T</title>{counted}\n "),
+            "text",
+        ),
+        (
+            format!(
+                "<html><head><noscript><link href=a></noscript>{counted}<noscript>two</noscript>"
+            ),
+            "</head>",
+        ),
         ("<html><noscript><!-- </noscript> ".into(), "--></html>"),
-        ("<html><NOSCRIPT class=a>text</NOSCRIPT ><link href=b>".into(), "</html>"),
+        (
+            "<html><NOSCRIPT class=a>text</NOSCRIPT ><link href=b>".into(),
+            "</html>",
+        ),
     ] {
-        assert_eq!(with_metas(&format!("{before}{after}"), &["noindex"]), format!("{before}{NOINDEX}{after}"));
+        assert_eq!(
+            with_metas(&format!("{before}{after}"), &["noindex"]),
+            format!("{before}{NOINDEX}{after}")
+        );
     }
-    for (theirs, merged) in [("index, follow", "noindex"), ("none", "none"), ("nofollow", "noindex, nofollow")] {
-        let html = format!("<html><head>{counted}<meta name=robots content=\"{theirs}\"></head><body>");
-        let expected = html.replace(&format!("content=\"{theirs}\""), &format!("content=\"{merged}\""));
+    for (theirs, merged) in [
+        ("index, follow", "noindex"),
+        ("none", "none"),
+        ("nofollow", "noindex, nofollow"),
+    ] {
+        let html =
+            format!("<html><head>{counted}<meta name=robots content=\"{theirs}\"></head><body>");
+        let expected = html.replace(
+            &format!("content=\"{theirs}\""),
+            &format!("content=\"{merged}\""),
+        );
         assert_eq!(with_metas(&html, &["noindex"]), expected);
     }
 }
@@ -102,11 +148,17 @@ fn a_head_that_is_cut_off_keeps_its_merged_metas() {
     let expected = "<html><head><noscript><img></noscript><meta name=robots content=\"noindex, nofollow\"><title>";
     assert_eq!(with_metas(html, &["noindex"]), expected);
     let large = format!("{html}</title><p {}", "a".repeat(300_000));
-    assert_eq!(with_metas(&large, &["noindex"]), large.replace(html, expected));
+    assert_eq!(
+        with_metas(&large, &["noindex"]),
+        large.replace(html, expected)
+    );
     let unreadable = html.replace("<title>", "<meta charset=iso-2022-jp>");
     let expected = expected.replace("<title>", "<meta charset=iso-2022-jp>");
     let padded = format!("<!--{}-->", "-".repeat(1_024));
-    assert_eq!(with_metas(&format!("{padded}{unreadable}"), &["noindex"]), format!("{padded}{expected}"));
+    assert_eq!(
+        with_metas(&format!("{padded}{unreadable}"), &["noindex"]),
+        format!("{padded}{expected}")
+    );
     let open = "<html><head><noscript><img><meta name=robots content=nofollow>";
     assert_eq!(with_metas(open, &["noindex"]), open);
 }
@@ -114,7 +166,15 @@ fn a_head_that_is_cut_off_keeps_its_merged_metas() {
 #[test]
 fn a_head_without_end_is_passed_on_as_it_comes() {
     let start = "<html><head><noscript><img></noscript>";
-    for filler in ["<!---->", "</x>", " ", "<link>", "<meta name=a>", "<style></style>", "<noscript></noscript>"] {
+    for filler in [
+        "<!---->",
+        "</x>",
+        " ",
+        "<link>",
+        "<meta name=a>",
+        "<style></style>",
+        "<noscript></noscript>",
+    ] {
         let mut page = Page::new(&tags(&["noindex"]), Some(b"utf-8")).expect("something to say");
         let mut released = page.write(start.as_bytes());
         let piece = filler.repeat(4_096 / filler.len());
@@ -122,10 +182,17 @@ fn a_head_without_end_is_passed_on_as_it_comes() {
         for _ in 0..20 {
             released.extend(page.write(piece.as_bytes()));
             written += piece.len();
-            assert!(written < released.len() + 100, "{filler}: {} of {written}", released.len());
+            assert!(
+                written < released.len() + 100,
+                "{filler}: {} of {written}",
+                released.len()
+            );
         }
         released.extend(page.end());
-        assert!(released == format!("{start}{}", piece.repeat(20)).as_bytes(), "{filler}");
+        assert!(
+            released == format!("{start}{}", piece.repeat(20)).as_bytes(),
+            "{filler}"
+        );
     }
 }
 
@@ -149,10 +216,22 @@ fn a_meta_of_the_page_keeps_what_is_stricter() {
         ("index, follow", "noindex", "noindex"),
         ("nofollow", "noindex", "noindex, nofollow"),
         ("none", "noarchive", "noindex, nofollow, noarchive"),
-        ("max-snippet:10", "max-snippet: 50, noarchive", "noarchive, max-snippet: 10"),
+        (
+            "max-snippet:10",
+            "max-snippet: 50, noarchive",
+            "noarchive, max-snippet: 10",
+        ),
         ("max-snippet:50", "max-snippet: 10", "max-snippet: 10"),
-        ("noindex nofollow", "noarchive", "noarchive, noindex nofollow"),
-        ("NOINDEX;NOFOLLOW", "noarchive", "noarchive, NOINDEX;NOFOLLOW"),
+        (
+            "noindex nofollow",
+            "noarchive",
+            "noarchive, noindex nofollow",
+        ),
+        (
+            "NOINDEX;NOFOLLOW",
+            "noarchive",
+            "noarchive, NOINDEX;NOFOLLOW",
+        ),
         (
             "unavailable_after: Tuesday, June 25, 2030 15:00:00 PST, nofollow",
             "noarchive",
@@ -166,22 +245,35 @@ fn a_meta_of_the_page_keeps_what_is_stricter() {
         ("", "noindex", "noindex"),
         ("noindex, indexifembedded", "noindex", "noindex"),
         ("noarchive", "nocache", "noarchive"),
-        ("max-image-preview:large", "max-image-preview: none", "max-image-preview: none"),
+        (
+            "max-image-preview:large",
+            "max-image-preview: none",
+            "max-image-preview: none",
+        ),
     ] {
         let html = format!("<!doctype html><meta name=robots content=\"{theirs}\"><p>x");
         let expected = format!("<!doctype html><meta name=robots content=\"{merged}\"><p>x");
-        assert_eq!(with_metas(&html, &[lines]), expected, "{theirs} and {lines}");
+        assert_eq!(
+            with_metas(&html, &[lines]),
+            expected,
+            "{theirs} and {lines}"
+        );
     }
     let html = "<html><meta NAME = 'Robots'\n content='none' id=m ></html>";
-    assert_eq!(with_metas(html, &["noindex"]), html, "what says it all already stays byte for byte");
+    assert_eq!(
+        with_metas(html, &["noindex"]),
+        html,
+        "what says it all already stays byte for byte"
+    );
     assert_eq!(
         with_metas("<html><meta name=ROBOTS></html>", &["noindex"]),
         "<html><meta name=ROBOTS content=\"noindex\"></html>"
     );
 }
 
-/// Google adds up what `robots` and `googlebot` say, and Bing goes by the milder of noarchive and nocache: neither the
-/// page nor we may take back what the other says, in whichever metas it stands.
+/// Google adds up what `robots` and `googlebot` say, and Bing goes by the milder of noarchive and
+/// nocache: neither the page nor we may take back what the other says, in whichever metas it
+/// stands.
 #[test]
 fn what_softens_a_meta_stays_only_where_both_say_so() {
     for (page, lines, after) in [
@@ -190,8 +282,16 @@ fn what_softens_a_meta_stays_only_where_both_say_so() {
             &["noindex"][..],
             &["googlebot: noindex", "robots: noindex"][..],
         ),
-        (&["robots: noindex, indexifembedded"], &["googlebot: noindex"], &["robots: noindex", "googlebot: noindex"]),
-        (&["robots: noindex"], &["googlebot: noindex, indexifembedded"], &["robots: noindex", "googlebot: noindex"]),
+        (
+            &["robots: noindex, indexifembedded"],
+            &["googlebot: noindex"],
+            &["robots: noindex", "googlebot: noindex"],
+        ),
+        (
+            &["robots: noindex"],
+            &["googlebot: noindex, indexifembedded"],
+            &["robots: noindex", "googlebot: noindex"],
+        ),
         (
             &["googlebot: nofollow", "robots: noindex"],
             &["googlebot: noindex, indexifembedded"],
@@ -202,19 +302,42 @@ fn what_softens_a_meta_stays_only_where_both_say_so() {
             &["googlebot: noindex, indexifembedded"],
             &["googlebot: noindex, nofollow", "googlebot: indexifembedded"],
         ),
-        (&["robots: noindex, indexifembedded"], &["noindex, indexifembedded"], &["robots: noindex, indexifembedded"]),
-        (&["robots: noarchive"], &["bingbot: nocache"], &["robots: noarchive"]),
-        (&["robots: nocache"], &["bingbot: noarchive"], &["robots: ", "bingbot: noarchive"]),
-        (&["bingbot: noarchive"], &["noarchive, nocache"], &["bingbot: noarchive", "robots: noarchive"]),
+        (
+            &["robots: noindex, indexifembedded"],
+            &["noindex, indexifembedded"],
+            &["robots: noindex, indexifembedded"],
+        ),
+        (
+            &["robots: noarchive"],
+            &["bingbot: nocache"],
+            &["robots: noarchive"],
+        ),
+        (
+            &["robots: nocache"],
+            &["bingbot: noarchive"],
+            &["robots: ", "bingbot: noarchive"],
+        ),
+        (
+            &["bingbot: noarchive"],
+            &["noarchive, nocache"],
+            &["bingbot: noarchive", "robots: noarchive"],
+        ),
     ] {
         let metas = |of: &[&str]| {
             let meta = |meta: &&str| {
                 let (name, content) = meta.split_once(": ").expect("a name and a content");
                 format!("<meta name=\"{name}\" content=\"{content}\">")
             };
-            format!("<html><head>{}</head>", of.iter().map(meta).collect::<String>())
+            format!(
+                "<html><head>{}</head>",
+                of.iter().map(meta).collect::<String>()
+            )
         };
-        assert_eq!(with_metas(&metas(page), lines), metas(after), "{page:?} and {lines:?}");
+        assert_eq!(
+            with_metas(&metas(page), lines),
+            metas(after),
+            "{page:?} and {lines:?}"
+        );
     }
 }
 
@@ -226,13 +349,25 @@ fn start_of_a_page_is_held_no_longer_than_needed() {
         String::from_utf8(page.write(html.as_bytes())).expect("UTF-8")
     };
     let head = format!("<html><head>{NOINDEX}</head><body>");
-    assert_eq!(first("<html><head></head><body>Working", None), format!("{head}Working"));
+    assert_eq!(
+        first("<html><head></head><body>Working", None),
+        format!("{head}Working")
+    );
     assert_eq!(first("<html><head></head><body>", Some(b"utf-8")), head);
-    assert_eq!(first("<html><title>a</title>\n", Some(b"utf-8")), "<html><title>a</title>\n");
-    assert_eq!(first("<html><meta charset=utf-8><title>", None), "<html><meta charset=utf-8><title>");
+    assert_eq!(
+        first("<html><title>a</title>\n", Some(b"utf-8")),
+        "<html><title>a</title>\n"
+    );
+    assert_eq!(
+        first("<html><meta charset=utf-8><title>", None),
+        "<html><meta charset=utf-8><title>"
+    );
     assert_eq!(first("\u{FEFF}<html>", None), "\u{FEFF}<html>");
     let long_answer = "<!doctype html><title>t</title><ul><li>one</li>";
-    assert_eq!(first(long_answer, None), format!("<!doctype html><title>t</title>{NOINDEX}<ul><li>one</li>"));
+    assert_eq!(
+        first(long_answer, None),
+        format!("<!doctype html><title>t</title>{NOINDEX}<ul><li>one</li>")
+    );
     assert_eq!(first("<li>a fragment</li>", None), "<li>a fragment</li>");
     assert_eq!(first("hello", None), "hello");
     assert_eq!(first("  \n\n", Some(b"utf-8")), "", "it may be no page");
@@ -241,8 +376,12 @@ fn start_of_a_page_is_held_no_longer_than_needed() {
 #[test]
 fn a_second_meta_stays_only_for_what_it_adds() {
     let twice = "<html><meta name=robots content=nofollow><meta name=robots content=noindex><body>";
-    assert_eq!(with_metas(twice, &["noindex"]), "<html><meta name=robots content=\"noindex, nofollow\"><body>");
-    let adds = "<html><meta name=robots content=nofollow><meta name=robots content=noarchive><body>";
+    assert_eq!(
+        with_metas(twice, &["noindex"]),
+        "<html><meta name=robots content=\"noindex, nofollow\"><body>"
+    );
+    let adds =
+        "<html><meta name=robots content=nofollow><meta name=robots content=noarchive><body>";
     assert_eq!(
         with_metas(adds, &["noindex"]),
         "<html><meta name=robots content=\"noindex, nofollow\"><meta name=robots content=noarchive><body>"
@@ -253,7 +392,10 @@ fn a_second_meta_stays_only_for_what_it_adds() {
 fn each_scope_has_its_meta_and_others_are_let_be() {
     let html = "<html><head><meta name=GoogleBot content=noarchive><meta name=otherbot content=all></head>";
     assert_eq!(
-        with_metas(html, &["noindex", "googlebot: nofollow", "bingbot: nosnippet"]),
+        with_metas(
+            html,
+            &["noindex", "googlebot: nofollow", "bingbot: nosnippet"]
+        ),
         "<html><head><meta name=GoogleBot content=\"nofollow, noarchive\"><meta name=otherbot content=all>\
          <meta name=\"robots\" content=\"noindex\"><meta name=\"bingbot\" content=\"nosnippet\"></head>"
     );
@@ -263,10 +405,14 @@ fn each_scope_has_its_meta_and_others_are_let_be() {
 fn metas_where_they_mean_nothing_are_not_touched() {
     let inner = "<template><meta name=robots content=all></template><noscript><meta name=robots content=all></noscript>\
                  <!-- <meta name=robots content=all> --><script>'<meta name=robots content=all>'</script>";
-    let html = format!("<html><head>{inner}</head><body><svg><meta name=robots content=all></svg></body></html>");
+    let html = format!(
+        "<html><head>{inner}</head><body><svg><meta name=robots content=all></svg></body></html>"
+    );
     assert_eq!(
         with_metas(&html, &["noindex"]),
-        format!("<html><head>{inner}{NOINDEX}</head><body><svg><meta name=robots content=all></svg></body></html>")
+        format!(
+            "<html><head>{inner}{NOINDEX}</head><body><svg><meta name=robots content=all></svg></body></html>"
+        )
     );
 }
 
@@ -274,7 +420,10 @@ fn metas_where_they_mean_nothing_are_not_touched() {
 fn what_cannot_be_read_for_sure_stays_and_ours_stands_beside_it() {
     for theirs in ["no&#105;ndex", "googlebot: nofollow", "nöindex"] {
         let meta = format!("<meta name=robots content=\"{theirs}\">");
-        assert_eq!(with_metas(&format!("<html>{meta}<body>"), &["noindex"]), format!("<html>{meta}{NOINDEX}<body>"));
+        assert_eq!(
+            with_metas(&format!("<html>{meta}<body>"), &["noindex"]),
+            format!("<html>{meta}{NOINDEX}<body>")
+        );
     }
 }
 
@@ -286,7 +435,9 @@ fn names_and_values_of_the_origin_cannot_leave_their_quotes() {
     let out = String::from_utf8(whole(page, b"<html><body>").0).expect("ASCII");
     assert!(!out.contains("<script"), "{out}");
     assert!(
-        out.contains("&quot;&gt;&lt;script&gt;") && out.contains("&#233;") && out.contains("name=\"x&amp;'bot\""),
+        out.contains("&quot;&gt;&lt;script&gt;")
+            && out.contains("&#233;")
+            && out.contains("name=\"x&amp;'bot\""),
         "{out}"
     );
 }
@@ -303,29 +454,49 @@ fn names_that_browsers_know_are_for_no_bot() {
         "apple-mobile-web-app-capable: noindex",
     ];
     assert!(Page::new(&tags(&lines), None).is_none());
-    assert!(Page::new(&tags(&["all", "bingbot: all"]), None).is_none(), "nothing is restricted");
+    assert!(
+        Page::new(&tags(&["all", "bingbot: all"]), None).is_none(),
+        "nothing is restricted"
+    );
 }
 
 #[test]
 fn pages_in_encodings_that_cannot_be_read_pass_byte_for_byte() {
-    let utf_16: Vec<u8> =
-        "\u{FEFF}<!doctype html><title>a</title><p>x".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let utf_16: Vec<u8> = "\u{FEFF}<!doctype html><title>a</title><p>x"
+        .encode_utf16()
+        .flat_map(u16::to_le_bytes)
+        .collect();
     let bare = utf_16[2..].to_vec();
-    let iso_2022 = b"<!doctype html><meta charset=iso-2022-jp><title>\x1B$B%F%9%H\x1B(B</title><p>x".to_vec();
+    let iso_2022 =
+        b"<!doctype html><meta charset=iso-2022-jp><title>\x1B$B%F%9%H\x1B(B</title><p>x".to_vec();
     let by_pragma =
         b"<!doctype html><meta http-equiv=Content-Type content='text/html; charset=\"ISO-2022-JP\"'><p>x".to_vec();
     for html in [utf_16, bare, iso_2022, by_pragma] {
         let page = Page::new(&tags(&["noindex"]), None).expect("something to do");
         assert_eq!(whole(page, &html), (html.clone(), RewriteResult::Encoding));
     }
-    assert!(is_readable(None) && is_readable(Some(b"Shift_JIS")) && is_readable(Some(b"no-such-thing")));
-    assert!(!is_readable(Some(b"utf-16")) && !is_readable(Some(b"iso-2022-jp")) && !is_readable(Some(b"hz-gb-2312")));
+    assert!(
+        is_readable(None) && is_readable(Some(b"Shift_JIS")) && is_readable(Some(b"no-such-thing"))
+    );
+    assert!(
+        !is_readable(Some(b"utf-16"))
+            && !is_readable(Some(b"iso-2022-jp"))
+            && !is_readable(Some(b"hz-gb-2312"))
+    );
 }
 
 #[test]
 fn octets_outside_of_ascii_are_given_back_as_they_were() {
-    let every: Vec<u8> = (1..=255).filter(|octet| !b"<>&\"'".contains(octet)).collect();
-    for label in [None, Some(b"shift_jis".as_slice()), Some(b"utf-8"), Some(b"gb18030"), Some(b"windows-1252")] {
+    let every: Vec<u8> = (1..=255)
+        .filter(|octet| !b"<>&\"'".contains(octet))
+        .collect();
+    for label in [
+        None,
+        Some(b"shift_jis".as_slice()),
+        Some(b"utf-8"),
+        Some(b"gb18030"),
+        Some(b"windows-1252"),
+    ] {
         let mut html = b"<!doctype html><title>".to_vec();
         html.extend(&every);
         html.extend(b"</title>");
@@ -338,7 +509,11 @@ fn octets_outside_of_ascii_are_given_back_as_they_were() {
         expected.extend(NOINDEX.bytes());
         expected.extend(&html[head..]);
         let page = Page::new(&tags(&["noindex"]), label).expect("something to do");
-        assert_eq!(whole(page, &html), (expected, RewriteResult::Read), "{label:?}");
+        assert_eq!(
+            whole(page, &html),
+            (expected, RewriteResult::Read),
+            "{label:?}"
+        );
     }
 }
 
@@ -370,7 +545,10 @@ fn a_long_page_is_rewritten_whole_in_whatever_pieces() {
     let expected = html.replace("</head>", &format!("{NOINDEX}</head>"));
     let new = || Page::new(&tags(&["noindex"]), None).expect("something to say");
     for sizes in [[1 << 20, 1], [65_536, 65_536], [1_024, 7], [3_000, 1]] {
-        assert!(in_pieces(new(), html.as_bytes(), &sizes).0 == expected.as_bytes(), "{sizes:?}");
+        assert!(
+            in_pieces(new(), html.as_bytes(), &sizes).0 == expected.as_bytes(),
+            "{sizes:?}"
+        );
     }
 }
 
@@ -388,7 +566,10 @@ fn what_is_larger_than_the_memory_passes_from_there_on() {
     let html = format!("<!doctype html><title>a</title>{huge}<p>x<b class=price>y</b>");
     for sizes in [usize::MAX, 4_096] {
         let page = Page::new(&tags(&["noindex"]), None).expect("something to do");
-        assert_eq!(in_pieces(page, html.as_bytes(), &[sizes]), (html.clone().into_bytes(), RewriteResult::TooLarge));
+        assert_eq!(
+            in_pieces(page, html.as_bytes(), &[sizes]),
+            (html.clone().into_bytes(), RewriteResult::TooLarge)
+        );
     }
 }
 
@@ -421,13 +602,20 @@ fn any_directives() -> impl Strategy<Value = Directives> {
         "max-image-preview: (none|standard|large)",
         Just("unavailable_after: 2027-01-02T03:04:05Z".to_owned()),
     ];
-    proptest::collection::vec(one, 1..4).prop_map(|parts| Directives::parse(&parts.join(", ")).expect("valid"))
+    proptest::collection::vec(one, 1..4)
+        .prop_map(|parts| Directives::parse(&parts.join(", ")).expect("valid"))
 }
 
 fn any_tags() -> impl Strategy<Value = Tags> {
-    proptest::collection::vec(("[*]|googlebot|bingbot|[a-z]{3,8}bot", any_directives()), 1..4).prop_map(|scopes| {
+    proptest::collection::vec(
+        ("[*]|googlebot|bingbot|[a-z]{3,8}bot", any_directives()),
+        1..4,
+    )
+    .prop_map(|scopes| {
         let mut tags = Tags::default();
-        scopes.iter().for_each(|(scope, directives)| tags.add(Scope::named(scope), directives));
+        scopes
+            .iter()
+            .for_each(|(scope, directives)| tags.add(Scope::named(scope), directives));
         tags
     })
 }
@@ -500,8 +688,15 @@ fn extracted(html: &str) -> Tags {
             rest.split('"').next()
         };
         if let (Some(name), Some(content)) = (value("name"), value("content")) {
-            let scope = if name == "robots" { Scope::All } else { Scope::named(name) };
-            tags.add(scope, &Directives::parse(content).expect("strictly readable"));
+            let scope = if name == "robots" {
+                Scope::All
+            } else {
+                Scope::named(name)
+            };
+            tags.add(
+                scope,
+                &Directives::parse(content).expect("strictly readable"),
+            );
         }
     }
     tags

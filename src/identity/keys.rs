@@ -1,5 +1,5 @@
-//! [`read_keys`] reads a key directory of Web Bot Auth, which is a set of JSON Web Keys. Only Ed25519 keys count (RFC
-//! 8037); it passes over keys of other kinds.
+//! [`read_keys`] reads a key directory of Web Bot Auth, which is a set of JSON Web Keys. Only
+//! Ed25519 keys count (RFC 8037); it passes over keys of other kinds.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -34,7 +34,8 @@ pub enum KeyError {
 pub struct PublicKey {
     /// Its 32 octets.
     pub octets: Vec<u8>,
-    /// The names by which a signature may call it: its thumbprint (RFC 7638), and its `kid` if it has one.
+    /// The names by which a signature may call it: its thumbprint (RFC 7638), and its `kid` if it
+    /// has one.
     pub names: Vec<String>,
     /// From when on it counts, in seconds since 1970.
     pub not_before: Option<i64>,
@@ -65,9 +66,19 @@ pub fn read_keys(bytes: &[u8]) -> Result<Vec<PublicKey>, KeyError> {
     if bytes.len() > MAX_BYTES {
         return Err(KeyError::TooLong);
     }
-    let set: Set = serde_json::from_slice(bytes).map_err(|error| KeyError::NotASet(error.to_string()))?;
-    let keys: Vec<PublicKey> = set.keys.into_iter().take(MAX_KEYS).filter_map(public_key).collect();
-    if keys.is_empty() { Err(KeyError::NoKey) } else { Ok(keys) }
+    let set: Set =
+        serde_json::from_slice(bytes).map_err(|error| KeyError::NotASet(error.to_string()))?;
+    let keys: Vec<PublicKey> = set
+        .keys
+        .into_iter()
+        .take(MAX_KEYS)
+        .filter_map(public_key)
+        .collect();
+    if keys.is_empty() {
+        Err(KeyError::NoKey)
+    } else {
+        Ok(keys)
+    }
 }
 
 /// `None` for a key of another kind: such a key must not make the whole directory unusable.
@@ -76,10 +87,16 @@ fn public_key(value: serde_json::Value) -> Option<PublicKey> {
     if key.kty != "OKP" || key.crv != "Ed25519" || key.x == TEST_KEY {
         return None;
     }
-    let octets = URL_SAFE_NO_PAD.decode(&key.x).ok().filter(|octets| octets.len() == 32)?;
+    let octets = URL_SAFE_NO_PAD
+        .decode(&key.x)
+        .ok()
+        .filter(|octets| octets.len() == 32)?;
     let seconds = |time: i64| if time > FAR { time / 1_000 } else { time };
     Some(PublicKey {
-        names: [Some(thumbprint(&octets)), key.kid].into_iter().flatten().collect(),
+        names: [Some(thumbprint(&octets)), key.kid]
+            .into_iter()
+            .flatten()
+            .collect(),
         octets,
         not_before: key.nbf.map(seconds),
         expires: key.exp.map(seconds),
@@ -88,7 +105,10 @@ fn public_key(value: serde_json::Value) -> Option<PublicKey> {
 
 /// The name of a key by RFC 7638 and RFC 8037 appendix A.3.
 pub fn thumbprint(key: &[u8]) -> String {
-    let json = format!("{{\"crv\":\"Ed25519\",\"kty\":\"OKP\",\"x\":\"{}\"}}", URL_SAFE_NO_PAD.encode(key));
+    let json = format!(
+        "{{\"crv\":\"Ed25519\",\"kty\":\"OKP\",\"x\":\"{}\"}}",
+        URL_SAFE_NO_PAD.encode(key)
+    );
     URL_SAFE_NO_PAD.encode(Sha256::digest(json))
 }
 
@@ -99,8 +119,13 @@ mod tests {
 
     #[test]
     fn the_thumbprint_is_that_of_rfc_8037() {
-        let key = URL_SAFE_NO_PAD.decode("11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo").expect("a key");
-        assert_eq!(thumbprint(&key), "kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k");
+        let key = URL_SAFE_NO_PAD
+            .decode("11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo")
+            .expect("a key");
+        assert_eq!(
+            thumbprint(&key),
+            "kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k"
+        );
     }
 
     #[test]
@@ -109,8 +134,13 @@ mod tests {
                    \"crv\": \"Ed25519\", \"x\": \"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo\", \"kid\": \"k\", \"exp\": \
                    1800000000000}]}";
         let keys = read_keys(set.as_bytes()).expect("keys");
-        assert_eq!((keys.len(), keys[0].names[1].as_str(), keys[0].expires), (1, "k", Some(1_800_000_000)));
-        let test_key = format!("{{\"keys\": [{{\"kty\": \"OKP\", \"crv\": \"Ed25519\", \"x\": \"{TEST_KEY}\"}}]}}");
+        assert_eq!(
+            (keys.len(), keys[0].names[1].as_str(), keys[0].expires),
+            (1, "k", Some(1_800_000_000))
+        );
+        let test_key = format!(
+            "{{\"keys\": [{{\"kty\": \"OKP\", \"crv\": \"Ed25519\", \"x\": \"{TEST_KEY}\"}}]}}"
+        );
         assert_eq!(read_keys(test_key.as_bytes()), Err(KeyError::NoKey));
         assert!(matches!(read_keys(b"<html>"), Err(KeyError::NotASet(_))));
         assert_eq!(read_keys(&[b' '; 70_000]), Err(KeyError::TooLong));

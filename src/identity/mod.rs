@@ -1,6 +1,7 @@
-//! [`Proofs`]: proof that a crawler is the one that its user agent claims. It looks an address up in published lists
-//! and in the answers of reverse DNS, and verifies signatures. The result is an [`IdentityFinding`]. No request waits
-//! for a server or for DNS: background threads ask them (feature `proxy`).
+//! [`Proofs`]: proof that a crawler is the one that its user agent claims. It looks an address up
+//! in published lists and in the answers of reverse DNS, and verifies signatures. The result is an
+//! [`IdentityFinding`]. No request waits for a server or for DNS: background threads ask them
+//! (feature `proxy`).
 
 mod keys;
 mod means;
@@ -52,7 +53,12 @@ pub struct IdentityFinding {
 
 impl IdentityFinding {
     fn new(identity: Identity, proof: Proof) -> IdentityFinding {
-        IdentityFinding { identity, proof, signature: None, doubt: None }
+        IdentityFinding {
+            identity,
+            proof,
+            signature: None,
+            doubt: None,
+        }
     }
 
     /// What is said of the signature of a request that has one.
@@ -78,7 +84,8 @@ pub struct ListBasis {
 /// What a finding rests on.
 #[derive(Clone, Debug, Default)]
 pub struct Basis {
-    /// The lists: the one that has the address, or all, where none has it. The key directory of a signature.
+    /// The lists: the one that has the address, or all, where none has it. The key directory of a
+    /// signature.
     pub lists: Vec<ListBasis>,
     /// The name that the address has, which leads back to it, and when DNS said so.
     pub name: Option<(String, Timestamp)>,
@@ -119,7 +126,8 @@ pub struct Claimed<'a> {
     pub claim: Claim,
     /// Where the request comes from; `None` where that is not known, which proves nothing.
     pub address: Option<IpAddr>,
-    /// Whether the address may prove an impostor. It may not where it may be that of an undeclared proxy.
+    /// Whether the address may prove an impostor. It may not where it may be that of an undeclared
+    /// proxy.
     pub may_accuse: bool,
     /// What the networks of the policy say.
     pub by_policy: Identity,
@@ -150,7 +158,8 @@ pub struct Proofs {
 }
 
 impl Proofs {
-    /// Begins with what the state store remembers. `queue` takes addresses for reverse DNS; `None` asks no DNS.
+    /// Begins with what the state store remembers. `queue` takes addresses for reverse DNS; `None`
+    /// asks no DNS.
     pub fn new(
         registry: &Registry,
         facts: &StoredFacts,
@@ -171,7 +180,13 @@ impl Proofs {
 
     /// Proofs where neither lists nor DNS are used: the networks of the policy decide alone.
     pub fn none(registry: &Registry) -> Proofs {
-        Proofs::new(registry, &StoredFacts::default(), &StateStore::in_memory_only().0, Uses::default(), None)
+        Proofs::new(
+            registry,
+            &StoredFacts::default(),
+            &StateStore::in_memory_only().0,
+            Uses::default(),
+            None,
+        )
     }
 
     /// Whether anything can prove a claim here, beside the networks of the policy.
@@ -181,7 +196,9 @@ impl Proofs {
 
     /// The means of a claim, if any of them is in use here.
     fn usable(&self, claim: Claim) -> Option<&Means> {
-        let Claim::Known(crawler) = claim else { return None };
+        let Claim::Known(crawler) = claim else {
+            return None;
+        };
         let means = self.means.get(crawler)?;
         let by_list = self.uses.lists && !means.lists.is_empty();
         let by_signature = self.uses.signatures && means.signer.is_some();
@@ -192,21 +209,31 @@ impl Proofs {
         self.names.asks() && !means.hosts.is_empty()
     }
 
-    /// The finding about a claim by what is known now, and what is left to do. Changes nothing: [`Proofs::take_up`] does it.
+    /// The finding about a claim by what is known now, and what is left to do. Changes nothing:
+    /// [`Proofs::take_up`] does it.
     pub fn look(&self, claimed: &Claimed<'_>, now: Timestamp) -> (IdentityFinding, ToDo) {
         let mut to_do = ToDo::default();
         let finding = self.find(claimed, now, &mut to_do);
-        let Some(means) = self.usable(claimed.claim) else { return (finding, to_do) };
+        let Some(means) = self.usable(claimed.claim) else {
+            return (finding, to_do);
+        };
         let is_verified_by_list = finding.identity == Identity::Verified
-            && matches!(finding.proof, Proof::Networks | Proof::List | Proof::Signature);
-        to_do.asks =
-            claimed.address.filter(|address| !is_verified_by_list && self.asks_dns(means) && is_public(*address));
+            && matches!(
+                finding.proof,
+                Proof::Networks | Proof::List | Proof::Signature
+            );
+        to_do.asks = claimed
+            .address
+            .filter(|address| !is_verified_by_list && self.asks_dns(means) && is_public(*address));
         (finding, to_do)
     }
 
     /// Asks DNS and the operators' lists where their answers can help.
     pub fn take_up(&self, to_do: ToDo, now: Timestamp) {
-        if to_do.asks.is_some_and(|address| self.names.ask(address, now)) {
+        if to_do
+            .asks
+            .is_some_and(|address| self.names.ask(address, now))
+        {
             self.left_out.fetch_add(1, Ordering::Relaxed);
         }
         if let Some(list) = to_do.wants {
@@ -214,18 +241,21 @@ impl Proofs {
         }
     }
 
-    /// Remembers who showed a signature, if the request has a good one. False if another address showed the same one since
-    /// the look: the signature proves nothing then.
+    /// Remembers who showed a signature, if the request has a good one. False if another address
+    /// showed the same one since the look: the signature proves nothing then.
     pub fn is_first_to_show(&self, to_do: &ToDo, now: Timestamp) -> bool {
         let first = |shown: &ShownSignature| {
-            self.replays.remember(&shown.signature.octets, shown.address, (now, shown.expires))
+            self.replays
+                .remember(&shown.signature.octets, shown.address, (now, shown.expires))
         };
         to_do.shown.as_ref().is_none_or(first)
     }
 
     fn find(&self, claimed: &Claimed<'_>, now: Timestamp, to_do: &mut ToDo) -> IdentityFinding {
         let by_policy = match claimed.by_policy {
-            identity @ (Identity::Verified | Identity::Impostor) => IdentityFinding::new(identity, Proof::Networks),
+            identity @ (Identity::Verified | Identity::Impostor) => {
+                IdentityFinding::new(identity, Proof::Networks)
+            }
             identity => IdentityFinding::new(identity, Proof::None),
         };
         if by_policy.identity == Identity::Verified {
@@ -233,14 +263,26 @@ impl Proofs {
         }
         let Some(address) = claimed.address else {
             let doubt = Some(Doubt::ClientUnknown);
-            return IdentityFinding { doubt, ..IdentityFinding::new(Identity::Pending, Proof::None) };
+            return IdentityFinding {
+                doubt,
+                ..IdentityFinding::new(Identity::Pending, Proof::None)
+            };
         };
-        let Some(means) = self.usable(claimed.claim) else { return by_policy };
+        let Some(means) = self.usable(claimed.claim) else {
+            return by_policy;
+        };
         let verified = |proof| IdentityFinding::new(Identity::Verified, proof);
-        let lists =
-            if self.uses.lists { self.lists.say(means, address, now) } else { ListsSay::Nothing(Doubt::NoEvidence) };
+        let lists = if self.uses.lists {
+            self.lists.say(means, address, now)
+        } else {
+            ListsSay::Nothing(Doubt::NoEvidence)
+        };
         let asked = self.asks_dns(means) && is_public(address);
-        let names = if asked { self.names.say(means, address, now) } else { NamesSay::Nothing };
+        let names = if asked {
+            self.names.say(means, address, now)
+        } else {
+            NamesSay::Nothing
+        };
         match (&lists, &names) {
             (ListsSay::Inside(_), _) => return verified(Proof::List),
             (_, NamesSay::Confirmed { .. }) => return verified(Proof::ReverseDns),
@@ -250,14 +292,24 @@ impl Proofs {
             Ok(()) => return verified(Proof::Signature),
             Err(why) => why,
         };
-        let accused = self.accusation(means, by_policy.identity == Identity::Impostor, &lists, &names);
+        let accused = self.accusation(
+            means,
+            by_policy.identity == Identity::Impostor,
+            &lists,
+            &names,
+        );
         let found = match accused {
-            Some(proof) if claimed.may_accuse && is_public(address) => IdentityFinding::new(Identity::Impostor, proof),
+            Some(proof) if claimed.may_accuse && is_public(address) => {
+                IdentityFinding::new(Identity::Impostor, proof)
+            }
             _ => {
                 let is_suspected = lists == ListsSay::Outside && !self.asks_dns(means);
                 let would_accuse = accused.is_some() || is_suspected && !claimed.may_accuse;
                 let doubt = self.doubt(means, address, would_accuse, (&lists, &names));
-                IdentityFinding { doubt: Some(doubt), ..IdentityFinding::new(Identity::Pending, Proof::None) }
+                IdentityFinding {
+                    doubt: Some(doubt),
+                    ..IdentityFinding::new(Identity::Pending, Proof::None)
+                }
             }
         };
         IdentityFinding { signature, ..found }
@@ -288,8 +340,8 @@ impl Proofs {
         }
     }
 
-    /// Whether the request carries a good signature of the crawler's agent that no other address has shown. The error says
-    /// why not, if there is a signature.
+    /// Whether the request carries a good signature of the crawler's agent that no other address
+    /// has shown. The error says why not, if there is a signature.
     fn check_signature(
         &self,
         claimed: &Claimed<'_>,
@@ -298,17 +350,24 @@ impl Proofs {
         to_do: &mut ToDo,
     ) -> Result<(), Option<&'static str>> {
         let signed = claimed.signed.as_ref().filter(|_| self.uses.signatures);
-        let (Some(signed), Some(signer), Some(address)) = (signed, &means.signer, claimed.address) else {
+        let (Some(signed), Some(signer), Some(address)) = (signed, &means.signer, claimed.address)
+        else {
             return Err(None);
         };
         let known = self.lists.get(signer.directory);
-        let keys = known.as_ref().map_or(&[][..], |known| known.keys.as_slice());
+        let keys = known
+            .as_ref()
+            .map_or(&[][..], |known| known.keys.as_slice());
         match verify(signed, &signer.origin, keys, now) {
             SignatureSays::Verified { expires, signature } => {
                 if !self.replays.is_first(&signature.octets, address, now) {
                     return Err(Some("another address has shown the same signature"));
                 }
-                to_do.shown = Some(ShownSignature { signature, address, expires });
+                to_do.shown = Some(ShownSignature {
+                    signature,
+                    address,
+                    expires,
+                });
                 Ok(())
             }
             SignatureSays::UnknownKey => {
@@ -319,9 +378,16 @@ impl Proofs {
         }
     }
 
-    /// What proves that the address is not the crawler's, if anything does. A list needs reverse DNS to agree where the
-    /// crawler has host names. Reverse DNS alone is enough where the operator documents it and publishes no list.
-    fn accusation(&self, means: &Means, outside_policy: bool, lists: &ListsSay, names: &NamesSay) -> Option<Proof> {
+    /// What proves that the address is not the crawler's, if anything does. A list needs reverse
+    /// DNS to agree where the crawler has host names. Reverse DNS alone is enough where the
+    /// operator documents it and publishes no list.
+    fn accusation(
+        &self,
+        means: &Means,
+        outside_policy: bool,
+        lists: &ListsSay,
+        names: &NamesSay,
+    ) -> Option<Proof> {
         let is_refuted = matches!(names, NamesSay::Refuted { .. });
         let agrees = is_refuted || means.hosts.is_empty();
         // The owner's own list decides alone where DNS is not asked.
@@ -329,7 +395,11 @@ impl Proofs {
             return Some(Proof::Networks);
         }
         if *lists == ListsSay::Outside && agrees {
-            return Some(if is_refuted { Proof::ListAndReverseDns } else { Proof::List });
+            return Some(if is_refuted {
+                Proof::ListAndReverseDns
+            } else {
+                Proof::List
+            });
         }
         let publishes_lists = !means.lists.is_empty() || means.has_other_lists;
         (is_refuted && means.hosts_are_whole && !publishes_lists).then_some(Proof::ReverseDns)
@@ -342,13 +412,22 @@ impl Proofs {
 
     /// Why a finding is as it is, in words: what each means says about the address.
     pub fn evidence(&self, crawler: CrawlerIndex, address: IpAddr, now: Timestamp) -> Vec<String> {
-        let Some(means) = self.means.get(crawler) else { return Vec::new() };
+        let Some(means) = self.means.get(crawler) else {
+            return Vec::new();
+        };
         let mut lines = Vec::new();
         if self.uses.lists {
-            lines.extend(means.lists.iter().map(|list| self.list_evidence(*list, address, now)));
+            lines.extend(
+                means
+                    .lists
+                    .iter()
+                    .map(|list| self.list_evidence(*list, address, now)),
+            );
         }
         if !is_public(address) {
-            lines.push(format!("{address} is no address of the public network: it accuses nobody"));
+            lines.push(format!(
+                "{address} is no address of the public network: it accuses nobody"
+            ));
         } else if self.asks_dns(means) {
             lines.push(match self.names.say(means, address, now) {
                 NamesSay::Confirmed { name, at } => format!("reverse DNS: {name} leads back to the address ({at})"),
@@ -369,38 +448,64 @@ impl Proofs {
                 NamesSay::Nothing => "reverse DNS: no answer yet; a request from the address asks".to_owned(),
             });
         } else if !means.hosts.is_empty() {
-            lines.push("reverse DNS: not asked, for `identity.outgoing` of the settings is no".to_owned());
+            lines.push(
+                "reverse DNS: not asked, for `identity.outgoing` of the settings is no".to_owned(),
+            );
         }
         lines
     }
 
     fn list_evidence(&self, list: ListIndex, address: IpAddr, now: Timestamp) -> String {
         let url = self.lists.url(list);
-        let Some(known) = self.lists.get(list) else { return format!("{url}: not known yet") };
-        let age = if known.is_fresh(now) { "" } else { ", too old to accuse" };
+        let Some(known) = self.lists.get(list) else {
+            return format!("{url}: not known yet");
+        };
+        let age = if known.is_fresh(now) {
+            ""
+        } else {
+            ", too old to accuse"
+        };
         match known.table.network_of(address) {
             Some(network) => format!("{url}: inside {network} (checked {})", known.copy.checked),
             None if !known.table.covers_kind_of(address) => {
-                format!("{url}: it has no networks of this kind (checked {}{age})", known.copy.checked)
+                format!(
+                    "{url}: it has no networks of this kind (checked {}{age})",
+                    known.copy.checked
+                )
             }
             None => format!("{url}: outside (checked {}{age})", known.copy.checked),
         }
     }
 
-    /// What a finding about a claim rests on, by what is known now. `None` where the networks of a policy decided, and where
-    /// what is known now would not lead to the finding any more.
-    pub fn basis(&self, claim: Claim, found: (Identity, Proof), address: IpAddr, now: Timestamp) -> Option<Basis> {
-        let Claim::Known(crawler) = claim else { return None };
+    /// What a finding about a claim rests on, by what is known now. `None` where the networks of a
+    /// policy decided, and where what is known now would not lead to the finding any more.
+    pub fn basis(
+        &self,
+        claim: Claim,
+        found: (Identity, Proof),
+        address: IpAddr,
+        now: Timestamp,
+    ) -> Option<Basis> {
+        let Claim::Known(crawler) = claim else {
+            return None;
+        };
         let (means, (identity, proof)) = (self.means.get(crawler)?, found);
         let is_verified = identity == Identity::Verified;
         let mut basis = Basis::default();
         if proof == Proof::Signature {
-            basis.lists.extend(self.list_basis(means.signer.as_ref()?.directory, address));
+            basis
+                .lists
+                .extend(self.list_basis(means.signer.as_ref()?.directory, address));
             return Some(basis);
         }
         if matches!(proof, Proof::List | Proof::ListAndReverseDns) {
-            let lists = means.lists.iter().filter_map(|list| self.list_basis(*list, address));
-            basis.lists = lists.filter(|list| list.network.is_some() == is_verified).collect();
+            let lists = means
+                .lists
+                .iter()
+                .filter_map(|list| self.list_basis(*list, address));
+            basis.lists = lists
+                .filter(|list| list.network.is_some() == is_verified)
+                .collect();
             let needed = if is_verified { 1 } else { means.lists.len() };
             if basis.lists.len() < needed || needed == 0 {
                 return None;
@@ -409,16 +514,26 @@ impl Proofs {
         if matches!(proof, Proof::ReverseDns | Proof::ListAndReverseDns) {
             match self.names.say(means, address, now) {
                 NamesSay::Confirmed { name, at } if is_verified => basis.name = Some((name, at)),
-                NamesSay::Refuted { first, last } if !is_verified => basis.no_name = Some((first, last)),
+                NamesSay::Refuted { first, last } if !is_verified => {
+                    basis.no_name = Some((first, last))
+                }
                 _ => return None,
             }
         }
-        matches!(proof, Proof::List | Proof::ReverseDns | Proof::ListAndReverseDns).then_some(basis)
+        matches!(
+            proof,
+            Proof::List | Proof::ReverseDns | Proof::ListAndReverseDns
+        )
+        .then_some(basis)
     }
 
     fn list_basis(&self, list: ListIndex, address: IpAddr) -> Option<ListBasis> {
         let known = self.lists.get(list)?;
-        Some(ListBasis { url: self.lists.url(list).to_owned(), network: known.table.network_of(address), list: known })
+        Some(ListBasis {
+            url: self.lists.url(list).to_owned(),
+            network: known.table.network_of(address),
+            list: known,
+        })
     }
 }
 

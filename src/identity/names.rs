@@ -1,12 +1,13 @@
-//! [`AddressNames`]: a bounded table of what DNS said of the addresses of clients that claim to be crawlers. One answer
-//! serves every crawler, because it says which names an address has, and not whose it is. A request only looks here, and
-//! puts an address that is not known into the queue of the thread that asks DNS.
+//! [`AddressNames`]: a bounded table of what DNS said of the addresses of clients that claim to be
+//! crawlers. One answer serves every crawler, because it says which names an address has, and not
+//! whose it is. A request only looks here, and puts an address that is not known into the queue of
+//! the thread that asks DNS.
 //!
 //! An address is in one of these states:
-//! - asked: it waits for DNS. An answer moves it to answered, a failure to failed. After a minute it may be asked again,
-//!   in case its question was lost.
-//! - answered: DNS gave a definite answer, with names or without. The next question, after the answer has expired, moves
-//!   it to asked.
+//! - asked: it waits for DNS. An answer moves it to answered, a failure to failed. After a minute
+//!   it may be asked again, in case its question was lost.
+//! - answered: DNS gave a definite answer, with names or without. The next question, after the
+//!   answer has expired, moves it to asked.
 //! - failed: DNS gave no answer. It may be asked again after a minute.
 //!
 //! An address that is asked or failed keeps its last answer.
@@ -21,18 +22,22 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// Two definite answers this far apart refute a crawler. One alone may be the moment in which an operator changes a zone.
+/// Two definite answers this far apart refute a crawler. One alone may be the moment in which an
+/// operator changes a zone.
 const APART: Duration = Duration::from_secs(600);
-/// The least and the most time for which an answer with a name counts. Within them, its time to live decides.
+/// The least and the most time for which an answer with a name counts. Within them, its time to
+/// live decides.
 const CONFIRMED: (Duration, Duration) = (Duration::from_secs(3_600), Duration::from_secs(86_400));
-/// The least and the most time for which an answer without a name counts. The first such answer counts for the least,
-/// because a second one decides.
+/// The least and the most time for which an answer without a name counts. The first such answer
+/// counts for the least, because a second one decides.
 const WITHOUT: (Duration, Duration) = (APART, Duration::from_secs(6 * 3_600));
 /// How long a name still counts while it is asked again.
 const GRACE: Duration = Duration::from_secs(86_400);
-/// How long an address without a name is remembered after its answer, so that the next answer is the second one.
+/// How long an address without a name is remembered after its answer, so that the next answer is
+/// the second one.
 const REMEMBERED: Duration = Duration::from_secs(86_400);
-/// How long a question may be on its way, and how long a failure keeps the next one from being asked.
+/// How long a question may be on its way, and how long a failure keeps the next one from being
+/// asked.
 const PAUSE: Duration = Duration::from_secs(60);
 /// The most addresses without a name that are stored: clients choose how many there are.
 const MOST_STORED: usize = 10_000;
@@ -61,14 +66,30 @@ pub struct DefiniteAnswer {
 
 impl DefiniteAnswer {
     /// An answer that came now, after the answer `before`.
-    fn new(names: FoundNames, ttl: Duration, before: Option<&DefiniteAnswer>, now: Timestamp) -> DefiniteAnswer {
-        let first =
-            before.filter(|before| *before.names == names && before.last <= now).map_or(now, |before| before.first);
+    fn new(
+        names: FoundNames,
+        ttl: Duration,
+        before: Option<&DefiniteAnswer>,
+        now: Timestamp,
+    ) -> DefiniteAnswer {
+        let first = before
+            .filter(|before| *before.names == names && before.last <= now)
+            .map_or(now, |before| before.first);
         let is_confirmed = !names.confirmed.is_empty();
         let (least, most) = if is_confirmed { CONFIRMED } else { WITHOUT };
-        // What was said once may be wrong: it is asked again as soon as that counts as a second time.
-        let ttl = if !is_confirmed && first == now { APART } else { ttl.clamp(least, most) };
-        DefiniteAnswer { names: names.into(), first, last: now, until: now.plus(ttl) }
+        // What was said once may be wrong: it is asked again as soon as that counts as a second
+        // time.
+        let ttl = if !is_confirmed && first == now {
+            APART
+        } else {
+            ttl.clamp(least, most)
+        };
+        DefiniteAnswer {
+            names: names.into(),
+            first,
+            last: now,
+            until: now.plus(ttl),
+        }
     }
 
     /// Whether two answers that are far enough apart say this.
@@ -77,7 +98,11 @@ impl DefiniteAnswer {
     }
 
     fn forgotten(&self) -> Timestamp {
-        self.until.plus(if self.names.confirmed.is_empty() { REMEMBERED } else { GRACE })
+        self.until.plus(if self.names.confirmed.is_empty() {
+            REMEMBERED
+        } else {
+            GRACE
+        })
     }
 }
 
@@ -87,13 +112,19 @@ struct Entry {
     address: IpAddr,
     /// The last definite answer.
     answer: Option<DefiniteAnswer>,
-    /// The last question without a definite answer: when it was asked or failed, and whether it failed.
+    /// The last question without a definite answer: when it was asked or failed, and whether it
+    /// failed.
     open: Option<(Timestamp, bool)>,
 }
 
 impl Entry {
     fn say(&self, means: &Means, now: Timestamp) -> NamesSay {
-        match (self.answer.as_ref().map(|answer| judged(answer, means, now)), self.open) {
+        match (
+            self.answer
+                .as_ref()
+                .map(|answer| judged(answer, means, now)),
+            self.open,
+        ) {
             (None | Some(NamesSay::Nothing), Some((at, true))) => NamesSay::Failed { at },
             (said, _) => said.unwrap_or(NamesSay::Nothing),
         }
@@ -113,15 +144,20 @@ impl Ends for Entry {
     type Moment = Timestamp;
 
     fn ends(&self) -> Timestamp {
-        let pause = self.open.map_or(Timestamp(i64::MIN), |(at, _)| at.plus(PAUSE));
-        self.answer.as_ref().map_or(pause, |answer| answer.forgotten().max(pause))
+        let pause = self
+            .open
+            .map_or(Timestamp(i64::MIN), |(at, _)| at.plus(PAUSE));
+        self.answer
+            .as_ref()
+            .map_or(pause, |answer| answer.forgotten().max(pause))
     }
 }
 
 /// What DNS says about an address and a crawler.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NamesSay {
-    /// The address has this name, which is one of the crawler's hosts, and the name leads back to the address.
+    /// The address has this name, which is one of the crawler's hosts, and the name leads back to
+    /// the address.
     Confirmed {
         /// The name.
         name: String,
@@ -135,8 +171,8 @@ pub enum NamesSay {
         /// When DNS said it last.
         last: Timestamp,
     },
-    /// The address has this name, which is one of the crawler's hosts and has no address. The crawler's operator documents
-    /// none.
+    /// The address has this name, which is one of the crawler's hosts and has no address. The
+    /// crawler's operator documents none.
     NoForward {
         /// The name.
         name: String,
@@ -172,18 +208,47 @@ pub struct AddressNames {
 
 impl AddressNames {
     /// Begins with what the state store remembers. Without a queue DNS is never asked.
-    pub fn new(queue: Option<Queue>, remembered: &[(Timestamp, AddressProof)], store: StateStore) -> AddressNames {
-        let names = AddressNames { table: Bounded::default(), queue, store, stored: Mutex::default() };
+    pub fn new(
+        queue: Option<Queue>,
+        remembered: &[(Timestamp, AddressProof)],
+        store: StateStore,
+    ) -> AddressNames {
+        let names = AddressNames {
+            table: Bounded::default(),
+            queue,
+            store,
+            stored: Mutex::default(),
+        };
         for (_, proof) in remembered {
-            let Ok(address) = proof.address.parse::<IpAddr>() else { continue };
-            let listed = proof.names.split(' ').filter(|name| !name.is_empty()).map(str::to_owned);
-            let found = FoundNames { confirmed: listed.collect(), without_forward: Vec::new() };
-            let answer =
-                DefiniteAnswer { names: Arc::new(found), first: proof.first, last: proof.last, until: proof.until.0 };
+            let Ok(address) = proof.address.parse::<IpAddr>() else {
+                continue;
+            };
+            let listed = proof
+                .names
+                .split(' ')
+                .filter(|name| !name.is_empty())
+                .map(str::to_owned);
+            let found = FoundNames {
+                confirmed: listed.collect(),
+                without_forward: Vec::new(),
+            };
+            let answer = DefiniteAnswer {
+                names: Arc::new(found),
+                first: proof.first,
+                last: proof.last,
+                until: proof.until.0,
+            };
             if answer.names.confirmed.is_empty() {
                 names.note_stored(address, proof.last);
             }
-            names.put(Entry { address, answer: Some(answer), open: None }, proof.last);
+            names.put(
+                Entry {
+                    address,
+                    answer: Some(answer),
+                    open: None,
+                },
+                proof.last,
+            );
         }
         names
     }
@@ -201,28 +266,45 @@ impl AddressNames {
     /// What DNS says of an address, as one of a crawler with these means. Changes nothing.
     pub fn say(&self, means: &Means, address: IpAddr, now: Timestamp) -> NamesSay {
         let look = |entry: &Entry| (entry.address == address).then(|| entry.say(means, now));
-        self.table.look(self.table.hash(address), look).unwrap_or(NamesSay::Nothing)
+        self.table
+            .look(self.table.hash(address), look)
+            .unwrap_or(NamesSay::Nothing)
     }
 
     fn known(&self, address: IpAddr) -> Option<Entry> {
-        self.table.look(self.table.hash(address), |entry| (entry.address == address).then(|| entry.clone()))
+        self.table.look(self.table.hash(address), |entry| {
+            (entry.address == address).then(|| entry.clone())
+        })
     }
 
     fn put(&self, entry: Entry, now: Timestamp) {
-        self.table.insert(self.table.hash(entry.address), entry, now);
+        self.table
+            .insert(self.table.hash(entry.address), entry, now);
     }
 
-    /// Queues an address for DNS if its answer is missing or has expired. Returns whether it was left out because too
-    /// many wait.
+    /// Queues an address for DNS if its answer is missing or has expired. Returns whether it was
+    /// left out because too many wait.
     pub fn ask(&self, address: IpAddr, now: Timestamp) -> bool {
-        let Some(queue) = &self.queue else { return false };
+        let Some(queue) = &self.queue else {
+            return false;
+        };
         let before = self.known(address);
-        if before.as_ref().is_some_and(|known| !known.may_be_asked(now)) {
+        if before
+            .as_ref()
+            .is_some_and(|known| !known.may_be_asked(now))
+        {
             return false;
         }
         let answer = before.as_ref().and_then(|known| known.answer.clone());
         // Into the table first: the answer may come before this thread goes on.
-        self.put(Entry { address, answer, open: Some((now, false)) }, now);
+        self.put(
+            Entry {
+                address,
+                answer,
+                open: Some((now, false)),
+            },
+            now,
+        );
         let has_room = queue(address);
         if !has_room {
             match before {
@@ -238,17 +320,31 @@ impl AddressNames {
         let before = self.known(address).and_then(|known| known.answer);
         let answer = DefiniteAnswer::new(names, ttl, before.as_ref(), now);
         self.keep(address, &answer, now);
-        self.put(Entry { address, answer: Some(answer), open: None }, now);
+        self.put(
+            Entry {
+                address,
+                answer: Some(answer),
+                open: None,
+            },
+            now,
+        );
     }
 
     /// Notes that DNS gave no answer.
     pub fn failed(&self, address: IpAddr, now: Timestamp) {
         let answer = self.known(address).and_then(|known| known.answer);
-        self.put(Entry { address, answer, open: Some((now, true)) }, now);
+        self.put(
+            Entry {
+                address,
+                answer,
+                open: Some((now, true)),
+            },
+            now,
+        );
     }
 
-    /// Stores an answer. Of addresses without a name, the store keeps the last ones. A name without an address is asked for
-    /// again after a restart: the store has no place for it.
+    /// Stores an answer. Of addresses without a name, the store keeps the last ones. A name without
+    /// an address is asked for again after a restart: the store has no place for it.
     fn keep(&self, address: IpAddr, answer: &DefiniteAnswer, now: Timestamp) {
         let proof = AddressProof {
             address: address.to_string(),
@@ -275,7 +371,16 @@ impl AddressNames {
             && let Some(oldest) = stored.pop_front()
         {
             let (address, names, until) = (oldest.to_string(), String::new(), AsWritten(now));
-            self.store.put([Fact::removed(now, AddressProof { address, names, first: now, last: now, until })]);
+            self.store.put([Fact::removed(
+                now,
+                AddressProof {
+                    address,
+                    names,
+                    first: now,
+                    last: now,
+                    until,
+                },
+            )]);
         }
     }
 }
@@ -286,15 +391,28 @@ fn judged(answer: &DefiniteAnswer, means: &Means, now: Timestamp) -> NamesSay {
     }
     let host_in = |names: &[String]| names.iter().find(|name| means.has_host(name)).cloned();
     if let Some(name) = host_in(&answer.names.confirmed) {
-        return NamesSay::Confirmed { name, at: answer.last };
+        return NamesSay::Confirmed {
+            name,
+            at: answer.last,
+        };
     }
-    let unconfirmed = if means.forward_undocumented { host_in(&answer.names.without_forward) } else { None };
+    let unconfirmed = if means.forward_undocumented {
+        host_in(&answer.names.without_forward)
+    } else {
+        None
+    };
     if let Some(name) = unconfirmed.filter(|_| now <= answer.until) {
-        return NamesSay::NoForward { name, at: answer.last };
+        return NamesSay::NoForward {
+            name,
+            at: answer.last,
+        };
     }
     match (now <= answer.until, answer.is_repeated()) {
         (false, _) => NamesSay::Nothing,
-        (true, true) => NamesSay::Refuted { first: answer.first, last: answer.last },
+        (true, true) => NamesSay::Refuted {
+            first: answer.first,
+            last: answer.last,
+        },
         (true, false) => NamesSay::Doubted { at: answer.last },
     }
 }

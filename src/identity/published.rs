@@ -1,12 +1,14 @@
-//! [`PublishedLists`]: the published lists of networks and the key directories of crawlers. A request only looks into
-//! tables. The thread that fetches hands each answer to [`PublishedLists::take`], which decides whether it is believed.
+//! [`PublishedLists`]: the published lists of networks and the key directories of crawlers. A
+//! request only looks into tables. The thread that fetches hands each answer to
+//! [`PublishedLists::take`], which decides whether it is believed.
 //!
 //! A list is in one of these states:
-//! - unknown: it was never fetched, or crawlgate could not read it. An answer that is believed makes it known.
-//! - fresh: its server confirmed it within seven days. It verifies crawlers and proves impostors. An answer with less
-//!   than half of its networks is not believed.
-//! - old: its server has not confirmed it for seven days. It still verifies crawlers, and proves no impostor. Any list
-//!   is believed in its place.
+//! - unknown: it was never fetched, or crawlgate could not read it. An answer that is believed
+//!   makes it known.
+//! - fresh: its server confirmed it within seven days. It verifies crawlers and proves impostors.
+//!   An answer with less than half of its networks is not believed.
+//! - old: its server has not confirmed it for seven days. It still verifies crawlers, and proves no
+//!   impostor. Any list is believed in its place.
 
 use super::keys::{KeyError, PublicKey, read_keys};
 use super::means::{KnownMeans, ListIndex, Means, is_directory};
@@ -35,7 +37,8 @@ pub struct KnownList {
     pub table: NetworkTable,
     /// Its keys, if it is a key directory.
     pub keys: Vec<PublicKey>,
-    /// The list as it came, the validators that its server gave with it, and when its server last confirmed it.
+    /// The list as it came, the validators that its server gave with it, and when its server last
+    /// confirmed it.
     pub copy: NetworkList,
     /// The SHA-256 of its octets.
     pub sha256: Hash,
@@ -49,7 +52,12 @@ impl KnownList {
         } else {
             (NetworkTable::new(read_list(&copy.bytes)?), Vec::new())
         };
-        Ok(KnownList { table, keys, sha256: Hash::of(&[&copy.bytes]), copy })
+        Ok(KnownList {
+            table,
+            keys,
+            sha256: Hash::of(&[&copy.bytes]),
+            copy,
+        })
     }
 
     /// How many networks or keys it has.
@@ -122,8 +130,8 @@ pub struct ListFailure {
 pub enum ListsSay {
     /// The address is in this list.
     Inside(ListIndex),
-    /// The address is in no list. The lists are all that the operator publishes, they are fresh, and they cover addresses
-    /// of its kind.
+    /// The address is in no list. The lists are all that the operator publishes, they are fresh,
+    /// and they cover addresses of its kind.
     Outside,
     /// Nothing is proven, for this reason.
     Nothing(Doubt),
@@ -146,13 +154,27 @@ pub struct PublishedLists {
 
 impl PublishedLists {
     /// Begins with what the state store remembers.
-    pub fn new(means: &KnownMeans, remembered: &[(Timestamp, NetworkList)], store: StateStore) -> PublishedLists {
+    pub fn new(
+        means: &KnownMeans,
+        remembered: &[(Timestamp, NetworkList)],
+        store: StateStore,
+    ) -> PublishedLists {
         let place = |(_, url): (ListIndex, &str)| {
             let known = remembered.iter().find(|(_, list)| list.url == url);
-            let known = known.and_then(|(_, list)| KnownList::read(list.clone()).ok()).map(Arc::new);
-            ListPlace { url: url.to_owned(), known: ArcSwapOption::new(known), is_wanted: AtomicBool::new(false) }
+            let known = known
+                .and_then(|(_, list)| KnownList::read(list.clone()).ok())
+                .map(Arc::new);
+            ListPlace {
+                url: url.to_owned(),
+                known: ArcSwapOption::new(known),
+                is_wanted: AtomicBool::new(false),
+            }
         };
-        PublishedLists { lists: means.lists().map(place).collect(), failures: Mutex::default(), store }
+        PublishedLists {
+            lists: means.lists().map(place).collect(),
+            failures: Mutex::default(),
+            store,
+        }
     }
 
     /// A list, if it is known.
@@ -171,7 +193,9 @@ impl PublishedLists {
 
     /// All lists by their URLs.
     pub fn all(&self) -> impl Iterator<Item = (ListIndex, &str)> {
-        (0..).map(ListIndex).zip(self.lists.iter().map(|place| place.url.as_str()))
+        (0..)
+            .map(ListIndex)
+            .zip(self.lists.iter().map(|place| place.url.as_str()))
     }
 
     /// Asks for a list or directory to be fetched again soon.
@@ -184,12 +208,21 @@ impl PublishedLists {
         self.place(list).is_wanted.load(Ordering::Relaxed)
     }
 
-    /// Notes the result of an update. `error` says why the list could not be fetched or is not believed.
+    /// Notes the result of an update. `error` says why the list could not be fetched or is not
+    /// believed.
     pub fn looked_for(&self, list: ListIndex, now: Timestamp, error: Option<&str>) {
         let mut failures = lock(&self.failures);
-        let Some(reason) = error else { return drop(failures.remove(&list)) };
+        let Some(reason) = error else {
+            return drop(failures.remove(&list));
+        };
         let since = failures.get(&list).map_or(now, |failure| failure.since);
-        failures.insert(list, ListFailure { since, reason: reason.to_owned() });
+        failures.insert(
+            list,
+            ListFailure {
+                since,
+                reason: reason.to_owned(),
+            },
+        );
     }
 
     /// The lists whose last update failed.
@@ -225,21 +258,47 @@ impl PublishedLists {
     ///
     /// # Errors
     /// The list is not believed.
-    pub fn take(&self, list: ListIndex, fetched: FetchedList, checked: Timestamp) -> Result<ListChange, Disbelief> {
-        let FetchedList { bytes, etag, last_modified } = fetched;
+    pub fn take(
+        &self,
+        list: ListIndex,
+        fetched: FetchedList,
+        checked: Timestamp,
+    ) -> Result<ListChange, Disbelief> {
+        let FetchedList {
+            bytes,
+            etag,
+            last_modified,
+        } = fetched;
         let url = self.url(list).to_owned();
-        let new = KnownList::read(NetworkList { url, bytes: bytes.into(), etag, last_modified, checked })?;
+        let new = KnownList::read(NetworkList {
+            url,
+            bytes: bytes.into(),
+            etag,
+            last_modified,
+            checked,
+        })?;
         let before = self.get(list);
-        let had = before.as_ref().map_or(&[][..], |before| before.table.networks());
+        let had = before
+            .as_ref()
+            .map_or(&[][..], |before| before.table.networks());
         let networks = new.entries();
-        if before.as_ref().is_some_and(|before| before.is_fresh(checked)) && networks * 2 < had.len() {
-            return Err(Disbelief::Shrunk { now: networks, before: had.len() });
+        if before
+            .as_ref()
+            .is_some_and(|before| before.is_fresh(checked))
+            && networks * 2 < had.len()
+        {
+            return Err(Disbelief::Shrunk {
+                now: networks,
+                before: had.len(),
+            });
         }
         let change = ListChange {
             added: missing(new.table.networks(), had),
             removed: missing(had, new.table.networks()),
             networks,
-            is_new: before.as_ref().is_none_or(|before| before.table != new.table || before.keys != new.keys),
+            is_new: before
+                .as_ref()
+                .is_none_or(|before| before.table != new.table || before.keys != new.keys),
         };
         self.put(list, new);
         Ok(change)
@@ -257,7 +316,8 @@ impl PublishedLists {
     fn put(&self, list: ListIndex, known: KnownList) {
         let place = self.place(list);
         place.is_wanted.store(false, Ordering::Relaxed);
-        self.store.put([Fact::set(known.copy.checked, known.copy.clone())]);
+        self.store
+            .put([Fact::set(known.copy.checked, known.copy.clone())]);
         place.known.store(Some(Arc::new(known)));
     }
 }
@@ -265,5 +325,8 @@ impl PublishedLists {
 /// The networks of one list that are not in the other.
 fn missing(of: &[IpNet], from: &[IpNet]) -> Vec<IpNet> {
     let from: BTreeSet<&IpNet> = from.iter().collect();
-    of.iter().filter(|network| !from.contains(network)).copied().collect()
+    of.iter()
+        .filter(|network| !from.contains(network))
+        .copied()
+        .collect()
 }

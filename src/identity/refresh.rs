@@ -1,8 +1,10 @@
-//! [`Refresher`] keeps published lists up to date. It takes each list from its server, a mirror or a file when it is due,
-//! and [`start`] gives it a thread. [`PublishedLists::take`] decides whether a list is believed.
+//! [`Refresher`] keeps published lists up to date. It takes each list from its server, a mirror or
+//! a file when it is due, and [`start`] gives it a thread. [`PublishedLists::take`] decides whether
+//! a list is believed.
 //!
-//! A list is due about a day after its server last confirmed it. After a failure it is due in about five minutes, then in
-//! twice that, up to six hours. A key directory is due sooner when a request has an unknown key. Files are read every minute.
+//! A list is due about a day after its server last confirmed it. After a failure it is due in about
+//! five minutes, then in twice that, up to six hours. A key directory is due sooner when a request
+//! has an unknown key. Files are read every minute.
 
 use super::Proofs;
 use super::means::{ListIndex, is_directory};
@@ -82,19 +84,39 @@ impl UpdateResult {
 }
 
 /// Takes one list from where the settings say, now.
-pub fn update(lists: &PublishedLists, list: ListIndex, from: &ListSettings, now: Timestamp) -> ListUpdate {
+pub fn update(
+    lists: &PublishedLists,
+    list: ListIndex,
+    from: &ListSettings,
+    now: Timestamp,
+) -> ListUpdate {
     let url = lists.url(list).to_owned();
     let known = lists.get(list);
-    let validators = known.as_deref().map(|known| (known.copy.etag.as_str(), known.copy.last_modified.as_str()));
+    let validators = known
+        .as_deref()
+        .map(|known| (known.copy.etag.as_str(), known.copy.last_modified.as_str()));
     let (etag, last_modified) = validators.unwrap_or_default();
     let is_copy = matches!(from, ListSettings::Directory(_) | ListSettings::Mirror(_));
     let (fetched, checked) = match from {
-        ListSettings::Directory(directory) => file(&directory.join(file_name(&url)), last_modified, now),
-        ListSettings::Mirror(mirror) => (fetch(&format!("{mirror}/{}", file_name(&url)), etag, last_modified), now),
+        ListSettings::Directory(directory) => {
+            file(&directory.join(file_name(&url)), last_modified, now)
+        }
+        ListSettings::Mirror(mirror) => (
+            fetch(
+                &format!("{mirror}/{}", file_name(&url)),
+                etag,
+                last_modified,
+            ),
+            now,
+        ),
         ListSettings::Published | ListSettings::Off => (fetch(&url, etag, last_modified), now),
     };
     let networks = known.as_ref().map_or(0, |known| known.entries());
-    let mut result = ListUpdate { url, networks, ..ListUpdate::default() };
+    let mut result = ListUpdate {
+        url,
+        networks,
+        ..ListUpdate::default()
+    };
     (result.result, result.error) = match fetched {
         ListFetch::Unchanged => {
             lists.unchanged(list, checked);
@@ -103,14 +125,30 @@ pub fn update(lists: &PublishedLists, list: ListIndex, from: &ListSettings, now:
         // An operator's server should have it; a mirror and a directory need not.
         ListFetch::Absent if networks == 0 && is_copy => (UpdateResult::Absent, None),
         ListFetch::Absent => {
-            let error = if is_copy { "its copy is gone" } else { "its server has none (404 or 410)" };
+            let error = if is_copy {
+                "its copy is gone"
+            } else {
+                "its server has none (404 or 410)"
+            };
             (UpdateResult::Unreachable, Some(error.to_owned()))
         }
         ListFetch::Failed(error) => (UpdateResult::Unreachable, Some(error)),
         ListFetch::List(fetched) => match lists.take(list, fetched, checked) {
-            Ok(ListChange { added, removed, networks, is_new }) => {
+            Ok(ListChange {
+                added,
+                removed,
+                networks,
+                is_new,
+            }) => {
                 (result.added, result.removed, result.networks) = (added, removed, networks);
-                (if is_new { UpdateResult::Changed } else { UpdateResult::Unchanged }, None)
+                (
+                    if is_new {
+                        UpdateResult::Changed
+                    } else {
+                        UpdateResult::Unchanged
+                    },
+                    None,
+                )
             }
             Err(error) => (UpdateResult::Refused, Some(error.to_string())),
         },
@@ -119,7 +157,8 @@ pub fn update(lists: &PublishedLists, list: ListIndex, from: &ListSettings, now:
     result
 }
 
-/// Updates these lists, some at a time. Returns each with its update; `None` where its thread failed.
+/// Updates these lists, some at a time. Returns each with its update; `None` where its thread
+/// failed.
 pub fn update_all(
     lists: &PublishedLists,
     wanted: &[ListIndex],
@@ -135,7 +174,11 @@ pub fn update_all(
             };
             let started: Vec<_> = some.iter().map(start).collect();
             // A thread that panicked has said so.
-            updates.extend(started.into_iter().map(|(list, thread)| (list, thread.join().ok())));
+            updates.extend(
+                started
+                    .into_iter()
+                    .map(|(list, thread)| (list, thread.join().ok())),
+            );
         });
     }
     updates
@@ -154,15 +197,20 @@ enum ListFetch {
     Failed(String),
 }
 
-/// Requests a list over HTTP. Redirects, size and time are bounded, and the thread is blocked meanwhile. The validators are
-/// those of the known list; empty where there is none.
+/// Requests a list over HTTP. Redirects, size and time are bounded, and the thread is blocked
+/// meanwhile. The validators are those of the known list; empty where there is none.
 fn fetch(url: &str, etag: &str, last_modified: &str) -> ListFetch {
     let deadline = Instant::now() + TIME;
     let mut url = url.to_owned();
     for _ in 0..=REDIRECTS {
-        let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
-        let agent = ureq::Agent::new_with_config(client(left).timeout_connect(Some(CONNECT)).build());
-        let request = agent.get(&url).header("accept", "application/json, text/plain;q=0.9, */*;q=0.5");
+        let left = deadline
+            .saturating_duration_since(Instant::now())
+            .max(Duration::from_millis(1));
+        let agent =
+            ureq::Agent::new_with_config(client(left).timeout_connect(Some(CONNECT)).build());
+        let request = agent
+            .get(&url)
+            .header("accept", "application/json, text/plain;q=0.9, */*;q=0.5");
         let response = match conditional(request, Some(etag), Some(last_modified)).call() {
             Ok(response) => response,
             Err(error) => return ListFetch::Failed(error.to_string()),
@@ -172,14 +220,22 @@ fn fetch(url: &str, etag: &str, last_modified: &str) -> ListFetch {
             200 => {
                 let (etag, last_modified) = (field("etag"), field("last-modified"));
                 return match octets(response.into_body(), MAX_LIST_BYTES) {
-                    Ok(bytes) => ListFetch::List(FetchedList { bytes, etag, last_modified }),
+                    Ok(bytes) => ListFetch::List(FetchedList {
+                        bytes,
+                        etag,
+                        last_modified,
+                    }),
                     Err(error) => ListFetch::Failed(format!("the answer broke off: {error}")),
                 };
             }
             304 if !(etag.is_empty() && last_modified.is_empty()) => return ListFetch::Unchanged,
             status @ (301 | 302 | 303 | 307 | 308) => match redirected(&url, &field("location")) {
                 Some(next) => url = next,
-                None => return ListFetch::Failed(format!("the Location of the {status} cannot be followed")),
+                None => {
+                    return ListFetch::Failed(format!(
+                        "the Location of the {status} cannot be followed"
+                    ));
+                }
             },
             404 | 410 => return ListFetch::Absent,
             status => return ListFetch::Failed(format!("the answer is {status}")),
@@ -199,7 +255,8 @@ fn redirected(from: &str, location: &str) -> Option<String> {
     is_path.then(|| format!("{scheme}://{authority}{location}"))
 }
 
-/// A file as a server would give it: its time of change stands for `Last-Modified`, and for the time of the check.
+/// A file as a server would give it: its time of change stands for `Last-Modified`, and for the
+/// time of the check.
 fn file(path: &Path, last_modified: &str, now: Timestamp) -> (ListFetch, Timestamp) {
     let read = || -> io::Result<_> {
         let changed = Timestamp::from(fs::metadata(path)?.modified()?).min(now);
@@ -217,7 +274,10 @@ fn file(path: &Path, last_modified: &str, now: Timestamp) -> (ListFetch, Timesta
     match read() {
         Ok(read) => read,
         Err(error) if error.kind() == io::ErrorKind::NotFound => (ListFetch::Absent, now),
-        Err(error) => (ListFetch::Failed(format!("{}: {error}", path.display())), now),
+        Err(error) => (
+            ListFetch::Failed(format!("{}: {error}", path.display())),
+            now,
+        ),
     }
 }
 
@@ -266,7 +326,8 @@ struct Due {
 }
 
 impl Refresher {
-    /// Updates lists from where the settings say, and key directories where signatures are verified.
+    /// Updates lists from where the settings say, and key directories where signatures are
+    /// verified.
     pub fn new(proofs: Arc<Proofs>, settings: &IdentitySettings, clock: Clock) -> Refresher {
         let random = RandomState::new();
         let from = settings.lists.clone();
@@ -278,20 +339,42 @@ impl Refresher {
                 from != ListSettings::Off
             }
         };
-        let due = proofs.lists.all().filter(|(_, url)| is_used(url)).map(|(list, _)| {
-            let known = proofs.lists.get(list).filter(|_| !is_file);
-            let at = known.map_or(Timestamp(i64::MIN), |known| known.copy.checked.plus(spread(&random, list, DAY)));
-            Due { list, at, tried: Timestamp(i64::MIN), failures: 0 }
-        });
+        let due = proofs
+            .lists
+            .all()
+            .filter(|(_, url)| is_used(url))
+            .map(|(list, _)| {
+                let known = proofs.lists.get(list).filter(|_| !is_file);
+                let at = known.map_or(Timestamp(i64::MIN), |known| {
+                    known.copy.checked.plus(spread(&random, list, DAY))
+                });
+                Due {
+                    list,
+                    at,
+                    tried: Timestamp(i64::MIN),
+                    failures: 0,
+                }
+            });
         let due = due.collect();
-        Refresher { proofs, from, clock, due, random }
+        Refresher {
+            proofs,
+            from,
+            clock,
+            due,
+            random,
+        }
     }
 
     fn run(mut self, requests: &Receiver<SyncSender<Vec<ListUpdate>>>) {
         loop {
             self.update(false);
             let now = self.clock.moment().now;
-            let next = self.due.iter().map(|due| due.at.since(now)).min().unwrap_or(LONGEST);
+            let next = self
+                .due
+                .iter()
+                .map(|due| due.at.since(now))
+                .min()
+                .unwrap_or(LONGEST);
             match requests.recv_timeout(next.clamp(Duration::from_millis(50), LONGEST)) {
                 Ok(done) => {
                     // The command that asked may have ended.
@@ -324,11 +407,13 @@ impl Refresher {
         self.proofs.lists.is_wanted(due.list) && now >= due.tried.plus(FIRST_RETRY)
     }
 
-    /// Notes the update of a list. Returns whether it is worth a log line: a failing file is read every minute, and
-    /// logged once.
+    /// Notes the update of a list. Returns whether it is worth a log line: a failing file is read
+    /// every minute, and logged once.
     fn settle(&mut self, list: ListIndex, update: Option<&ListUpdate>, now: Timestamp) -> bool {
         let is_file = matches!(self.from, ListSettings::Directory(_));
-        let Some(due) = self.due.iter_mut().find(|due| due.list == list) else { return false };
+        let Some(due) = self.due.iter_mut().find(|due| due.list == list) else {
+            return false;
+        };
         let succeeded = update.is_some_and(|update| !update.result.is_failure());
         due.tried = now;
         due.failures = if succeeded { 0 } else { due.failures + 1 };
@@ -342,16 +427,24 @@ impl Refresher {
     }
 }
 
-/// A time between nine and eleven tenths of this one, so that servers are not asked by everybody at once.
+/// A time between nine and eleven tenths of this one, so that servers are not asked by everybody at
+/// once.
 fn spread(random: &RandomState, list: ListIndex, time: Duration) -> Duration {
     let part = (random.hash_one(list) % 1_000) as f64 / 5_000.0;
     time.mul_f64(0.9 + part)
 }
 
-/// Logs what changed. Lists that could not be fetched are one line, because an outage concerns all lists.
+/// Logs what changed. Lists that could not be fetched are one line, because an outage concerns all
+/// lists.
 fn tell(updates: &[ListUpdate]) {
     for update in updates {
-        let ListUpdate { url, networks, added, removed, .. } = update;
+        let ListUpdate {
+            url,
+            networks,
+            added,
+            removed,
+            ..
+        } = update;
         let error = update.error.as_deref().unwrap_or_default();
         match update.result {
             UpdateResult::Changed => {
@@ -364,13 +457,18 @@ fn tell(updates: &[ListUpdate]) {
                 );
             }
             UpdateResult::Refused => {
-                tracing::warn!(url, "a list of networks is not believed: {error}; crawlgate keeps the former list");
+                tracing::warn!(
+                    url,
+                    "a list of networks is not believed: {error}; crawlgate keeps the former list"
+                );
             }
             UpdateResult::Unchanged | UpdateResult::Unreachable | UpdateResult::Absent => {}
         }
     }
-    let unreachable: Vec<&ListUpdate> =
-        updates.iter().filter(|update| update.result == UpdateResult::Unreachable).collect();
+    let unreachable: Vec<&ListUpdate> = updates
+        .iter()
+        .filter(|update| update.result == UpdateResult::Unreachable)
+        .collect();
     if let Some(first) = unreachable.first() {
         tracing::warn!(
             lists = unreachable.len(),
@@ -389,26 +487,43 @@ mod tests {
 
     #[test]
     fn copies_are_named_after_the_url() {
-        assert_eq!(file_name("https://openai.com/gptbot.json"), "openai.com/gptbot.json");
-        assert_eq!(file_name("https://www.cloudflare.com/ips-v4/"), "www.cloudflare.com/ips-v4");
+        assert_eq!(
+            file_name("https://openai.com/gptbot.json"),
+            "openai.com/gptbot.json"
+        );
+        assert_eq!(
+            file_name("https://www.cloudflare.com/ips-v4/"),
+            "www.cloudflare.com/ips-v4"
+        );
     }
 
     #[test]
     fn lists_are_due_at_different_times() {
         let random = RandomState::new();
-        let times: std::collections::BTreeSet<Duration> =
-            (0..50).map(|list| spread(&random, ListIndex(list), Duration::from_secs(1_000))).collect();
+        let times: std::collections::BTreeSet<Duration> = (0..50)
+            .map(|list| spread(&random, ListIndex(list), Duration::from_secs(1_000)))
+            .collect();
         assert!(times.len() > 20);
-        assert!(times.iter().all(|time| (900..=1_100).contains(&time.as_secs())));
+        assert!(
+            times
+                .iter()
+                .all(|time| (900..=1_100).contains(&time.as_secs()))
+        );
     }
 
     #[test]
     fn redirects_never_leave_tls() {
         let to = |from: &str, location: &str| redirected(from, location).unwrap_or_default();
         assert_eq!(to("https://a.example/x", "/y"), "https://a.example/y");
-        assert_eq!(to("https://a.example/x", "https://b.example/y"), "https://b.example/y");
+        assert_eq!(
+            to("https://a.example/x", "https://b.example/y"),
+            "https://b.example/y"
+        );
         assert_eq!(to("https://a.example/x", "http://b.example/y"), "");
-        assert_eq!(to("http://a.example/x", "http://b.example/y"), "http://b.example/y");
+        assert_eq!(
+            to("http://a.example/x", "http://b.example/y"),
+            "http://b.example/y"
+        );
         for refused in ["//b.example/y", "y", "", "file:///etc/passwd"] {
             assert_eq!(to("https://a.example/x", refused), "", "{refused}");
         }

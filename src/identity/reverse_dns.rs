@@ -1,6 +1,7 @@
-//! Forward-confirmed reverse DNS. [`confirm`] asks DNS for the names of one address. Each name that is a host of a crawler has
-//! to lead back to the address. [`queue`] makes the queue of addresses, [`start`] starts the thread that asks about them: about
-//! at most 16 at a time, and about twenty a second.
+//! Forward-confirmed reverse DNS. [`confirm`] asks DNS for the names of one address. Each name that
+//! is a host of a crawler has to lead back to the address. [`queue`] makes the queue of addresses,
+//! [`start`] starts the thread that asks about them: about at most 16 at a time, and about twenty a
+//! second.
 
 use super::names::{FoundNames, Queue};
 use super::{KnownMeans, Proofs};
@@ -47,12 +48,16 @@ pub struct Step {
 impl Step {
     /// A question that was asked since `began`.
     pub fn new(asked: String, said: String, began: Instant) -> Step {
-        Step { asked, said, milliseconds: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX) }
+        Step {
+            asked,
+            said,
+            milliseconds: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
+        }
     }
 }
 
-/// Asks for the names of an address and for their addresses. Only hosts of a crawler are looked up, because the owner of
-/// an address chooses its names. `note` gets each step.
+/// Asks for the names of an address and for their addresses. Only hosts of a crawler are looked up,
+/// because the owner of an address chooses its names. `note` gets each step.
 pub async fn confirm(
     dns: &Dns,
     address: IpAddr,
@@ -61,7 +66,11 @@ pub async fn confirm(
 ) -> Confirmation {
     let began = Instant::now();
     let names = dns.names_of(address).await;
-    note(Step::new(format!("reverse DNS of {address}"), said(&names), began));
+    note(Step::new(
+        format!("reverse DNS of {address}"),
+        said(&names),
+        began,
+    ));
     let (names, mut ttl) = match names {
         DnsAnswer::Records(names, ttl) => (names, ttl),
         DnsAnswer::Nothing(ttl) => return Confirmation::Definite(FoundNames::default(), ttl),
@@ -72,12 +81,18 @@ pub async fn confirm(
     }
     let mut found = FoundNames::default();
     let mut failure = None;
-    for name in
-        names.iter().map(|name| name.strip_suffix('.').unwrap_or(name)).filter(|name| means.is_host_of_any(name))
+    for name in names
+        .iter()
+        .map(|name| name.strip_suffix('.').unwrap_or(name))
+        .filter(|name| means.is_host_of_any(name))
     {
         let began = Instant::now();
         let addresses = dns.addresses_of(name, address).await;
-        note(Step::new(format!("addresses of {name}"), said(&addresses), began));
+        note(Step::new(
+            format!("addresses of {name}"),
+            said(&addresses),
+            began,
+        ));
         match addresses {
             DnsAnswer::Records(addresses, of_addresses) => {
                 ttl = ttl.min(of_addresses);
@@ -102,7 +117,11 @@ pub async fn confirm(
 
 fn said<T: ToString>(answer: &DnsAnswer<T>) -> String {
     match answer {
-        DnsAnswer::Records(records, _) => records.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
+        DnsAnswer::Records(records, _) => records
+            .iter()
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
+            .join(", "),
         DnsAnswer::Nothing(_) => "nothing".to_owned(),
         DnsAnswer::Failed(error) => format!("no answer: {error}"),
     }
@@ -111,7 +130,10 @@ fn said<T: ToString>(answer: &DnsAnswer<T>) -> String {
 /// A queue, and its end for the thread.
 pub fn queue() -> (Queue, Receiver<IpAddr>) {
     let (sender, receiver) = channel(WAITING);
-    (Box::new(move |address| sender.try_send(address).is_ok()), receiver)
+    (
+        Box::new(move |address| sender.try_send(address).is_ok()),
+        receiver,
+    )
 }
 
 /// Starts the thread. It asks these name servers; without any, those of the system.
@@ -125,23 +147,36 @@ pub fn start(
     clock: Clock,
     metrics: Arc<Metrics>,
 ) -> io::Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
     let run = move || {
         runtime.block_on(async move {
             match Dns::new(&servers) {
                 Ok(dns) => serve(proofs, Arc::new(dns), queue, clock, metrics).await,
-                Err(error) => tracing::error!("cannot ask DNS: {error}; no crawler is proven by reverse DNS"),
+                Err(error) => {
+                    tracing::error!("cannot ask DNS: {error}; no crawler is proven by reverse DNS")
+                }
             }
         });
     };
     spawn("reverse-dns", run).map(drop)
 }
 
-async fn serve(proofs: Arc<Proofs>, dns: Arc<Dns>, mut queue: Receiver<IpAddr>, clock: Clock, metrics: Arc<Metrics>) {
+async fn serve(
+    proofs: Arc<Proofs>,
+    dns: Arc<Dns>,
+    mut queue: Receiver<IpAddr>,
+    clock: Clock,
+    metrics: Arc<Metrics>,
+) {
     let at_once = Arc::new(Semaphore::new(AT_ONCE));
     while let Some(address) = queue.recv().await {
-        let Ok(permit) = at_once.clone().acquire_owned().await else { return };
-        let (proofs, dns, clock, metrics) = (proofs.clone(), dns.clone(), clock.clone(), metrics.clone());
+        let Ok(permit) = at_once.clone().acquire_owned().await else {
+            return;
+        };
+        let (proofs, dns, clock, metrics) =
+            (proofs.clone(), dns.clone(), clock.clone(), metrics.clone());
         tokio::spawn(async move {
             let confirmation = confirm(&dns, address, &proofs.means, &mut |_| ()).await;
             let now = clock.moment().now;

@@ -1,5 +1,6 @@
-//! [`verify`] verifies the signature of a request ([`Signed`]) by Web Bot Auth, a profile of HTTP Message Signatures (RFC
-//! 9421, draft-ietf-webbotauth). Only Ed25519 and the components that such signatures cover are known.
+//! [`verify`] verifies the signature of a request ([`Signed`]) by Web Bot Auth, a profile of HTTP
+//! Message Signatures (RFC 9421, draft-ietf-webbotauth). Only Ed25519 and the components that such
+//! signatures cover are known.
 
 use super::keys::PublicKey;
 use crate::heads::SignatureFields;
@@ -69,10 +70,20 @@ pub enum SignatureSays {
 
 use SignatureSays::{Invalid, Nothing};
 
-/// Verifies the signatures of a request as ones of an agent, given by its origin (`https://chatgpt.com`) and its keys. Each
-/// stands for itself, and a good one is enough (draft-ietf-webbotauth-httpsig-protocol-01, "Multiple Signatures").
-pub fn verify(signed: &Signed<'_>, origin: &str, keys: &[PublicKey], now: Timestamp) -> SignatureSays {
-    let SignatureFields { input, signature, agent } = signed.fields;
+/// Verifies the signatures of a request as ones of an agent, given by its origin
+/// (`https://chatgpt.com`) and its keys. Each stands for itself, and a good one is enough
+/// (draft-ietf-webbotauth-httpsig-protocol-01, "Multiple Signatures").
+pub fn verify(
+    signed: &Signed<'_>,
+    origin: &str,
+    keys: &[PublicKey],
+    now: Timestamp,
+) -> SignatureSays {
+    let SignatureFields {
+        input,
+        signature,
+        agent,
+    } = signed.fields;
     if input.len() + signature.len() + agent.len() > MAX_OCTETS {
         return Nothing("the signature is too long");
     }
@@ -81,18 +92,31 @@ pub fn verify(signed: &Signed<'_>, origin: &str, keys: &[PublicKey], now: Timest
         return Invalid("the signature cannot be read");
     };
     let agents = read(agent).unwrap_or_default();
-    let verification = Verification { signed, origin, keys, now, inputs, signatures, agents };
+    let verification = Verification {
+        signed,
+        origin,
+        keys,
+        now,
+        inputs,
+        signatures,
+        agents,
+    };
     let mut says = Nothing("there is no signature with the tag web-bot-auth");
     let mut left = MAX_VERIFIED;
     for (label, entry) in &verification.inputs {
-        let ListEntry::InnerList(covered) = entry else { continue };
+        let ListEntry::InnerList(covered) = entry else {
+            continue;
+        };
         if covered.params.get("tag").and_then(BareItem::as_str) != Some(TAG) {
             continue;
         }
         match verification.check(label, covered, &mut left) {
             Ok(verified) => return verified,
-            // A new key is to be fetched, whatever stands beside it. Signatures of other agents say nothing about this one's.
-            Err(found) if found == SignatureSays::UnknownKey || matches!(says, Nothing(_)) => says = found,
+            // A new key is to be fetched, whatever stands beside it. Signatures of other agents say
+            // nothing about this one's.
+            Err(found) if found == SignatureSays::UnknownKey || matches!(says, Nothing(_)) => {
+                says = found
+            }
             Err(_) => {}
         }
     }
@@ -112,14 +136,22 @@ struct Verification<'a> {
 }
 
 impl Verification<'_> {
-    /// Verifies one signature. `left` counts down those by keys that are known: only these cost more than reading.
-    fn check(&self, label: &str, covered: &InnerList, left: &mut usize) -> Result<SignatureSays, SignatureSays> {
+    /// Verifies one signature. `left` counts down those by keys that are known: only these cost
+    /// more than reading.
+    fn check(
+        &self,
+        label: &str,
+        covered: &InnerList,
+        left: &mut usize,
+    ) -> Result<SignatureSays, SignatureSays> {
         if !is_at(&self.agent(label, covered).map_err(Invalid)?, self.origin) {
             return Err(Nothing("Signature-Agent is not that of the crawler"));
         }
         let number = |name: &str| covered.params.get(name).and_then(BareItem::as_int);
         let text = |name: &str| covered.params.get(name).and_then(BareItem::as_str);
-        let (Some(created), Some(expires), Some(key)) = (number("created"), number("expires"), text("keyid")) else {
+        let (Some(created), Some(expires), Some(key)) =
+            (number("created"), number("expires"), text("keyid"))
+        else {
             return Err(Invalid("created, expires or keyid is missing"));
         };
         if text("alg").is_some_and(|alg| alg != "ed25519") {
@@ -130,50 +162,85 @@ impl Verification<'_> {
         if created > now.saturating_add(skew) {
             return Err(Invalid("the signature is of the future"));
         }
-        if expires <= now || expires < created || now.saturating_sub(created) > LONGEST.as_secs() as i64 + skew {
+        if expires <= now
+            || expires < created
+            || now.saturating_sub(created) > LONGEST.as_secs() as i64 + skew
+        {
             return Err(Invalid("the signature has expired"));
         }
         let octets = match self.signatures.get(label) {
-            Some(ListEntry::Item(Item { bare_item: BareItem::ByteSeq(octets), .. })) => octets,
+            Some(ListEntry::Item(Item {
+                bare_item: BareItem::ByteSeq(octets),
+                ..
+            })) => octets,
             _ => return Err(Invalid("there is no signature of this label")),
         };
         let is_current = |known: &&PublicKey| {
-            known.not_before.is_none_or(|from| from <= now + skew) && known.expires.is_none_or(|until| now < until)
+            known.not_before.is_none_or(|from| from <= now + skew)
+                && known.expires.is_none_or(|until| now < until)
         };
         let named = |known: &&PublicKey| known.names.iter().any(|name| name == key);
-        let key = self.keys.iter().filter(is_current).find(named).ok_or(SignatureSays::UnknownKey)?;
-        *left = left.checked_sub(1).ok_or(Nothing("the request has too many signatures"))?;
+        let key = self
+            .keys
+            .iter()
+            .filter(is_current)
+            .find(named)
+            .ok_or(SignatureSays::UnknownKey)?;
+        *left = left
+            .checked_sub(1)
+            .ok_or(Nothing("the request has too many signatures"))?;
         let base = self.base(covered)?;
-        let verified = UnparsedPublicKey::new(&ED25519, &key.octets).verify(base.as_bytes(), octets);
+        let verified =
+            UnparsedPublicKey::new(&ED25519, &key.octets).verify(base.as_bytes(), octets);
         verified.map_err(|_| Invalid("the signature does not fit the request"))?;
-        let signature = GoodSignature { base, key: key.octets.clone(), octets: octets.clone() };
-        Ok(SignatureSays::Verified { expires: Timestamp(expires), signature })
+        let signature = GoodSignature {
+            base,
+            key: key.octets.clone(),
+            octets: octets.clone(),
+        };
+        Ok(SignatureSays::Verified {
+            expires: Timestamp(expires),
+            signature,
+        })
     }
 
-    /// The agent of a signature: the member of Signature-Agent that it covers under its own label, unless the member has
-    /// parameters (draft-ietf-webbotauth-httpsig-protocol-01, "Signature-Agent"). A label may change on the way (RFC 9421
-    /// section 7.2.5), so without a member of this label the only covered one counts. So does a text in quotes, the form of
+    /// The agent of a signature: the member of Signature-Agent that it covers under its own label,
+    /// unless the member has parameters (draft-ietf-webbotauth-httpsig-protocol-01,
+    /// "Signature-Agent"). A label may change on the way (RFC 9421 section 7.2.5), so without a
+    /// member of this label the only covered one counts. So does a text in quotes, the form of
     /// earlier drafts, and a bare URL.
     fn agent(&self, label: &str, covered: &InnerList) -> Result<String, &'static str> {
-        let items: Vec<&Item> = covered.items.iter().filter(|item| item.bare_item.as_str() == Some(AGENT)).collect();
+        let items: Vec<&Item> = covered
+            .items
+            .iter()
+            .filter(|item| item.bare_item.as_str() == Some(AGENT))
+            .collect();
         if !self.agents.is_empty() && items.iter().any(|item| key(item).is_none()) {
             return Err("the signature covers Signature-Agent as a whole, and not one member");
         }
         let own = items.iter().find(|item| key(item) == Some(label));
-        let counts = |entry: &ListEntry| matches!(entry, ListEntry::Item(item) if item.params.is_empty());
-        let only = items.first().filter(|_| items.len() == 1 && !self.agents.get(label).is_some_and(counts));
-        let item = own.or(only).ok_or("the signature does not cover Signature-Agent under its label")?;
+        let counts =
+            |entry: &ListEntry| matches!(entry, ListEntry::Item(item) if item.params.is_empty());
+        let only = items
+            .first()
+            .filter(|_| items.len() == 1 && !self.agents.get(label).is_some_and(counts));
+        let item = own
+            .or(only)
+            .ok_or("the signature does not cover Signature-Agent under its label")?;
         if let Some(key) = key(item) {
             return match self.agents.get(key) {
-                Some(ListEntry::Item(Item { bare_item: BareItem::String(url), params })) if params.is_empty() => {
-                    Ok(url.clone())
-                }
+                Some(ListEntry::Item(Item {
+                    bare_item: BareItem::String(url),
+                    params,
+                })) if params.is_empty() => Ok(url.clone()),
                 _ => Err("Signature-Agent has no such member, or one with parameters"),
             };
         }
         let field = self.signed.fields.agent.trim();
         let quoted = Parser::parse_item(field.as_bytes()).ok();
-        Ok(quoted.and_then(|item| item.bare_item.as_str().map(str::to_owned)).unwrap_or_else(|| field.to_owned()))
+        Ok(quoted
+            .and_then(|item| item.bare_item.as_str().map(str::to_owned))
+            .unwrap_or_else(|| field.to_owned()))
     }
 
     /// The text that was signed (RFC 9421 section 2.5). It has to cover the host.
@@ -184,7 +251,8 @@ impl Verification<'_> {
             return Err(Nothing("the signature covers too much"));
         }
         for item in &covered.items {
-            let (Some(name), Ok(identifier)) = (item.bare_item.as_str(), item.serialize_value()) else {
+            let (Some(name), Ok(identifier)) = (item.bare_item.as_str(), item.serialize_value())
+            else {
                 return Err(unreadable);
             };
             if names.contains(&identifier) {
@@ -192,19 +260,24 @@ impl Verification<'_> {
             }
             has_host |= matches!(name, "@authority" | "@target-uri");
             let value = self.value(name, item);
-            let value = value.ok_or(Nothing("the signature covers a component that crawlgate does not know"))?;
+            let value = value.ok_or(Nothing(
+                "the signature covers a component that crawlgate does not know",
+            ))?;
             base.push_str(&format!("{identifier}: {value}\n"));
             names.push(identifier);
         }
         if !has_host {
             return Err(Invalid("the signature does not cover the host"));
         }
-        let params = vec![ListEntry::InnerList(covered.clone())].serialize_value().map_err(|_| unreadable)?;
+        let params = vec![ListEntry::InnerList(covered.clone())]
+            .serialize_value()
+            .map_err(|_| unreadable)?;
         base.push_str(&format!("\"@signature-params\": {params}"));
         Ok(base)
     }
 
-    /// The value of a covered component. A signature may cover the members of another one (RFC 9421 section 4.3).
+    /// The value of a covered component. A signature may cover the members of another one (RFC 9421
+    /// section 4.3).
     fn value(&self, name: &str, item: &Item) -> Option<String> {
         match key(item) {
             Some(key) if item.params.len() == 1 => {
@@ -216,21 +289,28 @@ impl Verification<'_> {
                 };
                 vec![members.get(key)?.clone()].serialize_value().ok()
             }
-            None if item.params.is_empty() && name == AGENT => Some(self.signed.fields.agent.trim().to_owned()),
+            None if item.params.is_empty() && name == AGENT => {
+                Some(self.signed.fields.agent.trim().to_owned())
+            }
             None if item.params.is_empty() => component(name, self.signed),
             _ => None,
         }
     }
 }
 
-/// A derived component (RFC 9421 section 2.2), or a field that is known here. TLS ends at crawlgate or before it, and
-/// agents ask for https.
+/// A derived component (RFC 9421 section 2.2), or a field that is known here. TLS ends at crawlgate
+/// or before it, and agents ask for https.
 fn component(name: &str, signed: &Signed<'_>) -> Option<String> {
     let text = |octets: &[u8]| String::from_utf8(octets.to_vec()).ok();
     let host = text(signed.host)?.to_ascii_lowercase();
-    let authority = [":443", ":80"].iter().find_map(|port| host.strip_suffix(port)).unwrap_or(&host);
+    let authority = [":443", ":80"]
+        .iter()
+        .find_map(|port| host.strip_suffix(port))
+        .unwrap_or(&host);
     let target = text(signed.target)?;
-    let (path, query) = target.split_once('?').map_or((target.as_str(), None), |(path, query)| (path, Some(query)));
+    let (path, query) = target
+        .split_once('?')
+        .map_or((target.as_str(), None), |(path, query)| (path, Some(query)));
     Some(match name {
         "@authority" => authority.to_owned(),
         "@method" => text(signed.method)?,
@@ -251,6 +331,8 @@ fn key(item: &Item) -> Option<&str> {
 
 /// Whether a URL is one of an origin.
 fn is_at(url: &str, origin: &str) -> bool {
-    let starts = url.get(..origin.len()).is_some_and(|start| start.eq_ignore_ascii_case(origin));
+    let starts = url
+        .get(..origin.len())
+        .is_some_and(|start| start.eq_ignore_ascii_case(origin));
     starts && matches!(url.as_bytes().get(origin.len()), None | Some(b'/'))
 }

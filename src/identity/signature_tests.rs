@@ -1,5 +1,5 @@
-//! Signatures of a client of our own: in the forms that are in use, and wrong in each way; the examples of the RFC and the
-//! drafts; and what another reader of such signatures says.
+//! Signatures of a client of our own: in the forms that are in use, and wrong in each way; the
+//! examples of the RFC and the drafts; and what another reader of such signatures says.
 
 use super::keys::{PublicKey, read_keys, thumbprint};
 use super::signature::{SignatureSays, Signed, verify};
@@ -45,7 +45,9 @@ impl Client {
         Client {
             label: "sig1",
             seed: 1,
-            covered: covered.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
+            covered: covered
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .into(),
             agent: agent.to_owned(),
             times: (NOW - 10, NOW + 300),
             more: ";tag=\"web-bot-auth\"",
@@ -73,10 +75,17 @@ impl Client {
             thumbprint(pair.public_key().as_ref()),
             self.more
         );
-        let lines: String = self.covered.iter().map(|(name, value)| format!("{name}: {value}\n")).collect();
+        let lines: String = self
+            .covered
+            .iter()
+            .map(|(name, value)| format!("{name}: {value}\n"))
+            .collect();
         let base = format!("{lines}\"@signature-params\": {params}");
         let octets = STANDARD.encode(pair.sign(base.as_bytes()));
-        (format!("{}={params}", self.label), format!("{}=:{octets}:", self.label))
+        (
+            format!("{}={params}", self.label),
+            format!("{}=:{octets}:", self.label),
+        )
     }
 
     fn ask(&self) -> SignatureSays {
@@ -87,9 +96,19 @@ impl Client {
 /// A request with several signatures.
 fn ask(clients: &[&Client], agent: &str) -> SignatureSays {
     let (inputs, signatures): (Vec<_>, Vec<_>) = clients.iter().map(|client| client.sign()).unzip();
-    let fields = SignatureFields { input: &inputs.join(", "), signature: &signatures.join(", "), agent };
+    let fields = SignatureFields {
+        input: &inputs.join(", "),
+        signature: &signatures.join(", "),
+        agent,
+    };
     let host = clients[0].host.as_bytes();
-    let signed = Signed { host, target: b"/a?b=c", method: b"GET", user_agent: b"Agent/1.0", fields };
+    let signed = Signed {
+        host,
+        target: b"/a?b=c",
+        method: b"GET",
+        user_agent: b"Agent/1.0",
+        fields,
+    };
     without_octets(verify(&signed, ORIGIN, &keys(), Timestamp(NOW)))
 }
 
@@ -97,7 +116,10 @@ fn without_octets(says: SignatureSays) -> SignatureSays {
     match says {
         SignatureSays::Verified { expires, signature } => {
             assert_eq!((signature.octets.len(), signature.key.len()), (64, 32));
-            SignatureSays::Verified { expires, signature: GoodSignature::default() }
+            SignatureSays::Verified {
+                expires,
+                signature: GoodSignature::default(),
+            }
         }
         other => other,
     }
@@ -105,7 +127,11 @@ fn without_octets(says: SignatureSays) -> SignatureSays {
 
 const VERIFIED: SignatureSays = SignatureSays::Verified {
     expires: Timestamp(NOW + 300),
-    signature: GoodSignature { base: String::new(), key: Vec::new(), octets: Vec::new() },
+    signature: GoodSignature {
+        base: String::new(),
+        key: Vec::new(),
+        octets: Vec::new(),
+    },
 };
 
 fn is_invalid(client: &Client) -> bool {
@@ -120,8 +146,19 @@ fn is_nothing(client: &Client) -> bool {
 fn all_forms_of_signature_agent_are_verified() {
     assert_eq!(Client::of_dictionary().ask(), VERIFIED);
     let quoted = "\"https://agent.example/.well-known/http-message-signatures-directory\"";
-    assert_eq!(Client::new(quoted, "\"signature-agent\"", quoted).ask(), VERIFIED);
-    assert_eq!(Client::new("https://agent.example/", "\"signature-agent\"", "https://agent.example/").ask(), VERIFIED);
+    assert_eq!(
+        Client::new(quoted, "\"signature-agent\"", quoted).ask(),
+        VERIFIED
+    );
+    assert_eq!(
+        Client::new(
+            "https://agent.example/",
+            "\"signature-agent\"",
+            "https://agent.example/"
+        )
+        .ask(),
+        VERIFIED
+    );
 }
 
 #[test]
@@ -136,11 +173,18 @@ fn all_components_of_a_request_are_known() {
         ("@scheme", "https"),
         ("user-agent", "Agent/1.0"),
     ] {
-        client.covered.push((format!("\"{name}\""), value.to_owned()));
+        client
+            .covered
+            .push((format!("\"{name}\""), value.to_owned()));
     }
     assert_eq!(client.ask(), VERIFIED);
-    client.covered.push(("\"content-digest\"".into(), "x".into()));
-    assert!(is_nothing(&client), "a component that is not known proves nothing");
+    client
+        .covered
+        .push(("\"content-digest\"".into(), "x".into()));
+    assert!(
+        is_nothing(&client),
+        "a component that is not known proves nothing"
+    );
 }
 
 #[test]
@@ -152,15 +196,27 @@ fn a_signature_out_of_its_time_is_invalid() {
         (NOW + 30, NOW + 20),
         (NOW - 2 * 86_400, NOW + 300),
     ] {
-        assert!(is_invalid(&Client { times, ..Client::of_dictionary() }), "{times:?}");
+        assert!(
+            is_invalid(&Client {
+                times,
+                ..Client::of_dictionary()
+            }),
+            "{times:?}"
+        );
     }
-    let ahead = Client { times: (NOW + 30, NOW + 300), ..Client::of_dictionary() };
+    let ahead = Client {
+        times: (NOW + 30, NOW + 300),
+        ..Client::of_dictionary()
+    };
     assert_eq!(ahead.ask(), VERIFIED, "clocks differ");
 }
 
 #[test]
 fn a_signature_of_something_else_is_invalid() {
-    assert!(is_invalid(&Client { host: "other.example", ..Client::of_dictionary() }));
+    assert!(is_invalid(&Client {
+        host: "other.example",
+        ..Client::of_dictionary()
+    }));
     let mut without_host = Client::of_dictionary();
     without_host.covered.remove(0);
     assert!(is_invalid(&without_host));
@@ -170,32 +226,86 @@ fn a_signature_of_something_else_is_invalid() {
     let mut twice = Client::of_dictionary();
     twice.covered.push(twice.covered[0].clone());
     assert!(is_invalid(&twice));
-    assert!(is_invalid(&Client { agent: "sig1=(".into(), ..Client::of_dictionary() }));
+    assert!(is_invalid(&Client {
+        agent: "sig1=(".into(),
+        ..Client::of_dictionary()
+    }));
 }
 
 #[test]
 fn signatures_of_others_prove_nothing() {
-    assert!(is_nothing(&Client { more: "", ..Client::of_dictionary() }), "another kind of signature");
-    assert!(is_nothing(&Client { more: ";alg=\"rsa-pss-sha512\";tag=\"web-bot-auth\"", ..Client::of_dictionary() }));
-    assert_eq!(Client { seed: 2, ..Client::of_dictionary() }.ask(), SignatureSays::UnknownKey);
-    for agent in ["\"https://agent.example.evil.example\"", "\"http://agent.example\"", "\"https://evil.example\""] {
-        assert!(is_nothing(&Client::new(agent, "\"signature-agent\"", agent)), "{agent}");
+    assert!(
+        is_nothing(&Client {
+            more: "",
+            ..Client::of_dictionary()
+        }),
+        "another kind of signature"
+    );
+    assert!(is_nothing(&Client {
+        more: ";alg=\"rsa-pss-sha512\";tag=\"web-bot-auth\"",
+        ..Client::of_dictionary()
+    }));
+    assert_eq!(
+        Client {
+            seed: 2,
+            ..Client::of_dictionary()
+        }
+        .ask(),
+        SignatureSays::UnknownKey
+    );
+    for agent in [
+        "\"https://agent.example.evil.example\"",
+        "\"http://agent.example\"",
+        "\"https://evil.example\"",
+    ] {
+        assert!(
+            is_nothing(&Client::new(agent, "\"signature-agent\"", agent)),
+            "{agent}"
+        );
     }
     let long = format!("\"https://agent.example/{}\"", "a".repeat(9_000));
-    assert!(is_nothing(&Client::new(&long, "\"signature-agent\"", &long)));
+    assert!(is_nothing(&Client::new(
+        &long,
+        "\"signature-agent\"",
+        &long
+    )));
 }
 
 #[test]
 fn members_with_parameters_are_ignored() {
     let client = Client::of_dictionary();
-    for beside in ["x=\"https://agent.example\";v=1, ", "x=1, ", "x=(\"https://agent.example\"), ", "x, "] {
-        assert_eq!(ask(&[&client], &format!("{beside}sig1=\"https://agent.example\"")), VERIFIED, "{beside}");
+    for beside in [
+        "x=\"https://agent.example\";v=1, ",
+        "x=1, ",
+        "x=(\"https://agent.example\"), ",
+        "x, ",
+    ] {
+        assert_eq!(
+            ask(
+                &[&client],
+                &format!("{beside}sig1=\"https://agent.example\"")
+            ),
+            VERIFIED,
+            "{beside}"
+        );
     }
     let value = "\"https://agent.example\";v=1";
-    assert!(is_invalid(&Client::new(&format!("sig1={value}"), "\"signature-agent\";key=\"sig1\"", value)));
+    assert!(is_invalid(&Client::new(
+        &format!("sig1={value}"),
+        "\"signature-agent\";key=\"sig1\"",
+        value
+    )));
     let other = format!("sig1={value}, a=\"https://agent.example\"");
-    let client = Client::new(&other, "\"signature-agent\";key=\"a\"", "\"https://agent.example\"");
-    assert_eq!(client.ask(), VERIFIED, "the member under its label is ignored, too");
+    let client = Client::new(
+        &other,
+        "\"signature-agent\";key=\"a\"",
+        "\"https://agent.example\"",
+    );
+    assert_eq!(
+        client.ask(),
+        VERIFIED,
+        "the member under its label is ignored, too"
+    );
 }
 
 #[test]
@@ -203,20 +313,38 @@ fn the_member_under_the_signatures_label_is_its_agent() {
     let of = |agent: &str, others: &[(&str, &str)]| {
         let mut client = Client::of_dictionary();
         client.covered.pop();
-        let covered = |(key, url): &(&str, &str)| (format!("\"signature-agent\";key=\"{key}\""), format!("\"{url}\""));
+        let covered = |(key, url): &(&str, &str)| {
+            (
+                format!("\"signature-agent\";key=\"{key}\""),
+                format!("\"{url}\""),
+            )
+        };
         client.covered.extend(others.iter().map(covered));
         ask(&[&client], agent)
     };
     let ours = "https://agent.example";
     let evil = "https://evil.example";
     let both = format!("sig1=\"{evil}\", a=\"{ours}\"");
-    assert!(matches!(of(&both, &[("a", ours)]), SignatureSays::Invalid(_)), "its own is not covered");
-    assert!(matches!(of(&both, &[("a", ours), ("sig1", evil)]), SignatureSays::Nothing(_)));
+    assert!(
+        matches!(of(&both, &[("a", ours)]), SignatureSays::Invalid(_)),
+        "its own is not covered"
+    );
+    assert!(matches!(
+        of(&both, &[("a", ours), ("sig1", evil)]),
+        SignatureSays::Nothing(_)
+    ));
     let both = format!("sig1=\"{ours}\", a=\"{evil}\"");
-    assert_eq!(of(&both, &[("a", evil), ("sig1", ours)]), VERIFIED, "others may be covered, too");
+    assert_eq!(
+        of(&both, &[("a", evil), ("sig1", ours)]),
+        VERIFIED,
+        "others may be covered, too"
+    );
     let relabelled = format!("a=\"{ours}\", b=\"{ours}\"");
     assert_eq!(of(&relabelled, &[("a", ours)]), VERIFIED);
-    assert!(matches!(of(&relabelled, &[("a", ours), ("b", ours)]), SignatureSays::Invalid(_)));
+    assert!(matches!(
+        of(&relabelled, &[("a", ours), ("b", ours)]),
+        SignatureSays::Invalid(_)
+    ));
     let uncovered = of(&both, &[]);
     assert!(matches!(uncovered, SignatureSays::Invalid(_)));
     let whole = Client::new(&both, "\"signature-agent\"", &both);
@@ -228,9 +356,16 @@ fn the_member_under_the_signatures_label_is_its_agent() {
 fn each_signature_with_the_tag_is_tried() {
     let good = Client::of_dictionary();
     let labelled = |label: &'static str, seed: u8, host: &str, url: &str| {
-        let mut client = Client { label, seed, ..Client::of_dictionary() };
+        let mut client = Client {
+            label,
+            seed,
+            ..Client::of_dictionary()
+        };
         client.covered[0].1 = host.to_owned();
-        client.covered[1] = (format!("\"signature-agent\";key=\"{label}\""), format!("\"{url}\""));
+        client.covered[1] = (
+            format!("\"signature-agent\";key=\"{label}\""),
+            format!("\"{url}\""),
+        );
         client
     };
     let agents = "sig1=\"https://agent.example\", a=\"https://agent.example\", b=\"https://agent.example\", \
@@ -238,16 +373,33 @@ fn each_signature_with_the_tag_is_tried() {
     let other_agent = labelled("x", 3, "shop.example", "https://evil.example");
     let wrong = ["a", "b", "c"].map(|label| labelled(label, 1, "wrong.example", ORIGIN));
     let unknown = ["a", "b", "c"].map(|label| labelled(label, 2, "shop.example", ORIGIN));
-    let untagged = Client { label: "a", more: "", ..labelled("a", 1, "shop.example", ORIGIN) };
+    let untagged = Client {
+        label: "a",
+        more: "",
+        ..labelled("a", 1, "shop.example", ORIGIN)
+    };
     assert_eq!(ask(&[&other_agent, &good], agents), VERIFIED);
     assert_eq!(ask(&[&untagged, &good], agents), VERIFIED);
     assert_eq!(ask(&[&wrong[0], &good], agents), VERIFIED);
-    assert_eq!(ask(&[&unknown[0], &unknown[1], &unknown[2], &good], agents), VERIFIED);
+    assert_eq!(
+        ask(&[&unknown[0], &unknown[1], &unknown[2], &good], agents),
+        VERIFIED
+    );
     // No more than two by keys that are known.
-    assert!(matches!(ask(&[&wrong[0], &wrong[1], &good], agents), SignatureSays::Invalid(_)));
+    assert!(matches!(
+        ask(&[&wrong[0], &wrong[1], &good], agents),
+        SignatureSays::Invalid(_)
+    ));
     for beside in [&other_agent, &wrong[1]] {
-        assert_eq!(ask(&[beside, &unknown[0]], agents), SignatureSays::UnknownKey, "its key is to be fetched");
-        assert_eq!(ask(&[&unknown[0], beside], agents), SignatureSays::UnknownKey);
+        assert_eq!(
+            ask(&[beside, &unknown[0]], agents),
+            SignatureSays::UnknownKey,
+            "its key is to be fetched"
+        );
+        assert_eq!(
+            ask(&[&unknown[0], beside], agents),
+            SignatureSays::UnknownKey
+        );
     }
 }
 
@@ -255,17 +407,26 @@ fn each_signature_with_the_tag_is_tried() {
 fn a_signature_may_cover_another_one() {
     let mut inner = Client::of_dictionary();
     inner.label = "a";
-    inner.covered[1] = ("\"signature-agent\";key=\"a\"".into(), "\"https://evil.example\"".into());
+    inner.covered[1] = (
+        "\"signature-agent\";key=\"a\"".into(),
+        "\"https://evil.example\"".into(),
+    );
     inner.seed = 3;
     let (input, signature) = inner.sign();
     let mut outer = Client::of_dictionary();
     for (name, value) in [("signature-input", input), ("signature", signature)] {
-        outer.covered.push((format!("\"{name}\";key=\"a\""), value.trim_start_matches("a=").to_owned()));
+        outer.covered.push((
+            format!("\"{name}\";key=\"a\""),
+            value.trim_start_matches("a=").to_owned(),
+        ));
     }
     let agents = "a=\"https://evil.example\", sig1=\"https://agent.example\"";
     assert_eq!(ask(&[&inner, &outer], agents), VERIFIED);
     outer.covered[3].1 = ":AAAA:".into();
-    assert!(matches!(ask(&[&inner, &outer], agents), SignatureSays::Invalid(_)));
+    assert!(matches!(
+        ask(&[&inner, &outer], agents),
+        SignatureSays::Invalid(_)
+    ));
 }
 
 /// A request as the other reader asks for its parts.
@@ -278,7 +439,11 @@ struct Arrived<'a> {
 impl SignedMessage for Arrived<'_> {
     fn lookup_component(&self, name: &CoveredComponent) -> Vec<String> {
         let of = |name: &str| {
-            let found = self.client.covered.iter().find(|(covered, _)| covered.starts_with(&format!("\"{name}\"")));
+            let found = self
+                .client
+                .covered
+                .iter()
+                .find(|(covered, _)| covered.starts_with(&format!("\"{name}\"")));
             found.map(|(_, value)| value.clone()).into_iter().collect()
         };
         match name {
@@ -289,13 +454,21 @@ impl SignedMessage for Arrived<'_> {
                 name => of(name),
             },
             CoveredComponent::Derived(DerivedComponent::Authority { .. }) => {
-                vec![self.client.host.to_ascii_lowercase().trim_end_matches(":443").to_owned()]
+                vec![
+                    self.client
+                        .host
+                        .to_ascii_lowercase()
+                        .trim_end_matches(":443")
+                        .to_owned(),
+                ]
             }
             CoveredComponent::Derived(DerivedComponent::Method { .. }) => of("@method"),
             CoveredComponent::Derived(DerivedComponent::Path { .. }) => of("@path"),
             CoveredComponent::Derived(DerivedComponent::Query { .. }) => of("@query"),
             CoveredComponent::Derived(DerivedComponent::TargetUri { .. }) => of("@target-uri"),
-            CoveredComponent::Derived(DerivedComponent::RequestTarget { .. }) => of("@request-target"),
+            CoveredComponent::Derived(DerivedComponent::RequestTarget { .. }) => {
+                of("@request-target")
+            }
             CoveredComponent::Derived(DerivedComponent::Scheme { .. }) => of("@scheme"),
             CoveredComponent::Derived(_) => Vec::new(),
         }
@@ -305,12 +478,18 @@ impl SignedMessage for Arrived<'_> {
 /// Whether the other reader verifies the request.
 fn is_verified_elsewhere(client: &Client) -> bool {
     let (input, signature) = client.sign();
-    let arrived = Arrived { client, input, signature };
+    let arrived = Arrived {
+        client,
+        input,
+        signature,
+    };
     let mut ring = KeyRing::default();
     for key in keys() {
         ring.import_raw(key.names[0].clone(), Algorithm::Ed25519, key.octets);
     }
-    WebBotAuthVerifier::parse(&arrived).and_then(|verifier| verifier.verify(&ring, None)).is_ok()
+    WebBotAuthVerifier::parse(&arrived)
+        .and_then(|verifier| verifier.verify(&ring, None))
+        .is_ok()
 }
 
 #[test]
@@ -335,9 +514,27 @@ fn another_reader_agrees_but_on_time_and_algorithm() {
         (Client::of_dictionary(), true),
         (Client::new(quoted, "\"signature-agent\"", quoted), true),
         (all, true),
-        (Client { seed: 2, ..Client::of_dictionary() }, false),
-        (Client { host: "other.example", ..Client::of_dictionary() }, false),
-        (Client { more: "", ..Client::of_dictionary() }, false),
+        (
+            Client {
+                seed: 2,
+                ..Client::of_dictionary()
+            },
+            false,
+        ),
+        (
+            Client {
+                host: "other.example",
+                ..Client::of_dictionary()
+            },
+            false,
+        ),
+        (
+            Client {
+                more: "",
+                ..Client::of_dictionary()
+            },
+            false,
+        ),
         (without_host, false),
         (without_agent, false),
     ] {
@@ -345,25 +542,57 @@ fn another_reader_agrees_but_on_time_and_algorithm() {
         assert_eq!(says, (is_verified, is_verified), "{:?}", client.sign());
     }
     // It leaves both to its caller.
-    let expired = Client { times: (NOW - 600, NOW - 300), ..Client::of_dictionary() };
+    let expired = Client {
+        times: (NOW - 600, NOW - 300),
+        ..Client::of_dictionary()
+    };
     assert!(is_invalid(&expired) && is_verified_elsewhere(&expired));
-    let other = Client { more: ";alg=\"rsa-pss-sha512\";tag=\"web-bot-auth\"", ..Client::of_dictionary() };
+    let other = Client {
+        more: ";alg=\"rsa-pss-sha512\";tag=\"web-bot-auth\"",
+        ..Client::of_dictionary()
+    };
     assert!(is_nothing(&other) && is_verified_elsewhere(&other));
 }
 
-/// The key of RFC 9421 appendix B.1.4, which the examples are signed with. No directory may have it.
+/// The key of RFC 9421 appendix B.1.4, which the examples are signed with. No directory may have
+/// it.
 fn key_of_the_examples() -> PublicKey {
-    let octets = URL_SAFE_NO_PAD.decode("JrQLj5P_89iXES9-vFgrIy29clF9CC_oPPsw3c5D0bs").expect("a key");
-    let names = vec!["poqkLGiymh_W0uP6PZFw-dvez3QJT5SolqXBCW38r0U".to_owned(), "test-key-ed25519".to_owned()];
-    PublicKey { octets, names, not_before: None, expires: None }
+    let octets = URL_SAFE_NO_PAD
+        .decode("JrQLj5P_89iXES9-vFgrIy29clF9CC_oPPsw3c5D0bs")
+        .expect("a key");
+    let names = vec![
+        "poqkLGiymh_W0uP6PZFw-dvez3QJT5SolqXBCW38r0U".to_owned(),
+        "test-key-ed25519".to_owned(),
+    ];
+    PublicKey {
+        octets,
+        names,
+        not_before: None,
+        expires: None,
+    }
 }
 
 /// An example, ten seconds after it was signed.
 fn example(input: &str, signature: &str, agent: &str, created: i64) -> SignatureSays {
-    let fields = SignatureFields { input, signature, agent };
-    let signed = Signed { host: b"example.com", target: b"/", method: b"GET", user_agent: b"", fields };
+    let fields = SignatureFields {
+        input,
+        signature,
+        agent,
+    };
+    let signed = Signed {
+        host: b"example.com",
+        target: b"/",
+        method: b"GET",
+        user_agent: b"",
+        fields,
+    };
     let keys = [key_of_the_examples()];
-    without_octets(verify(&signed, "https://signature-agent.test", &keys, Timestamp(created + 10)))
+    without_octets(verify(
+        &signed,
+        "https://signature-agent.test",
+        &keys,
+        Timestamp(created + 10),
+    ))
 }
 
 #[test]
@@ -376,15 +605,29 @@ fn examples_of_the_drafts_are_verified_in_both_forms() {
                  tag=\"web-bot-auth\"";
     let signature = "sig2=:RdNFx5Bj6au3YgAMQL/RzmUlZE8QZLIaXGRpw985hWnwPfMxT228NMk6ehRS1PSl4e8PhbNZACSanGdhEwYCCg==:";
     let dictionary = "agent2=\"https://signature-agent.test\"";
-    let verified =
-        |expires| SignatureSays::Verified { expires: Timestamp(expires), signature: GoodSignature::default() };
-    assert_eq!(example(input, signature, dictionary, created), verified(4_889_289_600));
+    let verified = |expires| SignatureSays::Verified {
+        expires: Timestamp(expires),
+        signature: GoodSignature::default(),
+    };
+    assert_eq!(
+        example(input, signature, dictionary, created),
+        verified(4_889_289_600)
+    );
     assert!(
-        matches!(example(input, signature, dictionary, created + 90_000), SignatureSays::Invalid(_)),
+        matches!(
+            example(input, signature, dictionary, created + 90_000),
+            SignatureSays::Invalid(_)
+        ),
         "a day later"
     );
     let other = "agent2=\"https://signature-agent.test/\"";
-    assert!(matches!(example(input, signature, other, created), SignatureSays::Invalid(_)), "another value");
+    assert!(
+        matches!(
+            example(input, signature, other, created),
+            SignatureSays::Invalid(_)
+        ),
+        "another value"
+    );
     // draft-meunier-web-bot-auth-architecture-03 appendix A.2.2: a text in quotes.
     let input = "sig1=(\"@authority\" \"signature-agent\");created=1735689600;\
                  keyid=\"poqkLGiymh_W0uP6PZFw-dvez3QJT5SolqXBCW38r0U\";alg=\"ed25519\";expires=1735693200;\
@@ -392,15 +635,27 @@ fn examples_of_the_drafts_are_verified_in_both_forms() {
                  tag=\"web-bot-auth\"";
     let signature = "sig1=:jdq0SqOwHdyHr9+r5jw3iYZH6aNGKijYp/EstF4RQTQdi5N5YYKrD+mCT1HA1nZDsi6nJKuHxUi/5Syp3rLWBA==:";
     let quoted = "\"https://signature-agent.test\"";
-    assert_eq!(example(input, signature, quoted, created), verified(1_735_693_200));
-    assert!(matches!(example(input, signature, quoted, created + 3_590), SignatureSays::Invalid(_)), "expired");
+    assert_eq!(
+        example(input, signature, quoted, created),
+        verified(1_735_693_200)
+    );
+    assert!(
+        matches!(
+            example(input, signature, quoted, created + 3_590),
+            SignatureSays::Invalid(_)
+        ),
+        "expired"
+    );
     // Appendix A.2.1: no Signature-Agent, so nothing says whose key it is.
     let input = "sig1=(\"@authority\");created=1735689600;keyid=\"poqkLGiymh_W0uP6PZFw-dvez3QJT5SolqXBCW38r0U\";\
                  alg=\"ed25519\";expires=1735693200;\
                  nonce=\"gubxywVx7hzbYKatLgzuKDllDAIXAkz41PydU7aOY7vT+Mb3GJNxW0qD4zJ+IOQ1NVtg+BNbTCRUMt1Ojr5BgA==\";\
                  tag=\"web-bot-auth\"";
     let signature = "sig1=:uz2SAv+VIemw+Oo890bhYh6Xf5qZdLUgv6/PbiQfCFXcX/vt1A8Pf7OcgL2yUDUYXFtffNpkEr5W6dldqFrkDg==:";
-    assert!(matches!(example(input, signature, "", created), SignatureSays::Invalid(_)));
+    assert!(matches!(
+        example(input, signature, "", created),
+        SignatureSays::Invalid(_)
+    ));
 }
 
 #[test]
@@ -418,7 +673,15 @@ fn signatures_for_other_uses_prove_nothing() {
             "sig-b22=:AAAA:",
         ),
     ] {
-        let says = example(input, signature, "\"https://signature-agent.test\"", 1_618_884_473);
-        assert!(matches!(says, SignatureSays::Nothing(_)), "{input}: {says:?}");
+        let says = example(
+            input,
+            signature,
+            "\"https://signature-agent.test\"",
+            1_618_884_473,
+        );
+        assert!(
+            matches!(says, SignatureSays::Nothing(_)),
+            "{input}: {says:?}"
+        );
     }
 }

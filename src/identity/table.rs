@@ -1,5 +1,5 @@
-//! [`NetworkTable`]: a set of IP networks. [`NetworkTable::contains`] tells by binary search whether an address is in
-//! one of them, which takes less than 0.1 us among 20,000 networks.
+//! [`NetworkTable`]: a set of IP networks. [`NetworkTable::contains`] tells by binary search
+//! whether an address is in one of them, which takes less than 0.1 us among 20,000 networks.
 
 use ipnet::IpNet;
 use std::net::IpAddr;
@@ -8,18 +8,25 @@ use std::net::IpAddr;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NetworkTable {
     networks: Vec<IpNet>,
-    /// The same addresses as ranges that do not overlap: the first and the last address of each, sorted.
+    /// The same addresses as ranges that do not overlap: the first and the last address of each,
+    /// sorted.
     ranges: Vec<(IpAddr, IpAddr)>,
 }
 
 impl NetworkTable {
     /// A table of these networks, in any order; they may repeat and overlap.
     pub fn new(networks: impl IntoIterator<Item = IpNet>) -> NetworkTable {
-        let mut networks: Vec<IpNet> = networks.into_iter().map(|network| network.trunc()).collect();
+        let mut networks: Vec<IpNet> = networks
+            .into_iter()
+            .map(|network| network.trunc())
+            .collect();
         networks.sort_unstable();
         networks.dedup();
         let joined = IpNet::aggregate(&networks);
-        let mut ranges: Vec<_> = joined.iter().map(|network| (network.network(), network.broadcast())).collect();
+        let mut ranges: Vec<_> = joined
+            .iter()
+            .map(|network| (network.network(), network.broadcast()))
+            .collect();
         ranges.sort_unstable();
         NetworkTable { networks, ranges }
     }
@@ -33,13 +40,20 @@ impl NetworkTable {
     /// Whether the table says anything about addresses of this kind, IPv4 or IPv6.
     pub fn covers_kind_of(&self, address: IpAddr) -> bool {
         // IPv4 comes first.
-        let nearest = if address.is_ipv4() { self.ranges.first() } else { self.ranges.last() };
+        let nearest = if address.is_ipv4() {
+            self.ranges.first()
+        } else {
+            self.ranges.last()
+        };
         nearest.is_some_and(|(first, _)| first.is_ipv4() == address.is_ipv4())
     }
 
     /// The narrowest network that holds an address. Looks at each: for explanations.
     pub fn network_of(&self, address: IpAddr) -> Option<IpNet> {
-        let holding = self.networks.iter().filter(|network| network.contains(&address));
+        let holding = self
+            .networks
+            .iter()
+            .filter(|network| network.contains(&address));
         holding.max_by_key(|network| network.prefix_len()).copied()
     }
 
@@ -57,25 +71,53 @@ mod tests {
     use std::net::IpAddr;
 
     fn table(networks: &[&str]) -> NetworkTable {
-        NetworkTable::new(networks.iter().map(|network| network.parse::<IpNet>().expect("a network")))
+        NetworkTable::new(
+            networks
+                .iter()
+                .map(|network| network.parse::<IpNet>().expect("a network")),
+        )
     }
 
     #[test]
     fn edges_of_networks_are_inside() {
-        let table =
-            table(&["198.51.100.0/25", "198.51.100.128/25", "203.0.113.7/32", "2001:db8::/32", "255.255.255.255/32"]);
+        let table = table(&[
+            "198.51.100.0/25",
+            "198.51.100.128/25",
+            "203.0.113.7/32",
+            "2001:db8::/32",
+            "255.255.255.255/32",
+        ]);
         let has = |address: &str| table.contains(address.parse().expect("an address"));
-        for inside in
-            ["198.51.100.0", "198.51.100.255", "203.0.113.7", "2001:db8::", "2001:db8:ffff::1", "255.255.255.255"]
-        {
+        for inside in [
+            "198.51.100.0",
+            "198.51.100.255",
+            "203.0.113.7",
+            "2001:db8::",
+            "2001:db8:ffff::1",
+            "255.255.255.255",
+        ] {
             assert!(has(inside), "{inside}");
         }
-        for outside in
-            ["198.51.99.255", "198.51.101.0", "203.0.113.6", "203.0.113.8", "2001:db9::", "2001:db7:ffff::", "::"]
-        {
+        for outside in [
+            "198.51.99.255",
+            "198.51.101.0",
+            "203.0.113.6",
+            "203.0.113.8",
+            "2001:db9::",
+            "2001:db7:ffff::",
+            "::",
+        ] {
             assert!(!has(outside), "{outside}");
         }
-        assert_eq!(table.ranges.iter().filter(|(first, _)| first.is_ipv4()).count(), 3, "neighbours are one network");
+        assert_eq!(
+            table
+                .ranges
+                .iter()
+                .filter(|(first, _)| first.is_ipv4())
+                .count(),
+            3,
+            "neighbours are one network"
+        );
     }
 
     #[test]
@@ -89,7 +131,9 @@ mod tests {
     #[test]
     fn the_narrowest_network_is_named() {
         let table = table(&["198.51.0.0/16", "198.51.100.0/24"]);
-        let named = table.network_of("198.51.100.9".parse().expect("an address")).map(|network| network.to_string());
+        let named = table
+            .network_of("198.51.100.9".parse().expect("an address"))
+            .map(|network| network.to_string());
         assert_eq!(named.as_deref(), Some("198.51.100.0/24"));
     }
 

@@ -1,6 +1,6 @@
-//! [`moment`] reads the dates of `unavailable_after`, in the forms that Google's page names (RFC 822, RFC 850, ISO
-//! 8601) and as people write them. A text that can mean two moments is refused: `06/07/2030`, `2030176`, an
-//! abbreviation of a time zone that several countries use.
+//! [`moment`] reads the dates of `unavailable_after`, in the forms that Google's page names (RFC
+//! 822, RFC 850, ISO 8601) and as people write them. A text that can mean two moments is refused:
+//! `06/07/2030`, `2030176`, an abbreviation of a time zone that several countries use.
 
 use crate::time::Timestamp;
 use chrono::{Month, NaiveDate, NaiveTime};
@@ -10,9 +10,17 @@ const MAX_BYTES: usize = 64;
 /// The year by which years of two digits are completed: this file reads no clock.
 const NOW: i32 = 2026;
 
-const WEEKDAYS: [&str; 7] = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
-/// Zones whose names have one meaning, in hours: those of RFC 822 section 5.1 and those of Europe. `BST` and `IST` have
-/// several and are left out; RFC 822 has settled `CST`.
+const WEEKDAYS: [&str; 7] = [
+    "monday",
+    "tuesday",
+    "wednesday",
+    "thursday",
+    "friday",
+    "saturday",
+    "sunday",
+];
+/// Zones whose names have one meaning, in hours: those of RFC 822 section 5.1 and those of Europe.
+/// `BST` and `IST` have several and are left out; RFC 822 has settled `CST`.
 const ZONES: [(&str, i64); 18] = [
     ("UTC", 0),
     ("GMT", 0),
@@ -34,20 +42,24 @@ const ZONES: [(&str, i64); 18] = [
     ("EEST", 3),
 ];
 
-/// Zones that are ambiguous, or not among those above. A date that names one is kept as it was written.
+/// Zones that are ambiguous, or not among those above. A date that names one is kept as it was
+/// written.
 const OTHER_ZONES: [&str; 20] = [
-    "IST", "BST", "JST", "KST", "AEST", "AEDT", "ACST", "ACDT", "AWST", "NZST", "NZDT", "SGT", "HKT", "MSK", "BRT",
-    "ART", "AKST", "AKDT", "HST", "SAST",
+    "IST", "BST", "JST", "KST", "AEST", "AEDT", "ACST", "ACDT", "AWST", "NZST", "NZDT", "SGT",
+    "HKT", "MSK", "BRT", "ART", "AKST", "AKDT", "HST", "SAST",
 ];
 
-/// The moment that a text names, if RFC 3339 can write it. A day without a time is its midnight, a time without a zone
-/// is UTC.
+/// The moment that a text names, if RFC 3339 can write it. A day without a time is its midnight, a
+/// time without a zone is UTC.
 pub fn moment(text: &str) -> Option<Timestamp> {
     let text = text.trim_matches([' ', '\t']);
     if text.len() > MAX_BYTES {
         return None;
     }
-    Timestamp::parse(text).or_else(|| in_digits(text)).or_else(|| in_words(text)).and_then(Timestamp::writable)
+    Timestamp::parse(text)
+        .or_else(|| in_digits(text))
+        .or_else(|| in_words(text))
+        .and_then(Timestamp::writable)
 }
 
 fn at(day: NaiveDate, seconds: i64) -> Timestamp {
@@ -57,9 +69,14 @@ fn at(day: NaiveDate, seconds: i64) -> Timestamp {
 /// ISO 8601: `2030-06-25T15:00:00Z`, `20300625T1500-08`, `2030-W26-2`, `2030-176`.
 fn in_digits(text: &str) -> Option<Timestamp> {
     let end = text.find(['T', 't', ' ', ',']);
-    let (day, time) = end.map_or((text, None), |end| (&text[..end], Some(text[end + 1..].trim_start())));
+    let (day, time) = end.map_or((text, None), |end| {
+        (&text[..end], Some(text[end + 1..].trim_start()))
+    });
     let day = day.to_ascii_uppercase();
-    let shape: String = day.chars().map(|sign| if sign.is_ascii_digit() { '0' } else { sign }).collect();
+    let shape: String = day
+        .chars()
+        .map(|sign| if sign.is_ascii_digit() { '0' } else { sign })
+        .collect();
     let form = match shape.as_str() {
         "00000000" => "%Y%m%d",
         "0000-000" => "%Y-%j",
@@ -72,11 +89,15 @@ fn in_digits(text: &str) -> Option<Timestamp> {
     Some(at(day, time.map_or(Some(0), |time| seconds(time, true))?))
 }
 
-/// A date in words: `Friday, 25-Jun-30 15:00:00 GMT`, `Jun 25 2030 3:00 PM EST`, `Jun 25 15:00:00 PST 2030`.
+/// A date in words: `Friday, 25-Jun-30 15:00:00 GMT`, `Jun 25 2030 3:00 PM EST`, `Jun 25 15:00:00
+/// PST 2030`.
 fn in_words(text: &str) -> Option<Timestamp> {
     // Browsers write the zone's name behind its offset, in parentheses.
     let text = text.split_once(" (").map_or(text, |(date, _)| date);
-    let mut words: Vec<&str> = text.split([' ', ',', '\t']).filter(|word| !word.is_empty()).collect();
+    let mut words: Vec<&str> = text
+        .split([' ', ',', '\t'])
+        .filter(|word| !word.is_empty())
+        .collect();
     if is_weekday(words.first()?) {
         words.remove(0);
     }
@@ -92,18 +113,30 @@ fn in_words(text: &str) -> Option<Timestamp> {
         (None, Some(month)) => (one, month),
         _ => return None,
     };
-    let day = ["st", "nd", "rd", "th"].iter().find_map(|end| day.strip_suffix(end)).unwrap_or(day);
+    let day = ["st", "nd", "rd", "th"]
+        .iter()
+        .find_map(|end| day.strip_suffix(end))
+        .unwrap_or(day);
     let day = NaiveDate::from_ymd_opt(whole_year(year)?, month, number(day)?)?;
-    Some(at(day, if time.is_empty() { 0 } else { seconds(&time.join(" "), false)? }))
+    Some(at(
+        day,
+        if time.is_empty() {
+            0
+        } else {
+            seconds(&time.join(" "), false)?
+        },
+    ))
 }
 
 /// The number of at most four digits.
 fn number(text: &str) -> Option<u32> {
-    (text.len() <= 4 && text.bytes().all(|byte| byte.is_ascii_digit())).then(|| text.parse().ok())?
+    (text.len() <= 4 && text.bytes().all(|byte| byte.is_ascii_digit()))
+        .then(|| text.parse().ok())?
 }
 
-/// A year of four digits. Of those that end in two digits the latest that is no more than 50 years ahead (RFC 9110 section
-/// 5.6.7): for a page on the web `69` does not mean 1969, as RFC 2822 has it.
+/// A year of four digits. Of those that end in two digits the latest that is no more than 50 years
+/// ahead (RFC 9110 section 5.6.7): for a page on the web `69` does not mean 1969, as RFC 2822 has
+/// it.
 fn whole_year(text: &str) -> Option<i32> {
     let year = i32::try_from(number(text)?).ok()?;
     match text.len() {
@@ -113,10 +146,13 @@ fn whole_year(text: &str) -> Option<i32> {
     }
 }
 
-/// The seconds from midnight in UTC that a text names: a time, then AM or PM, then a zone, the last two if they are
-/// there. `15` and `1500` are times where `may_be_bare`; elsewhere a zone may stand alone.
+/// The seconds from midnight in UTC that a text names: a time, then AM or PM, then a zone, the last
+/// two if they are there. `15` and `1500` are times where `may_be_bare`; elsewhere a zone may stand
+/// alone.
 fn seconds(text: &str, may_be_bare: bool) -> Option<i64> {
-    let end = text.find(|sign: char| !sign.is_ascii_digit() && sign != ':').unwrap_or(text.len());
+    let end = text
+        .find(|sign: char| !sign.is_ascii_digit() && sign != ':')
+        .unwrap_or(text.len());
     let (time, mut rest) = text.split_at(end);
     // Fractions of a second do not count; those of an hour or a minute are not used.
     if let Some(fraction) = rest.strip_prefix('.').filter(|_| time.len() > 5) {
@@ -125,16 +161,27 @@ fn seconds(text: &str, may_be_bare: bool) -> Option<i64> {
     }
     let rest = rest.trim_start();
     let (half, zone) = rest.split_at_checked(2).unwrap_or_default();
-    let half = ["am", "pm"].iter().position(|known| known.eq_ignore_ascii_case(half));
-    let zone = if half.is_some() { zone.trim_start() } else { rest };
+    let half = ["am", "pm"]
+        .iter()
+        .position(|known| known.eq_ignore_ascii_case(half));
+    let zone = if half.is_some() {
+        zone.trim_start()
+    } else {
+        rest
+    };
     let is_bare = !time.contains(':') && half.is_none();
     let parts: Vec<&str> = match time.len() {
-        2 | 4 | 6 if is_bare && may_be_bare => (0..time.len()).step_by(2).map(|from| &time[from..from + 2]).collect(),
+        2 | 4 | 6 if is_bare && may_be_bare => (0..time.len())
+            .step_by(2)
+            .map(|from| &time[from..from + 2])
+            .collect(),
         0 if !may_be_bare => Vec::new(),
         _ if is_bare => return None,
         _ => time.split(':').collect(),
     };
-    let mut numbers = parts.iter().map(|part| number(part).filter(|_| part.len() <= 2));
+    let mut numbers = parts
+        .iter()
+        .map(|part| number(part).filter(|_| part.len() <= 2));
     let mut next = || numbers.next().unwrap_or(Some(0));
     let (hour, minute, second) = (next()?, next()?, next()?);
     let hour = match half {
@@ -144,17 +191,27 @@ fn seconds(text: &str, may_be_bare: bool) -> Option<i64> {
     };
     // The midnight that ends a day, and a second that was added to it.
     let is_time = (hour, minute, second) == (24, 0, 0) || hour < 24 && minute < 60 && second <= 60;
-    (is_time && parts.len() <= 3).then_some(i64::from(hour * 3600 + minute * 60 + second) - zone_seconds(zone)?)
+    (is_time && parts.len() <= 3)
+        .then_some(i64::from(hour * 3600 + minute * 60 + second) - zone_seconds(zone)?)
 }
 
 /// `PST`, `+02`, `+0200`, `+02:00`, `GMT+0200`: seconds east of UTC.
 fn zone_seconds(zone: &str) -> Option<i64> {
-    if let Some((_, hours)) = [("", 0)].iter().chain(&ZONES).find(|(name, _)| name.eq_ignore_ascii_case(zone)) {
+    if let Some((_, hours)) = [("", 0)]
+        .iter()
+        .chain(&ZONES)
+        .find(|(name, _)| name.eq_ignore_ascii_case(zone))
+    {
         return Some(hours * 3600);
     }
-    let offset = zone.strip_prefix("GMT").or_else(|| zone.strip_prefix("UTC")).unwrap_or(zone);
+    let offset = zone
+        .strip_prefix("GMT")
+        .or_else(|| zone.strip_prefix("UTC"))
+        .unwrap_or(zone);
     let east = offset.strip_prefix('+');
-    let digits = east.or_else(|| offset.strip_prefix('-'))?.replacen(':', "", 1);
+    let digits = east
+        .or_else(|| offset.strip_prefix('-'))?
+        .replacen(':', "", 1);
     let (hours, minutes) = match digits.len() {
         2 => (number(&digits)?, 0),
         4 => (number(&digits)? / 100, number(&digits)? % 100),
@@ -162,24 +219,44 @@ fn zone_seconds(zone: &str) -> Option<i64> {
     };
     let seconds = i64::from(hours * 3600 + minutes * 60);
     // No place is further from UTC.
-    (seconds <= 14 * 3600 && minutes < 60).then_some(if east.is_some() { seconds } else { -seconds })
+    (seconds <= 14 * 3600 && minutes < 60).then_some(if east.is_some() {
+        seconds
+    } else {
+        -seconds
+    })
 }
 
 /// The number of a month, whole or by its first letters.
 fn month(word: &str) -> Option<u32> {
     let lower = word.trim_end_matches('.').to_ascii_lowercase();
     let month: Month = lower.get(..3)?.parse().ok()?;
-    month.name().to_ascii_lowercase().starts_with(&lower).then(|| month.number_from_month())
+    month
+        .name()
+        .to_ascii_lowercase()
+        .starts_with(&lower)
+        .then(|| month.number_from_month())
 }
 
-/// Whether a member of a line can only be a piece of a date: a number, an offset, a month, a day of the week, half of a
-/// day or a zone comes first.
+/// Whether a member of a line can only be a piece of a date: a number, an offset, a month, a day of
+/// the week, half of a day or a zone comes first.
 pub(super) fn is_piece(member: &str) -> bool {
-    let first = member.split(|sign: char| !sign.is_ascii_alphanumeric()).next().unwrap_or("");
-    let words = || ZONES.iter().map(|(zone, _)| *zone).chain(OTHER_ZONES).chain(["AM", "PM"]);
+    let first = member
+        .split(|sign: char| !sign.is_ascii_alphanumeric())
+        .next()
+        .unwrap_or("");
+    let words = || {
+        ZONES
+            .iter()
+            .map(|(zone, _)| *zone)
+            .chain(OTHER_ZONES)
+            .chain(["AM", "PM"])
+    };
     let known = || words().any(|word| word.eq_ignore_ascii_case(first));
     let number = member.strip_prefix(['+', '-']).unwrap_or(member);
-    number.starts_with(|sign: char| sign.is_ascii_digit()) || month(first).is_some() || is_weekday(first) || known()
+    number.starts_with(|sign: char| sign.is_ascii_digit())
+        || month(first).is_some()
+        || is_weekday(first)
+        || known()
 }
 
 fn is_weekday(word: &str) -> bool {

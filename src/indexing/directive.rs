@@ -1,5 +1,5 @@
-//! [`Directive`]: one directive of X-Robots-Tag. [`Directives`]: a set of them, in which the most restrictive value of
-//! each kind wins.
+//! [`Directive`]: one directive of X-Robots-Tag. [`Directives`]: a set of them, in which the most
+//! restrictive value of each kind wins.
 
 use crate::time::Timestamp;
 use std::fmt;
@@ -39,9 +39,21 @@ pub enum ImagePreview {
     Large,
 }
 
-/// The known directives without a value, in the order of emission. `all`, `none`, `index` and `follow` are words of the
-/// language that stand for others and are not among them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, EnumString, IntoStaticStr, VariantArray)]
+/// The known directives without a value, in the order of emission. `all`, `none`, `index` and
+/// `follow` are words of the language that stand for others and are not among them.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    EnumString,
+    IntoStaticStr,
+    VariantArray,
+)]
 #[strum(serialize_all = "lowercase", ascii_case_insensitive)]
 pub enum Flag {
     /// Not to be found.
@@ -92,11 +104,16 @@ impl Flag {
 }
 
 /// Keys that take a value; they are never the name of a bot.
-pub(super) const KEYS: [&str; 4] = ["max-snippet", "max-image-preview", "max-video-preview", "unavailable_after"];
+pub(super) const KEYS: [&str; 4] = [
+    "max-snippet",
+    "max-image-preview",
+    "max-video-preview",
+    "unavailable_after",
+];
 
-/// Pairs of which the second softens the first: a page with noindex is found where it is embedded, and Bing obeys
-/// nocache alone where it is told noarchive, too (blogs.bing.com, September 2023). Two sources that say one of each
-/// have not agreed on that.
+/// Pairs of which the second softens the first: a page with noindex is found where it is embedded,
+/// and Bing obeys nocache alone where it is told noarchive, too (blogs.bing.com, September 2023).
+/// Two sources that say one of each have not agreed on that.
 pub(super) const EMBEDDED: (Flag, Flag) = (Flag::NoIndex, Flag::IndexIfEmbedded);
 pub(super) const CACHED: (Flag, Flag) = (Flag::NoArchive, Flag::NoCache);
 const SOFTENED: [(Flag, Flag); 2] = [EMBEDDED, CACHED];
@@ -130,7 +147,10 @@ impl Directive {
     pub(super) fn word(word: &str) -> Option<Vec<Directive>> {
         let word = word.to_ascii_lowercase();
         if word == "none" {
-            return Some(vec![Directive::Flag(Flag::NoIndex), Directive::Flag(Flag::NoFollow)]);
+            return Some(vec![
+                Directive::Flag(Flag::NoIndex),
+                Directive::Flag(Flag::NoFollow),
+            ]);
         }
         if NO_RESTRICTION.contains(&word.as_str()) {
             return Some(vec![Directive::All]);
@@ -170,8 +190,8 @@ impl Directive {
         }
     }
 
-    /// Whether it is a date that could not be read. It has to stand last: a recipient would take what follows for a
-    /// piece of the date.
+    /// Whether it is a date that could not be read. It has to stand last: a recipient would take
+    /// what follows for a piece of the date.
     fn is_unread_date(&self) -> bool {
         matches!(self, Directive::Unknown(key, _) if &**key == "unavailable_after")
     }
@@ -182,17 +202,25 @@ impl fmt::Display for Directive {
         f.write_str(self.name())?;
         match self {
             Directive::MaxSnippet(None) | Directive::MaxVideoPreview(None) => f.write_str(": -1"),
-            Directive::MaxSnippet(Some(limit)) | Directive::MaxVideoPreview(Some(limit)) => write!(f, ": {limit}"),
+            Directive::MaxSnippet(Some(limit)) | Directive::MaxVideoPreview(Some(limit)) => {
+                write!(f, ": {limit}")
+            }
             Directive::MaxImagePreview(size) => write!(f, ": {}", <&str>::from(size)),
             Directive::UnavailableAfter(moment) => write!(f, ": {moment}"),
             Directive::Unknown(key, value) if !key.is_empty() => write!(f, ": {value}"),
-            Directive::All | Directive::Flag(_) | Directive::Custom(_) | Directive::Unknown(..) => Ok(()),
+            Directive::All | Directive::Flag(_) | Directive::Custom(_) | Directive::Unknown(..) => {
+                Ok(())
+            }
         }
     }
 }
 
 fn limit(value: &str) -> Option<Option<u32>> {
-    if value == "-1" { Some(None) } else { value.parse().ok().map(Some) }
+    if value == "-1" {
+        Some(None)
+    } else {
+        value.parse().ok().map(Some)
+    }
 }
 
 /// A set of directives; of one kind the most restrictive value is kept.
@@ -202,8 +230,9 @@ pub struct Directives {
 }
 
 impl Directives {
-    /// Reads a policy's `noindex, noarchive` or one directive with its value, `max-snippet: 50`, strictly: a bad value
-    /// is an error, and so is a word that is nearly a known one. Any other word is kept as a custom directive.
+    /// Reads a policy's `noindex, noarchive` or one directive with its value, `max-snippet: 50`,
+    /// strictly: a bad value is an error, and so is a word that is nearly a known one. Any other
+    /// word is kept as a custom directive.
     ///
     /// # Errors
     /// Says which part is wrong and what to write instead.
@@ -216,7 +245,9 @@ impl Directives {
             index += 1;
             let Some((key, value)) = part.split_once(':') else {
                 match Directive::word(part) {
-                    Some(known) => known.into_iter().for_each(|directive| directives.insert(directive)),
+                    Some(known) => known
+                        .into_iter()
+                        .for_each(|directive| directives.insert(directive)),
                     None => directives.insert(custom(part)?),
                 }
                 continue;
@@ -239,17 +270,23 @@ impl Directives {
 
     /// Adds a directive; the more restrictive value stays. `none` is noindex and nofollow.
     pub fn insert(&mut self, directive: Directive) {
-        let place = self.members.iter_mut().find(|member| match (&**member, &directive) {
-            (Directive::Flag(one), Directive::Flag(other)) => one == other,
-            (Directive::Custom(one), Directive::Custom(other)) => one == other,
-            (Directive::Unknown(one, value), Directive::Unknown(other, theirs)) => {
-                one.eq_ignore_ascii_case(other) && value == theirs
-            }
-            (one, other) => {
-                std::mem::discriminant(one) == std::mem::discriminant(other)
-                    && !matches!(one, Directive::Flag(_) | Directive::Custom(_) | Directive::Unknown(..))
-            }
-        });
+        let place = self
+            .members
+            .iter_mut()
+            .find(|member| match (&**member, &directive) {
+                (Directive::Flag(one), Directive::Flag(other)) => one == other,
+                (Directive::Custom(one), Directive::Custom(other)) => one == other,
+                (Directive::Unknown(one, value), Directive::Unknown(other, theirs)) => {
+                    one.eq_ignore_ascii_case(other) && value == theirs
+                }
+                (one, other) => {
+                    std::mem::discriminant(one) == std::mem::discriminant(other)
+                        && !matches!(
+                            one,
+                            Directive::Flag(_) | Directive::Custom(_) | Directive::Unknown(..)
+                        )
+                }
+            });
         match place {
             None => {
                 // `all` restricts nothing: it is said only when nothing else is.
@@ -259,7 +296,8 @@ impl Directives {
                 self.members.retain(|member| *member != Directive::All);
                 self.members.push(directive);
                 let late = Directive::is_unread_date;
-                self.members.sort_by(|one, other| (late(one), one).cmp(&(late(other), other)));
+                self.members
+                    .sort_by(|one, other| (late(one), one).cmp(&(late(other), other)));
             }
             Some(member) => match (&mut *member, directive) {
                 (Directive::MaxSnippet(have), Directive::MaxSnippet(new))
@@ -269,8 +307,12 @@ impl Directives {
                         (one, other) => one.or(other),
                     };
                 }
-                (Directive::MaxImagePreview(have), Directive::MaxImagePreview(new)) => *have = (*have).min(new),
-                (Directive::UnavailableAfter(have), Directive::UnavailableAfter(new)) => *have = (*have).min(new),
+                (Directive::MaxImagePreview(have), Directive::MaxImagePreview(new)) => {
+                    *have = (*have).min(new)
+                }
+                (Directive::UnavailableAfter(have), Directive::UnavailableAfter(new)) => {
+                    *have = (*have).min(new)
+                }
                 _ => {}
             },
         }
@@ -278,18 +320,30 @@ impl Directives {
 
     /// Adds all of `other`.
     pub(crate) fn extend(&mut self, other: &Directives) {
-        other.members.iter().for_each(|directive| self.insert(directive.clone()));
+        other
+            .members
+            .iter()
+            .for_each(|directive| self.insert(directive.clone()));
     }
 
     /// The directives without those that soften a stricter one.
     pub(crate) fn unsoftened(mut self) -> Directives {
-        SOFTENED.into_iter().for_each(|(_, softer)| self.remove(softer));
+        SOFTENED
+            .into_iter()
+            .for_each(|(_, softer)| self.remove(softer));
         self
     }
 
     /// The directives that `others` lacks.
     pub(crate) fn beyond(&self, others: &Directives) -> Directives {
-        Directives { members: self.members.iter().filter(|member| !others.members.contains(member)).cloned().collect() }
+        Directives {
+            members: self
+                .members
+                .iter()
+                .filter(|member| !others.members.contains(member))
+                .cloned()
+                .collect(),
+        }
     }
 
     /// Whether it says the first of a pair without the second.
@@ -303,7 +357,8 @@ impl Directives {
     }
 
     pub(super) fn remove(&mut self, flag: Flag) {
-        self.members.retain(|member| *member != Directive::Flag(flag));
+        self.members
+            .retain(|member| *member != Directive::Flag(flag));
     }
 
     /// The members in the order they are written.
@@ -316,8 +371,8 @@ impl Directives {
         self.members.is_empty()
     }
 
-    /// The moment from which they keep a page out of the index: the earliest of all for noindex, else that of
-    /// `unavailable_after`.
+    /// The moment from which they keep a page out of the index: the earliest of all for noindex,
+    /// else that of `unavailable_after`.
     pub(crate) fn forbids_indexing_from(&self) -> Option<Timestamp> {
         if self.forbids_indexing() {
             return Some(Timestamp(i64::MIN));
@@ -328,13 +383,17 @@ impl Directives {
         })
     }
 
-    /// Whether they keep a page out of the index at a moment. The moment of `unavailable_after` itself is still
-    /// allowed.
+    /// Whether they keep a page out of the index at a moment. The moment of `unavailable_after`
+    /// itself is still allowed.
     pub(crate) fn forbids_indexing_at(&self, now: Timestamp) -> bool {
-        self.forbids_indexing() || self.forbids_indexing_from().is_some_and(|moment| moment < now)
+        self.forbids_indexing()
+            || self
+                .forbids_indexing_from()
+                .is_some_and(|moment| moment < now)
     }
 
-    /// Whether they keep a page out of the index. `unavailable_after` depends on the time and is not counted.
+    /// Whether they keep a page out of the index. `unavailable_after` depends on the time and is
+    /// not counted.
     pub(crate) fn forbids_indexing(&self) -> bool {
         self.says(Flag::NoIndex)
     }
@@ -356,27 +415,60 @@ impl fmt::Display for Directives {
 fn custom(word: &str) -> Result<Directive, DirectiveError> {
     if word.is_empty() {
         let help = Some("write `noindex`, `nofollow`, `noarchive`, ...".into());
-        return Err(DirectiveError { message: "a directive is missing here".into(), help });
+        return Err(DirectiveError {
+            message: "a directive is missing here".into(),
+            help,
+        });
     }
-    let known = || Flag::ALL.iter().map(|flag| flag.name()).chain(KEYS).chain(["none", "all"]);
+    let known = || {
+        Flag::ALL
+            .iter()
+            .map(|flag| flag.name())
+            .chain(KEYS)
+            .chain(["none", "all"])
+    };
     let lower = word.to_ascii_lowercase();
-    let near = known().map(|name| (strsim::damerau_levenshtein(&lower, name), name)).min();
+    let near = known()
+        .map(|name| (strsim::damerau_levenshtein(&lower, name), name))
+        .min();
     let help = match near.filter(|(distance, name)| *distance <= 2 && distance * 2 < name.len()) {
-        Some((_, name)) if KEYS.contains(&name) => format!("did you mean `{name}`? It takes a value: `{name}: ...`"),
+        Some((_, name)) if KEYS.contains(&name) => {
+            format!("did you mean `{name}`? It takes a value: `{name}: ...`")
+        }
         Some((_, name)) => format!("did you mean `{name}`?"),
         None if super::member::is_token(word) => return Ok(Directive::Custom(lower.into())),
-        None => format!("the directives are: {}", known().collect::<Vec<_>>().join(", ")),
+        None => format!(
+            "the directives are: {}",
+            known().collect::<Vec<_>>().join(", ")
+        ),
     };
-    Err(DirectiveError { message: format!("`{word}` is not a directive of X-Robots-Tag"), help: Some(help) })
+    Err(DirectiveError {
+        message: format!("`{word}` is not a directive of X-Robots-Tag"),
+        help: Some(help),
+    })
 }
 
 fn unknown_key(key: &str) -> DirectiveError {
-    let near = KEYS.iter().map(|name| (strsim::damerau_levenshtein(&key.to_ascii_lowercase(), name), *name)).min();
+    let near = KEYS
+        .iter()
+        .map(|name| {
+            (
+                strsim::damerau_levenshtein(&key.to_ascii_lowercase(), name),
+                *name,
+            )
+        })
+        .min();
     let help = match near {
         Some((distance, name)) if distance <= 3 => format!("did you mean `{name}`?"),
-        _ => format!("to say it to one crawler, write `tags: {{ {}: [...] }}`", key.to_ascii_lowercase()),
+        _ => format!(
+            "to say it to one crawler, write `tags: {{ {}: [...] }}`",
+            key.to_ascii_lowercase()
+        ),
     };
-    DirectiveError { message: format!("`{key}:` is not a directive that takes a value"), help: Some(help) }
+    DirectiveError {
+        message: format!("`{key}:` is not a directive that takes a value"),
+        help: Some(help),
+    }
 }
 
 fn bad_value(key: &str, value: &str) -> DirectiveError {
@@ -388,5 +480,8 @@ fn bad_value(key: &str, value: &str) -> DirectiveError {
         }
         _ => "it is a whole number, or -1 for no limit",
     };
-    DirectiveError { message: format!("`{}` is not a value of `{key}`", value.trim()), help: Some(help.into()) }
+    DirectiveError {
+        message: format!("`{}` is not a value of `{key}`", value.trim()),
+        help: Some(help.into()),
+    }
 }

@@ -1,5 +1,5 @@
-//! [`BOTS`]: crawlers of which their operators document that they look for directives elsewhere than in X-Robots-Tag, with
-//! the page and its date. Lints quote it.
+//! [`BOTS`]: crawlers of which their operators document that they look for directives elsewhere
+//! than in X-Robots-Tag, with the page and its date. Lints quote it.
 
 /// The documentation of an operator about its crawler and X-Robots-Tag.
 #[derive(Clone, Copy, Debug)]
@@ -66,5 +66,9 @@ pub const BOTS: &[Bot] = &[
 
 /// The bot that lines address by a name.
 pub fn bot(name: &str) -> Option<&'static Bot> {
-    BOTS.iter().find(|bot| bot.names.iter().any(|known| known.eq_ignore_ascii_case(name)))
+    BOTS.iter().find(|bot| {
+        bot.names
+            .iter()
+            .any(|known| known.eq_ignore_ascii_case(name))
+    })
 }

@@ -1,8 +1,9 @@
-//! The field X-Robots-Tag: [`Tags::lines`] writes it, [`parse_lines`] reads it as origins send it. Reading is lenient,
-//! because a line that is misread deindexes a page or reveals one.
+//! The field X-Robots-Tag: [`Tags::lines`] writes it, [`parse_lines`] reads it as origins send it.
+//! Reading is lenient, because a line that is misread deindexes a page or reveals one.
 //!
-//! No grammar is followed by everybody. Here a bot's name holds within a line until the next name. Keys that take
-//! values are recognised before names. A date may hold commas and colons. Unknown text is kept as it was, in its scope.
+//! No grammar is followed by everybody. Here a bot's name holds within a line until the next name.
+//! Keys that take values are recognised before names. A date may hold commas and colons. Unknown
+//! text is kept as it was, in its scope.
 
 use super::directive::is_key;
 use super::member::{clean, dated, is_token, trimmed};
@@ -15,14 +16,14 @@ const MAX_BYTES: usize = 64 * 1024;
 /// How many members of one response's lines are read.
 const MAX_MEMBERS: usize = 1_000;
 
-/// Reads `X-Robots-Tag` field values. Lenient: what cannot be read is kept as an unknown directive, never re-scoped.
-/// Of very long lines (64 KiB, 1,000 members) only the beginning is read.
+/// Reads `X-Robots-Tag` field values. Lenient: what cannot be read is kept as an unknown directive,
+/// never re-scoped. Of very long lines (64 KiB, 1,000 members) only the beginning is read.
 pub fn parse_lines<'a>(lines: impl IntoIterator<Item = &'a [u8]>) -> Tags {
     read(lines).0
 }
 
-/// [`parse_lines`], but `None` when there is more than is read, or octets that are not text: a caller that sends the
-/// lines on must not leave out or change a part of them.
+/// [`parse_lines`], but `None` when there is more than is read, or octets that are not text: a
+/// caller that sends the lines on must not leave out or change a part of them.
 pub fn parse_whole<'a>(lines: impl IntoIterator<Item = &'a [u8]>) -> Option<Tags> {
     let (tags, whole) = read(lines);
     whole.then_some(tags)
@@ -64,7 +65,9 @@ fn read_line(line: &str, tags: &mut Tags, limit: usize) -> usize {
         }
         let mut directives = Directives::default();
         if let Some(known) = Directive::word(rest) {
-            known.into_iter().for_each(|directive| directives.insert(directive));
+            known
+                .into_iter()
+                .for_each(|directive| directives.insert(directive));
         } else if let Some((key, value)) = rest.split_once(':') {
             let key = trimmed(key);
             if key.eq_ignore_ascii_case("unavailable_after") {
@@ -88,12 +91,16 @@ fn read_line(line: &str, tags: &mut Tags, limit: usize) -> usize {
     parts.len()
 }
 
-/// Splits off a bot's name: token characters before a colon that are no key with a value, where a directive follows, or
-/// that call themselves a bot. `max-foo: 3` has no directive behind its colon and is an unknown key.
+/// Splits off a bot's name: token characters before a colon that are no key with a value, where a
+/// directive follows, or that call themselves a bot. `max-foo: 3` has no directive behind its colon
+/// and is an unknown key.
 fn scoped(part: &str) -> (Option<&str>, &str) {
-    let Some((name, rest)) = part.split_once(':') else { return (None, part) };
+    let Some((name, rest)) = part.split_once(':') else {
+        return (None, part);
+    };
     let name = trimmed(name);
-    // A directive is no name either: `googlebot: noindex: nofollow` would be for another bot when it stands second.
+    // A directive is no name either: `googlebot: noindex: nofollow` would be for another bot when
+    // it stands second.
     if !is_token(name) || is_key(name) || Flag::named(name).is_some() {
         return (None, part);
     }
@@ -102,9 +109,14 @@ fn scoped(part: &str) -> (Option<&str>, &str) {
     let is_directive = Directive::word(rest).is_some()
         || is_key(first)
         || Flag::named(first).is_some()
-        // `bingbot: somethingnew`, `googlebot:` (the directives follow the comma), `googlebot: newkey: 3`.
+        // `bingbot: somethingnew`, `googlebot:` (the directives follow the comma), `googlebot:
+        // newkey: 3`.
         || is_bots_name(name);
-    if is_directive { (Some(name), rest) } else { (None, part) }
+    if is_directive {
+        (Some(name), rest)
+    } else {
+        (None, part)
+    }
 }
 
 /// Whether a member would be read as one for another bot, were it not the first of its line.
@@ -112,9 +124,10 @@ fn begins_scope(member: &str) -> bool {
     scoped(member).0.is_some()
 }
 
-/// The group that a line belongs to among others, so that a recipient who joins them (RFC 9110 section 5.3) does not
-/// read a line for every bot as one for a single bot. Lines without a bot's name come first, then those with a name
-/// behind another member, then those that begin with a name.
+/// The group that a line belongs to among others, so that a recipient who joins them (RFC 9110
+/// section 5.3) does not read a line for every bot as one for a single bot. Lines without a bot's
+/// name come first, then those with a name behind another member, then those that begin with a
+/// name.
 pub fn place_of(line: &[u8]) -> u8 {
     let line = String::from_utf8_lossy(line);
     let mut members = line.split(',').map(|member| begins_scope(&clean(member)));
@@ -129,26 +142,36 @@ fn names_scope(name: &str, member: &str) -> bool {
     scoped(&format!("{name}: {member}")).0 == Some(name)
 }
 
-/// The directive for the text behind `unavailable_after:`, and how many members it takes beside its own. Others may
-/// read a date that cannot be read here. Such a date is kept as it was, in its order, up to the next directive or bot's
-/// name.
+/// The directive for the text behind `unavailable_after:`, and how many members it takes beside its
+/// own. Others may read a date that cannot be read here. Such a date is kept as it was, in its
+/// order, up to the next directive or bot's name.
 fn unavailable_after(value: &str, following: &[&str]) -> (Directive, usize) {
     if let Some((moment, used)) = dated(value, following) {
-        let mut rest = following[used..].iter().map(|part| clean(part)).take_while(|next| !ends_date(next));
+        let mut rest = following[used..]
+            .iter()
+            .map(|part| clean(part))
+            .take_while(|next| !ends_date(next));
         if !rest.any(|next| super::date::is_piece(&next)) {
             return (Directive::UnavailableAfter(moment), used);
         }
     }
     let mut text = trimmed(value).to_owned();
     let mut used = 0;
-    for next in following.iter().map(|part| clean(part)).take_while(|next| !ends_date(next)) {
+    for next in following
+        .iter()
+        .map(|part| clean(part))
+        .take_while(|next| !ends_date(next))
+    {
         used += 1;
         if !next.is_empty() {
             text.push_str(", ");
             text.push_str(&next);
         }
     }
-    (Directive::Unknown("unavailable_after".into(), text.into()), used)
+    (
+        Directive::Unknown("unavailable_after".into(), text.into()),
+        used,
+    )
 }
 
 /// Whether a member is known to be something else than a piece of a date.
@@ -158,18 +181,20 @@ fn ends_date(member: &str) -> bool {
 }
 
 impl Tags {
-    /// Field values, one per line to send: unscoped first, one line per scope, never folded. Two kinds of directives
-    /// have a line of their own. `unavailable_after` has one (in ISO 8601, which has no comma), so that no reader takes
-    /// what follows for a part of the date. An unknown directive has one if it would be read as for another bot, were
-    /// it not the first of its line.
+    /// Field values, one per line to send: unscoped first, one line per scope, never folded. Two
+    /// kinds of directives have a line of their own. `unavailable_after` has one (in ISO 8601,
+    /// which has no comma), so that no reader takes what follows for a part of the date. An unknown
+    /// directive has one if it would be read as for another bot, were it not the first of its line.
     ///
-    /// The first directive behind a bot's name must be one by which the name is known to be a bot's, `all` if there is
-    /// no other: `other: somethingnew, max-snippet: 3` would be read as an unknown key, and the limit as one for every
-    /// bot.
+    /// The first directive behind a bot's name must be one by which the name is known to be a
+    /// bot's, `all` if there is no other: `other: somethingnew, max-snippet: 3` would be read as an
+    /// unknown key, and the limit as one for every bot.
     pub fn lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
         for (scope, directives) in self.iter() {
-            let said = directives.iter().map(|directive| (stands_apart(directive), directive.to_string()));
+            let said = directives
+                .iter()
+                .map(|directive| (stands_apart(directive), directive.to_string()));
             let (apart, together): (Vec<_>, Vec<_>) = said.partition(|(apart, _)| *apart);
             let groups = std::iter::once(together).chain(apart.into_iter().map(|word| vec![word]));
             for group in groups.filter(|group| !group.is_empty()) {
@@ -184,13 +209,17 @@ impl Tags {
 fn stands_apart(directive: &Directive) -> bool {
     match directive {
         Directive::UnavailableAfter(_) => true,
-        Directive::Unknown(key, _) => &**key == "unavailable_after" || begins_scope(&directive.to_string()),
+        Directive::Unknown(key, _) => {
+            &**key == "unavailable_after" || begins_scope(&directive.to_string())
+        }
         _ => false,
     }
 }
 
 fn line(scope: &Scope, mut words: Vec<String>) -> String {
-    let Scope::Bot(name) = scope else { return words.join(", ") };
+    let Scope::Bot(name) = scope else {
+        return words.join(", ");
+    };
     match words.iter().position(|word| names_scope(name, word)) {
         Some(place) => words[..=place].rotate_right(1),
         None => words.insert(0, Directive::All.to_string()),

@@ -1,11 +1,11 @@
-//! Members of a field line, which stand between commas. [`dated`] reads a date, which may hold commas itself. [`clean`]
-//! and [`trimmed`] remove what does not belong to a member.
+//! Members of a field line, which stand between commas. [`dated`] reads a date, which may hold
+//! commas itself. [`clean`] and [`trimmed`] remove what does not belong to a member.
 
 use super::date::moment;
 use crate::time::Timestamp;
 
-/// A date that commas may have cut: `value` and as many of the following parts as make the longest date. Returns how
-/// many of them it used.
+/// A date that commas may have cut: `value` and as many of the following parts as make the longest
+/// date. Returns how many of them it used.
 pub fn dated(value: &str, following: &[&str]) -> Option<(Timestamp, usize)> {
     let mut found = moment(trimmed(value)).map(|moment| (moment, 0));
     let mut text = trimmed(value).to_owned();
@@ -23,7 +23,8 @@ pub fn dated(value: &str, following: &[&str]) -> Option<(Timestamp, usize)> {
     found
 }
 
-/// Without the blanks of a field (RFC 9110 section 5.6.3). A character that only looks like a blank stays.
+/// Without the blanks of a field (RFC 9110 section 5.6.3). A character that only looks like a blank
+/// stays.
 pub fn trimmed(text: &str) -> &str {
     text.trim_matches([' ', '\t'])
 }
@@ -36,5 +37,7 @@ pub fn clean(part: &str) -> String {
 pub fn is_token(text: &str) -> bool {
     !text.is_empty()
         && text.len() <= 64
-        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.*+!#$%&'^`|~".contains(&byte))
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"-_.*+!#$%&'^`|~".contains(&byte))
 }

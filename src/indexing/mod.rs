@@ -1,6 +1,7 @@
 //! X-Robots-Tag: the field is read as origins send it, and its directives are combined and written.
 //!
-//! [`Directives`]: a set of directives. [`Tags`]: the directives of several lines, by the crawlers that they are for.
+//! [`Directives`]: a set of directives. [`Tags`]: the directives of several lines, by the crawlers
+//! that they are for.
 //!
 //! ```
 //! use crawlgate::indexing::parse_lines;

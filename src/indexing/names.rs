@@ -1,7 +1,8 @@
-//! [`is_bots_name`] tells whether a name in a line is a crawler's. The module `indexing` does not import the registry
-//! of crawlers, so the list is repeated here; a test compares the two.
+//! [`is_bots_name`] tells whether a name in a line is a crawler's. The module `indexing` does not
+//! import the registry of crawlers, so the list is repeated here; a test compares the two.
 
-/// Product tokens that do not say by themselves that they are a crawler's, in lower case and in order.
+/// Product tokens that do not say by themselves that they are a crawler's, in lower case and in
+/// order.
 const KNOWN: [&str; 135] = [
     "activitypub",
     "admantx",
@@ -143,7 +144,10 @@ const KNOWN: [&str; 135] = [
 /// Whether a name is that of a crawler, whatever follows it: it says so itself, or it is known.
 pub fn is_bots_name(name: &str) -> bool {
     let lower = name.to_ascii_lowercase();
-    ["bot", "spider", "crawler"].iter().any(|part| lower.contains(part)) || KNOWN.binary_search(&lower.as_str()).is_ok()
+    ["bot", "spider", "crawler"]
+        .iter()
+        .any(|part| lower.contains(part))
+        || KNOWN.binary_search(&lower.as_str()).is_ok()
 }
 
 /// The names that are known.

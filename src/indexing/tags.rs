@@ -3,7 +3,8 @@
 use super::directive::{CACHED, EMBEDDED};
 use super::{Directives, Flag};
 
-/// The crawlers that a line is for. Unscoped sorts first: it is emitted first (a sticky scope would swallow it otherwise).
+/// The crawlers that a line is for. Unscoped sorts first: it is emitted first (a sticky scope would
+/// swallow it otherwise).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Scope {
     /// Every crawler: a line without a name, `*` in a policy.
@@ -15,7 +16,11 @@ pub enum Scope {
 impl Scope {
     /// The scope of a bot's name, or of `*`.
     pub fn named(name: &str) -> Scope {
-        if name == "*" { Scope::All } else { Scope::Bot(name.to_ascii_lowercase().into()) }
+        if name == "*" {
+            Scope::All
+        } else {
+            Scope::Bot(name.to_ascii_lowercase().into())
+        }
     }
 }
 
@@ -37,35 +42,50 @@ impl Tags {
         }
     }
 
-    /// Adds the directives of another source: per scope united, the most restrictive value wins. A directive that
-    /// softens a stricter one stays only where both sources say so, or the other does not say the stricter one. That is
-    /// indexifembedded beside noindex, for every bot, and nocache beside noarchive, for Bing, which then obeys nocache
-    /// alone.
+    /// Adds the directives of another source: per scope united, the most restrictive value wins. A
+    /// directive that softens a stricter one stays only where both sources say so, or the other
+    /// does not say the stricter one. That is indexifembedded beside noindex, for every bot, and
+    /// nocache beside noarchive, for Bing, which then obeys nocache alone.
     pub fn merge(&mut self, other: &Tags) {
-        let scopes = || [Scope::All].into_iter().chain([&*self, other].into_iter().flat_map(Tags::named));
-        let unsoftened =
-            |scope: &Scope, pair| [&*self, other].into_iter().any(|tags| tags.to(scope).is_unsoftened(pair));
+        let scopes = || {
+            [Scope::All]
+                .into_iter()
+                .chain([&*self, other].into_iter().flat_map(Tags::named))
+        };
+        let unsoftened = |scope: &Scope, pair| {
+            [&*self, other]
+                .into_iter()
+                .any(|tags| tags.to(scope).is_unsoftened(pair))
+        };
         let bing = Scope::Bot("bingbot".into());
-        let embedded = scopes().filter(|scope| unsoftened(scope, EMBEDDED)).map(|scope| (scope, EMBEDDED.1));
+        let embedded = scopes()
+            .filter(|scope| unsoftened(scope, EMBEDDED))
+            .map(|scope| (scope, EMBEDDED.1));
         let cached = Some((bing.clone(), CACHED.1)).filter(|_| unsoftened(&bing, CACHED));
         let softer: Vec<(Scope, Flag)> = embedded.chain(cached).collect();
         for (scope, directives) in &other.scopes {
             self.add(scope.clone(), directives);
         }
         for (scope, flag) in softer {
-            let said = self.scopes.iter_mut().filter(|(have, _)| *have == Scope::All || *have == scope);
+            let said = self
+                .scopes
+                .iter_mut()
+                .filter(|(have, _)| *have == Scope::All || *have == scope);
             said.for_each(|(_, directives)| directives.remove(flag));
         }
         self.scopes.retain(|(_, directives)| !directives.is_empty());
     }
 
-    /// Removes from `said`, which another source says in a scope, each directive that softens a stricter one of these
-    /// tags. [`merge`](Tags::merge) removes the same ones. This function is for a source that comes in pieces, whose
-    /// other scopes are not known yet.
+    /// Removes from `said`, which another source says in a scope, each directive that softens a
+    /// stricter one of these tags. [`merge`](Tags::merge) removes the same ones. This function is
+    /// for a source that comes in pieces, whose other scopes are not known yet.
     pub(crate) fn harden(&self, scope: &Scope, said: &mut Directives) {
         let bing = Scope::Bot("bingbot".into());
         let reaches = |bot: &Scope| *scope == Scope::All || scope == bot;
-        let mut bots = [Scope::All, scope.clone()].into_iter().chain(self.named()).filter(|bot| reaches(bot));
+        let mut bots = [Scope::All, scope.clone()]
+            .into_iter()
+            .chain(self.named())
+            .filter(|bot| reaches(bot));
         if bots.any(|bot| self.to(&bot).is_unsoftened(EMBEDDED)) {
             said.remove(EMBEDDED.1);
         }
@@ -76,12 +96,17 @@ impl Tags {
 
     /// The scopes of bots.
     fn named(&self) -> impl Iterator<Item = Scope> + '_ {
-        self.scopes.iter().map(|(scope, _)| scope.clone()).filter(|scope| *scope != Scope::All)
+        self.scopes
+            .iter()
+            .map(|(scope, _)| scope.clone())
+            .filter(|scope| *scope != Scope::All)
     }
 
     /// The directives of one scope.
     pub(crate) fn of(&self, scope: &Scope) -> Option<&Directives> {
-        self.iter().find(|(have, _)| *have == scope).map(|(_, said)| said)
+        self.iter()
+            .find(|(have, _)| *have == scope)
+            .map(|(_, said)| said)
     }
 
     /// The directives that bind the bots of a scope.
@@ -94,10 +119,13 @@ impl Tags {
 
     /// Scopes and their directives, unscoped first, then by name.
     pub fn iter(&self) -> impl Iterator<Item = (&Scope, &Directives)> {
-        self.scopes.iter().map(|(scope, directives)| (scope, directives))
+        self.scopes
+            .iter()
+            .map(|(scope, directives)| (scope, directives))
     }
 
-    /// The directives that bind a bot, as Google computes them: the unscoped ones and those of its own scope, united.
+    /// The directives that bind a bot, as Google computes them: the unscoped ones and those of its
+    /// own scope, united.
     pub fn effective(&self, bot: &str) -> Directives {
         let mut directives = Directives::default();
         for (scope, said) in &self.scopes {

@@ -39,17 +39,32 @@ fn a_scope_is_sticky_within_a_line_and_ends_with_it() {
         lines(&["BadBot: noindex, nofollow, googlebot: nofollow"]),
         ["badbot: noindex, nofollow", "googlebot: nofollow"]
     );
-    assert_eq!(lines(&["googlebot: nofollow", "noindex"]), ["noindex", "googlebot: nofollow"]);
-    assert_eq!(effective(&["noindex, googlebot: nofollow"], "googlebot"), "noindex, nofollow");
-    assert_eq!(effective(&["noindex, googlebot: nofollow"], "bingbot"), "noindex");
+    assert_eq!(
+        lines(&["googlebot: nofollow", "noindex"]),
+        ["noindex", "googlebot: nofollow"]
+    );
+    assert_eq!(
+        effective(&["noindex, googlebot: nofollow"], "googlebot"),
+        "noindex, nofollow"
+    );
+    assert_eq!(
+        effective(&["noindex, googlebot: nofollow"], "bingbot"),
+        "noindex"
+    );
 }
 
 #[test]
 fn keys_with_values_are_never_bots() {
-    assert_eq!(lines(&["unavailable_after: 2026-12-31, noai"]), ["noai", "unavailable_after: 2026-12-31T00:00:00Z"]);
+    assert_eq!(
+        lines(&["unavailable_after: 2026-12-31, noai"]),
+        ["noai", "unavailable_after: 2026-12-31T00:00:00Z"]
+    );
     assert_eq!(
         lines(&["googlebot: unavailable_after: Friday, 25-Jun-10 15:00:00 GMT, nofollow"]),
-        ["googlebot: nofollow", "googlebot: unavailable_after: 2010-06-25T15:00:00Z"]
+        [
+            "googlebot: nofollow",
+            "googlebot: unavailable_after: 2010-06-25T15:00:00Z"
+        ]
     );
     assert_eq!(lines(&["max-foo: 3, noindex"]), ["noindex, max-foo: 3"]);
 }
@@ -58,27 +73,56 @@ fn keys_with_values_are_never_bots() {
 fn what_cannot_be_read_is_kept_in_its_scope() {
     assert_eq!(
         lines(&["googlebot: noindex, somethingnew, unavailable_after: whenever"]),
-        ["googlebot: noindex, somethingnew", "googlebot: unavailable_after: whenever"]
+        [
+            "googlebot: noindex, somethingnew",
+            "googlebot: unavailable_after: whenever"
+        ]
     );
     assert_eq!(
         lines(&["unavailable_after: Sol, 25 Florx 2010 9:00, noindex"]),
         ["noindex", "unavailable_after: Sol, 25 Florx 2010 9:00"]
     );
     assert_eq!(lines(&["max-snippet: many"]), ["max-snippet: many"]);
-    assert_eq!(lines(&["googlebot: noindex,\r\n nofollow"]), ["googlebot: noindex, nofollow"], "folded");
+    assert_eq!(
+        lines(&["googlebot: noindex,\r\n nofollow"]),
+        ["googlebot: noindex, nofollow"],
+        "folded"
+    );
     assert_eq!(lines(&["noindex,, ,nofollow,"]), ["noindex, nofollow"]);
 }
 
 #[test]
 fn what_is_sent_on_stays_in_its_scope() {
-    assert_eq!(lines(&["other: max-snippet: 3, somethingnew"]), ["other: max-snippet: 3, somethingnew"]);
-    assert_eq!(lines(&["googlebot: , key: value"]), ["googlebot: key: value"]);
-    assert_eq!(lines(&["googlebot: max-foo: 3, noindex"]), ["googlebot: noindex, max-foo: 3"]);
-    assert_eq!(lines(&["seabot: new, sea: ice: noindex"]), ["seabot: new, sea: ice: noindex"]);
-    assert_eq!(lines(&["a-bot: b: noindex, new"]), ["a-bot: new", "a-bot: b: noindex"], "b is no bot here");
-    assert_eq!(lines(&["other: all, somethingnew"]), ["other: all, somethingnew"]);
+    assert_eq!(
+        lines(&["other: max-snippet: 3, somethingnew"]),
+        ["other: max-snippet: 3, somethingnew"]
+    );
+    assert_eq!(
+        lines(&["googlebot: , key: value"]),
+        ["googlebot: key: value"]
+    );
+    assert_eq!(
+        lines(&["googlebot: max-foo: 3, noindex"]),
+        ["googlebot: noindex, max-foo: 3"]
+    );
+    assert_eq!(
+        lines(&["seabot: new, sea: ice: noindex"]),
+        ["seabot: new, sea: ice: noindex"]
+    );
+    assert_eq!(
+        lines(&["a-bot: b: noindex, new"]),
+        ["a-bot: new", "a-bot: b: noindex"],
+        "b is no bot here"
+    );
+    assert_eq!(
+        lines(&["other: all, somethingnew"]),
+        ["other: all, somethingnew"]
+    );
     assert_eq!(lines(&[":noindex"]), [":noindex"]);
-    assert_eq!(lines(&["googlebot: noindex: nofollow, somethingnew"]), ["googlebot: somethingnew, noindex: nofollow"]);
+    assert_eq!(
+        lines(&["googlebot: noindex: nofollow, somethingnew"]),
+        ["googlebot: somethingnew, noindex: nofollow"]
+    );
     for line in [
         "other: max-snippet: 3, somethingnew",
         "googlebot: , key: value",
@@ -90,16 +134,32 @@ fn what_is_sent_on_stays_in_its_scope() {
         "unavailable_after: Friday, zz",
         "googlebot: unavailable_after: Friday,\u{16} 25-Jun-10 15:00:00 GMT, nofoll",
     ] {
-        assert_eq!(read(&[line]), read(&lines(&[line]).iter().map(String::as_str).collect::<Vec<_>>()));
+        assert_eq!(
+            read(&[line]),
+            read(
+                &lines(&[line])
+                    .iter()
+                    .map(String::as_str)
+                    .collect::<Vec<_>>()
+            )
+        );
     }
 }
 
 #[test]
 fn dates_beyond_four_digits_are_kept_as_they_were() {
-    for date in ["-12025-12-03", "12025-12-03", "9999-12-31T23:59:59-12:00", "3 Dec 12025 00:00:00"] {
+    for date in [
+        "-12025-12-03",
+        "12025-12-03",
+        "9999-12-31T23:59:59-12:00",
+        "3 Dec 12025 00:00:00",
+    ] {
         let line = format!("unavailable_after: {date}");
         assert_eq!(lines(&[&line]), [line]);
-        assert!(Directives::parse(&format!("unavailable_after: {date}")).is_err(), "{date}");
+        assert!(
+            Directives::parse(&format!("unavailable_after: {date}")).is_err(),
+            "{date}"
+        );
     }
 }
 
@@ -114,10 +174,19 @@ fn none_is_noindex_and_nofollow_and_all_gives_way() {
 
 #[test]
 fn the_most_restrictive_value_wins() {
-    assert_eq!(lines(&["max-snippet: 50, max-snippet: 0, max-snippet: -1"]), ["max-snippet: 0"]);
-    assert_eq!(lines(&["max-image-preview: large", "max-image-preview: standard"]), ["max-image-preview: standard"]);
     assert_eq!(
-        lines(&["unavailable_after: 2027-01-01", "unavailable_after: 2026-01-01"]),
+        lines(&["max-snippet: 50, max-snippet: 0, max-snippet: -1"]),
+        ["max-snippet: 0"]
+    );
+    assert_eq!(
+        lines(&["max-image-preview: large", "max-image-preview: standard"]),
+        ["max-image-preview: standard"]
+    );
+    assert_eq!(
+        lines(&[
+            "unavailable_after: 2027-01-01",
+            "unavailable_after: 2026-01-01"
+        ]),
         ["unavailable_after: 2026-01-01T00:00:00Z"]
     );
 }
@@ -138,23 +207,66 @@ fn two_sources_united_restrict_at_least_as_much_as_each() {
         ["bingbot: noarchive"],
         "nobody but Bing goes by nocache"
     );
-    assert_eq!(united(&["otherbot: noarchive"], &["nocache"]), ["nocache", "otherbot: noarchive"]);
-    assert_eq!(united(&["nocache, noarchive"], &["nocache"]), ["noarchive, nocache"], "one source has weighed them");
-    assert_eq!(united(&["nocache, noarchive"], &["noarchive"]), ["noarchive"]);
-    assert_eq!(united(&["noindex"], &["noindex, indexifembedded"]), ["noindex"]);
-    assert_eq!(united(&["noindex"], &["googlebot: noindex, indexifembedded"]), ["noindex", "googlebot: noindex"]);
-    assert_eq!(united(&["googlebot: noindex"], &["noindex, indexifembedded"]), ["noindex", "googlebot: noindex"]);
-    assert_eq!(united(&["nofollow"], &["noindex, indexifembedded"]), ["noindex, nofollow, indexifembedded"]);
-    assert_eq!(united(&["noindex, indexifembedded"], &["noindex, indexifembedded"]), ["noindex, indexifembedded"]);
+    assert_eq!(
+        united(&["otherbot: noarchive"], &["nocache"]),
+        ["nocache", "otherbot: noarchive"]
+    );
+    assert_eq!(
+        united(&["nocache, noarchive"], &["nocache"]),
+        ["noarchive, nocache"],
+        "one source has weighed them"
+    );
+    assert_eq!(
+        united(&["nocache, noarchive"], &["noarchive"]),
+        ["noarchive"]
+    );
+    assert_eq!(
+        united(&["noindex"], &["noindex, indexifembedded"]),
+        ["noindex"]
+    );
+    assert_eq!(
+        united(&["noindex"], &["googlebot: noindex, indexifembedded"]),
+        ["noindex", "googlebot: noindex"]
+    );
+    assert_eq!(
+        united(&["googlebot: noindex"], &["noindex, indexifembedded"]),
+        ["noindex", "googlebot: noindex"]
+    );
+    assert_eq!(
+        united(&["nofollow"], &["noindex, indexifembedded"]),
+        ["noindex, nofollow, indexifembedded"]
+    );
+    assert_eq!(
+        united(&["noindex, indexifembedded"], &["noindex, indexifembedded"]),
+        ["noindex, indexifembedded"]
+    );
 }
 
 #[test]
 fn a_policy_s_directives_are_read_strictly() {
-    assert_eq!(Directives::parse("noindex, NoArchive").expect("known").to_string(), "noindex, noarchive");
-    assert_eq!(Directives::parse("none").expect("known").to_string(), "noindex, nofollow");
-    let dated = Directives::parse("unavailable_after: Fri, 31 Dec 2027 23:59:59 GMT").expect("a date");
-    assert_eq!(dated.iter().next(), Some(&Directive::UnavailableAfter(Timestamp(1_830_297_599))));
-    assert_eq!(Directives::parse("noidnex").expect_err("a typo").help.as_deref(), Some("did you mean `noindex`?"));
+    assert_eq!(
+        Directives::parse("noindex, NoArchive")
+            .expect("known")
+            .to_string(),
+        "noindex, noarchive"
+    );
+    assert_eq!(
+        Directives::parse("none").expect("known").to_string(),
+        "noindex, nofollow"
+    );
+    let dated =
+        Directives::parse("unavailable_after: Fri, 31 Dec 2027 23:59:59 GMT").expect("a date");
+    assert_eq!(
+        dated.iter().next(),
+        Some(&Directive::UnavailableAfter(Timestamp(1_830_297_599)))
+    );
+    assert_eq!(
+        Directives::parse("noidnex")
+            .expect_err("a typo")
+            .help
+            .as_deref(),
+        Some("did you mean `noindex`?")
+    );
     assert!(
         Directives::parse("googlebot: noindex")
             .expect_err("a scope")
@@ -162,11 +274,16 @@ fn a_policy_s_directives_are_read_strictly() {
             .is_some_and(|help| help.contains("tags: { googlebot"))
     );
     assert_eq!(
-        Directives::parse("max-snipet: 5").expect_err("a typo").help.as_deref(),
+        Directives::parse("max-snipet: 5")
+            .expect_err("a typo")
+            .help
+            .as_deref(),
         Some("did you mean `max-snippet`?")
     );
     assert_eq!(
-        Directives::parse("dontkeepme, NoIndex").expect("a word of somebody's").to_string(),
+        Directives::parse("dontkeepme, NoIndex")
+            .expect("a word of somebody's")
+            .to_string(),
         "noindex, dontkeepme"
     );
     for wrong in [
@@ -187,7 +304,11 @@ fn a_policy_s_directives_are_read_strictly() {
 #[test]
 fn only_noindex_forbids_indexing() {
     assert!(Directives::parse("none").expect("known").forbids_indexing());
-    assert!(!Directives::parse("nofollow, unavailable_after: 2001-01-01").expect("known").forbids_indexing());
+    assert!(
+        !Directives::parse("nofollow, unavailable_after: 2001-01-01")
+            .expect("known")
+            .forbids_indexing()
+    );
 }
 
 #[test]
@@ -197,7 +318,11 @@ fn ten_thousand_members_are_bounded() {
     assert!(parse_lines(many.clone()).lines().len() <= 1);
     assert_eq!(parse_whole(many), None, "the rest would be lost");
     assert!(parse_whole([b"noindex, x".as_slice()]).is_some());
-    assert_eq!(parse_whole([line.as_bytes()]), None, "1,000 members of 30,000");
+    assert_eq!(
+        parse_whole([line.as_bytes()]),
+        None,
+        "1,000 members of 30,000"
+    );
 }
 
 #[test]
@@ -249,7 +374,9 @@ fn dates_are_read_in_every_form_that_people_write() {
             "{date}"
         );
         assert_eq!(
-            Directives::parse(&format!("unavailable_after: {date}")).expect(date).to_string(),
+            Directives::parse(&format!("unavailable_after: {date}"))
+                .expect(date)
+                .to_string(),
             "unavailable_after: 2010-06-25T23:00:00Z"
         );
     }
@@ -283,7 +410,10 @@ fn years_of_two_digits_are_at_most_fifty_years_ahead() {
         ("25-Jun-00", 2000),
     ] {
         let read = effective(&[&format!("unavailable_after: {date}")], "x");
-        assert!(read.starts_with(&format!("unavailable_after: {year}-06-25T")), "{date}: {read}");
+        assert!(
+            read.starts_with(&format!("unavailable_after: {year}-06-25T")),
+            "{date}: {read}"
+        );
     }
 }
 
@@ -312,28 +442,56 @@ fn what_could_be_two_moments_is_none() {
     ] {
         let line = format!("unavailable_after: {date}");
         assert_eq!(lines(&[&line]).join("\n"), line, "kept as it is");
-        let help = Directives::parse(&line).expect_err(date).help.expect("what to do");
-        assert!(help.contains("one moment only") && help.contains("`2026-W53-4`"), "{help}");
+        let help = Directives::parse(&line)
+            .expect_err(date)
+            .help
+            .expect("what to do");
+        assert!(
+            help.contains("one moment only") && help.contains("`2026-W53-4`"),
+            "{help}"
+        );
     }
-    for form in ["2026-12-31T23:59:59Z", "2026-12-31", "20261231", "2026-365", "2026-W53-4"] {
-        let read = Directives::parse(&format!("unavailable_after: {form}")).expect("a form that the help names");
-        assert!(read.to_string().starts_with("unavailable_after: 2026-12-31T"), "{read}");
+    for form in [
+        "2026-12-31T23:59:59Z",
+        "2026-12-31",
+        "20261231",
+        "2026-365",
+        "2026-W53-4",
+    ] {
+        let read = Directives::parse(&format!("unavailable_after: {form}"))
+            .expect("a form that the help names");
+        assert!(
+            read.to_string()
+                .starts_with("unavailable_after: 2026-12-31T"),
+            "{read}"
+        );
     }
 }
 
 /// What the origin writes so counts, like a noindex, once it has passed.
 #[test]
 fn a_date_that_has_passed_keeps_pages_out_in_every_form() {
-    for date in ["20200101", "2020-W01-3", "2020-001", "2020-01-01T00:00:00+00"] {
+    for date in [
+        "20200101",
+        "2020-W01-3",
+        "2020-001",
+        "2020-01-01T00:00:00+00",
+    ] {
         let tags = read(&[&format!("unavailable_after: {date}")]);
-        assert!(tags.effective("googlebot").forbids_indexing_at(Timestamp(1_790_000_000)), "{date}");
+        assert!(
+            tags.effective("googlebot")
+                .forbids_indexing_at(Timestamp(1_790_000_000)),
+            "{date}"
+        );
     }
 }
 
 #[test]
 fn names_are_found_in_their_order() {
     assert!(names_known().is_sorted());
-    assert!(is_bots_name("Google-Extended") && is_bots_name("SomeSpider") && !is_bots_name("max-foo"));
+    assert!(
+        is_bots_name("Google-Extended") && is_bots_name("SomeSpider") && !is_bots_name("max-foo")
+    );
 }
 
 #[test]
@@ -342,7 +500,10 @@ fn engines_say_where_they_look() {
     assert_eq!(bot("applebot").map(|bot| bot.reads), Some(Reads::Meta));
     assert!(bot("somebot").is_none());
     for bot in BOTS {
-        assert!(bot.source.starts_with("https://") && bot.as_of.starts_with("20"), "{bot:?}");
+        assert!(
+            bot.source.starts_with("https://") && bot.as_of.starts_with("20"),
+            "{bot:?}"
+        );
     }
 }
 
@@ -351,9 +512,11 @@ fn any_directives() -> impl Strategy<Value = Directives> {
         "none|all|noindex|nofollow|noarchive|nosnippet|noai|noimageindex",
         (0u32..100).prop_map(|limit| format!("max-snippet: {limit}")),
         "max-snippet: -1|max-image-preview: (none|standard|large)|max-video-preview: 7",
-        (0i64..4_000_000_000).prop_map(|moment| format!("unavailable_after: {}", Timestamp(moment))),
+        (0i64..4_000_000_000)
+            .prop_map(|moment| format!("unavailable_after: {}", Timestamp(moment))),
     ];
-    proptest::collection::vec(one, 1..6).prop_map(|parts| Directives::parse(&parts.join(", ")).expect("valid"))
+    proptest::collection::vec(one, 1..6)
+        .prop_map(|parts| Directives::parse(&parts.join(", ")).expect("valid"))
 }
 
 proptest! {

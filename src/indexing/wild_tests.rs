@@ -1,20 +1,31 @@
-//! Lines of X-Robots-Tag as real servers send them (`wild_tags.txt`): each is read, written and read again.
+//! Lines of X-Robots-Tag as real servers send them (`wild_tags.txt`): each is read, written and
+//! read again.
 
 use super::*;
 
 /// Lines, and what they come to for Googlebot, Bingbot and any other.
 pub fn table() -> Vec<(Vec<Vec<u8>>, [String; 3])> {
     let text = include_str!("wild_tags.txt");
-    let blocks = text.split("\n\n").filter(|block| block.lines().any(|line| line.starts_with('>')));
+    let blocks = text
+        .split("\n\n")
+        .filter(|block| block.lines().any(|line| line.starts_with('>')));
     let rows = blocks.map(|block| {
-        let lines = block.lines().filter_map(|line| line.strip_prefix('>')).map(|line| octets(line.trim_matches(' ')));
+        let lines = block
+            .lines()
+            .filter_map(|line| line.strip_prefix('>'))
+            .map(|line| octets(line.trim_matches(' ')));
         let of = |bot: &str| {
-            let said =
-                block.lines().find_map(|line| line.strip_prefix(bot)).unwrap_or_else(|| panic!("{bot}: {block}"));
+            let said = block
+                .lines()
+                .find_map(|line| line.strip_prefix(bot))
+                .unwrap_or_else(|| panic!("{bot}: {block}"));
             let said = String::from_utf8(octets(said.trim())).expect("UTF-8");
             if said == "-" { String::new() } else { said }
         };
-        (lines.collect(), [of("googlebot "), of("bingbot "), of("other ")])
+        (
+            lines.collect(),
+            [of("googlebot "), of("bingbot "), of("other ")],
+        )
     });
     rows.collect()
 }
@@ -37,10 +48,24 @@ fn values_as_they_are_found_bind_each_bot_as_they_should() {
         let read = parse_lines(lines.iter().map(Vec::as_slice));
         let sent = read.lines();
         let again = parse_lines(sent.iter().map(String::as_bytes));
-        let shown: Vec<_> = lines.iter().map(|line| String::from_utf8_lossy(line)).collect();
-        for (bot, expected) in ["googlebot", "bingbot", "unnamedbot"].into_iter().zip(&expected) {
-            assert_eq!(read.effective(bot).to_string(), *expected, "{bot} reads {shown:?}");
-            assert_eq!(again.effective(bot).to_string(), *expected, "{bot} reads {shown:?} as it is sent on: {sent:?}");
+        let shown: Vec<_> = lines
+            .iter()
+            .map(|line| String::from_utf8_lossy(line))
+            .collect();
+        for (bot, expected) in ["googlebot", "bingbot", "unnamedbot"]
+            .into_iter()
+            .zip(&expected)
+        {
+            assert_eq!(
+                read.effective(bot).to_string(),
+                *expected,
+                "{bot} reads {shown:?}"
+            );
+            assert_eq!(
+                again.effective(bot).to_string(),
+                *expected,
+                "{bot} reads {shown:?} as it is sent on: {sent:?}"
+            );
         }
         assert_eq!(again, read, "{shown:?} is sent on as {sent:?}");
     }

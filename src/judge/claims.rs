@@ -1,7 +1,8 @@
-//! [`Workspace`]: memory that one thread keeps between requests, so that judging a request needs no lock and no
-//! allocation. Its [`Claims`] are a small table that caches which crawler each user agent claims to be: few user
-//! agents send nearly all requests, and a look-up costs a fraction of identifying one. The table is bounded, and is
-//! emptied when the policies change, because another policy may have other tokens.
+//! [`Workspace`]: memory that one thread keeps between requests, so that judging a request needs no
+//! lock and no allocation. Its [`Claims`] are a small table that caches which crawler each user
+//! agent claims to be: few user agents send nearly all requests, and a look-up costs a fraction of
+//! identifying one. The table is bounded, and is emptied when the policies change, because another
+//! policy may have other tokens.
 
 use crate::crawlers::Claim;
 use crate::policy::Snapshot;
@@ -41,7 +42,8 @@ pub(super) struct Claims {
     /// The snapshot of the claims. The table does not keep it alive.
     snapshot: Weak<Snapshot>,
     hasher: RandomState,
-    /// Empty until the first claim. Each user agent has one place; of those that share a place the last stands there.
+    /// Empty until the first claim. Each user agent has one place; of those that share a place the
+    /// last stands there.
     places: Vec<Place>,
 }
 
@@ -55,8 +57,8 @@ struct Place {
 }
 
 impl Claims {
-    /// The claim of a user agent on a site of the snapshot, or on a host that no site claims; `identify` finds one that is
-    /// not known.
+    /// The claim of a user agent on a site of the snapshot, or on a host that no site claims;
+    /// `identify` finds one that is not known.
     pub fn claim(
         &mut self,
         snapshot: &Arc<Snapshot>,
@@ -105,11 +107,31 @@ mod tests {
             })
         };
         assert_eq!(ask(&one, 0, b"GPTBot/1.2", Claim::Other), Claim::Other);
-        assert_eq!(ask(&one, 0, b"GPTBot/1.2", Claim::Tool), Claim::Other, "known again");
-        assert_eq!(ask(&one, 0, b"GPTBot/1.3", Claim::Tool), Claim::Tool, "another string");
-        assert_eq!(ask(&one, 1, b"GPTBot/1.2", Claim::Token(3)), Claim::Token(3), "another site's tokens");
-        assert_eq!(ask(&other, 0, b"GPTBot/1.2", Claim::Nobody), Claim::Nobody, "another snapshot");
-        assert_eq!(ask(&other, 0, b"", Claim::Tool), Claim::Tool, "no user agent at all");
+        assert_eq!(
+            ask(&one, 0, b"GPTBot/1.2", Claim::Tool),
+            Claim::Other,
+            "known again"
+        );
+        assert_eq!(
+            ask(&one, 0, b"GPTBot/1.3", Claim::Tool),
+            Claim::Tool,
+            "another string"
+        );
+        assert_eq!(
+            ask(&one, 1, b"GPTBot/1.2", Claim::Token(3)),
+            Claim::Token(3),
+            "another site's tokens"
+        );
+        assert_eq!(
+            ask(&other, 0, b"GPTBot/1.2", Claim::Nobody),
+            Claim::Nobody,
+            "another snapshot"
+        );
+        assert_eq!(
+            ask(&other, 0, b"", Claim::Tool),
+            Claim::Tool,
+            "no user agent at all"
+        );
         assert_eq!(ask(&other, 0, b"", Claim::Nobody), Claim::Tool);
         assert_eq!(identified.get(), 5);
     }
@@ -121,15 +143,35 @@ mod tests {
         for number in 0..100_000_u32 {
             let user_agent = format!("flood/{number}");
             let claim = Claim::Token((number % 1_000) as u16);
-            assert_eq!(claims.claim(&snapshot, Some(0), user_agent.as_bytes(), || claim), claim);
+            assert_eq!(
+                claims.claim(&snapshot, Some(0), user_agent.as_bytes(), || claim),
+                claim
+            );
         }
         let long = vec![b'a'; LONGEST + 1];
-        assert_eq!(claims.claim(&snapshot, Some(0), &long, || Claim::Other), Claim::Other);
-        assert_eq!(claims.claim(&snapshot, Some(0), &long, || Claim::Tool), Claim::Tool);
+        assert_eq!(
+            claims.claim(&snapshot, Some(0), &long, || Claim::Other),
+            Claim::Other
+        );
+        assert_eq!(
+            claims.claim(&snapshot, Some(0), &long, || Claim::Tool),
+            Claim::Tool
+        );
         assert_eq!(claims.places.len(), PLACES);
-        let kept: usize = claims.places.iter().map(|place| place.user_agent.capacity()).sum();
+        let kept: usize = claims
+            .places
+            .iter()
+            .map(|place| place.user_agent.capacity())
+            .sum();
         assert!(kept <= PLACES * LONGEST, "{kept}");
-        let used = claims.places.iter().filter(|place| place.claim.is_some()).count();
-        assert!(used > PLACES * 9 / 10, "strings that differ in the end alone spread over {used} places");
+        let used = claims
+            .places
+            .iter()
+            .filter(|place| place.claim.is_some())
+            .count();
+        assert!(
+            used > PLACES * 9 / 10,
+            "strings that differ in the end alone spread over {used} places"
+        );
     }
 }

@@ -1,6 +1,6 @@
-//! [`served`] and [`request`] make records for the evidence log: of a robots.txt that a crawler was served, and of a
-//! request against the rules. If something proves that the client is the crawler, or that it is not, the record has
-//! it.
+//! [`served`] and [`request`] make records for the evidence log: of a robots.txt that a crawler was
+//! served, and of a request against the rules. If something proves that the client is the crawler,
+//! or that it is not, the record has it.
 
 use super::request::text;
 use super::{Judged, Outcome, RequestFacts};
@@ -43,7 +43,8 @@ pub fn served(
     }
 }
 
-/// The record of a request against the rules: what the event log says of it, with all versions that it was judged by.
+/// The record of a request against the rules: what the event log says of it, with all versions that
+/// it was judged by.
 pub fn request(
     evidence: &Evidence,
     (registry, proofs): (&Registry, &Proofs),
@@ -52,7 +53,8 @@ pub fn request(
     event: &Event,
 ) -> Record {
     let mut data = fields(serde_json::to_value(event).unwrap_or_default());
-    // The ids join this log with others, also with those about people, and the log cannot forget them.
+    // The ids join this log with others, also with those about people, and the log cannot forget
+    // them.
     for name in [
         "site",
         "crawler",
@@ -70,7 +72,12 @@ pub fn request(
     data.retain(|_, value| !value.is_null());
     let mut documents: Vec<Arc<[u8]>> = judged.cached_files(request.host).cloned().collect();
     let in_force = &judged.entry().site.robots_txt.body;
-    let hashes = |files: &[Arc<[u8]>]| files.iter().map(|file| Hash::of(&[file]).to_string()).collect::<Vec<_>>();
+    let hashes = |files: &[Arc<[u8]>]| {
+        files
+            .iter()
+            .map(|file| Hash::of(&[file]).to_string())
+            .collect::<Vec<_>>()
+    };
     let (tokens, binds) = followed(registry, judged);
     data.extend(fields(json!({
         "arrived": time_text(request.arrived),
@@ -82,31 +89,49 @@ pub fn request(
     documents.push(in_force.clone());
     let mut personal = personal(evidence, request);
     personal.push(("target", text(request.target)));
-    Record { kind: "request", data, personal, documents, proof: proof(evidence, proofs, request, judged) }
+    Record {
+        kind: "request",
+        data,
+        personal,
+        documents,
+        proof: proof(evidence, proofs, request, judged),
+    }
 }
 
-/// The record of what proves that the client is the crawler, or that it is not. A name of DNS often has the address in it, so
-/// it is kept only where addresses are.
-fn proof(evidence: &Evidence, proofs: &Proofs, request: &RequestFacts<'_>, judged: &Judged) -> Option<Box<Record>> {
+/// The record of what proves that the client is the crawler, or that it is not. A name of DNS often
+/// has the address in it, so it is kept only where addresses are.
+fn proof(
+    evidence: &Evidence,
+    proofs: &Proofs,
+    request: &RequestFacts<'_>,
+    judged: &Judged,
+) -> Option<Box<Record>> {
     let (found, client) = ((judged.identity, judged.proof), request.logged?);
     let basis = proofs.basis(judged.decision.claim, found, client, request.now())?;
     let lists = basis.lists.iter().map(|list| {
         json!({"source": list.url, "sha256": list.list.sha256.to_string(), "checked": list.list.copy.checked.to_string()})
     });
     let means = judged.proof.name();
-    let mut data =
-        fields(json!({"identity": judged.identity.name(), "means": means, "lists": lists.collect::<Value>()}));
+    let mut data = fields(
+        json!({"identity": judged.identity.name(), "means": means, "lists": lists.collect::<Value>()}),
+    );
     let mut personal = Vec::new();
     let mut set = |name: &str, value: Value| data.insert(name.to_owned(), value);
     if let Some((_, at)) = &basis.name {
         set("dns", json!({"leads_back": true, "at": at.to_string()}));
     }
     if let Some((first, last)) = basis.no_name {
-        set("dns", json!({"leads_back": false, "first": first.to_string(), "last": last.to_string()}));
+        set(
+            "dns",
+            json!({"leads_back": false, "first": first.to_string(), "last": last.to_string()}),
+        );
     }
     if let Some(signature) = &judged.good_signature {
         set("key", URL_SAFE_NO_PAD.encode(&signature.key).into());
-        set("signature", URL_SAFE_NO_PAD.encode(&signature.octets).into());
+        set(
+            "signature",
+            URL_SAFE_NO_PAD.encode(&signature.octets).into(),
+        );
         personal.push(("signature_base", signature.base.clone()));
     }
     let kept = evidence.addresses().apply(client);
@@ -115,8 +140,18 @@ fn proof(evidence: &Evidence, proofs: &Proofs, request: &RequestFacts<'_>, judge
         personal.extend(basis.name.map(|(name, _)| ("name", name)));
     }
     personal.extend(kept.map(|address| ("client", address.to_string())));
-    let documents = basis.lists.iter().map(|list| list.list.copy.bytes.clone()).collect();
-    Some(Box::new(Record { kind: "proof", data, personal, documents, proof: None }))
+    let documents = basis
+        .lists
+        .iter()
+        .map(|list| list.list.copy.bytes.clone())
+        .collect();
+    Some(Box::new(Record {
+        kind: "proof",
+        data,
+        personal,
+        documents,
+        proof: None,
+    }))
 }
 
 fn fields(record: Value) -> Map<String, Value> {
@@ -143,7 +178,9 @@ fn followed(registry: &Registry, judged: &Judged) -> (Vec<String>, Binds) {
 }
 
 fn personal(evidence: &Evidence, request: &RequestFacts<'_>) -> Vec<(&'static str, String)> {
-    let client = request.logged.and_then(|address| evidence.addresses().apply(address));
+    let client = request
+        .logged
+        .and_then(|address| evidence.addresses().apply(address));
     let client = client.map(|address| ("client", address.to_string()));
     let agent = request.user_agent.map(|agent| ("user_agent", text(agent)));
     client.into_iter().chain(agent).collect()

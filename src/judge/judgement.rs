@@ -1,5 +1,6 @@
-//! [`Judgement`]: the result of judging a request. It owns the snapshot that it was made with, so that all later steps
-//! of the request use the same policies, even if a reload replaces them meanwhile.
+//! [`Judgement`]: the result of judging a request. It owns the snapshot that it was made with, so
+//! that all later steps of the request use the same policies, even if a reload replaces them
+//! meanwhile.
 
 use crate::crawlers::Claim;
 use crate::identity::GoodSignature;
@@ -37,16 +38,19 @@ pub struct Judged {
     pub doubt: Option<Doubt>,
     /// The signature that proves the claim, if one does.
     pub good_signature: Option<Arc<GoodSignature>>,
-    /// The superseded versions that the crawler may have cached: a bit each, by their place in the host's history.
+    /// The superseded versions that the crawler may have cached: a bit each, by their place in the
+    /// host's history.
     pub cached: u64,
     /// How crawlgate knows that the crawler has cached nothing else.
     pub basis: HistoryBasis,
-    /// Until when a request in doubt does not count: see [`CachedVersions::older_until`](crate::verdict::CachedVersions::older_until).
+    /// Until when a request in doubt does not count: see
+    /// [`CachedVersions::older_until`](crate::verdict::CachedVersions::older_until).
     pub older_until: Option<Timestamp>,
-    /// Whether a date alone may confirm the crawler's copy: the crawler itself was served the version in force on this
-    /// host, and no other version there had the same Last-Modified.
+    /// Whether a date alone may confirm the crawler's copy: the crawler itself was served the
+    /// version in force on this host, and no other version there had the same Last-Modified.
     pub may_confirm_by_date: bool,
-    /// Whether this instance may not answer a request for robots.txt: see [`Others::is_silent`](super::Others::is_silent).
+    /// Whether this instance may not answer a request for robots.txt: see
+    /// [`Others::is_silent`](super::Others::is_silent).
     pub is_silent: bool,
     /// The snapshot that the request was judged by.
     pub snapshot: Arc<Snapshot>,
@@ -61,7 +65,12 @@ impl Judged {
     /// The claimant that was judged, given the host of the request.
     pub(super) fn claimant(&self, host: &[u8]) -> Claimant<'_> {
         let Decision { site, claim, .. } = self.decision;
-        Claimant { site, entry: self.entry(), history: self.history(host), claim }
+        Claimant {
+            site,
+            entry: self.entry(),
+            history: self.history(host),
+            claim,
+        }
     }
 
     /// The superseded versions that the crawler may have cached, given the host of the request.
@@ -108,15 +117,18 @@ impl Judgement {
         }
     }
 
-    /// Whether the origin has to send the whole page to this crawler. A 304 would hide a new noindex from a crawler
-    /// that has the page: so where the tags of the path changed lately, and where the host came from another site
-    /// lately, though no site may claim it now.
+    /// Whether the origin has to send the whole page to this crawler. A 304 would hide a new
+    /// noindex from a crawler that has the page: so where the tags of the path changed lately, and
+    /// where the host came from another site lately, though no site may claim it now.
     pub fn needs_whole_page(&self, host: &[u8], now: Timestamp) -> bool {
         let (snapshot, changed) = match self {
             Judgement::Unclaimed { snapshot, .. } => (snapshot, false),
-            Judgement::Judged(judged) => {
-                (&judged.snapshot, judged.entry().tags_are_new(&judged.decision.path_rules, now))
-            }
+            Judgement::Judged(judged) => (
+                &judged.snapshot,
+                judged
+                    .entry()
+                    .tags_are_new(&judged.decision.path_rules, now),
+            ),
         };
         self.claim() != Claim::Nobody && (changed || snapshot.history(host).has_moved_lately(now))
     }

@@ -1,7 +1,8 @@
-//! [`Judge`] judges a request: which crawler the client claims to be, whether that is proven, which versions of
-//! robots.txt it may have cached, how it behaved lately, and what crawlgate does. A request is judged only once,
-//! because judging counts it towards the crawl rate and notes requests for traps. [`Judge::explain`] takes the same
-//! steps and changes nothing. [`Recorder`] records the outcome.
+//! [`Judge`] judges a request: which crawler the client claims to be, whether that is proven, which
+//! versions of robots.txt it may have cached, how it behaved lately, and what crawlgate does. A
+//! request is judged only once, because judging counts it towards the crawl rate and notes requests
+//! for traps. [`Judge::explain`] takes the same steps and changes nothing. [`Recorder`] records the
+//! outcome.
 
 mod claims;
 mod evidence;
@@ -23,8 +24,9 @@ use crate::policy::{SiteEntry, Snapshot};
 use crate::sites::SiteManager;
 use crate::time::Timestamp;
 use crate::verdict::{
-    Action, Behaviour, CachedVersions, Case, Claimant, Decision, Doubt, Explanation, Facts, HistoryBasis, Identity,
-    Proof, ResponseFacts, Scratch, decide_for, identity_by_policy, report, report_unclaimed,
+    Action, Behaviour, CachedVersions, Case, Claimant, Decision, Doubt, Explanation, Facts,
+    HistoryBasis, Identity, Proof, ResponseFacts, Scratch, decide_for, identity_by_policy, report,
+    report_unclaimed,
 };
 use claims::Workspace;
 use std::sync::{Arc, OnceLock};
@@ -53,7 +55,8 @@ struct Look<'a> {
     visit: HostNews,
     /// What is to be noted or asked about its claim.
     to_do: ToDo,
-    /// What a list of networks said of its address, where that is worth a note: the site's list or the operator's.
+    /// What a list of networks said of its address, where that is worth a note: the site's list or
+    /// the operator's.
     by_list: Option<(Option<&'a SiteEntry>, Identity)>,
 }
 
@@ -66,26 +69,40 @@ impl Judge {
         behaviours: Arc<Behaviours>,
         registry: &'static Registry,
     ) -> Judge {
-        Judge { sites, registry, ledger, proofs, behaviours, others: OnceLock::new() }
+        Judge {
+            sites,
+            registry,
+            ledger,
+            proofs,
+            behaviours,
+            others: OnceLock::new(),
+        }
     }
 
-    /// There are other instances in front of the same sites. To be called once, before the first request.
+    /// There are other instances in front of the same sites. To be called once, before the first
+    /// request.
     pub fn go_by(&self, others: Arc<Others>) {
         let _ = self.others.set(others);
     }
 
-    /// Judges a request. The request counts: against the crawl rate, as a visit of the host, and where it hits a trap.
+    /// Judges a request. The request counts: against the crawl rate, as a visit of the host, and
+    /// where it hits a trap.
     pub fn judge(&self, request: &RequestFacts<'_>) -> Judgement {
         claims::with_workspace(|workspace| self.judgement(request, workspace, RateStep::Counts))
     }
 
-    /// What [`Judge::judge`] would find now. Changes nothing: for a request that was judged already, and that a proxy
-    /// asks about a second time.
+    /// What [`Judge::judge`] would find now. Changes nothing: for a request that was judged
+    /// already, and that a proxy asks about a second time.
     pub fn look(&self, request: &RequestFacts<'_>) -> Judgement {
         claims::with_workspace(|workspace| self.judgement(request, workspace, RateStep::Looks))
     }
 
-    fn judgement(&self, request: &RequestFacts<'_>, workspace: &mut Workspace, rate: RateStep) -> Judgement {
+    fn judgement(
+        &self,
+        request: &RequestFacts<'_>,
+        workspace: &mut Workspace,
+        rate: RateStep,
+    ) -> Judgement {
         let snapshot = self.sites.snapshot();
         let target = origin_form(request.target);
         let facts = request.facts(&target);
@@ -101,15 +118,31 @@ impl Judge {
         let decision = self.decision(request, &look.case, rate, &mut workspace.scratch);
         let IdentityFinding { proof, doubt, .. } = look.finding;
         let signature = request.signature.map(|_| look.finding.of_signature());
-        let good_signature = look.to_do.take_signature().filter(|_| proof == Proof::Signature).map(Arc::new);
-        let (identity, CachedVersions { cached, has_version_in_force, basis, older_until, .. }) =
-            (look.case.facts.identity, look.case.cached_versions);
+        let good_signature = look
+            .to_do
+            .take_signature()
+            .filter(|_| proof == Proof::Signature)
+            .map(Arc::new);
+        let (
+            identity,
+            CachedVersions {
+                cached,
+                has_version_in_force,
+                basis,
+                older_until,
+                ..
+            },
+        ) = (look.case.facts.identity, look.case.cached_versions);
         let older_until = older_until.filter(|_| decision.is_in_doubt());
         if rate == RateStep::Counts {
             self.take_up(look, &decision, request);
         }
         let is_robots_txt = decision.action == Action::RobotsTxt;
-        let is_silent = is_robots_txt && self.others.get().is_some_and(|others| others.is_silent(request.now()));
+        let is_silent = is_robots_txt
+            && self
+                .others
+                .get()
+                .is_some_and(|others| others.is_silent(request.now()));
         let may_confirm_by_date = has_version_in_force && claimant.is_told_by_its_date();
         Judgement::Judged(Judged {
             decision,
@@ -136,7 +169,9 @@ impl Judge {
     ) -> Result<Claimant<'a>, Claim> {
         let agent = facts.user_agent;
         let identified = Claimant::identified(snapshot, facts, |index, site| {
-            claims.claim(snapshot, Some(index), agent, || self.registry.identify_with(agent, &site.tokens))
+            claims.claim(snapshot, Some(index), agent, || {
+                self.registry.identify_with(agent, &site.tokens)
+            })
         });
         identified.ok_or_else(|| {
             if facts.is_challenge() {
@@ -146,8 +181,9 @@ impl Judge {
         })
     }
 
-    /// What [`Judge::judge`] would decide now, and why. Changes nothing. The user agent may be the bare token, id or
-    /// name of a crawler; `response` is the answer of the origin that the tags are for.
+    /// What [`Judge::judge`] would decide now, and why. Changes nothing. The user agent may be the
+    /// bare token, id or name of a crawler; `response` is the answer of the origin that the tags
+    /// are for.
     pub fn explain(&self, request: &RequestFacts<'_>, response: &ResponseFacts<'_>) -> Explanation {
         let snapshot = self.sites.snapshot();
         let target = origin_form(request.target);
@@ -155,39 +191,65 @@ impl Judge {
         let Some(claimant) = Claimant::named(&snapshot, self.registry, &facts) else {
             return report_unclaimed(self.registry, &facts, response);
         };
-        let Look { mut case, finding: IdentityFinding { proof, doubt, .. }, .. } =
-            self.look_at(request, claimant, facts);
-        let is_of_crawler = claimant.claim != Claim::Nobody && claimant.entry.site.perhaps_behind_cache;
-        // Who asks names no proxies: the answer is that of the requests that came through them lately.
-        if request.proxies.is_none() && is_of_crawler && self.ledger.is_perhaps_cached(request.host, facts.now) {
+        let Look {
+            mut case,
+            finding: IdentityFinding { proof, doubt, .. },
+            ..
+        } = self.look_at(request, claimant, facts);
+        let is_of_crawler =
+            claimant.claim != Claim::Nobody && claimant.entry.site.perhaps_behind_cache;
+        // Who asks names no proxies: the answer is that of the requests that came through them
+        // lately.
+        if request.proxies.is_none()
+            && is_of_crawler
+            && self.ledger.is_perhaps_cached(request.host, facts.now)
+        {
             case.cached_versions = case.cached_versions.perhaps_cached(claimant, facts.now);
         }
         let decision = self.decision(request, &case, RateStep::Looks, &mut Scratch::default());
         let mut explanation = report(&case, &decision, response);
         (explanation.proof, explanation.doubt) = (proof.name(), doubt);
         if let (Claim::Known(crawler), Some(address)) = (claimant.claim, case.facts.client) {
-            explanation.evidence.extend(self.proofs.evidence(crawler, address, case.facts.now));
+            explanation
+                .evidence
+                .extend(self.proofs.evidence(crawler, address, case.facts.now));
         }
         if self.cached_versions(request, claimant, false).1 == HostNews::New {
             let (_, observed) = self.ledger.everything();
-            let of_site = observed.into_iter().filter(|known| known.site == claimant.entry.site.name);
+            let of_site = observed
+                .into_iter()
+                .filter(|known| known.site == claimant.entry.site.name);
             explanation.requested_hosts = Some(of_site.map(|known| known.host).collect());
         }
         explanation
     }
 
-    /// The first half of judging: identity, with what it rests on, and cached versions of a claimant.
-    fn look_at<'a>(&self, request: &RequestFacts<'_>, claimant: Claimant<'a>, mut facts: Facts<'a>) -> Look<'a> {
+    /// The first half of judging: identity, with what it rests on, and cached versions of a
+    /// claimant.
+    fn look_at<'a>(
+        &self,
+        request: &RequestFacts<'_>,
+        claimant: Claimant<'a>,
+        mut facts: Facts<'a>,
+    ) -> Look<'a> {
         let Claimant { entry, claim, .. } = claimant;
-        let (mut finding, mut to_do, mut by_list) = (IdentityFinding::default(), ToDo::default(), None);
+        let (mut finding, mut to_do, mut by_list) =
+            (IdentityFinding::default(), ToDo::default(), None);
         let is_unknown = facts.client.is_none();
-        if claim != Claim::Nobody && (is_unknown || !entry.site.networks.is_empty() || self.proofs.can_prove(claim)) {
+        if claim != Claim::Nobody
+            && (is_unknown || !entry.site.networks.is_empty() || self.proofs.can_prove(claim))
+        {
             (finding, to_do, by_list) = self.identity(request, claimant, &facts);
             facts.identity = finding.identity;
         }
         let (cached_versions, visit) = self.cached_versions(request, claimant, false);
         Look {
-            case: Case { registry: self.registry, facts, claimant, cached_versions },
+            case: Case {
+                registry: self.registry,
+                facts,
+                claimant,
+                cached_versions,
+            },
             finding,
             visit,
             to_do,
@@ -195,7 +257,8 @@ impl Judge {
         }
     }
 
-    /// What the claimant may have cached. `has_heard_all` says whether every other instance has told what it served.
+    /// What the claimant may have cached. `has_heard_all` says whether every other instance has
+    /// told what it served.
     fn cached_versions<'a>(
         &self,
         request: &RequestFacts<'_>,
@@ -203,9 +266,13 @@ impl Judge {
         has_heard_all: bool,
     ) -> (CachedVersions<'a>, HostNews) {
         let moment = request.moment();
-        let (cached_versions, visit) = self.ledger.look(self.registry, claimant, request.host, moment, has_heard_all);
+        let (cached_versions, visit) =
+            self.ledger
+                .look(self.registry, claimant, request.host, moment, has_heard_all);
         let is_of_crawler = claimant.claim != Claim::Nobody;
-        let through = request.proxies.filter(|_| is_of_crawler && claimant.entry.site.perhaps_behind_cache);
+        let through = request
+            .proxies
+            .filter(|_| is_of_crawler && claimant.entry.site.perhaps_behind_cache);
         match through {
             Some(path) if !self.ledger.is_uncached(request.host, path) => {
                 (cached_versions.perhaps_cached(claimant, moment.now), visit)
@@ -214,18 +281,25 @@ impl Judge {
         }
     }
 
-    /// What is proven of a claim: by the networks of the policy, by what operators publish, and by how well either has
-    /// described the crawler so far.
+    /// What is proven of a claim: by the networks of the policy, by what operators publish, and by
+    /// how well either has described the crawler so far.
     fn identity<'a>(
         &self,
         request: &RequestFacts<'_>,
         claimant: Claimant<'a>,
         facts: &Facts<'_>,
-    ) -> (IdentityFinding, ToDo, Option<(Option<&'a SiteEntry>, Identity)>) {
+    ) -> (
+        IdentityFinding,
+        ToDo,
+        Option<(Option<&'a SiteEntry>, Identity)>,
+    ) {
         let Claimant { entry, claim, .. } = claimant;
         let may_accuse = facts.client.is_some() && request.unread.is_empty();
         // The owner's networks may have the crawler itself, though the settings trust its address.
-        let of_peer = Facts { client: request.logged, ..*facts };
+        let of_peer = Facts {
+            client: request.logged,
+            ..*facts
+        };
         let by_policy = identity_by_policy(&entry.site, &of_peer, claim, may_accuse);
         let signed = request.signature.map(|fields| Signed {
             host: facts.host,
@@ -234,7 +308,13 @@ impl Judge {
             user_agent: facts.user_agent,
             fields,
         });
-        let claimed = Claimed { claim, address: facts.client, may_accuse, by_policy, signed };
+        let claimed = Claimed {
+            claim,
+            address: facts.client,
+            may_accuse,
+            by_policy,
+            signed,
+        };
         let (found, to_do) = self.proofs.look(&claimed, facts.now);
         let list = match found.proof {
             // A signature proves one request, and says nothing about lists.
@@ -242,13 +322,19 @@ impl Judge {
             Proof::Networks => Some(entry),
             _ => None,
         };
-        let (identity, is_due) =
-            self.ledger.list_health.look(list_of(self.registry, list, claim), found.identity, facts.now);
+        let (identity, is_due) = self.ledger.list_health.look(
+            list_of(self.registry, list, claim),
+            found.identity,
+            facts.now,
+        );
         let by_list = is_due.then_some((list, found.identity));
         let finding = match identity {
-            Identity::Suspended => {
-                IdentityFinding { identity, proof: Proof::None, doubt: Some(Doubt::Suspended), ..found }
-            }
+            Identity::Suspended => IdentityFinding {
+                identity,
+                proof: Proof::None,
+                doubt: Some(Doubt::Suspended),
+                ..found
+            },
             _ => IdentityFinding { identity, ..found },
         };
         (finding, to_do, by_list)
@@ -256,7 +342,13 @@ impl Judge {
 
     /// Does what a look has found to do, because the request counts.
     fn take_up(&self, look: Look<'_>, decision: &Decision, request: &RequestFacts<'_>) {
-        let Look { case, visit, to_do, by_list, .. } = look;
+        let Look {
+            case,
+            visit,
+            to_do,
+            by_list,
+            ..
+        } = look;
         let (Claimant { entry, claim, .. }, now) = (case.claimant, case.facts.now);
         self.ledger.note_request(entry, case.facts.host, visit, now);
         if case.cached_versions.basis == HistoryBasis::PerhapsCached {
@@ -264,7 +356,9 @@ impl Judge {
         }
         self.proofs.take_up(to_do, now);
         if let Some((list, identity)) = by_list {
-            self.ledger.list_health.note(list_of(self.registry, list, claim), identity, now);
+            self.ledger
+                .list_health
+                .note(list_of(self.registry, list, claim), identity, now);
         }
         // With other instances the mark waits until they have told what they served.
         if decision.trap_hit && self.others.get().is_none() {
@@ -272,72 +366,147 @@ impl Judge {
         }
     }
 
-    /// Judges a request once more that was judged before, now that every other instance has told what it served until then.
-    /// What was sent stays what it was. `None` where no site claims the host any more.
+    /// Judges a request once more that was judged before, now that every other instance has told
+    /// what it served until then. What was sent stays what it was. `None` where no site claims the
+    /// host any more.
     fn judged_again(&self, request: &RequestFacts<'_>, judged: &Judged) -> Option<Judged> {
         let (snapshot, target) = (self.sites.snapshot(), origin_form(request.target));
-        let facts = Facts { identity: judged.identity, ..request.facts(&target) };
+        let facts = Facts {
+            identity: judged.identity,
+            ..request.facts(&target)
+        };
         claims::with_workspace(|workspace| {
-            let claimant = self.claimed(&snapshot, &facts, &mut workspace.claims).ok()?;
+            let claimant = self
+                .claimed(&snapshot, &facts, &mut workspace.claims)
+                .ok()?;
             let (cached_versions, _) = self.cached_versions(request, claimant, true);
-            let case = Case { registry: self.registry, facts, claimant, cached_versions };
+            let case = Case {
+                registry: self.registry,
+                facts,
+                claimant,
+                cached_versions,
+            };
             // It was no client with a mark, or it would have been refused for that.
             let behaviour = self.behaviours.look(&case, request.lived, RateStep::Looks);
-            let decision = decide_for(&case, Behaviour { trapped: false, ..behaviour }, &mut workspace.scratch);
+            let decision = decide_for(
+                &case,
+                Behaviour {
+                    trapped: false,
+                    ..behaviour
+                },
+                &mut workspace.scratch,
+            );
             if decision.trap_hit {
                 self.behaviours.mark(&case, request.lived);
             }
             let Decision { action, would, .. } = judged.decision;
-            let CachedVersions { cached, basis, older_until, .. } = cached_versions;
+            let CachedVersions {
+                cached,
+                basis,
+                older_until,
+                ..
+            } = cached_versions;
             let older_until = older_until.filter(|_| decision.is_in_doubt());
-            let decision = Decision { action, would, ..decision };
-            Some(Judged { decision, cached, basis, older_until, snapshot: snapshot.clone(), ..judged.clone() })
+            let decision = Decision {
+                action,
+                would,
+                ..decision
+            };
+            Some(Judged {
+                decision,
+                cached,
+                basis,
+                older_until,
+                snapshot: snapshot.clone(),
+                ..judged.clone()
+            })
         })
     }
 
-    /// Takes back that a judged request counts against the crawl rate: it was turned away for want of a place, which is no
-    /// doing of the crawler. Says how many seconds after it the next one may come.
+    /// Takes back that a judged request counts against the crawl rate: it was turned away for want
+    /// of a place, which is no doing of the crawler. Says how many seconds after it the next one
+    /// may come.
     pub fn take_back(&self, request: &RequestFacts<'_>, judged: &Judged) -> u32 {
-        let Judged { decision, identity, .. } = judged;
+        let Judged {
+            decision, identity, ..
+        } = judged;
         if let Some(seconds) = decision.slowed_for() {
             // It came too soon, and did not count.
             return seconds;
         }
         let target = origin_form(request.target);
-        let facts = Facts { identity: *identity, ..request.facts(&target) };
+        let facts = Facts {
+            identity: *identity,
+            ..request.facts(&target)
+        };
         let claimant = judged.claimant(request.host);
         let (cached_versions, _) = self.cached_versions(request, claimant, false);
-        let case = Case { registry: self.registry, facts, claimant, cached_versions };
-        let delay = self.behaviours.take_back(&case, request.lived).unwrap_or_default();
+        let case = Case {
+            registry: self.registry,
+            facts,
+            claimant,
+            cached_versions,
+        };
+        let delay = self
+            .behaviours
+            .take_back(&case, request.lived)
+            .unwrap_or_default();
         u32::try_from(delay.as_millis().div_ceil(1_000)).unwrap_or(u32::MAX)
     }
 
-    /// Notes that the client of a request got a whole copy of robots.txt, or word that its own copy is good. A 304 to a
-    /// date is only sent to a crawler that the ledger knows to have the version in force. Other requests leave no trace.
+    /// Notes that the client of a request got a whole copy of robots.txt, or word that its own copy
+    /// is good. A 304 to a date is only sent to a crawler that the ledger knows to have the version
+    /// in force. Other requests leave no trace.
     pub fn served(&self, request: &RequestFacts<'_>, judged: &Judged, now: Timestamp) {
-        let Judged { decision, identity, .. } = judged;
+        let Judged {
+            decision, identity, ..
+        } = judged;
         if decision.action != Action::RobotsTxt {
             return;
         }
-        let facts = Facts { identity: *identity, now, ..request.facts(b"/robots.txt") };
-        self.behaviours.served(self.registry, judged.claimant(request.host), &facts);
-        self.ledger.served(self.registry, judged.entry(), request.host, decision.claim, now);
+        let facts = Facts {
+            identity: *identity,
+            now,
+            ..request.facts(b"/robots.txt")
+        };
+        self.behaviours
+            .served(self.registry, judged.claimant(request.host), &facts);
+        self.ledger.served(
+            self.registry,
+            judged.entry(),
+            request.host,
+            decision.claim,
+            now,
+        );
         if let Some(path) = request.proxies {
             self.ledger.served_through(
                 self.registry,
                 judged.entry(),
                 request.host,
-                ProxyFetch { claim: decision.claim, path },
+                ProxyFetch {
+                    claim: decision.claim,
+                    path,
+                },
                 now,
             );
         }
     }
 
     /// The second half: behaviour and decision.
-    fn decision(&self, request: &RequestFacts<'_>, case: &Case<'_>, rate: RateStep, scratch: &mut Scratch) -> Decision {
+    fn decision(
+        &self,
+        request: &RequestFacts<'_>,
+        case: &Case<'_>,
+        rate: RateStep,
+        scratch: &mut Scratch,
+    ) -> Decision {
         let behaviour = self.behaviours.look(case, request.lived, rate);
         let decision = decide_for(case, behaviour, scratch);
-        if request.has_license_token { decision.with_license_token() } else { decision }
+        if request.has_license_token {
+            decision.with_license_token()
+        } else {
+            decision
+        }
     }
 }
 

@@ -1,6 +1,7 @@
-//! [`Others`]: records of violations that wait for other instances of crawlgate in front of the same sites. A record
-//! waits until all instances have told which versions of robots.txt they served; then the request is judged once more,
-//! and the record is written. A record that waits too long, or for which there is no room, is written as `unproven`.
+//! [`Others`]: records of violations that wait for other instances of crawlgate in front of the
+//! same sites. A record waits until all instances have told which versions of robots.txt they
+//! served; then the request is judged once more, and the record is written. A record that waits too
+//! long, or for which there is no room, is written as `unproven`.
 
 use super::request::{KeptOutcome, KeptRequest};
 use super::{Judged, Outcome, RequestFacts};
@@ -52,11 +53,15 @@ pub struct Others {
 impl Others {
     /// Without records. `gauge` has what the exchange knows of the other instances.
     pub fn new(gauge: Arc<Gauge>) -> Others {
-        Others { gauge, waiting: Mutex::default(), is_closed: AtomicBool::new(false) }
+        Others {
+            gauge,
+            waiting: Mutex::default(),
+            is_closed: AtomicBool::new(false),
+        }
     }
 
-    /// Whether this instance may not answer requests for robots.txt: the others may have published something else since they
-    /// last heard of it, and would not know what it served.
+    /// Whether this instance may not answer requests for robots.txt: the others may have published
+    /// something else since they last heard of it, and would not know what it served.
     pub fn is_silent(&self, now: Timestamp) -> bool {
         self.gauge.speaks_until.load(Relaxed) <= now.0
     }
@@ -73,7 +78,12 @@ impl Others {
     }
 
     /// Keeps a record until it is confirmed; says whether there was room.
-    pub(super) fn wait(&self, request: &RequestFacts<'_>, judged: &Judged, outcome: &Outcome<'_>) -> bool {
+    pub(super) fn wait(
+        &self,
+        request: &RequestFacts<'_>,
+        judged: &Judged,
+        outcome: &Outcome<'_>,
+    ) -> bool {
         let mut waiting = lock(&self.waiting);
         if waiting.len() >= MOST || self.is_closed.load(Relaxed) {
             return false;
@@ -88,21 +98,27 @@ impl Others {
         true
     }
 
-    /// Takes out the records that all other instances have confirmed, and those that waited for too long. `confirmed` is
-    /// the last entry of the log that all of them have read. Each is returned with whether it is confirmed.
+    /// Takes out the records that all other instances have confirmed, and those that waited for too
+    /// long. `confirmed` is the last entry of the log that all of them have read. Each is returned
+    /// with whether it is confirmed.
     pub(super) fn take(&self, confirmed: Option<u64>, lived: Duration) -> Vec<(bool, Waiting)> {
-        let is_confirmed = |waits: &Waiting| confirmed.is_some_and(|confirmed| waits.ticket <= confirmed);
+        let is_confirmed =
+            |waits: &Waiting| confirmed.is_some_and(|confirmed| waits.ticket <= confirmed);
         let mut waiting = lock(&self.waiting);
         let all = std::mem::take(&mut *waiting);
-        let (over, rest): (VecDeque<_>, VecDeque<_>) =
-            all.into_iter().partition(|waits| is_confirmed(waits) || lived >= waits.deadline);
+        let (over, rest): (VecDeque<_>, VecDeque<_>) = all
+            .into_iter()
+            .partition(|waits| is_confirmed(waits) || lived >= waits.deadline);
         *waiting = rest;
-        over.into_iter().map(|record| (is_confirmed(&record), record)).collect()
+        over.into_iter()
+            .map(|record| (is_confirmed(&record), record))
+            .collect()
     }
 }
 
 impl Judged {
-    /// Whether the decision accuses the crawler of what depends on the robots.txt that it was served.
+    /// Whether the decision accuses the crawler of what depends on the robots.txt that it was
+    /// served.
     pub(super) fn accuses(&self) -> bool {
         let decision = &self.decision;
         decision.trap_hit || matches!(decision.kind, Kind::Violation | Kind::TooFast)
@@ -110,8 +126,17 @@ impl Judged {
 
     /// The judgement as `unproven`, because it is not known what other instances served.
     pub(super) fn unproven(&self) -> Judged {
-        let decision =
-            Decision { kind: Kind::Unproven, never_fetched: false, trap_hit: false, ..self.decision.clone() };
-        Judged { decision, basis: HistoryBasis::Unknown, older_until: None, ..self.clone() }
+        let decision = Decision {
+            kind: Kind::Unproven,
+            never_fetched: false,
+            trap_hit: false,
+            ..self.decision.clone()
+        };
+        Judged {
+            decision,
+            basis: HistoryBasis::Unknown,
+            older_until: None,
+            ..self.clone()
+        }
     }
 }

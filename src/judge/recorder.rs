@@ -1,5 +1,5 @@
-//! [`Recorder`] records the outcome of each request in metrics, event log, evidence log and access log. With other instances a
-//! violation waits until they have confirmed it ([`Others`]).
+//! [`Recorder`] records the outcome of each request in metrics, event log, evidence log and access
+//! log. With other instances a violation waits until they have confirmed it ([`Others`]).
 
 use super::evidence;
 use super::request::{cut, text};
@@ -12,7 +12,9 @@ use crate::policy::{Site, SiteEntry};
 use crate::robots::seconds;
 use crate::settings::AddressDetail;
 use crate::telemetry::{AccessLog, AccessRecord, Event, Events, Metrics, Traffic, UNCLAIMED};
-use crate::verdict::{Action, Decision, Identity, Kind, PassReason, claim_label, group_place, rule_place};
+use crate::verdict::{
+    Action, Decision, Identity, Kind, PassReason, claim_label, group_place, rule_place,
+};
 use std::cell::Cell;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -62,7 +64,8 @@ pub struct Recorder {
     pub metrics: Arc<Metrics>,
     /// What proved crawlers, for the evidence.
     proofs: Arc<Proofs>,
-    /// What points at a mistake in the setup. Apart from the rest, which requests only read: each request writes it.
+    /// What points at a mistake in the setup. Apart from the rest, which requests only read: each
+    /// request writes it.
     traffic: Arc<Traffic>,
     /// Other instances, which must confirm a violation before it is recorded.
     others: OnceLock<Arc<Others>>,
@@ -78,15 +81,24 @@ impl Recorder {
         traffic: Arc<Traffic>,
         logs: Logs,
     ) -> Recorder {
-        Recorder { registry, metrics, proofs, traffic, others: OnceLock::new(), logs }
+        Recorder {
+            registry,
+            metrics,
+            proofs,
+            traffic,
+            others: OnceLock::new(),
+            logs,
+        }
     }
 
-    /// There are other instances in front of the same sites. To be called once, before the first request.
+    /// There are other instances in front of the same sites. To be called once, before the first
+    /// request.
     pub fn go_by(&self, others: Arc<Others>) {
         let _ = self.others.set(others);
     }
 
-    /// Runs what judges a request. One in so many is timed: two looks at the clock take as long as half of judging.
+    /// Runs what judges a request. One in so many is timed: two looks at the clock take as long as
+    /// half of judging.
     #[inline]
     pub fn timed<T>(&self, judge: impl FnOnce() -> T) -> T {
         let number = REQUESTS.get();
@@ -106,11 +118,15 @@ impl Recorder {
 
     /// How long a request has taken that began then; zero where no log says it.
     pub fn elapsed(&self, began: Instant) -> Duration {
-        if self.logs.access.enabled() { began.elapsed() } else { Duration::ZERO }
+        if self.logs.access.enabled() {
+            began.elapsed()
+        } else {
+            Duration::ZERO
+        }
     }
 
-    /// Records the outcome of a request that was judged. With other instances an accusation waits until they have confirmed
-    /// it.
+    /// Records the outcome of a request that was judged. With other instances an accusation waits
+    /// until they have confirmed it.
     pub fn record(&self, request: &RequestFacts<'_>, judgement: &Judgement, outcome: &Outcome<'_>) {
         if let Some(judged) = judgement.judged() {
             watch_front_page(request, judged, outcome);
@@ -124,21 +140,31 @@ impl Recorder {
         }
     }
 
-    /// Writes the records that all other instances have confirmed, and those that waited for too long. `confirmed` is the
-    /// last entry of the log that all of them have read.
+    /// Writes the records that all other instances have confirmed, and those that waited for too
+    /// long. `confirmed` is the last entry of the log that all of them have read.
     pub fn settle(&self, confirmed: Option<u64>, lived: Duration, judge: &Judge) -> Settled {
         let mut settled = Settled::default();
-        let Some(others) = self.others.get() else { return settled };
+        let Some(others) = self.others.get() else {
+            return settled;
+        };
         for (is_confirmed, record) in others.take(confirmed, lived) {
             let request = record.request.map(|octets| &**octets);
-            let judged = if is_confirmed { judge.judged_again(&request, &record.judged) } else { None };
+            let judged = if is_confirmed {
+                judge.judged_again(&request, &record.judged)
+            } else {
+                None
+            };
             match &judged {
                 Some(judged) if judged.accuses() => settled.confirmed += 1,
                 Some(_) => settled.refuted += 1,
                 None => settled.unconfirmed += 1,
             }
             let judged = judged.unwrap_or_else(|| record.judged.unproven());
-            self.write(&request, &Judgement::Judged(judged), &record.outcome.map(|octets| &**octets));
+            self.write(
+                &request,
+                &Judgement::Judged(judged),
+                &record.outcome.map(|octets| &**octets),
+            );
         }
         settled
     }
@@ -150,23 +176,40 @@ impl Recorder {
             if request.client.is_some() {
                 self.metrics.undeclared_proxy.inc();
             }
-            self.traffic.unread(request.client, request.unread, request.lived);
+            self.traffic
+                .unread(request.client, request.unread, request.lived);
         }
         match judgement {
             Judgement::Unclaimed { claim, .. } => {
                 self.traffic.unclaimed(request.host, request.lived);
                 let crawler = claim_label(*claim, self.registry, None).unwrap_or(NOBODY);
                 let identity = identity_name(*claim, Identity::Unverified);
-                self.metrics.request(UNCLAIMED, (crawler, identity), Kind::NotACrawler.name(), Action::Pass.name());
+                self.metrics.request(
+                    UNCLAIMED,
+                    (crawler, identity),
+                    Kind::NotACrawler.name(),
+                    Action::Pass.name(),
+                );
             }
             Judgement::Judged(judged) => self.count(request, judged, outcome),
         }
         self.log(request, Ok(judgement), outcome);
     }
 
-    /// Records a request that was answered before it was judged. `action` is the word of metrics and logs for that.
-    pub fn record_unjudged(&self, request: &RequestFacts<'_>, action: &'static str, outcome: &Outcome<'_>) {
-        self.metrics.request(UNCLAIMED, (NOBODY, NOBODY), Kind::NotACrawler.name(), action);
+    /// Records a request that was answered before it was judged. `action` is the word of metrics
+    /// and logs for that.
+    pub fn record_unjudged(
+        &self,
+        request: &RequestFacts<'_>,
+        action: &'static str,
+        outcome: &Outcome<'_>,
+    ) {
+        self.metrics.request(
+            UNCLAIMED,
+            (NOBODY, NOBODY),
+            Kind::NotACrawler.name(),
+            action,
+        );
         self.log(request, Err(action), outcome);
     }
 
@@ -176,15 +219,24 @@ impl Recorder {
         let site = entry.site.name.as_str();
         let crawler = crawler_label(self.registry, entry, decision.claim);
         let named = (crawler, identity_name(decision.claim, judged.identity));
-        metrics.request(site, named, decision.recorded_kind(), counted_action(decision));
+        metrics.request(
+            site,
+            named,
+            decision.recorded_kind(),
+            counted_action(decision),
+        );
         if decision.claim != Claim::Nobody {
             let outcome = judged.identity.outcome(judged.doubt);
-            // The registry's id or `other`. No operator publishes how a token of a policy is proven, and the label would
-            // outlive the site.
-            metrics.identity(claim_label(decision.claim, self.registry, None).unwrap_or("other"), outcome);
+            // The registry's id or `other`. No operator publishes how a token of a policy is
+            // proven, and the label would outlive the site.
+            metrics.identity(
+                claim_label(decision.claim, self.registry, None).unwrap_or("other"),
+                outcome,
+            );
         }
         if decision.claim == Claim::Other {
-            self.traffic.unlisted(calls_itself(request.user_agent.unwrap_or_default()).unwrap_or(NO_NAME));
+            self.traffic
+                .unlisted(calls_itself(request.user_agent.unwrap_or_default()).unwrap_or(NO_NAME));
         }
         if decision.robots_txt {
             // A client that left before the end has not got it.
@@ -201,11 +253,19 @@ impl Recorder {
             metrics.violation(site, named, kind);
         }
         if is_event(decision) {
-            self.logs.events.record(site, crawler, request.arrived, || self.event(request, judged, outcome));
+            self.logs.events.record(site, crawler, request.arrived, || {
+                self.event(request, judged, outcome)
+            });
             if evidence.is_on() {
                 evidence.record(site, crawler, request.arrived, || {
                     let event = self.event(request, judged, outcome);
-                    evidence::request(evidence, (self.registry, &self.proofs), request, judged, &event)
+                    evidence::request(
+                        evidence,
+                        (self.registry, &self.proofs),
+                        request,
+                        judged,
+                        &event,
+                    )
                 });
             }
         }
@@ -213,7 +273,9 @@ impl Recorder {
 
     /// The evidence of a request against the rules. Nothing in it grows with what the client sends.
     fn event(&self, request: &RequestFacts<'_>, judged: &Judged, outcome: &Outcome<'_>) -> Event {
-        let Judged { decision, identity, .. } = judged;
+        let Judged {
+            decision, identity, ..
+        } = judged;
         let (entry, site) = (judged.entry(), &judged.entry().site);
         let (rule, rule_source) = rule(decision, site);
         Event {
@@ -221,15 +283,21 @@ impl Recorder {
             site: site.name.clone(),
             crawler: crawler_label(self.registry, entry, decision.claim).to_owned(),
             calls_itself: match decision.claim {
-                Claim::Other | Claim::Tool => calls_itself(request.user_agent.unwrap_or_default()).map(str::to_owned),
+                Claim::Other | Claim::Tool => {
+                    calls_itself(request.user_agent.unwrap_or_default()).map(str::to_owned)
+                }
                 Claim::Known(_) | Claim::Token(_) | Claim::Nobody => None,
             },
             identity: identity.name(),
             proof: judged.proof.name(),
             signature: judged.signature,
             doubt: judged.doubt.map(Into::into),
-            client: request.logged.and_then(|address| self.logs.addresses.apply(address)),
-            kept_address: request.logged.and_then(|address| self.logs.kept_addresses.apply(address)),
+            client: request
+                .logged
+                .and_then(|address| self.logs.addresses.apply(address)),
+            kept_address: request
+                .logged
+                .and_then(|address| self.logs.kept_addresses.apply(address)),
             method: text(request.method),
             host: text(request.host),
             target: text(request.target),
@@ -243,7 +311,10 @@ impl Recorder {
             version: site.robots_txt.version.to_string(),
             history: judged.basis.into(),
             older_until: judged.older_until,
-            held: judged.cached_versions(request.host).map(|version| version.to_string()).collect(),
+            held: judged
+                .cached_versions(request.host)
+                .map(|version| version.to_string())
+                .collect(),
             action: decision.action.name(),
             would: decision.would.map(Action::name),
             status: outcome.status,
@@ -254,9 +325,16 @@ impl Recorder {
         }
     }
 
-    fn log(&self, request: &RequestFacts<'_>, judgement: Result<&Judgement, &'static str>, outcome: &Outcome<'_>) {
+    fn log(
+        &self,
+        request: &RequestFacts<'_>,
+        judgement: Result<&Judgement, &'static str>,
+        outcome: &Outcome<'_>,
+    ) {
         if self.logs.access.enabled() {
-            self.logs.access.write(&self.access_record(request, judgement, outcome));
+            self.logs
+                .access
+                .write(&self.access_record(request, judgement, outcome));
         }
     }
 
@@ -269,10 +347,15 @@ impl Recorder {
         let judged = judgement.ok().and_then(Judgement::judged);
         let decision = judged.map(|judged| &judged.decision);
         let site = judged.map(|judged| &*judged.entry().site);
-        let (rule, rule_source) = decision.zip(site).map(|(decision, site)| rule(decision, site)).unwrap_or_default();
+        let (rule, rule_source) = decision
+            .zip(site)
+            .map(|(decision, site)| rule(decision, site))
+            .unwrap_or_default();
         AccessRecord {
             time: request.arrived,
-            client: request.logged.and_then(|address| self.logs.addresses.apply(address)),
+            client: request
+                .logged
+                .and_then(|address| self.logs.addresses.apply(address)),
             method: cut(request.method),
             host: cut(request.host),
             target: cut(request.target),
@@ -284,7 +367,9 @@ impl Recorder {
             user_agent: request.user_agent.map(cut),
             referer: outcome.referer.map(cut),
             site: site.map(|site| site.name.as_str()),
-            crawler: judgement.ok().and_then(|judgement| claim_label(judgement.claim(), self.registry, site)),
+            crawler: judgement
+                .ok()
+                .and_then(|judgement| claim_label(judgement.claim(), self.registry, site)),
             identity: judged
                 .filter(|judged| judged.decision.claim != Claim::Nobody)
                 .map(|judged| judged.identity.name()),
@@ -292,15 +377,20 @@ impl Recorder {
             verdict: decision.map(|decision| decision.verdict.name()),
             kind: decision.map(Decision::recorded_kind),
             older_until: judged.and_then(|judged| judged.older_until),
-            never_fetched: decision.is_some_and(|decision| decision.never_fetched && decision.recorded),
+            never_fetched: decision
+                .is_some_and(|decision| decision.never_fetched && decision.recorded),
             rule,
             rule_source,
             action: match judgement {
-                Ok(_) => decision.map_or(Action::Pass, |decision| decision.action).name(),
+                Ok(_) => decision
+                    .map_or(Action::Pass, |decision| decision.action)
+                    .name(),
                 Err(action) => action,
             },
             would: decision.and_then(|decision| decision.would.map(Action::name)),
-            observed: decision.zip(site).and_then(|(decision, site)| Some(PassReason::of(decision, site)?.name())),
+            observed: decision
+                .zip(site)
+                .and_then(|(decision, site)| Some(PassReason::of(decision, site)?.name())),
             version: site.map(|site| site.robots_txt.version),
             request_id: cut(outcome.request_id),
             trace_id: outcome.trace_id.map(cut),
@@ -309,13 +399,24 @@ impl Recorder {
     }
 }
 
-/// The line of robots.txt that decided, and its place in the policy: the crawl delay of what is too fast, else the rule.
+/// The line of robots.txt that decided, and its place in the policy: the crawl delay of what is too
+/// fast, else the rule.
 fn rule(decision: &Decision, site: &Site) -> (Option<String>, Option<String>) {
-    let group = decision.rule.and_then(|rule| site.document.groups.get(usize::from(rule.group)));
-    if let Some(delay) = group.filter(|_| decision.slowed_for().is_some()).and_then(|group| group.crawl_delay) {
-        return (Some(format!("Crawl-delay: {}", seconds(delay))), group_place(decision, site));
+    let group = decision
+        .rule
+        .and_then(|rule| site.document.groups.get(usize::from(rule.group)));
+    if let Some(delay) = group
+        .filter(|_| decision.slowed_for().is_some())
+        .and_then(|group| group.crawl_delay)
+    {
+        return (
+            Some(format!("Crawl-delay: {}", seconds(delay))),
+            group_place(decision, site),
+        );
     }
-    let rule = decision.rule.and_then(|rule| group?.rules.get(usize::try_from(rule.rule?).ok()?));
+    let rule = decision
+        .rule
+        .and_then(|rule| group?.rules.get(usize::try_from(rule.rule?).ok()?));
     (rule.map(ToString::to_string), rule_place(decision, site))
 }
 
@@ -325,7 +426,11 @@ fn watch_front_page(request: &RequestFacts<'_>, judged: &Judged, outcome: &Outco
     let forwarded = judged.decision.action == Action::Pass;
     let target = origin_form(request.target);
     if forwarded && outcome.status == 200 && front_page.is_at(&target) {
-        front_page.saw(&target, &parse_lines(outcome.x_robots_tag.iter().copied()), request.now());
+        front_page.saw(
+            &target,
+            &parse_lines(outcome.x_robots_tag.iter().copied()),
+            request.now(),
+        );
     }
 }
 
@@ -335,11 +440,18 @@ fn is_event(decision: &Decision) -> bool {
     refused(decision.action) || decision.would.is_some_and(refused)
 }
 
-/// The kind under which the request counts as a violation. No violations are: a path that only its resolved form
-/// disallows, rules that the operator never promised to follow, and a missing proof.
+/// The kind under which the request counts as a violation. No violations are: a path that only its
+/// resolved form disallows, rules that the operator never promised to follow, and a missing proof.
 fn violation(decision: &Decision) -> Option<&'static str> {
-    let counts = !matches!(decision.kind, Kind::Ambiguous | Kind::NotBound | Kind::Unverified);
-    let name = if decision.never_fetched { "never_fetched" } else { decision.kind.name() };
+    let counts = !matches!(
+        decision.kind,
+        Kind::Ambiguous | Kind::NotBound | Kind::Unverified
+    );
+    let name = if decision.never_fetched {
+        "never_fetched"
+    } else {
+        decision.kind.name()
+    };
     (is_event(decision) && counts).then_some(name)
 }
 
@@ -361,5 +473,9 @@ fn crawler_label<'a>(registry: &'a Registry, entry: &'a SiteEntry, claim: Claim)
 
 /// What is proven of the name that a request gives; nothing of people's, who give none.
 fn identity_name(claim: Claim, identity: Identity) -> &'static str {
-    if claim == Claim::Nobody { NOBODY } else { identity.name() }
+    if claim == Claim::Nobody {
+        NOBODY
+    } else {
+        identity.name()
+    }
 }

@@ -1,6 +1,6 @@
-//! [`RequestFacts`]: what is known of a request before it is judged. [`Outcome`]: how the request was answered. Both
-//! hold values that every door can give; a door is a way by which requests come in (HTTP/1, HTTP/2, Pingora, the
-//! middleware, the decision service).
+//! [`RequestFacts`]: what is known of a request before it is judged. [`Outcome`]: how the request
+//! was answered. Both hold values that every door can give; a door is a way by which requests come
+//! in (HTTP/1, HTTP/2, Pingora, the middleware, the decision service).
 
 use crate::clock::Moment;
 use crate::heads::{ForwardingFields, SignatureFields};
@@ -17,7 +17,8 @@ const FIELD_LIMIT: usize = 2048;
 /// One request, in borrowed octets as they came, or in octets of its own.
 #[derive(Clone, Copy, Debug)]
 pub struct RequestFacts<'a, B = &'a [u8]> {
-    /// The Host field or `:authority`, with its port if it has one. Empty where an HTTP/1.0 request has none.
+    /// The Host field or `:authority`, with its port if it has one. Empty where an HTTP/1.0 request
+    /// has none.
     pub host: B,
     /// The request target as sent, in origin form or absolute form.
     pub target: B,
@@ -29,9 +30,10 @@ pub struct RequestFacts<'a, B = &'a [u8]> {
     pub client: Option<IpAddr>,
     /// The address for logs: that of the client, or of the peer that does not name it.
     pub logged: Option<IpAddr>,
-    /// Forwarding fields that are not believed. With one from a client that is known, its address may be that of a proxy
-    /// that nobody declared, and accuses nobody. With one beside a client that is not known, a trusted proxy names the
-    /// client in it, and the settings name another field.
+    /// Forwarding fields that are not believed. With one from a client that is known, its address
+    /// may be that of a proxy that nobody declared, and accuses nobody. With one beside a client
+    /// that is not known, a trusted proxy names the client in it, and the settings name another
+    /// field.
     pub unread: ForwardingFields,
     /// The trusted proxies that it came through; `None` where it came through none.
     pub proxies: Option<ProxyPath>,
@@ -87,7 +89,10 @@ impl<'a> RequestFacts<'a> {
     }
 
     pub(super) fn moment(&self) -> Moment {
-        Moment { now: self.now(), lived: self.lived }
+        Moment {
+            now: self.now(),
+            lived: self.lived,
+        }
     }
 }
 

@@ -1,4 +1,5 @@
-//! `judge` and `explain` agree, and `explain` changes nothing: over policies, crawlers, addresses, paths and time.
+//! `judge` and `explain` agree, and `explain` changes nothing: over policies, crawlers, addresses,
+//! paths and time.
 
 use super::*;
 use crate::clock::{Clock, Moment};
@@ -36,7 +37,14 @@ const AGENTS: [&str; 5] = [
     "curl/8.9.1",
     "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0",
 ];
-const TARGETS: [&str; 6] = ["/", "/cart/1", "/x/../cart/", "/trap/", "/robots.txt", "http://shop.example/cart/2"];
+const TARGETS: [&str; 6] = [
+    "/",
+    "/cart/1",
+    "/x/../cart/",
+    "/trap/",
+    "/robots.txt",
+    "http://shop.example/cart/2",
+];
 const ADDRESSES: [&str; 3] = ["192.0.2.1", "192.0.2.2", "198.51.100.1"];
 const HOSTS: [&str; 3] = ["shop.example", "fresh.example", "elsewhere.example"];
 
@@ -53,12 +61,27 @@ fn judge(directory: &Path, policy: &str) -> World {
         published_proof: false,
     };
     let registry = Registry::builtin();
-    let sites = SiteManager::start(options, (&store, &remembered), clock.moment().now).expect("loaded");
-    let ledger = Arc::new(Ledger::in_memory(vec!["shop.example".into()], &sites.snapshot(), clock.moment()));
+    let sites =
+        SiteManager::start(options, (&store, &remembered), clock.moment().now).expect("loaded");
+    let ledger = Arc::new(Ledger::in_memory(
+        vec!["shop.example".into()],
+        &sites.snapshot(),
+        clock.moment(),
+    ));
     let proofs = Arc::new(Proofs::none(registry));
-    let recorder = Recorder::new(registry, Metrics::new(), proofs.clone(), Arc::default(), Logs::off());
+    let recorder = Recorder::new(
+        registry,
+        Metrics::new(),
+        proofs.clone(),
+        Arc::default(),
+        Logs::off(),
+    );
     let judge = Judge::new(sites, ledger, proofs, Arc::default(), registry);
-    World { judge, recorder, clock }
+    World {
+        judge,
+        recorder,
+        clock,
+    }
 }
 
 /// One request, by indexes into the tables, and the seconds since the one before.
@@ -72,8 +95,19 @@ struct Step {
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    let places = (0..HOSTS.len(), 0..AGENTS.len(), 0..TARGETS.len(), 0..ADDRESSES.len());
-    (places, 0u64..20).prop_map(|((host, agent, target, address), after)| Step { host, agent, target, address, after })
+    let places = (
+        0..HOSTS.len(),
+        0..AGENTS.len(),
+        0..TARGETS.len(),
+        0..ADDRESSES.len(),
+    );
+    (places, 0u64..20).prop_map(|((host, agent, target, address), after)| Step {
+        host,
+        agent,
+        target,
+        address,
+        after,
+    })
 }
 
 fn request(step: Step, start: Moment, seconds: u64) -> RequestFacts<'static> {
@@ -95,26 +129,72 @@ fn request(step: Step, start: Moment, seconds: u64) -> RequestFacts<'static> {
 }
 
 /// What a judgement and an explanation must agree on.
-type Said = (&'static str, Kind, &'static str, Option<&'static str>, bool, Identity);
+type Said = (
+    &'static str,
+    Kind,
+    &'static str,
+    Option<&'static str>,
+    bool,
+    Identity,
+);
 
 fn judged(judgement: &Judgement) -> Said {
     let Some(judged) = judgement.judged() else {
-        return ("not_a_crawler", Kind::NotACrawler, "pass", None, false, Identity::Unverified);
+        return (
+            "not_a_crawler",
+            Kind::NotACrawler,
+            "pass",
+            None,
+            false,
+            Identity::Unverified,
+        );
     };
-    let Decision { verdict, kind, action, would, never_fetched, .. } = judged.decision;
-    (verdict.name(), kind, action.name(), would.map(Action::name), never_fetched, judged.identity)
+    let Decision {
+        verdict,
+        kind,
+        action,
+        would,
+        never_fetched,
+        ..
+    } = judged.decision;
+    (
+        verdict.name(),
+        kind,
+        action.name(),
+        would.map(Action::name),
+        never_fetched,
+        judged.identity,
+    )
 }
 
 fn explained(explanation: &Explanation) -> Said {
     let would = explanation.action.would.as_ref().map(|would| would.kind);
-    let Explanation { verdict, kind, never_fetched, identity, .. } = explanation;
-    (verdict.name(), *kind, explanation.action.kind, would, *never_fetched, *identity)
+    let Explanation {
+        verdict,
+        kind,
+        never_fetched,
+        identity,
+        ..
+    } = explanation;
+    (
+        verdict.name(),
+        *kind,
+        explanation.action.kind,
+        would,
+        *never_fetched,
+        *identity,
+    )
 }
 
 fn record(world: &World, request: &RequestFacts<'_>, judgement: &Judgement) {
-    let outcome = Outcome { status: 200, ..Outcome::default() };
+    let outcome = Outcome {
+        status: 200,
+        ..Outcome::default()
+    };
     if let Some(judged) = judgement.judged() {
-        world.judge.served(request, judged, world.clock.now().into());
+        world
+            .judge
+            .served(request, judged, world.clock.now().into());
     }
     world.recorder.record(request, judgement, &outcome);
 }
@@ -122,7 +202,8 @@ fn record(world: &World, request: &RequestFacts<'_>, judgement: &Judgement) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// One judge explains each request twice before it judges it, the other only judges: all four say the same.
+    /// One judge explains each request twice before it judges it, the other only judges: all four
+    /// say the same.
     #[test]
     fn judge_and_explain_agree_and_explaining_changes_nothing(policy in 0..POLICIES.len(), steps in prop::collection::vec(step(), 1..40)) {
         let (asked, plain) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
@@ -151,12 +232,36 @@ fn networks_that_a_policy_lists_are_evidence() {
     let directory = tempfile::tempdir().expect("a directory");
     let world = judge(directory.path(), POLICIES[2]);
     let evidence = |agent, address| {
-        let request = request(Step { host: 0, agent, target: 0, address, after: 0 }, world.clock.moment(), 0);
-        world.judge.explain(&request, &ResponseFacts::default()).evidence
+        let request = request(
+            Step {
+                host: 0,
+                agent,
+                target: 0,
+                address,
+                after: 0,
+            },
+            world.clock.moment(),
+            0,
+        );
+        world
+            .judge
+            .explain(&request, &ResponseFacts::default())
+            .evidence
     };
-    assert!(evidence(1, 2)[0].ends_with(": inside"), "{:?}", evidence(1, 2));
-    assert!(evidence(1, 0)[0].ends_with(": outside"), "{:?}", evidence(1, 0));
-    assert!(!evidence(0, 2).iter().any(|line| line.contains("policy")), "the policy lists nothing for bingbot");
+    assert!(
+        evidence(1, 2)[0].ends_with(": inside"),
+        "{:?}",
+        evidence(1, 2)
+    );
+    assert!(
+        evidence(1, 0)[0].ends_with(": outside"),
+        "{:?}",
+        evidence(1, 0)
+    );
+    assert!(
+        !evidence(0, 2).iter().any(|line| line.contains("policy")),
+        "the policy lists nothing for bingbot"
+    );
 }
 
 #[test]
@@ -167,14 +272,30 @@ fn explaining_alone_leaves_no_trace() {
     let start = world.clock.moment();
     for target in 0..TARGETS.len() {
         for host in 0..HOSTS.len() {
-            let request = request(Step { host, agent: 0, target, address: 0, after: 0 }, start, 0);
+            let request = request(
+                Step {
+                    host,
+                    agent: 0,
+                    target,
+                    address: 0,
+                    after: 0,
+                },
+                start,
+                0,
+            );
             let one = judge.explain(&request, &ResponseFacts::default());
             assert_eq!(one, judge.explain(&request, &ResponseFacts::default()));
         }
     }
     assert!(judge.ledger.copies("shop").is_empty());
     assert!(judge.behaviours.traps.is_empty());
-    assert!(!world.recorder.metrics.render().contains("crawlgate_requests_total{"));
+    assert!(
+        !world
+            .recorder
+            .metrics
+            .render()
+            .contains("crawlgate_requests_total{")
+    );
     assert!(world.recorder.logs.events.recent().is_empty());
 }
 
@@ -184,7 +305,19 @@ fn a_trap_marks_the_client_once_judged_and_a_fetch_of_robots_txt_is_remembered()
     let world = judge(directory.path(), POLICIES[0]);
     let judge = &world.judge;
     let start = world.clock.moment();
-    let at = |target| request(Step { host: 0, agent: 0, target, address: 0, after: 0 }, start, 0);
+    let at = |target| {
+        request(
+            Step {
+                host: 0,
+                agent: 0,
+                target,
+                address: 0,
+                after: 0,
+            },
+            start,
+            0,
+        )
+    };
     let fetch = at(4);
     let judgement = judge.judge(&fetch);
     record(&world, &fetch, &judgement);
@@ -194,20 +327,41 @@ fn a_trap_marks_the_client_once_judged_and_a_fetch_of_robots_txt_is_remembered()
     assert_eq!(judged(&judge.judge(&at(0))).1, Kind::Trapped);
     let metrics = world.recorder.metrics.render();
     for name in ["crawlgate_requests_total{", "crawlgate_robots_txt_total{"] {
-        let counts: Vec<&str> = metrics.lines().filter(|line| line.starts_with(name)).collect();
-        assert!(counts.len() == 1 && counts[0].ends_with(" 1"), "only the fetch was recorded: {counts:?}");
+        let counts: Vec<&str> = metrics
+            .lines()
+            .filter(|line| line.starts_with(name))
+            .collect();
+        assert!(
+            counts.len() == 1 && counts[0].ends_with(" 1"),
+            "only the fetch was recorded: {counts:?}"
+        );
     }
     assert!(start.now > Timestamp(0));
 }
 
 /// Bingbot and GPTBot, which share no cache.
-fn through(world: &World, user_agent: &'static str, target: &'static str, proxies: Option<ProxyPath>) -> Judged {
+fn through(
+    world: &World,
+    user_agent: &'static str,
+    target: &'static str,
+    proxies: Option<ProxyPath>,
+) -> Judged {
     let moment = world.clock.moment();
     let request = RequestFacts {
         target: target.as_bytes(),
         user_agent: Some(user_agent.as_bytes()),
         proxies,
-        ..request(Step { host: 0, agent: 0, target: 0, address: 0, after: 0 }, moment, 0)
+        ..request(
+            Step {
+                host: 0,
+                agent: 0,
+                target: 0,
+                address: 0,
+                after: 0,
+            },
+            moment,
+            0,
+        )
     };
     let judgement = world.judge.judge(&request);
     let judged = judgement.judged().expect("a site").clone();
@@ -232,57 +386,135 @@ fn host_is_perhaps_cached_until_two_crawlers_came_through() {
     let certain = (Kind::Violation, HistoryBasis::Observed);
     assert_eq!((found(near), found(None)), (doubted, certain));
     let now = world.clock.moment().now;
-    let unproven = || world.judge.ledger.unproven_hosts(&world.judge.sites.snapshot(), now).remove("shop");
-    let doubt = UnprovenHost { host: "shop.example".into(), history: HistoryBasis::PerhapsCached, until: None };
+    let unproven = || {
+        world
+            .judge
+            .ledger
+            .unproven_hosts(&world.judge.sites.snapshot(), now)
+            .remove("shop")
+    };
+    let doubt = UnprovenHost {
+        host: "shop.example".into(),
+        history: HistoryBasis::PerhapsCached,
+        until: None,
+    };
     assert_eq!(unproven(), Some(vec![doubt]));
     through(&world, BINGBOT, "/robots.txt", near);
     through(&world, BINGBOT, "/robots.txt", near);
     through(&world, GPTBOT, "/robots.txt", other);
     assert_eq!((found(near), found(other)), (doubted, doubted));
-    assert_eq!(asked(&world, 0), (Kind::Unproven, Some(HistoryBasis::PerhapsCached), None));
+    assert_eq!(
+        asked(&world, 0),
+        (Kind::Unproven, Some(HistoryBasis::PerhapsCached), None)
+    );
     through(&world, GPTBOT, "/robots.txt", near);
-    assert_eq!((unproven(), asked(&world, 0)), (None, (Kind::Violation, None, None)), "at once");
+    assert_eq!(
+        (unproven(), asked(&world, 0)),
+        (None, (Kind::Violation, None, None)),
+        "at once"
+    );
     assert_eq!((found(near), found(other)), (certain, doubted));
 }
 
-/// What `explain` says of a request of Bingbot for `/cart/1`, from nowhere in particular: kind, history and end.
+/// What `explain` says of a request of Bingbot for `/cart/1`, from nowhere in particular: kind,
+/// history and end.
 fn asked(world: &World, host: usize) -> (Kind, Option<HistoryBasis>, Option<Timestamp>) {
-    let request = request(Step { host, agent: 0, target: 1, address: 0, after: 0 }, world.clock.moment(), 0);
-    let Explanation { kind, history, older_until, .. } = world.judge.explain(&request, &ResponseFacts::default());
+    let request = request(
+        Step {
+            host,
+            agent: 0,
+            target: 1,
+            address: 0,
+            after: 0,
+        },
+        world.clock.moment(),
+        0,
+    );
+    let Explanation {
+        kind,
+        history,
+        older_until,
+        ..
+    } = world.judge.explain(&request, &ResponseFacts::default());
     (kind, history, older_until)
 }
 
 #[test]
 fn end_of_the_first_day_is_the_same_everywhere() {
     let directory = tempfile::tempdir().expect("a directory");
-    let world = judge(directory.path(), "robots: { origin: replace, groups: [{ agents: '*', disallow: [/cart/] }] }\n");
+    let world = judge(
+        directory.path(),
+        "robots: { origin: replace, groups: [{ agents: '*', disallow: [/cart/] }] }\n",
+    );
     let start = world.clock.moment();
-    let at = |target, seconds| request(Step { host: 1, agent: 0, target, address: 0, after: 0 }, start, seconds);
-    let judged =
-        |seconds| world.judge.judge(&at(1, seconds)).judged().map(|found| (found.decision.kind, found.older_until));
+    let at = |target, seconds| {
+        request(
+            Step {
+                host: 1,
+                agent: 0,
+                target,
+                address: 0,
+                after: 0,
+            },
+            start,
+            seconds,
+        )
+    };
+    let judged = |seconds| {
+        world
+            .judge
+            .judge(&at(1, seconds))
+            .judged()
+            .map(|found| (found.decision.kind, found.older_until))
+    };
     let until = start.now.plus(Duration::from_secs(86_400));
     assert_eq!(judged(0), Some((Kind::Unproven, Some(until))));
-    assert_eq!(asked(&world, 1), (Kind::Unproven, Some(HistoryBasis::Unknown), Some(until)));
-    let hosts = |now| world.judge.ledger.unproven_hosts(&world.judge.sites.snapshot(), now).remove("shop");
-    let doubt = UnprovenHost { host: "fresh.example".into(), history: HistoryBasis::Unknown, until: Some(until) };
+    assert_eq!(
+        asked(&world, 1),
+        (Kind::Unproven, Some(HistoryBasis::Unknown), Some(until))
+    );
+    let hosts = |now| {
+        world
+            .judge
+            .ledger
+            .unproven_hosts(&world.judge.sites.snapshot(), now)
+            .remove("shop")
+    };
+    let doubt = UnprovenHost {
+        host: "fresh.example".into(),
+        history: HistoryBasis::Unknown,
+        until: Some(until),
+    };
     assert_eq!(hosts(start.now), Some(vec![doubt]));
     judged(50_000);
-    assert_eq!(judged(86_400), Some((Kind::Unproven, Some(until))), "to its last second");
+    assert_eq!(
+        judged(86_400),
+        Some((Kind::Unproven, Some(until))),
+        "to its last second"
+    );
     assert_eq!(judged(86_401), Some((Kind::Violation, None)));
     assert_eq!(hosts(until.plus(Duration::from_secs(1))), None);
 }
 
 #[test]
 fn policy_that_says_behind_cache_leaves_no_doubt() {
-    for (setting, kind, basis) in
-        [("no", Kind::Violation, HistoryBasis::Observed), ("yes", Kind::Violation, HistoryBasis::Observed)]
-    {
+    for (setting, kind, basis) in [
+        ("no", Kind::Violation, HistoryBasis::Observed),
+        ("yes", Kind::Violation, HistoryBasis::Observed),
+    ] {
         let directory = tempfile::tempdir().expect("a directory");
         let rules = "robots: { origin: replace, groups: [{ agents: '*', disallow: [/cart/] }] }\n";
-        let world = judge(directory.path(), &format!("{rules}enforcement: {{ behind_cache: {setting} }}\n"));
+        let world = judge(
+            directory.path(),
+            &format!("{rules}enforcement: {{ behind_cache: {setting} }}\n"),
+        );
         let near = Some(ProxyPath::from_addresses([[10, 0, 0, 1].into()]));
         let judged = through(&world, "bingbot/2.0", "/cart/1", near);
-        assert_eq!((judged.decision.kind, judged.basis), (kind, basis), "{setting}");
+        assert_eq!(
+            (judged.decision.kind, judged.basis),
+            (kind, basis),
+            "{setting}"
+        );
     }
 }
 
@@ -290,15 +522,33 @@ fn policy_that_says_behind_cache_leaves_no_doubt() {
 fn explaining_names_the_hosts_that_crawlers_requested() {
     let directory = tempfile::tempdir().expect("a directory");
     let world = judge(directory.path(), POLICIES[0]);
-    let step = Step { host: 0, agent: 0, target: 0, address: 0, after: 0 };
+    let step = Step {
+        host: 0,
+        agent: 0,
+        target: 0,
+        address: 0,
+        after: 0,
+    };
     let moment = world.clock.moment();
     let requested = |host: &'static str, agent: usize| {
-        let request = RequestFacts { host: host.as_bytes(), ..request(Step { agent, ..step }, moment, 0) };
-        world.judge.explain(&request, &ResponseFacts::default()).requested_hosts
+        let request = RequestFacts {
+            host: host.as_bytes(),
+            ..request(Step { agent, ..step }, moment, 0)
+        };
+        world
+            .judge
+            .explain(&request, &ResponseFacts::default())
+            .requested_hosts
     };
     assert_eq!(requested("shop.example:8080", 0), Some(BTreeSet::new()));
-    world.judge.judge(&RequestFacts { host: b"shop.example:8080", ..request(step, moment, 0) });
-    assert_eq!(requested("shop.example", 0), Some(BTreeSet::from(["shop.example:8080".to_owned()])));
+    world.judge.judge(&RequestFacts {
+        host: b"shop.example:8080",
+        ..request(step, moment, 0)
+    });
+    assert_eq!(
+        requested("shop.example", 0),
+        Some(BTreeSet::from(["shop.example:8080".to_owned()]))
+    );
     assert_eq!(requested("shop.example:8080", 0), None);
     assert_eq!(requested("shop.example", 4), None, "a person's browser");
 }
@@ -307,14 +557,34 @@ fn explaining_names_the_hosts_that_crawlers_requested() {
 fn each_signed_request_says_what_became_of_its_signature() {
     let directory = tempfile::tempdir().expect("a directory");
     let world = judge(directory.path(), POLICIES[2]);
-    let fields = SignatureFields { input: "a=()", signature: "a=:AA==:", agent: "\"https://bot.example\"" };
+    let fields = SignatureFields {
+        input: "a=()",
+        signature: "a=:AA==:",
+        agent: "\"https://bot.example\"",
+    };
     let mut said = Vec::new();
     for (agent, address) in [(0, 0), (1, 0), (1, 2), (2, 0), (3, 0)] {
-        let unsigned = request(Step { host: 0, agent, target: 1, address, after: 0 }, world.clock.moment(), 0);
-        let unknown = RequestFacts { client: None, ..unsigned };
+        let unsigned = request(
+            Step {
+                host: 0,
+                agent,
+                target: 1,
+                address,
+                after: 0,
+            },
+            world.clock.moment(),
+            0,
+        );
+        let unknown = RequestFacts {
+            client: None,
+            ..unsigned
+        };
         for request in [unsigned, unknown] {
             let signature = |signature| {
-                let judgement = world.judge.judge(&RequestFacts { signature, ..request });
+                let judgement = world.judge.judge(&RequestFacts {
+                    signature,
+                    ..request
+                });
                 judgement.judged().and_then(|judged| judged.signature)
             };
             assert_eq!(signature(None), None);

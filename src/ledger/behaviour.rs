@@ -1,6 +1,6 @@
-//! [`Behaviours`]: what clients did recently. Three tables hold their crawl rates, the clients that requested a trap,
-//! and the clients that were certainly served the version in force. [`Behaviours::look`] asks the tables for one
-//! request.
+//! [`Behaviours`]: what clients did recently. Three tables hold their crawl rates, the clients that
+//! requested a trap, and the clients that were certainly served the version in force.
+//! [`Behaviours::look`] asks the tables for one request.
 
 use super::cached_versions::RobotsCache;
 use super::client_news::{ClientNews, Tell};
@@ -12,7 +12,9 @@ use super::{CrawlRate, RateKey, Traps};
 use crate::clock::Moment;
 use crate::crawlers::{Claim, Registry, calls_itself};
 use crate::policy::site::Site;
-use crate::verdict::{Behaviour, Case, Claimant, Facts, Identity, behaviour_counts, claim_label, crawl_delay};
+use crate::verdict::{
+    Behaviour, Case, Claimant, Facts, Identity, behaviour_counts, claim_label, crawl_delay,
+};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,8 +45,8 @@ pub enum RateStep {
     Looks,
 }
 
-/// A case whose behaviour counts, with the name under which the claimant is remembered. A bot that no list knows and
-/// that does not say its name has none.
+/// A case whose behaviour counts, with the name under which the claimant is remembered. A bot that
+/// no list knows and that does not say its name has none.
 struct Subject<'a> {
     case: &'a Case<'a>,
     site: &'a Site,
@@ -56,7 +58,11 @@ impl<'a> Subject<'a> {
         let site = &*case.claimant.entry.site;
         let rules = site.crawler_rules(case.claimant.claim);
         let counts = behaviour_counts(site, &rules, case.facts.target);
-        counts.then(|| Subject { case, site, crawler: name(case) })
+        counts.then(|| Subject {
+            case,
+            site,
+            crawler: name(case),
+        })
     }
 
     /// `None` for a client whose address is not known: several such clients would share one rate.
@@ -66,13 +72,19 @@ impl<'a> Subject<'a> {
             return None;
         }
         // A host that is no valid name counts as one with all others that are none.
-        let place = place(&self.site.name, facts.host).unwrap_or_else(|| Key::from_slice(self.site.name.as_bytes()));
-        Some(RateKey { place, crawler, identity: facts.identity, address: facts.client })
+        let place = place(&self.site.name, facts.host)
+            .unwrap_or_else(|| Key::from_slice(self.site.name.as_bytes()));
+        Some(RateKey {
+            place,
+            crawler,
+            identity: facts.identity,
+            address: facts.client,
+        })
     }
 }
 
-/// Bots that no list knows are told apart by what they call themselves: one that comes from the same address as another
-/// answers for itself.
+/// Bots that no list knows are told apart by what they call themselves: one that comes from the
+/// same address as another answers for itself.
 fn name<'a>(case: &Case<'a>) -> Option<&'a str> {
     match case.claimant.claim {
         Claim::Other | Claim::Tool => calls_itself(case.facts.user_agent),
@@ -80,8 +92,9 @@ fn name<'a>(case: &Case<'a>) -> Option<&'a str> {
     }
 }
 
-/// Asks [`ProvenFetches`] about the version in force, where a crawl delay depends on it. Not for bots that no list knows, which
-/// share a name, and not behind a cache, because the cache is served.
+/// Asks [`ProvenFetches`] about the version in force, where a crawl delay depends on it. Not for
+/// bots that no list knows, which share a name, and not behind a cache, because the cache is
+/// served.
 fn for_current_version<T>(
     registry: &Registry,
     claimant: Claimant<'_>,
@@ -90,21 +103,29 @@ fn for_current_version<T>(
 ) -> Option<T> {
     let Claimant { entry, claim, .. } = claimant;
     let site = &*entry.site;
-    let told_apart = matches!(claim, Claim::Known(_) | Claim::Token(_)) && site.behind_cache.is_none();
+    let told_apart =
+        matches!(claim, Claim::Known(_) | Claim::Token(_)) && site.behind_cache.is_none();
     if !told_apart || site.crawler_rules(claim).crawl_delay.is_none() {
         return None;
     }
     let key = place(&site.name, host)?;
     let crawler = RobotsCache::of(claim, registry, entry).name;
-    Some(ask(ProvenFetch { key: &key, crawler, version: site.robots_txt.version }))
+    Some(ask(ProvenFetch {
+        key: &key,
+        crawler,
+        version: site.robots_txt.version,
+    }))
 }
 
 impl Behaviours {
-    /// Behaviours with the remembered marks, and with what the process before passed, if there was one. `lived` is on the clock
-    /// of that process.
+    /// Behaviours with the remembered marks, and with what the process before passed, if there was
+    /// one. `lived` is on the clock of that process.
     pub fn with(traps: Traps, passed: Option<PassedBehaviours>, lived: Duration) -> Behaviours {
         let Some(PassedBehaviours { rates, fetches }) = passed else {
-            return Behaviours { traps, ..Behaviours::default() };
+            return Behaviours {
+                traps,
+                ..Behaviours::default()
+            };
         };
         Behaviours {
             crawl_rates: CrawlRate::passed(rates, lived),
@@ -115,10 +136,14 @@ impl Behaviours {
 
     /// The behaviours that the next process cannot read from the state store.
     pub fn pass(&self, lived: Duration) -> PassedBehaviours {
-        PassedBehaviours { rates: self.crawl_rates.pass(lived), fetches: self.proven_fetches.pass() }
+        PassedBehaviours {
+            rates: self.crawl_rates.pass(lived),
+            fetches: self.proven_fetches.pass(),
+        }
     }
 
-    /// From now on other instances are told of marks, of their releases and of proven fetches. To be called once.
+    /// From now on other instances are told of marks, of their releases and of proven fetches. To
+    /// be called once.
     pub fn tell_others(&self, tell: impl Fn(ClientNews) + Send + Sync + 'static) {
         let tell: Tell = Arc::new(tell);
         self.traps.tell_others(tell.clone());
@@ -129,74 +154,113 @@ impl Behaviours {
     pub fn heard(&self, news: ClientNews, moment: Moment) {
         match news {
             ClientNews::Marked(mark) => self.traps.marked_elsewhere(mark, moment),
-            ClientNews::Released { network, at } => self.traps.released_elsewhere(network, at, moment),
+            ClientNews::Released { network, at } => {
+                self.traps.released_elsewhere(network, at, moment)
+            }
             ClientNews::Fetched(news) => self.proven_fetches.fetched_elsewhere(&news),
         }
     }
 
-    /// The client's behaviour, this request included. `lived` is the time that the clock has lived through, which measures
-    /// crawl rates and marks. So a clock that is set makes no client too fast. Takes a lock for one look into a table, and
-    /// only where the policy has a crawl delay for this crawler, or traps. The crawl rate alone is looked at and counted in
-    /// one step: of two requests at once one must not pass.
+    /// The client's behaviour, this request included. `lived` is the time that the clock has lived
+    /// through, which measures crawl rates and marks. So a clock that is set makes no client too
+    /// fast. Takes a lock for one look into a table, and only where the policy has a crawl delay
+    /// for this crawler, or traps. The crawl rate alone is looked at and counted in one step: of
+    /// two requests at once one must not pass.
     pub fn look(&self, case: &Case<'_>, lived: Duration, rate: RateStep) -> Behaviour {
-        let Some(subject) = Subject::of(case) else { return Behaviour::default() };
+        let Some(subject) = Subject::of(case) else {
+            return Behaviour::default();
+        };
         let trapped = self.is_trapped(&subject, lived);
         let was_served_current = self.was_served_current(case);
-        let delay = if trapped { None } else { crawl_delay(case, was_served_current) };
+        let delay = if trapped {
+            None
+        } else {
+            crawl_delay(case, was_served_current)
+        };
         let too_fast = delay.and_then(|delay| match rate {
             RateStep::Counts => self.crawl_rates.ask(subject.rate_key()?, delay, lived),
             RateStep::Looks => self.crawl_rates.look(subject.rate_key()?, delay, lived),
         });
-        Behaviour { too_fast, trapped, was_served_current }
+        Behaviour {
+            too_fast,
+            trapped,
+            was_served_current,
+        }
     }
 
-    /// Takes back that a request counts against the crawl rate, and gives the delay that it counted for.
+    /// Takes back that a request counts against the crawl rate, and gives the delay that it counted
+    /// for.
     pub fn take_back(&self, case: &Case<'_>, lived: Duration) -> Option<Duration> {
         let subject = Subject::of(case)?;
         if self.is_trapped(&subject, lived) {
             return None;
         }
         let delay = crawl_delay(case, self.was_served_current(case))?;
-        self.crawl_rates.take_back(subject.rate_key()?, delay, lived);
+        self.crawl_rates
+            .take_back(subject.rate_key()?, delay, lived);
         Some(delay)
     }
 
-    /// Remembers that the version in force was served whole to a client that claims to be this crawler. `facts` are
-    /// those of the fetch.
+    /// Remembers that the version in force was served whole to a client that claims to be this
+    /// crawler. `facts` are those of the fetch.
     pub fn served(&self, registry: &Registry, claimant: Claimant<'_>, facts: &Facts<'_>) {
-        let note = |fetch: ProvenFetch<'_>| self.proven_fetches.add(fetch, facts.identity, facts.client, facts.now);
+        let note = |fetch: ProvenFetch<'_>| {
+            self.proven_fetches
+                .add(fetch, facts.identity, facts.client, facts.now)
+        };
         for_current_version(registry, claimant, facts.host, note);
     }
 
-    /// Whether the version in force was certainly served to the client, where the cached versions leave that open.
+    /// Whether the version in force was certainly served to the client, where the cached versions
+    /// leave that open.
     fn was_served_current(&self, case: &Case<'_>) -> bool {
         if case.cached_versions.is_whole() {
             return false;
         }
         let (facts, claimant) = (&case.facts, case.claimant);
-        // A fetch before the identity epoch may have been that of another crawler under this name. A fetch in the
-        // future was served by a clock that was ahead, at an unknown time.
-        let span = claimant.history.identity_epoch..=facts.now.plus(Duration::from_secs(TOLERANCE.unsigned_abs()));
+        // A fetch before the identity epoch may have been that of another crawler under this name.
+        // A fetch in the future was served by a clock that was ahead, at an unknown time.
+        let span = claimant.history.identity_epoch
+            ..=facts
+                .now
+                .plus(Duration::from_secs(TOLERANCE.unsigned_abs()));
         let ask = |fetch: ProvenFetch<'_>| self.proven_fetches.within(fetch, facts.client, span);
         for_current_version(case.registry, claimant, facts.host, ask).unwrap_or_default()
     }
 
     fn is_trapped(&self, subject: &Subject<'_>, lived: Duration) -> bool {
         let facts = &subject.case.facts;
-        if subject.site.policy.enforcement.traps.is_empty() || facts.identity == Identity::Verified {
+        if subject.site.policy.enforcement.traps.is_empty() || facts.identity == Identity::Verified
+        {
             return false;
         }
-        let Some((address, crawler)) = facts.client.zip(subject.crawler) else { return false };
-        self.traps.is_marked(&subject.site.name, crawler, address, lived)
+        let Some((address, crawler)) = facts.client.zip(subject.crawler) else {
+            return false;
+        };
+        self.traps
+            .is_marked(&subject.site.name, crawler, address, lived)
     }
 
     /// Marks the client of a request that hit a trap. A verified crawler is reported, never marked.
     pub fn mark(&self, case: &Case<'_>, lived: Duration) {
         let facts = &case.facts;
-        let address = facts.client.filter(|_| facts.identity != Identity::Verified);
-        let Some((address, crawler)) = address.zip(name(case)) else { return };
+        let address = facts
+            .client
+            .filter(|_| facts.identity != Identity::Verified);
+        let Some((address, crawler)) = address.zip(name(case)) else {
+            return;
+        };
         let site = &*case.claimant.entry.site;
         let time = site.crawler_rules(case.claimant.claim).trapped_for;
-        self.traps.mark(&site.name, crawler, address, Moment { now: facts.now, lived }, time);
+        self.traps.mark(
+            &site.name,
+            crawler,
+            address,
+            Moment {
+                now: facts.now,
+                lived,
+            },
+            time,
+        );
     }
 }

@@ -4,11 +4,14 @@ use super::proven_fetches::{ProvenFetch, ProvenFetches};
 use super::*;
 use crate::clock::Moment;
 use crate::crawlers::Registry;
-use crate::policy::{HostHistories, HostHistory, ParsedVersion, SiteEntry, Snapshot, SupersededVersion, Version};
+use crate::policy::{
+    HostHistories, HostHistory, ParsedVersion, SiteEntry, Snapshot, SupersededVersion, Version,
+};
 use crate::state::StateStore;
 use crate::time::Timestamp;
 use crate::verdict::{
-    CachedVersions, Case, Claimant, Decision, Facts, HistoryBasis, Identity, Kind, Scratch, decide_for, load,
+    CachedVersions, Case, Claimant, Decision, Facts, HistoryBasis, Identity, Kind, Scratch,
+    decide_for, load,
 };
 use crate::yaml::Source;
 use proptest::prelude::*;
@@ -82,21 +85,45 @@ fn a_clock_that_goes_back_or_a_delay_that_gets_shorter_locks_nobody_out() {
     let delay = Duration::from_secs(10);
     let next = gcra(None, Duration::from_secs(1_000_000), delay).expect("the first");
     let next = gcra(Some(next), Duration::from_secs(1_000), delay).expect("the clock was set back");
-    assert!(gcra(Some(next), Duration::from_secs(1_002), delay).is_err(), "from here on it counts");
+    assert!(
+        gcra(Some(next), Duration::from_secs(1_002), delay).is_err(),
+        "from here on it counts"
+    );
     let next = gcra(None, Duration::from_secs(1_000), HOUR).expect("the first");
     assert!(gcra(Some(next), Duration::from_secs(1_001), HOUR).is_err());
-    assert!(gcra(Some(next), Duration::from_secs(1_010), delay).is_ok(), "the policy has another delay by now");
-    let (last, shorter) = (gcra(None, Duration::from_secs(1_000), delay).expect("the first"), Duration::from_secs(6));
-    assert!(gcra(Some(last), Duration::from_secs(1_006), shorter).is_ok(), "it is counted from the last one");
-    assert_eq!(gcra(Some(last), Duration::from_secs(1_003), shorter), Err(Duration::from_secs(2)));
+    assert!(
+        gcra(Some(next), Duration::from_secs(1_010), delay).is_ok(),
+        "the policy has another delay by now"
+    );
+    let (last, shorter) = (
+        gcra(None, Duration::from_secs(1_000), delay).expect("the first"),
+        Duration::from_secs(6),
+    );
+    assert!(
+        gcra(Some(last), Duration::from_secs(1_006), shorter).is_ok(),
+        "it is counted from the last one"
+    );
+    assert_eq!(
+        gcra(Some(last), Duration::from_secs(1_003), shorter),
+        Err(Duration::from_secs(2))
+    );
 }
 
 #[test]
 fn each_host_has_its_own_crawl_rate_however_it_is_written() {
-    let (crawl_rate, delay, now) = (CrawlRate::default(), Duration::from_secs(10), Duration::from_secs(100));
+    let (crawl_rate, delay, now) = (
+        CrawlRate::default(),
+        Duration::from_secs(10),
+        Duration::from_secs(100),
+    );
     let ask = |host: &str| {
         let place = super::proven_fetches::place("shop", host.as_bytes()).expect("a host");
-        let party = RateKey { place, crawler: "bingbot", identity: Identity::Unverified, address: None };
+        let party = RateKey {
+            place,
+            crawler: "bingbot",
+            identity: Identity::Unverified,
+            address: None,
+        };
         crawl_rate.ask(party, delay, now).is_none()
     };
     assert!(ask("shop.example") && ask("www.shop.example") && ask("shop.example:8443"));
@@ -105,19 +132,36 @@ fn each_host_has_its_own_crawl_rate_however_it_is_written() {
 
 fn party<'a>(site: &str, crawler: &'a str, identity: Identity, from: &str) -> RateKey<'a> {
     let place = super::proven_fetches::place(site, b"shop.example").expect("a host");
-    RateKey { place, crawler, identity, address: Some(address(from)) }
+    RateKey {
+        place,
+        crawler,
+        identity,
+        address: Some(address(from)),
+    }
 }
 
 #[test]
 fn each_crawler_has_its_own_crawl_rate_on_each_site_and_a_verified_one_its_own() {
-    let (crawl_rate, delay, now) = (CrawlRate::default(), Duration::from_secs(10), Duration::from_secs(100));
-    let ask =
-        |site: &str, crawler: &str, identity| crawl_rate.ask(party(site, crawler, identity, "192.0.2.1"), delay, now);
+    let (crawl_rate, delay, now) = (
+        CrawlRate::default(),
+        Duration::from_secs(10),
+        Duration::from_secs(100),
+    );
+    let ask = |site: &str, crawler: &str, identity| {
+        crawl_rate.ask(party(site, crawler, identity, "192.0.2.1"), delay, now)
+    };
     assert_eq!(ask("shop", "bingbot", Identity::Unverified), None);
-    assert_eq!(ask("shop", "bingbot", Identity::Unverified), Some(Duration::from_secs(9)));
+    assert_eq!(
+        ask("shop", "bingbot", Identity::Unverified),
+        Some(Duration::from_secs(9))
+    );
     assert_eq!(ask("blog", "bingbot", Identity::Unverified), None);
     assert_eq!(ask("shop", "yandexbot", Identity::Unverified), None);
-    assert_eq!(ask("shop", "bingbot", Identity::Verified), None, "nobody who takes its name uses its crawl_rate up");
+    assert_eq!(
+        ask("shop", "bingbot", Identity::Verified),
+        None,
+        "nobody who takes its name uses its crawl_rate up"
+    );
     let verified = party("shop", "bingbot", Identity::Verified, "192.0.2.2");
     assert_eq!(
         crawl_rate.look(verified.clone(), delay, now),
@@ -126,7 +170,11 @@ fn each_crawler_has_its_own_crawl_rate_on_each_site_and_a_verified_one_its_own()
     );
     let later = now + Duration::from_secs(10);
     assert_eq!(crawl_rate.look(verified.clone(), delay, later), None);
-    assert_eq!(crawl_rate.look(verified, delay, later), None, "to look is not to ask");
+    assert_eq!(
+        crawl_rate.look(verified, delay, later),
+        None,
+        "to look is not to ask"
+    );
 }
 
 #[test]
@@ -139,14 +187,26 @@ fn who_takes_a_crawler_s_name_uses_up_the_crawl_rate_of_its_own_address_only() {
         if second % 10 == 0 {
             for own in ["192.0.2.1", "2001:db8:1:3::1"] {
                 let crawler = party("shop", "bingbot", Identity::Unverified, own);
-                assert_eq!(crawl_rate.ask(crawler, delay, now), None, "{own} keeps the delay");
+                assert_eq!(
+                    crawl_rate.ask(crawler, delay, now),
+                    None,
+                    "{own} keeps the delay"
+                );
             }
         }
         now += Duration::from_secs(1);
     }
     assert!(refused > 800, "{refused}");
-    let neighbour = party("shop", "bingbot", Identity::Unverified, "2001:db8:1:2::ffff");
-    assert!(crawl_rate.look(neighbour, delay, now).is_some(), "one machine has the whole /64");
+    let neighbour = party(
+        "shop",
+        "bingbot",
+        Identity::Unverified,
+        "2001:db8:1:2::ffff",
+    );
+    assert!(
+        crawl_rate.look(neighbour, delay, now).is_some(),
+        "one machine has the whole /64"
+    );
 }
 
 #[test]
@@ -155,31 +215,76 @@ fn a_million_names_and_addresses_leave_the_table_of_paces_bounded_and_hold_the_l
     let from = |number: u64| {
         let address = Some(IpAddr::V4(Ipv4Addr::from(number as u32)));
         let place = super::proven_fetches::place("shop", b"shop.example").expect("a host");
-        RateKey { place, crawler: "bingbot", identity: Identity::Unverified, address }
+        RateKey {
+            place,
+            crawler: "bingbot",
+            identity: Identity::Unverified,
+            address,
+        }
     };
     for number in 0..1_000_000_u64 {
         crawl_rate.ask(from(number), delay, milliseconds(number));
     }
     assert!(crawl_rate.len() <= 65_536, "{}", crawl_rate.len());
-    assert!(crawl_rate.look(from(999_999), delay, milliseconds(1_000_001)).is_some(), "it was just here");
+    assert!(
+        crawl_rate
+            .look(from(999_999), delay, milliseconds(1_000_001))
+            .is_some(),
+        "it was just here"
+    );
 }
 
 #[test]
 fn next_process_goes_on_with_crawl_rates_and_proven_fetches() {
-    let (before, delay, now) = (Behaviours::default(), Duration::from_secs(10), Duration::from_secs(103));
+    let (before, delay, now) = (
+        Behaviours::default(),
+        Duration::from_secs(10),
+        Duration::from_secs(103),
+    );
     let from = |address| party("shop", "bingbot", Identity::Unverified, address);
-    assert_eq!(before.crawl_rates.ask(from("192.0.2.1"), delay, Duration::from_secs(100)), None);
-    assert_eq!(before.crawl_rates.ask(from("192.0.2.2"), delay, Duration::from_secs(80)), None);
+    assert_eq!(
+        before
+            .crawl_rates
+            .ask(from("192.0.2.1"), delay, Duration::from_secs(100)),
+        None
+    );
+    assert_eq!(
+        before
+            .crawl_rates
+            .ask(from("192.0.2.2"), delay, Duration::from_secs(80)),
+        None
+    );
     let passed = serde_json::to_string(&before.pass(now)).expect("JSON");
     let passed = serde_json::from_str(&passed).expect("what was passed");
     let next = Behaviours::with(Traps::default(), Some(passed), now);
-    assert_eq!(next.crawl_rates.ask(from("192.0.2.1"), delay, now), Some(Duration::from_secs(6)));
-    assert_eq!((next.crawl_rates.len(), next.crawl_rates.ask(from("192.0.2.2"), delay, now)), (1, None));
+    assert_eq!(
+        next.crawl_rates.ask(from("192.0.2.1"), delay, now),
+        Some(Duration::from_secs(6))
+    );
+    assert_eq!(
+        (
+            next.crawl_rates.len(),
+            next.crawl_rates.ask(from("192.0.2.2"), delay, now)
+        ),
+        (1, None)
+    );
 
     let fetches = ProvenFetches::default();
-    let fetch = ProvenFetch { key: b"shop", crawler: "bingbot", version: Version([7; 8]) };
-    fetches.add(fetch, Identity::Unverified, Some(address("192.0.2.1")), Timestamp(1_000));
-    let (next, span) = (ProvenFetches::passed(fetches.pass()), Timestamp(0)..=Timestamp(2_000));
+    let fetch = ProvenFetch {
+        key: b"shop",
+        crawler: "bingbot",
+        version: Version([7; 8]),
+    };
+    fetches.add(
+        fetch,
+        Identity::Unverified,
+        Some(address("192.0.2.1")),
+        Timestamp(1_000),
+    );
+    let (next, span) = (
+        ProvenFetches::passed(fetches.pass()),
+        Timestamp(0)..=Timestamp(2_000),
+    );
     assert!(next.within(fetch, Some(address("192.0.2.1")), span.clone()));
     assert!(!next.within(fetch, Some(address("192.0.2.2")), span));
 }
@@ -193,7 +298,10 @@ fn at(seconds: i64) -> Moment {
 
 /// One that somebody set, after so many seconds.
 fn moment(lived: i64, set: i64) -> Moment {
-    Moment { now: Timestamp(lived + set), lived: Duration::from_secs(lived.unsigned_abs()) }
+    Moment {
+        now: Timestamp(lived + set),
+        lived: Duration::from_secs(lived.unsigned_abs()),
+    }
 }
 
 fn address(text: &str) -> IpAddr {
@@ -203,16 +311,27 @@ fn address(text: &str) -> IpAddr {
 #[test]
 fn a_mark_is_for_an_address_a_name_and_a_site_and_ends_with_its_time() {
     let (traps, start) = (Traps::default(), at(1_000));
-    let is_marked = |site, crawler, from, at| traps.is_marked(site, crawler, address(from), Duration::from_secs(at));
+    let is_marked = |site, crawler, from, at| {
+        traps.is_marked(site, crawler, address(from), Duration::from_secs(at))
+    };
     assert!(!is_marked("shop", "gptbot", "192.0.2.1", 1_000));
     traps.mark("shop", "gptbot", address("192.0.2.1"), start, HOUR);
-    assert!(is_marked("shop", "gptbot", "192.0.2.1", 1_000) && is_marked("shop", "gptbot", "192.0.2.1", 4_599));
-    assert!(!is_marked("shop", "gptbot", "192.0.2.1", 4_600), "the hour is over");
+    assert!(
+        is_marked("shop", "gptbot", "192.0.2.1", 1_000)
+            && is_marked("shop", "gptbot", "192.0.2.1", 4_599)
+    );
+    assert!(
+        !is_marked("shop", "gptbot", "192.0.2.1", 4_600),
+        "the hour is over"
+    );
     assert!(!is_marked("shop", "bingbot", "192.0.2.1", 1_001));
     assert!(!is_marked("blog", "gptbot", "192.0.2.1", 1_001));
     assert!(!is_marked("shop", "gptbot", "192.0.2.2", 1_001));
     traps.mark("shop", "gptbot", address("192.0.2.1"), at(4_000), HOUR);
-    assert!(is_marked("shop", "gptbot", "192.0.2.1", 7_599), "who does it again is marked anew");
+    assert!(
+        is_marked("shop", "gptbot", "192.0.2.1", 7_599),
+        "who does it again is marked anew"
+    );
     assert_eq!(traps.len(), 1);
     assert_eq!(traps.list(at(7_599))[0].since, Timestamp(4_000));
     assert!(traps.list(at(7_600)).is_empty());
@@ -237,7 +356,13 @@ fn network(text: &str) -> ipnet::IpNet {
 #[test]
 fn release_forgets_a_network_and_one_within_a_64_means_all_of_it() {
     let (traps, now) = (Traps::default(), at(0));
-    for marked in ["192.0.2.1", "192.0.2.200", "198.51.100.1", "2001:db8:1:2::3", "2001:db8:1:4::"] {
+    for marked in [
+        "192.0.2.1",
+        "192.0.2.200",
+        "198.51.100.1",
+        "2001:db8:1:2::3",
+        "2001:db8:1:4::",
+    ] {
         traps.mark("shop", "other", address(marked), now, HOUR);
     }
     for (released, count) in [
@@ -250,7 +375,11 @@ fn release_forgets_a_network_and_one_within_a_64_means_all_of_it() {
         ("::/0", 0),
         ("0.0.0.0/0", 0),
     ] {
-        assert_eq!(traps.release(network(released), now).len(), count, "{released}");
+        assert_eq!(
+            traps.release(network(released), now).len(),
+            count,
+            "{released}"
+        );
     }
     assert!(traps.is_empty());
 }
@@ -281,14 +410,23 @@ fn a_million_addresses_leave_the_table_of_marks_bounded_and_hold_the_last_ones()
     let now = at(100);
     assert!(traps.len() <= 65_536, "{}", traps.len());
     assert_eq!(traps.list(now).len(), traps.len());
-    assert!(traps.is_marked("shop", "other", IpAddr::V6(Ipv6Addr::from(999_999_u128 << 64)), now.lived));
+    assert!(traps.is_marked(
+        "shop",
+        "other",
+        IpAddr::V6(Ipv6Addr::from(999_999_u128 << 64)),
+        now.lived
+    ));
 }
 
 /// Marks in a state directory, at a start at this moment.
 fn opened(directory: &std::path::Path, moment: Moment) -> (Traps, StateStore) {
-    let (store, remembered) = StateStore::open(Some(directory), Arc::new(move || moment)).expect("opened");
+    let (store, remembered) =
+        StateStore::open(Some(directory), Arc::new(move || moment)).expect("opened");
     store.begin(Vec::new()).expect("begun");
-    (Traps::remembered(&remembered.facts.marked_clients, store.clone(), moment), store)
+    (
+        Traps::remembered(&remembered.facts.marked_clients, store.clone(), moment),
+        store,
+    )
 }
 
 /// The end of such a run.
@@ -302,7 +440,13 @@ fn marks_survive_a_restart() {
     let directory = tempfile::tempdir().expect("a directory");
     let (traps, store) = opened(directory.path(), at(0));
     traps.mark("shop", "gptbot", address("192.0.2.1"), at(0), HOUR);
-    traps.mark("shop", "gptbot", address("2001:db8::1"), at(0), Duration::from_secs(10));
+    traps.mark(
+        "shop",
+        "gptbot",
+        address("2001:db8::1"),
+        at(0),
+        Duration::from_secs(10),
+    );
     closed((traps, store), at(0));
     let (again, _store) = opened(directory.path(), at(100));
     assert!(again.is_marked("shop", "gptbot", address("192.0.2.1"), at(100).lived));
@@ -317,10 +461,22 @@ fn the_store_is_told_what_changed_and_what_is_gone() {
         traps.mark("shop", "gptbot", address(client), at(0), HOUR);
     }
     traps.keep(at(1));
-    assert_eq!(traps.release("192.0.2.1/32".parse().expect("a network"), at(2)).len(), 1);
+    assert_eq!(
+        traps
+            .release("192.0.2.1/32".parse().expect("a network"), at(2))
+            .len(),
+        1
+    );
     closed((traps, store), at(3));
     let (again, _store) = opened(directory.path(), at(4));
-    assert_eq!(again.list(at(4)).iter().map(|mark| mark.address).collect::<Vec<_>>(), [address("192.0.2.2")]);
+    assert_eq!(
+        again
+            .list(at(4))
+            .iter()
+            .map(|mark| mark.address)
+            .collect::<Vec<_>>(),
+        [address("192.0.2.2")]
+    );
 }
 
 // ---- both, with the decision
@@ -339,8 +495,15 @@ crawlers:
 
 /// A version that another took the place of at the beginning.
 fn held(policy: String) -> SupersededVersion {
-    let parsed = Arc::new(ParsedVersion::read(site(&policy).robots_txt.body.clone(), Registry::builtin()));
-    SupersededVersion { parsed, since: Timestamp(-1_000), superseded_at: Timestamp(0) }
+    let parsed = Arc::new(ParsedVersion::read(
+        site(&policy).robots_txt.body.clone(),
+        Registry::builtin(),
+    ));
+    SupersededVersion {
+        parsed,
+        since: Timestamp(-1_000),
+        superseded_at: Timestamp(0),
+    }
 }
 
 struct Timeline {
@@ -355,7 +518,12 @@ struct Timeline {
 impl Timeline {
     fn new(policy: &str) -> Timeline {
         let snapshot = Snapshot::new(vec![SiteEntry::new(site(policy), Timestamp(0))], 1);
-        Timeline { behaviours: Behaviours::default(), snapshot, held: Vec::new(), watched: true }
+        Timeline {
+            behaviours: Behaviours::default(),
+            snapshot,
+            held: Vec::new(),
+            watched: true,
+        }
     }
 
     /// `client` is empty where the client is not known.
@@ -363,7 +531,14 @@ impl Timeline {
         self.ask_as(Identity::Unverified, seconds, client, user_agent, target)
     }
 
-    fn ask_as(&self, identity: Identity, seconds: f64, client: &str, user_agent: &str, target: &str) -> Decision {
+    fn ask_as(
+        &self,
+        identity: Identity,
+        seconds: f64,
+        client: &str,
+        user_agent: &str,
+        target: &str,
+    ) -> Decision {
         let facts = Facts {
             host: b"shop.example",
             target: target.as_bytes(),
@@ -377,16 +552,29 @@ impl Timeline {
         let claimant = Claimant::of(&self.snapshot, registry, &facts).expect("a site has the host");
         let now = Duration::from_secs_f64(seconds);
         let is_cached = |held: &SupersededVersion| facts.now.since(held.superseded_at) <= DAY;
-        let places = self.held.iter().enumerate().filter(|(_, held)| is_cached(held));
+        let places = self
+            .held
+            .iter()
+            .enumerate()
+            .filter(|(_, held)| is_cached(held));
         let held = places.fold(0, |bits, (place, _)| bits | 1 << place);
         let cached_versions = CachedVersions {
             versions: &self.held,
             cached: held,
-            basis: if self.watched { HistoryBasis::Observed } else { HistoryBasis::Unknown },
+            basis: if self.watched {
+                HistoryBasis::Observed
+            } else {
+                HistoryBasis::Unknown
+            },
             has_version_in_force: true,
             ..CachedVersions::default()
         };
-        let case = Case { registry, facts, claimant, cached_versions };
+        let case = Case {
+            registry,
+            facts,
+            claimant,
+            cached_versions,
+        };
         let peeked = self.behaviours.look(&case, now, RateStep::Looks);
         let behaviour = self.behaviours.look(&case, now, RateStep::Counts);
         assert_eq!(peeked, behaviour, "to look says what counting says");
@@ -408,13 +596,22 @@ impl Timeline {
             identity,
             now: Timestamp(500),
         };
-        let claimant = Claimant::of(&self.snapshot, Registry::builtin(), &facts).expect("a site has the host");
-        self.behaviours.served(Registry::builtin(), claimant, &facts);
+        let claimant =
+            Claimant::of(&self.snapshot, Registry::builtin(), &facts).expect("a site has the host");
+        self.behaviours
+            .served(Registry::builtin(), claimant, &facts);
     }
 }
 
 fn site(policy: &str) -> Arc<crate::policy::Site> {
-    let (site, findings) = load("shop", &Source { name: "shop.yaml".into(), text: policy.into() }, Registry::builtin());
+    let (site, findings) = load(
+        "shop",
+        &Source {
+            name: "shop.yaml".into(),
+            text: policy.into(),
+        },
+        Registry::builtin(),
+    );
     site.unwrap_or_else(|| panic!("{findings:?}"))
 }
 
@@ -425,25 +622,68 @@ const BROWSER: &str = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 
 fn who_steps_into_a_trap_is_refused_everywhere_until_its_time_is_over() {
     let time = Timeline::new(POLICY);
     assert_eq!(time.ask(0.0, "192.0.2.1", BINGBOT, "/").kind, Kind::Allowed);
-    assert_eq!(time.ask(10.0, "192.0.2.1", BINGBOT, "/trap/x").kind, Kind::Trapped);
-    assert_eq!(time.ask(20.0, "192.0.2.1", BINGBOT, "/").kind, Kind::Trapped);
-    assert_eq!(time.ask(20.0, "192.0.2.1", BINGBOT, "/robots.txt").kind, Kind::Allowed, "robots.txt is free");
-    assert_eq!(time.ask(20.0, "192.0.2.1", BROWSER, "/").kind, Kind::NotACrawler, "people share its address");
-    assert_eq!(time.ask(20.0, "192.0.2.2", BINGBOT, "/").kind, Kind::Allowed, "the crawler has other addresses");
-    assert_eq!(time.ask(3_611.0, "192.0.2.1", BINGBOT, "/").kind, Kind::Allowed, "the hour is over");
+    assert_eq!(
+        time.ask(10.0, "192.0.2.1", BINGBOT, "/trap/x").kind,
+        Kind::Trapped
+    );
+    assert_eq!(
+        time.ask(20.0, "192.0.2.1", BINGBOT, "/").kind,
+        Kind::Trapped
+    );
+    assert_eq!(
+        time.ask(20.0, "192.0.2.1", BINGBOT, "/robots.txt").kind,
+        Kind::Allowed,
+        "robots.txt is free"
+    );
+    assert_eq!(
+        time.ask(20.0, "192.0.2.1", BROWSER, "/").kind,
+        Kind::NotACrawler,
+        "people share its address"
+    );
+    assert_eq!(
+        time.ask(20.0, "192.0.2.2", BINGBOT, "/").kind,
+        Kind::Allowed,
+        "the crawler has other addresses"
+    );
+    assert_eq!(
+        time.ask(3_611.0, "192.0.2.1", BINGBOT, "/").kind,
+        Kind::Allowed,
+        "the hour is over"
+    );
 }
 
 #[test]
 fn unknown_client_has_no_mark_and_no_crawl_rate() {
     let time = Timeline::new(POLICY);
-    assert_eq!(time.ask(1.0, "", "GPTBot/1.2", "/trap/").kind, Kind::Trapped, "the request itself");
+    assert_eq!(
+        time.ask(1.0, "", "GPTBot/1.2", "/trap/").kind,
+        Kind::Trapped,
+        "the request itself"
+    );
     for second in [2.0, 2.1, 2.2] {
-        assert_eq!(time.ask(second, "", "GPTBot/1.2", "/page").kind, Kind::Allowed);
+        assert_eq!(
+            time.ask(second, "", "GPTBot/1.2", "/page").kind,
+            Kind::Allowed
+        );
     }
-    assert_eq!((time.behaviours.traps.len(), time.behaviours.crawl_rates.len()), (0, 0));
+    assert_eq!(
+        (
+            time.behaviours.traps.len(),
+            time.behaviours.crawl_rates.len()
+        ),
+        (0, 0)
+    );
     // One whose network the policy has is proven, and is one crawler wherever it comes from.
-    assert_eq!(time.ask_as(Identity::Verified, 3.0, "", "ShopBot/1", "/page").kind, Kind::Allowed);
-    assert_eq!(time.ask_as(Identity::Verified, 3.1, "", "ShopBot/1", "/page").kind, Kind::TooFast);
+    assert_eq!(
+        time.ask_as(Identity::Verified, 3.0, "", "ShopBot/1", "/page")
+            .kind,
+        Kind::Allowed
+    );
+    assert_eq!(
+        time.ask_as(Identity::Verified, 3.1, "", "ShopBot/1", "/page")
+            .kind,
+        Kind::TooFast
+    );
 }
 
 #[test]
@@ -453,10 +693,22 @@ fn people_unnamed_tools_and_the_exempt_are_never_marked_and_the_verified_are_rep
         time.ask(0.0, "192.0.2.1", user_agent, "/trap/");
     }
     assert!(time.behaviours.traps.is_empty());
-    let reported = time.ask_as(Identity::Verified, 0.0, "198.51.100.1", "ShopBot/1.0", "/trap/");
+    let reported = time.ask_as(
+        Identity::Verified,
+        0.0,
+        "198.51.100.1",
+        "ShopBot/1.0",
+        "/trap/",
+    );
     assert_eq!((reported.kind, reported.trap_hit), (Kind::Trapped, true));
     assert!(time.behaviours.traps.is_empty());
-    let impostor = time.ask_as(Identity::Impostor, 0.0, "192.0.2.1", "ShopBot/1.0", "/trap/");
+    let impostor = time.ask_as(
+        Identity::Impostor,
+        0.0,
+        "192.0.2.1",
+        "ShopBot/1.0",
+        "/trap/",
+    );
     assert_eq!((impostor.kind, impostor.trap_hit), (Kind::Impostor, false));
 }
 
@@ -464,10 +716,20 @@ fn people_unnamed_tools_and_the_exempt_are_never_marked_and_the_verified_are_rep
 fn who_may_hold_a_version_without_the_trap_is_not_marked() {
     let mut time = Timeline::new(POLICY);
     time.held = vec![held(POLICY.replace("traps: [/trap/], ", ""))];
-    assert_eq!(time.ask(100.0, "192.0.2.1", BINGBOT, "/trap/").kind, Kind::StaleCopy);
+    assert_eq!(
+        time.ask(100.0, "192.0.2.1", BINGBOT, "/trap/").kind,
+        Kind::StaleCopy
+    );
     // It was disallowed by another rule: against the rules, but of the trap it could not know.
-    time.held = vec![held(POLICY.replace("traps: [/trap/], ", "").replace("/cart/", "/tra"))];
-    assert_eq!(time.ask(110.0, "192.0.2.1", BINGBOT, "/trap/").kind, Kind::Violation);
+    time.held = vec![held(
+        POLICY
+            .replace("traps: [/trap/], ", "")
+            .replace("/cart/", "/tra"),
+    )];
+    assert_eq!(
+        time.ask(110.0, "192.0.2.1", BINGBOT, "/trap/").kind,
+        Kind::Violation
+    );
     assert!(time.behaviours.traps.is_empty());
     assert_eq!(
         time.ask(90_000.0, "192.0.2.1", BINGBOT, "/trap/").kind,
@@ -475,13 +737,20 @@ fn who_may_hold_a_version_without_the_trap_is_not_marked() {
         "a day later it has the new one"
     );
     time.held = vec![held(POLICY.replace("/cart/", "/other/"))];
-    assert_eq!(time.ask(90_010.0, "192.0.2.9", BINGBOT, "/trap/").kind, Kind::Trapped, "both have it");
+    assert_eq!(
+        time.ask(90_010.0, "192.0.2.9", BINGBOT, "/trap/").kind,
+        Kind::Trapped,
+        "both have it"
+    );
 }
 
 #[test]
 fn an_ambiguous_url_springs_no_trap() {
     let time = Timeline::new(POLICY);
-    assert_eq!(time.ask(0.0, "192.0.2.1", BINGBOT, "/x/../trap/").kind, Kind::Ambiguous);
+    assert_eq!(
+        time.ask(0.0, "192.0.2.1", BINGBOT, "/x/../trap/").kind,
+        Kind::Ambiguous
+    );
     assert!(time.behaviours.traps.is_empty());
 }
 
@@ -492,12 +761,28 @@ fn pace_is_for_those_who_honour_it_or_are_named() {
         let ask = |seconds| time.ask(seconds, "192.0.2.1", user_agent, target).kind;
         [ask(1_000.0), ask(1_001.0)]
     };
-    assert_eq!(kinds("GPTBot/1.2", "/")[1], Kind::TooFast, "a group names it");
-    assert_eq!(kinds("ShopBot/1.0", "/")[1], Kind::TooFast, "its owner says it honours it");
-    assert_eq!(kinds("Googlebot/2.1", "/")[1], Kind::Allowed, "it ignores Crawl-delay by its operator's word");
+    assert_eq!(
+        kinds("GPTBot/1.2", "/")[1],
+        Kind::TooFast,
+        "a group names it"
+    );
+    assert_eq!(
+        kinds("ShopBot/1.0", "/")[1],
+        Kind::TooFast,
+        "its owner says it honours it"
+    );
+    assert_eq!(
+        kinds("Googlebot/2.1", "/")[1],
+        Kind::Allowed,
+        "it ignores Crawl-delay by its operator's word"
+    );
     assert_eq!(kinds(BROWSER, "/")[1], Kind::NotACrawler);
     assert_eq!(kinds(BINGBOT, "/robots.txt?x"), [Kind::Allowed; 2]);
-    assert_eq!(time.ask(1_002.1, "192.0.2.1", "GPTBot/1.2", "/").kind, Kind::Allowed, "two seconds after the first");
+    assert_eq!(
+        time.ask(1_002.1, "192.0.2.1", "GPTBot/1.2", "/").kind,
+        Kind::Allowed,
+        "two seconds after the first"
+    );
 }
 
 #[test]
@@ -505,12 +790,17 @@ fn the_retry_after_is_kept_by_who_waits_that_long() {
     let time = Timeline::new(POLICY);
     time.ask(1_000.0, "192.0.2.1", "ShopBot/1.0", "/");
     let mut now = 1_000.25;
-    let crate::verdict::Action::Slow { retry_after, .. } = time.ask(now, "192.0.2.1", "ShopBot/1.0", "/").action else {
+    let crate::verdict::Action::Slow { retry_after, .. } =
+        time.ask(now, "192.0.2.1", "ShopBot/1.0", "/").action
+    else {
         panic!("too fast");
     };
     assert_eq!(retry_after, 9, "whole seconds, up");
     now += f64::from(retry_after);
-    assert_eq!(time.ask(now, "192.0.2.1", "ShopBot/1.0", "/").kind, Kind::Allowed);
+    assert_eq!(
+        time.ask(now, "192.0.2.1", "ShopBot/1.0", "/").kind,
+        Kind::Allowed
+    );
 }
 
 #[test]
@@ -519,24 +809,58 @@ fn a_delay_that_was_raised_or_introduced_counts_when_nobody_may_hold_the_version
     let mut time = Timeline::new(POLICY);
     time.held = vec![held(POLICY.replace("crawl_delay: 10s", "crawl_delay: 2s"))];
     for seconds in [1_000.0, 1_002.0, 1_004.0] {
-        assert_eq!(time.ask(seconds, "192.0.2.1", bot, "/").kind, Kind::Allowed, "it keeps the delay that it knows");
+        assert_eq!(
+            time.ask(seconds, "192.0.2.1", bot, "/").kind,
+            Kind::Allowed,
+            "it keeps the delay that it knows"
+        );
     }
-    assert_eq!(time.ask(1_005.0, "192.0.2.1", bot, "/").kind, Kind::TooFast, "nor did any version allow this");
-    assert_eq!(time.ask(90_000.0, "192.0.2.1", bot, "/").kind, Kind::Allowed);
-    assert_eq!(time.ask(90_002.0, "192.0.2.1", bot, "/").kind, Kind::TooFast, "a day later it has the new one");
+    assert_eq!(
+        time.ask(1_005.0, "192.0.2.1", bot, "/").kind,
+        Kind::TooFast,
+        "nor did any version allow this"
+    );
+    assert_eq!(
+        time.ask(90_000.0, "192.0.2.1", bot, "/").kind,
+        Kind::Allowed
+    );
+    assert_eq!(
+        time.ask(90_002.0, "192.0.2.1", bot, "/").kind,
+        Kind::TooFast,
+        "a day later it has the new one"
+    );
 
-    for before in [", crawl_delay: 10s", "[\"*\"], disallow: [/cart/], crawl_delay: 10s"] {
-        let after = if before.starts_with('[') { "[Nobodybot], disallow: [/cart/]" } else { "" };
+    for before in [
+        ", crawl_delay: 10s",
+        "[\"*\"], disallow: [/cart/], crawl_delay: 10s",
+    ] {
+        let after = if before.starts_with('[') {
+            "[Nobodybot], disallow: [/cart/]"
+        } else {
+            ""
+        };
         let mut time = Timeline::new(POLICY);
-        time.held = vec![held(POLICY.replace(before, after).replace("traps: [/trap/], ", ""))];
+        time.held = vec![held(
+            POLICY
+                .replace(before, after)
+                .replace("traps: [/trap/], ", ""),
+        )];
         for seconds in [1_000.0, 1_000.5, 1_001.0] {
-            assert_eq!(time.ask(seconds, "192.0.2.1", bot, "/").kind, Kind::Allowed, "there was none");
+            assert_eq!(
+                time.ask(seconds, "192.0.2.1", bot, "/").kind,
+                Kind::Allowed,
+                "there was none"
+            );
         }
     }
     let mut time = Timeline::new(&POLICY.replace("crawl_delay: 10s", "crawl_delay: 2s"));
     time.held = vec![held(POLICY.to_owned())];
     time.ask(1_000.0, "192.0.2.1", bot, "/");
-    assert_eq!(time.ask(1_002.0, "192.0.2.1", bot, "/").kind, Kind::Allowed, "the shorter one is in force at once");
+    assert_eq!(
+        time.ask(1_002.0, "192.0.2.1", bot, "/").kind,
+        Kind::Allowed,
+        "the shorter one is in force at once"
+    );
 }
 
 #[test]
@@ -544,29 +868,60 @@ fn on_a_host_just_started_nobody_is_called_too_fast() {
     let (bot, mut time) = ("ShopBot/1.0", Timeline::new(POLICY));
     time.watched = false;
     for seconds in [1_000.0, 1_000.5] {
-        assert_eq!(time.ask(seconds, "192.0.2.1", bot, "/").kind, Kind::Allowed, "it may never have heard of a delay");
+        assert_eq!(
+            time.ask(seconds, "192.0.2.1", bot, "/").kind,
+            Kind::Allowed,
+            "it may never have heard of a delay"
+        );
     }
     time.fetch(Identity::Unverified, "192.0.2.1", bot);
     time.ask(2_000.0, "192.0.2.1", bot, "/");
     let slowed = time.ask(2_001.0, "192.0.2.1", bot, "/");
-    assert_eq!((slowed.kind, slowed.action.name()), (Kind::Unproven, "slow"), "it knows, and may hold another one");
+    assert_eq!(
+        (slowed.kind, slowed.action.name()),
+        (Kind::Unproven, "slow"),
+        "it knows, and may hold another one"
+    );
 }
 
 #[test]
 fn on_a_host_just_started_no_trap_springs_for_who_may_hold_what_was_there_before() {
     let mut time = Timeline::new(POLICY);
     time.watched = false;
-    assert_eq!(time.ask(1_000.0, "192.0.2.1", "Googlebot/2.1", "/trap/").kind, Kind::Unproven);
-    assert_eq!(time.ask(1_001.0, "192.0.2.1", "Googlebot/2.1", "/").kind, Kind::Allowed, "it is not shut out");
+    assert_eq!(
+        time.ask(1_000.0, "192.0.2.1", "Googlebot/2.1", "/trap/")
+            .kind,
+        Kind::Unproven
+    );
+    assert_eq!(
+        time.ask(1_001.0, "192.0.2.1", "Googlebot/2.1", "/").kind,
+        Kind::Allowed,
+        "it is not shut out"
+    );
     assert!(time.behaviours.traps.is_empty());
     time.fetch(Identity::Unverified, "192.0.2.1", "Googlebot/2.1");
     // The line was shown to it, and it may go by what it held before all the same.
-    assert_eq!(time.ask(1_002.0, "192.0.2.1", "Googlebot/2.1", "/trap/").kind, Kind::Unproven);
+    assert_eq!(
+        time.ask(1_002.0, "192.0.2.1", "Googlebot/2.1", "/trap/")
+            .kind,
+        Kind::Unproven
+    );
     assert!(time.behaviours.traps.is_empty());
     let mut later = Timeline::new(POLICY);
-    assert_eq!(later.ask(1_000.0, "192.0.2.1", "Googlebot/2.1", "/trap/").kind, Kind::Trapped, "no copy is unknown");
+    assert_eq!(
+        later
+            .ask(1_000.0, "192.0.2.1", "Googlebot/2.1", "/trap/")
+            .kind,
+        Kind::Trapped,
+        "no copy is unknown"
+    );
     later.held = vec![held(POLICY.replace("traps: [/trap/], ", ""))];
-    assert_eq!(later.ask(1_001.0, "192.0.2.2", "Googlebot/2.1", "/trap/").kind, Kind::StaleCopy);
+    assert_eq!(
+        later
+            .ask(1_001.0, "192.0.2.2", "Googlebot/2.1", "/trap/")
+            .kind,
+        Kind::StaleCopy
+    );
 }
 
 /// A forger took its name, and the file: it itself was shown nothing.
@@ -578,19 +933,34 @@ fn on_a_host_just_started_nobody_is_held_to_what_only_a_forger_was_served() {
         time.fetch(Identity::Unverified, "203.0.113.66", bot);
         time.fetch(Identity::Impostor, "203.0.113.66", bot);
         for seconds in [1_000.0, 1_000.5] {
-            assert_eq!(time.ask(seconds, "192.0.2.1", bot, "/").kind, Kind::Allowed, "{bot}");
+            assert_eq!(
+                time.ask(seconds, "192.0.2.1", bot, "/").kind,
+                Kind::Allowed,
+                "{bot}"
+            );
         }
         let trap = time.ask(1_001.0, "192.0.2.1", bot, "/trap/");
-        assert!(!trap.trap_hit && trap.kind != Kind::Trapped, "{bot}: {trap:?}");
+        assert!(
+            !trap.trap_hit && trap.kind != Kind::Trapped,
+            "{bot}: {trap:?}"
+        );
         // The forger is held to what it was given.
-        assert_eq!(time.ask(1_000.0, "203.0.113.66", bot, "/").kind, Kind::Allowed);
-        assert_eq!(time.ask(1_000.5, "203.0.113.66", bot, "/").action.name(), "slow", "{bot}");
+        assert_eq!(
+            time.ask(1_000.0, "203.0.113.66", bot, "/").kind,
+            Kind::Allowed
+        );
+        assert_eq!(
+            time.ask(1_000.5, "203.0.113.66", bot, "/").action.name(),
+            "slow",
+            "{bot}"
+        );
     }
     assert!(time.behaviours.traps.is_empty());
 }
 
 #[test]
-fn on_a_host_just_started_a_verified_fetch_counts_for_every_address_of_the_crawler_and_another_version_for_none() {
+fn on_a_host_just_started_a_verified_fetch_counts_for_every_address_of_the_crawler_and_another_version_for_none()
+ {
     let (bot, mut time) = ("ShopBot/1.0", Timeline::new(POLICY));
     time.watched = false;
     let slow = |time: &Timeline, start: f64, client: &str| {
@@ -601,16 +971,31 @@ fn on_a_host_just_started_a_verified_fetch_counts_for_every_address_of_the_crawl
     assert!(slow(&time, 1_000.0, "198.51.100.1") && slow(&time, 1_000.0, "192.0.2.1"));
     // The owner changes the file: nobody was shown the new one.
     let parsed = held(POLICY.to_owned());
-    time.snapshot = Snapshot::new(vec![SiteEntry::new(site(&POLICY.replace("/cart/", "/carts/")), Timestamp(0))], 2);
+    time.snapshot = Snapshot::new(
+        vec![SiteEntry::new(
+            site(&POLICY.replace("/cart/", "/carts/")),
+            Timestamp(0),
+        )],
+        2,
+    );
     time.held = vec![parsed];
     assert!(!slow(&time, 2_000.0, "198.51.100.1"));
     time.fetch(Identity::Unverified, "2001:db8:0:1::1", bot);
-    assert!(slow(&time, 3_000.0, "2001:db8:0:1:ffff::2"), "one machine has the whole /64");
+    assert!(
+        slow(&time, 3_000.0, "2001:db8:0:1:ffff::2"),
+        "one machine has the whole /64"
+    );
     assert!(!slow(&time, 3_000.0, "2001:db8:0:2::1"));
     // Where somebody else had its name when it was fetched, that was somebody else.
-    let history = HostHistory { identity_epoch: Timestamp(501), ..HostHistory::new(Timestamp(0)) };
+    let history = HostHistory {
+        identity_epoch: Timestamp(501),
+        ..HostHistory::new(Timestamp(0))
+    };
     let histories = HostHistories::new(vec![(None, Arc::new(history))]);
-    time.snapshot = time.snapshot.clone().with_histories(histories, Timestamp(4_000));
+    time.snapshot = time
+        .snapshot
+        .clone()
+        .with_histories(histories, Timestamp(4_000));
     assert!(!slow(&time, 4_000.0, "2001:db8:0:1::1"));
 }
 
@@ -618,29 +1003,58 @@ fn on_a_host_just_started_a_verified_fetch_counts_for_every_address_of_the_crawl
 fn a_million_fetches_leave_the_table_of_who_was_shown_what_bounded() {
     use super::proven_fetches::{ProvenFetch, ProvenFetches};
     let (shown, version) = (ProvenFetches::default(), crate::policy::Version([0; 8]));
-    let showing = ProvenFetch { key: b"shop\0shop.example", crawler: "bingbot", version };
+    let showing = ProvenFetch {
+        key: b"shop\0shop.example",
+        crawler: "bingbot",
+        version,
+    };
     for number in 0..1_000_000_u32 {
-        shown.add(showing, Identity::Unverified, Some(Ipv4Addr::from(number).into()), Timestamp(number.into()));
+        shown.add(
+            showing,
+            Identity::Unverified,
+            Some(Ipv4Addr::from(number).into()),
+            Timestamp(number.into()),
+        );
     }
     assert!(shown.len() <= 65_536, "{}", shown.len());
     let was_shown = |number: u32, now: i64| {
-        shown.within(showing, Some(Ipv4Addr::from(number).into()), Timestamp(0)..=Timestamp(now))
+        shown.within(
+            showing,
+            Some(Ipv4Addr::from(number).into()),
+            Timestamp(0)..=Timestamp(now),
+        )
     };
     assert!(was_shown(999_999, 1_000_000), "the last are remembered");
     assert!(!was_shown(0, 1_000_000));
-    assert!(!was_shown(999_999, 999_000), "by a clock that was ahead nothing was shown");
+    assert!(
+        !was_shown(999_999, 999_000),
+        "by a clock that was ahead nothing was shown"
+    );
 }
 
 #[test]
 fn bots_that_no_list_knows_answer_for_themselves_at_one_address() {
     let time = Timeline::new(POLICY);
-    let [one, other] = ["OneBot/1.0 (+http://one.example)", "OtherBot/2.0 (+http://other.example)"];
-    assert_eq!(time.ask(0.0, "192.0.2.1", one, "/trap/").kind, Kind::Trapped);
+    let [one, other] = [
+        "OneBot/1.0 (+http://one.example)",
+        "OtherBot/2.0 (+http://other.example)",
+    ];
+    assert_eq!(
+        time.ask(0.0, "192.0.2.1", one, "/trap/").kind,
+        Kind::Trapped
+    );
     assert_eq!(time.ask(10.0, "192.0.2.1", one, "/").kind, Kind::Trapped);
     assert_eq!(time.ask(10.0, "192.0.2.1", other, "/").kind, Kind::Allowed);
     let nameless = "Mozilla/5.0 (compatible; +http://a.example)";
-    assert_eq!(time.ask(20.0, "192.0.2.2", nameless, "/trap/").kind, Kind::Trapped);
-    assert_eq!(time.behaviours.traps.len(), 1, "who has no name is refused, and not marked");
+    assert_eq!(
+        time.ask(20.0, "192.0.2.2", nameless, "/trap/").kind,
+        Kind::Trapped
+    );
+    assert_eq!(
+        time.behaviours.traps.len(),
+        1,
+        "who has no name is refused, and not marked"
+    );
 }
 
 #[test]
@@ -648,25 +1062,65 @@ fn the_exempt_are_called_so() {
     let time = Timeline::new(POLICY);
     for target in ["/cart/", "/trap/", "/x/../cart/"] {
         let decision = time.ask(0.0, "192.0.2.1", "HouseBot/1.0", target);
-        assert_eq!((decision.kind, decision.action.name(), decision.would), (Kind::Exempt, "pass", None), "{target}");
+        assert_eq!(
+            (decision.kind, decision.action.name(), decision.would),
+            (Kind::Exempt, "pass", None),
+            "{target}"
+        );
     }
-    assert_eq!(time.ask(0.0, "192.0.2.1", "HouseBot/1.0", "/").kind, Kind::Allowed);
+    assert_eq!(
+        time.ask(0.0, "192.0.2.1", "HouseBot/1.0", "/").kind,
+        Kind::Allowed
+    );
 }
 
 #[test]
 fn a_mark_lasts_for_its_time_whatever_the_clock_on_the_wall_says() {
-    for set in [-365 * 86_400, -7_000, -3_600, -30, -2, 0, 2, 30, 3_600, 365 * 86_400] {
+    for set in [
+        -365 * 86_400,
+        -7_000,
+        -3_600,
+        -30,
+        -2,
+        0,
+        2,
+        30,
+        3_600,
+        365 * 86_400,
+    ] {
         let traps = Traps::default();
         traps.mark("shop", "gptbot", address("192.0.2.1"), at(1_000_000), HOUR);
-        let is_marked = |lived| traps.is_marked("shop", "gptbot", address("192.0.2.1"), at(lived).lived);
-        assert!(is_marked(1_000_001) && is_marked(1_003_599) && !is_marked(1_003_600) && !is_marked(1_007_000));
+        let is_marked =
+            |lived| traps.is_marked("shop", "gptbot", address("192.0.2.1"), at(lived).lived);
+        assert!(
+            is_marked(1_000_001)
+                && is_marked(1_003_599)
+                && !is_marked(1_003_600)
+                && !is_marked(1_007_000)
+        );
         let (last, over) = (moment(1_003_590, set), moment(1_003_600, set));
-        assert_eq!((traps.in_force(last.lived), traps.list(last).len()), (1, 1), "{set}");
+        assert_eq!(
+            (traps.in_force(last.lived), traps.list(last).len()),
+            (1, 1),
+            "{set}"
+        );
         let listed = &traps.list(last)[0];
         // A correction is none of the list's business.
-        let until = if set.abs() <= 5 { last.now.0 - set + 10 } else { last.now.0 + 10 };
-        assert_eq!((listed.until.0, listed.until.since(listed.since)), (until, HOUR), "{set}");
-        assert_eq!((traps.in_force(over.lived), traps.list(over).len()), (0, 0), "{set}");
+        let until = if set.abs() <= 5 {
+            last.now.0 - set + 10
+        } else {
+            last.now.0 + 10
+        };
+        assert_eq!(
+            (listed.until.0, listed.until.since(listed.since)),
+            (until, HOUR),
+            "{set}"
+        );
+        assert_eq!(
+            (traps.in_force(over.lived), traps.list(over).len()),
+            (0, 0),
+            "{set}"
+        );
     }
 }
 
@@ -689,10 +1143,18 @@ fn what_is_left_of_a_mark_outlasts_a_restart_and_a_clock_that_is_set() {
         traps.mark("shop", "gptbot", address("192.0.2.1"), at(1_000_000), HOUR);
         let stop = moment(1_000_000 + lived, set);
         closed((traps, store), stop);
-        let start = Moment { now: Timestamp(stop.now.0 + away), lived: Duration::from_secs(7) };
+        let start = Moment {
+            now: Timestamp(stop.now.0 + away),
+            lived: Duration::from_secs(7),
+        };
         let (again, _store) = opened(directory.path(), start);
         let is_marked = |after: u64| {
-            again.is_marked("shop", "gptbot", address("192.0.2.1"), start.lived + Duration::from_secs(after))
+            again.is_marked(
+                "shop",
+                "gptbot",
+                address("192.0.2.1"),
+                start.lived + Duration::from_secs(after),
+            )
         };
         let case = (lived, set, away);
         assert!(left == 0 || is_marked(left - 1), "{case:?}");
@@ -705,7 +1167,13 @@ fn a_mark_that_is_over_is_gone_from_the_disk() {
     let directory = tempfile::tempdir().expect("a directory");
     let (traps, store) = opened(directory.path(), at(1_000_000));
     traps.mark("shop", "gptbot", address("192.0.2.1"), at(1_000_000), HOUR);
-    traps.mark("shop", "gptbot", address("192.0.2.2"), at(1_000_000), 2 * HOUR);
+    traps.mark(
+        "shop",
+        "gptbot",
+        address("192.0.2.2"),
+        at(1_000_000),
+        2 * HOUR,
+    );
     traps.keep(at(1_000_000));
     closed((traps, store), at(1_003_600));
     // By a clock that is an hour back it would count again.

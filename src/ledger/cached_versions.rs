@@ -1,5 +1,6 @@
-//! [`cached_versions`] computes which superseded versions a crawler may have cached, from what the host published
-//! when, and from what the crawler was served there. [`RobotsCache`] names the cache of a crawler.
+//! [`cached_versions`] computes which superseded versions a crawler may have cached, from what the
+//! host published when, and from what the crawler was served there. [`RobotsCache`] names the cache
+//! of a crawler.
 
 use super::host::{ANYONE, Host, LastServed};
 use crate::crawlers::{Claim, Registry};
@@ -14,7 +15,8 @@ const OTHER: &str = "other";
 /// Programs that no list knows.
 const TOOL: &str = "tool";
 
-/// The cache in which a crawler keeps robots.txt. Crawlers that share one share what they were served.
+/// The cache in which a crawler keeps robots.txt. Crawlers that share one share what they were
+/// served.
 #[derive(Clone, Copy, Debug)]
 pub struct RobotsCache<'a> {
     /// Its name.
@@ -31,12 +33,20 @@ impl<'a> RobotsCache<'a> {
                 let (name, kept) = registry.robots_cache(index);
                 return RobotsCache { name, kept };
             }
-            Claim::Token(index) => entry.site.tokens.tokens().get(usize::from(index)).map_or(OTHER, String::as_str),
+            Claim::Token(index) => entry
+                .site
+                .tokens
+                .tokens()
+                .get(usize::from(index))
+                .map_or(OTHER, String::as_str),
             Claim::Other => OTHER,
             Claim::Tool => TOOL,
             Claim::Nobody => ANYONE,
         };
-        RobotsCache { name, kept: Duration::ZERO }
+        RobotsCache {
+            name,
+            kept: Duration::ZERO,
+        }
     }
 }
 
@@ -55,19 +65,31 @@ pub fn cached_versions<'a>(
     cache: RobotsCache<'_>,
     host: &Host,
     now: Timestamp,
-    Known { set_by, has_heard_all }: Known,
+    Known {
+        set_by,
+        has_heard_all,
+    }: Known,
 ) -> CachedVersions<'a> {
     let Claimant { entry, history, .. } = claimant;
-    let set_forward = Duration::from_secs(set_by.and_then(|by| u64::try_from(by).ok()).unwrap_or_default());
+    let set_forward = Duration::from_secs(
+        set_by
+            .and_then(|by| u64::try_from(by).ok())
+            .unwrap_or_default(),
+    );
     // A cache in front of crawlgate may have handed out a copy later.
     let window = entry.site.grace.max(cache.kept) + entry.site.behind_cache.unwrap_or_default();
     let cached_since = history.cached_since(window.saturating_add(set_forward), now);
     let may_be_cached = |moment: Timestamp| moment >= cached_since;
     let is_unbroken = set_by.is_none() && host.is_unbroken(entry, now);
     // A copy from the second before the observation began may be used for as long as any.
-    let unseen_until = if is_unbroken { host.observed_since(history) } else { now };
+    let unseen_until = if is_unbroken {
+        host.observed_since(history)
+    } else {
+        now
+    };
     let is_observed = !may_be_cached(unseen_until);
-    // Where the operator says what was served before crawlgate, all versions are known that the crawler may have.
+    // Where the operator says what was served before crawlgate, all versions are known that the
+    // crawler may have.
     let basis = match is_unbroken && history.is_declared {
         _ if is_observed => HistoryBasis::Observed,
         true => HistoryBasis::Declared,
@@ -85,13 +107,29 @@ pub fn cached_versions<'a>(
         last = superseded.chain(history.unknown_until).max().max(last);
     }
     // A crawler that was told apart otherwise may have been served in the name of another.
-    let name = if may_be_cached(history.identity_epoch) { ANYONE } else { cache.name };
-    for served in [host.crawler(name), Some(&host.everyone)].into_iter().flatten() {
-        for visit in served.versions.iter().filter(|visit| may_be_cached(visit.at)) {
+    let name = if may_be_cached(history.identity_epoch) {
+        ANYONE
+    } else {
+        cache.name
+    };
+    for served in [host.crawler(name), Some(&host.everyone)]
+        .into_iter()
+        .flatten()
+    {
+        for visit in served
+            .versions
+            .iter()
+            .filter(|visit| may_be_cached(visit.at))
+        {
             was_served = true;
             if visit.version != entry.site.robots_txt.version {
                 last = last.max(Some(visit.at));
-                match history.superseded.iter().take(64).position(|held| held.parsed.version == visit.version) {
+                match history
+                    .superseded
+                    .iter()
+                    .take(64)
+                    .position(|held| held.parsed.version == visit.version)
+                {
                     Some(place) => cached |= 1 << place,
                     None => may_be_unknown = true,
                 }
@@ -100,14 +138,23 @@ pub fn cached_versions<'a>(
         may_be_unknown |= served.lost.is_some_and(may_be_cached);
         last = last.max(served.lost);
     }
-    let Elsewhere { in_force, unreported, unknown_until } = &history.elsewhere;
+    let Elsewhere {
+        in_force,
+        unreported,
+        unknown_until,
+    } = &history.elsewhere;
     may_be_unknown |= unknown_until.is_some_and(may_be_cached);
     // What another instance has in force it may have served a moment ago, and not told yet.
     if !has_heard_all && *in_force != 0 {
         cached |= *in_force;
         last = Some(now);
     }
-    last = unreported.iter().map(|(_, until)| *until).chain(*unknown_until).max().max(last);
+    last = unreported
+        .iter()
+        .map(|(_, until)| *until)
+        .chain(*unknown_until)
+        .max()
+        .max(last);
     for (place, _) in unreported.iter().filter(|(_, until)| may_be_cached(*until)) {
         was_served = true;
         cached |= place.map_or(0, |place| 1 << place);
@@ -119,17 +166,21 @@ pub fn cached_versions<'a>(
         was_served,
         has_version_in_force: has_version_in_force(claimant, cache, host),
         basis,
-        older_until: last.map(|last| history.cached_until(window, last, now)).filter(|until| *until >= now),
+        older_until: last
+            .map(|last| history.cached_until(window, last, now))
+            .filter(|until| *until >= now),
     }
 }
 
 /// Whether the crawler itself was served the version in force, as crawlers are told apart now.
 fn has_version_in_force(claimant: Claimant<'_>, cache: RobotsCache<'_>, host: &Host) -> bool {
     let Claimant { entry, history, .. } = claimant;
-    // Bots and programs that no list knows share a name, and behind a cache it is the cache that is served.
+    // Bots and programs that no list knows share a name, and behind a cache it is the cache that is
+    // served.
     let is_alone = cache.name != OTHER && cache.name != TOOL && entry.site.behind_cache.is_none();
     let current = entry.site.robots_txt.version;
-    let is_current = |visit: &LastServed| visit.version == current && visit.at >= history.identity_epoch;
+    let is_current =
+        |visit: &LastServed| visit.version == current && visit.at >= history.identity_epoch;
     let own = host.crawler(cache.name).filter(|_| is_alone);
     own.is_some_and(|served| served.versions.iter().any(is_current))
 }

@@ -1,6 +1,7 @@
-//! [`ClientNews`]: news about clients for the other instances of crawlgate in front of the same sites: a client was
-//! marked for requesting a trap, an operator released marks, or a client was certainly served a version of robots.txt.
-//! The tables of `ledger` report such news through [`Teller`].
+//! [`ClientNews`]: news about clients for the other instances of crawlgate in front of the same
+//! sites: a client was marked for requesting a trap, an operator released marks, or a client was
+//! certainly served a version of robots.txt. The tables of `ledger` report such news through
+//! [`Teller`].
 
 use crate::policy::Version;
 use crate::time::{Timestamp, rfc3339};
@@ -30,7 +31,8 @@ pub enum ClientNews {
 pub struct Mark {
     /// The site whose trap it was.
     pub site: String,
-    /// The claimed identity: the registry's id, the policy's token, or what a bot that no list knows calls itself.
+    /// The claimed identity: the registry's id, the policy's token, or what a bot that no list
+    /// knows calls itself.
     pub crawler: String,
     /// The address; of IPv6 the /64, since that is what one machine has.
     pub address: IpAddr,

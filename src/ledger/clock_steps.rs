@@ -1,12 +1,15 @@
-//! [`ClockSteps`] notices that the clock was set, or that the machine slept: it compares the wall clock with the
-//! elapsed time. The times of what was served are then unreliable, and observation begins anew.
+//! [`ClockSteps`] notices that the clock was set, or that the machine slept: it compares the wall
+//! clock with the elapsed time. The times of what was served are then unreliable, and observation
+//! begins anew.
 //!
-//! A request that sees a step makes the clock unsettled; [`ClockSteps::note_settled`] makes it settled again.
+//! A request that sees a step makes the clock unsettled; [`ClockSteps::note_settled`] makes it
+//! settled again.
 
 use crate::clock::Moment;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::Relaxed};
 
-/// How far the clock may be from the time that was lived through: corrections over the network are smaller, and slow.
+/// How far the clock may be from the time that was lived through: corrections over the network are
+/// smaller, and slow.
 pub const TOLERANCE: i64 = 5;
 
 /// The difference of wall clock and time lived through, as it was last settled.
@@ -14,13 +17,17 @@ pub const TOLERANCE: i64 = 5;
 pub struct ClockSteps {
     /// Seconds between the clock on the wall and the time lived through.
     apart: AtomicI64,
-    /// Whether a request saw that the clock was set, and [`ClockSteps::note_settled`] was not called since.
+    /// Whether a request saw that the clock was set, and [`ClockSteps::note_settled`] was not
+    /// called since.
     is_unsettled: AtomicBool,
 }
 
 impl ClockSteps {
     pub fn new(moment: Moment) -> ClockSteps {
-        ClockSteps { apart: AtomicI64::new(apart(moment)), is_unsettled: AtomicBool::new(false) }
+        ClockSteps {
+            apart: AtomicI64::new(apart(moment)),
+            is_unsettled: AtomicBool::new(false),
+        }
     }
 
     /// By how many seconds the clock was set since it was last settled, if it was.
@@ -38,7 +45,8 @@ impl ClockSteps {
         !self.is_unsettled.load(Relaxed)
     }
 
-    /// Goes by the clock as it is now; says by how many seconds it was set, if it did not go as before.
+    /// Goes by the clock as it is now; says by how many seconds it was set, if it did not go as
+    /// before.
     pub fn settle(&self, moment: Moment) -> Option<i64> {
         let now = apart(moment);
         let set_by = now.saturating_sub(self.apart.swap(now, Relaxed));
@@ -52,5 +60,8 @@ impl ClockSteps {
 }
 
 fn apart(moment: Moment) -> i64 {
-    moment.now.0.saturating_sub(i64::try_from(moment.lived.as_secs()).unwrap_or(i64::MAX))
+    moment
+        .now
+        .0
+        .saturating_sub(i64::try_from(moment.lived.as_secs()).unwrap_or(i64::MAX))
 }

@@ -1,7 +1,8 @@
-//! [`Host`]: what the ledger knows of one host: since when it is observed, and which versions each crawler was served
-//! there ([`Served`], [`LastServed`]). Observation begins anew when the host moves to another site, when no crawler
-//! came for long, and after a gap. [`facts_of`], [`served_facts`] and [`removal_of`] convert hosts into records for
-//! the state store, and [`hosts_from`] converts them back.
+//! [`Host`]: what the ledger knows of one host: since when it is observed, and which versions each
+//! crawler was served there ([`Served`], [`LastServed`]). Observation begins anew when the host
+//! moves to another site, when no crawler came for long, and after a gap. [`facts_of`],
+//! [`served_facts`] and [`removal_of`] convert hosts into records for the state store, and
+//! [`hosts_from`] converts them back.
 
 use super::proxies::{KnownPaths, ProxyPath};
 use crate::policy::{HostHistory, SiteEntry, Version};
@@ -57,8 +58,15 @@ pub struct Added {
 impl Served {
     /// Notes that a version was served.
     pub fn add(&mut self, version: Version, at: Timestamp) -> Added {
-        let mut added = Added { is_news: true, dropped: None };
-        match self.versions.iter_mut().find(|visit| visit.version == version) {
+        let mut added = Added {
+            is_news: true,
+            dropped: None,
+        };
+        match self
+            .versions
+            .iter_mut()
+            .find(|visit| visit.version == version)
+        {
             // A clock that was set back must not make a copy older.
             Some(visit) => {
                 added.is_news = at > visit.at;
@@ -67,7 +75,12 @@ impl Served {
             None => self.versions.push(LastServed { version, at }),
         }
         if self.versions.len() > MAX_VERSIONS
-            && let Some((oldest, visit)) = self.versions.iter().copied().enumerate().min_by_key(|(_, visit)| visit.at)
+            && let Some((oldest, visit)) = self
+                .versions
+                .iter()
+                .copied()
+                .enumerate()
+                .min_by_key(|(_, visit)| visit.at)
         {
             self.versions.swap_remove(oldest);
             self.lost = self.lost.max(Some(visit.at));
@@ -78,7 +91,12 @@ impl Served {
 
     /// Takes moments that lie ahead for now: they are those of a clock that was set back since.
     fn bound(&mut self, now: Timestamp) {
-        for moment in self.versions.iter_mut().map(|visit| &mut visit.at).chain(&mut self.lost) {
+        for moment in self
+            .versions
+            .iter_mut()
+            .map(|visit| &mut visit.at)
+            .chain(&mut self.lost)
+        {
             *moment = now.min(*moment);
         }
     }
@@ -87,8 +105,9 @@ impl Served {
 /// The sites that a host belongs to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Owner {
-    /// The name of the site. Where the usual ports belong to different sites: the names for no port, 80 and 443, with
-    /// `/` between them, which is in no name. Empty for a host without a site.
+    /// The name of the site. Where the usual ports belong to different sites: the names for no
+    /// port, 80 and 443, with `/` between them, which is in no name. Empty for a host without a
+    /// site.
     pub sites: String,
     /// For how long a cache in front of crawlgate keeps answers.
     pub cache: Option<Duration>,
@@ -97,7 +116,10 @@ pub struct Owner {
 impl Owner {
     /// The owner of a host, as the state store has it.
     pub fn of(observed: &Observation) -> Owner {
-        Owner { sites: observed.site.clone(), cache: observed.behind_cache.map(Duration::from_secs) }
+        Owner {
+            sites: observed.site.clone(),
+            cache: observed.behind_cache.map(Duration::from_secs),
+        }
     }
 
     /// Whether no site has the host.
@@ -121,7 +143,8 @@ pub struct Host {
     is_stored: AtomicBool,
     /// The proxies through which crawlers come.
     pub paths: KnownPaths,
-    /// When a crawler's request last came through proxies of which one may be a cache; zero for never.
+    /// When a crawler's request last came through proxies of which one may be a cache; zero for
+    /// never.
     perhaps_cached: AtomicI64,
     /// What any crawler may have been served without a record of it: around a crash.
     pub everyone: Served,
@@ -130,7 +153,9 @@ pub struct Host {
 }
 
 fn seconds(time: Option<Duration>) -> i64 {
-    time.map_or(NO_CACHE, |time| i64::try_from(time.as_secs()).unwrap_or(i64::MAX))
+    time.map_or(NO_CACHE, |time| {
+        i64::try_from(time.as_secs()).unwrap_or(i64::MAX)
+    })
 }
 
 impl Host {
@@ -151,18 +176,23 @@ impl Host {
 
     /// Whether the host belongs to a site.
     pub fn is_of(&self, site: &str) -> bool {
-        *self.owner == *site || self.owner.contains('/') && self.owner.split('/').any(|owner| owner == site)
+        *self.owner == *site
+            || self.owner.contains('/') && self.owner.split('/').any(|owner| owner == site)
     }
 
-    /// Notes the owner. Observation begins anew where it is another, and where a cache is gone that may hand out for a
-    /// while what crawlgate served before. Says whether anything changed.
+    /// Notes the owner. Observation begins anew where it is another, and where a cache is gone that
+    /// may hand out for a while what crawlgate served before. Says whether anything changed.
     pub fn settle(&mut self, owner: &Owner, now: Timestamp) -> bool {
         let is_other = *self.owner != *owner.sites;
         if is_other {
             self.owner = (*owner.sites).into();
             self.since.fetch_max(now.0, Relaxed);
         }
-        let cache = if owner.is_none() { self.cache.load(Relaxed) } else { seconds(owner.cache) };
+        let cache = if owner.is_none() {
+            self.cache.load(Relaxed)
+        } else {
+            seconds(owner.cache)
+        };
         let before = self.cache.swap(cache, Relaxed);
         if before > cache {
             self.since.fetch_max(now.0.saturating_add(before), Relaxed);
@@ -172,12 +202,15 @@ impl Host {
 
     /// Whether [`Host::settle`] would change nothing.
     pub fn is_settled(&self, owner: &Owner) -> bool {
-        *self.owner == *owner.sites && (owner.is_none() || self.cache.load(Relaxed) == seconds(owner.cache))
+        *self.owner == *owner.sites
+            && (owner.is_none() || self.cache.load(Relaxed) == seconds(owner.cache))
     }
 
     /// For how long a cache in front of crawlgate keeps answers.
     pub fn cache(&self) -> Option<Duration> {
-        u64::try_from(self.cache.load(Relaxed)).ok().map(Duration::from_secs)
+        u64::try_from(self.cache.load(Relaxed))
+            .ok()
+            .map(Duration::from_secs)
     }
 
     /// Since when the host is observed.
@@ -185,11 +218,15 @@ impl Host {
         Timestamp(self.since.load(Relaxed))
     }
 
-    /// Since when the host is observed at the site that it is at. The history knows of a move that a crash kept from the
-    /// state store. A host that is new with crawlgate was at no site before.
+    /// Since when the host is observed at the site that it is at. The history knows of a move that
+    /// a crash kept from the state store. A host that is new with crawlgate was at no site before.
     pub fn observed_since(&self, history: &HostHistory) -> Timestamp {
         let since = self.since();
-        if since == Host::BEGINNING { since } else { since.max(history.at_site_since) }
+        if since == Host::BEGINNING {
+            since
+        } else {
+            since.max(history.at_site_since)
+        }
     }
 
     /// Whether the observation goes on: a crawler came lately, and the host is at the site.
@@ -223,7 +260,8 @@ impl Host {
         last != 0 && now.since(Timestamp(last)) < SILENCE
     }
 
-    /// Records that a path was shown to have no cache. Requests through another one set the rest again.
+    /// Records that a path was shown to have no cache. Requests through another one set the rest
+    /// again.
     pub fn clear_perhaps_cached(&self) {
         self.perhaps_cached.store(0, Relaxed);
     }
@@ -248,8 +286,9 @@ impl Host {
         self.crawlers.len()
     }
 
-    /// Whether no crawler came for so long that the host may have pointed elsewhere meanwhile. A host that is announced
-    /// to crawlgate before its DNS record changes is seen once and then not for days.
+    /// Whether no crawler came for so long that the host may have pointed elsewhere meanwhile. A
+    /// host that is announced to crawlgate before its DNS record changes is seen once and then not
+    /// for days.
     pub fn is_forsaken(&self, silence: Duration, now: Timestamp) -> bool {
         now.since(self.seen()) > silence.max(SILENCE)
     }
@@ -271,21 +310,23 @@ impl Host {
         true
     }
 
-    /// Notes that another instance observes the host since a moment, and saw a crawler there. Where no crawler came here for
-    /// long, the observation here is that of the other.
+    /// Notes that another instance observes the host since a moment, and saw a crawler there. Where
+    /// no crawler came here for long, the observation here is that of the other.
     pub fn observed_elsewhere(&self, since: Timestamp, seen: Timestamp) {
         self.since.fetch_min(since.0, Relaxed);
         self.seen.fetch_max(seen.0, Relaxed);
     }
 
-    /// Begins the observation anew. One that is yet to begin, when the time of a cache is over, begins as much later as
-    /// the clock was set by.
+    /// Begins the observation anew. One that is yet to begin, when the time of a cache is over,
+    /// begins as much later as the clock was set by.
     pub fn begin_anew(&mut self, now: Timestamp, set_by: i64) {
         let since = self.since().0.saturating_add(set_by).max(now.0);
         self.since.store(since, Relaxed);
         self.seen.fetch_min(now.0, Relaxed);
         self.everyone.bound(now);
-        self.crawlers.values_mut().for_each(|served| served.bound(now));
+        self.crawlers
+            .values_mut()
+            .for_each(|served| served.bound(now));
     }
 }
 
@@ -302,48 +343,101 @@ pub fn observation(name: &str, host: &Host) -> Observation {
 }
 
 fn served(name: &str, crawler: &str, received: Published) -> state::Served {
-    state::Served { host: name.to_owned(), crawler: crawler.to_owned(), received }
+    state::Served {
+        host: name.to_owned(),
+        crawler: crawler.to_owned(),
+        received,
+    }
 }
 
 /// Everything that is known of a host. `at` is the moment of the facts that have none of their own.
 pub fn facts_of(name: &str, host: &Host, at: Timestamp) -> Vec<Fact> {
     let observed = Fact::set(at, observation(name, host));
-    let visits = host.crawlers().chain([(EVERYONE, &host.everyone)]).flat_map(|(crawler, known)| {
-        let versions = known.versions.iter().map(|visit| (visit.at, Published::Version(visit.version)));
-        let lost = known.lost.map(|lost| (lost, Published::Unknown));
-        versions.chain(lost).map(move |(at, received)| Fact::set(at, served(name, crawler, received)))
-    });
+    let visits = host
+        .crawlers()
+        .chain([(EVERYONE, &host.everyone)])
+        .flat_map(|(crawler, known)| {
+            let versions = known
+                .versions
+                .iter()
+                .map(|visit| (visit.at, Published::Version(visit.version)));
+            let lost = known.lost.map(|lost| (lost, Published::Unknown));
+            versions
+                .chain(lost)
+                .map(move |(at, received)| Fact::set(at, served(name, crawler, received)))
+        });
     let uncached = host.paths.uncached().map(|path| {
-        let path = UncachedPath { host: name.to_owned(), proxies: path.to_string() };
+        let path = UncachedPath {
+            host: name.to_owned(),
+            proxies: path.to_string(),
+        };
         Fact::set(at, path)
     });
-    [observed].into_iter().chain(visits).chain(uncached).collect()
+    [observed]
+        .into_iter()
+        .chain(visits)
+        .chain(uncached)
+        .collect()
 }
 
 /// The facts that nothing is known of a host any more.
 pub fn removal_of(name: &str, host: &Host, at: Timestamp) -> Vec<Fact> {
-    facts_of(name, host, at).into_iter().map(|fact| Fact::removed(at, fact.record)).collect()
+    facts_of(name, host, at)
+        .into_iter()
+        .map(|fact| Fact::removed(at, fact.record))
+        .collect()
 }
 
 /// The facts that one more visit of a crawler changed.
-pub fn served_facts(name: &str, crawler: &str, version: Version, added: Added, after: &Served) -> Vec<Fact> {
-    let at = after.versions.iter().find(|visit| visit.version == version).map(|visit| visit.at);
+pub fn served_facts(
+    name: &str,
+    crawler: &str,
+    version: Version,
+    added: Added,
+    after: &Served,
+) -> Vec<Fact> {
+    let at = after
+        .versions
+        .iter()
+        .find(|visit| visit.version == version)
+        .map(|visit| visit.at);
     let received = |version: Version| served(name, crawler, Published::Version(version));
-    let news = at.filter(|_| added.is_news).map(|at| Fact::set(at, received(version)));
-    let dropped = added.dropped.zip(after.lost).into_iter().flat_map(|(dropped, lost)| {
-        let at = at.unwrap_or(lost);
-        [Fact::removed(at, received(dropped)), Fact::set(lost, served(name, crawler, Published::Unknown))]
-    });
+    let news = at
+        .filter(|_| added.is_news)
+        .map(|at| Fact::set(at, received(version)));
+    let dropped = added
+        .dropped
+        .zip(after.lost)
+        .into_iter()
+        .flat_map(|(dropped, lost)| {
+            let at = at.unwrap_or(lost);
+            [
+                Fact::removed(at, received(dropped)),
+                Fact::set(lost, served(name, crawler, Published::Unknown)),
+            ]
+        });
     news.into_iter().chain(dropped).collect()
 }
 
-/// The hosts that the state store remembers, by name. A host of which only visits are known begins its observation now.
+/// The hosts that the state store remembers, by name. A host of which only visits are known begins
+/// its observation now.
 pub fn hosts_from(facts: &StoredFacts, now: Timestamp) -> HashMap<&str, Host> {
     let mut hosts: HashMap<&str, Host> = HashMap::new();
     for (_, known) in &facts.observations {
-        hosts.insert(&known.host, Host::new(&Owner::of(known), known.since.0, known.seen, known.named));
+        hosts.insert(
+            &known.host,
+            Host::new(&Owner::of(known), known.since.0, known.seen, known.named),
+        );
     }
-    for (at, state::Served { host, crawler, received }) in &facts.served {
+    for (
+        at,
+        state::Served {
+            host,
+            crawler,
+            received,
+        },
+    ) in &facts.served
+    {
         let unobserved = || Host::new(&Owner::default(), now, *at, false);
         let host = hosts.entry(host).or_insert_with(unobserved);
         let served = match crawler.as_str() {
@@ -354,11 +448,14 @@ pub fn hosts_from(facts: &StoredFacts, now: Timestamp) -> HashMap<&str, Host> {
             Published::Version(version) => drop(served.add(*version, *at)),
             // No copy. The history of the host knows when robots.txt answered 503.
             Published::Unavailable => {}
-            Published::Unknown | Published::UnknownOrUnavailable => served.lost = served.lost.max(Some(*at)),
+            Published::Unknown | Published::UnknownOrUnavailable => {
+                served.lost = served.lost.max(Some(*at))
+            }
         }
     }
     for (_, UncachedPath { host, proxies }) in &facts.uncached_paths {
-        if let (Some(host), Some(path)) = (hosts.get_mut(host.as_str()), ProxyPath::parse(proxies)) {
+        if let (Some(host), Some(path)) = (hosts.get_mut(host.as_str()), ProxyPath::parse(proxies))
+        {
             host.paths.set_uncached(path);
         }
     }

@@ -1,8 +1,10 @@
-//! [`Ledger`]: what other modules call to learn and to note which versions of robots.txt crawlers were served. For a
-//! request it says which versions the crawler may have cached. When a robots.txt is served, it notes the version.
+//! [`Ledger`]: what other modules call to learn and to note which versions of robots.txt crawlers
+//! were served. For a request it says which versions the crawler may have cached. When a robots.txt
+//! is served, it notes the version.
 //!
-//! Once a second, [`Ledger::tick`] checks whether the clock was set, and whether hosts moved to another site. Their
-//! observation then begins anew. Changes go to the state store, which writes them about once a second.
+//! Once a second, [`Ledger::tick`] checks whether the clock was set, and whether hosts moved to
+//! another site. Their observation then begins anew. Changes go to the state store, which writes
+//! them about once a second.
 
 use super::cached_versions::{Known, RobotsCache, cached_versions};
 use super::clock_steps::ClockSteps;
@@ -29,10 +31,11 @@ use std::sync::{OnceLock, RwLock};
 /// What was served to which crawler, and since when which host is observed.
 pub struct Ledger {
     observations: Observations,
-    /// Whether the clock was set since the last tick: until the next one the ledger accuses no crawler.
+    /// Whether the clock was set since the last tick: until the next one the ledger accuses no
+    /// crawler.
     pub clock: ClockSteps,
-    /// Hosts that no crawler can have asked for before crawlgate was there, like those of the demo: observed from the
-    /// beginning.
+    /// Hosts that no crawler can have asked for before crawlgate was there, like those of the demo:
+    /// observed from the beginning.
     new_hosts: Vec<String>,
     /// What the lists of networks are worth.
     pub list_health: NetworkListHealth,
@@ -40,7 +43,8 @@ pub struct Ledger {
     generation: AtomicU64,
     /// Tells the next process what is served, once that one has the state directory.
     successor: RwLock<Option<Tell>>,
-    /// Since when the process before may have served what this one does not know yet: [`NOBODY`] where none is left.
+    /// Since when the process before may have served what this one does not know yet: [`NOBODY`]
+    /// where none is left.
     predecessor_since: AtomicI64,
     /// Tells other instances what is served, where several are in front of one site.
     others: OnceLock<Tell>,
@@ -119,11 +123,17 @@ impl Ledger {
     #[cfg(any(test, feature = "internals"))]
     pub fn in_memory(new_hosts: Vec<String>, snapshot: &Snapshot, moment: Moment) -> Ledger {
         let observations = Observations::new(Bounds::default(), None);
-        Ledger::with(observations, NetworkListHealth::default(), new_hosts, snapshot, moment)
+        Ledger::with(
+            observations,
+            NetworkListHealth::default(),
+            new_hosts,
+            snapshot,
+            moment,
+        )
     }
 
-    /// A ledger that goes on from what the state store remembers. Returns as well what follows from the end of the
-    /// previous run, for [`StateStore::begin`]:
+    /// A ledger that goes on from what the state store remembers. Returns as well what follows from
+    /// the end of the previous run, for [`StateStore::begin`]:
     /// - After a gap all observations begin now.
     /// - After a crash every crawler may have been served what was published then.
     pub fn open(
@@ -134,7 +144,8 @@ impl Ledger {
         moment: Moment,
     ) -> (Ledger, Vec<Fact>) {
         let (now, previous) = (moment.now, remembered.previous_run);
-        let list_health = NetworkListHealth::remembered(&remembered.facts.list_proofs, store.clone());
+        let list_health =
+            NetworkListHealth::remembered(&remembered.facts.list_proofs, store.clone());
         let observations = Observations::new(Bounds::default(), Some(store));
         for (name, host) in hosts_from(&remembered.facts, now) {
             if let Some(key) = key(name.as_bytes()) {
@@ -143,7 +154,9 @@ impl Ledger {
         }
         if !remembered.is_continued {
             // Only a clock that was set back says something else about the moments that lie ahead.
-            let set_by = previous.end().map_or(0, |end| now.0.saturating_sub(end.0).min(0));
+            let set_by = previous
+                .end()
+                .map_or(0, |end| now.0.saturating_sub(end.0).min(0));
             observations.begin_anew(now, set_by);
         }
         if let Some(since) = previous.unknown_since() {
@@ -180,9 +193,9 @@ impl Ledger {
         ledger
     }
 
-    /// What the claimant may have cached, and what its request says of the host. Changes nothing, and never waits for a
-    /// file: [`Ledger::note_request`] takes note. `has_heard_all` says whether every other instance has told what it served
-    /// until the request.
+    /// What the claimant may have cached, and what its request says of the host. Changes nothing,
+    /// and never waits for a file: [`Ledger::note_request`] takes note. `has_heard_all` says
+    /// whether every other instance has told what it served until the request.
     pub fn look<'a>(
         &self,
         registry: &Registry,
@@ -196,12 +209,19 @@ impl Ledger {
             return (CachedVersions::default(), HostNews::Known);
         }
         let Some(key) = key(host_name) else {
-            return (CachedVersions::of_anyone(claimant, moment.now), HostNews::Known);
+            return (
+                CachedVersions::of_anyone(claimant, moment.now),
+                HostNews::Known,
+            );
         };
         let cache = RobotsCache::of(claimant.claim, registry, entry);
         // What the next process has served, this one does not know: it accuses no crawler.
-        let is_in_the_dark = locks::read(&self.successor).is_some() || self.is_in_the_dark.load(Relaxed);
-        let known = Known { set_by: self.clock.set_by(moment).or(is_in_the_dark.then_some(0)), has_heard_all };
+        let is_in_the_dark =
+            locks::read(&self.successor).is_some() || self.is_in_the_dark.load(Relaxed);
+        let known = Known {
+            set_by: self.clock.set_by(moment).or(is_in_the_dark.then_some(0)),
+            has_heard_all,
+        };
         let since = self.predecessor_since.load(Acquire);
         let cached = |host: &Host| {
             let mut cached = cached_versions(claimant, cache, host, moment.now, known);
@@ -212,35 +232,62 @@ impl Ledger {
             cached
         };
         self.observations.look(&key, |host| match host {
-            Some(host) if host.is_due(entry.site.grace, moment.now) => (cached(host), HostNews::Due),
+            Some(host) if host.is_due(entry.site.grace, moment.now) => {
+                (cached(host), HostNews::Due)
+            }
             Some(host) => (cached(host), HostNews::Known),
-            None => (cached(&self.new_host(entry, host_name, moment.now)), HostNews::New),
+            None => (
+                cached(&self.new_host(entry, host_name, moment.now)),
+                HostNews::New,
+            ),
         })
     }
 
-    /// Counts a request to the host, as [`Ledger::look`] has found it. A moment of a clock that was set is not noted until
-    /// the next tick: the tick would take it for one of the clock before, and shift it.
-    pub fn note_request(&self, entry: &SiteEntry, host_name: &[u8], visit: HostNews, now: Timestamp) {
+    /// Counts a request to the host, as [`Ledger::look`] has found it. A moment of a clock that was
+    /// set is not noted until the next tick: the tick would take it for one of the clock before,
+    /// and shift it.
+    pub fn note_request(
+        &self,
+        entry: &SiteEntry,
+        host_name: &[u8],
+        visit: HostNews,
+        now: Timestamp,
+    ) {
         if visit == HostNews::Known || !self.clock.is_settled() {
             return;
         }
         let Some(key) = key(host_name) else { return };
         match visit {
-            HostNews::New => self.observations.add(&key, now, || self.new_host(entry, host_name, now)),
+            HostNews::New => self
+                .observations
+                .add(&key, now, || self.new_host(entry, host_name, now)),
             HostNews::Due | HostNews::Known => self.observations.touch(&key, entry.site.grace, now),
         }
     }
 
     /// Notes that the version of the entry was served whole, or a 304 for it.
-    pub fn served(&self, registry: &Registry, entry: &SiteEntry, host: &[u8], claim: Claim, now: Timestamp) {
+    pub fn served(
+        &self,
+        registry: &Registry,
+        entry: &SiteEntry,
+        host: &[u8],
+        claim: Claim,
+        now: Timestamp,
+    ) {
         let Some(key) = key(host) else { return };
-        let (crawler, version) = (RobotsCache::of(claim, registry, entry).name, entry.site.robots_txt.version);
+        let (crawler, version) = (
+            RobotsCache::of(claim, registry, entry).name,
+            entry.site.robots_txt.version,
+        );
         // Held to the end: a hand-over waits for what is noted without it, and stores it.
         let successor = locks::read(&self.successor);
         if let Some(tell) = &*successor {
             tell(ServedCopy::new(&key, crawler, version, now));
         }
-        self.observations.serve(&key, [crawler, ANYONE], version, now, || self.new_host(entry, host, now));
+        self.observations
+            .serve(&key, [crawler, ANYONE], version, now, || {
+                self.new_host(entry, host, now)
+            });
         if let Some(tell) = self.others.get() {
             tell(ServedCopy::new(&key, crawler, version, now));
         }
@@ -249,7 +296,8 @@ impl Ledger {
         }
     }
 
-    /// Records through which proxies a crawler was served the version of the entry: that can show that no cache is on the way.
+    /// Records through which proxies a crawler was served the version of the entry: that can show
+    /// that no cache is on the way.
     pub fn served_through(
         &self,
         registry: &Registry,
@@ -258,20 +306,30 @@ impl Ledger {
         fetch: ProxyFetch,
         now: Timestamp,
     ) {
-        // Tools and bots that no list knows share a name, and a proxy may check its own health as one of them.
-        if !matches!(fetch.claim, Claim::Known(_) | Claim::Token(_)) || !entry.site.perhaps_behind_cache {
+        // Tools and bots that no list knows share a name, and a proxy may check its own health as
+        // one of them.
+        if !matches!(fetch.claim, Claim::Known(_) | Claim::Token(_))
+            || !entry.site.perhaps_behind_cache
+        {
             return;
         }
         let Some(key) = key(host) else { return };
         let crawler = RobotsCache::of(fetch.claim, registry, entry).name;
-        let (version, max_age) = (entry.site.robots_txt.version, entry.site.policy.robots.max_age.value);
-        self.observations.serve_through(&key, now, |paths| paths.record(fetch.path, crawler, version, max_age, now));
+        let (version, max_age) = (
+            entry.site.robots_txt.version,
+            entry.site.policy.robots.max_age.value,
+        );
+        self.observations.serve_through(&key, now, |paths| {
+            paths.record(fetch.path, crawler, version, max_age, now)
+        });
     }
 
     /// Whether no cache is on a path to a host.
     pub fn is_uncached(&self, host: &[u8], path: ProxyPath) -> bool {
         let Some(key) = key(host) else { return false };
-        self.observations.look(&key, |host| host.is_some_and(|host| host.paths.is_uncached(path)))
+        self.observations.look(&key, |host| {
+            host.is_some_and(|host| host.paths.is_uncached(path))
+        })
     }
 
     /// Records that a crawler's request came through proxies of which one may be a cache.
@@ -284,20 +342,31 @@ impl Ledger {
         });
     }
 
-    /// Whether a crawler's request came to a host, in the last hour, through proxies of which one may be a cache.
+    /// Whether a crawler's request came to a host, in the last hour, through proxies of which one
+    /// may be a cache.
     pub fn is_perhaps_cached(&self, host: &[u8], now: Timestamp) -> bool {
         let Some(key) = key(host) else { return false };
-        self.observations.look(&key, |host| host.is_some_and(|host| host.is_perhaps_cached(now)))
+        self.observations.look(&key, |host| {
+            host.is_some_and(|host| host.is_perhaps_cached(now))
+        })
     }
 
     /// The hosts, by site, on which no violation counts at present, in the order of their names.
-    pub fn unproven_hosts(&self, snapshot: &Snapshot, now: Timestamp) -> BTreeMap<String, Vec<UnprovenHost>> {
+    pub fn unproven_hosts(
+        &self,
+        snapshot: &Snapshot,
+        now: Timestamp,
+    ) -> BTreeMap<String, Vec<UnprovenHost>> {
         let mut hosts: BTreeMap<String, Vec<UnprovenHost>> = BTreeMap::new();
         self.observations.each(|key, host| {
-            let Some(entry) = entry_of(snapshot, key) else { return };
+            let Some(entry) = entry_of(snapshot, key) else {
+                return;
+            };
             let history = snapshot.history(key);
-            let until = history.cached_until(entry.site.copy_time(), host.observed_since(history), now);
-            let (history, until) = if host.is_perhaps_cached(now) && entry.site.perhaps_behind_cache {
+            let until =
+                history.cached_until(entry.site.copy_time(), host.observed_since(history), now);
+            let (history, until) = if host.is_perhaps_cached(now) && entry.site.perhaps_behind_cache
+            {
                 (HistoryBasis::PerhapsCached, None)
             } else if host.is_unbroken(entry, now) && !history.is_declared && until >= now {
                 (HistoryBasis::Unknown, Some(until))
@@ -305,14 +374,23 @@ impl Ledger {
                 return;
             };
             let host = String::from_utf8_lossy(key).into_owned();
-            hosts.entry(entry.site.name.clone()).or_default().push(UnprovenHost { host, history, until });
+            hosts
+                .entry(entry.site.name.clone())
+                .or_default()
+                .push(UnprovenHost {
+                    host,
+                    history,
+                    until,
+                });
         });
-        hosts.values_mut().for_each(|hosts| hosts.sort_by_cached_key(|known| known.host.clone()));
+        hosts
+            .values_mut()
+            .for_each(|hosts| hosts.sort_by_cached_key(|known| known.host.clone()));
         hosts
     }
 
-    /// From now on another process has the state directory: it is told what this one serves. What was served before is with
-    /// the state store when this returns.
+    /// From now on another process has the state directory: it is told what this one serves. What
+    /// was served before is with the state store when this returns.
     pub fn hand_over(&self, tell: impl Fn(ServedCopy) + Send + Sync + 'static) {
         *locks::write(&self.successor) = Some(Box::new(tell));
     }
@@ -322,8 +400,8 @@ impl Ledger {
         *locks::write(&self.successor) = None;
     }
 
-    /// From now on other instances are told what this one serves, and since when it observes which host. To be called once,
-    /// before anything is served.
+    /// From now on other instances are told what this one serves, and since when it observes which
+    /// host. To be called once, before anything is served.
     pub fn tell_others(
         &self,
         served: impl Fn(ServedCopy) + Send + Sync + 'static,
@@ -340,17 +418,28 @@ impl Ledger {
 
     /// Notes what another instance served. That does not make a new host an observed one.
     pub fn served_elsewhere(&self, copy: &ServedCopy, now: Timestamp) {
-        let Some(key) = key(copy.host.as_bytes()) else { return };
+        let Some(key) = key(copy.host.as_bytes()) else {
+            return;
+        };
         let new = || Host::new(&Owner::default(), now, now, false);
-        self.observations.serve(&key, [&copy.crawler, ANYONE], Version(copy.version), Timestamp(copy.at), new);
+        self.observations.serve(
+            &key,
+            [&copy.crawler, ANYONE],
+            Version(copy.version),
+            Timestamp(copy.at),
+            new,
+        );
     }
 
-    /// Notes that another instance observes a host for its site. All instances tell each other what they serve, so its
-    /// observation counts here as well.
+    /// Notes that another instance observes a host for its site. All instances tell each other what
+    /// they serve, so its observation counts here as well.
     pub fn observed_elsewhere(&self, observed: &Observation, now: Timestamp) {
-        let Some(key) = key(observed.host.as_bytes()) else { return };
+        let Some(key) = key(observed.host.as_bytes()) else {
+            return;
+        };
         let owner = Owner::of(observed);
-        self.observations.add(&key, now, || Host::new(&owner, now, now, observed.named));
+        self.observations
+            .add(&key, now, || Host::new(&owner, now, now, observed.named));
         let floor = Timestamp(self.floor.load(Relaxed));
         self.observations.look(&key, |host| {
             if let Some(host) = host.filter(|host| *host.owner == *owner.sites) {
@@ -364,7 +453,8 @@ impl Ledger {
         let (mut served, mut observed) = (Vec::new(), Vec::new());
         self.observations.each(|key, host| {
             for (crawler, known) in host.crawlers() {
-                let copy = |visit: &LastServed| ServedCopy::new(key, crawler, visit.version, visit.at);
+                let copy =
+                    |visit: &LastServed| ServedCopy::new(key, crawler, visit.version, visit.at);
                 served.extend(known.versions.iter().map(copy));
             }
             observed.push(observation(&String::from_utf8_lossy(key), host));
@@ -380,20 +470,29 @@ impl Ledger {
     /// Notes what the process before served while it handed over.
     pub fn was_served(&self, snapshot: &Snapshot, copy: &ServedCopy) {
         let (host, at) = (copy.host.as_bytes(), Timestamp(copy.at));
-        let (Some(key), Some(entry)) = (key(host), entry_of(snapshot, host)) else { return };
+        let (Some(key), Some(entry)) = (key(host), entry_of(snapshot, host)) else {
+            return;
+        };
         let new = || self.new_host(entry, host, at);
-        self.observations.serve(&key, [&copy.crawler, ANYONE], Version(copy.version), at, new);
+        self.observations.serve(
+            &key,
+            [&copy.crawler, ANYONE],
+            Version(copy.version),
+            at,
+            new,
+        );
         if let Some(tell) = self.others.get() {
             tell(copy.clone());
         }
     }
 
-    /// Notes the end of the process before. Unless it told everything that it served, all that was published since it handed
-    /// over counts as served to every crawler.
+    /// Notes the end of the process before. Unless it told everything that it served, all that was
+    /// published since it handed over counts as served to every crawler.
     pub fn predecessor_ended(&self, snapshot: &Snapshot, has_told_all: bool, now: Timestamp) {
         let since = Timestamp(self.predecessor_since.load(Acquire));
         if !has_told_all && since.0 != NOBODY {
-            self.observations.serve_everyone(|host| published_since(snapshot, host, since), now);
+            self.observations
+                .serve_everyone(|host| published_since(snapshot, host, since), now);
         }
         self.predecessor_since.store(NOBODY, Release);
     }
@@ -401,10 +500,12 @@ impl Ledger {
     /// All of what was published since a moment counts as served to every crawler.
     #[cfg(test)]
     pub fn may_have_been_served(&self, snapshot: &Snapshot, since: Timestamp, now: Timestamp) {
-        self.observations.serve_everyone(|host| published_since(snapshot, host, since), now);
+        self.observations
+            .serve_everyone(|host| published_since(snapshot, host, since), now);
     }
 
-    /// Once a second: notices a clock that was set, hosts that are new, and what lists of networks proved.
+    /// Once a second: notices a clock that was set, hosts that are new, and what lists of networks
+    /// proved.
     pub fn tick(&self, snapshot: &Snapshot, moment: Moment) {
         if let Some(set_by) = self.clock.settle(moment) {
             tracing::warn!(
@@ -416,22 +517,24 @@ impl Ledger {
         }
         self.clock.note_settled();
         let other = self.generation.load(Relaxed) != snapshot.generation;
-        // A request that began under the previous policies may have added a host that moved meanwhile.
+        // A request that began under the previous policies may have added a host that moved
+        // meanwhile.
         if self.observations.take_grown() || other {
             self.settle(snapshot, moment.now);
         }
         self.list_health.tell(moment.now);
     }
 
-    /// Goes by these policies from now on. To be called after each change of them and before the next. The observation of
-    /// a host that moved to another site, or to none, begins anew.
+    /// Goes by these policies from now on. To be called after each change of them and before the
+    /// next. The observation of a host that moved to another site, or to none, begins anew.
     pub fn settle(&self, snapshot: &Snapshot, now: Timestamp) {
         // Two threads come here, and the one with the older policies may be the later.
         if self.generation.fetch_max(snapshot.generation, Relaxed) > snapshot.generation {
             return;
         }
         self.list_health.settle(snapshot, Registry::builtin(), now);
-        self.observations.settle(|host| owner_of(snapshot, host), now);
+        self.observations
+            .settle(|host| owner_of(snapshot, host), now);
     }
 
     /// Tells the state store the rest, for an end in order.
@@ -445,7 +548,10 @@ impl Ledger {
     pub fn copies(&self, site: &str) -> Vec<CrawlerCopies> {
         let mut all = Vec::new();
         self.observations.each(|key, host| {
-            for (crawler, served) in host.crawlers().filter(|(crawler, _)| *crawler != ANYONE && host.is_of(site)) {
+            for (crawler, served) in host
+                .crawlers()
+                .filter(|(crawler, _)| *crawler != ANYONE && host.is_of(site))
+            {
                 let mut versions = served.versions.to_vec();
                 versions.sort_by_key(|visit| (visit.at, visit.version.0));
                 all.push(CrawlerCopies {
@@ -463,15 +569,29 @@ impl Ledger {
     fn new_host(&self, entry: &SiteEntry, host: &[u8], now: Timestamp) -> Host {
         let (name, _) = name_and_port(host);
         let is = |pattern: &str| pattern.as_bytes().eq_ignore_ascii_case(name);
-        let named = entry.site.policy.hosts.iter().any(|host| !host.value.wildcard && is(&host.value.name));
-        let since = if self.new_hosts.iter().any(|new| is(new)) { Host::BEGINNING } else { now };
-        let owner = Owner { sites: entry.site.name.clone(), cache: entry.site.behind_cache };
+        let named = entry
+            .site
+            .policy
+            .hosts
+            .iter()
+            .any(|host| !host.value.wildcard && is(&host.value.name));
+        let since = if self.new_hosts.iter().any(|new| is(new)) {
+            Host::BEGINNING
+        } else {
+            now
+        };
+        let owner = Owner {
+            sites: entry.site.name.clone(),
+            cache: entry.site.behind_cache,
+        };
         Host::new(&owner, since, now, named)
     }
 }
 
 fn entry_of<'s>(snapshot: &'s Snapshot, host: &[u8]) -> Option<&'s SiteEntry> {
-    snapshot.site_for_host(host).and_then(|index| snapshot.sites().get(index))
+    snapshot
+        .site_for_host(host)
+        .and_then(|index| snapshot.sites().get(index))
 }
 
 /// The site of a host. The usual ports are one host here, and a policy may name one of them.
@@ -483,15 +603,30 @@ fn owner_of(snapshot: &Snapshot, host: &[u8]) -> Owner {
         Some(_) => own,
     });
     let all = [own, usual[0], usual[1]];
-    let cache = all.iter().flatten().filter_map(|entry| entry.site.behind_cache).max();
+    let cache = all
+        .iter()
+        .flatten()
+        .filter_map(|entry| entry.site.behind_cache)
+        .max();
     let names = all.map(|entry| entry.map_or("", |entry| entry.site.name.as_str()));
-    let sites = if names.iter().all(|name| *name == names[0]) { names[0].to_owned() } else { names.join("/") };
+    let sites = if names.iter().all(|name| *name == names[0]) {
+        names[0].to_owned()
+    } else {
+        names.join("/")
+    };
     Owner { sites, cache }
 }
 
 /// The versions that were published on a host at a moment or later.
 fn published_since(snapshot: &Snapshot, host: &[u8], since: Timestamp) -> Vec<Version> {
-    let superseded = snapshot.history(host).superseded.iter().filter(|held| held.superseded_at >= since);
+    let superseded = snapshot
+        .history(host)
+        .superseded
+        .iter()
+        .filter(|held| held.superseded_at >= since);
     let current = entry_of(snapshot, host).map(|entry| entry.site.robots_txt.version);
-    superseded.map(|held| held.parsed.version).chain(current).collect()
+    superseded
+        .map(|held| held.parsed.version)
+        .chain(current)
+        .collect()
 }

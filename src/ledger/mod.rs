@@ -1,14 +1,16 @@
-//! The ledger: the versions of robots.txt that each crawler was served on each host, and the recent behaviour of clients (crawl
-//! rate and traps).
+//! The ledger: the versions of robots.txt that each crawler was served on each host, and the recent
+//! behaviour of clients (crawl rate and traps).
 //!
-//! - [`Ledger`] is what other modules call. `observations` is its table of hosts, `host` is one host and its records
-//!   in the state store. `cached_versions` computes what a crawler may have cached, and `clock_steps` notices a clock
-//!   that was set. `proxies` decides whether a cache in front may have answered crawlers.
+//! - [`Ledger`] is what other modules call. `observations` is its table of hosts, `host` is one
+//!   host and its records in the state store. `cached_versions` computes what a crawler may have
+//!   cached, and `clock_steps` notices a clock that was set. `proxies` decides whether a cache in
+//!   front may have answered crawlers.
 //! - `network_list_health` decides which lists of networks may prove an impostor.
-//! - [`Behaviours`] asks `crawl_rate`, `traps` and `proven_fetches` for one request; their tables are `bounded`.
-//!   `client_news` is what other instances of crawlgate are told of clients.
+//! - [`Behaviours`] asks `crawl_rate`, `traps` and `proven_fetches` for one request; their tables
+//!   are `bounded`. `client_news` is what other instances of crawlgate are told of clients.
 //!
-//! The request path reads tables under locks that are held briefly, and never waits for a file. Every table is bounded.
+//! The request path reads tables under locks that are held briefly, and never waits for a file.
+//! Every table is bounded.
 
 mod behaviour;
 mod cached_versions;
@@ -16,7 +18,10 @@ mod client_news;
 mod clock_steps;
 mod crawl_rate;
 mod host;
-#[expect(clippy::module_inception, reason = "the room has the name of its main type")]
+#[expect(
+    clippy::module_inception,
+    reason = "the room has the name of its main type"
+)]
 mod ledger;
 mod network_list_health;
 mod observations;

@@ -1,12 +1,15 @@
-//! [`NetworkListHealth`] decides which lists of networks may prove that a client is an impostor. A list that is out of
-//! date would accuse real crawlers. So for each site and each crawler with a list, it keeps two times: that of the
-//! last request that the list verified, and that of the last request by the crawler's name from outside of the list.
-//! The networks and host names that operators publish count across sites ([`EVERY_SITE`]).
+//! [`NetworkListHealth`] decides which lists of networks may prove that a client is an impostor. A
+//! list that is out of date would accuse real crawlers. So for each site and each crawler with a
+//! list, it keeps two times: that of the last request that the list verified, and that of the last
+//! request by the crawler's name from outside of the list. The networks and host names that
+//! operators publish count across sites ([`EVERY_SITE`]).
 //!
-//! A list may prove impostors for a week after a request that it verified. Otherwise it proves none, and as long as
-//! requests came from outside of it within a week, it is reported as suspended.
+//! A list may prove impostors for a week after a request that it verified. Otherwise it proves
+//! none, and as long as requests came from outside of it within a week, it is reported as
+//! suspended.
 //!
-//! A request takes no lock: it reads and writes numbers in a table that is replaced whole when policies change.
+//! A request takes no lock: it reads and writes numbers in a table that is replaced whole when
+//! policies change.
 
 use crate::crawlers::{Claim, Registry};
 use crate::evidence::Hash;
@@ -29,7 +32,8 @@ const PROVEN_FOR: Duration = Duration::from_secs(7 * 86_400);
 /// The moment of the last visit is not noted at each of them.
 const COARSE: i64 = 60;
 const NEVER: i64 = i64::MIN;
-/// In the place of a site: what operators publish, which holds for all sites. No policy file has this name.
+/// In the place of a site: what operators publish, which holds for all sites. No policy file has
+/// this name.
 pub const EVERY_SITE: &str = "*";
 /// In the place of a digest: what operators publish may change every day and stays theirs.
 const PUBLISHED: &str = "published";
@@ -73,28 +77,46 @@ pub struct NetworkListHealth {
 }
 
 impl NetworkListHealth {
-    /// What the state store remembers. Lists that no policy has go with the next [`NetworkListHealth::settle`].
+    /// What the state store remembers. Lists that no policy has go with the next
+    /// [`NetworkListHealth::settle`].
     pub fn remembered(proofs: &[(Timestamp, ListProof)], store: StateStore) -> NetworkListHealth {
         let mut table = Table::new();
         for (_, proof) in proofs {
             let at = |moment: Option<Timestamp>| moment.map_or(NEVER, |moment| moment.0).into();
             let new = Proof::new(proof.list.clone());
-            let known = Proof { verified: at(proof.verified), accused: at(proof.accused), ..new };
-            table.entry(proof.site.clone()).or_default().insert(proof.crawler.clone(), Arc::new(known));
+            let known = Proof {
+                verified: at(proof.verified),
+                accused: at(proof.accused),
+                ..new
+            };
+            table
+                .entry(proof.site.clone())
+                .or_default()
+                .insert(proof.crawler.clone(), Arc::new(known));
         }
-        NetworkListHealth { table: ArcSwap::from_pointee(table), store: Some(store) }
+        NetworkListHealth {
+            table: ArcSwap::from_pointee(table),
+            store: Some(store),
+        }
     }
 
     /// Knows the lists of these policies and no other.
     pub fn settle(&self, snapshot: &Snapshot, registry: &Registry, now: Timestamp) {
         let before = self.table.load();
         let mut table = Table::new();
-        for entry in snapshot.sites().iter().filter(|entry| !entry.site.networks.is_empty()) {
+        for entry in snapshot
+            .sites()
+            .iter()
+            .filter(|entry| !entry.site.networks.is_empty())
+        {
             let site = &*entry.site;
             let known = before.get(&site.name);
             let proofs = site.networks.each().filter_map(|(claim, networks)| {
                 let crawler = claim_label(claim, registry, Some(site))?;
-                let (list, known) = (fingerprint(networks), known.and_then(|known| known.get(crawler)));
+                let (list, known) = (
+                    fingerprint(networks),
+                    known.and_then(|known| known.get(crawler)),
+                );
                 let proof = match known {
                     Some(known) if known.list == list => known.clone(),
                     known => {
@@ -107,8 +129,15 @@ impl NetworkListHealth {
             });
             table.insert(site.name.clone(), proofs.collect());
         }
-        table.insert(EVERY_SITE.to_owned(), published(registry, before.get(EVERY_SITE)));
-        let has = |site: &str, crawler: &str| table.get(site).is_some_and(|proofs| proofs.contains_key(crawler));
+        table.insert(
+            EVERY_SITE.to_owned(),
+            published(registry, before.get(EVERY_SITE)),
+        );
+        let has = |site: &str, crawler: &str| {
+            table
+                .get(site)
+                .is_some_and(|proofs| proofs.contains_key(crawler))
+        };
         let mut gone = Vec::new();
         self.each(|site, crawler, proof| {
             if !has(site, crawler) {
@@ -125,13 +154,24 @@ impl NetworkListHealth {
         }
     }
 
-    /// What is proven of a request, given what the networks say of its address, and whether that is worth a note. Changes
-    /// nothing, and neither locks nor waits. The site and the crawler are those of [`list_of`].
+    /// What is proven of a request, given what the networks say of its address, and whether that is
+    /// worth a note. Changes nothing, and neither locks nor waits. The site and the crawler are
+    /// those of [`list_of`].
     pub fn look(&self, list: (&str, &str), identity: Identity, now: Timestamp) -> (Identity, bool) {
         self.with(list, |proof| {
-            let is_due = proof.and_then(|proof| proof.last(identity)).is_some_and(|last| is_due(last, now));
-            let is_suspended = identity == Identity::Impostor && !proof.is_some_and(|proof| proof.stands(now));
-            (if is_suspended { Identity::Suspended } else { identity }, is_due)
+            let is_due = proof
+                .and_then(|proof| proof.last(identity))
+                .is_some_and(|last| is_due(last, now));
+            let is_suspended =
+                identity == Identity::Impostor && !proof.is_some_and(|proof| proof.stands(now));
+            (
+                if is_suspended {
+                    Identity::Suspended
+                } else {
+                    identity
+                },
+                is_due,
+            )
         })
     }
 
@@ -148,7 +188,12 @@ impl NetworkListHealth {
 
     fn with<T>(&self, (site, crawler): (&str, &str), look: impl FnOnce(Option<&Proof>) -> T) -> T {
         let table = self.table.load();
-        look(table.get(site).and_then(|proofs| proofs.get(crawler)).map(Arc::as_ref))
+        look(
+            table
+                .get(site)
+                .and_then(|proofs| proofs.get(crawler))
+                .map(Arc::as_ref),
+        )
     }
 
     /// The lists of which something is known, by site and crawler.
@@ -170,11 +215,13 @@ impl NetworkListHealth {
         all
     }
 
-    /// Says in the log, once, what is suspended and what is not any more; tells the state store what changed.
+    /// Says in the log, once, what is suspended and what is not any more; tells the state store
+    /// what changed.
     pub fn tell(&self, now: Timestamp) {
         let mut facts = Vec::new();
         self.each(|site, crawler, proof| {
-            // A moment that lies ahead is one of a clock that was set back. It must not count for longer than others.
+            // A moment that lies ahead is one of a clock that was set back. It must not count for
+            // longer than others.
             for last in [&proof.verified, &proof.accused] {
                 last.fetch_min(now.0, Relaxed);
             }
@@ -213,14 +260,22 @@ impl NetworkListHealth {
 
     fn each(&self, mut look: impl FnMut(&str, &str, &Proof)) {
         for (site, proofs) in self.table.load().iter() {
-            proofs.iter().for_each(|(crawler, proof)| look(site, crawler, proof));
+            proofs
+                .iter()
+                .for_each(|(crawler, proof)| look(site, crawler, proof));
         }
     }
 }
 
 impl Proof {
     fn new(list: String) -> Proof {
-        Proof { list, verified: NEVER.into(), accused: NEVER.into(), told: false.into(), is_unstored: false.into() }
+        Proof {
+            list,
+            verified: NEVER.into(),
+            accused: NEVER.into(),
+            told: false.into(),
+            is_unstored: false.into(),
+        }
     }
 
     /// Whether the list has proven that it describes the crawler.
@@ -242,21 +297,36 @@ impl Proof {
     }
 }
 
-/// The site and the crawler that a list of networks is for: that of the site's policy, or what the crawler's operator
-/// publishes where no site is given.
-pub fn list_of<'a>(registry: &'a Registry, entry: Option<&'a SiteEntry>, claim: Claim) -> (&'a str, &'a str) {
+/// The site and the crawler that a list of networks is for: that of the site's policy, or what the
+/// crawler's operator publishes where no site is given.
+pub fn list_of<'a>(
+    registry: &'a Registry,
+    entry: Option<&'a SiteEntry>,
+    claim: Claim,
+) -> (&'a str, &'a str) {
     let site = entry.map(|entry| &*entry.site);
-    (site.map_or(EVERY_SITE, |site| site.name.as_str()), claim_label(claim, registry, site).unwrap_or_default())
+    (
+        site.map_or(EVERY_SITE, |site| site.name.as_str()),
+        claim_label(claim, registry, site).unwrap_or_default(),
+    )
 }
 
 /// The crawlers that their operators say how to prove.
-fn published(registry: &Registry, before: Option<&HashMap<String, Arc<Proof>>>) -> HashMap<String, Arc<Proof>> {
-    let provable = registry.crawlers().iter().filter(|crawler| !(crawler.ips.is_empty() && crawler.rdns.is_empty()));
+fn published(
+    registry: &Registry,
+    before: Option<&HashMap<String, Arc<Proof>>>,
+) -> HashMap<String, Arc<Proof>> {
+    let provable = registry
+        .crawlers()
+        .iter()
+        .filter(|crawler| !(crawler.ips.is_empty() && crawler.rdns.is_empty()));
     let proof = |id: &String| {
         let known = before.and_then(|before| before.get(id)).cloned();
         known.unwrap_or_else(|| Arc::new(Proof::new(PUBLISHED.to_owned())))
     };
-    provable.map(|crawler| (crawler.id.clone(), proof(&crawler.id))).collect()
+    provable
+        .map(|crawler| (crawler.id.clone(), proof(&crawler.id)))
+        .collect()
 }
 
 fn record(site: &str, crawler: &str, proof: &Proof) -> ListProof {
@@ -274,7 +344,9 @@ fn within(last: &AtomicI64, now: Timestamp) -> bool {
 }
 
 fn moment(last: &AtomicI64) -> Option<Timestamp> {
-    Some(last.load(Relaxed)).filter(|last| *last != NEVER).map(Timestamp)
+    Some(last.load(Relaxed))
+        .filter(|last| *last != NEVER)
+        .map(Timestamp)
 }
 
 /// Whether a moment is old enough to be replaced.
@@ -287,6 +359,9 @@ fn fingerprint(networks: &[IpNet]) -> String {
     let mut networks: Vec<IpNet> = networks.iter().map(IpNet::trunc).collect();
     networks.sort_unstable();
     networks.dedup();
-    let text: String = networks.iter().map(|network| format!("{network} ")).collect();
+    let text: String = networks
+        .iter()
+        .map(|network| format!("{network} "))
+        .collect();
     Hash::of(&[text.as_bytes()]).short()
 }

@@ -1,9 +1,10 @@
-//! [`Observations`]: the table of the hosts that crawlgate observes. It is bounded: the hosts that crawlers have not
-//! requested for the longest time are removed first, and a removed host counts as never observed. A change is handed
-//! to the state store under the lock of the host, so that a commit has every change from before its time.
+//! [`Observations`]: the table of the hosts that crawlgate observes. It is bounded: the hosts that
+//! crawlers have not requested for the longest time are removed first, and a removed host counts as
+//! never observed. A change is handed to the state store under the lock of the host, so that a
+//! commit has every change from before its time.
 //!
-//! A new host is at first kept in the table alone, because clients can make up any number of hosts. It is stored when
-//! a crawler requests it again after a minute, or when crawlgate stops.
+//! A new host is at first kept in the table alone, because clients can make up any number of hosts.
+//! It is stored when a crawler requests it again after a minute, or when crawlgate stops.
 
 use super::host::{Host, Owner, facts_of, observation, removal_of, served_facts};
 use super::proxies::KnownPaths;
@@ -37,7 +38,10 @@ pub struct Bounds {
 
 impl Default for Bounds {
     fn default() -> Bounds {
-        Bounds { hosts: 8_192, crawlers: 524_288 }
+        Bounds {
+            hosts: 8_192,
+            crawlers: 524_288,
+        }
     }
 }
 
@@ -74,7 +78,10 @@ impl Observations {
         Observations {
             shards: (0..SHARDS).map(|_| RwLock::default()).collect(),
             hasher: RandomState::new(),
-            bounds: Bounds { hosts: bounds.hosts.div_ceil(SHARDS), crawlers: bounds.crawlers.div_ceil(SHARDS) },
+            bounds: Bounds {
+                hosts: bounds.hosts.div_ceil(SHARDS),
+                crawlers: bounds.crawlers.div_ceil(SHARDS),
+            },
             has_grown: false.into(),
             store,
             latest: i64::MIN.into(),
@@ -86,7 +93,13 @@ impl Observations {
     pub fn look<T>(&self, key: &[u8], look: impl FnOnce(Option<&Host>) -> T) -> T {
         let hash = self.hasher.hash_one(key);
         let shard = read(self.shard(hash));
-        look(shard.hosts.get(&hash).filter(|(known, _)| **known == *key).map(|(_, host)| host))
+        look(
+            shard
+                .hosts
+                .get(&hash)
+                .filter(|(known, _)| **known == *key)
+                .map(|(_, host)| host),
+        )
     }
 
     /// Notes a request to the host, if it is there.
@@ -102,7 +115,14 @@ impl Observations {
     }
 
     /// Notes that a version was served under each of these names.
-    pub fn serve(&self, key: &[u8], names: [&str; 2], version: Version, now: Timestamp, new: impl FnOnce() -> Host) {
+    pub fn serve(
+        &self,
+        key: &[u8],
+        names: [&str; 2],
+        version: Version,
+        now: Timestamp,
+        new: impl FnOnce() -> Host,
+    ) {
         self.change(key, now, new, |host| {
             for name in names {
                 let added = host.crawler_mut(name).add(version, now);
@@ -114,11 +134,23 @@ impl Observations {
         });
     }
 
-    /// Changes what is known of the paths to a host, if it is there. `record` says whether one has no cache, which is stored.
-    pub fn serve_through(&self, key: &[u8], now: Timestamp, record: impl FnOnce(&mut KnownPaths) -> bool) {
+    /// Changes what is known of the paths to a host, if it is there. `record` says whether one has
+    /// no cache, which is stored.
+    pub fn serve_through(
+        &self,
+        key: &[u8],
+        now: Timestamp,
+        record: impl FnOnce(&mut KnownPaths) -> bool,
+    ) {
         let hash = self.hasher.hash_one(key);
         let mut shard = write(self.shard(hash));
-        let Some((_, host)) = shard.hosts.get_mut(&hash).filter(|(known, _)| **known == *key) else { return };
+        let Some((_, host)) = shard
+            .hosts
+            .get_mut(&hash)
+            .filter(|(known, _)| **known == *key)
+        else {
+            return;
+        };
         if record(&mut host.paths) {
             host.clear_perhaps_cached();
             if host.is_stored() {
@@ -132,10 +164,20 @@ impl Observations {
         self.change(key, now, new, |_| {});
     }
 
-    fn change(&self, key: &[u8], now: Timestamp, new: impl FnOnce() -> Host, change: impl FnOnce(&mut Host)) {
+    fn change(
+        &self,
+        key: &[u8],
+        now: Timestamp,
+        new: impl FnOnce() -> Host,
+        change: impl FnOnce(&mut Host),
+    ) {
         let hash = self.hasher.hash_one(key);
         let mut shard = write(self.shard(hash));
-        if shard.hosts.get(&hash).is_none_or(|(known, _)| **known != *key) {
+        if shard
+            .hosts
+            .get(&hash)
+            .is_none_or(|(known, _)| **known != *key)
+        {
             let host = new();
             let gone = shard.make_room(self.bounds);
             shard.crawlers += host.count();
@@ -144,7 +186,9 @@ impl Observations {
             self.remove(gone.into_iter().chain(other), now);
             self.has_grown.store(true, Release);
         }
-        let Some((_, host)) = shard.hosts.get_mut(&hash) else { return };
+        let Some((_, host)) = shard.hosts.get_mut(&hash) else {
+            return;
+        };
         let before = host.count();
         change(host);
         shard.crawlers += host.count() - before;
@@ -170,7 +214,9 @@ impl Observations {
 
     /// Gives each host its owner, and forgets hosts that have been without one for a month.
     pub fn settle(&self, owner_of: impl Fn(&[u8]) -> Owner, now: Timestamp) {
-        let is_over = |host: &Host, owner: &Owner| owner.is_none() && now.since(host.seen()) > FORGOTTEN_AFTER;
+        let is_over = |host: &Host, owner: &Owner| {
+            owner.is_none() && now.since(host.seen()) > FORGOTTEN_AFTER
+        };
         for shard in &self.shards {
             // Requests wait for changes alone, and those are rare.
             let looked = |(hash, (key, host)): (&u64, &(Box<[u8]>, Host))| {
@@ -183,7 +229,9 @@ impl Observations {
             }
             let mut shard = write(shard);
             for (hash, owner) in changes {
-                let Some((key, host)) = shard.hosts.get_mut(&hash) else { continue };
+                let Some((key, host)) = shard.hosts.get_mut(&hash) else {
+                    continue;
+                };
                 let has_changed = host.settle(&owner, now);
                 if is_over(host, &owner) {
                     let gone = shard.hosts.remove(&hash);
@@ -210,7 +258,10 @@ impl Observations {
     /// Every host with its key. One part of the table after the other is locked against changes.
     pub fn each(&self, mut look: impl FnMut(&[u8], &Host)) {
         for shard in &self.shards {
-            read(shard).hosts.values().for_each(|(key, host)| look(key, host));
+            read(shard)
+                .hosts
+                .values()
+                .for_each(|(key, host)| look(key, host));
         }
     }
 
@@ -249,7 +300,12 @@ impl Observations {
     }
 
     fn put_observation(&self, key: &[u8], host: &Host, now: Timestamp) {
-        self.put(|| vec![Fact::set(self.fact_time(now), observation(&text(key), host))]);
+        self.put(|| {
+            vec![Fact::set(
+                self.fact_time(now),
+                observation(&text(key), host),
+            )]
+        });
     }
 
     fn put(&self, facts: impl FnOnce() -> Vec<Fact>) {
@@ -269,8 +325,9 @@ impl Observations {
         }
     }
 
-    /// The moment of a fact that replaces what is known, whatever the clock says: the store would not replace it by one
-    /// that seems older. It takes moments that lie ahead for the moment of writing.
+    /// The moment of a fact that replaces what is known, whatever the clock says: the store would
+    /// not replace it by one that seems older. It takes moments that lie ahead for the moment of
+    /// writing.
     fn fact_time(&self, now: Timestamp) -> Timestamp {
         Timestamp(self.latest.fetch_max(now.0, Relaxed).max(now.0))
     }
@@ -282,17 +339,22 @@ impl Observations {
 }
 
 impl Shard {
-    /// Forgets an eighth of the hosts when there is no room for another: those that no crawler asked for longest, hosts
-    /// that no policy names before the others.
+    /// Forgets an eighth of the hosts when there is no room for another: those that no crawler
+    /// asked for longest, hosts that no policy names before the others.
     fn make_room(&mut self, bounds: Bounds) -> Vec<(Box<[u8]>, Host)> {
         if self.hosts.len() < bounds.hosts && self.crawlers < bounds.crawlers {
             return Vec::new();
         }
-        let mut order: Vec<(bool, Timestamp, u64)> =
-            self.hosts.iter().map(|(hash, (_, host))| (host.named, host.seen(), *hash)).collect();
+        let mut order: Vec<(bool, Timestamp, u64)> = self
+            .hosts
+            .iter()
+            .map(|(hash, (_, host))| (host.named, host.seen(), *hash))
+            .collect();
         order.sort_unstable();
         let oldest = order.iter().take(self.hosts.len().div_ceil(8));
-        let gone: Vec<_> = oldest.filter_map(|(.., hash)| self.hosts.remove(hash)).collect();
+        let gone: Vec<_> = oldest
+            .filter_map(|(.., hash)| self.hosts.remove(hash))
+            .collect();
         self.crawlers -= gone.iter().map(|(_, host)| host.count()).sum::<usize>();
         gone
     }
@@ -305,7 +367,8 @@ pub fn key(host: &[u8]) -> Option<Key> {
         return None;
     }
     let mut key = Key::new();
-    // An IPv6 address keeps its brackets, or its end would be read as a port when it comes back from the store.
+    // An IPv6 address keeps its brackets, or its end would be read as a port when it comes back
+    // from the store.
     let is_address = name.contains(&b':');
     if is_address {
         key.push(b'[');
@@ -315,7 +378,8 @@ pub fn key(host: &[u8]) -> Option<Key> {
         key.push(b']');
     }
     key.make_ascii_lowercase();
-    // robots.txt is for a scheme, a host and a port (RFC 9309 section 2.3); the usual ports are one host.
+    // robots.txt is for a scheme, a host and a port (RFC 9309 section 2.3); the usual ports are one
+    // host.
     if let Some(port) = port.filter(|port| ![80, 443].contains(port)) {
         key.push(b':');
         key.extend_from_slice(port.to_string().as_bytes());

@@ -1,7 +1,8 @@
-//! [`ProvenFetches`]: the clients that were certainly served the robots.txt that is now in force. A fetch by a
-//! verified crawler counts for that crawler at every address. Any other fetch counts for its own address only, because
-//! another client may have used the crawler's name. In an upgrade the next process takes the fetches over; a restart
-//! forgets them. crawlgate judges a client without a proven fetch more mildly.
+//! [`ProvenFetches`]: the clients that were certainly served the robots.txt that is now in force. A
+//! fetch by a verified crawler counts for that crawler at every address. Any other fetch counts for
+//! its own address only, because another client may have used the crawler's name. In an upgrade the
+//! next process takes the fetches over; a restart forgets them. crawlgate judges a client without a
+//! proven fetch more mildly.
 
 use super::client_news::{ClientNews, FetchNews, Tell, Teller};
 use super::observations::{Key, key};
@@ -49,8 +50,8 @@ pub fn place(site: &str, host: &[u8]) -> Option<Key> {
     Some(place)
 }
 
-/// When a version was served last. A fetch has no end: the claimant decides how far back it counts. The oldest is forgotten
-/// first.
+/// When a version was served last. A fetch has no end: the claimant decides how far back it counts.
+/// The oldest is forgotten first.
 impl Ends for Timestamp {
     type Moment = Timestamp;
 
@@ -67,7 +68,8 @@ pub struct PassedFetches {
     fetches: Vec<(u64, i64)>,
 }
 
-/// The fetches that are remembered. Where there are too many the oldest go: the client that made them is held to less.
+/// The fetches that are remembered. Where there are too many the oldest go: the client that made
+/// them is held to less.
 #[derive(Default)]
 pub struct ProvenFetches {
     table: Bounded<Timestamp>,
@@ -81,17 +83,31 @@ impl ProvenFetches {
         for (hash, at) in passed.fetches {
             table.insert(hash, Timestamp(at), Timestamp(i64::MIN));
         }
-        ProvenFetches { table, others: Teller::default() }
+        ProvenFetches {
+            table,
+            others: Teller::default(),
+        }
     }
 
     /// All of them, for the next process.
     pub fn pass(&self) -> PassedFetches {
-        let fetches = self.table.collect_hashed(|hash, served| Some((hash, served.0)));
-        PassedFetches { seed: self.table.seed(), fetches }
+        let fetches = self
+            .table
+            .collect_hashed(|hash, served| Some((hash, served.0)));
+        PassedFetches {
+            seed: self.table.seed(),
+            fetches,
+        }
     }
 
     /// Notes that a version was served whole.
-    pub fn add(&self, fetch: ProvenFetch<'_>, identity: Identity, address: Option<IpAddr>, now: Timestamp) {
+    pub fn add(
+        &self,
+        fetch: ProvenFetch<'_>,
+        identity: Identity,
+        address: Option<IpAddr>,
+        now: Timestamp,
+    ) {
         let proven = match (identity, address) {
             (Identity::Verified, _) => None,
             (_, Some(address)) => Some(network(address)),
@@ -103,7 +119,9 @@ impl ProvenFetches {
 
     fn insert(&self, fetch: ProvenFetch<'_>, proven: Option<IpAddr>, at: Timestamp) {
         let latest = |known: Option<&Timestamp>| Ok::<_, ()>(at.max(known.copied().unwrap_or(at)));
-        let _ = self.table.change(self.hash(fetch, proven), Timestamp(i64::MIN), latest);
+        let _ = self
+            .table
+            .change(self.hash(fetch, proven), Timestamp(i64::MIN), latest);
     }
 
     /// Fetches are told to other instances from now on.
@@ -113,16 +131,31 @@ impl ProvenFetches {
 
     /// Notes that another instance served a version whole.
     pub fn fetched_elsewhere(&self, news: &FetchNews) {
-        let Some(key) = place(&news.site, news.host.as_bytes()) else { return };
-        let fetch = ProvenFetch { key: &key, crawler: &news.crawler, version: news.version };
+        let Some(key) = place(&news.site, news.host.as_bytes()) else {
+            return;
+        };
+        let fetch = ProvenFetch {
+            key: &key,
+            crawler: &news.crawler,
+            version: news.version,
+        };
         self.insert(fetch, news.address.map(network), news.at);
     }
 
     /// Whether it was served, within a span of time, to a client at this address.
-    pub fn within(&self, fetch: ProvenFetch<'_>, address: Option<IpAddr>, span: RangeInclusive<Timestamp>) -> bool {
+    pub fn within(
+        &self,
+        fetch: ProvenFetch<'_>,
+        address: Option<IpAddr>,
+        span: RangeInclusive<Timestamp>,
+    ) -> bool {
         let proven = [None, address.map(network)];
         proven.into_iter().any(|proven| {
-            self.table.look(self.hash(fetch, proven), |served| span.contains(served).then_some(())).is_some()
+            self.table
+                .look(self.hash(fetch, proven), |served| {
+                    span.contains(served).then_some(())
+                })
+                .is_some()
         })
     }
 
@@ -133,6 +166,7 @@ impl ProvenFetches {
     }
 
     fn hash(&self, fetch: ProvenFetch<'_>, proven: Option<IpAddr>) -> u64 {
-        self.table.hash((fetch.key, fetch.crawler, fetch.version.0, proven))
+        self.table
+            .hash((fetch.key, fetch.crawler, fetch.version.0, proven))
     }
 }

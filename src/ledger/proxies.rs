@@ -1,10 +1,11 @@
-//! [`ProxyPath`]: the trusted HTTP proxies that a request came through. [`KnownPath`]: what a host knows of a path: whether
-//! one of its proxies may be a cache that answers robots.txt in crawlgate's place.
+//! [`ProxyPath`]: the trusted HTTP proxies that a request came through. [`KnownPath`]: what a host
+//! knows of a path: whether one of its proxies may be a cache that answers robots.txt in
+//! crawlgate's place.
 //!
 //! A path is in one of these states:
 //! - perhaps cached: nothing is known, or one crawler was served a robots.txt through it;
-//! - not cached: two different crawlers were served the same version within one `max_age`. A cache would have answered the
-//!   second. This is remembered with the host.
+//! - not cached: two different crawlers were served the same version within one `max_age`. A cache
+//!   would have answered the second. This is remembered with the host.
 
 use crate::policy::Version;
 use crate::time::Timestamp;
@@ -20,14 +21,18 @@ pub const MAX_PATHS: usize = 16;
 pub struct ProxyPath(u64);
 
 impl ProxyPath {
-    /// The path through these proxies, the nearest first. None of them has an address where the peer is on a Unix socket.
+    /// The path through these proxies, the nearest first. None of them has an address where the
+    /// peer is on a Unix socket.
     pub fn from_addresses(proxies: impl IntoIterator<Item = IpAddr>) -> ProxyPath {
         // FNV-1a: the digest is stored, so it has to stay the same.
-        let octets = proxies.into_iter().flat_map(|proxy| match proxy.to_canonical() {
-            IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
-            IpAddr::V6(address) => address.octets(),
-        });
-        let add = |digest: u64, octet: u8| (digest ^ u64::from(octet)).wrapping_mul(0x0100_0000_01b3);
+        let octets = proxies
+            .into_iter()
+            .flat_map(|proxy| match proxy.to_canonical() {
+                IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
+                IpAddr::V6(address) => address.octets(),
+            });
+        let add =
+            |digest: u64, octet: u8| (digest ^ u64::from(octet)).wrapping_mul(0x0100_0000_01b3);
         ProxyPath(octets.fold(0xcbf2_9ce4_8422_2325, add))
     }
 
@@ -47,7 +52,8 @@ impl fmt::Display for ProxyPath {
 #[derive(Debug)]
 pub struct KnownPath {
     path: ProxyPath,
-    /// The crawler that was served last, while the path is perhaps cached; `None` where it is not cached.
+    /// The crawler that was served last, while the path is perhaps cached; `None` where it is not
+    /// cached.
     last: Option<LastFetch>,
 }
 
@@ -65,12 +71,17 @@ pub struct KnownPaths(Vec<KnownPath>);
 impl KnownPaths {
     /// Whether no cache is on a path.
     pub fn is_uncached(&self, path: ProxyPath) -> bool {
-        self.0.iter().any(|known| known.path == path && known.last.is_none())
+        self.0
+            .iter()
+            .any(|known| known.path == path && known.last.is_none())
     }
 
     /// The paths without a cache.
     pub fn uncached(&self) -> impl Iterator<Item = ProxyPath> {
-        self.0.iter().filter(|known| known.last.is_none()).map(|known| known.path)
+        self.0
+            .iter()
+            .filter(|known| known.last.is_none())
+            .map(|known| known.path)
     }
 
     /// Notes that no cache is on a path.
@@ -79,7 +90,8 @@ impl KnownPaths {
         self.add(KnownPath { path, last: None });
     }
 
-    /// Records that a crawler was served a version through a path. Returns whether that shows that no cache is on it.
+    /// Records that a crawler was served a version through a path. Returns whether that shows that
+    /// no cache is on it.
     pub fn record(
         &mut self,
         path: ProxyPath,
@@ -88,14 +100,25 @@ impl KnownPaths {
         max_age: Duration,
         at: Timestamp,
     ) -> bool {
-        let fetch = LastFetch { crawler: crawler.into(), version, at };
+        let fetch = LastFetch {
+            crawler: crawler.into(),
+            version,
+            at,
+        };
         let Some(known) = self.0.iter_mut().find(|known| known.path == path) else {
-            self.add(KnownPath { path, last: Some(fetch) });
+            self.add(KnownPath {
+                path,
+                last: Some(fetch),
+            });
             return false;
         };
-        let Some(last) = &known.last else { return false };
-        let is_uncached =
-            last.crawler != fetch.crawler && last.version == version && at >= last.at && at.since(last.at) < max_age;
+        let Some(last) = &known.last else {
+            return false;
+        };
+        let is_uncached = last.crawler != fetch.crawler
+            && last.version == version
+            && at >= last.at
+            && at.since(last.at) < max_age;
         known.last = (!is_uncached).then_some(fetch);
         is_uncached
     }
@@ -135,7 +158,11 @@ mod tests {
         ] {
             let mut paths = KnownPaths::default();
             assert!(!paths.record(path(1), "google", V1, HOUR, Timestamp(0)));
-            assert_eq!(paths.record(path(1), crawler, version, HOUR, Timestamp(at)), shows, "{crawler} at {at}");
+            assert_eq!(
+                paths.record(path(1), crawler, version, HOUR, Timestamp(at)),
+                shows,
+                "{crawler} at {at}"
+            );
             assert_eq!(paths.is_uncached(path(1)), shows);
         }
     }

@@ -1,5 +1,5 @@
-//! The ledger against the definition, computed from the whole history; against crawlers that keep to the rules; its
-//! bounds; its files.
+//! The ledger against the definition, computed from the whole history; against crawlers that keep
+//! to the rules; its bounds; its files.
 //!
 //! `LEDGER_LIVES=10000` plays more lives with restarts and upgrades.
 
@@ -14,10 +14,15 @@ use super::host::{ANYONE, Host, Owner};
 use super::observations::{Bounds, Observations, key};
 use crate::clock::Moment;
 use crate::crawlers::{Claim, Registry};
-use crate::policy::{HostHistories, HostHistory, ParsedVersion, Site, SiteEntry, Snapshot, SupersededVersion, Version};
+use crate::policy::{
+    HostHistories, HostHistory, ParsedVersion, Site, SiteEntry, Snapshot, SupersededVersion,
+    Version,
+};
 use crate::state::StateStore;
 use crate::time::Timestamp;
-use crate::verdict::{Behaviour, CachedVersions, Case, Claimant, Facts, Identity, Kind, Scratch, decide_for, load};
+use crate::verdict::{
+    Behaviour, CachedVersions, Case, Claimant, Facts, Identity, Kind, Scratch, decide_for, load,
+};
 use crate::yaml::Source;
 use proptest::prelude::*;
 use std::collections::HashSet;
@@ -27,23 +32,35 @@ use std::time::Duration;
 
 const HOUR: i64 = 3_600;
 const DAY: i64 = 24 * HOUR;
-/// The longest that any crawler keeps a copy, and the hour that a slow answer may take: what `live` keeps.
+/// The longest that any crawler keeps a copy, and the hour that a slow answer may take: what `live`
+/// keeps.
 const KEPT: i64 = 7 * DAY + HOUR;
 
 /// Versions that each close some of the four paths.
 static SITES: LazyLock<Vec<Arc<Site>>> = LazyLock::new(|| {
     let closed = |version: usize| -> String {
-        (0..4).filter(|path| version >> path & 1 == 1).map(|path| format!("/p{path}/, ")).collect()
+        (0..4)
+            .filter(|path| version >> path & 1 == 1)
+            .map(|path| format!("/p{path}/, "))
+            .collect()
     };
-    (0..16).map(|version| site(&format!("disallow: [{}/always/]", closed(version)), "")).collect()
+    (0..16)
+        .map(|version| site(&format!("disallow: [{}/always/]", closed(version)), ""))
+        .collect()
 });
 
 fn site(rules: &str, enforcement: &str) -> Arc<Site> {
     let text = format!(
         "hosts: [a.example, b.example]\nrobots: {{ origin: replace, groups: [{{ agents: '*', {rules} }}] }}\nenforcement: {{ mode: enforce{enforcement} }}\n"
     );
-    let (site, findings) =
-        load("shop", &Source { name: "shop.yaml".into(), text: text.as_str().into() }, Registry::builtin());
+    let (site, findings) = load(
+        "shop",
+        &Source {
+            name: "shop.yaml".into(),
+            text: text.as_str().into(),
+        },
+        Registry::builtin(),
+    );
     site.unwrap_or_else(|| panic!("{text}\n{findings:?}"))
 }
 
@@ -62,7 +79,10 @@ const CACHES: [(usize, i64); 5] = [(0, DAY), (1, DAY), (1, DAY), (2, 3 * DAY), (
 const HOSTS: [&str; 2] = ["a.example", "B.example:80"];
 
 fn parsed(site: &Site) -> Arc<ParsedVersion> {
-    Arc::new(ParsedVersion::read(site.robots_txt.body.clone(), Registry::builtin()))
+    Arc::new(ParsedVersion::read(
+        site.robots_txt.body.clone(),
+        Registry::builtin(),
+    ))
 }
 
 /// What the owner of a policy does to a site, and what the history of its hosts becomes by it.
@@ -80,11 +100,17 @@ struct World {
 
 /// Without a past, and with crawlers told apart in the same way since ever.
 fn new_history(now: Timestamp) -> HostHistory {
-    HostHistory { identity_epoch: Timestamp(i64::MIN / 2), ..HostHistory::new(now) }
+    HostHistory {
+        identity_epoch: Timestamp(i64::MIN / 2),
+        ..HostHistory::new(now)
+    }
 }
 
 fn with_history(snapshot: Snapshot, history: &HostHistory) -> Snapshot {
-    snapshot.with_histories(HostHistories::new(vec![(None, Arc::new(history.clone()))]), Timestamp(0))
+    snapshot.with_histories(
+        HostHistories::new(vec![(None, Arc::new(history.clone()))]),
+        Timestamp(0),
+    )
 }
 
 impl World {
@@ -93,7 +119,15 @@ impl World {
         let history = new_history(Timestamp(now));
         let snapshot = with_history(Snapshot::new(vec![entry.clone()], 0), &history);
         let (ledger, disk) = Disk::open(state, &snapshot, moment(now, 0));
-        World { entry, history, ledger, disk, now, set: 0, before: None }
+        World {
+            entry,
+            history,
+            ledger,
+            disk,
+            now,
+            set: 0,
+            before: None,
+        }
     }
 
     fn snapshot(&self) -> Snapshot {
@@ -137,9 +171,16 @@ impl World {
             return;
         }
         let superseded = &mut self.history.superseded;
-        superseded.retain(|held| ![version, before.robots_txt.version].contains(&held.parsed.version));
         superseded
-            .insert(0, SupersededVersion { parsed: parsed(&before), since: self.entry.since, superseded_at: now });
+            .retain(|held| ![version, before.robots_txt.version].contains(&held.parsed.version));
+        superseded.insert(
+            0,
+            SupersededVersion {
+                parsed: parsed(&before),
+                since: self.entry.since,
+                superseded_at: now,
+            },
+        );
         superseded.retain(|held| now.since(held.superseded_at) <= Duration::from_secs(KEPT as u64));
         self.history.is_told_by_its_date = superseded.iter().all(|held| held.since != now);
         (self.entry.since, self.history.since) = (now, now);
@@ -147,7 +188,13 @@ impl World {
 
     fn fetch(&self, crawler: usize, host: usize) {
         let claim = Registry::builtin().identify(agent(crawler).as_bytes());
-        self.ledger.served(Registry::builtin(), &self.entry, HOSTS[host].as_bytes(), claim, self.wall());
+        self.ledger.served(
+            Registry::builtin(),
+            &self.entry,
+            HOSTS[host].as_bytes(),
+            claim,
+            self.wall(),
+        );
     }
 
     fn ask(&self, crawler: usize, host: usize, path: &str) -> (Kind, bool) {
@@ -163,21 +210,34 @@ impl World {
         let (snapshot, registry) = (self.snapshot(), Registry::builtin());
         let claimant = Claimant::of(&snapshot, registry, &facts).expect("a site has the host");
         let cached_versions = visit(&self.ledger, claimant, facts.host, self.moment());
-        let case = Case { registry, facts, claimant, cached_versions };
+        let case = Case {
+            registry,
+            facts,
+            claimant,
+            cached_versions,
+        };
         let decision = decide_for(&case, Behaviour::default(), &mut Scratch::default());
         (decision.kind, decision.never_fetched)
     }
 }
 
 /// What a request finds that counts.
-fn visit<'a>(ledger: &Ledger, claimant: Claimant<'a>, host: &[u8], moment: Moment) -> CachedVersions<'a> {
+fn visit<'a>(
+    ledger: &Ledger,
+    claimant: Claimant<'a>,
+    host: &[u8],
+    moment: Moment,
+) -> CachedVersions<'a> {
     let (cached_versions, visit) = ledger.look(Registry::builtin(), claimant, host, moment, false);
     ledger.note_request(claimant.entry, host, visit, moment.now);
     cached_versions
 }
 
 fn moment(now: i64, set: i64) -> Moment {
-    Moment { now: Timestamp(now + set), lived: Duration::from_secs(now as u64) }
+    Moment {
+        now: Timestamp(now + set),
+        lived: Duration::from_secs(now as u64),
+    }
 }
 
 /// The state store of a ledger, by a clock that the test sets.
@@ -190,8 +250,14 @@ struct Disk {
 impl Disk {
     fn open(directory: Option<&Path>, snapshot: &Snapshot, moment: Moment) -> (Ledger, Disk) {
         let shown = Arc::new(Mutex::new(moment));
-        let store = StateStore::open(None, Arc::new(move || moment)).expect("in memory").0;
-        let mut disk = Disk { directory: directory.map(Path::to_owned), store, shown };
+        let store = StateStore::open(None, Arc::new(move || moment))
+            .expect("in memory")
+            .0;
+        let mut disk = Disk {
+            directory: directory.map(Path::to_owned),
+            store,
+            shown,
+        };
         (disk.start(snapshot, moment), disk)
     }
 
@@ -205,8 +271,10 @@ impl Disk {
         self.show(moment);
         let shown = self.shown.clone();
         let now = Arc::new(move || *shown.lock().expect("shown"));
-        let (store, remembered) = StateStore::open(self.directory.as_deref(), now).expect("a state directory");
-        let (ledger, facts) = Ledger::open(store.clone(), &remembered, Vec::new(), snapshot, moment);
+        let (store, remembered) =
+            StateStore::open(self.directory.as_deref(), now).expect("a state directory");
+        let (ledger, facts) =
+            Ledger::open(store.clone(), &remembered, Vec::new(), snapshot, moment);
         store.begin(facts).expect("begun");
         self.store = store;
         ledger
@@ -225,7 +293,9 @@ impl Disk {
             self.store.close().expect("closed");
         }
         *ledger = Ledger::in_memory(Vec::new(), &Snapshot::default(), moment);
-        self.store = StateStore::open(None, Arc::new(move || moment)).expect("in memory").0;
+        self.store = StateStore::open(None, Arc::new(move || moment))
+            .expect("in memory")
+            .0;
     }
 }
 
@@ -309,7 +379,12 @@ struct History {
 impl History {
     /// Since when a host is observed: the first request after the last silence of a day.
     fn observed_since(&self, host: usize, now: i64) -> Option<i64> {
-        let seen: Vec<i64> = self.seen.iter().filter(|(at, _)| *at == host).map(|(_, moment)| *moment).collect();
+        let seen: Vec<i64> = self
+            .seen
+            .iter()
+            .filter(|(at, _)| *at == host)
+            .map(|(_, moment)| *moment)
+            .collect();
         let mut since = *seen.first()?;
         let later = seen.iter().copied().skip(1).chain([now]);
         for (before, moment) in seen.iter().copied().zip(later) {
@@ -340,7 +415,10 @@ impl History {
             .map(|(_, _, version, _)| *version)
             .collect();
         // Otherwise every version that was in force within the window may have been served before.
-        let unseen = self.published.windows(2).filter(|pair| !is_observed && now - pair[1].0 <= window);
+        let unseen = self
+            .published
+            .windows(2)
+            .filter(|pair| !is_observed && now - pair[1].0 <= window);
         let unseen: Vec<usize> = unseen.map(|pair| pair[0].1).collect();
         if held.iter().chain(&unseen).any(|version| !closes(*version)) {
             return (Kind::StaleCopy, false);
@@ -386,7 +464,8 @@ proptest! {
     }
 }
 
-/// A crawler that obeys: it goes by any copy that it fetched within its time, and asks only for what that copy allows.
+/// A crawler that obeys: it goes by any copy that it fetched within its time, and asks only for
+/// what that copy allows.
 #[derive(Default)]
 struct Obedient {
     /// Version and when it was fetched, by what was lived through: it has a clock of its own.
@@ -395,14 +474,17 @@ struct Obedient {
 
 /// How many lives with trouble are played.
 fn lives() -> u32 {
-    std::env::var("LEDGER_LIVES").ok().and_then(|lives| lives.parse().ok()).unwrap_or(200)
+    std::env::var("LEDGER_LIVES")
+        .ok()
+        .and_then(|lives| lives.parse().ok())
+        .unwrap_or(200)
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(lives()))]
 
-    /// Whatever happens to crawlgate: restarts, crashes, upgrades, a state that is lost, a clock that is set; and whoever
-    /// else fetches in its name.
+    /// Whatever happens to crawlgate: restarts, crashes, upgrades, a state that is lost, a clock
+    /// that is set; and whoever else fetches in its name.
     #[test]
     fn obedient_crawler_is_never_called_a_violator(first in version(), before in version(), events in troubled_events()) {
         let directory = tempfile::tempdir().expect("a directory");
@@ -522,12 +604,20 @@ proptest! {
 
 #[test]
 fn full_table_forgets_hosts_without_requests_first() {
-    let table = Observations::new(Bounds { hosts: 1_600, crawlers: 3_200 }, None);
+    let table = Observations::new(
+        Bounds {
+            hosts: 1_600,
+            crawlers: 3_200,
+        },
+        None,
+    );
     let version = Version([0; 8]);
     let now = |number: i64| Timestamp(number);
     let named = key(b"shop.example").expect("a key");
     let serve = |key: &[u8], named: bool, at: Timestamp| {
-        table.serve(key, ["bingbot", ANYONE], version, at, || Host::new(&Owner::default(), at, at, named));
+        table.serve(key, ["bingbot", ANYONE], version, at, || {
+            Host::new(&Owner::default(), at, at, named)
+        });
     };
     serve(&named, true, now(0));
     for number in 0..200_000 {
@@ -537,11 +627,18 @@ fn full_table_forgets_hosts_without_requests_first() {
     let (mut hosts, mut oldest) = (0, i64::MAX);
     table.each(|key, host| {
         hosts += 1;
-        oldest = oldest.min(if key == &named[..] { i64::MAX } else { host.seen().0 });
+        oldest = oldest.min(if key == &named[..] {
+            i64::MAX
+        } else {
+            host.seen().0
+        });
     });
     assert!((800..=1_600).contains(&hosts), "{hosts}");
     assert!(oldest > 190_000, "{oldest}");
-    assert!(table.look(&named, |host| host.is_some()), "a host that the policy names is forgotten last");
+    assert!(
+        table.look(&named, |host| host.is_some()),
+        "a host that the policy names is forgotten last"
+    );
     assert!(key(&[b'a'; 256]).is_none() && key(b"a b").is_none() && key("é".as_bytes()).is_none());
     assert_eq!(key(b"Shop.Example.:443"), key(b"shop.example"));
     assert_ne!(key(b"shop.example:8443"), key(b"shop.example"));
@@ -553,14 +650,25 @@ fn host_without_a_site_keeps_its_visits_for_a_month() {
     world.fetch(0, 0);
     let settle = |world: &mut World, days: i64, generation: u64, has_site: bool| {
         world.now += days * DAY;
-        let sites = if has_site { vec![world.entry.clone()] } else { Vec::new() };
-        world.ledger.settle(&with_history(Snapshot::new(sites, generation), &world.history), world.wall());
+        let sites = if has_site {
+            vec![world.entry.clone()]
+        } else {
+            Vec::new()
+        };
+        world.ledger.settle(
+            &with_history(Snapshot::new(sites, generation), &world.history),
+            world.wall(),
+        );
         world.ledger.copies("shop").len()
     };
     assert_eq!(settle(&mut world, 0, 1, false), 0);
     assert_eq!(settle(&mut world, 30, 2, false), 0);
     assert_eq!(settle(&mut world, 0, 3, true), 1);
-    assert_eq!(world.ask(0, 0, "/always/").0, Kind::Unproven, "it was not observed meanwhile");
+    assert_eq!(
+        world.ask(0, 0, "/always/").0,
+        Kind::Unproven,
+        "it was not observed meanwhile"
+    );
     assert_eq!(settle(&mut world, 0, 4, false), 0);
     assert_eq!(settle(&mut world, 32, 5, false), 0);
     assert_eq!(settle(&mut world, 0, 6, true), 0);
@@ -585,7 +693,13 @@ fn copies_of_every_crawler_count_after_an_identity_change() {
         world.now += 6 * HOUR;
         world.ask(4, 0, "/");
     }
-    world.ledger.served(Registry::builtin(), &world.entry, b"a.example", Claim::Nobody, world.wall());
+    world.ledger.served(
+        Registry::builtin(),
+        &world.entry,
+        b"a.example",
+        Claim::Nobody,
+        world.wall(),
+    );
     world.publish(15);
     assert_eq!(world.ask(0, 0, "/p1/"), (Kind::Violation, true));
     // Its name is new in the policy: what it was served came to somebody who had none.
@@ -595,8 +709,15 @@ fn copies_of_every_crawler_count_after_an_identity_change() {
 
 #[test]
 fn names_of_caches_are_unique() {
-    let names: HashSet<&str> = Registry::builtin().crawlers().iter().map(|crawler| crawler.id.as_str()).collect();
-    let shared = Registry::builtin().crawlers().iter().filter_map(|crawler| crawler.shares_cache.as_deref());
+    let names: HashSet<&str> = Registry::builtin()
+        .crawlers()
+        .iter()
+        .map(|crawler| crawler.id.as_str())
+        .collect();
+    let shared = Registry::builtin()
+        .crawlers()
+        .iter()
+        .filter_map(|crawler| crawler.shares_cache.as_deref());
     assert!(shared.into_iter().all(|cache| !names.contains(cache)));
     assert!(!names.contains("other"));
 }
@@ -630,7 +751,11 @@ fn visit_lost_in_a_crash_counts_for_every_crawler() {
         world.now += 9 * HOUR;
         world.ask(4, 0, "/");
     }
-    assert_eq!(world.ask(0, 0, "/p1/"), (Kind::Violation, true), "a day later that is over");
+    assert_eq!(
+        world.ask(0, 0, "/p1/"),
+        (Kind::Violation, true),
+        "a day later that is over"
+    );
 }
 
 #[test]
@@ -647,7 +772,10 @@ fn clock_that_is_set_makes_no_violator() {
                 world.tick();
             }
             let kind = world.ask(0, 0, "/p1/").0;
-            assert!([Kind::StaleCopy, Kind::Unproven].contains(&kind), "{kind:?} after {set} s");
+            assert!(
+                [Kind::StaleCopy, Kind::Unproven].contains(&kind),
+                "{kind:?} after {set} s"
+            );
         }
     }
 }
@@ -657,14 +785,36 @@ fn may_confirm_by_date(world: &World, snapshot: &Snapshot) -> bool {
     let cached_versions = peek(world, snapshot, agent(0));
     let entry = &snapshot.sites()[0];
     let (history, claim) = (snapshot.history(b"a.example"), Claim::Other);
-    cached_versions.has_version_in_force && Claimant { site: 0, entry, history, claim }.is_told_by_its_date()
+    cached_versions.has_version_in_force
+        && Claimant {
+            site: 0,
+            entry,
+            history,
+            claim,
+        }
+        .is_told_by_its_date()
 }
 
 fn peek<'a>(world: &World, snapshot: &'a Snapshot, user_agent: &str) -> CachedVersions<'a> {
-    let claim = Registry::builtin().identify_with(user_agent.as_bytes(), &snapshot.sites()[0].site.tokens);
+    let claim =
+        Registry::builtin().identify_with(user_agent.as_bytes(), &snapshot.sites()[0].site.tokens);
     let history = snapshot.history(b"a.example");
-    let claimant = Claimant { site: 0, entry: &snapshot.sites()[0], history, claim };
-    world.ledger.look(Registry::builtin(), claimant, b"a.example", world.moment(), false).0
+    let claimant = Claimant {
+        site: 0,
+        entry: &snapshot.sites()[0],
+        history,
+        claim,
+    };
+    world
+        .ledger
+        .look(
+            Registry::builtin(),
+            claimant,
+            b"a.example",
+            world.moment(),
+            false,
+        )
+        .0
 }
 
 #[test]
@@ -675,10 +825,16 @@ fn date_does_not_confirm_one_of_two_versions_of_a_second() {
     assert!(may_confirm_by_date(&world, &world.snapshot()));
     world.publish(2);
     world.fetch(0, 0);
-    assert!(!may_confirm_by_date(&world, &world.snapshot()), "its date is that of the version before, too");
+    assert!(
+        !may_confirm_by_date(&world, &world.snapshot()),
+        "its date is that of the version before, too"
+    );
     world.now += 1;
     world.publish(3);
-    assert!(!may_confirm_by_date(&world, &world.snapshot()), "it was not served this one");
+    assert!(
+        !may_confirm_by_date(&world, &world.snapshot()),
+        "it was not served this one"
+    );
     world.fetch(0, 0);
     assert!(may_confirm_by_date(&world, &world.snapshot()));
 }
@@ -689,13 +845,19 @@ fn date_does_not_confirm_a_copy_of_another_site() {
     world.fetch(0, 0);
     let (other, _) = load(
         "other",
-        &Source { name: "other.yaml".into(), text: "hosts: [a.example]\nrobots: { origin: replace }\n".into() },
+        &Source {
+            name: "other.yaml".into(),
+            text: "hosts: [a.example]\nrobots: { origin: replace }\n".into(),
+        },
         Registry::builtin(),
     );
     let other = SiteEntry::new(other.expect("a policy"), world.entry.since);
     assert!(may_confirm_by_date(&world, &world.snapshot()));
     let other = with_history(Snapshot::new(vec![other], 1), &world.history);
-    assert!(!may_confirm_by_date(&world, &other), "the host went to another site with the same Last-Modified");
+    assert!(
+        !may_confirm_by_date(&world, &other),
+        "the host went to another site with the same Last-Modified"
+    );
 }
 
 #[test]

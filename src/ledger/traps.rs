@@ -1,7 +1,8 @@
-//! [`Traps`]: the marked clients. A trap is a disallowed path that no obedient crawler requests. A client that
-//! requests a trap is marked, by site, claimed identity and address, until the mark expires or an operator releases
-//! it. The duration of a mark is elapsed time, so a change of the system time neither ends a mark early nor revives
-//! one that has ended. (Only the time for which crawlgate did not run is taken from the wall clock.)
+//! [`Traps`]: the marked clients. A trap is a disallowed path that no obedient crawler requests. A
+//! client that requests a trap is marked, by site, claimed identity and address, until the mark
+//! expires or an operator releases it. The duration of a mark is elapsed time, so a change of the
+//! system time neither ends a mark early nor revives one that has ended. (Only the time for which
+//! crawlgate did not run is taken from the wall clock.)
 
 use super::client_news::{ClientNews, Mark, Tell, Teller};
 use super::clock_steps::{ClockSteps, TOLERANCE};
@@ -37,25 +38,37 @@ impl Ends for Counted {
 }
 
 impl Counted {
-    /// A mark that the store or another instance may have. Only the wall clock says how long crawlgate was away; whatever it
-    /// says, a mark has no more left than its whole time.
+    /// A mark that the store or another instance may have. Only the wall clock says how long
+    /// crawlgate was away; whatever it says, a mark has no more left than its whole time.
     fn new(mark: Mark, moment: Moment) -> Counted {
         let left = mark.until.since(moment.now.max(mark.since));
-        Counted { mark, ends: moment.lived.saturating_add(left) }
+        Counted {
+            mark,
+            ends: moment.lived.saturating_add(left),
+        }
     }
 
     fn is_in_force(&self, lived: Duration) -> bool {
         lived < self.ends
     }
 
-    /// The mark by the clock as it is now. If the clock was set since, the moments of then would say nothing.
+    /// The mark by the clock as it is now. If the clock was set since, the moments of then would
+    /// say nothing.
     fn at(&self, moment: Moment) -> Mark {
         let Mark { since, until, .. } = self.mark;
         let time = until.since(since);
         let until = moment.now.plus(self.ends.saturating_sub(moment.lived));
         let now = Timestamp(until.0.saturating_sub_unsigned(time.as_secs()));
-        let since = if now.0.abs_diff(since.0) > TOLERANCE.unsigned_abs() { now } else { since };
-        Mark { since, until: since.plus(time), ..self.mark.clone() }
+        let since = if now.0.abs_diff(since.0) > TOLERANCE.unsigned_abs() {
+            now
+        } else {
+            since
+        };
+        Mark {
+            since,
+            until: since.plus(time),
+            ..self.mark.clone()
+        }
     }
 }
 
@@ -78,16 +91,34 @@ struct Kept {
 
 impl Traps {
     /// The marks that the store remembers, and that are kept there with [`Traps::keep`].
-    pub fn remembered(clients: &[(Timestamp, MarkedClient)], store: StateStore, moment: Moment) -> Traps {
-        let known = clients.iter().map(|(_, client)| client.clone().into()).collect();
-        let kept = Kept { store, clock: ClockSteps::new(moment), marks: Mutex::new(known) };
-        let traps = Traps { kept: Some(kept), ..Traps::default() };
-        for mark in clients.iter().filter_map(|(_, client)| Some(Counted::new(Mark::of(client)?, moment))) {
+    pub fn remembered(
+        clients: &[(Timestamp, MarkedClient)],
+        store: StateStore,
+        moment: Moment,
+    ) -> Traps {
+        let known = clients
+            .iter()
+            .map(|(_, client)| client.clone().into())
+            .collect();
+        let kept = Kept {
+            store,
+            clock: ClockSteps::new(moment),
+            marks: Mutex::new(known),
+        };
+        let traps = Traps {
+            kept: Some(kept),
+            ..Traps::default()
+        };
+        for mark in clients
+            .iter()
+            .filter_map(|(_, client)| Some(Counted::new(Mark::of(client)?, moment)))
+        {
             if mark.is_in_force(moment.lived) {
                 traps.insert(mark, moment.lived);
             }
         }
-        // What is over has to go from the store: by the clock of another start it might count again.
+        // What is over has to go from the store: by the clock of another start it might count
+        // again.
         traps.changed.store(!clients.is_empty(), Release);
         traps
     }
@@ -114,7 +145,9 @@ impl Traps {
     pub(super) fn marked_elsewhere(&self, mark: Mark, moment: Moment) {
         let new = Counted::new(mark, moment);
         let is_longer = |known: &Counted| (known.ends >= new.ends).then_some(());
-        if new.is_in_force(moment.lived) && self.marks.look(self.hash(&new.mark), is_longer).is_none() {
+        if new.is_in_force(moment.lived)
+            && self.marks.look(self.hash(&new.mark), is_longer).is_none()
+        {
             self.insert(new, moment.lived);
         }
     }
@@ -126,7 +159,8 @@ impl Traps {
     }
 
     fn hash(&self, mark: &Mark) -> u64 {
-        self.marks.hash((mark.site.as_str(), mark.crawler.as_str(), mark.address))
+        self.marks
+            .hash((mark.site.as_str(), mark.crawler.as_str(), mark.address))
     }
 
     fn insert(&self, new: Counted, lived: Duration) {
@@ -148,28 +182,41 @@ impl Traps {
         }
         let address = network(address);
         // Two marks with one hash may be of different clients.
-        let is_it = |mark: &Mark| mark.site == site && mark.crawler == crawler && mark.address == address;
+        let is_it =
+            |mark: &Mark| mark.site == site && mark.crawler == crawler && mark.address == address;
         let look = |known: &Counted| (is_it(&known.mark) && known.is_in_force(lived)).then_some(());
-        marks.look(marks.hash((site, crawler, address)), look).is_some()
+        marks
+            .look(marks.hash((site, crawler, address)), look)
+            .is_some()
     }
 
     /// The marks in force, the latest first.
     pub fn list(&self, moment: Moment) -> Vec<Mark> {
         let mut marks = self.marks_at(moment);
-        marks.sort_by(|a, b| (b.since, &a.site, &a.crawler, a.address).cmp(&(a.since, &b.site, &b.crawler, b.address)));
+        marks.sort_by(|a, b| {
+            (b.since, &a.site, &a.crawler, a.address)
+                .cmp(&(a.since, &b.site, &b.crawler, b.address))
+        });
         marks
     }
 
     /// How many are marked.
     pub fn in_force(&self, lived: Duration) -> usize {
-        self.marks.collect(|mark| mark.is_in_force(lived).then_some(())).len()
+        self.marks
+            .collect(|mark| mark.is_in_force(lived).then_some(()))
+            .len()
     }
 
-    /// Forgets the marks of a network, under every name and on every site; returns those that counted. One within a /64
-    /// stands for all of it, as marks do.
+    /// Forgets the marks of a network, under every name and on every site; returns those that
+    /// counted. One within a /64 stands for all of it, as marks do.
     pub fn release(&self, whose: IpNet, moment: Moment) -> Vec<Mark> {
         let whose = canonical(whose);
-        self.others.tell(|| Some(ClientNews::Released { network: whose, at: moment.now }));
+        self.others.tell(|| {
+            Some(ClientNews::Released {
+                network: whose,
+                at: moment.now,
+            })
+        });
         let mut released = Vec::new();
         self.retain(|known| {
             let kept = !whose.contains(&known.mark.address);
@@ -183,7 +230,8 @@ impl Traps {
 
     /// The marks in force.
     fn marks_at(&self, moment: Moment) -> Vec<Mark> {
-        self.marks.collect(|mark| mark.is_in_force(moment.lived).then(|| mark.at(moment)))
+        self.marks
+            .collect(|mark| mark.is_in_force(moment.lived).then(|| mark.at(moment)))
     }
 
     /// Tells the store what changed. To be called about once a second: what a crash can lose.
@@ -198,12 +246,17 @@ impl Traps {
         if !self.changed.swap(false, Acquire) && !was_set {
             return;
         }
-        let marks: Vec<AnyRecord> = self.marks_at(moment).into_iter().map(Mark::record).collect();
+        let marks: Vec<AnyRecord> = self
+            .marks_at(moment)
+            .into_iter()
+            .map(Mark::record)
+            .collect();
         let told = std::mem::replace(&mut *lock(&kept.marks), marks.clone());
         kept.store.put(changes(told, marks, moment.now));
     }
 
-    /// How many marks are remembered, with those whose time is over but which are not cleared away yet.
+    /// How many marks are remembered, with those whose time is over but which are not cleared away
+    /// yet.
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.marks.len()
@@ -228,9 +281,22 @@ impl Mark {
     }
 
     fn record(self) -> AnyRecord {
-        let Mark { site, crawler, address, since, until } = self;
+        let Mark {
+            site,
+            crawler,
+            address,
+            since,
+            until,
+        } = self;
         let (address, since, until) = (address.to_string(), AsWritten(since), AsWritten(until));
-        MarkedClient { site, crawler, address, since, until }.into()
+        MarkedClient {
+            site,
+            crawler,
+            address,
+            since,
+            until,
+        }
+        .into()
     }
 }
 
@@ -238,7 +304,9 @@ impl Mark {
 pub fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(address) => IpAddr::V4(address),
-        IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from(u128::from(address) & !u128::from(u64::MAX))),
+        IpAddr::V6(address) => {
+            IpAddr::V6(Ipv6Addr::from(u128::from(address) & !u128::from(u64::MAX)))
+        }
     }
 }
 
@@ -246,7 +314,9 @@ pub fn network(address: IpAddr) -> IpAddr {
 fn canonical(whose: IpNet) -> IpNet {
     let (address, length) = (whose.addr(), whose.prefix_len());
     match (address, address.to_canonical()) {
-        (IpAddr::V6(_), IpAddr::V4(v4)) if length >= 96 => IpNet::new(v4.into(), length - 96).unwrap_or(whose),
+        (IpAddr::V6(_), IpAddr::V4(v4)) if length >= 96 => {
+            IpNet::new(v4.into(), length - 96).unwrap_or(whose)
+        }
         (IpAddr::V6(v6), _) => IpNet::new(v6.into(), length.min(64)).unwrap_or(whose),
         (IpAddr::V4(_), _) => whose,
     }

@@ -1,6 +1,7 @@
-//! [`read`] reads a line in the Common or Combined log format of Apache and nginx, with or without a leading virtual
-//! host or X-Forwarded-For. It ignores what follows the user agent, so lines of Traefik and of most extended formats are
-//! read, too. Quoted columns right behind the user agent must be lists of addresses, or the user agent is another column.
+//! [`read`] reads a line in the Common or Combined log format of Apache and nginx, with or without
+//! a leading virtual host or X-Forwarded-For. It ignores what follows the user agent, so lines of
+//! Traefik and of most extended formats are read, too. Quoted columns right behind the user agent
+//! must be lists of addresses, or the user agent is another column.
 
 use super::client::{is_client, is_ipv4, is_socket_address, split_column};
 use super::{Asked, Line, Octets, Reading, Record, Unreadable, fields, moment, request, unescape};
@@ -19,7 +20,9 @@ pub fn read(line: &[u8]) -> Reading<'_> {
     let (user_agent, rest) = user_agent(rest.trim_ascii_start())?;
     let forwarded = columns.forwarded.or(forwarded(rest)?);
     let request = unescape(request);
-    let Some(asked) = Asked::line(&request) else { return request::none(&request, status) };
+    let Some(asked) = Asked::line(&request) else {
+        return request::none(&request, status);
+    };
     Ok(Line::Request(Record {
         host: asked.host.or(columns.host.map(Into::into)),
         client: columns.client.map(Into::into),
@@ -34,17 +37,21 @@ pub fn read(line: &[u8]) -> Reading<'_> {
     }))
 }
 
-/// What stands before the time, the time, and the request with what follows. A user name may hold a `[`, and no quote.
+/// What stands before the time, the time, and the request with what follows. A user name may hold a
+/// `[`, and no quote.
 fn split_at_time(line: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
     memchr_iter(b'[', line).find_map(|place| {
         let text = line.get(place + 1..)?;
         let (time, rest) = text.split_at_checked(moment::CLF_LENGTH)?;
-        let rest = rest.strip_prefix(b"] ").filter(|rest| rest.starts_with(b"\""))?;
+        let rest = rest
+            .strip_prefix(b"] ")
+            .filter(|rest| rest.starts_with(b"\""))?;
         Some((line[..place].trim_ascii_end(), time, rest))
     })
 }
 
-/// The user agent behind the referer, and what follows; `None` in the Common format, which ends before.
+/// The user agent behind the referer, and what follows; `None` in the Common format, which ends
+/// before.
 fn user_agent(rest: &[u8]) -> Result<(Option<Octets<'_>>, &[u8]), Unreadable> {
     if rest.is_empty() {
         return Ok((None, rest));
@@ -75,8 +82,8 @@ fn forwarded(mut rest: &[u8]) -> Result<Option<&[u8]>, Unreadable> {
     }
 }
 
-/// What stands between quotes, and what follows. A backslash escapes the sign behind it: nginx and Apache write none that
-/// does not.
+/// What stands between quotes, and what follows. A backslash escapes the sign behind it: nginx and
+/// Apache write none that does not.
 fn quoted(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let text = text.strip_prefix(b"\"")?;
     let mut from = 0;
@@ -103,18 +110,27 @@ struct Columns<'a> {
 }
 
 impl<'a> Columns<'a> {
-    /// Reads `client identity user`, `host client identity user` or `forwarded client identity user`. User names may have
-    /// blanks in them, so an address in front is the client's, unless another address follows.
+    /// Reads `client identity user`, `host client identity user` or `forwarded client identity
+    /// user`. User names may have blanks in them, so an address in front is the client's, unless
+    /// another address follows.
     fn read(head: &'a [u8]) -> Result<Columns<'a>, Unreadable> {
         if let Some(client) = head.strip_suffix(b" - -").filter(|client| is_ipv4(client)) {
-            return Ok(Columns { host: None, client: Some(client), forwarded: None });
+            return Ok(Columns {
+                host: None,
+                client: Some(client),
+                forwarded: None,
+            });
         }
         let (first, rest) = split_column(head);
         let (second, third) = split_column(rest);
         let begins_with_client = is_client(first);
         if begins_with_client && !is_client(second) {
             is_identity_and_user(second, third)?;
-            return Ok(Columns { host: None, client: Some(first), forwarded: None });
+            return Ok(Columns {
+                host: None,
+                client: Some(first),
+                forwarded: None,
+            });
         }
         // The name of a client, or nothing: `name - user`.
         let is_host_missing = second == b"-" && !third.starts_with(b"- ");
@@ -125,26 +141,41 @@ impl<'a> Columns<'a> {
             (second, identity, user)
         };
         let forwarded = (begins_with_client && !is_socket_address(first)).then_some(first);
-        let host = if is_host_missing || forwarded.is_some() { None } else { virtual_host(first)? };
+        let host = if is_host_missing || forwarded.is_some() {
+            None
+        } else {
+            virtual_host(first)?
+        };
         let client = fields::client(client)?;
         // Who has a name in place of an address has no identity but `-`.
         if client.is_none() && identity != b"-" {
             return Err(Unreadable::BadColumns);
         }
         is_identity_and_user(identity, user)?;
-        Ok(Columns { host, client, forwarded })
+        Ok(Columns {
+            host,
+            client,
+            forwarded,
+        })
     }
 }
 
-/// A host that looks like one. A single label is the name of a machine, which a collector of logs put in front.
+/// A host that looks like one. A single label is the name of a machine, which a collector of logs
+/// put in front.
 fn virtual_host(field: &[u8]) -> Result<Option<&[u8]>, Unreadable> {
-    let is_host =
-        |host: &&[u8]| host.iter().any(|byte| b".:".contains(byte)) || host.eq_ignore_ascii_case(b"localhost");
+    let is_host = |host: &&[u8]| {
+        host.iter().any(|byte| b".:".contains(byte)) || host.eq_ignore_ascii_case(b"localhost")
+    };
     Ok(fields::host(field)?.filter(is_host))
 }
 
-/// Whether these can be the identity (RFC 1413), which is nearly always `-`, and the user; both may be missing.
+/// Whether these can be the identity (RFC 1413), which is nearly always `-`, and the user; both may
+/// be missing.
 fn is_identity_and_user(identity: &[u8], user: &[u8]) -> Result<(), Unreadable> {
     let is_host = identity.iter().any(|byte| b".:|".contains(byte));
-    if is_host || identity.is_empty() != user.is_empty() { Err(Unreadable::BadColumns) } else { Ok(()) }
+    if is_host || identity.is_empty() != user.is_empty() {
+        Err(Unreadable::BadColumns)
+    } else {
+        Ok(())
+    }
 }

@@ -1,5 +1,6 @@
-//! The client's column of a log: an address, or a list of addresses as in X-Forwarded-For, which may also stand in a
-//! column of its own. [`Record::client_address`] says which of them is the client's.
+//! The client's column of a log: an address, or a list of addresses as in X-Forwarded-For, which
+//! may also stand in a column of its own. [`Record::client_address`] says which of them is the
+//! client's.
 
 use super::Record;
 use crate::crawlers::written_address;
@@ -7,15 +8,17 @@ use ipnet::IpNet;
 use std::net::{IpAddr, SocketAddr};
 
 impl Record<'_> {
-    /// The address of the client, which logs write with or without port, brackets or quotes. From a list, and from
-    /// X-Forwarded-For with the client's column at its end, trusted proxies are taken off from the right. `None` where the
-    /// client is not certain: among several addresses without trusted proxies, and where a proxy names nobody.
+    /// The address of the client, which logs write with or without port, brackets or quotes. From a
+    /// list, and from X-Forwarded-For with the client's column at its end, trusted proxies are
+    /// taken off from the right. `None` where the client is not certain: among several addresses
+    /// without trusted proxies, and where a proxy names nobody.
     pub fn client_address(&self, trusted: &[IpNet]) -> Option<IpAddr> {
         let column = self.client.as_deref()?;
         let forwarded = self.forwarded.as_deref();
         if trusted.is_empty() {
             let client = address(column)?;
-            let is_alone = forwarded.is_none_or(|list| entries(list).all(|entry| address(entry) == Some(client)));
+            let is_alone = forwarded
+                .is_none_or(|list| entries(list).all(|entry| address(entry) == Some(client)));
             return is_alone.then_some(client);
         }
         let mut client = None;
@@ -38,15 +41,22 @@ fn entries(list: &[u8]) -> impl Iterator<Item = &[u8]> {
 /// An address as logs write it.
 fn address(entry: &[u8]) -> Option<IpAddr> {
     let entry = entry.trim_ascii();
-    let entry = entry.strip_prefix(b"\"").and_then(|entry| entry.strip_suffix(b"\"")).unwrap_or(entry);
+    let entry = entry
+        .strip_prefix(b"\"")
+        .and_then(|entry| entry.strip_suffix(b"\""))
+        .unwrap_or(entry);
     // Nearly all words of a log that are no address end here.
-    if !entry.first().is_some_and(|first| first.is_ascii_hexdigit() || b"[:".contains(first)) {
+    if !entry
+        .first()
+        .is_some_and(|first| first.is_ascii_hexdigit() || b"[:".contains(first))
+    {
         return None;
     }
     written_address(std::str::from_utf8(entry).ok()?)
 }
 
-/// Whether this is an address like `192.0.2.7`. Nearly every column is one, and to parse it takes three times as long.
+/// Whether this is an address like `192.0.2.7`. Nearly every column is one, and to parse it takes
+/// three times as long.
 pub fn is_ipv4(word: &[u8]) -> bool {
     let mut value = None;
     let mut dots = 0;
@@ -75,8 +85,8 @@ pub fn is_socket_address(word: &[u8]) -> bool {
     std::str::from_utf8(word).is_ok_and(|word| word.parse::<SocketAddr>().is_ok())
 }
 
-/// Whether this names clients by their addresses: one, or a list in which proxies may have written `unknown` or nothing
-/// for some (RFC 7239 section 6.2).
+/// Whether this names clients by their addresses: one, or a list in which proxies may have written
+/// `unknown` or nothing for some (RFC 7239 section 6.2).
 pub fn is_client(column: &[u8]) -> bool {
     // Nearly every column is one address, or `-`.
     if memchr::memchr(b',', column).is_none() {
@@ -92,7 +102,8 @@ pub fn is_client(column: &[u8]) -> bool {
     is_whole && has_address
 }
 
-/// The first column of a text, without its quotes, and what follows. A list goes on behind a comma and a blank.
+/// The first column of a text, without its quotes, and what follows. A list goes on behind a comma
+/// and a blank.
 pub fn split_column(text: &[u8]) -> (&[u8], &[u8]) {
     if let Some(quoted) = text.strip_prefix(b"\"")
         && let Some(end) = memchr::memchr(b'"', quoted)

@@ -1,4 +1,5 @@
-//! Which keys name a field ([`named`]), and what it must look like. A field that looks otherwise is that of another column, and the line is not read.
+//! Which keys name a field ([`named`]), and what it must look like. A field that looks otherwise is
+//! that of another column, and the line is not read.
 
 use super::{Asked, Field, Octets, Unreadable, client, moment, or_empty, request};
 use std::borrow::Cow;
@@ -7,15 +8,42 @@ use std::borrow::Cow;
 const KEYS: &[(Field, &[&[&str]])] = &[
     (
         Field::Time,
-        &[&["StartUTC"], &["time_iso8601"], &["msec", "ts"], &["time"], &["timestamp"], &["@timestamp", "time_local"]],
+        &[
+            &["StartUTC"],
+            &["time_iso8601"],
+            &["msec", "ts"],
+            &["time"],
+            &["timestamp"],
+            &["@timestamp", "time_local"],
+        ],
     ),
     (Field::Request, &[&["request"], &["request_line"]]),
-    (Field::Method, &[&["request_method", "RequestMethod"], &["method"]]),
+    (
+        Field::Method,
+        &[&["request_method", "RequestMethod"], &["method"]],
+    ),
     (Field::Target, &[&["request_uri", "RequestPath", "target"]]),
-    (Field::Path, &[&["uri"], &["url"], &["path", "document_uri"]]),
+    (
+        Field::Path,
+        &[&["uri"], &["url"], &["path", "document_uri"]],
+    ),
     (Field::Arguments, &[&["args"], &["query_string"]]),
-    (Field::Host, &[&["http_host", "RequestHost"], &["host"], &["vhost", "virtual_host"], &["server_name"]]),
-    (Field::Client, &[&["client_ip", "ClientHost", "remote_addr"], &["remote_ip", "client"]]),
+    (
+        Field::Host,
+        &[
+            &["http_host", "RequestHost"],
+            &["host"],
+            &["vhost", "virtual_host"],
+            &["server_name"],
+        ],
+    ),
+    (
+        Field::Client,
+        &[
+            &["client_ip", "ClientHost", "remote_addr"],
+            &["remote_ip", "client"],
+        ],
+    ),
     (
         Field::Forwarded,
         &[
@@ -24,35 +52,62 @@ const KEYS: &[(Field, &[&[&str]])] = &[
             &["proxy_add_x_forwarded_for"],
         ],
     ),
-    (Field::Status, &[&["status", "DownstreamStatus"], &["status_code"]]),
-    (Field::Bytes, &[&["body_bytes_sent", "DownstreamContentSize"], &["bytes", "size"], &["bytes_sent"]]),
-    (Field::ContentType, &[&["sent_http_content_type", "downstream_Content-Type"]]),
+    (
+        Field::Status,
+        &[&["status", "DownstreamStatus"], &["status_code"]],
+    ),
+    (
+        Field::Bytes,
+        &[
+            &["body_bytes_sent", "DownstreamContentSize"],
+            &["bytes", "size"],
+            &["bytes_sent"],
+        ],
+    ),
+    (
+        Field::ContentType,
+        &[&["sent_http_content_type", "downstream_Content-Type"]],
+    ),
     (
         Field::UserAgent,
-        &[&["http_user_agent", "request_User-Agent"], &["user_agent", "User-Agent"], &["useragent"], &["agent"]],
+        &[
+            &["http_user_agent", "request_User-Agent"],
+            &["user_agent", "User-Agent"],
+            &["useragent"],
+            &["agent"],
+        ],
     ),
     (Field::Headers, &[&["headers"]]),
     (Field::Logger, &[&["logger"]]),
     (Field::Message, &[&["level"], &["msg"]]),
 ];
 
-/// The field that a key of JSON or a variable of nginx names, and its rank among the keys of that field.
+/// The field that a key of JSON or a variable of nginx names, and its rank among the keys of that
+/// field.
 pub fn named(key: &str) -> Option<(Field, usize)> {
     let is_one = |names: &&[&str]| names.iter().any(|name| name.eq_ignore_ascii_case(key));
-    KEYS.iter().find_map(|(field, ranks)| Some((*field, ranks.iter().position(is_one)?)))
+    KEYS.iter()
+        .find_map(|(field, ranks)| Some((*field, ranks.iter().position(is_one)?)))
 }
 
 /// The host, which may be followed by a port. `-` and nginx's `_` are none.
 pub fn host(field: &[u8]) -> Result<Option<&[u8]>, Unreadable> {
     let colon = field.iter().rposition(|byte| *byte == b':');
     let name = match colon {
-        Some(colon) if field[colon + 1..].iter().all(u8::is_ascii_digit) && colon + 1 < field.len() => &field[..colon],
+        Some(colon)
+            if field[colon + 1..].iter().all(u8::is_ascii_digit) && colon + 1 < field.len() =>
+        {
+            &field[..colon]
+        }
         _ => field,
     };
     let is_of_a_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._".contains(byte);
     match name {
         b"" | b"-" | b"_" => Ok(None),
-        _ if name.len() <= MAX_HOST && name.iter().all(is_of_a_name) && name.iter().any(u8::is_ascii_alphabetic) => {
+        _ if name.len() <= MAX_HOST
+            && name.iter().all(is_of_a_name)
+            && name.iter().any(u8::is_ascii_alphabetic) =>
+        {
             Ok(Some(field))
         }
         _ if client::is_address(name) || client::is_address(field) => Ok(Some(field)),
@@ -91,10 +146,17 @@ pub fn number(field: &[u8]) -> Result<Option<u64>, Unreadable> {
     }
     let mut number = 0_u64;
     for byte in field {
-        let digit = byte.checked_sub(b'0').filter(|digit| *digit < 10).ok_or(Unreadable::BadNumber)?;
+        let digit = byte
+            .checked_sub(b'0')
+            .filter(|digit| *digit < 10)
+            .ok_or(Unreadable::BadNumber)?;
         number = number.saturating_mul(10).saturating_add(u64::from(digit));
     }
-    if field.is_empty() { Err(Unreadable::BadNumber) } else { Ok(Some(number)) }
+    if field.is_empty() {
+        Err(Unreadable::BadNumber)
+    } else {
+        Ok(Some(number))
+    }
 }
 
 /// The user agent; empty where there was none.
@@ -102,11 +164,17 @@ pub fn user_agent(field: Octets<'_>) -> Result<Octets<'_>, Unreadable> {
     let field = or_empty(field);
     let is_other = match field.first() {
         None => false,
-        Some(first) if first.is_ascii_digit() || b"[.:-+".contains(first) => is_number_or_moment(&field),
+        Some(first) if first.is_ascii_digit() || b"[.:-+".contains(first) => {
+            is_number_or_moment(&field)
+        }
         Some(first) if first.is_ascii_hexdigit() && client::is_client(&field) => true,
         Some(_) => request::authority_start(&field).is_some() || is_request(&field),
     };
-    if is_other { Err(Unreadable::BadUserAgent) } else { Ok(field) }
+    if is_other {
+        Err(Unreadable::BadUserAgent)
+    } else {
+        Ok(field)
+    }
 }
 
 fn is_number_or_moment(field: &[u8]) -> bool {
@@ -116,5 +184,6 @@ fn is_number_or_moment(field: &[u8]) -> bool {
 
 fn is_request(field: &[u8]) -> bool {
     let version = &field[field.len().saturating_sub(b" HTTP/1.1".len())..];
-    version.starts_with(b" HTTP/") && Asked::line(&Cow::Borrowed(field)).is_some_and(|asked| !asked.method.is_empty())
+    version.starts_with(b" HTTP/")
+        && Asked::line(&Cow::Borrowed(field)).is_some_and(|asked| !asked.method.is_empty())
 }

@@ -1,11 +1,13 @@
-//! [`FormatString`]: a log format as nginx's `log_format` writes it, parsed into literals and variables. The value of
-//! a variable ends at the first occurrence of the literal after it. This is safe for values in double quotes, because
-//! nginx escapes `"`; other values must not contain that literal. Variables that do not describe the request are
-//! ignored. A value that cannot be one of its variable shows that the line is of another format.
+//! [`FormatString`]: a log format as nginx's `log_format` writes it, parsed into literals and
+//! variables. The value of a variable ends at the first occurrence of the literal after it. This is
+//! safe for values in double quotes, because nginx escapes `"`; other values must not contain that
+//! literal. Variables that do not describe the request are ignored. A value that cannot be one of
+//! its variable shows that the line is of another format.
 
 use super::client::is_address;
 use super::{
-    Asked, FIELDS, Field, Line, Reading, Record, Unreadable, fields, moment, not_empty, or_empty, request, unescape,
+    Asked, FIELDS, Field, Line, Reading, Record, Unreadable, fields, moment, not_empty, or_empty,
+    request, unescape,
 };
 use memchr::memmem;
 
@@ -40,7 +42,10 @@ impl FormatString {
         let mut variables: Vec<(Field, memmem::Finder<'static>)> = Vec::new();
         let mut pieces = pieces.peekable();
         while let Some(piece) = pieces.next() {
-            let (name, literal) = match piece.strip_prefix('{').and_then(|rest| rest.split_once('}')) {
+            let (name, literal) = match piece
+                .strip_prefix('{')
+                .and_then(|rest| rest.split_once('}'))
+            {
                 Some(parts) => parts,
                 None => {
                     let end = piece.find(|sign: char| !sign.is_ascii_alphanumeric() && sign != '_');
@@ -53,22 +58,34 @@ impl FormatString {
             let field = fields::named(name).map_or(Field::Other, |(field, _)| field);
             variables.push((field, memmem::Finder::new(literal.as_bytes()).into_owned()));
         }
-        let has = |wanted: &[Field]| variables.iter().any(|(variable, _)| wanted.contains(variable));
+        let has = |wanted: &[Field]| {
+            variables
+                .iter()
+                .any(|(variable, _)| wanted.contains(variable))
+        };
         if !has(&[Field::Time]) {
-            return Err(FormatError::Missing("time: add `$time_local`, `$time_iso8601` or `$msec`"));
+            return Err(FormatError::Missing(
+                "time: add `$time_local`, `$time_iso8601` or `$msec`",
+            ));
         }
         if !has(&[Field::Request, Field::Target, Field::Path]) {
-            return Err(FormatError::Missing("request: add `\"$request\"` or `$request_uri`"));
+            return Err(FormatError::Missing(
+                "request: add `\"$request\"` or `$request_uri`",
+            ));
         }
         if !has(&[Field::UserAgent]) {
-            return Err(FormatError::Missing("user agent: add `\"$http_user_agent\"`"));
+            return Err(FormatError::Missing(
+                "user agent: add `\"$http_user_agent\"`",
+            ));
         }
         Ok(FormatString { start, variables })
     }
 
     /// Reads a line.
     pub(super) fn read<'a>(&self, line: &'a [u8]) -> Reading<'a> {
-        let mut rest = line.strip_prefix(&*self.start).ok_or(Unreadable::OtherFormat)?;
+        let mut rest = line
+            .strip_prefix(&*self.start)
+            .ok_or(Unreadable::OtherFormat)?;
         let mut found = Found::default();
         for (variable, literal) in &self.variables {
             let end = match literal.needle() {
@@ -83,7 +100,11 @@ impl FormatString {
             rest = &rest[end + literal.needle().len()..];
         }
         // What is left over belongs to another format.
-        if rest.is_empty() { read(&found) } else { Err(Unreadable::OtherFormat) }
+        if rest.is_empty() {
+            read(&found)
+        } else {
+            Err(Unreadable::OtherFormat)
+        }
     }
 }
 
@@ -98,7 +119,10 @@ fn read<'a>(found: &Found<'a>) -> Reading<'a> {
     let host = raw(Field::Host).map_or(Ok(None), fields::host)?;
     let client = raw(Field::Client).map_or(Ok(None), fields::client)?;
     // The two columns are in the other order.
-    if host.is_some_and(is_address) && client.is_none() && raw(Field::Client).is_some_and(|client| client != b"-") {
+    if host.is_some_and(is_address)
+        && client.is_none()
+        && raw(Field::Client).is_some_and(|client| client != b"-")
+    {
         return Err(Unreadable::BadClient);
     }
     let status = fields::status(raw(Field::Status).map_or(Ok(None), fields::number)?)?;
@@ -111,7 +135,9 @@ fn read<'a>(found: &Found<'a>) -> Reading<'a> {
         let query = text(Field::Arguments).map(or_empty).unwrap_or_default();
         Some(Asked::url(method, target)?.with_query(&query))
     });
-    let Some(asked) = asked else { return request::none(&line, status) };
+    let Some(asked) = asked else {
+        return request::none(&line, status);
+    };
     Ok(Line::Request(Record {
         host: asked.host.or(host.map(Into::into)),
         client: client.map(Into::into),

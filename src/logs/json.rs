@@ -1,14 +1,16 @@
-//! [`read`] reads a line of JSON by crawlgate, Caddy, Traefik, or nginx's `log_format` with usual names ([`named`]). If a
-//! line has several keys for one field, the one with the lowest rank counts. Values inside `request` and `headers` (Caddy)
-//! replace the line's own.
+//! [`read`] reads a line of JSON by crawlgate, Caddy, Traefik, or nginx's `log_format` with usual
+//! names ([`named`]). If a line has several keys for one field, the one with the lowest rank
+//! counts. Values inside `request` and `headers` (Caddy) replace the line's own.
 
 use super::fields::named;
 use super::{
-    Asked, FIELDS, Field, Line, Octets, Reading, Record, Unreadable, fields, moment, not_empty, or_empty, request,
+    Asked, FIELDS, Field, Line, Octets, Reading, Record, Unreadable, fields, moment, not_empty,
+    or_empty, request,
 };
 use serde_json::{Map, Value};
 
-/// Reads a line. In a line that is not UTF-8 throughout, replacement characters stand for what is not.
+/// Reads a line. In a line that is not UTF-8 throughout, replacement characters stand for what is
+/// not.
 pub fn read(line: &[u8]) -> Reading<'static> {
     match serde_json::from_str(&String::from_utf8_lossy(line)) {
         Ok(object) => Slots::of(object).line(),
@@ -25,10 +27,14 @@ impl Slots {
         let mut slots = Slots::default();
         let mut inner = Vec::new();
         for (key, value) in object {
-            let Some((field, rank)) = named(&key) else { continue };
+            let Some((field, rank)) = named(&key) else {
+                continue;
+            };
             match (field, value) {
                 // Caddy's `request` and its `headers` are objects.
-                (Field::Request | Field::Headers, Value::Object(object)) => inner.push((field, object)),
+                (Field::Request | Field::Headers, Value::Object(object)) => {
+                    inner.push((field, object))
+                }
                 (Field::Headers, _) => {}
                 // That a request had no user agent is known, too.
                 (Field::UserAgent, value) if text(&value).is_none() => slots.set_headers(),
@@ -58,7 +64,9 @@ impl Slots {
     }
 
     fn take(&mut self, field: Field) -> Option<String> {
-        self.0[field as usize].take().and_then(|(_, value)| text(&value))
+        self.0[field as usize]
+            .take()
+            .and_then(|(_, value)| text(&value))
     }
 
     fn text(&mut self, field: Field) -> Option<Octets<'static>> {
@@ -66,7 +74,8 @@ impl Slots {
     }
 
     fn number(&mut self, field: Field) -> Result<Option<u64>, Unreadable> {
-        self.take(field).map_or(Ok(None), |text| fields::number(text.as_bytes()))
+        self.take(field)
+            .map_or(Ok(None), |text| fields::number(text.as_bytes()))
     }
 
     fn line(mut self) -> Reading<'static> {
@@ -79,20 +88,31 @@ impl Slots {
         let path = self.text(Field::Path);
         let url = self.text(Field::Target).or(path);
         if line.is_none() && url.is_none() {
-            return if self.is_message() { Ok(Line::ServerMessage) } else { Err(Unreadable::BadRequest) };
+            return if self.is_message() {
+                Ok(Line::ServerMessage)
+            } else {
+                Err(Unreadable::BadRequest)
+            };
         }
-        let time = self.take(Field::Time).and_then(|time| moment::any(&time)).ok_or(Unreadable::BadTime)?;
+        let time = self
+            .take(Field::Time)
+            .and_then(|time| moment::any(&time))
+            .ok_or(Unreadable::BadTime)?;
         let status = fields::status(self.number(Field::Status)?)?;
         let bytes = self.number(Field::Bytes)?.unwrap_or(0);
         let line = line.unwrap_or_default();
-        let Some(asked) = self.asked(&line, url) else { return request::none(&line, status) };
+        let Some(asked) = self.asked(&line, url) else {
+            return request::none(&line, status);
+        };
         let user_agent = match self.text(Field::UserAgent) {
             Some(user_agent) => fields::user_agent(user_agent)?,
             None if self.0[Field::Headers as usize].is_some() => Octets::default(),
             None => return Err(Unreadable::NoUserAgent),
         };
         Ok(Line::Request(Record {
-            host: asked.host.or_else(|| not_empty(self.text(Field::Host)).filter(|host| **host != *b"_")),
+            host: asked
+                .host
+                .or_else(|| not_empty(self.text(Field::Host)).filter(|host| **host != *b"_")),
             client: not_empty(self.text(Field::Client)),
             forwarded: not_empty(self.text(Field::Forwarded)),
             time,
@@ -105,27 +125,47 @@ impl Slots {
         }))
     }
 
-    /// Whether a line without a request is a message. It is not where it has something else of a request: an application
-    /// may write its own access log with a level.
+    /// Whether a line without a request is a message. It is not where it has something else of a
+    /// request: an application may write its own access log with a level.
     fn is_message(&self) -> bool {
-        let of_requests = [Field::Method, Field::Status, Field::Client, Field::UserAgent, Field::Headers];
-        let is_of_request = of_requests.iter().any(|field| self.0[*field as usize].is_some());
+        let of_requests = [
+            Field::Method,
+            Field::Status,
+            Field::Client,
+            Field::UserAgent,
+            Field::Headers,
+        ];
+        let is_of_request = of_requests
+            .iter()
+            .any(|field| self.0[*field as usize].is_some());
         !is_of_request && matches!(self.0[Field::Message as usize], Some((_, Value::String(_))))
     }
 
-    /// What was asked for, by the request line or else by the parts of it. nginx may have rewritten `uri`.
-    fn asked(&mut self, line: &Octets<'static>, url: Option<Octets<'static>>) -> Option<Asked<'static>> {
+    /// What was asked for, by the request line or else by the parts of it. nginx may have rewritten
+    /// `uri`.
+    fn asked(
+        &mut self,
+        line: &Octets<'static>,
+        url: Option<Octets<'static>>,
+    ) -> Option<Asked<'static>> {
         let by_line = Asked::line(line);
-        if by_line.as_ref().is_some_and(|asked| !asked.method.is_empty()) {
+        if by_line
+            .as_ref()
+            .is_some_and(|asked| !asked.method.is_empty())
+        {
             return by_line;
         }
         let method = self.text(Field::Method).unwrap_or_default();
-        let query = self.text(Field::Arguments).map(or_empty).unwrap_or_default();
+        let query = self
+            .text(Field::Arguments)
+            .map(or_empty)
+            .unwrap_or_default();
         Some(Asked::url(method, url.unwrap_or_else(|| line.clone()))?.with_query(&query))
     }
 }
 
-/// A value as text. Caddy writes the lines of a header field as a list. Together they are one value (RFC 9110 section 5.3).
+/// A value as text. Caddy writes the lines of a header field as a list. Together they are one value
+/// (RFC 9110 section 5.3).
 fn text(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),

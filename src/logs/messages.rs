@@ -1,4 +1,5 @@
-//! [`is_message`] knows lines that servers write beside their access log, into the same output: their start and errors.
+//! [`is_message`] knows lines that servers write beside their access log, into the same output:
+//! their start and errors.
 
 use super::moment::is_like;
 use super::prefixes::syslog_time;
@@ -22,12 +23,15 @@ const BEGINNINGS: &[&[u8]] = &[
 ];
 
 /// Behind a time: crawlgate, Traefik 3, and systemd after its host.
-const LEVELS: &[&[u8]] =
-    &[b"TRACE", b"DEBUG", b"INFO", b"WARN", b"ERROR", b"TRC", b"DBG", b"INF", b"WRN", b"ERR", b"FTL"];
+const LEVELS: &[&[u8]] = &[
+    b"TRACE", b"DEBUG", b"INFO", b"WARN", b"ERROR", b"TRC", b"DBG", b"INF", b"WRN", b"ERR", b"FTL",
+];
 
 /// Whether a line that could not be read is a message of a server that is known.
 pub fn is_message(line: &[u8]) -> bool {
-    BEGINNINGS.iter().any(|beginning| line.starts_with(beginning))
+    BEGINNINGS
+        .iter()
+        .any(|beginning| line.starts_with(beginning))
         || is_nginx_or_caddy(line)
         || is_apache(line)
         || syslog_time(line).is_some_and(|rest| {
@@ -37,14 +41,17 @@ pub fn is_message(line: &[u8]) -> bool {
         })
 }
 
-/// `2026/11/22 10:00:00 [error] 12#12: `, and Caddy's messages for people, which have tabs. Its access log in that form
-/// cannot be read.
+/// `2026/11/22 10:00:00 [error] 12#12: `, and Caddy's messages for people, which have tabs. Its
+/// access log in that form cannot be read.
 fn is_nginx_or_caddy(line: &[u8]) -> bool {
     const SHAPE: &[u8] = b"0000/00/00 00:00:00";
-    let Some((time, rest)) = line.split_at_checked(SHAPE.len()) else { return false };
+    let Some((time, rest)) = line.split_at_checked(SHAPE.len()) else {
+        return false;
+    };
     let is_caddy = rest.starts_with(b".") && rest.contains(&b'\t');
     is_like(time, SHAPE)
-        && (rest.starts_with(b" [") || is_caddy && memchr::memmem::find(rest, b"http.log.access").is_none())
+        && (rest.starts_with(b" [")
+            || is_caddy && memchr::memmem::find(rest, b"http.log.access").is_none())
 }
 
 /// `[Sun Nov 22 10:00:00.123456 2026] [core:error] [pid 1] `.

@@ -1,7 +1,8 @@
-//! Reads access logs of web servers for `audit` and `diff`. [`LineFormat`] reads a line, and [`Record`] is what the
-//! line says about one request. It recognises Combined, Common, and the JSON of crawlgate, nginx, Caddy and Traefik.
-//! [`FormatString`] is any that nginx's `log_format` describes. A line that cannot be read for certain is
-//! [`Unreadable`], because a line that is read wrongly hides or accuses somebody.
+//! Reads access logs of web servers for `audit` and `diff`. [`LineFormat`] reads a line, and
+//! [`Record`] is what the line says about one request. It recognises Combined, Common, and the JSON
+//! of crawlgate, nginx, Caddy and Traefik. [`FormatString`] is any that nginx's `log_format`
+//! describes. A line that cannot be read for certain is [`Unreadable`], because a line that is read
+//! wrongly hides or accuses somebody.
 
 mod clf;
 mod client;
@@ -26,7 +27,8 @@ use strum::IntoStaticStr;
 pub struct Record<'a> {
     /// The host that was asked, where the format has it or the URL names it.
     pub host: Option<Octets<'a>>,
-    /// The client's column as it is written, where the format has it: see [`Record::client_address`].
+    /// The client's column as it is written, where the format has it: see
+    /// [`Record::client_address`].
     pub client: Option<Octets<'a>>,
     /// X-Forwarded-For as it is written, where the format has it apart from the client.
     pub forwarded: Option<Octets<'a>>,
@@ -51,7 +53,8 @@ pub struct Record<'a> {
 pub enum Line<'a> {
     /// A request.
     Request(Record<'a>),
-    /// A connection without a request that could be read: TLS on a plain port, a timeout, a scanner.
+    /// A connection without a request that could be read: TLS on a plain port, a timeout, a
+    /// scanner.
     NoRequest,
     /// No line of an access log: what a server writes when it starts, or of an error.
     ServerMessage,
@@ -134,7 +137,8 @@ pub enum LineFormat {
 }
 
 impl LineFormat {
-    /// Reads a line without its end, with or without the prefix of a log collector (CRI, Docker, syslog, ...).
+    /// Reads a line without its end, with or without the prefix of a log collector (CRI, Docker,
+    /// syslog, ...).
     ///
     /// # Errors
     /// It cannot be read for certain.
@@ -162,7 +166,9 @@ impl LineFormat {
             None => as_it_is.clone(),
         };
         match read {
-            Err(_) if as_it_is == Ok(Line::ServerMessage) || messages::is_message(line) => Ok(Line::ServerMessage),
+            Err(_) if as_it_is == Ok(Line::ServerMessage) || messages::is_message(line) => {
+                Ok(Line::ServerMessage)
+            }
             read => read,
         }
     }
@@ -206,7 +212,11 @@ const FIELDS: usize = Field::Other as usize + 1;
 
 /// A field as logs write it: `-` stands for nothing.
 fn or_empty(field: Octets<'_>) -> Octets<'_> {
-    if *field == *b"-" { Cow::Borrowed(b"") } else { field }
+    if *field == *b"-" {
+        Cow::Borrowed(b"")
+    } else {
+        field
+    }
 }
 
 /// The same, where nothing counts as no field.
@@ -225,9 +235,12 @@ fn part<'a>(field: &Octets<'a>, range: Range<usize>) -> Octets<'a> {
     }
 }
 
-/// Takes the escapes out of a field: `\xHH` and `\"` of nginx and Apache, and Apache's `\n`, `\t` and the like.
+/// Takes the escapes out of a field: `\xHH` and `\"` of nginx and Apache, and Apache's `\n`, `\t`
+/// and the like.
 fn unescape(field: &[u8]) -> Octets<'_> {
-    let Some(first) = memchr::memchr(b'\\', field) else { return Cow::Borrowed(field) };
+    let Some(first) = memchr::memchr(b'\\', field) else {
+        return Cow::Borrowed(field);
+    };
     let mut out = field[..first].to_vec();
     let mut rest = &field[first..];
     while let Some((&octet, after)) = rest.split_first() {
@@ -249,7 +262,9 @@ fn unescape(field: &[u8]) -> Octets<'_> {
 }
 
 fn digit(octet: u8) -> Option<u8> {
-    char::from(octet).to_digit(16).and_then(|digit| u8::try_from(digit).ok())
+    char::from(octet)
+        .to_digit(16)
+        .and_then(|digit| u8::try_from(digit).ok())
 }
 
 #[cfg(test)]

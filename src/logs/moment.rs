@@ -1,5 +1,5 @@
-//! Reads times as logs write them, to the second: [`clf`] those of the Common and Combined formats, [`any`] and
-//! [`epoch`] those of JSON.
+//! Reads times as logs write them, to the second: [`clf`] those of the Common and Combined formats,
+//! [`any`] and [`epoch`] those of JSON.
 
 use crate::time::Timestamp;
 use chrono::{NaiveDate, NaiveDateTime};
@@ -13,12 +13,22 @@ const MONTHS: &[u8] = b"JanFebMarAprMayJunJulAugSepOctNovDec";
 /// `10/Oct/2000:13:55:36 -0700`, as Apache and nginx (`$time_local`) write it.
 pub fn clf(text: &[u8]) -> Option<Timestamp> {
     let text: &[u8; CLF_LENGTH] = text.try_into().ok()?;
-    let signs = [(2, b'/'), (6, b'/'), (11, b':'), (14, b':'), (17, b':'), (20, b' ')];
+    let signs = [
+        (2, b'/'),
+        (6, b'/'),
+        (11, b':'),
+        (14, b':'),
+        (17, b':'),
+        (20, b' '),
+    ];
     if signs.iter().any(|&(place, sign)| text[place] != sign) {
         return None;
     }
     let month = 1 + MONTHS.chunks(3).position(|month| *month == text[3..6])? as u32;
-    let local = seconds([digits(&text[7..11])?, month, digits(&text[..2])?], &text[12..20])?;
+    let local = seconds(
+        [digits(&text[7..11])?, month, digits(&text[..2])?],
+        &text[12..20],
+    )?;
     let zone = i64::from(digits(&text[22..24])? * 3_600 + digits(&text[24..26])? * 60);
     match text[21] {
         b'+' => Timestamp(local - zone).writable(),
@@ -27,8 +37,8 @@ pub fn clf(text: &[u8]) -> Option<Timestamp> {
     }
 }
 
-/// A moment in any form that JSON logs use: RFC 3339, that of [`clf`], Caddy's `2006/01/02 15:04:05`, or a number. A day
-/// alone is no moment.
+/// A moment in any form that JSON logs use: RFC 3339, that of [`clf`], Caddy's `2006/01/02
+/// 15:04:05`, or a number. A day alone is no moment.
 pub fn any(text: &str) -> Option<Timestamp> {
     let text = text.trim_matches(['[', ']']);
     if let Ok(number) = text.parse() {
@@ -44,24 +54,31 @@ pub fn any(text: &str) -> Option<Timestamp> {
     clf(text.as_bytes()).or_else(with_clock).or_else(wall)
 }
 
-/// A number of seconds since 1970, or of milliseconds, microseconds or nanoseconds: that which gives a year from 2001 to
+/// A number of seconds since 1970, or of milliseconds, microseconds or nanoseconds: that which
+/// gives a year from 2001 to
 /// 2100. What gives none is a duration, a year or a date without signs.
 pub fn epoch(number: f64) -> Option<Timestamp> {
     let seconds = [1.0, 1e3, 1e6, 1e9].map(|unit| number / unit);
-    let seconds = seconds.into_iter().find(|seconds| (1e9..4.13e9).contains(seconds))?;
+    let seconds = seconds
+        .into_iter()
+        .find(|seconds| (1e9..4.13e9).contains(seconds))?;
     Some(Timestamp(seconds as i64))
 }
 
-/// Seconds since 1970 of a day (year, month, day) and a clock (`13:55:36`), which may show a leap second.
+/// Seconds since 1970 of a day (year, month, day) and a clock (`13:55:36`), which may show a leap
+/// second.
 fn seconds([year, month, day]: [u32; 3], clock: &[u8]) -> Option<i64> {
-    let [h1, h2, b':', m1, m2, b':', s1, s2] = clock else { return None };
+    let [h1, h2, b':', m1, m2, b':', s1, s2] = clock else {
+        return None;
+    };
     let date = NaiveDate::from_ymd_opt(i32::try_from(year).ok()?, month, day)?;
     let minute = date.and_hms_opt(digits(&[*h1, *h2])?, digits(&[*m1, *m2])?, 0)?;
     let second = digits(&[*s1, *s2]).filter(|second| *second <= 60)?;
     Some(minute.and_utc().timestamp() + i64::from(second))
 }
 
-/// Whether a text has a shape, in which `0` stands for a digit, `a` for a letter and `?` for any sign.
+/// Whether a text has a shape, in which `0` stands for a digit, `a` for a letter and `?` for any
+/// sign.
 pub fn is_like(text: &[u8], shape: &[u8]) -> bool {
     let is = |(byte, sign): (&u8, &u8)| match sign {
         b'0' => byte.is_ascii_digit(),
@@ -73,5 +90,9 @@ pub fn is_like(text: &[u8], shape: &[u8]) -> bool {
 }
 
 fn digits(text: &[u8]) -> Option<u32> {
-    text.iter().try_fold(0, |number, octet| octet.is_ascii_digit().then(|| number * 10 + u32::from(octet - b'0')))
+    text.iter().try_fold(0, |number, octet| {
+        octet
+            .is_ascii_digit()
+            .then(|| number * 10 + u32::from(octet - b'0'))
+    })
 }

@@ -1,5 +1,6 @@
-//! [`strip`] takes off what collectors of logs write before a line: CRI, Docker, syslog, docker compose and kubectl. A
-//! prefix is one entry of [`PREFIXES`]. A line may have several, one behind the other.
+//! [`strip`] takes off what collectors of logs write before a line: CRI, Docker, syslog, docker
+//! compose and kubectl. A prefix is one entry of [`PREFIXES`]. A line may have several, one behind
+//! the other.
 
 use super::Octets;
 use super::moment::is_like;
@@ -19,7 +20,10 @@ pub fn strip(line: &[u8]) -> Option<Octets<'_>> {
     if line.starts_with(b"{") {
         return wrapped(line);
     }
-    PREFIXES.iter().find_map(|strip| strip(line)).map(Cow::Borrowed)
+    PREFIXES
+        .iter()
+        .find_map(|strip| strip(line))
+        .map(Cow::Borrowed)
 }
 
 /// A line within JSON, of Docker's json-file (`log`) or of a collector.
@@ -39,15 +43,21 @@ fn wrapped(line: &[u8]) -> Option<Octets<'_>> {
 fn cri(line: &[u8]) -> Option<&[u8]> {
     let (stream, rest) = word(rfc3339(line)?)?;
     let (tags, rest) = word(rest)?;
-    let is_cri = matches!(stream, b"stdout" | b"stderr") && matches!(tags, [b'F' | b'P'] | [b'F' | b'P', b':', ..]);
+    let is_cri = matches!(stream, b"stdout" | b"stderr")
+        && matches!(tags, [b'F' | b'P'] | [b'F' | b'P', b':', ..]);
     is_cri.then_some(rest)
 }
 
-/// `Nov 22 10:00:00 host nginx[12]: ` (RFC 3164 section 4.1), also with the times of RFC 3339 that rsyslog and journalctl
-/// write. The tag is what tells it from a virtual host; the host may be missing.
+/// `Nov 22 10:00:00 host nginx[12]: ` (RFC 3164 section 4.1), also with the times of RFC 3339 that
+/// rsyslog and journalctl write. The tag is what tells it from a virtual host; the host may be
+/// missing.
 fn syslog_3164(line: &[u8]) -> Option<&[u8]> {
     let (first, rest) = word(syslog_time(line)?)?;
-    let (tag, rest) = if first.ends_with(b":") { (first, rest) } else { word(rest)? };
+    let (tag, rest) = if first.ends_with(b":") {
+        (first, rest)
+    } else {
+        word(rest)?
+    };
     tag.ends_with(b":").then(|| rest.trim_ascii_start())
 }
 
@@ -94,8 +104,15 @@ fn structured_data(text: &[u8]) -> Option<&[u8]> {
 /// `web-1  | `, of docker compose and docker service.
 fn compose(line: &[u8]) -> Option<&[u8]> {
     let is_of_a_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._@/".contains(byte);
-    let name = line.iter().take(MAX_NAME).position(|byte| !is_of_a_name(byte)).filter(|length| *length > 0)?;
-    let rest = line[name..].strip_prefix(b" ")?.trim_ascii_start().strip_prefix(b"|")?;
+    let name = line
+        .iter()
+        .take(MAX_NAME)
+        .position(|byte| !is_of_a_name(byte))
+        .filter(|length| *length > 0)?;
+    let rest = line[name..]
+        .strip_prefix(b" ")?
+        .trim_ascii_start()
+        .strip_prefix(b"|")?;
     Some(rest.strip_prefix(b" ").unwrap_or(rest))
 }
 
@@ -108,17 +125,24 @@ fn kubectl(line: &[u8]) -> Option<&[u8]> {
 /// `<190>`.
 fn priority(line: &[u8]) -> Option<&[u8]> {
     let rest = line.strip_prefix(b"<")?;
-    let digits = rest.iter().take(4).position(|byte| !byte.is_ascii_digit()).filter(|digits| *digits > 0)?;
+    let digits = rest
+        .iter()
+        .take(4)
+        .position(|byte| !byte.is_ascii_digit())
+        .filter(|digits| *digits > 0)?;
     rest[digits..].strip_prefix(b">")
 }
 
-/// `2026-11-22T10:00:00.123456789Z `, of `--timestamps`. journalctl writes `+0100` in place of `+01:00`.
+/// `2026-11-22T10:00:00.123456789Z `, of `--timestamps`. journalctl writes `+0100` in place of
+/// `+01:00`.
 fn rfc3339(line: &[u8]) -> Option<&[u8]> {
     let (time, rest) = word(line)?;
     const SHAPE: &[u8] = b"0000-00-00T00:00:00";
     let (second, fraction) = time.split_at_checked(SHAPE.len())?;
-    let is_time =
-        is_like(second, SHAPE) && fraction.iter().all(|byte| byte.is_ascii_digit() || b".,:+-Z".contains(byte));
+    let is_time = is_like(second, SHAPE)
+        && fraction
+            .iter()
+            .all(|byte| byte.is_ascii_digit() || b".,:+-Z".contains(byte));
     is_time.then_some(rest)
 }
 

@@ -18,9 +18,17 @@ pub struct Asked<'a> {
 impl<'a> Asked<'a> {
     /// Reads a request line, or a path alone. `None` where it is neither.
     pub fn line(line: &Octets<'a>) -> Option<Asked<'a>> {
-        let start = if line.starts_with(b"/") { 0 } else { memchr(b' ', line)? + 1 };
+        let start = if line.starts_with(b"/") {
+            0
+        } else {
+            memchr(b' ', line)? + 1
+        };
         let method = &line[..start.saturating_sub(1)];
-        if start == 1 || !method.iter().all(|byte| byte.is_ascii_alphabetic() || *byte == b'-') {
+        if start == 1
+            || !method
+                .iter()
+                .all(|byte| byte.is_ascii_alphabetic() || *byte == b'-')
+        {
             return None;
         }
         let end = match memrchr(b' ', &line[start..]) {
@@ -34,18 +42,32 @@ impl<'a> Asked<'a> {
     /// Reads a target: a path, a URL with its host, or `*`. `None` where it is none of them.
     pub fn url(method: Octets<'a>, target: Octets<'a>) -> Option<Asked<'a>> {
         if target.starts_with(b"/") || *target == *b"*" {
-            return Some(Asked { method, host: None, target });
+            return Some(Asked {
+                method,
+                host: None,
+                target,
+            });
         }
         let start = authority_start(&target)?;
-        let length = target[start..].iter().position(|byte| b"/?#".contains(byte));
+        let length = target[start..]
+            .iter()
+            .position(|byte| b"/?#".contains(byte));
         let end = length.map_or(target.len(), |length| start + length);
         let host = start + memrchr(b'@', &target[start..end]).map_or(0, |at| at + 1);
         if host == end {
             return None;
         }
         let path = part(&target, end..target.len());
-        let path = if path.starts_with(b"/") { path } else { Cow::Owned([b"/", &*path].concat()) };
-        Some(Asked { method, host: Some(part(&target, host..end)), target: path })
+        let path = if path.starts_with(b"/") {
+            path
+        } else {
+            Cow::Owned([b"/", &*path].concat())
+        };
+        Some(Asked {
+            method,
+            host: Some(part(&target, host..end)),
+            target: path,
+        })
     }
 
     /// With the query that stands in a field of its own.
@@ -53,22 +75,33 @@ impl<'a> Asked<'a> {
         if query.is_empty() || memchr(b'?', &self.target).is_some() {
             return self;
         }
-        Asked { target: Cow::Owned([&*self.target, b"?", query].concat()), ..self }
+        Asked {
+            target: Cow::Owned([&*self.target, b"?", query].concat()),
+            ..self
+        }
     }
 }
 
-/// Where the host of a URL begins, with what may stand before it. `None` where this is no URL with a scheme.
+/// Where the host of a URL begins, with what may stand before it. `None` where this is no URL with
+/// a scheme.
 pub fn authority_start(text: &[u8]) -> Option<usize> {
-    let scheme = text.iter().position(|byte| !byte.is_ascii_alphanumeric() && !b"+-.".contains(byte))?;
+    let scheme = text
+        .iter()
+        .position(|byte| !byte.is_ascii_alphanumeric() && !b"+-.".contains(byte))?;
     (scheme > 0 && text[scheme..].starts_with(b"://")).then_some(scheme + 3)
 }
 
-/// The line whose request cannot be read. It is one of a connection without a request where the server refused it.
+/// The line whose request cannot be read. It is one of a connection without a request where the
+/// server refused it.
 pub fn none(request: &[u8], status: Option<u16>) -> Reading<'static> {
     let was_refused = match status {
         Some(status) => status == 0 || status >= 400,
         None => matches!(request, b"" | b"-"),
     };
     // A tunnel has no path (RFC 9110 section 9.3.6).
-    if was_refused || request.starts_with(b"CONNECT ") { Ok(Line::NoRequest) } else { Err(Unreadable::BadRequest) }
+    if was_refused || request.starts_with(b"CONNECT ") {
+        Ok(Line::NoRequest)
+    } else {
+        Err(Unreadable::BadRequest)
+    }
 }

@@ -19,29 +19,55 @@ fn shown(record: &Record<'_>) -> String {
     let text = |field: &[u8]| String::from_utf8_lossy(field).into_owned();
     let host = record.host.as_deref().map_or("none".into(), text);
     let user_agent = record.user_agent.as_deref().map_or("none".into(), text);
-    format!("{host} {} {} {} {} {user_agent}", text(&record.method), text(&record.target), record.status, record.bytes)
+    format!(
+        "{host} {} {} {} {} {user_agent}",
+        text(&record.method),
+        text(&record.target),
+        record.status,
+        record.bytes
+    )
 }
 
 #[test]
 fn combined_and_common_lines_with_and_without_a_host_are_read() {
     const TIME: &str = "[22/Nov/2026:12:00:00 +0200]";
     for (line, expected) in [
-        (format!(r#"192.0.2.7 - - {TIME} "GET /a HTTP/1.1" 200 5 "-" "GPTBot/1.2""#), "none GET /a 200 5 GPTBot/1.2"),
-        (format!(r#"192.0.2.7 - - {TIME} "GET /a HTTP/1.1" 200 5"#), "none GET /a 200 5 none"),
+        (
+            format!(r#"192.0.2.7 - - {TIME} "GET /a HTTP/1.1" 200 5 "-" "GPTBot/1.2""#),
+            "none GET /a 200 5 GPTBot/1.2",
+        ),
+        (
+            format!(r#"192.0.2.7 - - {TIME} "GET /a HTTP/1.1" 200 5"#),
+            "none GET /a 200 5 none",
+        ),
         (
             format!(r#"a.example:443 192.0.2.7 - - {TIME} "GET /a HTTP/1.1" 200 - "-" "x""#),
             "a.example:443 GET /a 200 0 x",
         ),
-        (format!(r#"a.example 2001:db8::1 - - {TIME} "HEAD /a HTTP/2.0" 301 5"#), "a.example HEAD /a 301 5 none"),
-        (format!(r#"192.0.2.7 - a b {TIME} "GET /a HTTP/1.1" 200 5 "-" "-""#), "none GET /a 200 5 "),
-        (format!(r#"192.0.2.1 192.0.2.7 - - {TIME} "GET /a HTTP/1.1" 200 5 "-" "x""#), "none GET /a 200 5 x"),
-        (format!(r#"192.0.2.7 - [x] {TIME} "GET /a b HTTP/1.1" 200 5 "-" "x""#), "none GET /a b 200 5 x"),
+        (
+            format!(r#"a.example 2001:db8::1 - - {TIME} "HEAD /a HTTP/2.0" 301 5"#),
+            "a.example HEAD /a 301 5 none",
+        ),
+        (
+            format!(r#"192.0.2.7 - a b {TIME} "GET /a HTTP/1.1" 200 5 "-" "-""#),
+            "none GET /a 200 5 ",
+        ),
+        (
+            format!(r#"192.0.2.1 192.0.2.7 - - {TIME} "GET /a HTTP/1.1" 200 5 "-" "x""#),
+            "none GET /a 200 5 x",
+        ),
+        (
+            format!(r#"192.0.2.7 - [x] {TIME} "GET /a b HTTP/1.1" 200 5 "-" "x""#),
+            "none GET /a b 200 5 x",
+        ),
         (
             format!(r#"192.0.2.7 - - {TIME} "GET /\x22\"\\ HTTP/1.1" 200 5 "\"" "a\x22b" 7 "r""#),
             r#"none GET /""\ 200 5 a"b"#,
         ),
         (
-            format!(r#"192.0.2.7 - - {TIME} "GET /a" 200 5 "-" "x" 12 "router" "http://10.0.0.1" 2ms"#),
+            format!(
+                r#"192.0.2.7 - - {TIME} "GET /a" 200 5 "-" "x" 12 "router" "http://10.0.0.1" 2ms"#
+            ),
             "none GET /a 200 5 x",
         ),
     ] {
@@ -58,12 +84,22 @@ fn json_lines_of_four_servers_are_read() {
         r#"{"time_local":"22/Nov/2026:10:00:00 +0000","request":"GET /a?b HTTP/1.1","uri":"/a?b","status":"200","body_bytes_sent":"5","host":"a.example","http_user_agent":"GPTBot/1.2"}"#,
         r#"{"@timestamp":"2026-11-22T10:00:00+00:00","request_method":"GET","request_uri":"/a?b","uri":"/index.php","status":"200","bytes_sent":"5","server_name":"_","http_host":"a.example","user_agent":"GPTBot\/1.2"}"#,
     ] {
-        assert_eq!(shown(&record(line)), "a.example GET /a?b 200 5 GPTBot/1.2", "{line}");
+        assert_eq!(
+            shown(&record(line)),
+            "a.example GET /a?b 200 5 GPTBot/1.2",
+            "{line}"
+        );
     }
-    let latin =
-        [br#"{"msec":"1795341600.1","http_user_agent":"x","request":"GET /caf"#.as_slice(), b"\xe9", br#" HTTP/1.1"}"#]
-            .concat();
-    assert!(matches!(LineFormat::Detect.read(&latin), Ok(Line::Request(_))));
+    let latin = [
+        br#"{"msec":"1795341600.1","http_user_agent":"x","request":"GET /caf"#.as_slice(),
+        b"\xe9",
+        br#" HTTP/1.1"}"#,
+    ]
+    .concat();
+    assert!(matches!(
+        LineFormat::Detect.read(&latin),
+        Ok(Line::Request(_))
+    ));
 }
 
 #[test]
@@ -78,10 +114,17 @@ fn the_client_is_read_in_every_format() {
         r#"{"time":1795341600,"ClientHost":"192.0.2.7","RequestPath":"/","request_User-Agent":"x"}"#,
         r#"{"time":1795341600,"remote_addr":"192.0.2.7","uri":"/","http_user_agent":null}"#,
     ] {
-        assert_eq!(record(line).client.as_deref(), Some(b"192.0.2.7".as_slice()), "{line}");
+        assert_eq!(
+            record(line).client.as_deref(),
+            Some(b"192.0.2.7".as_slice()),
+            "{line}"
+        );
     }
-    let pattern = FormatString::parse("$msec $remote_addr $request_uri $http_user_agent").expect("a format");
-    let Ok(Line::Request(read)) = LineFormat::FormatString(pattern).read(b"1795341600 192.0.2.7 / x") else {
+    let pattern =
+        FormatString::parse("$msec $remote_addr $request_uri $http_user_agent").expect("a format");
+    let Ok(Line::Request(read)) =
+        LineFormat::FormatString(pattern).read(b"1795341600 192.0.2.7 / x")
+    else {
         panic!("a request")
     };
     assert_eq!(read.client.as_deref(), Some(b"192.0.2.7".as_slice()));
@@ -90,7 +133,8 @@ fn the_client_is_read_in_every_format() {
 #[test]
 fn a_format_string_names_the_fields() {
     let read = |format: &str, line: &str| {
-        let pattern = FormatString::parse(format).unwrap_or_else(|error| panic!("{format}: {error}"));
+        let pattern =
+            FormatString::parse(format).unwrap_or_else(|error| panic!("{format}: {error}"));
         match LineFormat::FormatString(pattern).read(line.as_bytes()) {
             Ok(Line::Request(record)) => shown(&record),
             other => format!("{other:?}"),
@@ -104,7 +148,10 @@ fn a_format_string_names_the_fields() {
         r#"a.example GET /a 200 5 a"b"#
     );
     assert_eq!(
-        read("$msec ${request_method} $uri?$args $http_user_agent", "1795341600.9 GET /a?- GPTBot/1.2 (x)"),
+        read(
+            "$msec ${request_method} $uri?$args $http_user_agent",
+            "1795341600.9 GET /a?- GPTBot/1.2 (x)"
+        ),
         "none GET /a 0 0 GPTBot/1.2 (x)"
     );
     // The format has a host in front, and the line has none.
@@ -115,9 +162,19 @@ fn a_format_string_names_the_fields() {
         ),
         "Err(OtherFormat)"
     );
-    assert_eq!(FormatString::parse("$msec$status x").err(), Some(FormatError::NoSeparator("msec".into())));
-    for format in ["$request $http_user_agent", "$msec $http_user_agent", "$msec $request"] {
-        assert!(matches!(FormatString::parse(format), Err(FormatError::Missing(_))), "{format}");
+    assert_eq!(
+        FormatString::parse("$msec$status x").err(),
+        Some(FormatError::NoSeparator("msec".into()))
+    );
+    for format in [
+        "$request $http_user_agent",
+        "$msec $http_user_agent",
+        "$msec $request",
+    ] {
+        assert!(
+            matches!(FormatString::parse(format), Err(FormatError::Missing(_))),
+            "{format}"
+        );
     }
 }
 
@@ -127,41 +184,96 @@ fn damaged_lines_are_told_from_connections_without_a_request() {
     for (line, reason) in [
         ("", OtherFormat),
         ("hello", OtherFormat),
-        (r#"192.0.2.7 - - [22/Nov/2026:10:00:00 +0000] "GET /a HTTP/1.1" 200 5 "-" "Mozilla/5.0 (com"#, CutOff),
-        (r#"192.0.2.7 - - [22/Nov/2026:10:00:00 +0000] "GET /a HTTP/1.1" 200 5 "-""#, CutOff),
-        (r#"192.0.2.7 - - [22/Nov/2026:10:00:00 +0000] "GET /a HT"#, CutOff),
-        (r#"192.0.2.7 - - [32/Nov/2026:10:00:00 +0000] "GET /a HTTP/1.1" 200 5"#, BadTime),
-        (r#"192.0.2.7 - - [22/Nov/2026:10:00:00 +0000] "GET /a HTTP/1.1" okay 5"#, BadNumber),
-        (r#"192.0.2.7 - - [22/Nov/2026:10:00:00 +0000] "GET /a HTTP/1.1" 200 5 0.003 "-" "x""#, OtherFormat),
+        (
+            r#"192.0.2.7 - - [22/Nov/2026:10:00:00 +0000] "GET /a HTTP/1.1" 200 5 "-" "Mozilla/5.0 (com"#,
+            CutOff,
+        ),
+        (
+            r#"192.0.2.7 - - [22/Nov/2026:10:00:00 +0000] "GET /a HTTP/1.1" 200 5 "-""#,
+            CutOff,
+        ),
+        (
+            r#"192.0.2.7 - - [22/Nov/2026:10:00:00 +0000] "GET /a HT"#,
+            CutOff,
+        ),
+        (
+            r#"192.0.2.7 - - [32/Nov/2026:10:00:00 +0000] "GET /a HTTP/1.1" 200 5"#,
+            BadTime,
+        ),
+        (
+            r#"192.0.2.7 - - [22/Nov/2026:10:00:00 +0000] "GET /a HTTP/1.1" okay 5"#,
+            BadNumber,
+        ),
+        (
+            r#"192.0.2.7 - - [22/Nov/2026:10:00:00 +0000] "GET /a HTTP/1.1" 200 5 0.003 "-" "x""#,
+            OtherFormat,
+        ),
         (r#"{"time":"2026-11-22T10:00:00Z","target":"/"#, CutOff),
         (r#"{"time":"soon","target":"/","user_agent":"x"}"#, BadTime),
-        (r#"{"time":"2026-11-22","target":"/","user_agent":"x"}"#, BadTime),
+        (
+            r#"{"time":"2026-11-22","target":"/","user_agent":"x"}"#,
+            BadTime,
+        ),
     ] {
-        assert_eq!(LineFormat::Detect.read(line.as_bytes()), Err(reason), "{line}");
+        assert_eq!(
+            LineFormat::Detect.read(line.as_bytes()),
+            Err(reason),
+            "{line}"
+        );
     }
-    for request in ["-", "", r"\x16\x03\x01", "GET", "SSH-2.0-Go", "CONNECT a.example:443 HTTP/1.1"] {
-        let line = format!(r#"192.0.2.7 - - [22/Nov/2026:10:00:00 +0000] "{request}" 400 0 "-" "-""#);
-        assert_eq!(LineFormat::Detect.read(line.as_bytes()), Ok(Line::NoRequest), "{line}");
+    for request in [
+        "-",
+        "",
+        r"\x16\x03\x01",
+        "GET",
+        "SSH-2.0-Go",
+        "CONNECT a.example:443 HTTP/1.1",
+    ] {
+        let line =
+            format!(r#"192.0.2.7 - - [22/Nov/2026:10:00:00 +0000] "{request}" 400 0 "-" "-""#);
+        assert_eq!(
+            LineFormat::Detect.read(line.as_bytes()),
+            Ok(Line::NoRequest),
+            "{line}"
+        );
         let line = line.replace(" 400 ", " 200 ");
-        let expected = if request.starts_with("CONNECT") { Ok(Line::NoRequest) } else { Err(Unreadable::BadRequest) };
-        assert_eq!(LineFormat::Detect.read(line.as_bytes()), expected, "the server answered: {line}");
+        let expected = if request.starts_with("CONNECT") {
+            Ok(Line::NoRequest)
+        } else {
+            Err(Unreadable::BadRequest)
+        };
+        assert_eq!(
+            LineFormat::Detect.read(line.as_bytes()),
+            expected,
+            "the server answered: {line}"
+        );
     }
 }
 
 /// Of a line: host, client, target and user agent.
 fn facts(reading: &Reading<'_>) -> String {
-    let Ok(Line::Request(record)) = reading else { return format!("{reading:?}") };
-    let text = |field: Option<&[u8]>| field.map_or("none".into(), |field| String::from_utf8_lossy(field).into_owned());
-    let [host, client, agent] =
-        [record.host.as_deref(), record.client.as_deref(), record.user_agent.as_deref()].map(text);
+    let Ok(Line::Request(record)) = reading else {
+        return format!("{reading:?}");
+    };
+    let text = |field: Option<&[u8]>| {
+        field.map_or("none".into(), |field| {
+            String::from_utf8_lossy(field).into_owned()
+        })
+    };
+    let [host, client, agent] = [
+        record.host.as_deref(),
+        record.client.as_deref(),
+        record.user_agent.as_deref(),
+    ]
+    .map(text);
     format!("{host} {client} {} {agent}", text(Some(&record.target)))
 }
 
 #[test]
 fn prefixes_of_collectors_are_taken_off() {
-    const COMBINED: &str = r#"66.249.66.1 - - [22/Nov/2026:10:00:00 +0000] "GET /a HTTP/1.1" 200 5 "-" "GPTBot/1.2""#;
-    const JSON: &str =
-        r#"{"time":"2026-11-22T10:00:00Z","client":"66.249.66.1","target":"/a","user_agent":"GPTBot/1.2"}"#;
+    const COMBINED: &str =
+        r#"66.249.66.1 - - [22/Nov/2026:10:00:00 +0000] "GET /a HTTP/1.1" 200 5 "-" "GPTBot/1.2""#;
+    const JSON: &str = r#"{"time":"2026-11-22T10:00:00Z","client":"66.249.66.1","target":"/a","user_agent":"GPTBot/1.2"}"#;
     for prefix in [
         "",
         "2026-11-22T10:00:00.123456789Z stdout F ",
@@ -186,19 +298,35 @@ fn prefixes_of_collectors_are_taken_off() {
     ] {
         for (line, expected) in [
             (COMBINED.to_owned(), "none 66.249.66.1 /a GPTBot/1.2"),
-            (format!("shop.example:443 {COMBINED}"), "shop.example:443 66.249.66.1 /a GPTBot/1.2"),
+            (
+                format!("shop.example:443 {COMBINED}"),
+                "shop.example:443 66.249.66.1 /a GPTBot/1.2",
+            ),
             (JSON.to_owned(), "none 66.249.66.1 /a GPTBot/1.2"),
         ] {
             let line = format!("{prefix}{line}");
-            assert_eq!(facts(&LineFormat::Detect.read(line.as_bytes())), expected, "{line}");
-            let docker =
-                serde_json::json!({"log": format!("{line}\n"), "stream": "stdout", "time": "2026-11-23T10:00:00Z"});
-            assert_eq!(facts(&LineFormat::Detect.read(docker.to_string().as_bytes())), expected, "{docker}");
+            assert_eq!(
+                facts(&LineFormat::Detect.read(line.as_bytes())),
+                expected,
+                "{line}"
+            );
+            let docker = serde_json::json!({"log": format!("{line}\n"), "stream": "stdout", "time": "2026-11-23T10:00:00Z"});
+            assert_eq!(
+                facts(&LineFormat::Detect.read(docker.to_string().as_bytes())),
+                expected,
+                "{docker}"
+            );
         }
         let format = r#"$time_iso8601 $host $remote_addr "$request" "$http_user_agent""#;
         let format = LineFormat::FormatString(FormatString::parse(format).expect("a format"));
-        let line = format!(r#"{prefix}2026-11-22T10:00:00Z shop.example 66.249.66.1 "GET /a HTTP/1.1" "GPTBot/1.2""#);
-        assert_eq!(facts(&format.read(line.as_bytes())), "shop.example 66.249.66.1 /a GPTBot/1.2", "{line}");
+        let line = format!(
+            r#"{prefix}2026-11-22T10:00:00Z shop.example 66.249.66.1 "GET /a HTTP/1.1" "GPTBot/1.2""#
+        );
+        assert_eq!(
+            facts(&format.read(line.as_bytes())),
+            "shop.example 66.249.66.1 /a GPTBot/1.2",
+            "{line}"
+        );
     }
     for prefix in [
         "Mar 12 web1 nginx: ",
@@ -224,14 +352,35 @@ fn the_columns_before_the_time_are_read_for_certain() {
         ("[2001:db8::1]:5432 - -", Ok("none [2001:db8::1]:5432")),
         ("[2001:db8::1] - -", Ok("none [2001:db8::1]")),
         ("\"66.249.66.1\" - -", Ok("none 66.249.66.1")),
-        ("66.249.66.1, 104.16.1.1 - -", Ok("none 66.249.66.1, 104.16.1.1")),
-        ("66.249.66.1,104.16.1.1 - -", Ok("none 66.249.66.1,104.16.1.1")),
-        ("\"66.249.66.1, 104.16.1.1\" - -", Ok("none 66.249.66.1, 104.16.1.1")),
+        (
+            "66.249.66.1, 104.16.1.1 - -",
+            Ok("none 66.249.66.1, 104.16.1.1"),
+        ),
+        (
+            "66.249.66.1,104.16.1.1 - -",
+            Ok("none 66.249.66.1,104.16.1.1"),
+        ),
+        (
+            "\"66.249.66.1, 104.16.1.1\" - -",
+            Ok("none 66.249.66.1, 104.16.1.1"),
+        ),
         ("unknown, 104.16.1.1 - -", Ok("none unknown, 104.16.1.1")),
-        ("a.example 66.249.66.1, 104.16.1.1 - -", Ok("a.example 66.249.66.1, 104.16.1.1")),
-        ("a.example:443 [2001:db8::1]:5 - u", Ok("a.example:443 [2001:db8::1]:5")),
-        ("[2001:db8::2]:443 66.249.66.1 - -", Ok("[2001:db8::2]:443 66.249.66.1")),
-        ("198.51.100.1:80 66.249.66.1 - -", Ok("198.51.100.1:80 66.249.66.1")),
+        (
+            "a.example 66.249.66.1, 104.16.1.1 - -",
+            Ok("a.example 66.249.66.1, 104.16.1.1"),
+        ),
+        (
+            "a.example:443 [2001:db8::1]:5 - u",
+            Ok("a.example:443 [2001:db8::1]:5"),
+        ),
+        (
+            "[2001:db8::2]:443 66.249.66.1 - -",
+            Ok("[2001:db8::2]:443 66.249.66.1"),
+        ),
+        (
+            "198.51.100.1:80 66.249.66.1 - -",
+            Ok("198.51.100.1:80 66.249.66.1"),
+        ),
         ("66.249.66.1 104.16.1.1 - -", Ok("none 104.16.1.1")),
         ("2001:db8::1 104.16.1.1 - a b", Ok("none 104.16.1.1")),
         ("66.249.66.1, 104.16.1.1 10.0.0.1 - -", Ok("none 10.0.0.1")),
@@ -239,7 +388,10 @@ fn the_columns_before_the_time_are_read_for_certain() {
         ("localhost 66.249.66.1 - -", Ok("localhost 66.249.66.1")),
         ("web1 66.249.66.1 - -", Ok("none 66.249.66.1")),
         ("web_1-a 66.249.66.1:80 - a b", Ok("none 66.249.66.1:80")),
-        ("2026-11-25T10:00:00+01:00 web1 66.249.66.1 - -", Ok("none 66.249.66.1")),
+        (
+            "2026-11-25T10:00:00+01:00 web1 66.249.66.1 - -",
+            Ok("none 66.249.66.1"),
+        ),
         ("web1 a.example 66.249.66.1 - -", Err(BadColumns)),
         ("- 66.249.66.1 - -", Ok("none 66.249.66.1")),
         ("_ 66.249.66.1 - -", Ok("none 66.249.66.1")),
@@ -258,8 +410,14 @@ fn the_columns_before_the_time_are_read_for_certain() {
         ("", Err(BadColumns)),
     ] {
         let line = format!(r#"{head} [22/Nov/2026:10:00:00 +0000] "GET / HTTP/1.1" 200 5 "-" "x""#);
-        let expected = expected.map(|read| format!("{read} / x")).unwrap_or_else(|error| format!("Err({error:?})"));
-        assert_eq!(facts(&LineFormat::Detect.read(line.as_bytes())), expected, "{line}");
+        let expected = expected
+            .map(|read| format!("{read} / x"))
+            .unwrap_or_else(|error| format!("Err({error:?})"));
+        assert_eq!(
+            facts(&LineFormat::Detect.read(line.as_bytes())),
+            expected,
+            "{line}"
+        );
     }
 }
 
@@ -277,17 +435,26 @@ fn a_plain_address_is_known_as_the_parser_knows_it() {
         "1.2.3.",
         "",
     ] {
-        assert_eq!(super::client::is_ipv4(word.as_bytes()), word.parse::<std::net::Ipv4Addr>().is_ok(), "{word}");
+        assert_eq!(
+            super::client::is_ipv4(word.as_bytes()),
+            word.parse::<std::net::Ipv4Addr>().is_ok(),
+            "{word}"
+        );
     }
 }
 
 #[test]
 fn a_quoted_column_more_must_be_a_list_of_addresses() {
     let read = |columns: &str| {
-        let line = format!(r#"8.8.8.8 - - [22/Nov/2026:10:00:00 +0000] "GET / HTTP/1.1" 200 5 {columns}"#);
-        let reading = LineFormat::Detect.read(line.as_bytes()).map(Line::into_owned);
+        let line =
+            format!(r#"8.8.8.8 - - [22/Nov/2026:10:00:00 +0000] "GET / HTTP/1.1" 200 5 {columns}"#);
+        let reading = LineFormat::Detect
+            .read(line.as_bytes())
+            .map(Line::into_owned);
         reading.map(|line| match line {
-            Line::Request(record) => record.forwarded.map(|list| String::from_utf8_lossy(&list).into_owned()),
+            Line::Request(record) => record
+                .forwarded
+                .map(|list| String::from_utf8_lossy(&list).into_owned()),
             other => panic!("{columns}: {other:?}"),
         })
     };
@@ -296,13 +463,26 @@ fn a_quoted_column_more_must_be_a_list_of_addresses() {
         (r#""-" "x" "-""#, None),
         (r#""-" "-" "-" "-""#, None),
         (r#""-" "x" "66.249.66.1""#, Some("66.249.66.1")),
-        (r#""-" "x" "-" "2001:db8::1, unknown" 0.003 "HIT""#, Some("2001:db8::1, unknown")),
+        (
+            r#""-" "x" "-" "2001:db8::1, unknown" 0.003 "HIT""#,
+            Some("2001:db8::1, unknown"),
+        ),
         (r#""-" "x" 12 "router" "http://10.0.0.1" 2ms"#, None),
     ] {
         assert_eq!(read(columns), Ok(expected.map(str::to_owned)), "{columns}");
     }
-    for column in ["GB", "shop.example", "HIT", "gzip", "text/html", "TLSv1.3", "de", "GPTBot/1.2", "0.003", "unknown"]
-    {
+    for column in [
+        "GB",
+        "shop.example",
+        "HIT",
+        "gzip",
+        "text/html",
+        "TLSv1.3",
+        "de",
+        "GPTBot/1.2",
+        "0.003",
+        "unknown",
+    ] {
         for columns in [
             format!(r#""-" "-" "{column}""#),
             format!(r#""-" "{column}" "GPTBot/1.2""#),
@@ -310,7 +490,11 @@ fn a_quoted_column_more_must_be_a_list_of_addresses() {
             format!(r#""-" "GPTBot/1.2" "-" "{column}""#),
         ] {
             let is_number = columns.contains(r#""-" "0.003" "#);
-            let expected = if is_number { Unreadable::BadUserAgent } else { Unreadable::OtherFormat };
+            let expected = if is_number {
+                Unreadable::BadUserAgent
+            } else {
+                Unreadable::OtherFormat
+            };
             assert_eq!(read(&columns), Err(expected), "{columns}");
         }
     }
@@ -321,51 +505,97 @@ fn a_quoted_column_more_must_be_a_list_of_addresses() {
 fn x_forwarded_for_names_the_client_in_every_format() {
     let trusted = ["104.16.0.0/13".parse().expect("a network")];
     let clf = |client: &str, forwarded: &str| {
-        format!(r#"{client} - - [22/Nov/2026:10:00:00 +0000] "GET / HTTP/1.1" 200 5 "-" "x"{forwarded}"#)
+        format!(
+            r#"{client} - - [22/Nov/2026:10:00:00 +0000] "GET / HTTP/1.1" 200 5 "-" "x"{forwarded}"#
+        )
     };
     let json = |fields: &str| {
-        format!(r#"{{"time":1795341600,"uri":"/","remote_addr":"104.16.1.1","user_agent":"x",{fields}}}"#)
+        format!(
+            r#"{{"time":1795341600,"uri":"/","remote_addr":"104.16.1.1","user_agent":"x",{fields}}}"#
+        )
     };
     let caddy = |lines: &str| {
         let headers = format!(r#"{{"User-Agent":["x"],"X-Forwarded-For":[{lines}]}}"#);
-        format!(r#"{{"ts":1795341600,"request":{{"remote_ip":"104.16.1.1","uri":"/","headers":{headers}}}}}"#)
+        format!(
+            r#"{{"ts":1795341600,"request":{{"remote_ip":"104.16.1.1","uri":"/","headers":{headers}}}}}"#
+        )
     };
     let known = Some("66.249.66.1");
     for (line, untrusting, trusting) in [
         (clf("104.16.1.1", r#" "66.249.66.1""#), None, known),
-        (clf("104.16.1.1", r#" "192.0.2.9, 66.249.66.1""#), None, known),
+        (
+            clf("104.16.1.1", r#" "192.0.2.9, 66.249.66.1""#),
+            None,
+            known,
+        ),
         (clf("104.16.1.1", r#" "66.249.66.1, unknown""#), None, None),
-        (clf("104.16.1.1", r#" "104.16.1.1""#), Some("104.16.1.1"), Some("104.16.1.1")),
-        (clf("104.16.1.1", r#" "-""#), Some("104.16.1.1"), Some("104.16.1.1")),
+        (
+            clf("104.16.1.1", r#" "104.16.1.1""#),
+            Some("104.16.1.1"),
+            Some("104.16.1.1"),
+        ),
+        (
+            clf("104.16.1.1", r#" "-""#),
+            Some("104.16.1.1"),
+            Some("104.16.1.1"),
+        ),
         (clf("66.249.66.1", r#" "66.249.66.1""#), known, known),
         (clf("66.249.66.1", r#" "192.0.2.9""#), None, known),
         (clf("-", r#" "66.249.66.1""#), None, None),
         (clf("66.249.66.1 104.16.1.1", ""), None, known),
-        (clf("192.0.2.9, 66.249.66.1 104.16.1.1", r#" "192.0.2.9""#), None, known),
+        (
+            clf("192.0.2.9, 66.249.66.1 104.16.1.1", r#" "192.0.2.9""#),
+            None,
+            known,
+        ),
         (json(r#""http_x_forwarded_for":"66.249.66.1""#), None, known),
         (json(r#""x_forwarded_for":"66.249.66.1""#), None, known),
-        (json(r#""request_X-Forwarded-For":"66.249.66.1""#), None, known),
-        (json(r#""proxy_add_x_forwarded_for":"66.249.66.1, 104.16.1.1""#), None, known),
-        (json(r#""http_x_forwarded_for":"-""#), Some("104.16.1.1"), Some("104.16.1.1")),
+        (
+            json(r#""request_X-Forwarded-For":"66.249.66.1""#),
+            None,
+            known,
+        ),
+        (
+            json(r#""proxy_add_x_forwarded_for":"66.249.66.1, 104.16.1.1""#),
+            None,
+            known,
+        ),
+        (
+            json(r#""http_x_forwarded_for":"-""#),
+            Some("104.16.1.1"),
+            Some("104.16.1.1"),
+        ),
         (json(r#""http_x_forwarded_for":"nobody""#), None, None),
         (caddy(r#""66.249.66.1""#), None, known),
         (caddy(r#""192.0.2.9","66.249.66.1""#), None, known),
     ] {
-        let read = |networks| record(&line).client_address(networks).map(|address| address.to_string());
+        let read = |networks| {
+            record(&line)
+                .client_address(networks)
+                .map(|address| address.to_string())
+        };
         assert_eq!(read(&[]).as_deref(), untrusting, "{line}");
         assert_eq!(read(&trusted).as_deref(), trusting, "{line}");
     }
-    let format = r#"$remote_addr [$time_iso8601] "$request" "$http_user_agent" "$http_x_forwarded_for""#;
+    let format =
+        r#"$remote_addr [$time_iso8601] "$request" "$http_user_agent" "$http_x_forwarded_for""#;
     let format = LineFormat::FormatString(FormatString::parse(format).expect("a format"));
     let line = br#"104.16.1.1 [2026-11-22T10:00:00Z] "GET / HTTP/1.1" "x" "66.249.66.1""#;
-    let Ok(Line::Request(read)) = format.read(line) else { panic!("a request") };
+    let Ok(Line::Request(read)) = format.read(line) else {
+        panic!("a request")
+    };
     assert_eq!(read.client_address(&[]), None);
     assert_eq!(read.client_address(&trusted), "66.249.66.1".parse().ok());
 }
 
 #[test]
 fn the_client_of_a_list_needs_trusted_proxies() {
-    let networks = |written: &[&str]| written.iter().map(|network| network.parse().expect("a network")).collect();
+    let networks = |written: &[&str]| {
+        written
+            .iter()
+            .map(|network| network.parse().expect("a network"))
+            .collect()
+    };
     let none: Vec<ipnet::IpNet> = Vec::new();
     let trusted: Vec<ipnet::IpNet> = networks(&["104.16.0.0/13", "10.0.0.0/8"]);
     for (column, untrusting, trusting) in [
@@ -373,9 +603,17 @@ fn the_client_of_a_list_needs_trusted_proxies() {
         ("66.249.66.1:80", Some("66.249.66.1"), Some("66.249.66.1")),
         ("[2001:db8::1]:80", Some("2001:db8::1"), Some("2001:db8::1")),
         ("\"66.249.66.1\"", Some("66.249.66.1"), Some("66.249.66.1")),
-        ("::ffff:66.249.66.1", Some("66.249.66.1"), Some("66.249.66.1")),
+        (
+            "::ffff:66.249.66.1",
+            Some("66.249.66.1"),
+            Some("66.249.66.1"),
+        ),
         ("66.249.66.1, 104.16.1.1", None, Some("66.249.66.1")),
-        ("192.0.2.9, 66.249.66.1,104.16.1.1, 10.0.0.1", None, Some("66.249.66.1")),
+        (
+            "192.0.2.9, 66.249.66.1,104.16.1.1, 10.0.0.1",
+            None,
+            Some("66.249.66.1"),
+        ),
         ("66.249.66.1, 192.0.2.9", None, Some("192.0.2.9")),
         ("unknown, 104.16.1.1", None, None),
         (", 104.16.1.1", None, None),
@@ -383,8 +621,11 @@ fn the_client_of_a_list_needs_trusted_proxies() {
         ("crawl.example", None, None),
     ] {
         for (proxies, expected) in [(&none, untrusting), (&trusted, trusting)] {
-            let line = format!(r#"{{"time":1795341600,"uri":"/","user_agent":"x","client":{column:?}}}"#);
-            let read = record(&line).client_address(proxies).map(|address| address.to_string());
+            let line =
+                format!(r#"{{"time":1795341600,"uri":"/","user_agent":"x","client":{column:?}}}"#);
+            let read = record(&line)
+                .client_address(proxies)
+                .map(|address| address.to_string());
             assert_eq!(read.as_deref(), expected, "{column} {proxies:?}");
         }
     }
@@ -392,40 +633,98 @@ fn the_client_of_a_list_needs_trusted_proxies() {
 
 #[test]
 fn a_request_is_what_was_asked_for() {
-    let clf = |request: &str| format!(r#"192.0.2.7 - - [22/Nov/2026:10:00:00 +0000] "{request}" 200 5 "-" "x""#);
-    let json = |fields: &str| format!(r#"{{"msec":1795341600,"status":200,"http_user_agent":"x",{fields}}}"#);
+    let clf = |request: &str| {
+        format!(r#"192.0.2.7 - - [22/Nov/2026:10:00:00 +0000] "{request}" 200 5 "-" "x""#)
+    };
+    let json = |fields: &str| {
+        format!(r#"{{"msec":1795341600,"status":200,"http_user_agent":"x",{fields}}}"#)
+    };
     for (line, expected) in [
-        (clf("GET http://u@shop.example:80/a?b HTTP/1.1"), "shop.example:80 192.0.2.7 /a?b x"),
-        (clf("GET https://shop.example HTTP/1.1"), "shop.example 192.0.2.7 / x"),
-        (clf("GET https://shop.example?b HTTP/1.1"), "shop.example 192.0.2.7 /?b x"),
-        (format!("a.example {}", clf("GET http://b.example/ HTTP/1.1")), "b.example 192.0.2.7 / x"),
+        (
+            clf("GET http://u@shop.example:80/a?b HTTP/1.1"),
+            "shop.example:80 192.0.2.7 /a?b x",
+        ),
+        (
+            clf("GET https://shop.example HTTP/1.1"),
+            "shop.example 192.0.2.7 / x",
+        ),
+        (
+            clf("GET https://shop.example?b HTTP/1.1"),
+            "shop.example 192.0.2.7 /?b x",
+        ),
+        (
+            format!("a.example {}", clf("GET http://b.example/ HTTP/1.1")),
+            "b.example 192.0.2.7 / x",
+        ),
         (clf("/a"), "none 192.0.2.7 /a x"),
-        (clf("GET //a.example/b HTTP/1.1"), "none 192.0.2.7 //a.example/b x"),
+        (
+            clf("GET //a.example/b HTTP/1.1"),
+            "none 192.0.2.7 //a.example/b x",
+        ),
         (clf("GET a HTTP/1.1"), "Err(BadRequest)"),
         (clf("GET http:///a HTTP/1.1"), "Err(BadRequest)"),
         (json(r#""request":"/a""#), "none none /a x"),
-        (json(r#""request":"https://shop.example/a""#), "shop.example none /a x"),
-        (json(r#""url":"https://shop.example/a","host":"b.example""#), "shop.example none /a x"),
+        (
+            json(r#""request":"https://shop.example/a""#),
+            "shop.example none /a x",
+        ),
+        (
+            json(r#""url":"https://shop.example/a","host":"b.example""#),
+            "shop.example none /a x",
+        ),
         (json(r#""uri":"/a","args":"b=c""#), "none none /a?b=c x"),
         (json(r#""uri":"/a","args":"-""#), "none none /a x"),
-        (json(r#""uri":"/a","query_string":"b=c""#), "none none /a?b=c x"),
-        (json(r#""uri":"/index.php","args":"q=/a","request":"GET /a HTTP/1.1""#), "none none /a x"),
-        (json(r#""uri":"/index.php","args":"q=/a","request_uri":"/a?b""#), "none none /a?b x"),
-        (json(r#""request":{"uri":"/a?b","host":"a.example"}"#), "a.example none /a?b x"),
+        (
+            json(r#""uri":"/a","query_string":"b=c""#),
+            "none none /a?b=c x",
+        ),
+        (
+            json(r#""uri":"/index.php","args":"q=/a","request":"GET /a HTTP/1.1""#),
+            "none none /a x",
+        ),
+        (
+            json(r#""uri":"/index.php","args":"q=/a","request_uri":"/a?b""#),
+            "none none /a?b x",
+        ),
+        (
+            json(r#""request":{"uri":"/a?b","host":"a.example"}"#),
+            "a.example none /a?b x",
+        ),
         (json(r#""request":"200""#), "Err(BadRequest)"),
         (json(r#""path":"a""#), "Err(BadRequest)"),
         (json(r#""server_name":"_","uri":"/a""#), "none none /a x"),
     ] {
-        assert_eq!(facts(&LineFormat::Detect.read(line.as_bytes())), expected, "{line}");
+        assert_eq!(
+            facts(&LineFormat::Detect.read(line.as_bytes())),
+            expected,
+            "{line}"
+        );
     }
 }
 
 #[test]
 fn a_user_agent_must_be_one() {
-    let clf =
-        |agent: &str| format!(r#"192.0.2.7 - - [22/Nov/2026:10:00:00 +0000] "GET / HTTP/1.1" 200 5 "-" "{agent}""#);
-    for agent in ["", "-", "GPTBot/1.2", "Mozilla/5.0 (x; +https://x.example/)", "1st Bot 2.0", "abc", "HTTP/1.1 bot"] {
-        assert!(matches!(LineFormat::Detect.read(clf(agent).as_bytes()), Ok(Line::Request(_))), "{agent}");
+    let clf = |agent: &str| {
+        format!(
+            r#"192.0.2.7 - - [22/Nov/2026:10:00:00 +0000] "GET / HTTP/1.1" 200 5 "-" "{agent}""#
+        )
+    };
+    for agent in [
+        "",
+        "-",
+        "GPTBot/1.2",
+        "Mozilla/5.0 (x; +https://x.example/)",
+        "1st Bot 2.0",
+        "abc",
+        "HTTP/1.1 bot",
+    ] {
+        assert!(
+            matches!(
+                LineFormat::Detect.read(clf(agent).as_bytes()),
+                Ok(Line::Request(_))
+            ),
+            "{agent}"
+        );
     }
     for agent in [
         "200",
@@ -439,7 +738,11 @@ fn a_user_agent_must_be_one() {
         "22/Nov/2026:10:00:00 +0000",
         "GET / HTTP/1.1",
     ] {
-        assert_eq!(LineFormat::Detect.read(clf(agent).as_bytes()), Err(Unreadable::BadUserAgent), "{agent}");
+        assert_eq!(
+            LineFormat::Detect.read(clf(agent).as_bytes()),
+            Err(Unreadable::BadUserAgent),
+            "{agent}"
+        );
     }
     for (json, expected) in [
         (r#""user_agent":"x""#, "none none / x"),
@@ -451,7 +754,11 @@ fn a_user_agent_must_be_one() {
         (r#""user_agent":"0.003""#, "Err(BadUserAgent)"),
     ] {
         let line = format!(r#"{{"time":1795341600,"target":"/",{json}}}"#);
-        assert_eq!(facts(&LineFormat::Detect.read(line.as_bytes())), expected, "{line}");
+        assert_eq!(
+            facts(&LineFormat::Detect.read(line.as_bytes())),
+            expected,
+            "{line}"
+        );
     }
 }
 
@@ -459,19 +766,48 @@ fn a_user_agent_must_be_one() {
 fn a_format_that_is_off_by_one_column_reads_nothing() {
     let line = r#"shop.example 66.249.66.1 - - [22/Nov/2026:10:00:00 +0000] "GET /a HTTP/1.1" 200 5 "https://r.example/" "GPTBot/1.2" 0.003"#;
     let read = |format: &str| {
-        let format = FormatString::parse(format).unwrap_or_else(|error| panic!("{format}: {error}"));
+        let format =
+            FormatString::parse(format).unwrap_or_else(|error| panic!("{format}: {error}"));
         facts(&LineFormat::FormatString(format).read(line.as_bytes()))
     };
     let before = "$host $remote_addr - - [$time_local]";
-    let right = format!(r#"{before} "$request" $status $bytes_sent "$http_referer" "$http_user_agent" $request_time"#);
+    let right = format!(
+        r#"{before} "$request" $status $bytes_sent "$http_referer" "$http_user_agent" $request_time"#
+    );
     assert_eq!(read(&right), "shop.example 66.249.66.1 /a GPTBot/1.2");
     for (format, expected) in [
-        (right.replace("_user_agent", "_x").replace("_referer", "_user_agent"), "Err(BadUserAgent)"),
-        (right.replace("_user_agent", "_x").replace("$request_time", "$http_user_agent"), "Err(BadUserAgent)"),
-        (right.replace("$host $remote_addr", "$remote_addr $host"), "Err(BadClient)"),
-        (right.replace("$host $remote_addr - -", "$host -"), "Err(BadHost)"),
-        (right.replace("$request", "$x").replace("$http_referer", "$request"), "Err(BadRequest)"),
-        (right.replace("$status $bytes_sent", "$x $y").replace("$request_time", "$status"), "Err(BadNumber)"),
+        (
+            right
+                .replace("_user_agent", "_x")
+                .replace("_referer", "_user_agent"),
+            "Err(BadUserAgent)",
+        ),
+        (
+            right
+                .replace("_user_agent", "_x")
+                .replace("$request_time", "$http_user_agent"),
+            "Err(BadUserAgent)",
+        ),
+        (
+            right.replace("$host $remote_addr", "$remote_addr $host"),
+            "Err(BadClient)",
+        ),
+        (
+            right.replace("$host $remote_addr - -", "$host -"),
+            "Err(BadHost)",
+        ),
+        (
+            right
+                .replace("$request", "$x")
+                .replace("$http_referer", "$request"),
+            "Err(BadRequest)",
+        ),
+        (
+            right
+                .replace("$status $bytes_sent", "$x $y")
+                .replace("$request_time", "$status"),
+            "Err(BadNumber)",
+        ),
         (right.replace(" $request_time", ""), "Err(OtherFormat)"),
     ] {
         assert_eq!(read(&format), expected, "{format}");
@@ -501,7 +837,11 @@ fn messages_of_servers_are_no_access_log() {
     ] {
         for prefix in ["", "2026-11-22T10:00:00.123456789Z stderr F ", "web-1  | "] {
             let line = format!("{prefix}{line}");
-            assert_eq!(LineFormat::Detect.read(line.as_bytes()), Ok(Line::ServerMessage), "{line}");
+            assert_eq!(
+                LineFormat::Detect.read(line.as_bytes()),
+                Ok(Line::ServerMessage),
+                "{line}"
+            );
         }
     }
     for line in [
@@ -534,11 +874,27 @@ fn moments_are_the_same_in_every_spelling() {
     let leap = Timestamp::parse("2024-02-29T23:59:59Z");
     assert_eq!(moment::clf(b"29/Feb/2024:23:59:59 +0000"), leap);
     assert_eq!(moment::clf(b"01/Mar/2024:00:59:59 +0100"), leap);
-    for text in ["", "yesterday", "1e40", "-5", "NaN", "22/Foo/2026:10:00:00 +0000"] {
+    for text in [
+        "",
+        "yesterday",
+        "1e40",
+        "-5",
+        "NaN",
+        "22/Foo/2026:10:00:00 +0000",
+    ] {
         assert_eq!(moment::any(text), None, "{text}");
     }
     // A day, a year and a duration are no moments.
-    for text in ["2026-11-22", "2026/11/22", "22/Nov/2026", "2026", "20261122", "20261122100000", "0", "0.003"] {
+    for text in [
+        "2026-11-22",
+        "2026/11/22",
+        "22/Nov/2026",
+        "2026",
+        "20261122",
+        "20261122100000",
+        "0",
+        "0.003",
+    ] {
         assert_eq!(moment::any(text), None, "{text}");
     }
 }
@@ -548,20 +904,35 @@ fn the_type_of_the_response_is_read_where_the_format_has_it() {
     let format = "[$time_iso8601] \"$request\" \"$sent_http_content_type\" \"$http_user_agent\"";
     let format = LineFormat::FormatString(FormatString::parse(format).expect("a format"));
     let types = |format: &LineFormat, line: &str| match format.read(line.as_bytes()) {
-        Ok(Line::Request(record)) => record.content_type.map(|media| String::from_utf8_lossy(&media).into_owned()),
+        Ok(Line::Request(record)) => record
+            .content_type
+            .map(|media| String::from_utf8_lossy(&media).into_owned()),
         other => panic!("{line}: {other:?}"),
     };
     let json = |key: &str, media: &str| {
-        format!(r#"{{"time":"2026-11-22T10:00:00Z","request":"GET /a HTTP/1.1","agent":"x","{key}":"{media}"}}"#)
+        format!(
+            r#"{{"time":"2026-11-22T10:00:00Z","request":"GET /a HTTP/1.1","agent":"x","{key}":"{media}"}}"#
+        )
     };
     let line = |media: &str| format!(r#"[2026-11-22T10:00:00Z] "GET /a HTTP/1.1" "{media}" "x""#);
-    for (media, expected) in [("text/html; charset=x", Some("text/html; charset=x")), ("-", None), ("", None)] {
+    for (media, expected) in [
+        ("text/html; charset=x", Some("text/html; charset=x")),
+        ("-", None),
+        ("", None),
+    ] {
         let expected = expected.map(str::to_owned);
         assert_eq!(types(&format, &line(media)), expected);
         for key in ["sent_http_content_type", "downstream_Content-Type"] {
-            assert_eq!(types(&LineFormat::Detect, &json(key, media)), expected, "{key}");
+            assert_eq!(
+                types(&LineFormat::Detect, &json(key, media)),
+                expected,
+                "{key}"
+            );
         }
         // nginx's `$content_type` is that of the request.
-        assert_eq!(types(&LineFormat::Detect, &json("content_type", media)), None);
+        assert_eq!(
+            types(&LineFormat::Detect, &json("content_type", media)),
+            None
+        );
     }
 }

@@ -1,5 +1,6 @@
-//! [`GateBody`]: the body of a response of the gate (crawlgate inside an application). It is an answer of crawlgate's,
-//! or the body of the application, as it came or rewritten. The request is recorded when the body is dropped.
+//! [`GateBody`]: the body of a response of the gate (crawlgate inside an application). It is an
+//! answer of crawlgate's, or the body of the application, as it came or rewritten. The request is
+//! recorded when the body is dropped.
 
 use super::call::Call;
 use bytes::Bytes;
@@ -50,7 +51,10 @@ impl<B: Body<Data = Bytes>> Body for GateBody<B> {
     type Data = Bytes;
     type Error = B::Error;
 
-    fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
         let this = self.project();
         let frame = match this.source.project() {
             SourceProjection::Answer { left } => {
@@ -59,11 +63,18 @@ impl<B: Body<Data = Bytes>> Body for GateBody<B> {
                 (!piece.is_empty()).then(|| Ok(Frame::data(piece)))
             }
             SourceProjection::Whole { body } => ready!(body.poll_frame(context)),
-            SourceProjection::Rewritten { body, held, is_over } => {
+            SourceProjection::Rewritten {
+                body,
+                held,
+                is_over,
+            } => {
                 ready!(poll_page(body, held, is_over, this.call, context))
             }
         };
-        if let Some(piece) = frame.as_ref().and_then(|frame| frame.as_ref().ok()?.data_ref()) {
+        if let Some(piece) = frame
+            .as_ref()
+            .and_then(|frame| frame.as_ref().ok()?.data_ref())
+        {
             this.call.octets += piece.len() as u64;
         }
         Poll::Ready(frame)
@@ -86,8 +97,8 @@ impl<B: Body<Data = Bytes>> Body for GateBody<B> {
     }
 }
 
-/// The next piece of a page that is rewritten. What the application sends after its last piece (trailers, an error)
-/// waits until all that is held of the page was sent.
+/// The next piece of a page that is rewritten. What the application sends after its last piece
+/// (trailers, an error) waits until all that is held of the page was sent.
 fn poll_page<B: Body<Data = Bytes>>(
     mut body: Pin<&mut B>,
     held: &mut Option<Result<Frame<Bytes>, B::Error>>,
@@ -96,7 +107,9 @@ fn poll_page<B: Body<Data = Bytes>>(
     context: &mut Context<'_>,
 ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
     while !*is_over {
-        let written = match ready!(body.as_mut().poll_frame(context)).map(|frame| frame.map(Frame::into_data)) {
+        let written = match ready!(body.as_mut().poll_frame(context))
+            .map(|frame| frame.map(Frame::into_data))
+        {
             Some(Ok(Ok(piece))) => call.rewrite(Some(piece)),
             Some(Ok(Err(trailers))) => {
                 (*is_over, *held) = (true, Some(Ok(trailers)));

@@ -1,5 +1,5 @@
-//! [`Call`]: one request in the middleware, from its arrival until its response is dropped. The request is recorded
-//! then.
+//! [`Call`]: one request in the middleware, from its arrival until its response is dropped. The
+//! request is recorded then.
 
 use super::pages::PageRewrite;
 use super::shared::Shared;
@@ -33,11 +33,18 @@ impl Call {
         let trusted = &shared.requests.settings().trusted_proxies;
         let address = shared.peer.and_then(|peer| peer(&head.extensions));
         let is_trusted = address.is_some_and(|peer| is_trusted(peer.to_canonical(), trusted));
-        let connection = Connection::from(Peer { address, is_trusted, ..Peer::default() });
+        let connection = Connection::from(Peer {
+            address,
+            is_trusted,
+            ..Peer::default()
+        });
         let authority = head.uri.authority().map(Authority::as_str);
         let request = MappedRequest::new(&head.method, target(&head.uri), authority, &head.headers);
         let request = request.checked(http_version(head.version));
-        let (ticket, next) = shared.requests.receive(&request, &connection, shared.requests.arrival());
+        let (ticket, next) =
+            shared
+                .requests
+                .receive(&request, &connection, shared.requests.arrival());
         let answer = match next {
             Next::Answer(answer) => Some(answer),
             Next::Forward => None,
@@ -53,14 +60,21 @@ impl Call {
         (call, answer)
     }
 
-    /// Prepares the request for the application: adds its id, removes conditions that would hide a new tag from a crawler,
-    /// and asks for pages that can be rewritten.
+    /// Prepares the request for the application: adds its id, removes conditions that would hide a
+    /// new tag from a crawler, and asks for pages that can be rewritten.
     pub fn forward(&mut self, head: &mut Parts) {
         if let Some(ticket) = &self.ticket {
             if let Some((_, entry)) = ticket.judged() {
-                self.page.ask(&mut head.headers, ticket.method(), ticket.target(), &entry.site);
+                self.page.ask(
+                    &mut head.headers,
+                    ticket.method(),
+                    ticket.target(),
+                    &entry.site,
+                );
             }
-            ticket.forward(Connection::from(Peer::default())).write_request_in_process(&mut head.headers);
+            ticket
+                .forward(Connection::from(Peer::default()))
+                .write_request_in_process(&mut head.headers);
         }
     }
 
@@ -75,16 +89,24 @@ impl Call {
         (head, body)
     }
 
-    /// Adds the policy's fields to the application's response. Returns whether its body may be changed.
+    /// Adds the policy's fields to the application's response. Returns whether its body may be
+    /// changed.
     pub fn passed(&mut self, head: &mut ResponseParts) -> bool {
         if head.status == StatusCode::SWITCHING_PROTOCOLS {
             self.ticket.iter_mut().for_each(Ticket::switch_protocol);
         }
-        if let Some(ticket) = self.ticket.as_ref().filter(|_| !head.status.is_informational())
+        if let Some(ticket) = self
+            .ticket
+            .as_ref()
+            .filter(|_| !head.status.is_informational())
             && let Some((decision, entry)) = ticket.judged()
         {
-            let end = self.page.frame(&mut head.headers, head.status, decision, &entry.site);
-            ticket.forward(Connection::from(Peer::default())).write_response(&mut head.headers, head.status, None);
+            let end = self
+                .page
+                .frame(&mut head.headers, head.status, decision, &entry.site);
+            ticket
+                .forward(Connection::from(Peer::default()))
+                .write_response(&mut head.headers, head.status, None);
             self.page.begin(&head.headers);
             self.count_page(end);
         }
@@ -121,23 +143,31 @@ impl Call {
 
 impl Drop for Call {
     fn drop(&mut self) {
-        let Some(ticket) = self.ticket.take() else { return };
+        let Some(ticket) = self.ticket.take() else {
+            return;
+        };
         ticket.finish(&Sent {
             status: self.status,
             tags: self.tags.iter().map(HeaderValue::as_bytes).collect(),
             octets: self.octets,
-            ended_by: if self.status == 0 || self.is_due { EndedBy::Client } else { EndedBy::Complete },
+            ended_by: if self.status == 0 || self.is_due {
+                EndedBy::Client
+            } else {
+                EndedBy::Complete
+            },
         });
     }
 }
 
 /// Whether it is a call of gRPC, whose clients read a status of their own.
 pub fn is_grpc(head: &Parts) -> bool {
-    head.headers.get(header::CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"application/grpc"))
+    head.headers
+        .get(header::CONTENT_TYPE)
+        .is_some_and(|kind| kind.as_bytes().starts_with(b"application/grpc"))
 }
 
-/// The status of gRPC for a status of HTTP (grpc/doc/http-grpc-status-mapping.md). A client without it would read the body
-/// first.
+/// The status of gRPC for a status of HTTP (grpc/doc/http-grpc-status-mapping.md). A client without
+/// it would read the body first.
 fn grpc_status(status: StatusCode) -> HeaderValue {
     HeaderValue::from_static(match status.as_u16() {
         401 => "16",
@@ -150,5 +180,7 @@ fn grpc_status(status: StatusCode) -> HeaderValue {
 
 /// Path and query; `*` stays what it is.
 fn target(uri: &Uri) -> &[u8] {
-    uri.path_and_query().map_or("/", PathAndQuery::as_str).as_bytes()
+    uri.path_and_query()
+        .map_or("/", PathAndQuery::as_str)
+        .as_bytes()
 }

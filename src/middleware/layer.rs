@@ -1,6 +1,6 @@
-//! [`GateLayer`]: crawlgate as a tower layer, which puts the gate in front of the services of an application: requests
-//! are judged before a service gets them. [`GateBuilder`]: its options. [`GateBuilder::open`] loads the policies and
-//! starts the threads.
+//! [`GateLayer`]: crawlgate as a tower layer, which puts the gate in front of the services of an
+//! application: requests are judged before a service gets them. [`GateBuilder`]: its options.
+//! [`GateBuilder::open`] loads the policies and starts the threads.
 
 use super::service::Gate;
 use super::shared::{PeerAddress, Shared};
@@ -29,7 +29,8 @@ const OWN_ROBOTS_TXT: &str = "(robots.txt of the application)";
 
 /// The gate as a tower layer. Cloning is cheap, and clones share everything.
 ///
-/// The gate ends with its last clone: its threads stop, and what it knows is written to the state directory.
+/// The gate ends with its last clone: its threads stop, and what it knows is written to the state
+/// directory.
 ///
 /// ```no_run
 /// # fn main() -> Result<(), crawlgate::middleware::OpenError> {
@@ -69,18 +70,20 @@ impl GateLayer {
         }
     }
 
-    /// Ends the policy of a site whose file is gone. Until then its last good policy stays in force. Blocking: it compiles
-    /// policies.
+    /// Ends the policy of a site whose file is gone. Until then its last good policy stays in
+    /// force. Blocking: it compiles policies.
     ///
     /// # Errors
     /// No such site, or its file is there.
     pub fn remove_site(&self, site: &str) -> Result<(), RemoveSiteError> {
         let removed = self.0.upkeep.remove(&[site.to_owned()]);
-        removed.map(drop).map_err(|error| RemoveSiteError(Box::new(error)))
+        removed
+            .map(drop)
+            .map_err(|error| RemoveSiteError(Box::new(error)))
     }
 
-    /// All metrics of the gate in the text format of Prometheus, for a handler of the application. `docs/logs-and-metrics.md`
-    /// describes them. Blocking for less than a millisecond.
+    /// All metrics of the gate in the text format of Prometheus, for a handler of the application.
+    /// `docs/logs-and-metrics.md` describes them. Blocking for less than a millisecond.
     pub fn metrics(&self) -> String {
         let upkeep = &self.0.upkeep;
         upkeep.set_gauges(&upkeep.status());
@@ -98,7 +101,10 @@ impl<S> Layer<S> for GateLayer {
     type Service = Gate<S>;
 
     fn layer(&self, inner: S) -> Gate<S> {
-        Gate { inner, shared: self.0.clone() }
+        Gate {
+            inner,
+            shared: self.0.clone(),
+        }
     }
 }
 
@@ -143,8 +149,8 @@ pub struct RemoveSiteError(Box<dyn Error + Send + Sync>);
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// The policy directory cannot be read, or a policy in it has a mistake and no last good version is in the state
-    /// directory. The text names each mistake with its file and line.
+    /// The policy directory cannot be read, or a policy in it has a mistake and no last good
+    /// version is in the state directory. The text names each mistake with its file and line.
     #[error(transparent)]
     Policies(Box<dyn Error + Send + Sync>),
     /// Another process uses the state directory.
@@ -163,7 +169,8 @@ pub enum OpenError {
     Thread(#[source] std::io::Error),
 }
 
-/// The text of the error: `main` prints a returned error by `Debug`, and the text has several lines.
+/// The text of the error: `main` prints a returned error by `Debug`, and the text has several
+/// lines.
 impl fmt::Debug for OpenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
@@ -171,51 +178,79 @@ impl fmt::Debug for OpenError {
 }
 
 impl GateBuilder {
-    /// The directory for what outlasts a restart. Without it every start looks like the first one, and crawlgate accuses
-    /// no crawler that may have an older robots.txt cached.
+    /// The directory for what outlasts a restart. Without it every start looks like the first one,
+    /// and crawlgate accuses no crawler that may have an older robots.txt cached.
     pub fn state(self, directory: impl Into<PathBuf>) -> GateBuilder {
-        GateBuilder { state: Some(directory.into()), ..self }
+        GateBuilder {
+            state: Some(directory.into()),
+            ..self
+        }
     }
 
-    /// A function that finds the address of the connection's other end in the extensions of a request. Without it no
-    /// request has an address: nothing is proven, traps mark no client, and no client has a crawl rate.
+    /// A function that finds the address of the connection's other end in the extensions of a
+    /// request. Without it no request has an address: nothing is proven, traps mark no client, and
+    /// no client has a crawl rate.
     pub fn peer(self, peer: fn(&Extensions) -> Option<IpAddr>) -> GateBuilder {
-        GateBuilder { peer: Some(peer), ..self }
+        GateBuilder {
+            peer: Some(peer),
+            ..self
+        }
     }
 
-    /// Networks of proxies in front of the application. They name the client in `X-Forwarded-For`, or in the field of
-    /// [`GateBuilder::client_address`]. One that names no client leaves it unknown.
+    /// Networks of proxies in front of the application. They name the client in `X-Forwarded-For`,
+    /// or in the field of [`GateBuilder::client_address`]. One that names no client leaves it
+    /// unknown.
     pub fn trusted_proxies(self, networks: impl IntoIterator<Item = IpNet>) -> GateBuilder {
-        GateBuilder { trusted_proxies: networks.into_iter().collect(), ..self }
+        GateBuilder {
+            trusted_proxies: networks.into_iter().collect(),
+            ..self
+        }
     }
 
     /// The field in which trusted proxies name the client. Exactly this field counts.
     pub fn client_address(self, field: HeaderName) -> GateBuilder {
-        GateBuilder { client_address: ClientAddress(field), ..self }
+        GateBuilder {
+            client_address: ClientAddress(field),
+            ..self
+        }
     }
 
-    /// The rules that the application itself has, as the text of a robots.txt. Policies with `robots.origin: merge` or
-    /// `only` use them. The gate never asks the application for `/robots.txt`.
+    /// The rules that the application itself has, as the text of a robots.txt. Policies with
+    /// `robots.origin: merge` or `only` use them. The gate never asks the application for
+    /// `/robots.txt`.
     pub fn robots_txt(self, text: impl Into<Vec<u8>>) -> GateBuilder {
-        GateBuilder { robots_txt: text.into(), ..self }
+        GateBuilder {
+            robots_txt: text.into(),
+            ..self
+        }
     }
 
     /// A file for a JSON line for each request.
     pub fn access_log(self, file: impl Into<PathBuf>) -> GateBuilder {
-        GateBuilder { access_log: Some(file.into()), ..self }
+        GateBuilder {
+            access_log: Some(file.into()),
+            ..self
+        }
     }
 
     /// A file for a JSON line for each request against the rules, at most 100 a second.
     pub fn event_log(self, file: impl Into<PathBuf>) -> GateBuilder {
-        GateBuilder { event_log: Some(file.into()), ..self }
+        GateBuilder {
+            event_log: Some(file.into()),
+            ..self
+        }
     }
 
     /// Cuts client addresses in logs to /24 (IPv6: /48).
     pub fn truncate_addresses(self) -> GateBuilder {
-        GateBuilder { addresses: AddressDetail::Network, ..self }
+        GateBuilder {
+            addresses: AddressDetail::Network,
+            ..self
+        }
     }
 
-    /// Loads the policies and starts the threads that follow their changes. Blocking: it compiles policies.
+    /// Loads the policies and starts the threads that follow their changes. Blocking: it compiles
+    /// policies.
     ///
     /// # Errors
     /// See [`OpenError`].
@@ -232,7 +267,10 @@ impl GateBuilder {
                 policies: self.policies.clone(),
                 strict: false,
                 may_be_missing: false,
-                origins: KnownOrigins { for_every_site: Some(file), ..KnownOrigins::default() },
+                origins: KnownOrigins {
+                    for_every_site: Some(file),
+                    ..KnownOrigins::default()
+                },
                 published_proof: false,
             },
             new_hosts: Vec::new(),
@@ -240,7 +278,9 @@ impl GateBuilder {
             logs: self.logs()?,
             passed: None,
         };
-        let instance = parts.open().map_err(|error| OpenError::Policies(Box::new(error)))?;
+        let instance = parts
+            .open()
+            .map_err(|error| OpenError::Policies(Box::new(error)))?;
         warn_of_html(&instance);
         let upkeep = Upkeep::new(instance.clone());
         let (reloading, keeping) = (upkeep.clone(), upkeep.clone());
@@ -248,18 +288,32 @@ impl GateBuilder {
             reloading.reload();
             warn_of_html(&reloading.instance);
         };
-        let threads = UpkeepThreads::start((instance.clone(), store.clone()), &self.policies, reload, move || {
-            keeping.keep_time()
-        });
+        let threads = UpkeepThreads::start(
+            (instance.clone(), store.clone()),
+            &self.policies,
+            reload,
+            move || keeping.keep_time(),
+        );
         let threads = Some(threads.map_err(OpenError::Thread)?);
         let settings = RequestSettings {
             trusted_proxies: self.trusted_proxies,
             client_address: self.client_address,
             ..RequestSettings::default()
         };
-        let Instance { judge, recorder, clock, .. } = &*instance;
+        let Instance {
+            judge,
+            recorder,
+            clock,
+            ..
+        } = &*instance;
         let requests = Requests::new(judge.clone(), recorder.clone(), clock.clone(), settings);
-        Ok(GateLayer(Arc::new(Shared { requests, upkeep, peer: self.peer, store, threads })))
+        Ok(GateLayer(Arc::new(Shared {
+            requests,
+            upkeep,
+            peer: self.peer,
+            store,
+            threads,
+        })))
     }
 
     fn logs(&self) -> Result<Logs, OpenError> {
@@ -267,15 +321,23 @@ impl GateBuilder {
             let path = path.to_owned();
             move |source| OpenError::Log { path, source }
         };
-        let mut logs = Logs { addresses: self.addresses, kept_addresses: AddressDetail::Network, ..Logs::off() };
+        let mut logs = Logs {
+            addresses: self.addresses,
+            kept_addresses: AddressDetail::Network,
+            ..Logs::off()
+        };
         if let Some(path) = &self.access_log {
             let destination = LogDestination::File(path.clone());
-            logs.access = AccessLog::open(&destination, AccessFormat::Json).map_err(failed(path))?;
+            logs.access =
+                AccessLog::open(&destination, AccessFormat::Json).map_err(failed(path))?;
         }
         if let Some(path) = &self.event_log {
             let destination = LogDestination::File(path.clone());
-            logs.events =
-                Events::open(&EventSettings { destination, ..EventSettings::default() }).map_err(failed(path))?;
+            logs.events = Events::open(&EventSettings {
+                destination,
+                ..EventSettings::default()
+            })
+            .map_err(failed(path))?;
         }
         Ok(logs)
     }
@@ -286,8 +348,17 @@ fn warn_of_html(instance: &Instance) {
     if cfg!(feature = "html") {
         return;
     }
-    for entry in instance.sites.snapshot().sites().iter().filter(|entry| entry.site.html.is_some()) {
+    for entry in instance
+        .sites
+        .snapshot()
+        .sites()
+        .iter()
+        .filter(|entry| entry.site.html.is_some())
+    {
         let site = entry.site.name.as_str();
-        tracing::warn!(site, "`html` of the policy has no effect: crawlgate is built without its feature `html`");
+        tracing::warn!(
+            site,
+            "`html` of the policy has no effect: crawlgate is built without its feature `html`"
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! [`PageRewrite`] for the middleware: with the feature `html` that of `forwarding`, without it one that rewrites nothing.
+//! [`PageRewrite`] for the middleware: with the feature `html` that of `forwarding`, without it one
+//! that rewrites nothing.
 
 #[cfg(feature = "html")]
 pub use crate::forwarding::PageRewrite;
@@ -18,7 +19,13 @@ mod none {
     impl PageRewrite {
         pub fn ask(&mut self, _: &mut impl Head, _: &[u8], _: &[u8], _: &Site) {}
 
-        pub fn frame(&mut self, _: &mut impl Head, _: StatusCode, _: &Decision, _: &Site) -> Option<&'static str> {
+        pub fn frame(
+            &mut self,
+            _: &mut impl Head,
+            _: StatusCode,
+            _: &Decision,
+            _: &Site,
+        ) -> Option<&'static str> {
             None
         }
 

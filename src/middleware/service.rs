@@ -1,5 +1,5 @@
-//! [`Gate`]: a service of the application with the gate in front of it: crawlgate judges each request before the
-//! service gets it. [`GateFuture`]: the future of its response.
+//! [`Gate`]: a service of the application with the gate in front of it: crawlgate judges each
+//! request before the service gets it. [`GateFuture`]: the future of its response.
 
 use super::body::{BodySource, GateBody};
 use super::call::{Call, is_grpc};
@@ -24,7 +24,9 @@ pub struct Gate<S> {
 
 impl<S: fmt::Debug> fmt::Debug for Gate<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Gate").field("inner", &self.inner).finish_non_exhaustive()
+        f.debug_struct("Gate")
+            .field("inner", &self.inner)
+            .finish_non_exhaustive()
     }
 }
 
@@ -45,13 +47,21 @@ where
         let (mut head, body) = request.into_parts();
         let (mut call, answer) = Call::new(&self.shared, &head);
         let source = match answer {
-            Some(answer) => Source::Answered { answer: Some(answer), is_grpc: is_grpc(&head) },
+            Some(answer) => Source::Answered {
+                answer: Some(answer),
+                is_grpc: is_grpc(&head),
+            },
             None => {
                 call.forward(&mut head);
-                Source::Passed { inner: self.inner.call(Request::from_parts(head, body)) }
+                Source::Passed {
+                    inner: self.inner.call(Request::from_parts(head, body)),
+                }
             }
         };
-        GateFuture { source, call: Some(call) }
+        GateFuture {
+            source,
+            call: Some(call),
+        }
     }
 }
 
@@ -87,7 +97,8 @@ where
         let ended = "the response was taken already";
         let response = match this.source.project() {
             SourceProjection::Answered { answer, is_grpc } => {
-                let (mut call, answer) = (this.call.take().expect(ended), answer.take().expect(ended));
+                let (mut call, answer) =
+                    (this.call.take().expect(ended), answer.take().expect(ended));
                 let (head, body) = call.answered(answer, *is_grpc);
                 Response::from_parts(head, GateBody::new(call, BodySource::Answer { left: body }))
             }
@@ -96,7 +107,11 @@ where
                 let mut call = this.call.take().expect(ended);
                 let (mut head, body) = response?.into_parts();
                 let source = match call.passed(&mut head) {
-                    true => BodySource::Rewritten { body, held: None, is_over: false },
+                    true => BodySource::Rewritten {
+                        body,
+                        held: None,
+                        is_over: false,
+                    },
                     false => BodySource::Whole { body },
                 };
                 Response::from_parts(head, GateBody::new(call, source))

@@ -1,6 +1,6 @@
-//! [`Shared`]: the parts that all requests of a gate share. A gate is one [`GateLayer`](super::GateLayer) with its
-//! clones. When the last clone of the gate is dropped, the threads stop, the logs are flushed, and the state is
-//! written.
+//! [`Shared`]: the parts that all requests of a gate share. A gate is one
+//! [`GateLayer`](super::GateLayer) with its clones. When the last clone of the gate is dropped, the
+//! threads stop, the logs are flushed, and the state is written.
 
 use crate::requests::Requests;
 use crate::state::StateStore;

@@ -1,5 +1,5 @@
-//! The layer around services that do what servers seldom do: bodies in pieces, trailers, errors in the middle of a page,
-//! no response at all.
+//! The layer around services that do what servers seldom do: bodies in pieces, trailers, errors in
+//! the middle of a page, no response at all.
 
 use super::{GateBody, GateLayer};
 use bytes::Bytes;
@@ -24,7 +24,12 @@ struct Pieces(VecDeque<Result<Frame<Bytes>, &'static str>>);
 
 impl Pieces {
     fn of(pieces: &[&'static str]) -> Pieces {
-        Pieces(pieces.iter().map(|piece| Ok(Frame::data(Bytes::from_static(piece.as_bytes())))).collect())
+        Pieces(
+            pieces
+                .iter()
+                .map(|piece| Ok(Frame::data(Bytes::from_static(piece.as_bytes()))))
+                .collect(),
+        )
     }
 
     fn then(mut self, last: Result<Frame<Bytes>, &'static str>) -> Pieces {
@@ -37,7 +42,10 @@ impl Body for Pieces {
     type Data = Bytes;
     type Error = &'static str;
 
-    fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, &'static str>>> {
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, &'static str>>> {
         Poll::Ready(self.0.pop_front())
     }
 }
@@ -65,11 +73,16 @@ where
 fn gate(policy: &str) -> (GateLayer, TempDir) {
     let directory = tempfile::tempdir().expect("a temporary directory");
     fs::write(directory.path().join("site.yaml"), policy).expect("a policy");
-    (GateLayer::open(directory.path()).expect("a gate"), directory)
+    (
+        GateLayer::open(directory.path()).expect("a gate"),
+        directory,
+    )
 }
 
 fn request(target: &str, user_agent: &'static str) -> Request<()> {
-    let request = Request::get(target).header(header::HOST, "a.example").header(header::USER_AGENT, user_agent);
+    let request = Request::get(target)
+        .header(header::HOST, "a.example")
+        .header(header::USER_AGENT, user_agent);
     request.body(()).expect("a request")
 }
 
@@ -84,23 +97,36 @@ fn ready<F: Future>(future: F) -> F::Output {
 /// The frames of a body.
 fn frames<B: Body<Data = Bytes>>(body: B) -> Vec<Result<Frame<Bytes>, B::Error>> {
     let (mut body, mut frames) = (pin!(body), Vec::new());
-    while let Poll::Ready(Some(frame)) = body.as_mut().poll_frame(&mut Context::from_waker(Waker::noop())) {
+    while let Poll::Ready(Some(frame)) = body
+        .as_mut()
+        .poll_frame(&mut Context::from_waker(Waker::noop()))
+    {
         frames.push(frame);
     }
     frames
 }
 
 fn text<B: Body<Data = Bytes>>(body: B) -> String {
-    let data = frames(body).into_iter().filter_map(|frame| frame.ok()?.into_data().ok());
+    let data = frames(body)
+        .into_iter()
+        .filter_map(|frame| frame.ok()?.into_data().ok());
     String::from_utf8(data.flatten().collect()).expect("text")
 }
 
 /// The response of an application that sends this body as this type.
-fn served(gate: &GateLayer, content_type: &'static str, body: Pieces) -> Response<GateBody<Pieces>> {
+fn served(
+    gate: &GateLayer,
+    content_type: &'static str,
+    body: Pieces,
+) -> Response<GateBody<Pieces>> {
     let mut body = Some(body);
     let mut service = gate.layer(Answering(|_| {
         let response = Response::builder().header(header::CONTENT_TYPE, content_type);
-        Ok::<_, Infallible>(response.body(body.take().expect("one request")).expect("a response"))
+        Ok::<_, Infallible>(
+            response
+                .body(body.take().expect("one request"))
+                .expect("a response"),
+        )
     }));
     ready(service.call(request("/page", BROWSER))).expect("a response")
 }
@@ -110,12 +136,20 @@ const TAGGED: &str = "indexing: [{ paths: /page, tag: noindex }]\n";
 #[test]
 fn trailers_of_the_application_pass() {
     let (gate, _directory) = gate(TAGGED);
-    let trailers = HeaderMap::from_iter([(http::HeaderName::from_static("grpc-status"), HeaderValue::from(0))]);
+    let trailers = HeaderMap::from_iter([(
+        http::HeaderName::from_static("grpc-status"),
+        HeaderValue::from(0),
+    )]);
     let body = Pieces::of(&["one", "two"]).then(Ok(Frame::trailers(trailers.clone())));
     let response = served(&gate, "application/grpc", body);
     assert_eq!(response.headers()["x-robots-tag"], "noindex");
     let mut frames = frames(response.into_body());
-    assert_eq!(frames.pop().and_then(|last| last.ok()?.into_trailers().ok()), Some(trailers));
+    assert_eq!(
+        frames
+            .pop()
+            .and_then(|last| last.ok()?.into_trailers().ok()),
+        Some(trailers)
+    );
     assert_eq!(frames.len(), 2);
 }
 
@@ -124,25 +158,60 @@ fn trailers_of_the_application_pass() {
 fn page_in_pieces_is_rewritten_and_its_trailers_follow() {
     let (gate, _directory) = gate(&format!("{TAGGED}html: meta\n"));
     let trailers = HeaderMap::from_iter([(header::ETAG, HeaderValue::from_static("x"))]);
-    let body = Pieces::of(&["<!doctype html><he", "ad><title>A</ti", "tle></head><p>text"]);
-    let response = served(&gate, "text/html", body.then(Ok(Frame::trailers(trailers.clone()))));
+    let body = Pieces::of(&[
+        "<!doctype html><he",
+        "ad><title>A</ti",
+        "tle></head><p>text",
+    ]);
+    let response = served(
+        &gate,
+        "text/html",
+        body.then(Ok(Frame::trailers(trailers.clone()))),
+    );
     let mut frames = frames(response.into_body());
-    assert_eq!(frames.pop().and_then(|last| last.ok()?.into_trailers().ok()), Some(trailers));
-    let page: Vec<u8> = frames.into_iter().filter_map(|frame| frame.ok()?.into_data().ok()).flatten().collect();
+    assert_eq!(
+        frames
+            .pop()
+            .and_then(|last| last.ok()?.into_trailers().ok()),
+        Some(trailers)
+    );
+    let page: Vec<u8> = frames
+        .into_iter()
+        .filter_map(|frame| frame.ok()?.into_data().ok())
+        .flatten()
+        .collect();
     let page = String::from_utf8(page).expect("text");
-    assert!(page.contains(r#"<meta name="robots" content="noindex">"#) && page.ends_with("<p>text"), "{page}");
-    assert!(gate.metrics().contains(r#"crawlgate_html_pages_total{outcome="rewritten",site="site"} 1"#));
+    assert!(
+        page.contains(r#"<meta name="robots" content="noindex">"#) && page.ends_with("<p>text"),
+        "{page}"
+    );
+    assert!(
+        gate.metrics()
+            .contains(r#"crawlgate_html_pages_total{outcome="rewritten",site="site"} 1"#)
+    );
 }
 
 #[cfg(feature = "html")]
 #[test]
 fn application_that_breaks_off_loses_no_octet_of_what_came() {
     let (gate, _directory) = gate(&format!("{TAGGED}html: meta\n"));
-    let response = served(&gate, "text/html", Pieces::of(&["<!doctype html>", "<p>te"]).then(Err("gone")));
+    let response = served(
+        &gate,
+        "text/html",
+        Pieces::of(&["<!doctype html>", "<p>te"]).then(Err("gone")),
+    );
     let mut frames = frames(response.into_body());
     assert_eq!(frames.pop().and_then(Result::err), Some("gone"));
-    let page: Vec<u8> = frames.into_iter().filter_map(|frame| frame.ok()?.into_data().ok()).flatten().collect();
-    assert!(page.ends_with(b"<p>te"), "{}", String::from_utf8_lossy(&page));
+    let page: Vec<u8> = frames
+        .into_iter()
+        .filter_map(|frame| frame.ok()?.into_data().ok())
+        .flatten()
+        .collect();
+    assert!(
+        page.ends_with(b"<p>te"),
+        "{}",
+        String::from_utf8_lossy(&page)
+    );
 }
 
 #[cfg(feature = "html")]
@@ -154,7 +223,9 @@ fn conditions_and_codings_that_hide_a_tag_do_not_reach_the_application() {
         Ok::<_, Infallible>(Response::new(Pieces::default()))
     }));
     let mut asked = request("/page", BROWSER);
-    asked.headers_mut().insert(header::ACCEPT_ENCODING, HeaderValue::from_static("br"));
+    asked
+        .headers_mut()
+        .insert(header::ACCEPT_ENCODING, HeaderValue::from_static("br"));
     ready(service.call(asked)).expect("a response");
 }
 
@@ -162,41 +233,86 @@ fn conditions_and_codings_that_hide_a_tag_do_not_reach_the_application() {
 fn error_of_the_application_passes_and_is_recorded() {
     let (gate, _directory) = gate(TAGGED);
     let mut service = gate.layer(Answering(|_| Err::<Response<Pieces>, _>("down")));
-    assert_eq!(ready(service.call(request("/", BROWSER))).err(), Some("down"));
-    let counted =
-        r#"crawlgate_requests_total{action="pass",crawler="none",identity="none",kind="not_a_crawler",site="site"} 1"#;
+    assert_eq!(
+        ready(service.call(request("/", BROWSER))).err(),
+        Some("down")
+    );
+    let counted = r#"crawlgate_requests_total{action="pass",crawler="none",identity="none",kind="not_a_crawler",site="site"} 1"#;
     assert!(gate.metrics().contains(counted), "{}", gate.metrics());
-    assert!(gate.metrics().contains("crawlgate_requests_in_flight 0"), "{}", gate.metrics());
+    assert!(
+        gate.metrics().contains("crawlgate_requests_in_flight 0"),
+        "{}",
+        gate.metrics()
+    );
 }
 
 #[test]
 fn refused_request_is_counted_when_its_body_was_taken() {
-    let (gate, _directory) = gate("purposes: { training: disallow }\nenforcement: { mode: enforce }\n");
-    let mut service = gate.layer(Answering(|_| -> Result<Response<Pieces>, Infallible> { panic!("it got through") }));
+    let (gate, _directory) =
+        gate("purposes: { training: disallow }\nenforcement: { mode: enforce }\n");
+    let mut service = gate.layer(Answering(|_| -> Result<Response<Pieces>, Infallible> {
+        panic!("it got through")
+    }));
     let response = ready(service.call(request("/", GPTBOT))).expect("a response");
     assert_eq!(response.status(), 403);
-    assert!(gate.metrics().contains("crawlgate_requests_in_flight 1"), "{}", gate.metrics());
+    assert!(
+        gate.metrics().contains("crawlgate_requests_in_flight 1"),
+        "{}",
+        gate.metrics()
+    );
     assert!(text(response.into_body()).contains("GPTBot"));
-    assert!(gate.metrics().contains(r#"action="block",crawler="gptbot""#), "{}", gate.metrics());
-    assert!(gate.metrics().contains("crawlgate_requests_in_flight 0"), "{}", gate.metrics());
+    assert!(
+        gate.metrics()
+            .contains(r#"action="block",crawler="gptbot""#),
+        "{}",
+        gate.metrics()
+    );
+    assert!(
+        gate.metrics().contains("crawlgate_requests_in_flight 0"),
+        "{}",
+        gate.metrics()
+    );
 }
 
 #[test]
 fn own_rules_of_the_application_are_merged() {
     let directory = tempfile::tempdir().expect("a temporary directory");
-    fs::write(directory.path().join("site.yaml"), "purposes: { training: disallow }\n").expect("a policy");
+    fs::write(
+        directory.path().join("site.yaml"),
+        "purposes: { training: disallow }\n",
+    )
+    .expect("a policy");
     let own = "User-agent: *\nDisallow: /own/\n";
-    let gate = GateLayer::builder(directory.path()).robots_txt(own).open().expect("a gate");
-    let mut service = gate.layer(Answering(|_| -> Result<Response<Pieces>, Infallible> { panic!("it got through") }));
-    let robots = text(ready(service.call(request("/robots.txt", BROWSER))).expect("a response").into_body());
-    assert!(robots.contains("Disallow: /own/") && robots.contains("User-agent: GPTBot"), "{robots}");
+    let gate = GateLayer::builder(directory.path())
+        .robots_txt(own)
+        .open()
+        .expect("a gate");
+    let mut service = gate.layer(Answering(|_| -> Result<Response<Pieces>, Infallible> {
+        panic!("it got through")
+    }));
+    let robots = text(
+        ready(service.call(request("/robots.txt", BROWSER)))
+            .expect("a response")
+            .into_body(),
+    );
+    assert!(
+        robots.contains("Disallow: /own/") && robots.contains("User-agent: GPTBot"),
+        "{robots}"
+    );
     // A site that comes later has them too.
     fs::write(directory.path().join("other.yaml"), "hosts: [b.example]\n").expect("a policy");
     drop(gate);
-    let gate = GateLayer::builder(directory.path()).robots_txt(own).open().expect("a gate");
-    let mut service = gate.layer(Answering(|_| -> Result<Response<Pieces>, Infallible> { panic!("it got through") }));
+    let gate = GateLayer::builder(directory.path())
+        .robots_txt(own)
+        .open()
+        .expect("a gate");
+    let mut service = gate.layer(Answering(|_| -> Result<Response<Pieces>, Infallible> {
+        panic!("it got through")
+    }));
     let mut asked = request("/robots.txt", BROWSER);
-    asked.headers_mut().insert(header::HOST, HeaderValue::from_static("b.example"));
+    asked
+        .headers_mut()
+        .insert(header::HOST, HeaderValue::from_static("b.example"));
     let robots = text(ready(service.call(asked)).expect("a response").into_body());
     assert!(robots.contains("Disallow: /own/"), "{robots}");
 }
@@ -212,20 +328,33 @@ fn address_of_the_client_is_found_behind_trusted_proxies() {
         .access_log(&log)
         .open()
         .expect("a gate");
-    let mut service = gate.layer(Answering(|_| Ok::<_, Infallible>(Response::new(Pieces::of(&["page"])))));
-    for (peer, named) in
-        [("10.0.0.1", "198.51.100.7"), ("192.0.2.9", "198.51.100.7"), ("10.0.0.1", "unknown, 10.0.0.2")]
-    {
+    let mut service = gate.layer(Answering(|_| {
+        Ok::<_, Infallible>(Response::new(Pieces::of(&["page"])))
+    }));
+    for (peer, named) in [
+        ("10.0.0.1", "198.51.100.7"),
+        ("192.0.2.9", "198.51.100.7"),
+        ("10.0.0.1", "unknown, 10.0.0.2"),
+    ] {
         let mut asked = request("/page", BROWSER);
-        asked.extensions_mut().insert::<IpAddr>(peer.parse().expect("an address"));
-        asked.headers_mut().insert("x-forwarded-for", HeaderValue::from_static(named));
-        drop(text(ready(service.call(asked)).expect("a response").into_body()));
+        asked
+            .extensions_mut()
+            .insert::<IpAddr>(peer.parse().expect("an address"));
+        asked
+            .headers_mut()
+            .insert("x-forwarded-for", HeaderValue::from_static(named));
+        drop(text(
+            ready(service.call(asked)).expect("a response").into_body(),
+        ));
     }
     drop((service, gate));
     let lines = fs::read_to_string(&log).expect("the log");
     let clients: Vec<serde_json::Value> = lines
         .lines()
-        .map(|line| serde_json::from_str::<serde_json::Value>(line).expect("a line of JSON")["client"].clone())
+        .map(|line| {
+            serde_json::from_str::<serde_json::Value>(line).expect("a line of JSON")["client"]
+                .clone()
+        })
         .collect();
     assert_eq!(clients, ["198.51.100.7", "192.0.2.9", "10.0.0.1"]);
 }
@@ -245,7 +374,10 @@ fn deleted_policy_stays_until_the_site_is_removed() {
 #[test]
 fn second_gate_on_a_state_directory_is_an_error() {
     let directory = tempfile::tempdir().expect("a temporary directory");
-    let (policies, state) = (directory.path().join("policies"), directory.path().join("state"));
+    let (policies, state) = (
+        directory.path().join("policies"),
+        directory.path().join("state"),
+    );
     fs::create_dir(&policies).expect("a directory");
     fs::write(policies.join("site.yaml"), TAGGED).expect("a policy");
     let open = || GateLayer::builder(&policies).state(&state).open();
@@ -260,14 +392,20 @@ fn application_gets_the_id_that_is_logged() {
     let (gate, _directory) = gate(TAGGED);
     let ids = std::cell::RefCell::new(Vec::new());
     let mut service = gate.layer(Answering(|request: Request<()>| {
-        ids.borrow_mut().extend(request.headers().get_all("x-request-id").iter().cloned());
+        ids.borrow_mut()
+            .extend(request.headers().get_all("x-request-id").iter().cloned());
         Ok::<_, Infallible>(Response::new(Pieces::default()))
     }));
     let mut forged = request("/page", BROWSER);
-    forged.headers_mut().insert("x-request-id", HeaderValue::from_static("forged"));
+    forged
+        .headers_mut()
+        .insert("x-request-id", HeaderValue::from_static("forged"));
     for request in [request("/page", BROWSER), forged] {
         ready(service.call(request)).expect("a response");
     }
     let ids = ids.borrow();
-    assert!(ids.len() == 2 && ids.iter().all(|id| id.len() == 32) && ids[0] != ids[1], "{ids:?}");
+    assert!(
+        ids.len() == 2 && ids.iter().all(|id| id.len() == 32) && ids[0] != ids[1],
+        "{ids:?}"
+    );
 }

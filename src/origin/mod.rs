@@ -1,5 +1,6 @@
-//! Fetches robots.txt. [`robots`] keeps copies of the origins' own files. [`fetch`] reads the file of any site as a crawler
-//! does (RFC 9309 section 2.3): it follows redirects to other hosts, and bounds size and time.
+//! Fetches robots.txt. [`robots`] keeps copies of the origins' own files. [`fetch`] reads the file
+//! of any site as a crawler does (RFC 9309 section 2.3): it follows redirects to other hosts, and
+//! bounds size and time.
 
 pub mod robots;
 
@@ -22,7 +23,8 @@ pub enum Fetched {
         /// Its URL, after redirects.
         location: String,
     },
-    /// 4xx, or too many redirects. Crawlers treat the site as one without rules (RFC 9309 section 2.3.1.3).
+    /// 4xx, or too many redirects. Crawlers treat the site as one without rules (RFC 9309 section
+    /// 2.3.1.3).
     Unavailable(u16),
     /// 5xx, and 429, which Google treats like 5xx. Crawlers stay away (RFC 9309 section 2.3.1.4).
     Unreachable(u16),
@@ -39,19 +41,26 @@ pub struct FetchError {
 /// Fetches an http or https URL. A URL without a path stands for the site's `/robots.txt`.
 ///
 /// # Errors
-/// There is no complete answer: the name does not resolve, the connection is refused, the certificate is bad, or time ran
-/// out.
+/// There is no complete answer: the name does not resolve, the connection is refused, the
+/// certificate is bad, or time ran out.
 pub fn fetch(url: &str) -> Result<Fetched, FetchError> {
     let url = robots_txt_of(url);
-    let failed = |reason: String| FetchError { url: url.clone(), reason };
+    let failed = |reason: String| FetchError {
+        url: url.clone(),
+        reason,
+    };
     let agent = ureq::Agent::new_with_config(client(TIME).max_redirects(REDIRECTS).build());
-    let response =
-        agent.get(&url).header("accept", "text/plain, */*;q=0.5").call().map_err(|e| failed(e.to_string()))?;
+    let response = agent
+        .get(&url)
+        .header("accept", "text/plain, */*;q=0.5")
+        .call()
+        .map_err(|e| failed(e.to_string()))?;
     let status = response.status().as_u16();
     match status {
         200..=299 => {
             let location = ureq::ResponseExt::get_uri(&response).to_string();
-            let bytes = octets(response.into_body(), MAX_BYTES).map_err(|e| failed(e.to_string()))?;
+            let bytes =
+                octets(response.into_body(), MAX_BYTES).map_err(|e| failed(e.to_string()))?;
             Ok(Fetched::File { bytes, location })
         }
         429 | 500..=599 => Ok(Fetched::Unreachable(status)),
@@ -78,8 +87,14 @@ mod tests {
         for (given, fetched) in [
             ("https://shop.example", "https://shop.example/robots.txt"),
             ("https://shop.example/", "https://shop.example/robots.txt"),
-            ("http://shop.example:8080/robots.txt", "http://shop.example:8080/robots.txt"),
-            ("https://shop.example/old-robots.txt?v=2", "https://shop.example/old-robots.txt?v=2"),
+            (
+                "http://shop.example:8080/robots.txt",
+                "http://shop.example:8080/robots.txt",
+            ),
+            (
+                "https://shop.example/old-robots.txt?v=2",
+                "https://shop.example/old-robots.txt?v=2",
+            ),
         ] {
             assert_eq!(robots_txt_of(given), fetched);
         }

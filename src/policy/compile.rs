@@ -1,8 +1,9 @@
-//! [`compile`] makes a [`Site`] of a checked [`Policy`]. [`compile_with_origin`] also takes the robots.txt of the
-//! origin (the web server behind crawlgate), because a policy is merged with it unless the policy says otherwise.
+//! [`compile`] makes a [`Site`] of a checked [`Policy`]. [`compile_with_origin`] also takes the
+//! robots.txt of the origin (the web server behind crawlgate), because a policy is merged with it
+//! unless the policy says otherwise.
 //!
-//! The [`Site`] has one document of groups and rules. The served robots.txt is rendered from it, and requests are
-//! judged by it, so the two cannot differ.
+//! The [`Site`] has one document of groups and rules. The served robots.txt is rendered from it,
+//! and requests are judged by it, so the two cannot differ.
 
 mod allow_conflicts;
 mod budget;
@@ -43,13 +44,13 @@ pub fn compile(policy: Arc<Policy>, registry: &Registry) -> Result<Site, Compile
     compile_with_origin(policy, &Origin::Unknown, registry, Timestamp(i64::MIN))
 }
 
-/// Compiles a policy as it is at a moment, with the origin's own robots.txt where the policy asks for it; the site holds
-/// until [`Site::next_switch`]. Renders its robots.txt, prepares matching, crawler rules, answers and tag plans. Runs
-/// neither the policy's tests nor the interlocks.
+/// Compiles a policy as it is at a moment, with the origin's own robots.txt where the policy asks
+/// for it; the site holds until [`Site::next_switch`]. Renders its robots.txt, prepares matching,
+/// crawler rules, answers and tag plans. Runs neither the policy's tests nor the interlocks.
 ///
 /// # Errors
-/// When the file would pass 500 KiB, which is all that a crawler has to read (RFC 9309 section 2.5), or the origin's
-/// file is more than can be merged.
+/// When the file would pass 500 KiB, which is all that a crawler has to read (RFC 9309 section
+/// 2.5), or the origin's file is more than can be merged.
 pub fn compile_with_origin(
     policy: Arc<Policy>,
     origin: &Origin,
@@ -58,7 +59,11 @@ pub fn compile_with_origin(
 ) -> Result<Site, CompileError> {
     let origin_file = origin.file().filter(|_| policy.reads_origin());
     let file = origin_file.map(Arc::as_ref);
-    let refused = |diagnostic| CompileError { diagnostics: Diagnostics { items: vec![diagnostic] } };
+    let refused = |diagnostic| CompileError {
+        diagnostics: Diagnostics {
+            items: vec![diagnostic],
+        },
+    };
     let synthesis::Synthesis {
         document,
         body,
@@ -76,10 +81,20 @@ pub fn compile_with_origin(
     let mut unlisted = crawler_rules::unlisted_tokens(&policy, registry);
     crawler_rules::add_origin_tokens(&mut unlisted, &origin_tokens, registry);
     let tokens = registry_overrides::site_markers(&policy, registry, unlisted);
-    let crawler_rules::Compiled { crawler_rules, answers, google_rules } =
-        crawler_rules::compile(&policy, registry, &document, &matcher, &tokens);
-    let traps =
-        policy.enforcement.traps.iter().map(|trap| Rule { allow: false, pattern: Pattern::new(&trap.value) }).collect();
+    let crawler_rules::Compiled {
+        crawler_rules,
+        answers,
+        google_rules,
+    } = crawler_rules::compile(&policy, registry, &document, &matcher, &tokens);
+    let traps = policy
+        .enforcement
+        .traps
+        .iter()
+        .map(|trap| Rule {
+            allow: false,
+            pattern: Pattern::new(&trap.value),
+        })
+        .collect();
     let signals = signals::signal_plan(&policy, &document);
     Ok(Site {
         name: policy.name.clone(),
@@ -94,10 +109,16 @@ pub fn compile_with_origin(
         group_sources,
         answers,
         pages: SitePages::new(&policy.answers),
-        previous: policy.robots.previous.as_ref().and_then(|previous| match previous {
-            PreviousRobots::File(file) => file.bytes.clone().map(DeclaredPrevious::File),
-            PreviousRobots::Origin(_) => Some(DeclaredPrevious::Origin(file.map(|file| file.file.bytes().clone()))),
-        }),
+        previous: policy
+            .robots
+            .previous
+            .as_ref()
+            .and_then(|previous| match previous {
+                PreviousRobots::File(file) => file.bytes.clone().map(DeclaredPrevious::File),
+                PreviousRobots::Origin(_) => Some(DeclaredPrevious::Origin(
+                    file.map(|file| file.file.bytes().clone()),
+                )),
+            }),
         signals,
         tags: tags::tag_plan(&policy, at),
         at,
@@ -134,8 +155,8 @@ fn robots_txt(policy: &Policy, origin: &Origin, body: String) -> RobotsTxt {
     }
 }
 
-/// The error for a file that is too large. Its help depends on the cause: the policy adds little to a large file of the
-/// origin.
+/// The error for a file that is too large. Its help depends on the cause: the policy adds little to
+/// a large file of the origin.
 fn too_large(policy: &Policy, origin: Option<&OriginFile>, size: usize) -> Diagnostic {
     match origin.filter(|origin| !origin.file.bytes().is_empty()) {
         Some(origin) => {
@@ -150,17 +171,21 @@ fn too_large(policy: &Policy, origin: Option<&OriginFile>, size: usize) -> Diagn
         None => Diagnostic::error(
             "robots-txt-too-large",
             policy.robots.span.unwrap_or_default(),
-            format!("this robots.txt would have {size} bytes: more than 500 KiB ({MAX_BYTES} bytes)"),
+            format!(
+                "this robots.txt would have {size} bytes: more than 500 KiB ({MAX_BYTES} bytes)"
+            ),
         )
         .help("crawlers read 500 KiB and may ignore the rest; use fewer, wider patterns"),
     }
 }
 
 /// The help where the origin's file is too large.
-const FEWER: &str =
-    "have the origin use fewer, wider patterns and fewer groups, or write `robots: { origin: replace }`";
+const FEWER: &str = "have the origin use fewer, wider patterns and fewer groups, or write `robots: { origin: replace }`";
 
-fn too_much_to_merge(origin: Option<&OriginFile>, budget::TooMuch { rules, crawlers }: budget::TooMuch) -> Diagnostic {
+fn too_much_to_merge(
+    origin: Option<&OriginFile>,
+    budget::TooMuch { rules, crawlers }: budget::TooMuch,
+) -> Diagnostic {
     let place = origin.map_or_else(String::new, |origin| format!(", {},", origin.location));
     Diagnostic::whole_file(
         "robots-txt-too-large",

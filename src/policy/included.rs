@@ -1,6 +1,6 @@
-//! [`IncludedFiles`]: the files of a policy directory that policies can name. These are HTML pages that replace
-//! crawlgate's own, and the robots.txt that a site served before crawlgate. [`Policy::include`] copies the contents of
-//! the named files into a policy.
+//! [`IncludedFiles`]: the files of a policy directory that policies can name. These are HTML pages
+//! that replace crawlgate's own, and the robots.txt that a site served before crawlgate.
+//! [`Policy::include`] copies the contents of the named files into a policy.
 
 use super::lint::catalogue as lints;
 use super::model::{AnswerPages, Included, Policy, PreviousRobots};
@@ -19,20 +19,31 @@ pub const MAX_FILE: u64 = 512 * 1024;
 pub struct IncludedFiles(pub BTreeMap<String, Arc<[u8]>>);
 
 impl Policy {
-    /// Takes over the contents of the files that the policy names. A file that is missing is a warning: the site works
-    /// without it.
+    /// Takes over the contents of the files that the policy names. A file that is missing is a
+    /// warning: the site works without it.
     pub fn include(&mut self, files: &IncludedFiles, diagnostics: &mut Diagnostics) {
         for included in self.included_mut() {
             included.bytes = files.0.get(&included.name.value).cloned();
             // An error page that was saved in place of the file is not what crawlers had.
             let is_page = |bytes: &Arc<[u8]>| File::parse(bytes.clone()).is_page(false);
-            if included.name.value.ends_with(".txt") && included.bytes.as_ref().is_some_and(is_page) {
+            if included.name.value.ends_with(".txt") && included.bytes.as_ref().is_some_and(is_page)
+            {
                 included.bytes = None;
-                let message = format!("`{}` is HTML and no robots.txt; crawlgate does not use it", included.name.value);
+                let message = format!(
+                    "`{}` is HTML and no robots.txt; crawlgate does not use it",
+                    included.name.value
+                );
                 let finding = lints::NOT_A_ROBOTS_TXT.at(included.name.span, message);
-                diagnostics.push(finding.help("save the file with `curl -fsSL`, which fails where the site has none"));
+                diagnostics.push(
+                    finding.help(
+                        "save the file with `curl -fsSL`, which fails where the site has none",
+                    ),
+                );
             } else if included.bytes.is_none() {
-                let message = format!("the policy directory has no readable file `{}`", included.name.value);
+                let message = format!(
+                    "the policy directory has no readable file `{}`",
+                    included.name.value
+                );
                 let finding = lints::MISSING_FILE.at(included.name.span, message);
                 diagnostics.push(finding.help(
                     "put the file beside the policy: at most 512 KiB, with the ending .html or .txt. Until then crawlgate \
@@ -44,7 +55,11 @@ impl Policy {
 
     /// Whether the policy names a file beside it.
     pub fn names_files(&self) -> bool {
-        let AnswerPages { pause, failure, refusal } = &self.answers;
+        let AnswerPages {
+            pause,
+            failure,
+            refusal,
+        } = &self.answers;
         let has_page = [pause, failure, refusal].into_iter().any(Option::is_some);
         has_page || matches!(self.robots.previous, Some(PreviousRobots::File(_)))
     }

@@ -1,19 +1,22 @@
-//! [`Policy`]: one site's policy as data, as `decode` makes it of the file. Every value is validated, and most absent
-//! fields have their default. Values that messages point at keep their place in the file.
+//! [`Policy`]: one site's policy as data, as `decode` makes it of the file. Every value is
+//! validated, and most absent fields have their default. Values that messages point at keep their
+//! place in the file.
 
 mod enforcement;
 mod indexing;
 mod signals;
 
 pub use enforcement::{
-    AnswerPolicy, Audience, BehindCache, Enforcement, EnforcementFields, Mode, PausePolicy, PauseTime, Unverified,
+    AnswerPolicy, Audience, BehindCache, Enforcement, EnforcementFields, Mode, PausePolicy,
+    PauseTime, Unverified,
 };
 pub use indexing::{
-    Conditions, HtmlPolicy, IndexingRule, OriginTags, RetirePolicy, StatusCondition, WrittenDirectives,
+    Conditions, HtmlPolicy, IndexingRule, OriginTags, RetirePolicy, StatusCondition,
+    WrittenDirectives,
 };
 pub use signals::{
-    ContentSignal, ContentUsage, Emission, GroupSignals, LicensePolicy, SignalCategory, SiteSignals, TdmRule,
-    USAGE_CATEGORIES, USES, Unlicensed,
+    ContentSignal, ContentUsage, Emission, GroupSignals, LicensePolicy, SignalCategory,
+    SiteSignals, TdmRule, USAGE_CATEGORIES, USES, Unlicensed,
 };
 
 use crate::crawlers::{Binds, Purpose};
@@ -39,8 +42,14 @@ impl<T> Defaulted<T> {
     /// The written value with its place, or the default without one.
     pub fn or(written: Option<Located<T>>, default: T) -> Defaulted<T> {
         match written {
-            Some(Located { value, span }) => Defaulted { value, span: Some(span) },
-            None => Defaulted { value: default, span: None },
+            Some(Located { value, span }) => Defaulted {
+                value,
+                span: Some(span),
+            },
+            None => Defaulted {
+                value: default,
+                span: None,
+            },
         }
     }
 }
@@ -94,22 +103,32 @@ pub struct Policy {
 impl Policy {
     /// The owner's record of the crawler with this token.
     pub fn described_crawler(&self, token: &str) -> Option<&DescribedCrawler> {
-        self.crawlers.iter().find(|described| described.token.value.eq_ignore_ascii_case(token))
+        self.crawlers
+            .iter()
+            .find(|described| described.token.value.eq_ignore_ascii_case(token))
     }
 
     /// The demands for a licence: for the site, for purposes, for agents.
     pub fn asks_for_license(&self) -> impl Iterator<Item = &Located<Unlicensed>> {
         let enforcement = &self.enforcement;
         let agents = enforcement.agents.iter().map(|(_, fields)| fields);
-        let all = std::iter::once(&enforcement.site).chain(enforcement.purposes.values()).chain(agents);
-        all.filter_map(|fields| fields.unlicensed.as_ref()).filter(|said| said.value != Unlicensed::Pass)
+        let all = std::iter::once(&enforcement.site)
+            .chain(enforcement.purposes.values())
+            .chain(agents);
+        all.filter_map(|fields| fields.unlicensed.as_ref())
+            .filter(|said| said.value != Unlicensed::Pass)
     }
 
     /// Whether this is one of the site's hosts, each with its port or without one.
     pub(crate) fn has_host(&self, authority: &Authority<'_>, default_port: &[u8]) -> bool {
         let port = authority.port.filter(|port| *port != default_port);
-        self.named(authority.name)
-            .any(|host| host.port.map(|port| port.to_string()).as_deref().map(str::as_bytes) == port)
+        self.named(authority.name).any(|host| {
+            host.port
+                .map(|port| port.to_string())
+                .as_deref()
+                .map(str::as_bytes)
+                == port
+        })
     }
 
     /// Whether one of the site's hosts has this name.
@@ -122,7 +141,8 @@ impl Policy {
         hosts.filter(move |host| !host.wildcard && name.eq_ignore_ascii_case(host.name.as_bytes()))
     }
 
-    /// Whether the robots.txt that is served depends on the origin's. That of a staging site does not.
+    /// Whether the robots.txt that is served depends on the origin's. That of a staging site does
+    /// not.
     pub fn reads_origin(&self) -> bool {
         self.environment == Environment::Production && self.robots.origin != OriginRobots::Replace
     }
@@ -170,7 +190,8 @@ pub enum Stance {
     /// Nothing is said about them: they follow `*`.
     #[default]
     Inherit,
-    /// A group that starts from the `*` rules without a blanket one. (For `staging_crawl`: crawling allowed.)
+    /// A group that starts from the `*` rules without a blanket one. (For `staging_crawl`: crawling
+    /// allowed.)
     Allow,
     /// `Disallow: /`.
     Disallow,
@@ -232,16 +253,20 @@ pub struct GroupPolicy {
 impl GroupPolicy {
     /// Whether it names a token.
     pub fn is_for(&self, token: &str) -> bool {
-        self.agents.iter().any(|agent| agent.value.eq_ignore_ascii_case(token))
+        self.agents
+            .iter()
+            .any(|agent| agent.value.eq_ignore_ascii_case(token))
     }
 }
 
-/// A crawler of the owner's own, or a correction to the registry. What is absent stays as it is known.
+/// A crawler of the owner's own, or a correction to the registry. What is absent stays as it is
+/// known.
 #[derive(Clone, Debug)]
 pub struct DescribedCrawler {
     /// Its product token.
     pub token: Located<String>,
-    /// Its markers. Without any, the token is the marker of a crawler that the registry does not know.
+    /// Its markers. Without any, the token is the marker of a crawler that the registry does not
+    /// know.
     pub user_agent: Vec<Located<String>>,
     /// What it is for.
     pub purpose: Option<Purpose>,

@@ -1,6 +1,7 @@
-//! [`OriginFile`]: crawlgate's copy of the robots.txt of the origin (the web server behind crawlgate), which a policy
-//! can be merged with. [`Origin`] tells a compilation whether there is a copy, or whether it is awaited.
-//! [`OriginCopyState`] is the state of the copy, for metrics and the status.
+//! [`OriginFile`]: crawlgate's copy of the robots.txt of the origin (the web server behind
+//! crawlgate), which a policy can be merged with. [`Origin`] tells a compilation whether there is a
+//! copy, or whether it is awaited. [`OriginCopyState`] is the state of the copy, for metrics and
+//! the status.
 
 use crate::robots::File;
 use crate::time::Timestamp;
@@ -11,7 +12,8 @@ use strum::{IntoStaticStr, VariantArray};
 /// A copy of the origin's own robots.txt. It is empty where the origin has none.
 #[derive(Clone, Debug)]
 pub struct OriginFile {
-    /// Where it came from: a URL or a path. Never published: it may be an address behind a firewall.
+    /// Where it came from: a URL or a path. Never published: it may be an address behind a
+    /// firewall.
     pub location: String,
     /// The file.
     pub file: File,
@@ -21,11 +23,12 @@ pub struct OriginFile {
     pub internal: Arc<InternalAuthorities>,
 }
 
-/// Authorities by which crawlgate reaches origins, and crawlers do not: no robots.txt publishes them.
+/// Authorities by which crawlgate reaches origins, and crawlers do not: no robots.txt publishes
+/// them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InternalAuthorities {
-    /// Hosts that origins want as their Host. In a URL that a site publishes, its own host takes the place of the one that its
-    /// origin wants.
+    /// Hosts that origins want as their Host. In a URL that a site publishes, its own host takes
+    /// the place of the one that its origin wants.
     pub hosts: Vec<WantedHost>,
     /// Servers, each with its port.
     pub servers: Vec<String>,
@@ -53,7 +56,10 @@ impl OriginFile {
 
     /// The copy with the value of Last-Modified.
     pub fn modified(self, last_modified: Option<&str>) -> OriginFile {
-        OriginFile { last_modified: last_modified.and_then(Timestamp::from_http_date), ..self }
+        OriginFile {
+            last_modified: last_modified.and_then(Timestamp::from_http_date),
+            ..self
+        }
     }
 
     /// The copy with the authorities that are not to be published.
@@ -73,7 +79,8 @@ pub enum Origin {
     /// There is no copy: the policy stands alone.
     #[default]
     Unknown,
-    /// There is no copy yet: the policy stands alone, and until this moment its robots.txt is not served.
+    /// There is no copy yet: the policy stands alone, and until this moment its robots.txt is not
+    /// served.
     Awaited {
         /// When waiting is over.
         until: Timestamp,
@@ -93,7 +100,9 @@ impl Origin {
 }
 
 /// The state of the copy of an origin's robots.txt. Metrics and the status show it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr, VariantArray)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr, VariantArray,
+)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum OriginCopyState {

@@ -1,33 +1,40 @@
-//! [`planned_pauses`] computes when the pauses that a policy plans begin and end. In a pause crawlgate answers crawlers
-//! with 503. The server uses it, and so do the library and the commands that work without a server.
+//! [`planned_pauses`] computes when the pauses that a policy plans begin and end. In a pause
+//! crawlgate answers crawlers with 503. The server uses it, and so do the library and the commands
+//! that work without a server.
 
 use super::model::{Acknowledgement, PausePolicy, PauseTime, Policy};
 use super::site::ActivePause;
 use crate::time::Timestamp;
 use std::time::Duration;
 
-/// A pause without an end ends after 12 hours. The pause of robots.txt always does: otherwise Google stops
-/// crawling the whole host for longer than was meant.
+/// A pause without an end ends after 12 hours. The pause of robots.txt always does: otherwise
+/// Google stops crawling the whole host for longer than was meant.
 pub const DEFAULT_PAUSE: Duration = Duration::from_secs(12 * 3_600);
 /// Search engines drop URLs that answer 503 for two days.
 pub const LONG_PAUSE: Duration = Duration::from_secs(36 * 3_600);
 
-/// The pauses of a policy around a moment, each with its section of the policy: those that have ended, are on, and come
-/// next. `begins` gives the begin of a pause that does not recur, from the one in the policy; `None` leaves the pause
-/// out.
+/// The pauses of a policy around a moment, each with its section of the policy: those that have
+/// ended, are on, and come next. `begins` gives the begin of a pause that does not recur, from the
+/// one in the policy; `None` leaves the pause out.
 pub fn planned_pauses(
     policy: &Policy,
     now: Timestamp,
     begins: impl Fn(&PausePolicy, Option<Timestamp>) -> Option<Timestamp>,
 ) -> Vec<(&PausePolicy, ActivePause)> {
-    let acknowledged = policy.acknowledge.iter().any(|item| item.value == Acknowledgement::LongPause);
+    let acknowledged = policy
+        .acknowledge
+        .iter()
+        .any(|item| item.value == Acknowledgement::LongPause);
     let mut planned = Vec::new();
     for pause in &policy.pauses {
         let spans = match pause.time {
             PauseTime::Recurring(recurrence) => recurrence.around(now),
             PauseTime::Once { from, until } => {
                 let begin = begins(pause, from);
-                begin.map(|begin| (begin, end_of(begin, from, until, acknowledged))).into_iter().collect()
+                begin
+                    .map(|begin| (begin, end_of(begin, from, until, acknowledged)))
+                    .into_iter()
+                    .collect()
             }
         };
         planned.extend(spans.into_iter().map(|(from, until)| {
@@ -45,15 +52,28 @@ pub fn planned_pauses(
     planned
 }
 
-/// The pauses of a policy around a moment, without those that begin by hand; none where there is no moment.
+/// The pauses of a policy around a moment, without those that begin by hand; none where there is no
+/// moment.
 pub fn pauses_around(policy: &Policy, moment: Option<Timestamp>) -> Vec<ActivePause> {
-    let planned = moment.map(|moment| planned_pauses(policy, moment, |_, from| from)).unwrap_or_default();
+    let planned = moment
+        .map(|moment| planned_pauses(policy, moment, |_, from| from))
+        .unwrap_or_default();
     planned.into_iter().map(|(_, pause)| pause).collect()
 }
 
-/// When a pause that begins at `begin` ends. One that names no beginning ends after [`LONG_PAUSE`] unless the policy
-/// acknowledges a long one: the check of the policy could not tell how long it is.
-fn end_of(begin: Timestamp, from: Option<Timestamp>, until: Option<Timestamp>, acknowledged: bool) -> Timestamp {
+/// When a pause that begins at `begin` ends. One that names no beginning ends after [`LONG_PAUSE`]
+/// unless the policy acknowledges a long one: the check of the policy could not tell how long it
+/// is.
+fn end_of(
+    begin: Timestamp,
+    from: Option<Timestamp>,
+    until: Option<Timestamp>,
+    acknowledged: bool,
+) -> Timestamp {
     let until = until.unwrap_or(begin.plus(DEFAULT_PAUSE));
-    if acknowledged || from.is_some() { until } else { until.min(begin.plus(LONG_PAUSE)) }
+    if acknowledged || from.is_some() {
+        until
+    } else {
+        until.min(begin.plus(LONG_PAUSE))
+    }
 }

@@ -1,41 +1,63 @@
-//! Regular expressions in a policy. [`compile_path_regex`] compiles the field `path_regex`, and [`mistake_in`] explains
-//! why a text is not a valid expression. [`PATHS`] is the help where the owner wrote a regular expression in
-//! place of a path.
+//! Regular expressions in a policy. [`compile_path_regex`] compiles the field `path_regex`, and
+//! [`mistake_in`] explains why a text is not a valid expression. [`PATHS`] is the help where the
+//! owner wrote a regular expression in place of a path.
 
 use regex_syntax::ast;
 
-/// How large a path expression may become when compiled: policies of thousands of sites share one process.
+/// How large a path expression may become when compiled: policies of thousands of sites share one
+/// process.
 const REGEX_BYTES: usize = 1 << 20;
 
 /// Compiles an expression, for checking and for use alike.
 pub fn compile_path_regex(text: &str) -> Result<regex::bytes::Regex, regex::Error> {
-    regex::bytes::RegexBuilder::new(text).size_limit(REGEX_BYTES).dfa_size_limit(REGEX_BYTES).build()
+    regex::bytes::RegexBuilder::new(text)
+        .size_limit(REGEX_BYTES)
+        .dfa_size_limit(REGEX_BYTES)
+        .build()
 }
 
-/// The mistake in an expression of `path_regex`, in one sentence with its place, and what to write. `None` where it can be
-/// compiled.
+/// The mistake in an expression of `path_regex`, in one sentence with its place, and what to write.
+/// `None` where it can be compiled.
 pub fn mistake_in(text: &str) -> Option<(String, String)> {
     use ast::ErrorKind::{UnsupportedBackreference, UnsupportedLookAround};
     let error = compile_path_regex(text).err()?;
     if let regex::Error::CompiledTooBig(most) = error {
-        let what =
-            format!("this regular expression is too large: it needs more than {} KiB when compiled", most / 1024);
+        let what = format!(
+            "this regular expression is too large: it needs more than {} KiB when compiled",
+            most / 1024
+        );
         let help = "write smaller numbers in repetitions such as `{1000}`, or use `paths`".into();
         return Some((what, help));
     }
     let (why, help) = match ast::parse::Parser::new().parse(text) {
         Err(error) => {
             let help = match error.kind() {
-                UnsupportedLookAround => "to leave paths out, write them under `not`: `not: { path_regex: ... }`",
+                UnsupportedLookAround => {
+                    "to leave paths out, write them under `not`: `not: { path_regex: ... }`"
+                }
                 UnsupportedBackreference => "write what it repeats once more",
                 _ => "write `\\` before each sign that is meant itself",
             };
-            (format!("at character {}, {}", error.span().start.column, error.kind()), help)
+            (
+                format!(
+                    "at character {}, {}",
+                    error.span().start.column,
+                    error.kind()
+                ),
+                help,
+            )
         }
         Ok(_) => {
             let error = error.to_string();
-            let why = error.lines().last().unwrap_or_default().trim_start_matches("error: ");
-            (why.to_owned(), "write it more plainly, with classes such as `[a-z]`")
+            let why = error
+                .lines()
+                .last()
+                .unwrap_or_default()
+                .trim_start_matches("error: ");
+            (
+                why.to_owned(),
+                "write it more plainly, with classes such as `[a-z]`",
+            )
         }
     };
     Some((format!("not a regular expression: {why}"), help.into()))
@@ -45,12 +67,17 @@ pub fn mistake_in(text: &str) -> Option<(String, String)> {
 pub const PATHS: &str = "a path begins with `/`, `*` stands for any characters, and a `$` for the end of the URL: write a \
                          rule for each path";
 
-/// Whether a pattern has what only regular expressions have: `/.*\.php`, `/(en|de)/`. URLs have no backslash and no `|`.
+/// Whether a pattern has what only regular expressions have: `/.*\.php`, `/(en|de)/`. URLs have no
+/// backslash and no `|`.
 pub fn is_regular_expression(pattern: &str) -> bool {
-    let has_alternatives = pattern
-        .split_once('(')
-        .is_some_and(|(_, rest)| rest.split_once('|').is_some_and(|(_, rest)| rest.contains(')')));
-    has_alternatives || ["\\.", "\\/", "\\?", "\\d", "\\w", "[0-9", "[a-z"].iter().any(|piece| pattern.contains(piece))
+    let has_alternatives = pattern.split_once('(').is_some_and(|(_, rest)| {
+        rest.split_once('|')
+            .is_some_and(|(_, rest)| rest.contains(')'))
+    });
+    has_alternatives
+        || ["\\.", "\\/", "\\?", "\\d", "\\w", "[0-9", "[a-z"]
+            .iter()
+            .any(|piece| pattern.contains(piece))
 }
 
 #[cfg(test)]
@@ -69,11 +96,17 @@ mod tests {
             (r"/(a)\1", 5, "once more"),
         ] {
             let found = mistake_in(text).unwrap_or_else(|| panic!("{text}"));
-            assert!(found.0.contains(&format!("at character {column}, ")), "{text}: {found:?}");
+            assert!(
+                found.0.contains(&format!("at character {column}, ")),
+                "{text}: {found:?}"
+            );
             assert!(found.1.contains(help), "{text}: {found:?}");
         }
         assert_eq!(mistake_in("/a/+?"), None);
         let large = mistake_in("/(a{1000}){1000}").expect("too large");
-        assert!(large.0.contains("too large") && large.1.contains("`paths`"), "{large:?}");
+        assert!(
+            large.0.contains("too large") && large.1.contains("`paths`"),
+            "{large:?}"
+        );
     }
 }

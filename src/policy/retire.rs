@@ -1,12 +1,15 @@
-//! [`RetireStage`]: how far paths are taken out of search engines. They are first `noindex` and still crawlable, so
-//! that search engines see the `noindex`, and disallowed later. [`RetirePolicy::stage`] gives the stage at a moment.
+//! [`RetireStage`]: how far paths are taken out of search engines. They are first `noindex` and
+//! still crawlable, so that search engines see the `noindex`, and disallowed later.
+//! [`RetirePolicy::stage`] gives the stage at a moment.
 
 use super::model::{Environment, Policy, RetirePolicy};
 use crate::time::Timestamp;
 use strum::IntoStaticStr;
 
 /// A stage of paths that are retired.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, IntoStaticStr)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, IntoStaticStr,
+)]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 pub enum RetireStage {
@@ -20,7 +23,11 @@ pub enum RetireStage {
 
 impl RetireStage {
     /// All stages, in their order.
-    pub const ALL: [RetireStage; 3] = [RetireStage::Planned, RetireStage::Noindex, RetireStage::Disallowed];
+    pub const ALL: [RetireStage; 3] = [
+        RetireStage::Planned,
+        RetireStage::Noindex,
+        RetireStage::Disallowed,
+    ];
 }
 
 impl RetirePolicy {
@@ -40,19 +47,28 @@ impl RetirePolicy {
 
     /// When they go on to the next stage, after a moment.
     pub fn next_switch(&self, after: Timestamp) -> Option<Timestamp> {
-        [self.noindex_from.value, self.disallowed_from()].into_iter().find(|moment| after < *moment)
+        [self.noindex_from.value, self.disallowed_from()]
+            .into_iter()
+            .find(|moment| after < *moment)
     }
 }
 
 impl Policy {
-    /// The paths that are retired. A staging site has none: it says noindex of all and stays crawlable so that it is
-    /// seen.
+    /// The paths that are retired. A staging site has none: it says noindex of all and stays
+    /// crawlable so that it is seen.
     pub fn retiring(&self) -> &[RetirePolicy] {
-        if self.environment == Environment::Staging { &[] } else { &self.retire }
+        if self.environment == Environment::Staging {
+            &[]
+        } else {
+            &self.retire
+        }
     }
 
     /// When what is published changes by the clock, after a moment.
     pub fn next_switch(&self, after: Timestamp) -> Option<Timestamp> {
-        self.retiring().iter().filter_map(|retire| retire.next_switch(after)).min()
+        self.retiring()
+            .iter()
+            .filter_map(|retire| retire.next_switch(after))
+            .min()
     }
 }

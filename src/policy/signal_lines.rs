@@ -1,6 +1,6 @@
-//! [`signal_parts`] and [`usage_line`] parse the lines of a robots.txt about the use of content: `Content-Signal`
-//! (contentsignals.org) and `Content-Usage` (draft-ietf-aipref-attach-05). The import of a robots.txt and the lints use
-//! both.
+//! [`signal_parts`] and [`usage_line`] parse the lines of a robots.txt about the use of content:
+//! `Content-Signal` (contentsignals.org) and `Content-Usage` (draft-ietf-aipref-attach-05). The
+//! import of a robots.txt and the lints use both.
 
 use super::decode::is_category;
 use super::model::{SignalCategory, USES};
@@ -23,26 +23,43 @@ pub struct UsageMember<'v> {
     pub parameters: &'v str,
 }
 
-/// The parts of a Content-Signal line as they are written, each with its meaning; `None` where readers pass over it.
+/// The parts of a Content-Signal line as they are written, each with its meaning; `None` where
+/// readers pass over it.
 pub fn signal_parts(value: &str) -> impl Iterator<Item = (&str, Option<SignalPart>)> {
-    value.split(',').map(str::trim).filter(|part| !part.is_empty()).map(|part| (part, signal_part(part)))
+    value
+        .split(',')
+        .map(str::trim)
+        .filter(|part| !part.is_empty())
+        .map(|part| (part, signal_part(part)))
 }
 
 fn signal_part(part: &str) -> Option<SignalPart> {
-    let (name, word) = part.split_once('=').map(|(name, word)| (name.trim(), word.trim()))?;
+    let (name, word) = part
+        .split_once('=')
+        .map(|(name, word)| (name.trim(), word.trim()))?;
     if name.eq_ignore_ascii_case("use") {
-        return USES.into_iter().find(|known| known.eq_ignore_ascii_case(word)).map(SignalPart::Extent);
+        return USES
+            .into_iter()
+            .find(|known| known.eq_ignore_ascii_case(word))
+            .map(SignalPart::Extent);
     }
-    let category = SignalCategory::ALL.into_iter().find(|category| category.name().eq_ignore_ascii_case(name))?;
-    let said = ["no", "yes"].into_iter().position(|known| known.eq_ignore_ascii_case(word))?;
+    let category = SignalCategory::ALL
+        .into_iter()
+        .find(|category| category.name().eq_ignore_ascii_case(name))?;
+    let said = ["no", "yes"]
+        .into_iter()
+        .position(|known| known.eq_ignore_ascii_case(word))?;
     Some(SignalPart::Category(category, said == 1))
 }
 
-/// The path of a Content-Usage line, if it has one, and its members. The members are `None` where one of them is not a
-/// member of a dictionary: then the whole line counts for nothing (RFC 9651 section 4.2).
+/// The path of a Content-Usage line, if it has one, and its members. The members are `None` where
+/// one of them is not a member of a dictionary: then the whole line counts for nothing (RFC 9651
+/// section 4.2).
 pub fn usage_line(value: &str) -> (Option<&str>, Option<Vec<&str>>) {
     let (path, dictionary) = if value.starts_with('/') {
-        value.split_once([' ', '\t']).map_or((Some(value), ""), |(path, rest)| (Some(path), rest))
+        value
+            .split_once([' ', '\t'])
+            .map_or((Some(value), ""), |(path, rest)| (Some(path), rest))
     } else {
         (None, value)
     };
@@ -60,12 +77,16 @@ pub fn usage_member(member: &str) -> UsageMember<'_> {
     let (assignment, parameters) = member.split_once(';').unwrap_or((member, ""));
     let (category, word) = assignment.split_once('=').unwrap_or((assignment, ""));
     let word = ["n", "y"].into_iter().position(|known| known == word);
-    let said = word.filter(|_| is_category(category)).map(|word| (category, word == 1));
+    let said = word
+        .filter(|_| is_category(category))
+        .map(|word| (category, word == 1));
     UsageMember { said, parameters }
 }
 
 /// A key of RFC 9651 section 3.1.2.
 fn is_key(text: &str) -> bool {
     text.starts_with(|sign: char| sign.is_ascii_lowercase() || sign == '*')
-        && text.chars().all(|sign| sign.is_ascii_lowercase() || sign.is_ascii_digit() || "_-.*".contains(sign))
+        && text
+            .chars()
+            .all(|sign| sign.is_ascii_lowercase() || sign.is_ascii_digit() || "_-.*".contains(sign))
 }

@@ -1,5 +1,5 @@
-//! These tests check which X-Robots-Tag lines a response gets: by the rules of the policy, with the lines of the
-//! origin, and for paths that are being retired from search engines as time passes.
+//! These tests check which X-Robots-Tag lines a response gets: by the rules of the policy, with the
+//! lines of the origin, and for paths that are being retired from search engines as time passes.
 
 use super::origin::Origin;
 use super::retire::RetireStage;
@@ -13,7 +13,10 @@ use proptest::prelude::*;
 use std::sync::Arc;
 
 fn at(text: &str, moment: &str) -> Site {
-    let source = Source { name: "shop.yaml".into(), text: text.into() };
+    let source = Source {
+        name: "shop.yaml".into(),
+        text: text.into(),
+    };
     let (policy, found) = read("shop", &source);
     let policy = policy.unwrap_or_else(|| panic!("{found:?}"));
     compile_with_origin(
@@ -27,14 +30,25 @@ fn at(text: &str, moment: &str) -> Site {
 
 fn selected(site: &Site, target: &str) -> PathRules {
     let mut scratch = TargetScratch::default();
-    site.tags.for_path(scratch.normalise(target.as_bytes()), &mut Vec::new())
+    site.tags
+        .for_path(scratch.normalise(target.as_bytes()), &mut Vec::new())
 }
 
 /// The lines of an answer of this status and type, with those of the origin.
 fn sent(site: &Site, target: &str, status: u16, media: &str, theirs: &[&str]) -> Vec<String> {
-    let ours = site.tags.tags(&selected(site, target), status, Some(media.as_bytes()));
-    match combine(ours.as_deref(), theirs.iter().map(|line| line.as_bytes()), site.origin_tags) {
-        Sent::Added(lines) => theirs.iter().map(ToString::to_string).chain(lines.iter().cloned()).collect(),
+    let ours = site
+        .tags
+        .tags(&selected(site, target), status, Some(media.as_bytes()));
+    match combine(
+        ours.as_deref(),
+        theirs.iter().map(|line| line.as_bytes()),
+        site.origin_tags,
+    ) {
+        Sent::Added(lines) => theirs
+            .iter()
+            .map(ToString::to_string)
+            .chain(lines.iter().cloned())
+            .collect(),
         Sent::Instead(lines) => lines.into_owned(),
     }
 }
@@ -56,7 +70,11 @@ fn types_statuses_and_exceptions_select() {
     let lines = |target, status, media| sent(&site, target, status, media, &[]).join(" | ");
     assert_eq!(lines("/x", 200, "application/pdf; version=1.7"), "noindex");
     assert_eq!(lines("/x", 200, "IMAGE/PNG"), "noindex");
-    assert_eq!(lines("/x", 206, "application/pdf"), "noindex", "a part of the page is tagged as the page");
+    assert_eq!(
+        lines("/x", 206, "application/pdf"),
+        "noindex",
+        "a part of the page is tagged as the page"
+    );
     assert_eq!(lines("/x", 404, "application/pdf"), "");
     assert_eq!(lines("/a/x", 200, "image/png"), "noindex, nofollow");
     assert_eq!(lines("/a/x", 302, "text/html"), "");
@@ -64,7 +82,8 @@ fn types_statuses_and_exceptions_select() {
     assert_eq!(lines("/a/x", 410, "text/html"), "nofollow");
 }
 
-/// The head of several ranges does not tell the type of what they are parts of, nor do two types in a head.
+/// The head of several ranges does not tell the type of what they are parts of, nor do two types in
+/// a head.
 #[test]
 fn of_what_a_response_may_be_the_restrictions_count() {
     let rules = r#"
@@ -80,28 +99,66 @@ indexing:
 "#;
     let site = |origin: &str| at(&rules.replace("ORIGIN", origin), "2026-11-21");
     let merge = site("");
-    for unsure in ["multipart/byteranges; boundary=a,b/c", "text/html, application/pdf", "Multipart/ByteRanges"] {
-        let said = |site: &Site, target: &str, theirs: &[&str]| sent(site, target, 206, unsure, theirs).join(" | ");
+    for unsure in [
+        "multipart/byteranges; boundary=a,b/c",
+        "text/html, application/pdf",
+        "Multipart/ByteRanges",
+    ] {
+        let said = |site: &Site, target: &str, theirs: &[&str]| {
+            sent(site, target, 206, unsure, theirs).join(" | ")
+        };
         assert_eq!(said(&merge, "/x", &[]), "noindex", "{unsure}");
-        assert_eq!(said(&merge, "/not/x", &[]), "noindex, nofollow", "what may be no exception is none: {unsure}");
+        assert_eq!(
+            said(&merge, "/not/x", &[]),
+            "noindex, nofollow",
+            "what may be no exception is none: {unsure}"
+        );
         assert_eq!(said(&merge, "/sure/x", &[]), "noindex, noarchive");
-        assert_eq!(said(&merge, "/strip/x", &["nosnippet"]), "noindex, nosnippet", "it is perhaps not to be stripped");
-        assert_eq!(said(&merge, "/all/x", &["nosnippet"]), "noindex", "whatever it is, it is stripped");
+        assert_eq!(
+            said(&merge, "/strip/x", &["nosnippet"]),
+            "noindex, nosnippet",
+            "it is perhaps not to be stripped"
+        );
+        assert_eq!(
+            said(&merge, "/all/x", &["nosnippet"]),
+            "noindex",
+            "whatever it is, it is stripped"
+        );
         let strip = site("origin_tags: strip");
         assert_eq!(said(&strip, "/x", &["nosnippet"]), "noindex");
-        assert_eq!(said(&strip, "/kept/x", &["nosnippet"]), "nosnippet | noindex", "it may be one that is kept");
+        assert_eq!(
+            said(&strip, "/kept/x", &["nosnippet"]),
+            "nosnippet | noindex",
+            "it may be one that is kept"
+        );
     }
-    let said = |target: &str, status: u16, media: &str| sent(&merge, target, status, media, &[]).join(" | ");
-    assert_eq!(said("/x", 200, "multipart/byteranges"), "", "a 200 is what it says");
-    assert_eq!(said("/not/x", 200, "text/html, text/html; charset=utf-8"), "", "twice the same is one type");
+    let said = |target: &str, status: u16, media: &str| {
+        sent(&merge, target, status, media, &[]).join(" | ")
+    };
+    assert_eq!(
+        said("/x", 200, "multipart/byteranges"),
+        "",
+        "a 200 is what it says"
+    );
+    assert_eq!(
+        said("/not/x", 200, "text/html, text/html; charset=utf-8"),
+        "",
+        "twice the same is one type"
+    );
     assert_eq!(said("/x", 206, "text/html"), "");
 }
 
 #[test]
 fn a_304_that_could_be_of_any_type_hides_what_would_be_said() {
     let site = at(RULES, "2026-11-21");
-    assert!(site.tags.is_hidden(&selected(&site, "/x"), 304) && !site.tags.is_hidden(&selected(&site, "/x"), 200));
-    let untyped = at("robots: { origin: replace }\nindexing: { paths: /a/, tag: noindex }\n", "2026-11-21");
+    assert!(
+        site.tags.is_hidden(&selected(&site, "/x"), 304)
+            && !site.tags.is_hidden(&selected(&site, "/x"), 200)
+    );
+    let untyped = at(
+        "robots: { origin: replace }\nindexing: { paths: /a/, tag: noindex }\n",
+        "2026-11-21",
+    );
     assert!(!untyped.tags.is_hidden(&selected(&untyped, "/a/"), 304));
     assert_eq!(sent(&untyped, "/a/", 304, "", &[]), ["noindex"]);
 }
@@ -113,7 +170,11 @@ fn what_becomes_of_the_origin_s_is_said_per_site_and_per_rule() {
     assert_eq!(lines("/x"), "a b | nofollow", "kept");
     assert_eq!(lines("/merged/x"), "nofollow, noarchive, a b");
     assert_eq!(lines("/mine/x"), "noarchive");
-    assert_eq!(lines("/mine/alone/x"), "noarchive", "of two the one that passes less on");
+    assert_eq!(
+        lines("/mine/alone/x"),
+        "noarchive",
+        "of two the one that passes less on"
+    );
     assert_eq!(lines("/x.md"), "");
 }
 
@@ -135,7 +196,12 @@ fn retired_paths_are_noindex_first_and_disallowed_later() {
         let site = at(RETIRED, moment);
         let text = String::from_utf8_lossy(&site.robots_txt.body).into_owned();
         let noindex = sent(&site, "/old/1", 200, "text/html", &[]) == ["noindex"];
-        (noindex, text.matches("Disallow: /old/\n").count(), text, site)
+        (
+            noindex,
+            text.matches("Disallow: /old/\n").count(),
+            text,
+            site,
+        )
     };
     let (noindex, closed, text, site) = stand("2026-11-19T23:59:59Z");
     assert!(!noindex && closed == 0, "{text}");
@@ -146,8 +212,14 @@ fn retired_paths_are_noindex_first_and_disallowed_later() {
     let (noindex, closed, text, site) = stand("2026-12-04T00:00:00Z");
     // Googlebot, Applebot, and a group for everybody else; those for training are closed already.
     assert!(noindex && closed == 3, "{text}");
-    assert!(text.contains("User-agent: *\nDisallow: /old/\nDisallow: /*?v=1\n"), "{text}");
-    assert!(text.contains("User-agent: Googlebot\nDisallow: /g/\nDisallow: /old/\nDisallow: /*?v=1\n"), "{text}");
+    assert!(
+        text.contains("User-agent: *\nDisallow: /old/\nDisallow: /*?v=1\n"),
+        "{text}"
+    );
+    assert!(
+        text.contains("User-agent: Googlebot\nDisallow: /g/\nDisallow: /old/\nDisallow: /*?v=1\n"),
+        "{text}"
+    );
     assert_eq!(site.next_switch, Timestamp::parse("2027-01-01"));
     assert_eq!(site.policy.retire[1].stage(site.at), RetireStage::Planned);
 }
@@ -155,9 +227,19 @@ fn retired_paths_are_noindex_first_and_disallowed_later() {
 #[test]
 fn mistakes_of_a_plan_are_shown_in_their_places() {
     let text = "robots: { origin: replace, groups: [{ agents: '*', noindex: /a }] }\nretire:\n  - { paths: old, noindex_from: 2026-11-20 }\n  - { noindex_from: soon }\n  - { paths: [], noindex_from: 2026-11-20, disallow_after: 0s, for: 3 }\nindexing:\n  - { paths: /a, origin_tags: replace }\n  - { tags: { GoogleBot: noindex, bingbot: noindex, googlebot: nofollow } }\nhtml: { meta: yes, not: {} }\n";
-    let (policy, found) = read("shop", &Source { name: "shop.yaml".into(), text: text.into() });
+    let (policy, found) = read(
+        "shop",
+        &Source {
+            name: "shop.yaml".into(),
+            text: text.into(),
+        },
+    );
     assert!(policy.is_none());
-    let found: Vec<_> = found.items.iter().map(|item| (item.id, item.span.map_or(0, |span| span.line))).collect();
+    let found: Vec<_> = found
+        .items
+        .iter()
+        .map(|item| (item.id, item.span.map_or(0, |span| span.line)))
+        .collect();
     for wanted in [
         ("unknown-field", 1),
         ("bad-path", 3),
@@ -174,19 +256,36 @@ fn mistakes_of_a_plan_are_shown_in_their_places() {
     }
 }
 
-/// Many origins answer `//drafts/` with what is at `/drafts/`, and crawlers follow bad links: what is said of the one
-/// is said of the other.
+/// Many origins answer `//drafts/` with what is at `/drafts/`, and crawlers follow bad links: what
+/// is said of the one is said of the other.
 #[test]
 fn a_path_is_tagged_as_what_it_resolves_to_as_well() {
     let rules = "  - { paths: /drafts/, tag: noindex }\n  - { path_regex: '^/x/', tag: nofollow }\n  - { paths: /drafts/, not: { paths: /drafts/open/ }, tag: noarchive }\n";
-    let site = at(&format!("robots: {{ origin: replace }}\nindexing:\n{rules}"), "2026-11-21");
+    let site = at(
+        &format!("robots: {{ origin: replace }}\nindexing:\n{rules}"),
+        "2026-11-21",
+    );
     let said = |target| sent(&site, target, 200, "text/html", &[]);
-    for target in ["/drafts/a", "//drafts/a", "/./drafts/a", "/y/../drafts/a", "/y/%2e%2e/drafts/a"] {
+    for target in [
+        "/drafts/a",
+        "//drafts/a",
+        "/./drafts/a",
+        "/y/../drafts/a",
+        "/y/%2e%2e/drafts/a",
+    ] {
         assert_eq!(said(target), ["noindex, noarchive"], "{target}");
     }
-    assert_eq!(said("/x/../drafts/a"), ["noindex, nofollow, noarchive"], "both readings");
+    assert_eq!(
+        said("/x/../drafts/a"),
+        ["noindex, nofollow, noarchive"],
+        "both readings"
+    );
     assert_eq!(said("//drafts/open/a"), ["noindex"]);
-    assert_eq!(said("/drafts/../a"), ["noindex, noarchive"], "as it was sent, too");
+    assert_eq!(
+        said("/drafts/../a"),
+        ["noindex, noarchive"],
+        "as it was sent, too"
+    );
 }
 
 proptest! {

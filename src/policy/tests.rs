@@ -1,5 +1,5 @@
-//! These tests read policies as their owners write them. They check what is read, which defaults apply, and how
-//! mistakes are reported.
+//! These tests read policies as their owners write them. They check what is read, which defaults
+//! apply, and how mistakes are reported.
 
 use super::model::*;
 use super::read;
@@ -11,7 +11,10 @@ use proptest::prelude::*;
 use std::time::Duration;
 
 fn source(text: &str) -> Source {
-    Source { name: "policies/shop.yaml".into(), text: text.into() }
+    Source {
+        name: "policies/shop.yaml".into(),
+        text: text.into(),
+    }
 }
 
 fn findings(text: &str) -> Diagnostics {
@@ -22,7 +25,13 @@ fn ids(text: &str) -> Vec<(&'static str, u32, u32)> {
     findings(text)
         .items
         .iter()
-        .map(|item| (item.id, item.span.map_or(0, |span| span.line), item.span.map_or(0, |span| span.column)))
+        .map(|item| {
+            (
+                item.id,
+                item.span.map_or(0, |span| span.line),
+                item.span.map_or(0, |span| span.column),
+            )
+        })
         .collect()
 }
 
@@ -76,25 +85,53 @@ tests:
 #[test]
 fn a_whole_policy_is_read_as_it_is_written() {
     let policy = good(WHOLE);
-    let hosts: Vec<_> =
-        policy.hosts.iter().map(|host| (host.value.wildcard, host.value.name.as_str(), host.value.port)).collect();
+    let hosts: Vec<_> = policy
+        .hosts
+        .iter()
+        .map(|host| {
+            (
+                host.value.wildcard,
+                host.value.name.as_str(),
+                host.value.port,
+            )
+        })
+        .collect();
     assert_eq!(
         hosts,
-        [(false, "shop.example", None), (true, "shop.example", None), (false, "xn--bcher-kva.example", Some(8443))]
+        [
+            (false, "shop.example", None),
+            (true, "shop.example", None),
+            (false, "xn--bcher-kva.example", Some(8443))
+        ]
     );
     assert_eq!(policy.purposes[&Purpose::Training].value, Stance::Disallow);
     let star = &policy.robots.groups[0];
     assert_eq!(star.disallow[1].value, "/*?sessionid=");
-    assert_eq!((star.disallow[1].span.line, star.disallow[1].span.column), (8, 26));
-    assert_eq!(star.crawl_delay.as_ref().map(|delay| delay.value), Some(Duration::from_secs(10)));
+    assert_eq!(
+        (star.disallow[1].span.line, star.disallow[1].span.column),
+        (8, 26)
+    );
+    assert_eq!(
+        star.crawl_delay.as_ref().map(|delay| delay.value),
+        Some(Duration::from_secs(10))
+    );
     assert_eq!(policy.robots.max_age.value, Duration::from_secs(7_200));
-    let scopes: Vec<_> =
-        policy.indexing[1].tags.iter().map(|(scope, said)| (scope.clone(), said.to_string())).collect();
+    let scopes: Vec<_> = policy.indexing[1]
+        .tags
+        .iter()
+        .map(|(scope, said)| (scope.clone(), said.to_string()))
+        .collect();
     assert_eq!(
         scopes,
-        [(Scope::All, "nofollow".to_owned()), (Scope::named("googlebot"), "noindex, nofollow".to_owned())]
+        [
+            (Scope::All, "nofollow".to_owned()),
+            (Scope::named("googlebot"), "noindex, nofollow".to_owned())
+        ]
     );
-    assert_eq!(policy.indexing[2].when.status[1].value, StatusCondition::Class(4));
+    assert_eq!(
+        policy.indexing[2].when.status[1].value,
+        StatusCondition::Class(4)
+    );
     assert_eq!(policy.origin_tags, OriginTags::Strip);
     assert_eq!(
         policy.enforcement.site.disallowed,
@@ -104,11 +141,19 @@ fn a_whole_policy_is_read_as_it_is_written() {
             body: Some("no".into())
         })
     );
-    assert_eq!(policy.enforcement.purposes[&Purpose::Seo].mode, Some(Mode::Off));
+    assert_eq!(
+        policy.enforcement.purposes[&Purpose::Seo].mode,
+        Some(Mode::Off)
+    );
     assert_eq!(policy.enforcement.grace.value, Duration::from_secs(172_800));
-    let [pause] = &policy.pauses[..] else { panic!("{:?}", policy.pauses) };
+    let [pause] = &policy.pauses[..] else {
+        panic!("{:?}", policy.pauses)
+    };
     let from = Timestamp::parse("2026-12-01T01:00:00Z");
-    assert!(matches!(pause.time, PauseTime::Once { from: begin, .. } if begin == from), "{pause:?}");
+    assert!(
+        matches!(pause.time, PauseTime::Once { from: begin, .. } if begin == from),
+        "{pause:?}"
+    );
     assert!(pause.pause_robots_txt);
     assert_eq!(policy.tests.len(), 2);
 }
@@ -120,22 +165,45 @@ fn mistakes_in_recurring_pauses_are_found() {
         ("{ daily: '2:00-03:00' }", "bad-value"),
         ("{ weekly: '02:00-03:00' }", "bad-value"),
         ("{ daily: '02:00-03:00', zone: Europe/Berln }", "bad-value"),
-        ("{ daily: '02:00-03:00', weekly: 'Sun 02:00-03:00' }", "bad-value"),
+        (
+            "{ daily: '02:00-03:00', weekly: 'Sun 02:00-03:00' }",
+            "bad-value",
+        ),
         ("{ daily: '02:00-03:00', from: 2026-12-01 }", "bad-value"),
         ("{ zone: Europe/Berlin }", "without-effect"),
         ("{ daily: ['02:00-03:00'] }", "wrong-type"),
         ("tonight", "wrong-type"),
     ] {
-        let found = ids(&format!("robots: {{ origin: replace }}\npause: [{pause}]\n"));
-        assert!(matches!(&found[..], [(only, ..)] if *only == id), "{pause}: {found:?}");
+        let found = ids(&format!(
+            "robots: {{ origin: replace }}\npause: [{pause}]\n"
+        ));
+        assert!(
+            matches!(&found[..], [(only, ..)] if *only == id),
+            "{pause}: {found:?}"
+        );
     }
-    let near = findings("robots: { origin: replace }\npause: { daily: '02:00-03:00', zone: Europe/Berln }\n");
-    assert!(near.items[0].help.as_ref().is_some_and(|help| help.contains("`Europe/Berlin`")), "{near:?}");
+    let near = findings(
+        "robots: { origin: replace }\npause: { daily: '02:00-03:00', zone: Europe/Berln }\n",
+    );
+    assert!(
+        near.items[0]
+            .help
+            .as_ref()
+            .is_some_and(|help| help.contains("`Europe/Berlin`")),
+        "{near:?}"
+    );
     let policy = good(
         "robots: { origin: replace }\npause: [{ daily: 02:00-03:00 }, { weekly: Sun 02:00-03:00, zone: Asia/Tokyo }]\n",
     );
-    let times: Vec<String> = policy.pauses.iter().map(|pause| pause.time.to_string()).collect();
-    assert_eq!(times, ["daily 02:00-03:00 UTC", "weekly Sun 02:00-03:00 Asia/Tokyo"]);
+    let times: Vec<String> = policy
+        .pauses
+        .iter()
+        .map(|pause| pause.time.to_string())
+        .collect();
+    assert_eq!(
+        times,
+        ["daily 02:00-03:00 UTC", "weekly Sun 02:00-03:00 Asia/Tokyo"]
+    );
 }
 
 #[test]
@@ -143,7 +211,10 @@ fn defaults_are_safe() {
     let policy = good("robots: { origin: replace }\n");
     assert!(policy.hosts.is_empty());
     assert_eq!(policy.environment, Environment::Production);
-    assert_eq!(policy.enforcement.site.mode.unwrap_or_default(), Mode::Observe);
+    assert_eq!(
+        policy.enforcement.site.mode.unwrap_or_default(),
+        Mode::Observe
+    );
     assert_eq!(policy.enforcement.grace.value, Duration::from_secs(86_400));
     assert_eq!(policy.robots.max_age.value, Duration::from_secs(3_600));
 }
@@ -199,22 +270,39 @@ html: metas
 #[test]
 fn every_error_says_what_to_do_where_something_can_be_said() {
     let help = |text: &str| findings(text).items[0].help.clone().unwrap_or_default();
-    assert_eq!(help("robots: { origin: replace }\nenviroment: staging\n"), "did you mean `environment`?");
-    assert_eq!(help("robots: { origin: replace }\nhosts: https://a.example/x\n"), "write only the host: `a.example`");
-    let path =
-        |path: &str| help(&format!("robots: {{ origin: replace, groups: {{ agents: '*', disallow: ['{path}'] }} }}\n"));
+    assert_eq!(
+        help("robots: { origin: replace }\nenviroment: staging\n"),
+        "did you mean `environment`?"
+    );
+    assert_eq!(
+        help("robots: { origin: replace }\nhosts: https://a.example/x\n"),
+        "write only the host: `a.example`"
+    );
+    let path = |path: &str| {
+        help(&format!(
+            "robots: {{ origin: replace, groups: {{ agents: '*', disallow: ['{path}'] }} }}\n"
+        ))
+    };
     assert!(path("^/private").contains("a path begins with `/`, `*` stands for any characters"));
     assert_eq!(path("private"), "write `/private` or `*private`");
     assert_eq!(
         help("robots: { origin: replace }\nenforcement: { mode: enforc }\n"),
         "did you mean `enforce`? It is one of: off, false, observe, enforce"
     );
-    assert!(help("robots: { origin: replace }\nindexing: [{ tag: noindex, noarchive }]\n").contains("put quotes"));
-    let only =
-        "robots:\n  origin: only\n  groups: [{ agents: a-bot, disallow: /a }]\n  sitemaps: https://a.example/s.xml\n";
-    assert_eq!(ids(only), [("without-effect", 3, 3), ("without-effect", 4, 3)]);
+    assert!(
+        help("robots: { origin: replace }\nindexing: [{ tag: noindex, noarchive }]\n")
+            .contains("put quotes")
+    );
+    let only = "robots:\n  origin: only\n  groups: [{ agents: a-bot, disallow: /a }]\n  sitemaps: https://a.example/s.xml\n";
+    assert_eq!(
+        ids(only),
+        [("without-effect", 3, 3), ("without-effect", 4, 3)]
+    );
     assert!(help(only).contains("origin: merge"));
-    assert!(help("robots: { origin: only }\npurposes: { training: disallow }\n").contains("origin: merge"));
+    assert!(
+        help("robots: { origin: only }\npurposes: { training: disallow }\n")
+            .contains("origin: merge")
+    );
 }
 
 #[test]
@@ -228,23 +316,39 @@ fn the_origin_s_file_is_merged_unless_the_policy_says_otherwise() {
     ] {
         assert_eq!(good(text).robots.origin, origin, "{text}");
     }
-    assert!(!good("environment: staging\n").reads_origin(), "a staging site says one thing only");
+    assert!(
+        !good("environment: staging\n").reads_origin(),
+        "a staging site says one thing only"
+    );
 }
 
 #[test]
 fn a_cache_before_us_is_said_with_yes_or_a_time() {
     let kept = |said: &str| {
-        let (policy, found) =
-            read("a", &source(&format!("robots: {{ origin: replace }}\nenforcement: {{ behind_cache: {said} }}\n")));
-        policy.map(|policy| policy.enforcement.behind_cache).ok_or(found.items.first().map(|item| item.id))
+        let (policy, found) = read(
+            "a",
+            &source(&format!(
+                "robots: {{ origin: replace }}\nenforcement: {{ behind_cache: {said} }}\n"
+            )),
+        );
+        policy
+            .map(|policy| policy.enforcement.behind_cache)
+            .ok_or(found.items.first().map(|item| item.id))
     };
     for no in ["no", "false", "Off"] {
         assert_eq!(kept(no), Ok(Some(BehindCache::No)), "{no}");
     }
     assert_eq!(kept("yes"), Ok(Some(BehindCache::AsLongAsMaxAge)));
-    assert_eq!(kept("2h"), Ok(Some(BehindCache::For(Duration::from_secs(7_200)))));
+    assert_eq!(
+        kept("2h"),
+        Ok(Some(BehindCache::For(Duration::from_secs(7_200))))
+    );
     for wrong in ["32d", "maybe", "[1h]"] {
-        let id = if wrong == "[1h]" { "wrong-type" } else { "bad-value" };
+        let id = if wrong == "[1h]" {
+            "wrong-type"
+        } else {
+            "bad-value"
+        };
         assert_eq!(kept(wrong), Err(Some(id)), "{wrong}");
     }
 }
@@ -257,7 +361,10 @@ fn grace_covers_max_age_and_extends_does_not_run_in_circles() {
     );
     let circle = "robots:\n  origin: replace\n  groups:\n    - { agents: a-bot, extends: b-bot }\n    - { agents: b-bot, extends: a-bot }\n";
     assert_eq!(
-        ids(circle).iter().map(|(id, line, _)| (*id, *line)).collect::<Vec<_>>(),
+        ids(circle)
+            .iter()
+            .map(|(id, line, _)| (*id, *line))
+            .collect::<Vec<_>>(),
         [("circular-extends", 4), ("circular-extends", 5)]
     );
 }
@@ -266,7 +373,10 @@ fn grace_covers_max_age_and_extends_does_not_run_in_circles() {
 fn a_token_with_a_version_is_refused() {
     let text = "robots: { origin: replace, groups: [{ agents: Googlebot/2.1, disallow: / }] }\n";
     assert_eq!(ids(text), [("bad-token", 1, 47)]);
-    assert_eq!(findings(text).items[0].help.as_deref(), Some("write `Googlebot`"));
+    assert_eq!(
+        findings(text).items[0].help.as_deref(),
+        Some("write `Googlebot`")
+    );
 }
 
 #[test]
@@ -279,10 +389,16 @@ fn a_list_that_names_nothing_is_never_taken_for_all() {
         (rule("tag: noindex, not: { status: [] }"), "empty-condition"),
         (rule("tag: []"), "rule-without-tags"),
         (rule("status: 304, tag: noindex"), "bad-status"),
-        ("hosts: []\nrobots: { origin: replace }\n".to_owned(), "bad-host"),
+        (
+            "hosts: []\nrobots: { origin: replace }\n".to_owned(),
+            "bad-host",
+        ),
     ] {
         let found = findings(&text);
-        assert!(found.has_errors() && found.items.iter().any(|item| item.id == id), "{text}: {found:?}");
+        assert!(
+            found.has_errors() && found.items.iter().any(|item| item.id == id),
+            "{text}: {found:?}"
+        );
     }
 }
 
@@ -303,12 +419,38 @@ fn a_directive_is_no_name_of_a_crawler() {
 
 #[test]
 fn hosts_are_read_as_clients_send_them() {
-    let host = |text: &str| super::decode::parse_host(text).ok().map(|host| (host.wildcard, host.name, host.port));
-    assert_eq!(host("Shop.Example."), Some((false, "shop.example".into(), None)));
-    assert_eq!(host("[2001:DB8::1]:8080"), Some((false, "2001:db8::1".into(), Some(8080))));
-    assert_eq!(host("192.0.2.1:80"), Some((false, "192.0.2.1".into(), Some(80))));
+    let host = |text: &str| {
+        super::decode::parse_host(text)
+            .ok()
+            .map(|host| (host.wildcard, host.name, host.port))
+    };
+    assert_eq!(
+        host("Shop.Example."),
+        Some((false, "shop.example".into(), None))
+    );
+    assert_eq!(
+        host("[2001:DB8::1]:8080"),
+        Some((false, "2001:db8::1".into(), Some(8080)))
+    );
+    assert_eq!(
+        host("192.0.2.1:80"),
+        Some((false, "192.0.2.1".into(), Some(80)))
+    );
     assert_eq!(host("my_service"), Some((false, "my_service".into(), None)));
-    for wrong in ["", "*", "a b", "http://a", "a/b", "*.*", "a:0", "a:http", "2001:db8::1", "[::1", "[x]", "*.[::1]"] {
+    for wrong in [
+        "",
+        "*",
+        "a b",
+        "http://a",
+        "a/b",
+        "*.*",
+        "a:0",
+        "a:http",
+        "2001:db8::1",
+        "[::1",
+        "[x]",
+        "*.[::1]",
+    ] {
         assert_eq!(host(wrong), None, "{wrong}");
     }
 }
@@ -329,15 +471,32 @@ proptest! {
 #[test]
 fn how_far_content_may_be_used_is_one_of_three_words() {
     for word in ["immediate", "reference", "full"] {
-        let policy = good(&format!("robots: {{ origin: replace, content_signal: {{ use: {word} }} }}\n"));
-        assert_eq!(policy.robots.signals.content_signal.and_then(|signal| signal.extent), Some(word));
+        let policy = good(&format!(
+            "robots: {{ origin: replace, content_signal: {{ use: {word} }} }}\n"
+        ));
+        assert_eq!(
+            policy
+                .robots
+                .signals
+                .content_signal
+                .and_then(|signal| signal.extent),
+            Some(word)
+        );
     }
     let text = "robots:\n  origin: replace\n  content_signal: { search: yes, use: referense }\n";
     assert_eq!(ids(text), [("bad-value", 3, 39)]);
     let found = findings(text);
-    assert!(found.items[0].message.contains("`referense` is not how far"), "{found:?}");
+    assert!(
+        found.items[0]
+            .message
+            .contains("`referense` is not how far"),
+        "{found:?}"
+    );
     let help = found.items[0].help.as_deref().unwrap_or_default();
-    assert!(help.contains("did you mean `reference`?") && help.contains("immediate, reference, full"), "{help}");
+    assert!(
+        help.contains("did you mean `reference`?") && help.contains("immediate, reference, full"),
+        "{help}"
+    );
     let list = "robots: { origin: replace, content_signal: { use: [full, reference] } }\n";
     assert_eq!(ids(list), [("wrong-type", 1, 51)]);
 }
@@ -345,8 +504,13 @@ fn how_far_content_may_be_used_is_one_of_three_words() {
 #[test]
 fn html_is_off_or_a_word_or_a_map() {
     let html = |text: &str| {
-        let (policy, findings) = read("shop", &source(&format!("robots: {{ origin: replace }}\nhtml: {text}\n")));
-        policy.unwrap_or_else(|| panic!("{text}: {:?}", findings.items)).html
+        let (policy, findings) = read(
+            "shop",
+            &source(&format!("robots: {{ origin: replace }}\nhtml: {text}\n")),
+        );
+        policy
+            .unwrap_or_else(|| panic!("{text}: {:?}", findings.items))
+            .html
     };
     assert!(!html("off").meta && !html("false").meta && !html("{ meta: no }").meta);
     assert!(html("meta").meta && html("{ meta: yes }").meta);
@@ -357,34 +521,81 @@ fn html_is_off_or_a_word_or_a_map() {
 #[test]
 fn mistakes_of_html_are_shown_in_their_place() {
     let text = "robots: { origin: replace }\nhtml:\n  meta: perhaps\n  paths: drafts\n  not: {}\n  metas: x\n";
-    assert_eq!(ids(text), [("bad-value", 3, 9), ("bad-path", 4, 10), ("empty-not", 5, 8), ("unknown-field", 6, 3),]);
-    assert_eq!(ids("robots: { origin: replace }\nhtml: { paths: /a/ }\n"), [("missing-field", 2, 7)]);
+    assert_eq!(
+        ids(text),
+        [
+            ("bad-value", 3, 9),
+            ("bad-path", 4, 10),
+            ("empty-not", 5, 8),
+            ("unknown-field", 6, 3),
+        ]
+    );
+    assert_eq!(
+        ids("robots: { origin: replace }\nhtml: { paths: /a/ }\n"),
+        [("missing-field", 2, 7)]
+    );
 }
 
 /// Parameters are not told apart, and not taken as if they were.
 #[test]
 fn a_type_with_parameters_is_told_to_leave_them_out() {
     let text = "robots: { origin: replace }\nindexing:\n  - { types: 'text/html; charset=utf-8', tag: noindex }\n";
-    let source = Source { name: "shop.yaml".into(), text: text.into() };
+    let source = Source {
+        name: "shop.yaml".into(),
+        text: text.into(),
+    };
     let (policy, found) = read("shop", &source);
     assert!(policy.is_none());
     let only = &found.items[0];
-    assert_eq!(only.message, "`text/html; charset=utf-8` is a media type with parameters");
-    assert_eq!(only.help.as_deref(), Some("leave the parameters out: `text/html` matches with any charset"));
+    assert_eq!(
+        only.message,
+        "`text/html; charset=utf-8` is a media type with parameters"
+    );
+    assert_eq!(
+        only.help.as_deref(),
+        Some("leave the parameters out: `text/html` matches with any charset")
+    );
 }
 
 /// What helps with a type that is any type is not what helps with a word that is none.
 #[test]
 fn any_media_type_is_said_by_leaving_types_out() {
     for (types, message, help) in [
-        ("'*/*'", "`*/*` is any media type, which restricts nothing", "leave `types` out"),
-        ("[text/html, '*/*']", "`*/*` is any media type, which restricts nothing", "leave `types` out"),
-        ("pdf", "`pdf` is not a media type", "write `application/pdf`"),
+        (
+            "'*/*'",
+            "`*/*` is any media type, which restricts nothing",
+            "leave `types` out",
+        ),
+        (
+            "[text/html, '*/*']",
+            "`*/*` is any media type, which restricts nothing",
+            "leave `types` out",
+        ),
+        (
+            "pdf",
+            "`pdf` is not a media type",
+            "write `application/pdf`",
+        ),
     ] {
-        let text = format!("robots: {{ origin: replace }}\nindexing:\n  - {{ types: {types}, tag: noai }}\n");
-        let (_, found) = read("shop", &Source { name: "shop.yaml".into(), text: text.as_str().into() });
-        let [only] = &found.items[..] else { panic!("{types}: {found:?}") };
+        let text = format!(
+            "robots: {{ origin: replace }}\nindexing:\n  - {{ types: {types}, tag: noai }}\n"
+        );
+        let (_, found) = read(
+            "shop",
+            &Source {
+                name: "shop.yaml".into(),
+                text: text.as_str().into(),
+            },
+        );
+        let [only] = &found.items[..] else {
+            panic!("{types}: {found:?}")
+        };
         assert_eq!(only.message, message);
-        assert!(only.help.as_deref().is_some_and(|said| said.starts_with(help)), "{only:?}");
+        assert!(
+            only.help
+                .as_deref()
+                .is_some_and(|said| said.starts_with(help)),
+            "{only:?}"
+        );
     }
 }

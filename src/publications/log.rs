@@ -1,9 +1,10 @@
-//! [`PublicationLog`]: which site had which hosts, and what each site published. These are two lists, because a site
-//! may have thousands of hosts and publish many versions. A [`Tenure`] is the time for which a host pattern belonged
-//! to a site. A [`Publication`] is the time for which a site published the same robots.txt. `timeline` computes from
-//! both what a host published.
+//! [`PublicationLog`]: which site had which hosts, and what each site published. These are two
+//! lists, because a site may have thousands of hosts and publish many versions. A [`Tenure`] is the
+//! time for which a host pattern belonged to a site. A [`Publication`] is the time for which a site
+//! published the same robots.txt. `timeline` computes from both what a host published.
 //!
-//! A site publishes nothing, a version, or 503. [`PublicationLog::record`] alone moves it between these states.
+//! A site publishes nothing, a version, or 503. [`PublicationLog::record`] alone moves it between
+//! these states.
 
 use crate::policy::Version;
 use crate::policy::host_history::{ClockJump, HostHistory, Unavailability};
@@ -12,18 +13,19 @@ use crate::time::Timestamp;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::time::Duration;
 
-/// Publications of one site that are told apart; the older ones become one whose version is unknown.
+/// Publications of one site that are told apart; the older ones become one whose version is
+/// unknown.
 const MAX_PUBLICATIONS: usize = 256;
 /// Tenures that have ended and are remembered.
 const MAX_TENURES: usize = 65_536;
 /// Times that the clock was set forward which are told apart; the older ones count as one.
 const MAX_JUMPS: usize = 64;
-/// For how long the log remembers: crawlers are sent whole pages for 30 days where a host changed its site, and no
-/// robots.txt is cached for longer.
+/// For how long the log remembers: crawlers are sent whole pages for 30 days where a host changed
+/// its site, and no robots.txt is cached for longer.
 const REMEMBERED: Duration = Duration::from_secs(31 * 86_400);
 
-/// A change of what is published. Changes are ordered by their number: two of them may happen within a second, and the
-/// clock may be set back between them.
+/// A change of what is published. Changes are ordered by their number: two of them may happen
+/// within a second, and the clock may be set back between them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Change {
     /// Its place among all changes.
@@ -57,7 +59,8 @@ impl Span {
     }
 
     fn is_over(&self, now: Timestamp) -> bool {
-        self.until.is_some_and(|until| now.since(until.at) > REMEMBERED)
+        self.until
+            .is_some_and(|until| now.since(until.at) > REMEMBERED)
     }
 }
 
@@ -77,12 +80,19 @@ pub enum Published {
 impl Published {
     /// The version, if it is known.
     pub fn version(self) -> Option<Version> {
-        if let Published::Version(version) = self { Some(version) } else { None }
+        if let Published::Version(version) = self {
+            Some(version)
+        } else {
+            None
+        }
     }
 
     /// Whether it was 503, for a part of the time at least.
     pub fn was_unavailable(self) -> bool {
-        matches!(self, Published::Unavailable | Published::UnknownOrUnavailable)
+        matches!(
+            self,
+            Published::Unavailable | Published::UnknownOrUnavailable
+        )
     }
 }
 
@@ -110,8 +120,8 @@ pub struct Publication {
     pub tells: bool,
     /// The time.
     pub span: Span,
-    /// Until then it may have been served to any crawler without a record of it: by an instance that ended before it had
-    /// told the others what it served.
+    /// Until then it may have been served to any crawler without a record of it: by an instance
+    /// that ended before it had told the others what it served.
     pub unreported_until: Option<Timestamp>,
 }
 
@@ -144,11 +154,13 @@ pub enum Declared {
 /// Times of which a log does not know everything.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Gaps {
-    /// When the last tenure ended that was forgotten for want of room: what its hosts published is unknown.
+    /// When the last tenure ended that was forgotten for want of room: what its hosts published is
+    /// unknown.
     pub cut_at: Option<Timestamp>,
     /// When the log was lost: what was told about pages before is unknown.
     pub lost_at: Option<Timestamp>,
-    /// When a gap ended in which other servers may have answered for the hosts, or when the clock was set.
+    /// When a gap ended in which other servers may have answered for the hosts, or when the clock
+    /// was set.
     pub broken_at: Option<Timestamp>,
 }
 
@@ -179,7 +191,10 @@ impl PublicationLog {
     /// Notes what is published from now on; says whether that is a change.
     pub fn record(&mut self, current: &[Current<'_>], now: Timestamp) -> bool {
         self.take_no_moment_to_come(now);
-        let change = Change { number: self.next, at: now };
+        let change = Change {
+            number: self.next,
+            at: now,
+        };
         let changed = self.record_publications(current, change)
             | self.record_tenures(current, change)
             | self.record_declared(current);
@@ -206,15 +221,24 @@ impl PublicationLog {
         jumps.sort_by_key(|jump| std::cmp::Reverse(jump.at));
         tenures.sort_by_key(|tenure| tenure.span.since.number);
         publications.sort_by_key(|publication| publication.span.since.number);
-        PublicationLog { next: next_number(&tenures, &publications), tenures, publications, declared, gaps, jumps }
+        PublicationLog {
+            next: next_number(&tenures, &publications),
+            tenures,
+            publications,
+            declared,
+            gaps,
+            jumps,
+        }
     }
 
-    /// Notes that other servers may have answered for the hosts until now, or that the clock was set.
+    /// Notes that other servers may have answered for the hosts until now, or that the clock was
+    /// set.
     pub fn was_broken(&mut self, now: Timestamp) {
         self.gaps.broken_at = Some(now);
     }
 
-    /// Notes that the clock was set by so many seconds: forward, or back, which undoes what it was set forward before.
+    /// Notes that the clock was set by so many seconds: forward, or back, which undoes what it was
+    /// set forward before.
     pub fn clock_was_set(&mut self, by: i64, now: Timestamp) {
         let mut back = Duration::from_secs(by.min(0).unsigned_abs());
         for jump in &mut self.jumps {
@@ -226,7 +250,13 @@ impl PublicationLog {
         if let Ok(by) = u64::try_from(by)
             && by > 0
         {
-            self.jumps.insert(0, ClockJump { at: now, by: Duration::from_secs(by) });
+            self.jumps.insert(
+                0,
+                ClockJump {
+                    at: now,
+                    by: Duration::from_secs(by),
+                },
+            );
         }
         if self.jumps.len() > MAX_JUMPS
             && let Some(oldest) = self.jumps.pop()
@@ -238,7 +268,9 @@ impl PublicationLog {
 
     /// How far the clock was set forward in all, as far as that is remembered.
     pub fn jumped(&self) -> Duration {
-        self.jumps.iter().fold(Duration::ZERO, |all, jump| all.saturating_add(jump.by))
+        self.jumps
+            .iter()
+            .fold(Duration::ZERO, |all, jump| all.saturating_add(jump.by))
     }
 
     /// Notes that an earlier log was lost.
@@ -250,10 +282,17 @@ impl PublicationLog {
     pub fn in_force_since(&self, site: &str) -> Option<Timestamp> {
         let mut since = None;
         let mut version = None;
-        for publication in self.publications.iter().rev().filter(|publication| publication.site == site) {
+        for publication in self
+            .publications
+            .iter()
+            .rev()
+            .filter(|publication| publication.site == site)
+        {
             match publication.published {
                 Published::Unavailable => continue,
-                known if *version.get_or_insert(known) == known => since = Some(publication.span.since.at),
+                known if *version.get_or_insert(known) == known => {
+                    since = Some(publication.span.since.at)
+                }
                 _ => break,
             }
         }
@@ -265,14 +304,22 @@ impl PublicationLog {
         let rank = |tenure: &Tenure| {
             let closeness = match (&tenure.pattern, host) {
                 (None, _) => 0,
-                (Some(wide), Some(host)) if covers(wide, host) => 1 + 2 * wide.name.len() + usize::from(!wide.wildcard),
+                (Some(wide), Some(host)) if covers(wide, host) => {
+                    1 + 2 * wide.name.len() + usize::from(!wide.wildcard)
+                }
                 (Some(_), _) => return None,
             };
-            // A site that has the host now goes before one that had it, however close its pattern was.
+            // A site that has the host now goes before one that had it, however close its pattern
+            // was.
             Some((tenure.span.end(), closeness, tenure.span.since.number))
         };
-        let known = self.tenures.iter().filter_map(|tenure| Some((rank(tenure)?, tenure)));
-        known.max_by_key(|(rank, _)| *rank).map(|(_, tenure)| tenure.site.as_str())
+        let known = self
+            .tenures
+            .iter()
+            .filter_map(|tenure| Some((rank(tenure)?, tenure)));
+        known
+            .max_by_key(|(rank, _)| *rank)
+            .map(|(_, tenure)| tenure.site.as_str())
     }
 
     /// Whether a site had a host at any time that is remembered.
@@ -281,47 +328,84 @@ impl PublicationLog {
             (Some(wide), Some(host)) => covers(wide, host),
             (wide, host) => wide.is_none() && host.is_none(),
         };
-        self.tenures.iter().any(|tenure| tenure.site == site && of(tenure))
+        self.tenures
+            .iter()
+            .any(|tenure| tenure.site == site && of(tenure))
     }
 
     /// The sites that are remembered.
     pub fn sites(&self) -> BTreeSet<&str> {
-        self.tenures.iter().map(|tenure| tenure.site.as_str()).collect()
+        self.tenures
+            .iter()
+            .map(|tenure| tenure.site.as_str())
+            .collect()
     }
 
     /// The versions that were published until this moment or later, or are now.
     pub fn versions_since(&self, moment: Timestamp) -> BTreeSet<Version> {
-        let lately = |publication: &&Publication| publication.span.until.is_none_or(|until| until.at >= moment);
-        let published = self.publications.iter().filter(lately).filter_map(|known| known.published.version());
+        let lately = |publication: &&Publication| {
+            publication
+                .span
+                .until
+                .is_none_or(|until| until.at >= moment)
+        };
+        let published = self
+            .publications
+            .iter()
+            .filter(lately)
+            .filter_map(|known| known.published.version());
         published.chain(self.declared.values().copied()).collect()
     }
 
-    /// The earliest moment at which a crawler can have been served a copy that may still be used: see
-    /// [`HostHistory::cached_since`], as if every 503 had been everywhere.
+    /// The earliest moment at which a crawler can have been served a copy that may still be used:
+    /// see [`HostHistory::cached_since`], as if every 503 had been everywhere.
     pub fn cached_since(&self, longest: Duration, now: Timestamp) -> Timestamp {
-        let unavailable = self.publications.iter().rev().filter(|known| known.published.was_unavailable());
-        let unavailable = unavailable.map(|Publication { span: Span { since, until }, .. }| Unavailability {
-            since: since.at,
-            until: until.map(|until| until.at),
-        });
+        let unavailable = self
+            .publications
+            .iter()
+            .rev()
+            .filter(|known| known.published.was_unavailable());
+        let unavailable = unavailable.map(
+            |Publication {
+                 span: Span { since, until },
+                 ..
+             }| Unavailability {
+                since: since.at,
+                until: until.map(|until| until.at),
+            },
+        );
         let jumps = self.jumps.clone();
-        let mut history = HostHistory { unavailable: unavailable.collect(), jumps, ..HostHistory::new(now) };
-        history.unavailable.sort_by_key(|span| std::cmp::Reverse(span.until.unwrap_or(now)));
+        let mut history = HostHistory {
+            unavailable: unavailable.collect(),
+            jumps,
+            ..HostHistory::new(now)
+        };
+        history
+            .unavailable
+            .sort_by_key(|span| std::cmp::Reverse(span.until.unwrap_or(now)));
         history.cached_since(longest, now)
     }
 
     /// Notes that crawlers may have been told apart otherwise until now.
     pub fn forget_identities(&mut self) {
-        self.publications.iter_mut().for_each(|publication| publication.identities = 0);
+        self.publications
+            .iter_mut()
+            .for_each(|publication| publication.identities = 0);
     }
 
     fn record_publications(&mut self, current: &[Current<'_>], change: Change) -> bool {
-        let wanted: HashMap<&str, &Current<'_>> = current.iter().map(|site| (site.site, site)).collect();
+        let wanted: HashMap<&str, &Current<'_>> =
+            current.iter().map(|site| (site.site, site)).collect();
         let mut going_on = HashSet::new();
         let mut changed = false;
-        for open in self.publications.iter_mut().filter(|open| open.span.until.is_none()) {
+        for open in self
+            .publications
+            .iter_mut()
+            .filter(|open| open.span.until.is_none())
+        {
             let same = wanted.get(open.site.as_str()).filter(|site| {
-                (site.published, site.identities, site.tells) == (open.published, open.identities, open.tells)
+                (site.published, site.identities, site.tells)
+                    == (open.published, open.identities, open.tells)
             });
             match same {
                 Some(site) => drop(going_on.insert(site.site)),
@@ -334,7 +418,10 @@ impl PublicationLog {
                 published: site.published,
                 identities: site.identities,
                 tells: site.tells,
-                span: Span { since: change, until: None },
+                span: Span {
+                    since: change,
+                    until: None,
+                },
                 unreported_until: None,
             });
             changed = true;
@@ -352,7 +439,11 @@ impl PublicationLog {
             }
         }
         let mut changed = false;
-        for open in self.tenures.iter_mut().filter(|open| open.span.until.is_none()) {
+        for open in self
+            .tenures
+            .iter_mut()
+            .filter(|open| open.span.until.is_none())
+        {
             match wanted.get(&open.pattern.as_ref()) {
                 Some(site) if **site == open.site => drop(wanted.remove(&open.pattern.as_ref())),
                 _ => (open.span.until, changed) = (Some(change), true),
@@ -361,7 +452,10 @@ impl PublicationLog {
         let new = wanted.into_iter().map(|(pattern, site)| Tenure {
             pattern: pattern.cloned(),
             site: site.to_owned(),
-            span: Span { since: change, until: None },
+            span: Span {
+                since: change,
+                until: None,
+            },
         });
         let mut new: Vec<Tenure> = new.collect();
         new.sort_unstable_by(|one, other| one.pattern.cmp(&other.pattern));
@@ -370,7 +464,8 @@ impl PublicationLog {
         changed
     }
 
-    /// The origin's file stays the one that was known first: a later one is no word about the time before crawlgate.
+    /// The origin's file stays the one that was known first: a later one is no word about the time
+    /// before crawlgate.
     fn record_declared(&mut self, current: &[Current<'_>]) -> bool {
         let declared = current.iter().filter_map(|site| {
             let version = match site.declared? {
@@ -385,54 +480,82 @@ impl PublicationLog {
         changed
     }
 
-    /// Moments to come are those of a clock that was ahead and is set back since: they are taken for now.
+    /// Moments to come are those of a clock that was ahead and is set back since: they are taken
+    /// for now.
     fn take_no_moment_to_come(&mut self, now: Timestamp) {
-        let tenures = self.tenures.iter_mut().flat_map(|tenure| tenure.span.moments());
-        let publications = self.publications.iter_mut().flat_map(|publication| publication.span.moments());
+        let tenures = self
+            .tenures
+            .iter_mut()
+            .flat_map(|tenure| tenure.span.moments());
+        let publications = self
+            .publications
+            .iter_mut()
+            .flat_map(|publication| publication.span.moments());
         let gaps = self.gaps.each().into_iter().flatten();
         let jumps = self.jumps.iter_mut().map(|jump| &mut jump.at);
-        tenures.chain(publications).chain(gaps).chain(jumps).for_each(|moment| *moment = now.min(*moment));
+        tenures
+            .chain(publications)
+            .chain(gaps)
+            .chain(jumps)
+            .for_each(|moment| *moment = now.min(*moment));
     }
 
     fn forget(&mut self, now: Timestamp) {
         self.jumps.retain(|jump| now.since(jump.at) <= REMEMBERED);
         let now = Timestamp(now.0.saturating_sub_unsigned(self.jumped().as_secs()));
-        self.publications.retain(|publication| !publication.span.is_over(now));
+        self.publications
+            .retain(|publication| !publication.span.is_over(now));
         self.tenures.retain(|tenure| !tenure.span.is_over(now));
         for gap in self.gaps.each() {
             gap.take_if(|at| now.since(*at) > REMEMBERED);
         }
-        let ended = self.tenures.iter().filter(|tenure| tenure.span.until.is_some()).count();
+        let ended = self
+            .tenures
+            .iter()
+            .filter(|tenure| tenure.span.until.is_some())
+            .count();
         let mut surplus = ended.saturating_sub(MAX_TENURES);
         let cut_at = &mut self.gaps.cut_at;
-        self.tenures.retain(|tenure| match tenure.span.until.filter(|_| surplus > 0) {
-            Some(until) => {
-                surplus -= 1;
-                *cut_at = (*cut_at).max(Some(until.at));
-                false
-            }
-            None => true,
-        });
+        self.tenures
+            .retain(|tenure| match tenure.span.until.filter(|_| surplus > 0) {
+                Some(until) => {
+                    surplus -= 1;
+                    *cut_at = (*cut_at).max(Some(until.at));
+                    false
+                }
+                None => true,
+            });
         self.merge_the_oldest();
     }
 
     /// Where a site has too many publications, the two oldest become one whose version is unknown.
     fn merge_the_oldest(&mut self) {
         let mut counts: HashMap<String, usize> = HashMap::new();
-        self.publications.iter().for_each(|known| *counts.entry(known.site.clone()).or_default() += 1);
+        self.publications
+            .iter()
+            .for_each(|known| *counts.entry(known.site.clone()).or_default() += 1);
         for (site, count) in counts {
             for _ in MAX_PUBLICATIONS..count {
-                let mut places = (0..self.publications.len()).filter(|place| self.publications[*place].site == site);
-                let (Some(first), Some(second)) = (places.next(), places.next()) else { break };
+                let mut places = (0..self.publications.len())
+                    .filter(|place| self.publications[*place].site == site);
+                let (Some(first), Some(second)) = (places.next(), places.next()) else {
+                    break;
+                };
                 let oldest = self.publications.remove(first);
                 let merged = &mut self.publications[second - 1];
                 merged.span.since = oldest.span.since;
-                merged.published = match oldest.published.was_unavailable() || merged.published.was_unavailable() {
+                merged.published = match oldest.published.was_unavailable()
+                    || merged.published.was_unavailable()
+                {
                     true => Published::UnknownOrUnavailable,
                     false => Published::Unknown,
                 };
                 merged.tells |= oldest.tells;
-                merged.identities = if merged.identities == oldest.identities { merged.identities } else { 0 };
+                merged.identities = if merged.identities == oldest.identities {
+                    merged.identities
+                } else {
+                    0
+                };
             }
         }
     }
@@ -440,14 +563,30 @@ impl PublicationLog {
 
 /// The number of the change that follows all of these.
 pub fn next_number(tenures: &[Tenure], publications: &[Publication]) -> u64 {
-    let spans = tenures.iter().map(|tenure| tenure.span).chain(publications.iter().map(|known| known.span));
-    let numbers = spans.flat_map(|span| [Some(span.since.number), span.until.map(|until| until.number)]);
-    numbers.flatten().max().map_or(0, |last| last.saturating_add(1))
+    let spans = tenures
+        .iter()
+        .map(|tenure| tenure.span)
+        .chain(publications.iter().map(|known| known.span));
+    let numbers = spans.flat_map(|span| {
+        [
+            Some(span.since.number),
+            span.until.map(|until| until.number),
+        ]
+    });
+    numbers
+        .flatten()
+        .max()
+        .map_or(0, |last| last.saturating_add(1))
 }
 
 /// Whether every host of a pattern is one of a wider pattern, ports aside.
 pub fn covers(wide: &HostPattern, narrow: &HostPattern) -> bool {
-    let below = || narrow.name.strip_suffix(wide.name.as_str()).is_some_and(|rest| rest.ends_with('.'));
+    let below = || {
+        narrow
+            .name
+            .strip_suffix(wide.name.as_str())
+            .is_some_and(|rest| rest.ends_with('.'))
+    };
     match (wide.wildcard, narrow.wildcard) {
         (false, false) => wide.name == narrow.name,
         (false, true) => false,

@@ -1,6 +1,7 @@
-//! [`PublicationLog::histories_beside`] computes from the log what each host published. At each moment the site of the closest
-//! matching pattern counts for a host, and no other. All hosts with the same closest pattern have the same past, so there is
-//! one history for each pattern. Patterns that always belonged to the same sites share one.
+//! [`PublicationLog::histories_beside`] computes from the log what each host published. At each
+//! moment the site of the closest matching pattern counts for a host, and no other. All hosts with
+//! the same closest pattern have the same past, so there is one history for each pattern. Patterns
+//! that always belonged to the same sites share one.
 
 use super::log::{Change, Publication, PublicationLog, Published, Tenure};
 use super::versions::VersionStore;
@@ -13,8 +14,8 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Histories of several instances are computed at least twice in this time. What another one has in force may be superseded
-/// at the end of it at the earliest, as far as this one knows.
+/// Histories of several instances are computed at least twice in this time. What another one has in
+/// force may be superseded at the end of it at the earliest, as far as this one knows.
 const COMPUTED_WITHIN: Duration = Duration::from_secs(3_600);
 
 /// A pattern, and the history of its hosts.
@@ -30,16 +31,21 @@ pub struct Horizon {
 }
 
 impl PublicationLog {
-    /// The history of each pattern; `None` stands for every other host. Versions whose bytes are not known count as
-    /// unknown.
+    /// The history of each pattern; `None` stands for every other host. Versions whose bytes are
+    /// not known count as unknown.
     #[cfg(any(test, feature = "internals"))]
-    pub fn histories(&self, versions: &mut VersionStore, registry: &Registry, horizon: Horizon) -> Vec<OfHosts> {
+    pub fn histories(
+        &self,
+        versions: &mut VersionStore,
+        registry: &Registry,
+        horizon: Horizon,
+    ) -> Vec<OfHosts> {
         self.histories_beside(&[], versions, registry, horizon)
     }
 
-    /// The history of each pattern, where these other instances publish on the same hosts: a version counts as superseded when
-    /// the last of them published another one. `None` stands for every other host. Versions whose bytes are not known count as
-    /// unknown.
+    /// The history of each pattern, where these other instances publish on the same hosts: a
+    /// version counts as superseded when the last of them published another one. `None` stands for
+    /// every other host. Versions whose bytes are not known count as unknown.
     pub fn histories_beside(
         &self,
         others: &[PublicationLog],
@@ -51,15 +57,27 @@ impl PublicationLog {
         let mut interned: HashMap<Vec<Vec<ChainLink<'_>>>, Arc<HostHistory>> = HashMap::new();
         let mut known = Vec::new();
         for pattern in patterns(&lookups) {
-            let chains: Vec<Chain<'_>> = lookups.iter().map(|lookup| lookup.chain(pattern.as_ref())).collect();
-            let keys = lookups.iter().zip(&chains).map(|(lookup, chain)| lookup.key(chain)).collect();
+            let chains: Vec<Chain<'_>> = lookups
+                .iter()
+                .map(|lookup| lookup.chain(pattern.as_ref()))
+                .collect();
+            let keys = lookups
+                .iter()
+                .zip(&chains)
+                .map(|(lookup, chain)| lookup.key(chain))
+                .collect();
             let history = interned.entry(keys).or_insert_with(|| {
-                let mut pieces = lookups.iter().zip(&chains).map(|(lookup, chain)| lookup.pieces(chain));
+                let mut pieces = lookups
+                    .iter()
+                    .zip(&chains)
+                    .map(|(lookup, chain)| lookup.pieces(chain));
                 let own = pieces.next().unwrap_or_default();
                 let others: Vec<Vec<Piece<'_>>> = pieces.collect();
                 let mut history = self.history(&own, &others, versions, registry, horizon);
                 if !others.is_empty() {
-                    add_elsewhere(&mut history, &own, &others, horizon, |version| versions.parsed(version, registry));
+                    add_elsewhere(&mut history, &own, &others, horizon, |version| {
+                        versions.parsed(version, registry)
+                    });
                 }
                 Arc::new(history)
             });
@@ -77,17 +95,29 @@ impl PublicationLog {
         horizon: Horizon,
     ) -> HostHistory {
         let now = horizon.now;
-        let mut history =
-            HostHistory { moved_at: self.gaps.lost_at, unknown_until: self.gaps.cut_at, ..HostHistory::new(now) };
+        let mut history = HostHistory {
+            moved_at: self.gaps.lost_at,
+            unknown_until: self.gaps.cut_at,
+            ..HostHistory::new(now)
+        };
         history.moved_at = history.moved_at.max(self.moved_at(pieces));
         history.jumps.clone_from(&self.jumps);
-        history.unavailable = pieces.iter().rev().filter_map(Piece::unavailability).collect();
+        history.unavailable = pieces
+            .iter()
+            .rev()
+            .filter_map(Piece::unavailability)
+            .collect();
         add_unavailability(&mut history, others, now);
-        let current = pieces.last().and_then(|last| last.version().filter(|_| last.until.is_none()));
-        (history.since, history.identity_epoch) = (since(pieces, current, now), identity_epoch(pieces, now));
+        let current = pieces
+            .last()
+            .and_then(|last| last.version().filter(|_| last.until.is_none()));
+        (history.since, history.identity_epoch) =
+            (since(pieces, current, now), identity_epoch(pieces, now));
         history.at_site_since = at_site_since(pieces).map_or(now, |change| change.at);
         let is_other = |piece: &Piece<'_>| match piece.publication.published {
-            Published::Version(version) => Some(version) != current && piece.since.at == history.since,
+            Published::Version(version) => {
+                Some(version) != current && piece.since.at == history.since
+            }
             Published::Unknown | Published::UnknownOrUnavailable => true,
             Published::Unavailable => false,
         };
@@ -96,7 +126,8 @@ impl PublicationLog {
         let mut seen: HashSet<Version> = current.into_iter().collect();
         for (place, piece) in pieces.iter().enumerate().rev() {
             let superseded_at = superseded_at(pieces, place, now);
-            if superseded_at < cached_since || piece.publication.published == Published::Unavailable {
+            if superseded_at < cached_since || piece.publication.published == Published::Unavailable
+            {
                 continue;
             }
             let known = match piece.version() {
@@ -109,7 +140,11 @@ impl PublicationLog {
             match known {
                 Some(parsed) => {
                     let since = since(&pieces[..=place], piece.version(), now);
-                    history.superseded.push(SupersededVersion { parsed, since, superseded_at });
+                    history.superseded.push(SupersededVersion {
+                        parsed,
+                        since,
+                        superseded_at,
+                    });
                 }
                 None => history.unknown_until = history.unknown_until.max(Some(superseded_at)),
             }
@@ -120,7 +155,11 @@ impl PublicationLog {
                 let has_room = history.superseded.len() < HostHistory::MAX_SUPERSEDED;
                 match versions.parsed(version, registry).filter(|_| has_room) {
                     Some(parsed) => {
-                        history.superseded.push(SupersededVersion { parsed, since: until, superseded_at: until });
+                        history.superseded.push(SupersededVersion {
+                            parsed,
+                            since: until,
+                            superseded_at: until,
+                        });
                     }
                     None => history.unknown_until = history.unknown_until.max(Some(until)),
                 }
@@ -129,48 +168,65 @@ impl PublicationLog {
         history
     }
 
-    /// The version that a host served before crawlgate did, and until when, by the word of the operator. It counts for a
-    /// host that has been at one site ever since, without a gap.
+    /// The version that a host served before crawlgate did, and until when, by the word of the
+    /// operator. It counts for a host that has been at one site ever since, without a gap.
     fn declared_before(&self, pieces: &[Piece<'_>]) -> Option<(Version, Timestamp)> {
         let last = pieces.last().filter(|last| last.until.is_none())?;
         let (first, moved) = (pieces.first()?.since, at_site_since(pieces)?);
-        let is_unbroken = self.gaps.lost_at.is_none() && self.gaps.broken_at.is_none_or(|broken| first.at >= broken);
-        let version = self.declared.get(&last.publication.site).filter(|_| is_unbroken && moved == first);
+        let is_unbroken = self.gaps.lost_at.is_none()
+            && self.gaps.broken_at.is_none_or(|broken| first.at >= broken);
+        let version = self
+            .declared
+            .get(&last.publication.site)
+            .filter(|_| is_unbroken && moved == first);
         version.map(|version| (*version, first.at))
     }
 
-    /// When the host last changed its site, if the one before or the one after had something to tell about pages.
+    /// When the host last changed its site, if the one before or the one after had something to
+    /// tell about pages.
     fn moved_at(&self, pieces: &[Piece<'_>]) -> Option<Timestamp> {
         let told_before = |piece: &Piece<'_>| {
             self.publications.iter().any(|known| {
-                known.tells && known.site == piece.publication.site && known.span.since.number < piece.since.number
+                known.tells
+                    && known.site == piece.publication.site
+                    && known.span.since.number < piece.since.number
             })
         };
         let mut moved_at = None;
         let mut before: Option<&Piece<'_>> = None;
         for piece in pieces {
             let left = before.filter(|before| before.end() != piece.since.number);
-            if let Some(until) = left.filter(|left| left.publication.tells).and_then(|left| left.until) {
+            if let Some(until) = left
+                .filter(|left| left.publication.tells)
+                .and_then(|left| left.until)
+            {
                 moved_at = moved_at.max(Some(until.at));
             }
             let stayed = before.filter(|before| before.end() == piece.since.number);
-            let is_same = stayed.is_some_and(|before| before.publication.site == piece.publication.site);
-            if !is_same && (stayed.is_some_and(|before| before.publication.tells) || told_before(piece)) {
+            let is_same =
+                stayed.is_some_and(|before| before.publication.site == piece.publication.site);
+            if !is_same
+                && (stayed.is_some_and(|before| before.publication.tells) || told_before(piece))
+            {
                 moved_at = moved_at.max(Some(piece.since.at));
             }
             before = Some(piece);
         }
-        let left = before.filter(|last| last.publication.tells).and_then(|last| last.until);
+        let left = before
+            .filter(|last| last.publication.tells)
+            .and_then(|last| last.until);
         moved_at.max(left.map(|until| until.at))
     }
 }
 
-/// When another version took the place of a piece. A span of the same site in which robots.txt answered 503 supersedes
-/// nothing: a crawler may use its copy through it (RFC 9309 section 2.3.1.4).
+/// When another version took the place of a piece. A span of the same site in which robots.txt
+/// answered 503 supersedes nothing: a crawler may use its copy through it (RFC 9309 section
+/// 2.3.1.4).
 fn superseded_at(pieces: &[Piece<'_>], place: usize, now: Timestamp) -> Timestamp {
     let mut last = &pieces[place];
     for piece in &pieces[place + 1..] {
-        let goes_on = piece.since.number == last.end() && piece.publication.site == last.publication.site;
+        let goes_on =
+            piece.since.number == last.end() && piece.publication.site == last.publication.site;
         if !goes_on || piece.publication.published != Published::Unavailable {
             break;
         }
@@ -181,9 +237,15 @@ fn superseded_at(pieces: &[Piece<'_>], place: usize, now: Timestamp) -> Timestam
 
 /// Since when the site that has the host publishes its present version.
 fn since(pieces: &[Piece<'_>], current: Option<Version>, now: Timestamp) -> Timestamp {
-    let Some(last) = pieces.last() else { return now };
+    let Some(last) = pieces.last() else {
+        return now;
+    };
     let mut since = last.since.at;
-    for piece in pieces.iter().rev().take_while(|piece| piece.publication.site == last.publication.site) {
+    for piece in pieces
+        .iter()
+        .rev()
+        .take_while(|piece| piece.publication.site == last.publication.site)
+    {
         match piece.version() {
             None if piece.publication.published == Published::Unavailable => {}
             version if version.is_some() && version == current => since = piece.since.at,
@@ -200,11 +262,15 @@ fn at_site_since(pieces: &[Piece<'_>]) -> Option<Change> {
 
 /// Since when crawlers are told apart as they are at the end.
 fn identity_epoch(pieces: &[Piece<'_>], now: Timestamp) -> Timestamp {
-    unbroken_since(pieces, |piece, last| piece.identities == last.identities).map_or(now, |change| change.at)
+    unbroken_since(pieces, |piece, last| piece.identities == last.identities)
+        .map_or(now, |change| change.at)
 }
 
 /// Since when publications that are like the last one follow each other without a break.
-fn unbroken_since(pieces: &[Piece<'_>], is_alike: impl Fn(&Publication, &Publication) -> bool) -> Option<Change> {
+fn unbroken_since(
+    pieces: &[Piece<'_>],
+    is_alike: impl Fn(&Publication, &Publication) -> bool,
+) -> Option<Change> {
     let last = pieces.last()?;
     let mut first = last;
     for piece in pieces.iter().rev().skip(1) {
@@ -234,12 +300,16 @@ impl Piece<'_> {
     }
 
     fn unavailability(&self) -> Option<Unavailability> {
-        let span = Unavailability { since: self.since.at, until: self.until.map(|until| until.at) };
+        let span = Unavailability {
+            since: self.since.at,
+            until: self.until.map(|until| until.at),
+        };
         self.publication.published.was_unavailable().then_some(span)
     }
 }
 
-/// The tenures that may count for a host, the closest patterns first: those of one level are never at the same time.
+/// The tenures that may count for a host, the closest patterns first: those of one level are never
+/// at the same time.
 type Chain<'a> = Vec<&'a [&'a Tenure]>;
 
 /// What a chain is compared by: level, site, first and last change.
@@ -260,14 +330,21 @@ impl<'a> Lookup<'a> {
         let mut lookup = Lookup::default();
         for tenure in &log.tenures {
             let pattern = tenure.pattern.as_ref();
-            let named = lookup.tenures.entry(pattern.map_or("", |pattern| &pattern.name)).or_default();
+            let named = lookup
+                .tenures
+                .entry(pattern.map_or("", |pattern| &pattern.name))
+                .or_default();
             match named.iter_mut().find(|(known, _)| *known == pattern) {
                 Some((_, tenures)) => tenures.push(tenure),
                 None => named.push((pattern, vec![tenure])),
             }
         }
         for publication in &log.publications {
-            lookup.publications.entry(&publication.site).or_default().push(publication);
+            lookup
+                .publications
+                .entry(&publication.site)
+                .or_default()
+                .push(publication);
         }
         lookup
     }
@@ -277,13 +354,22 @@ impl<'a> Lookup<'a> {
         let mut look = |wildcard: bool, name: &str, port: Option<u16>| {
             let named = self.tenures.get(name).map_or(&[][..], Vec::as_slice);
             let with_port = |wanted: Option<u16>| {
-                let is = move |known: &HostPattern| known.wildcard == wildcard && known.port == wanted;
-                named.iter().find(|(known, _)| known.is_some_and(is)).map(|(_, tenures)| tenures.as_slice())
+                let is =
+                    move |known: &HostPattern| known.wildcard == wildcard && known.port == wanted;
+                named
+                    .iter()
+                    .find(|(known, _)| known.is_some_and(is))
+                    .map(|(_, tenures)| tenures.as_slice())
             };
             chain.extend(port.and_then(|port| with_port(Some(port))));
             chain.extend(with_port(None));
         };
-        if let Some(HostPattern { wildcard, name, port }) = pattern {
+        if let Some(HostPattern {
+            wildcard,
+            name,
+            port,
+        }) = pattern
+        {
             look(*wildcard, name, *port);
             let mut rest = name.as_str();
             while let Some((_, parent)) = rest.split_once('.') {
@@ -299,9 +385,17 @@ impl<'a> Lookup<'a> {
     fn key(&self, chain: &Chain<'a>) -> Vec<ChainLink<'a>> {
         let link = |level: usize, tenure: &&'a Tenure| {
             // What came before the first publication that is remembered makes no difference.
-            let first = self.publications.get(tenure.site.as_str()).and_then(|known| known.first());
+            let first = self
+                .publications
+                .get(tenure.site.as_str())
+                .and_then(|known| known.first());
             let first = first.map_or(0, |first| first.span.since.number);
-            (level, tenure.site.as_str(), tenure.span.since.number.max(first), tenure.span.end())
+            (
+                level,
+                tenure.site.as_str(),
+                tenure.span.since.number.max(first),
+                tenure.span.end(),
+            )
         };
         let links = |(level, tenures): (usize, &&'a [&'a Tenure])| -> Vec<ChainLink<'a>> {
             tenures.iter().map(|tenure| link(level, tenure)).collect()
@@ -314,10 +408,16 @@ impl<'a> Lookup<'a> {
         let mut pieces: Vec<Piece<'a>> = Vec::new();
         for tenures in chain {
             let level = tenures.iter().flat_map(|tenure| {
-                let known = self.publications.get(tenure.site.as_str()).map_or(&[][..], Vec::as_slice);
-                known.iter().filter_map(|publication| overlap(tenure, publication))
+                let known = self
+                    .publications
+                    .get(tenure.site.as_str())
+                    .map_or(&[][..], Vec::as_slice);
+                known
+                    .iter()
+                    .filter_map(|publication| overlap(tenure, publication))
             });
-            let mut gaps: Vec<Piece<'a>> = level.flat_map(|piece| uncovered(piece, &pieces)).collect();
+            let mut gaps: Vec<Piece<'a>> =
+                level.flat_map(|piece| uncovered(piece, &pieces)).collect();
             pieces.append(&mut gaps);
             pieces.sort_by_key(|piece| piece.since.number);
         }
@@ -325,23 +425,47 @@ impl<'a> Lookup<'a> {
     }
 }
 
-/// The patterns that are told apart. Where a policy names a port, a wider pattern may name another one: then each name is
-/// looked up with each of the ports.
+/// The patterns that are told apart. Where a policy names a port, a wider pattern may name another
+/// one: then each name is looked up with each of the ports.
 fn patterns(lookups: &[Lookup<'_>]) -> Vec<Option<HostPattern>> {
-    let named =
-        || lookups.iter().flat_map(|lookup| lookup.tenures.values().flatten()).filter_map(|(pattern, _)| *pattern);
+    let named = || {
+        lookups
+            .iter()
+            .flat_map(|lookup| lookup.tenures.values().flatten())
+            .filter_map(|(pattern, _)| *pattern)
+    };
     let ports: BTreeSet<Option<u16>> = named().map(|pattern| pattern.port).chain([None]).collect();
-    let names: BTreeSet<(bool, &str)> = named().map(|pattern| (pattern.wildcard, pattern.name.as_str())).collect();
-    let pattern =
-        |(wildcard, name): (bool, &str), port: Option<u16>| Some(HostPattern { wildcard, name: name.to_owned(), port });
-    let each = names.into_iter().flat_map(|name| ports.iter().map(move |port| pattern(name, *port)));
+    let names: BTreeSet<(bool, &str)> = named()
+        .map(|pattern| (pattern.wildcard, pattern.name.as_str()))
+        .collect();
+    let pattern = |(wildcard, name): (bool, &str), port: Option<u16>| {
+        Some(HostPattern {
+            wildcard,
+            name: name.to_owned(),
+            port,
+        })
+    };
+    let each = names
+        .into_iter()
+        .flat_map(|name| ports.iter().map(move |port| pattern(name, *port)));
     each.chain([None]).collect()
 }
 
 fn overlap<'a>(tenure: &Tenure, publication: &'a Publication) -> Option<Piece<'a>> {
-    let since = [tenure.span.since, publication.span.since].into_iter().max_by_key(|change| change.number)?;
-    let until = tenure.span.until.into_iter().chain(publication.span.until).min_by_key(|change| change.number);
-    let piece = Piece { publication, since, until };
+    let since = [tenure.span.since, publication.span.since]
+        .into_iter()
+        .max_by_key(|change| change.number)?;
+    let until = tenure
+        .span
+        .until
+        .into_iter()
+        .chain(publication.span.until)
+        .min_by_key(|change| change.number);
+    let piece = Piece {
+        publication,
+        since,
+        until,
+    };
     (since.number < piece.end()).then_some(piece)
 }
 
@@ -351,19 +475,29 @@ fn uncovered<'a>(piece: Piece<'a>, covered: &[Piece<'a>]) -> Vec<Piece<'a>> {
     let mut since = Some(piece.since);
     let first = covered.partition_point(|other| other.end() <= piece.since.number);
     for other in &covered[first..] {
-        let Some(begin) = since.filter(|_| other.since.number < piece.end()) else { break };
+        let Some(begin) = since.filter(|_| other.since.number < piece.end()) else {
+            break;
+        };
         if begin.number < other.since.number {
-            parts.push(Piece { since: begin, until: Some(other.since), ..piece });
+            parts.push(Piece {
+                since: begin,
+                until: Some(other.since),
+                ..piece
+            });
         }
         since = other.until;
     }
     if let Some(begin) = since.filter(|begin| begin.number < piece.end()) {
-        parts.push(Piece { since: begin, ..piece });
+        parts.push(Piece {
+            since: begin,
+            ..piece
+        });
     }
     parts
 }
 
-/// A crawler that asks another instance while robots.txt answers 503 there may use its copy for longer, too.
+/// A crawler that asks another instance while robots.txt answers 503 there may use its copy for
+/// longer, too.
 fn add_unavailability(history: &mut HostHistory, others: &[Vec<Piece<'_>>], now: Timestamp) {
     let others = others.iter().flatten().filter_map(Piece::unavailability);
     let before = history.unavailable.len();
@@ -375,7 +509,11 @@ fn add_unavailability(history: &mut HostHistory, others: &[Vec<Piece<'_>>], now:
     let end = |span: &Unavailability| span.until.unwrap_or(now);
     spans.sort_by_key(|span| (span.since, end(span)));
     for span in spans {
-        match history.unavailable.last_mut().filter(|last| end(last) >= span.since) {
+        match history
+            .unavailable
+            .last_mut()
+            .filter(|last| end(last) >= span.since)
+        {
             Some(last) if end(last) < end(&span) || span.until.is_none() => last.until = span.until,
             Some(_) => {}
             None => history.unavailable.push(span),
@@ -384,7 +522,8 @@ fn add_unavailability(history: &mut HostHistory, others: &[Vec<Piece<'_>>], now:
     history.unavailable.reverse();
 }
 
-/// Adds what other instances published on the hosts of a pattern to what this one did. A version counts as superseded when the last instance published another one.
+/// Adds what other instances published on the hosts of a pattern to what this one did. A version
+/// counts as superseded when the last instance published another one.
 fn add_elsewhere(
     history: &mut HostHistory,
     own: &[Piece<'_>],
@@ -413,12 +552,20 @@ fn add_elsewhere(
             if piece.until.is_none() {
                 in_force.push(version);
             }
-            unreported.extend(piece.publication.unreported_until.map(|until| (version, until)));
-            if Some(version) != current && !supersede(history, version, (piece.since.at, until), &mut parsed) {
+            unreported.extend(
+                piece
+                    .publication
+                    .unreported_until
+                    .map(|until| (version, until)),
+            );
+            if Some(version) != current
+                && !supersede(history, version, (piece.since.at, until), &mut parsed)
+            {
                 history.elsewhere.unknown_until = history.elsewhere.unknown_until.max(Some(until));
             }
         }
-        if let (Some(last), Some(site)) = (last, pieces.last().filter(|piece| piece.until.is_none()))
+        if let (Some(last), Some(site)) =
+            (last, pieces.last().filter(|piece| piece.until.is_none()))
             && site.publication.site == last.publication.site
         {
             let since = at_site_since(pieces).map_or(now, |change| change.at);
@@ -426,29 +573,61 @@ fn add_elsewhere(
         }
     }
     history.unknown_until = history.unknown_until.max(history.elsewhere.unknown_until);
-    history.superseded.sort_by_key(|held| std::cmp::Reverse(held.superseded_at));
-    let place = |version: Version| history.superseded.iter().position(|held| held.parsed.version == version);
-    history.elsewhere.in_force = in_force.into_iter().filter_map(place).fold(0, |all, place| all | 1 << place);
-    let unreported =
-        unreported.into_iter().filter(|(version, _)| Some(*version) == current || place(*version).is_some());
-    history.elsewhere.unreported = unreported.map(|(version, until)| (place(version), until)).collect();
-    // Instances begin to publish the same at different moments, and may publish different files in one second.
+    history
+        .superseded
+        .sort_by_key(|held| std::cmp::Reverse(held.superseded_at));
+    let place = |version: Version| {
+        history
+            .superseded
+            .iter()
+            .position(|held| held.parsed.version == version)
+    };
+    history.elsewhere.in_force = in_force
+        .into_iter()
+        .filter_map(place)
+        .fold(0, |all, place| all | 1 << place);
+    let unreported = unreported
+        .into_iter()
+        .filter(|(version, _)| Some(*version) == current || place(*version).is_some());
+    history.elsewhere.unreported = unreported
+        .map(|(version, until)| (place(version), until))
+        .collect();
+    // Instances begin to publish the same at different moments, and may publish different files in
+    // one second.
     history.is_told_by_its_date = false;
 }
 
-/// Since when all instances tell crawlers apart as this one does now. One that has just begun goes by the others.
-fn epoch_of_all(of_own: Timestamp, own: &[Piece<'_>], others: &[Vec<Piece<'_>>], now: Timestamp) -> Timestamp {
-    let Some(identities) = own.last().map(|last| last.publication.identities) else { return of_own };
+/// Since when all instances tell crawlers apart as this one does now. One that has just begun goes
+/// by the others.
+fn epoch_of_all(
+    of_own: Timestamp,
+    own: &[Piece<'_>],
+    others: &[Vec<Piece<'_>>],
+    now: Timestamp,
+) -> Timestamp {
+    let Some(identities) = own.last().map(|last| last.publication.identities) else {
+        return of_own;
+    };
     let is_other = |piece: &&Piece<'_>| piece.publication.identities != identities;
     let is_alike = |pieces: &&Vec<Piece<'_>>| {
-        pieces.last().is_some_and(|last| last.until.is_none() && last.publication.identities == identities)
+        pieces
+            .last()
+            .is_some_and(|last| last.until.is_none() && last.publication.identities == identities)
     };
-    let alike = others.iter().filter(is_alike).map(|pieces| identity_epoch(pieces, now));
+    let alike = others
+        .iter()
+        .filter(is_alike)
+        .map(|pieces| identity_epoch(pieces, now));
     let since = alike.fold(of_own, Timestamp::min);
-    let floor = own.iter().find(is_other).map_or(Timestamp(i64::MIN), |_| of_own);
+    let floor = own
+        .iter()
+        .find(is_other)
+        .map_or(Timestamp(i64::MIN), |_| of_own);
     let differing = others.iter().flatten().filter(is_other);
     let ended = differing.map(|piece| {
-        let until = piece.until.map_or(now.plus(COMPUTED_WITHIN), |until| until.at);
+        let until = piece
+            .until
+            .map_or(now.plus(COMPUTED_WITHIN), |until| until.at);
         until.max(piece.publication.unreported_until.unwrap_or(piece.since.at))
     });
     ended.fold(since.max(floor), Timestamp::max)
@@ -461,13 +640,23 @@ fn supersede(
     (since, superseded_at): (Timestamp, Timestamp),
     parsed: &mut impl FnMut(Version) -> Option<Arc<ParsedVersion>>,
 ) -> bool {
-    if let Some(known) = history.superseded.iter_mut().find(|held| held.parsed.version == version) {
+    if let Some(known) = history
+        .superseded
+        .iter_mut()
+        .find(|held| held.parsed.version == version)
+    {
         known.superseded_at = known.superseded_at.max(superseded_at);
         known.since = known.since.min(since);
         return true;
     }
     let has_room = history.superseded.len() < HostHistory::MAX_SUPERSEDED;
-    let Some(parsed) = parsed(version).filter(|_| has_room) else { return false };
-    history.superseded.push(SupersededVersion { parsed, since, superseded_at });
+    let Some(parsed) = parsed(version).filter(|_| has_room) else {
+        return false;
+    };
+    history.superseded.push(SupersededVersion {
+        parsed,
+        since,
+        superseded_at,
+    });
     true
 }

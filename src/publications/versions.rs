@@ -1,5 +1,6 @@
-//! [`VersionStore`]: the bytes of every robots.txt that a crawler may still use, by version. The rules of a version are parsed
-//! when they are first needed, and kept. [`OfOthers`]: what other instances published.
+//! [`VersionStore`]: the bytes of every robots.txt that a crawler may still use, by version. The
+//! rules of a version are parsed when they are first needed, and kept. [`OfOthers`]: what other
+//! instances published.
 
 use super::log::PublicationLog;
 use crate::crawlers::Registry;

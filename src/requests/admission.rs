@@ -1,5 +1,6 @@
-//! [`Admission`] limits how much is open at one time, in total and for each client: connections, or octets in buffers.
-//! It counts exactly. [`Admitted`] is an amount that was let in, until it is dropped.
+//! [`Admission`] limits how much is open at one time, in total and for each client: connections, or
+//! octets in buffers. It counts exactly. [`Admitted`] is an amount that was let in, until it is
+//! dropped.
 
 use crate::locks::lock;
 use std::collections::HashMap;
@@ -31,7 +32,12 @@ pub struct Admission {
 impl Admission {
     /// With these limits, in total and for each client.
     pub fn new(most: usize, most_per_address: usize) -> Arc<Admission> {
-        Arc::new(Admission { total: AtomicUsize::new(0), most, most_per_address, by_address: Default::default() })
+        Arc::new(Admission {
+            total: AtomicUsize::new(0),
+            most,
+            most_per_address,
+            by_address: Default::default(),
+        })
     }
 
     /// Lets an amount in.
@@ -39,14 +45,26 @@ impl Admission {
     /// # Errors
     /// The total would be too large.
     pub fn admit(self: &Arc<Admission>, amount: usize) -> Result<Admitted, Full> {
-        if self.total.fetch_add(amount, Ordering::Relaxed).saturating_add(amount) > self.most {
+        if self
+            .total
+            .fetch_add(amount, Ordering::Relaxed)
+            .saturating_add(amount)
+            > self.most
+        {
             self.total.fetch_sub(amount, Ordering::Relaxed);
             return Err(Full::Total);
         }
-        Ok(Admitted { admission: self.clone(), amount, address: None })
+        Ok(Admitted {
+            admission: self.clone(),
+            amount,
+            address: None,
+        })
     }
 
-    fn shard(&self, address: IpAddr) -> std::sync::MutexGuard<'_, HashMap<IpAddr, usize, ahash::RandomState>> {
+    fn shard(
+        &self,
+        address: IpAddr,
+    ) -> std::sync::MutexGuard<'_, HashMap<IpAddr, usize, ahash::RandomState>> {
         let octet = match address {
             IpAddr::V4(address) => address.octets()[3],
             IpAddr::V6(address) => address.octets().iter().fold(0, |sum, octet| sum ^ octet),
@@ -71,7 +89,11 @@ impl Admitted {
         let address = client(address);
         let mut counts = self.admission.shard(address);
         let entry = counts.entry(address);
-        let before = if let Entry::Occupied(entry) = &entry { *entry.get() } else { 0 };
+        let before = if let Entry::Occupied(entry) = &entry {
+            *entry.get()
+        } else {
+            0
+        };
         if before.saturating_add(self.amount) > self.admission.most_per_address {
             return Err(Full::Address);
         }
@@ -108,7 +130,9 @@ impl Drop for Admitted {
 /// The client with this address. A client of IPv6 has a whole /64.
 fn client(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
-        IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX))),
+        IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(
+            address.to_bits() & !u128::from(u64::MAX),
+        )),
         address => address,
     }
 }
@@ -138,11 +162,20 @@ mod tests {
         drop(six);
         let six = [admit("2001:db8::1").ok(), admit("2001:db8::2").ok()];
         drop(one);
-        assert_eq!(admit("2001:db8::3").err(), Some(Full::Address), "of one /64");
+        assert_eq!(
+            admit("2001:db8::3").err(),
+            Some(Full::Address),
+            "of one /64"
+        );
         assert!(admit("2001:db8:0:1::3").is_ok());
         drop((other, six));
         assert_eq!(admission.total.load(Ordering::Relaxed), 0);
-        assert!(admission.by_address.iter().all(|shard| shard.lock().expect("unpoisoned").is_empty()));
+        assert!(
+            admission
+                .by_address
+                .iter()
+                .all(|shard| shard.lock().expect("unpoisoned").is_empty())
+        );
     }
 
     #[test]

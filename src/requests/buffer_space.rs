@@ -1,7 +1,7 @@
-//! [`BufferSpace`] limits the bytes of requests and responses in buffers, for each client and in total. A request over
-//! HTTP/2 or through Pingora and the body of a larger response reserve the most that they may need, as a [`Held`], until
-//! the last byte has left; the body of a request does until the origin has it. So a client that reads nothing takes no more
-//! than its share.
+//! [`BufferSpace`] limits the bytes of requests and responses in buffers, for each client and in
+//! total. A request over HTTP/2 or through Pingora and the body of a larger response reserve the
+//! most that they may need, as a [`Held`], until the last byte has left; the body of a request does
+//! until the origin has it. So a client that reads nothing takes no more than its share.
 
 use super::admission::{Admission, Admitted, Full};
 use crate::forwarding::Head;
@@ -14,7 +14,8 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// Heads and bodies up to this length are not counted: they are in the buffers that every request has.
+/// Heads and bodies up to this length are not counted: they are in the buffers that every request
+/// has.
 pub const SMALL: usize = 8 * 1024;
 /// The number of copies of a head in memory, at most.
 const COPIES: usize = 4;
@@ -34,11 +35,17 @@ pub fn memory_of_head(bytes: usize) -> usize {
     if bytes > SMALL { COPIES * bytes } else { 0 }
 }
 
-/// Bytes of memory for the body of a response: its length, or `most` if it is longer or has none. A small body needs nothing,
-/// and server-sent events need little, because they come one by one.
+/// Bytes of memory for the body of a response: its length, or `most` if it is longer or has none. A
+/// small body needs nothing, and server-sent events need little, because they come one by one.
 pub fn memory_of_body(head: &impl Head, most: usize) -> usize {
     let length = head.lines(header::CONTENT_LENGTH).next();
-    let length = length.and_then(|length| std::str::from_utf8(length).ok()?.trim().parse::<usize>().ok());
+    let length = length.and_then(|length| {
+        std::str::from_utf8(length)
+            .ok()?
+            .trim()
+            .parse::<usize>()
+            .ok()
+    });
     let is_of_events = || head.lines(header::CONTENT_TYPE).any(is_event_stream);
     match length {
         Some(length) if length <= SMALL => 0,
@@ -57,7 +64,11 @@ impl BufferSpace {
     /// Space within `limits.buffers` and `limits.buffers_per_address`.
     pub fn new(limits: &Limits, metrics: Arc<Metrics>) -> BufferSpace {
         let admission = Admission::new(limits.buffers, limits.buffers_per_address);
-        BufferSpace { admission, metrics, told: Mutex::default() }
+        BufferSpace {
+            admission,
+            metrics,
+            told: Mutex::default(),
+        }
     }
 
     /// Reserves octets for a client. Without a client, only the total is limited.
@@ -109,7 +120,11 @@ pub struct Held {
 impl Held {
     fn new(admitted: Admitted, bytes: usize, metrics: Arc<Metrics>) -> Held {
         metrics.edge.buffers.add(signed(bytes));
-        Held { admitted, bytes, metrics }
+        Held {
+            admitted,
+            bytes,
+            metrics,
+        }
     }
 
     /// Gives a part back.
@@ -137,7 +152,14 @@ mod tests {
     use http::{HeaderMap, HeaderName, HeaderValue};
 
     fn space(buffers: usize, buffers_per_address: usize) -> BufferSpace {
-        BufferSpace::new(&Limits { buffers, buffers_per_address, ..Limits::DEFAULT }, Metrics::new())
+        BufferSpace::new(
+            &Limits {
+                buffers,
+                buffers_per_address,
+                ..Limits::DEFAULT
+            },
+            Metrics::new(),
+        )
     }
 
     fn client(last: u8) -> Option<IpAddr> {
@@ -166,7 +188,13 @@ mod tests {
         assert_eq!(memory(header::CONTENT_LENGTH, "8193"), 8_193);
         assert_eq!(memory(header::CONTENT_LENGTH, "5000000"), 100_000);
         assert_eq!(memory_of_body(&HeaderMap::new(), 100_000), 100_000);
-        assert_eq!(memory(header::CONTENT_TYPE, "text/event-stream; charset=utf-8"), 8_192);
-        assert_eq!((memory_of_head(8_192), memory_of_head(8_193)), (0, 4 * 8_193));
+        assert_eq!(
+            memory(header::CONTENT_TYPE, "text/event-stream; charset=utf-8"),
+            8_192
+        );
+        assert_eq!(
+            (memory_of_head(8_192), memory_of_head(8_193)),
+            (0, 4 * 8_193)
+        );
     }
 }

@@ -1,5 +1,6 @@
-//! [`Challenges`]: the files by which a certificate authority checks who controls a host (RFC 8555 section 8.3). crawlgate
-//! makes those for its own orders. For another client of an authority (certbot, acme.sh) it reads them from a directory.
+//! [`Challenges`]: the files by which a certificate authority checks who controls a host (RFC 8555
+//! section 8.3). crawlgate makes those for its own orders. For another client of an authority
+//! (certbot, acme.sh) it reads them from a directory.
 
 use crate::files::read_file;
 use crate::heads::origin_form;
@@ -16,22 +17,28 @@ pub type OwnFiles = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 /// The sources of the files.
 #[derive(Clone, Default)]
 pub struct Challenges {
-    /// A directory that holds `.well-known/acme-challenge/`. Without one, the origin has the files of other clients.
+    /// A directory that holds `.well-known/acme-challenge/`. Without one, the origin has the files
+    /// of other clients.
     pub webroot: Option<PathBuf>,
     /// The files for crawlgate's own orders.
     pub own: Option<OwnFiles>,
 }
 
 impl Challenges {
-    /// The file that a request asks for. `None` if the request is not for a file of these sources, `Some(None)` if there is
-    /// no such file.
+    /// The file that a request asks for. `None` if the request is not for a file of these sources,
+    /// `Some(None)` if there is no such file.
     pub fn file(&self, method: &[u8], target: &[u8]) -> Option<Option<Vec<u8>>> {
         if self.webroot.is_none() && self.own.is_none() {
             return None;
         }
         let target = origin_form(target);
         let token = std::str::from_utf8(acme_token(method, &target)?).ok();
-        if let Some(content) = self.own.as_ref().zip(token).and_then(|(own, token)| own(token)) {
+        if let Some(content) = self
+            .own
+            .as_ref()
+            .zip(token)
+            .and_then(|(own, token)| own(token))
+        {
             return Some(Some(content.into_bytes()));
         }
         let webroot = self.webroot.as_deref()?;

@@ -1,5 +1,6 @@
-//! [`ClientConnection`]: the facts about a client's connection that the edge and Pingora's gateway share. Through it
-//! the edge hands the [`Ticket`] of a request (what was decided about it) on to the gateway.
+//! [`ClientConnection`]: the facts about a client's connection that the edge and Pingora's gateway
+//! share. Through it the edge hands the [`Ticket`] of a request (what was decided about it) on to
+//! the gateway.
 
 use super::connection::Connection;
 use super::record::Record;
@@ -50,7 +51,8 @@ impl ClientConnection {
         }
     }
 
-    /// A copy for one request. Over HTTP/2, requests of one connection are handed on at the same time.
+    /// A copy for one request. Over HTTP/2, requests of one connection are handed on at the same
+    /// time.
     pub fn of_one_request(&self) -> ClientConnection {
         ClientConnection {
             tls: self.tls,
@@ -61,7 +63,12 @@ impl ClientConnection {
 
     /// The facts that its requests share. `redirect` is that of its listener.
     pub fn behind(&self, redirect: Option<Redirect>) -> Connection<'_> {
-        Connection { peer: self.peer, tls: self.tls, hsts: self.hsts.as_ref(), redirect }
+        Connection {
+            peer: self.peer,
+            tls: self.tls,
+            hsts: self.hsts.as_ref(),
+            redirect,
+        }
     }
 
     /// Leaves the ticket of the next request for the gateway.
@@ -74,7 +81,8 @@ impl ClientConnection {
         lock(&self.received).take()
     }
 
-    /// Records what the gateway has sent. Over HTTP/2 that still waits for the client's window, so the edge records it.
+    /// Records what the gateway has sent. Over HTTP/2 that still waits for the client's window, so
+    /// the edge records it.
     pub fn record(&self, record: Record) {
         #[cfg(feature = "proxy")]
         self.set_place(None);
@@ -104,7 +112,9 @@ impl ClientConnection {
     /// The place at the origin of the request that the gateway forwards, if it has not given it up.
     #[cfg(feature = "proxy")]
     pub fn place(&self) -> Option<Arc<Place>> {
-        lock(&self.place).clone().filter(|place| !place.is_given_up())
+        lock(&self.place)
+            .clone()
+            .filter(|place| !place.is_given_up())
     }
 
     /// Notes that the client takes nothing of what is written.

@@ -1,4 +1,5 @@
-//! [`Connection`]: the facts that all requests of a connection share. [`Arrival`]: the moment in which a request arrived.
+//! [`Connection`]: the facts that all requests of a connection share. [`Arrival`]: the moment in
+//! which a request arrived.
 
 use super::redirect::Redirect;
 use crate::answers::{Answer, Field};
@@ -33,7 +34,12 @@ pub struct Connection<'a> {
 impl Connection<'_> {
     /// A connection in clear text, of which only the other end is known.
     pub fn from(peer: Peer) -> Connection<'static> {
-        Connection { peer, tls: None, hsts: None, redirect: None }
+        Connection {
+            peer,
+            tls: None,
+            hsts: None,
+            redirect: None,
+        }
     }
 
     /// Adds the listener's Strict-Transport-Security to an answer.

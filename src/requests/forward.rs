@@ -1,12 +1,12 @@
-//! [`Forward`] writes the head of a request for the origin, the head of the origin's response for the client, and the
-//! answer where the origin fails.
+//! [`Forward`] writes the head of a request for the origin, the head of the origin's response for
+//! the client, and the answer where the origin fails.
 
 use super::connection::Connection;
 use super::ticket::Ticket;
 use crate::answers::{Answer, Asked, Unanswered, failure};
 use crate::forwarding::{
-    Authorities, ForwardedRequest, Head, give_client_authority, has_condition, remove_conditions, write_ids_in_map,
-    write_request, write_response,
+    Authorities, ForwardedRequest, Head, give_client_authority, has_condition, remove_conditions,
+    write_ids_in_map, write_request, write_response,
 };
 use crate::heads::origin_form;
 use crate::robots::Authority;
@@ -22,13 +22,16 @@ pub struct Forward<'t> {
 impl Ticket {
     /// The writer of the heads of this request and its response.
     pub fn forward<'t>(&'t self, connection: Connection<'t>) -> Forward<'t> {
-        Forward { ticket: self, connection }
+        Forward {
+            ticket: self,
+            connection,
+        }
     }
 }
 
 impl Forward<'_> {
-    /// Turns `head`, which has the fields as they came, into the head for the origin. `origin_host` is its Host in place
-    /// of the client's.
+    /// Turns `head`, which has the fields as they came, into the head for the origin. `origin_host`
+    /// is its Host in place of the client's.
     pub fn write_request(&self, head: &mut impl Head, origin_host: Option<&str>) {
         let forwarded = ForwardedRequest {
             host: self.ticket.host(),
@@ -45,10 +48,14 @@ impl Forward<'_> {
         write_request(head, &forwarded);
     }
 
-    /// For an origin in the same process: adds the id of the request, and removes conditions by which the origin would hide
-    /// a change from a crawler.
+    /// For an origin in the same process: adds the id of the request, and removes conditions by
+    /// which the origin would hide a change from a crawler.
     pub fn write_request_in_process(&self, head: &mut HeaderMap) {
-        write_ids_in_map(head, self.ticket.noted().request_id(), self.ticket.noted().has_malformed_trace);
+        write_ids_in_map(
+            head,
+            self.ticket.noted().request_id(),
+            self.ticket.noted().has_malformed_trace,
+        );
         if self.needs_whole_page(head) {
             remove_conditions(head);
         }
@@ -57,18 +64,32 @@ impl Forward<'_> {
     fn needs_whole_page(&self, head: &impl Head) -> bool {
         let judgement = self.ticket.judgement();
         has_condition(head)
-            && judgement
-                .is_some_and(|judgement| judgement.needs_whole_page(self.ticket.host(), self.ticket.noted().now()))
+            && judgement.is_some_and(|judgement| {
+                judgement.needs_whole_page(self.ticket.host(), self.ticket.noted().now())
+            })
     }
 
-    /// Adds the fields of crawlgate and of the policy to a response of the origin, which is not an informational one.
-    /// `origin_host` is the Host that the origin wants: in the response it becomes the client's.
-    pub fn write_response(&self, head: &mut impl Head, status: StatusCode, origin_host: Option<&str>) {
+    /// Adds the fields of crawlgate and of the policy to a response of the origin, which is not an
+    /// informational one. `origin_host` is the Host that the origin wants: in the response it
+    /// becomes the client's.
+    pub fn write_response(
+        &self,
+        head: &mut impl Head,
+        status: StatusCode,
+        origin_host: Option<&str>,
+    ) {
         if let Some(origins) = origin_host.filter(|host| !self.is_public(host)) {
             let peer = self.connection.peer;
             // A trusted proxy may speak TLS with the client, and clear text with crawlgate.
             let scheme = (!peer.is_trusted).then_some(if peer.is_tls { "https" } else { "http" });
-            give_client_authority(head, &Authorities { origins, clients: self.ticket.host(), scheme });
+            give_client_authority(
+                head,
+                &Authorities {
+                    origins,
+                    clients: self.ticket.host(),
+                    scheme,
+                },
+            );
         }
         if status.is_redirection() {
             self.follow_front_page(head);
@@ -78,37 +99,64 @@ impl Forward<'_> {
 
     /// Remembers where the front page redirects to, if that is on a host of the site.
     fn follow_front_page(&self, head: &impl Head) {
-        let Some((_, entry)) = self.ticket.judged() else { return };
+        let Some((_, entry)) = self.ticket.judged() else {
+            return;
+        };
         let from = origin_form(self.ticket.noted().target());
-        let to = head.lines(header::LOCATION).next().and_then(|line| resolved(line, &from));
+        let to = head
+            .lines(header::LOCATION)
+            .next()
+            .and_then(|line| resolved(line, &from));
         let is_own = |host: &str| host.as_bytes() == self.ticket.host() || self.is_public(host);
-        let own = to.as_ref().filter(|to| to.authority().is_none_or(|host| is_own(host.as_str())));
+        let own = to
+            .as_ref()
+            .filter(|to| to.authority().is_none_or(|host| is_own(host.as_str())));
         if let Some(target) = own.and_then(Uri::path_and_query) {
-            entry.site.front_page.redirects(&from, target.as_str().as_bytes());
+            entry
+                .site
+                .front_page
+                .redirects(&from, target.as_str().as_bytes());
         }
     }
 
-    /// Whether the site has this host itself. Its origin may redirect from its other hosts to that one.
+    /// Whether the site has this host itself. Its origin may redirect from its other hosts to that
+    /// one.
     fn is_public(&self, host: &str) -> bool {
-        self.ticket
-            .judged()
-            .is_some_and(|(_, entry)| entry.site.policy.has_host(&Authority::read(host.as_bytes()), b""))
+        self.ticket.judged().is_some_and(|(_, entry)| {
+            entry
+                .site
+                .policy
+                .has_host(&Authority::read(host.as_bytes()), b"")
+        })
     }
 
-    /// The answer in place of an origin that gave none: 408, 413, 502, 504; 503 without [space](Ticket::lacks_space).
+    /// The answer in place of an origin that gave none: 408, 413, 502, 504; 503 without
+    /// [space](Ticket::lacks_space).
     pub fn fail(&self, status: u16, asked: &Asked<'_>) -> Answer {
-        self.connection.with_hsts(failure(status, &self.unanswered_as(asked)))
+        self.connection
+            .with_hsts(failure(status, &self.unanswered_as(asked)))
     }
 
     pub(super) fn unanswered_as<'a>(&'a self, asked: &'a Asked<'a>) -> Unanswered<'a> {
-        Unanswered { asked, judged: self.ticket.judged(), request_id: self.ticket.noted().request_id() }
+        Unanswered {
+            asked,
+            judged: self.ticket.judged(),
+            request_id: self.ticket.noted().request_id(),
+        }
     }
 }
 
-/// The URI that a Location means, which may be relative to the target of the request (RFC 3986 section 5.2).
+/// The URI that a Location means, which may be relative to the target of the request (RFC 3986
+/// section 5.2).
 fn resolved(location: &[u8], target: &[u8]) -> Option<Uri> {
-    let path = target.split(|byte| *byte == b'?').next().unwrap_or_default();
-    let directory = path.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
+    let path = target
+        .split(|byte| *byte == b'?')
+        .next()
+        .unwrap_or_default();
+    let directory = path
+        .iter()
+        .rposition(|byte| *byte == b'/')
+        .map_or(0, |slash| slash + 1);
     let start: &[u8] = match location {
         [b'/', b'/', ..] => b"http:",
         [b'/', ..] => b"",
@@ -131,7 +179,8 @@ mod tests {
             ("//shop.example/en/", "http://shop.example/en/"),
             ("https://shop.example/en/", "https://shop.example/en/"),
         ] {
-            let found = resolved(location.as_bytes(), b"/shop/?from=https://a.example/b").expect("a URI");
+            let found =
+                resolved(location.as_bytes(), b"/shop/?from=https://a.example/b").expect("a URI");
             assert_eq!(found.to_string(), uri, "{location}");
         }
     }

@@ -1,5 +1,6 @@
-//! [`RequestHead`]: the head of a request, whether HTTP/1, HTTP/2, the middleware or the decision service has read it.
-//! [`HeadFields`] are its parts. A head is borrowed; the [`Ticket`](super::Ticket) copies what outlasts it.
+//! [`RequestHead`]: the head of a request, whether HTTP/1, HTTP/2, the middleware or the decision
+//! service has read it. [`HeadFields`] are its parts. A head is borrowed; the
+//! [`Ticket`](super::Ticket) copies what outlasts it.
 
 use super::mistake::Mistake;
 use crate::answers::Asked;
@@ -16,7 +17,8 @@ pub trait RequestHead {
     /// The values of all lines of a field.
     fn values(&self, name: &HeaderName) -> impl DoubleEndedIterator<Item = &[u8]>;
 
-    /// The fields that shape an answer: those that [`Asked::reads`](crate::answers::Asked::reads) are enough.
+    /// The fields that shape an answer: those that [`Asked::reads`](crate::answers::Asked::reads)
+    /// are enough.
     fn answer_fields(&self) -> Cow<'_, HeaderMap>;
 
     /// The method to which an answer replies.
@@ -24,14 +26,18 @@ pub trait RequestHead {
         Method::from_bytes(self.fields().method).unwrap_or_default()
     }
 
-    /// The mistake for which the head is refused. `None` from a reader that refuses such heads itself.
+    /// The mistake for which the head is refused. `None` from a reader that refuses such heads
+    /// itself.
     fn mistake(&self, _limits: &Limits) -> Option<Mistake> {
         None
     }
 
     /// Calls `answer` with the parts of the head that shape an answer.
     fn asked<T>(&self, answer: impl FnOnce(&Asked<'_>) -> T) -> T {
-        answer(&Asked { method: &self.answer_method(), headers: &self.answer_fields() })
+        answer(&Asked {
+            method: &self.answer_method(),
+            headers: &self.answer_fields(),
+        })
     }
 }
 
@@ -42,7 +48,8 @@ pub struct HeadFields<'a> {
     pub method: &'a [u8],
     /// The target as it came, in origin form or absolute form.
     pub target: &'a [u8],
-    /// The host that is asked for, with its port if it has one. Empty where an HTTP/1.0 request has none.
+    /// The host that is asked for, with its port if it has one. Empty where an HTTP/1.0 request has
+    /// none.
     pub host: &'a [u8],
     /// The client's version of HTTP: `1.0`, `1.1`, `2`.
     pub http: &'static str,
@@ -58,7 +65,8 @@ pub struct HeadFields<'a> {
     pub forwarding: ForwardingFields,
     /// X-Request-Id.
     pub request_id: Option<&'a [u8]>,
-    /// The `traceparent` of W3C Trace Context. Empty, which is malformed, where there are several lines.
+    /// The `traceparent` of W3C Trace Context. Empty, which is malformed, where there are several
+    /// lines.
     pub traceparent: Option<&'a [u8]>,
 }
 
@@ -70,7 +78,13 @@ impl<'a> HeadFields<'a> {
             7 if is("referer") => self.referer = self.referer.or(Some(value)),
             9 if is("signature") => first(&mut self.signature.signature, value),
             10 if is("user-agent") => self.user_agent = self.user_agent.or(Some(value)),
-            11 if is("traceparent") => self.traceparent = Some(if self.traceparent.is_some() { b"" } else { value }),
+            11 if is("traceparent") => {
+                self.traceparent = Some(if self.traceparent.is_some() {
+                    b""
+                } else {
+                    value
+                })
+            }
             12 if is("x-request-id") => self.request_id = self.request_id.or(Some(value)),
             13 if is("authorization") => self.has_license_token |= is_license_token(value),
             15 if is("signature-input") => first(&mut self.signature.input, value),

@@ -1,6 +1,6 @@
-//! [`MappedRequest`]: a request head whose fields are in a `HeaderMap`. HTTP/2, the middleware and the decision service use
-//! it. [`MappedRequest::new`] finds all fields that judging needs in one pass. A look-up for each field would take longer
-//! than judging.
+//! [`MappedRequest`]: a request head whose fields are in a `HeaderMap`. HTTP/2, the middleware and
+//! the decision service use it. [`MappedRequest::new`] finds all fields that judging needs in one
+//! pass. A look-up for each field would take longer than judging.
 
 use super::head::{HeadFields, RequestHead};
 use super::mistake::Mistake;
@@ -25,15 +25,20 @@ pub struct MappedRequest<'a> {
 }
 
 impl<'a> MappedRequest<'a> {
-    /// A head as HTTP/2 has it; [`MappedRequest::checked`] names another version. `target` is its path with its query,
-    /// `authority` is its `:authority`.
+    /// A head as HTTP/2 has it; [`MappedRequest::checked`] names another version. `target` is its
+    /// path with its query, `authority` is its `:authority`.
     pub fn new(
         method: &'a Method,
         target: &'a [u8],
         authority: Option<&'a str>,
         headers: &'a HeaderMap,
     ) -> MappedRequest<'a> {
-        let mut fields = HeadFields { method: method.as_str().as_bytes(), target, http: "2", ..HeadFields::default() };
+        let mut fields = HeadFields {
+            method: method.as_str().as_bytes(),
+            target,
+            http: "2",
+            ..HeadFields::default()
+        };
         let (mut host, mut has_several_hosts) = (None, false);
         for (name, value) in headers {
             match name.as_str() {
@@ -56,21 +61,42 @@ impl<'a> MappedRequest<'a> {
 
     /// Names another version of HTTP. Another server has checked everything but the host.
     pub fn checked(self, http: &'static str) -> MappedRequest<'a> {
-        MappedRequest { fields: HeadFields { http, ..self.fields }, is_checked: true, ..self }
+        MappedRequest {
+            fields: HeadFields {
+                http,
+                ..self.fields
+            },
+            is_checked: true,
+            ..self
+        }
     }
 
     /// Adds the `:scheme` of the request.
     #[cfg(feature = "proxy")]
     pub fn with_scheme(self, scheme: &str) -> MappedRequest<'a> {
-        let is_http = ["http", "https"].iter().any(|own| scheme.eq_ignore_ascii_case(own));
-        MappedRequest { has_other_scheme: !is_http, ..self }
+        let is_http = ["http", "https"]
+            .iter()
+            .any(|own| scheme.eq_ignore_ascii_case(own));
+        MappedRequest {
+            has_other_scheme: !is_http,
+            ..self
+        }
     }
 
-    /// The head of the request that a proxy asks about: the fields of the proxy's own request with this method, target and
-    /// host.
+    /// The head of the request that a proxy asks about: the fields of the proxy's own request with
+    /// this method, target and host.
     pub fn about(self, method: &'a [u8], target: &'a [u8], host: &'a [u8]) -> MappedRequest<'a> {
-        let fields = HeadFields { method, target, host, ..self.fields };
-        MappedRequest { fields, authority: None, ..self }
+        let fields = HeadFields {
+            method,
+            target,
+            host,
+            ..self.fields
+        };
+        MappedRequest {
+            fields,
+            authority: None,
+            ..self
+        }
     }
 
     fn is_odd(&self, limits: &Limits) -> Result<(), Mistake> {
@@ -94,7 +120,8 @@ impl<'a> MappedRequest<'a> {
             seen.note(name.as_str(), value.as_bytes().trim_ascii())?;
             // `: ` and the line's end are four octets.
             seen.octets += name.as_str().len() + value.len() + 4;
-            // A cookie comes in pieces over HTTP/2, and the origin gets one field (RFC 9113 section 8.2.3).
+            // A cookie comes in pieces over HTTP/2, and the origin gets one field (RFC 9113 section
+            // 8.2.3).
             let is_piece = name == header::COOKIE && std::mem::replace(&mut has_cookies, true);
             seen.fields += usize::from(!is_piece);
         }

@@ -1,5 +1,6 @@
-//! [`Mistake`]: why crawlgate refuses the head of a request (malformed, too large, too late). [`Mistake::name`] is its
-//! name in metrics and logs. [`Mistake::rejection`] is the [`Rejection`] that determines the response.
+//! [`Mistake`]: why crawlgate refuses the head of a request (malformed, too large, too late).
+//! [`Mistake::name`] is its name in metrics and logs. [`Mistake::rejection`] is the [`Rejection`]
+//! that determines the response.
 
 use crate::answers::Rejection;
 use strum::IntoStaticStr;

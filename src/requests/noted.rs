@@ -1,5 +1,6 @@
-//! [`Noted`]: a copy of the parts of a request that its record needs, made when the request arrives. The head is gone
-//! when the record is written. Each thread reuses the memory of its copies.
+//! [`Noted`]: a copy of the parts of a request that its record needs, made when the request
+//! arrives. The head is gone when the record is written. Each thread reuses the memory of its
+//! copies.
 
 use super::connection::{Arrival, Connection};
 use super::head::{HeadFields, RequestHead};
@@ -23,7 +24,8 @@ thread_local! {
 }
 
 pub(super) struct Noted {
-    /// Method, host, target, user agent, referer, id and trace, one after the other; then the validator, if there is one.
+    /// Method, host, target, user agent, referer, id and trace, one after the other; then the
+    /// validator, if there is one.
     octets: Vec<u8>,
     /// Where each of them ends.
     ends: [usize; 7],
@@ -50,14 +52,19 @@ impl Noted {
     ) -> Noted {
         let peer = connection.peer;
         let made;
-        let id = match fields.request_id.filter(|id| peer.is_trusted && is_request_id(id)) {
+        let id = match fields
+            .request_id
+            .filter(|id| peer.is_trusted && is_request_id(id))
+        {
             Some(taken) => taken,
             None => {
                 made = request_id();
                 &made
             }
         };
-        let trace = fields.traceparent.map(|traceparent| trace_id(traceparent).unwrap_or_default());
+        let trace = fields
+            .traceparent
+            .map(|traceparent| trace_id(traceparent).unwrap_or_default());
         let words = [
             fields.method,
             fields.host,
@@ -133,7 +140,8 @@ impl Noted {
         Some(&self.octets[self.ends[6]..]).filter(|validator| !validator.is_empty())
     }
 
-    /// The address of the client, whose share of buffers and places the request uses; `None` where it is not known.
+    /// The address of the client, whose share of buffers and places the request uses; `None` where
+    /// it is not known.
     pub fn client(&self) -> Option<IpAddr> {
         self.client.address
     }
@@ -155,7 +163,8 @@ impl Noted {
     /// The facts for the judge, with those that only the head has.
     pub fn facts_with<'a>(&'a self, fields: &HeadFields<'a>) -> RequestFacts<'a> {
         let mut facts = self.facts();
-        (facts.signature, facts.has_license_token) = (fields.signature.if_present(), fields.has_license_token);
+        (facts.signature, facts.has_license_token) =
+            (fields.signature.if_present(), fields.has_license_token);
         facts
     }
 

@@ -3,7 +3,8 @@
 use super::sent::{EndedBy, Sent};
 use super::ticket::Ticket;
 
-/// A ticket with what was sent, to be recorded when the bytes have left. Until then the request keeps its buffer space.
+/// A ticket with what was sent, to be recorded when the bytes have left. Until then the request
+/// keeps its buffer space.
 #[derive(Debug)]
 pub struct Record {
     /// The ticket.
@@ -21,7 +22,10 @@ pub struct Record {
 impl Record {
     /// Records the request. `has_left` says whether the bytes have left.
     pub fn finish(self, has_left: bool) {
-        let tags = self.tags.split(|byte| *byte == b'\n').filter(|tag| !tag.is_empty());
+        let tags = self
+            .tags
+            .split(|byte| *byte == b'\n')
+            .filter(|tag| !tag.is_empty());
         self.ticket.finish(&Sent {
             status: self.status,
             tags: tags.collect(),

@@ -1,6 +1,6 @@
-//! [`Redirect`]: the listener for https to which a listener with `redirect: https` redirects its requests. robots.txt and
-//! the challenges of certificate authorities are answered without a redirect: crawlers read the file of each scheme, and
-//! authorities ask over http.
+//! [`Redirect`]: the listener for https to which a listener with `redirect: https` redirects its
+//! requests. robots.txt and the challenges of certificate authorities are answered without a
+//! redirect: crawlers read the file of each scheme, and authorities ask over http.
 
 use crate::heads::origin_form;
 use crate::robots::reaches_robots_txt;
@@ -14,7 +14,8 @@ pub struct Redirect {
 }
 
 impl Redirect {
-    /// The URL that a request is redirected to; `None` for robots.txt, a challenge, or a request without a host.
+    /// The URL that a request is redirected to; `None` for robots.txt, a challenge, or a request
+    /// without a host.
     pub fn location(&self, method: &[u8], host: &[u8], target: &[u8]) -> Option<Vec<u8>> {
         let target = origin_form(target);
         if reaches_robots_txt(&target) || is_challenge(method, &target) || host.is_empty() {
@@ -24,7 +25,11 @@ impl Redirect {
             Some(colon) if !host.ends_with(b"]") => &host[..colon],
             _ => host,
         };
-        let target = if target.starts_with(b"/") { target.as_ref() } else { b"/" };
+        let target = if target.starts_with(b"/") {
+            target.as_ref()
+        } else {
+            b"/"
+        };
         let port = self.port.map(|port| format!(":{port}")).unwrap_or_default();
         Some([b"https://", host, port.as_bytes(), target].concat())
     }

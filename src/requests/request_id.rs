@@ -1,11 +1,12 @@
-//! [`request_id`] makes the id of a request that comes without one: 128 bits as hexadecimal digits, different for each
-//! request of every crawlgate. It takes no lock and allocates no memory.
+//! [`request_id`] makes the id of a request that comes without one: 128 bits as hexadecimal digits,
+//! different for each request of every crawlgate. It takes no lock and allocates no memory.
 
 use std::cell::Cell;
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 
-/// The step of SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014).
+/// The step of SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators",
+/// 2014).
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 /// The two digits of each octet.
 const WRITTEN: [[u8; 2]; 256] = {
@@ -20,8 +21,8 @@ const WRITTEN: [[u8; 2]; 256] = {
 };
 
 thread_local! {
-    /// The state that the thread's next id is made of. It begins at random: two threads have the same ids only if 128 bits
-    /// are equal.
+    /// The state that the thread's next id is made of. It begins at random: two threads have the
+    /// same ids only if 128 bits are equal.
     static STATE: Cell<[u64; 2]> = Cell::new([random(), random()]);
 }
 
@@ -60,9 +61,14 @@ mod tests {
     #[test]
     fn ids_of_all_threads_differ() {
         let threads: Vec<_> = (0..4)
-            .map(|_| std::thread::spawn(|| (0..1_000).map(|_| request_id()).collect::<Vec<RequestId>>()))
+            .map(|_| {
+                std::thread::spawn(|| (0..1_000).map(|_| request_id()).collect::<Vec<RequestId>>())
+            })
             .collect();
-        let ids: Vec<RequestId> = threads.into_iter().flat_map(|thread| thread.join().expect("it ends")).collect();
+        let ids: Vec<RequestId> = threads
+            .into_iter()
+            .flat_map(|thread| thread.join().expect("it ends"))
+            .collect();
         assert!(ids.iter().all(|id| is_request_id(id)));
         assert_eq!(ids.iter().collect::<HashSet<_>>().len(), 4_000);
     }

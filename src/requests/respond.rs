@@ -1,5 +1,6 @@
-//! [`Respond`]: a service that answers every request itself, such as the decision service, behind a listener. The listener
-//! passes it a [`Received`] request, sends the answer in its [`Responded`], and records what was sent.
+//! [`Respond`]: a service that answers every request itself, such as the decision service, behind a
+//! listener. The listener passes it a [`Received`] request, sends the answer in its [`Responded`],
+//! and records what was sent.
 
 use super::connection::Arrival;
 use super::sent::EndedBy;
@@ -33,14 +34,18 @@ pub struct Responded {
     pub answer: Answer,
     /// The ticket of the request that the answer is about, if it is recorded.
     pub ticket: Option<Ticket>,
-    /// For an answer to a proxy: the status that the proxy's client gets, and how the response ends as far as crawlgate
-    /// knows. Recorded when all of the answer was written.
+    /// For an answer to a proxy: the status that the proxy's client gets, and how the response ends
+    /// as far as crawlgate knows. Recorded when all of the answer was written.
     pub recorded: Option<(u16, EndedBy)>,
 }
 
 impl From<(Ticket, Answer)> for Responded {
     fn from((ticket, answer): (Ticket, Answer)) -> Responded {
-        Responded { answer, ticket: Some(ticket), recorded: None }
+        Responded {
+            answer,
+            ticket: Some(ticket),
+            recorded: None,
+        }
     }
 }
 

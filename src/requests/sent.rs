@@ -1,4 +1,5 @@
-//! [`Sent`]: what was sent in response to a request, for its record. [`EndedBy`] says how the response ended.
+//! [`Sent`]: what was sent in response to a request, for its record. [`EndedBy`] says how the
+//! response ended.
 
 use smallvec::SmallVec;
 
@@ -18,7 +19,8 @@ pub struct Sent<'a> {
 /// How a response ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum EndedBy {
-    /// All of it was written. A robots.txt that ended so counts as cached by the crawler from then on.
+    /// All of it was written. A robots.txt that ended so counts as cached by the crawler from then
+    /// on.
     Complete,
     /// The client left, or took too long.
     #[default]

@@ -1,7 +1,8 @@
-//! [`Requests`]: the steps that every request goes through before it is sent to the origin, the same for HTTP/1,
-//! HTTP/2, the middleware and the decision service. In this order: a malformed head is refused, a certificate
-//! authority gets the file of its challenge (ACME), a request that should use https is redirected, and every other
-//! request is judged by the policy. It is then answered or forwarded.
+//! [`Requests`]: the steps that every request goes through before it is sent to the origin, the
+//! same for HTTP/1, HTTP/2, the middleware and the decision service. In this order: a malformed
+//! head is refused, a certificate authority gets the file of its challenge (ACME), a request that
+//! should use https is redirected, and every other request is judged by the policy. It is then
+//! answered or forwarded.
 
 use super::buffer_space::BufferSpace;
 use super::challenges::Challenges;
@@ -34,11 +35,13 @@ pub struct RequestSettings {
     pub client_address: ClientAddress,
     /// The challenges of authorities.
     pub challenges: Challenges,
-    /// Whether a host can be reached over https. Without this, every host can. Requests for other hosts are not redirected.
+    /// Whether a host can be reached over https. Without this, every host can. Requests for other
+    /// hosts are not redirected.
     pub is_encrypted: Option<IsEncrypted>,
     /// Bounds on heads.
     pub limits: Limits,
-    /// Whether the clients are proxies that ask for decisions: they get a refusal for a malformed head.
+    /// Whether the clients are proxies that ask for decisions: they get a refusal for a malformed
+    /// head.
     pub is_for_proxies: bool,
 }
 
@@ -50,7 +53,10 @@ pub struct Requests {
 }
 
 /// The next step of a request.
-#[expect(clippy::large_enum_variant, reason = "it is taken apart at once, and a box would be an allocation")]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "it is taken apart at once, and a box would be an allocation"
+)]
 pub enum Next {
     /// The request gets this answer.
     Answer(Answer),
@@ -60,16 +66,36 @@ pub enum Next {
 
 impl Requests {
     /// The sequence with this judge and this recorder.
-    pub fn new(judge: Arc<Judge>, recorder: Arc<Recorder>, clock: Clock, settings: RequestSettings) -> Arc<Requests> {
+    pub fn new(
+        judge: Arc<Judge>,
+        recorder: Arc<Recorder>,
+        clock: Clock,
+        settings: RequestSettings,
+    ) -> Arc<Requests> {
         let space = BufferSpace::new(&settings.limits, recorder.metrics.clone());
         let client_address = settings.client_address.clone();
-        let shared = Arc::new(Shared { judge, recorder, clock, space, client_address, limits: settings.limits });
-        Arc::new(Requests { shared, answers: Arc::default(), settings })
+        let shared = Arc::new(Shared {
+            judge,
+            recorder,
+            clock,
+            space,
+            client_address,
+            limits: settings.limits,
+        });
+        Arc::new(Requests {
+            shared,
+            answers: Arc::default(),
+            settings,
+        })
     }
 
     /// The sequence with other settings, but the same prepared answers and space in buffers.
     pub fn with(&self, settings: RequestSettings) -> Arc<Requests> {
-        Arc::new(Requests { shared: self.shared.clone(), answers: self.answers.clone(), settings })
+        Arc::new(Requests {
+            shared: self.shared.clone(),
+            answers: self.answers.clone(),
+            settings,
+        })
     }
 
     /// The metrics that count requests.
@@ -86,11 +112,20 @@ impl Requests {
     pub fn arrival(&self) -> Arrival {
         let started = Instant::now();
         let (arrived, lived) = self.shared.clock.read(started);
-        Arrival { arrived, started, lived }
+        Arrival {
+            arrived,
+            started,
+            lived,
+        }
     }
 
     /// Refuses octets that are a malformed or incomplete head.
-    pub fn refuse(&self, octets: &[u8], mistake: Mistake, connection: &Connection<'_>) -> (Ticket, Answer) {
+    pub fn refuse(
+        &self,
+        octets: &[u8],
+        mistake: Mistake,
+        connection: &Connection<'_>,
+    ) -> (Ticket, Answer) {
         self.refuse_head(&UnreadHead::new(octets), mistake, connection)
     }
 
@@ -103,11 +138,24 @@ impl Requests {
     ) -> (Ticket, Answer) {
         let (_, noted) = self.note(head, connection, self.arrival());
         let answer = connection.with_hsts(self.rejection(mistake, head, &noted));
-        (Ticket::new(self.shared.clone(), noted, Found::Refused(mistake), connection), answer)
+        (
+            Ticket::new(
+                self.shared.clone(),
+                noted,
+                Found::Refused(mistake),
+                connection,
+            ),
+            answer,
+        )
     }
 
     /// Takes a request through the sequence. It counts, so it is judged once.
-    pub fn receive<H: RequestHead>(&self, head: &H, connection: &Connection<'_>, arrival: Arrival) -> (Ticket, Next) {
+    pub fn receive<H: RequestHead>(
+        &self,
+        head: &H,
+        connection: &Connection<'_>,
+        arrival: Arrival,
+    ) -> (Ticket, Next) {
         let (fields, noted) = self.note(head, connection, arrival);
         let (found, answer) = self.find(head, &noted, &fields, connection);
         let mut ticket = Ticket::new(self.shared.clone(), noted, found, connection);
@@ -120,8 +168,9 @@ impl Requests {
         }
     }
 
-    /// The answer that a request would get now (`None`: it would pass), and the action. Changes and records nothing: for a
-    /// request that was received before, and that a proxy asks about a second time.
+    /// The answer that a request would get now (`None`: it would pass), and the action. Changes and
+    /// records nothing: for a request that was received before, and that a proxy asks about a
+    /// second time.
     pub fn look(
         &self,
         head: &impl RequestHead,
@@ -142,7 +191,9 @@ impl Requests {
         response: &ResponseFacts<'_>,
     ) -> Explanation {
         let (fields, noted) = self.note(head, connection, self.arrival());
-        self.shared.judge.explain(&noted.facts_with(&fields), response)
+        self.shared
+            .judge
+            .explain(&noted.facts_with(&fields), response)
     }
 
     #[inline]
@@ -154,7 +205,14 @@ impl Requests {
     ) -> (HeadFields<'h>, Noted) {
         let fields = head.fields();
         let trusted = &self.settings.trusted_proxies;
-        let noted = Noted::of(head, &fields, connection, &self.shared.client_address, trusted, arrival);
+        let noted = Noted::of(
+            head,
+            &fields,
+            connection,
+            &self.shared.client_address,
+            trusted,
+            arrival,
+        );
         (fields, noted)
     }
 
@@ -166,32 +224,61 @@ impl Requests {
         connection: &Connection<'_>,
     ) -> (Found, Option<Answer>) {
         if let Some(mistake) = head.mistake(&self.settings.limits) {
-            return (Found::Refused(mistake), Some(self.rejection(mistake, head, noted)));
+            return (
+                Found::Refused(mistake),
+                Some(self.rejection(mistake, head, noted)),
+            );
         }
         let (method, host, target) = (noted.method(), noted.host(), noted.target());
         if let Some(file) = self.settings.challenges.file(method, target) {
-            return (Found::Answered("challenge"), Some(head.asked(|asked| challenge(file, asked))));
+            return (
+                Found::Answered("challenge"),
+                Some(head.asked(|asked| challenge(file, asked))),
+            );
         }
-        let redirect_to = connection.redirect.filter(|_| self.settings.is_encrypted.as_ref().is_none_or(|is| is(host)));
+        let redirect_to = connection.redirect.filter(|_| {
+            self.settings
+                .is_encrypted
+                .as_ref()
+                .is_none_or(|is| is(host))
+        });
         if let Some(location) = redirect_to.and_then(|to| to.location(method, host, target))
             && let Some(answer) = head.asked(|asked| redirect(&location, asked))
         {
             return (Found::Answered("redirect"), Some(answer));
         }
-        let judgement = self.shared.recorder.timed(|| self.shared.judge.judge(&noted.facts_with(fields)));
+        let judgement = self
+            .shared
+            .recorder
+            .timed(|| self.shared.judge.judge(&noted.facts_with(fields)));
         let answer = self.answer(&judgement, head, noted.now());
         (Found::Judged(judgement), answer)
     }
 
     fn rejection(&self, mistake: Mistake, head: &impl RequestHead, noted: &Noted) -> Answer {
-        self.shared.recorder.metrics.request_rejected(mistake.name());
-        let reason = if self.settings.is_for_proxies { Rejection::Unreadable } else { mistake.rejection() };
-        head.asked(|asked| rejection(reason, asked)).named(noted.request_id())
+        self.shared
+            .recorder
+            .metrics
+            .request_rejected(mistake.name());
+        let reason = if self.settings.is_for_proxies {
+            Rejection::Unreadable
+        } else {
+            mistake.rejection()
+        };
+        head.asked(|asked| rejection(reason, asked))
+            .named(noted.request_id())
     }
 
     /// The answer that a judgement asks for; `None` if the request passes.
-    fn answer(&self, judgement: &Judgement, head: &impl RequestHead, now: Timestamp) -> Option<Answer> {
-        let judged = judgement.judged().filter(|judged| judged.decision.action != Action::Pass)?;
+    fn answer(
+        &self,
+        judgement: &Judgement,
+        head: &impl RequestHead,
+        now: Timestamp,
+    ) -> Option<Answer> {
+        let judged = judgement
+            .judged()
+            .filter(|judged| judged.decision.action != Action::Pass)?;
         let ruling = Ruling::new(judged, self.shared.judge.registry, now);
         head.asked(|asked| self.answers.answer(&ruling, asked))
     }

@@ -1,7 +1,8 @@
-//! [`check`] refuses a request head that two servers could understand differently, because the origin behind crawlgate
-//! reads it too. It also applies the limits on sizes, and refuses TRACE and CONNECT. [`Seen`] collects what `check`
-//! needs. The reader of HTTP/1.1 and `MappedRequest` (for HTTP/2) fill it. A head that another server has read before
-//! (in the middleware and the decision service) skips `check`.
+//! [`check`] refuses a request head that two servers could understand differently, because the
+//! origin behind crawlgate reads it too. It also applies the limits on sizes, and refuses TRACE and
+//! CONNECT. [`Seen`] collects what `check` needs. The reader of HTTP/1.1 and `MappedRequest` (for
+//! HTTP/2) fill it. A head that another server has read before (in the middleware and the decision
+//! service) skips `check`.
 
 use super::mistake::Mistake;
 use crate::heads::is_host;
@@ -23,7 +24,9 @@ impl Framing {
     pub fn at_most(self, most: usize) -> usize {
         match self {
             Framing::None => 0,
-            Framing::Length(length) => usize::try_from(length).map_or(most, |length| length.min(most)),
+            Framing::Length(length) => {
+                usize::try_from(length).map_or(most, |length| length.min(most))
+            }
             Framing::Chunked => most,
         }
     }
@@ -78,9 +81,15 @@ impl<'b> Seen<'b> {
                 Ok(())
             }
             4 if is("host") && self.host.replace(value).is_some() => Err(Mistake::BadHost),
-            10 if is("user-agent") && self.agent.replace(value).is_some() => Err(Mistake::UserAgent),
-            14 if is("content-length") && self.length.replace(value).is_some() => Err(Mistake::ContentLength),
-            17 if is("transfer-encoding") && self.coding.replace(value).is_some() => Err(Mistake::TransferEncoding),
+            10 if is("user-agent") && self.agent.replace(value).is_some() => {
+                Err(Mistake::UserAgent)
+            }
+            14 if is("content-length") && self.length.replace(value).is_some() => {
+                Err(Mistake::ContentLength)
+            }
+            17 if is("transfer-encoding") && self.coding.replace(value).is_some() => {
+                Err(Mistake::TransferEncoding)
+            }
             _ => Ok(()),
         }
     }
@@ -123,7 +132,11 @@ fn host<'b>(seen: &Seen<'b>) -> Result<&'b [u8], Mistake> {
     if let (Some(host), Some(authority)) = (seen.host, seen.authority)
         && !host.eq_ignore_ascii_case(authority)
     {
-        return Err(if is_host(host) { Mistake::OtherHost } else { Mistake::BadHost });
+        return Err(if is_host(host) {
+            Mistake::OtherHost
+        } else {
+            Mistake::BadHost
+        });
     }
     match seen.host.or(seen.authority) {
         Some(b"") | None if !seen.is_http10 => Err(Mistake::NoHost),
@@ -133,7 +146,8 @@ fn host<'b>(seen: &Seen<'b>) -> Result<&'b [u8], Mistake> {
     }
 }
 
-/// A target in absolute form names the host that Host names. A fragment is never sent (RFC 9112 section 3.2).
+/// A target in absolute form names the host that Host names. A fragment is never sent (RFC 9112
+/// section 3.2).
 fn check_target(seen: &Seen<'_>, host: &[u8]) -> Result<(), Mistake> {
     let target = seen.target;
     if target.contains(&b'#') {
@@ -145,18 +159,28 @@ fn check_target(seen: &Seen<'_>, host: &[u8]) -> Result<(), Mistake> {
         // CONNECT has a target of its own, and is refused for its method.
         _ if seen.method == b"CONNECT" => Ok(()),
         _ => {
-            let scheme = target.iter().position(|octet| *octet == b':').ok_or(Mistake::Target)?;
+            let scheme = target
+                .iter()
+                .position(|octet| *octet == b':')
+                .ok_or(Mistake::Target)?;
             let (scheme, rest) = target.split_at(scheme);
             if !scheme.eq_ignore_ascii_case(b"http") && !scheme.eq_ignore_ascii_case(b"https") {
                 return Err(Mistake::Target);
             }
             let rest = rest.strip_prefix(b"://").ok_or(Mistake::Target)?;
-            let end = rest.iter().position(|octet| matches!(octet, b'/' | b'?')).unwrap_or(rest.len());
+            let end = rest
+                .iter()
+                .position(|octet| matches!(octet, b'/' | b'?'))
+                .unwrap_or(rest.len());
             let named = &rest[..end];
             if !is_host(named) {
                 return Err(Mistake::Target);
             }
-            if named.eq_ignore_ascii_case(host) { Ok(()) } else { Err(Mistake::OtherHost) }
+            if named.eq_ignore_ascii_case(host) {
+                Ok(())
+            } else {
+                Err(Mistake::OtherHost)
+            }
         }
     }
 }
@@ -165,14 +189,20 @@ fn framing(seen: &Seen<'_>) -> Result<Framing, Mistake> {
     match (seen.length, seen.coding) {
         (None, None) => Ok(Framing::None),
         (Some(length), None) => {
-            let is_number = !length.is_empty() && length.len() <= 18 && length.iter().all(u8::is_ascii_digit);
-            let number = std::str::from_utf8(length).ok().filter(|_| is_number).and_then(|digits| digits.parse().ok());
+            let is_number =
+                !length.is_empty() && length.len() <= 18 && length.iter().all(u8::is_ascii_digit);
+            let number = std::str::from_utf8(length)
+                .ok()
+                .filter(|_| is_number)
+                .and_then(|digits| digits.parse().ok());
             match number.ok_or(Mistake::ContentLength)? {
                 0 => Ok(Framing::None),
                 length => Ok(Framing::Length(length)),
             }
         }
-        (None, Some(coding)) if !seen.is_http10 && coding.eq_ignore_ascii_case(b"chunked") => Ok(Framing::Chunked),
+        (None, Some(coding)) if !seen.is_http10 && coding.eq_ignore_ascii_case(b"chunked") => {
+            Ok(Framing::Chunked)
+        }
         _ => Err(Mistake::TransferEncoding),
     }
 }

@@ -1,7 +1,10 @@
-//! Each ticket of a request is made once, finished once, and recorded whatever happens to the request.
+//! Each ticket of a request is made once, finished once, and recorded whatever happens to the
+//! request.
 
 use super::unread::UnreadHead;
-use super::{Connection, EndedBy, MappedRequest, Mistake, Next, RequestHead, RequestSettings, Requests, Sent};
+use super::{
+    Connection, EndedBy, MappedRequest, Mistake, Next, RequestHead, RequestSettings, Requests, Sent,
+};
 use crate::clock::Clock;
 use crate::crawlers::Registry;
 use crate::forwarding::Peer;
@@ -37,42 +40,83 @@ fn world() -> World {
         published_proof: false,
     };
     let (clock, registry) = (Clock::default(), Registry::builtin());
-    let sites = SiteManager::start(options, (&store, &remembered), clock.moment().now).expect("loaded");
-    let ledger = Arc::new(Ledger::in_memory(vec!["shop.example".into()], &sites.snapshot(), clock.moment()));
+    let sites =
+        SiteManager::start(options, (&store, &remembered), clock.moment().now).expect("loaded");
+    let ledger = Arc::new(Ledger::in_memory(
+        vec!["shop.example".into()],
+        &sites.snapshot(),
+        clock.moment(),
+    ));
     let proofs = Arc::new(Proofs::none(registry));
     let instance = Instance::new(sites, ledger, proofs, Arc::default(), clock, Logs::off());
-    let Instance { judge, recorder, clock, .. } = &*instance;
-    let requests = Requests::new(judge.clone(), recorder.clone(), clock.clone(), RequestSettings::default());
-    World { instance, requests, _directory: directory }
+    let Instance {
+        judge,
+        recorder,
+        clock,
+        ..
+    } = &*instance;
+    let requests = Requests::new(
+        judge.clone(),
+        recorder.clone(),
+        clock.clone(),
+        RequestSettings::default(),
+    );
+    World {
+        instance,
+        requests,
+        _directory: directory,
+    }
 }
 
 fn fields(lines: &[(&'static str, &'static str)]) -> HeaderMap {
-    lines.iter().map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value))).collect()
+    lines
+        .iter()
+        .map(|(name, value)| {
+            (
+                HeaderName::from_static(name),
+                HeaderValue::from_static(value),
+            )
+        })
+        .collect()
 }
 
 fn connection() -> Connection<'static> {
-    Connection::from(Peer { address: Some([192, 0, 2, 1].into()), ..Peer::default() })
+    Connection::from(Peer {
+        address: Some([192, 0, 2, 1].into()),
+        ..Peer::default()
+    })
 }
 
 impl World {
     fn receive(&self, target: &str, agent: &'static str) -> (super::Ticket, Next) {
         let headers = fields(&[("host", "shop.example"), ("user-agent", agent)]);
         let head = MappedRequest::new(&Method::GET, target.as_bytes(), None, &headers);
-        self.requests.receive(&head, &connection(), self.requests.arrival())
+        self.requests
+            .receive(&head, &connection(), self.requests.arrival())
     }
 
     /// Requests of GPTBot that were counted, and those of them for robots.txt.
     fn counted(&self) -> (u64, u64) {
         let metrics = self.instance.metrics.render();
         let count = |name: &str| -> u64 {
-            let lines = metrics.lines().filter(|line| line.starts_with(name) && !line.contains("crawler=\"none\""));
-            lines.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok()).sum()
+            let lines = metrics
+                .lines()
+                .filter(|line| line.starts_with(name) && !line.contains("crawler=\"none\""));
+            lines
+                .filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok())
+                .sum()
         };
-        (count("crawlgate_requests_total{"), count("crawlgate_robots_txt_total{"))
+        (
+            count("crawlgate_requests_total{"),
+            count("crawlgate_robots_txt_total{"),
+        )
     }
 
     fn in_flight(&self) -> bool {
-        self.instance.metrics.render().contains("crawlgate_requests_in_flight 1")
+        self.instance
+            .metrics
+            .render()
+            .contains("crawlgate_requests_in_flight 1")
     }
 }
 
@@ -83,7 +127,11 @@ fn ticket_is_recorded_when_it_is_finished_and_only_once() {
     assert!(matches!(next, Next::Answer(_)) && world.in_flight());
     assert_eq!(world.counted(), (0, 0), "nothing was sent yet");
     assert!(world.instance.ledger.copies("shop").is_empty());
-    ticket.finish(&Sent { status: 200, ended_by: EndedBy::Complete, ..Sent::default() });
+    ticket.finish(&Sent {
+        status: 200,
+        ended_by: EndedBy::Complete,
+        ..Sent::default()
+    });
     assert_eq!(world.counted(), (1, 1));
     assert_eq!(world.instance.ledger.copies("shop").len(), 1);
     assert!(!world.in_flight());
@@ -94,7 +142,10 @@ fn dropped_ticket_is_recorded_as_a_request_whose_client_left() {
     let world = world();
     drop(world.receive("/robots.txt", "GPTBot/1.2"));
     assert_eq!(world.counted(), (1, 1));
-    assert!(world.instance.ledger.copies("shop").is_empty(), "nobody got the file");
+    assert!(
+        world.instance.ledger.copies("shop").is_empty(),
+        "nobody got the file"
+    );
     assert!(!world.in_flight());
 }
 
@@ -108,17 +159,36 @@ fn ticket_lets_go_of_the_policies_when_the_protocol_is_switched() {
     assert_eq!(Arc::strong_count(&snapshot), before + 1);
     ticket.switch_protocol();
     assert_eq!(Arc::strong_count(&snapshot), before);
-    assert_eq!(ticket.judged().map(|(_, entry)| entry.site.name.as_str()), Some("shop"));
-    ticket.finish(&Sent { status: 101, ended_by: EndedBy::Complete, ..Sent::default() });
-    let counted = |line: &&str| line.starts_with("crawlgate_requests_total") && line.contains("site=\"shop\"} 1");
-    assert_eq!(world.instance.metrics.render().lines().filter(counted).count(), 1);
+    assert_eq!(
+        ticket.judged().map(|(_, entry)| entry.site.name.as_str()),
+        Some("shop")
+    );
+    ticket.finish(&Sent {
+        status: 101,
+        ended_by: EndedBy::Complete,
+        ..Sent::default()
+    });
+    let counted = |line: &&str| {
+        line.starts_with("crawlgate_requests_total") && line.contains("site=\"shop\"} 1")
+    };
+    assert_eq!(
+        world
+            .instance
+            .metrics
+            .render()
+            .lines()
+            .filter(counted)
+            .count(),
+        1
+    );
 }
 
 #[test]
 fn mapped_heads_are_read_strictly() {
     let mistake = |method: Method, target: &str, authority: Option<&'static str>, lines: &[_]| {
         let headers = fields(lines);
-        MappedRequest::new(&method, target.as_bytes(), authority, &headers).mistake(&Limits::DEFAULT)
+        MappedRequest::new(&method, target.as_bytes(), authority, &headers)
+            .mistake(&Limits::DEFAULT)
     };
     let of_host = |host: &'static str| mistake(Method::GET, "/", None, &[("host", host)]);
     assert_eq!(of_host("shop.example:443"), None);
@@ -138,17 +208,41 @@ fn mapped_heads_are_read_strictly() {
     }
     let named = Some("shop.example");
     assert_eq!(mistake(Method::GET, "/", None, &[]), Some(Mistake::NoHost));
-    assert_eq!(mistake(Method::GET, "/", named, &[("host", "other.example")]), Some(Mistake::OtherHost));
-    assert_eq!(mistake(Method::GET, "/", named, &[("host", "SHOP.example")]), None);
-    assert_eq!(mistake(Method::GET, "?a", named, &[]), Some(Mistake::Target));
+    assert_eq!(
+        mistake(Method::GET, "/", named, &[("host", "other.example")]),
+        Some(Mistake::OtherHost)
+    );
+    assert_eq!(
+        mistake(Method::GET, "/", named, &[("host", "SHOP.example")]),
+        None
+    );
+    assert_eq!(
+        mistake(Method::GET, "?a", named, &[]),
+        Some(Mistake::Target)
+    );
     assert_eq!(mistake(Method::GET, "*", named, &[]), Some(Mistake::Target));
     assert_eq!(mistake(Method::OPTIONS, "*", named, &[]), None);
-    assert_eq!(mistake(Method::GET, "/", named, &[("expect", "x")]), Some(Mistake::Expectation));
-    assert_eq!(mistake(Method::GET, "/", named, &[("expect", "100-continue")]), None);
-    assert_eq!(mistake(Method::TRACE, "/", named, &[]), Some(Mistake::Method));
-    assert_eq!(mistake(Method::POST, "/", named, &[("content-length", "1x")]), Some(Mistake::ContentLength));
+    assert_eq!(
+        mistake(Method::GET, "/", named, &[("expect", "x")]),
+        Some(Mistake::Expectation)
+    );
+    assert_eq!(
+        mistake(Method::GET, "/", named, &[("expect", "100-continue")]),
+        None
+    );
+    assert_eq!(
+        mistake(Method::TRACE, "/", named, &[]),
+        Some(Mistake::Method)
+    );
+    assert_eq!(
+        mistake(Method::POST, "/", named, &[("content-length", "1x")]),
+        Some(Mistake::ContentLength)
+    );
     let long = format!("/{}", "a".repeat(Limits::DEFAULT.target));
-    assert_eq!(mistake(Method::GET, &long, named, &[]), Some(Mistake::TargetTooLong));
+    assert_eq!(
+        mistake(Method::GET, &long, named, &[]),
+        Some(Mistake::TargetTooLong)
+    );
     let repeated = |name: &'static str, count: usize| {
         let mut headers = HeaderMap::new();
         for _ in 0..count {
@@ -161,11 +255,19 @@ fn mapped_heads_are_read_strictly() {
     assert_eq!(head.mistake(&Limits::DEFAULT), Some(Mistake::UserAgent));
     let cookie = repeated("cookie", 150);
     let head = MappedRequest::new(&Method::GET, b"/", named, &cookie);
-    assert_eq!(head.mistake(&Limits::DEFAULT), None, "its pieces are one field");
+    assert_eq!(
+        head.mistake(&Limits::DEFAULT),
+        None,
+        "its pieces are one field"
+    );
     let headers = repeated("a", 150);
     let head = MappedRequest::new(&Method::GET, b"/", named, &headers);
     assert_eq!(head.mistake(&Limits::DEFAULT), Some(Mistake::TooManyFields));
-    assert_eq!(head.checked("1.1").mistake(&Limits::DEFAULT), None, "the server before the door has counted them");
+    assert_eq!(
+        head.checked("1.1").mistake(&Limits::DEFAULT),
+        None,
+        "the server before the door has counted them"
+    );
 }
 
 #[test]
@@ -174,15 +276,32 @@ fn unread_heads_are_recorded_as_far_as_they_can_be_read() {
                    x-forwarded-for: 192.0.2.8\r\nUser-Agent: GPTBot/1.2\r\n\r\nReferer: body";
     let head = UnreadHead::new(octets);
     let fields = head.fields();
-    assert_eq!((fields.method, fields.target, fields.host), (&b"GET"[..], &b"/a"[..], &b"shop.example"[..]));
-    assert_eq!((head.fields().user_agent, head.fields().referer), (Some(&b"GPTBot/1.2"[..]), None));
     assert_eq!(
-        head.values(&HeaderName::from_static("x-forwarded-for")).collect::<Vec<_>>(),
+        (fields.method, fields.target, fields.host),
+        (&b"GET"[..], &b"/a"[..], &b"shop.example"[..])
+    );
+    assert_eq!(
+        (head.fields().user_agent, head.fields().referer),
+        (Some(&b"GPTBot/1.2"[..]), None)
+    );
+    assert_eq!(
+        head.values(&HeaderName::from_static("x-forwarded-for"))
+            .collect::<Vec<_>>(),
         [b"192.0.2.7", b"192.0.2.8"]
     );
-    for octets in [&b""[..], b"\r\n", b"HEAD", b"HEAD  /", b"\0\n:\nhost\n\xff: \xff"] {
+    for octets in [
+        &b""[..],
+        b"\r\n",
+        b"HEAD",
+        b"HEAD  /",
+        b"\0\n:\nhost\n\xff: \xff",
+    ] {
         let head = UnreadHead::new(octets);
         let fields = head.fields();
-        assert_eq!((fields.target, fields.host, fields.user_agent), (&b""[..], &b""[..], None), "{octets:?}");
+        assert_eq!(
+            (fields.target, fields.host, fields.user_agent),
+            (&b""[..], &b""[..], None),
+            "{octets:?}"
+        );
     }
 }

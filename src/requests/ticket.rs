@@ -1,5 +1,6 @@
-//! [`Ticket`]: one request with what was decided about it, from its arrival to the record of what was sent. Its states
-//! are open and finished; a ticket that is dropped open is recorded as a request whose client left.
+//! [`Ticket`]: one request with what was decided about it, from its arrival to the record of what
+//! was sent. Its states are open and finished; a ticket that is dropped open is recorded as a
+//! request whose client left.
 
 #[cfg(feature = "proxy")]
 mod wanted;
@@ -37,13 +38,13 @@ pub(super) enum Found {
     Judged(Judgement),
     /// The request was refused for its head.
     Refused(Mistake),
-    /// The request was answered before it was judged. The word is that of the logs: `challenge` of a certificate authority,
-    /// or `redirect` to https.
+    /// The request was answered before it was judged. The word is that of the logs: `challenge` of
+    /// a certificate authority, or `redirect` to https.
     Answered(&'static str),
 }
 
-/// One request. Its content is in a box: a ticket is moved often, and to move half a kilobyte each time costs more than an
-/// allocation.
+/// One request. Its content is in a box: a ticket is moved often, and to move half a kilobyte each
+/// time costs more than an allocation.
 pub struct Ticket(Box<Open>);
 
 struct Open {
@@ -70,12 +71,20 @@ struct TurnedAway {
     /// A fixed word for the log.
     reason: &'static str,
     /// When the client is to come back, in seconds.
-    #[cfg_attr(not(feature = "proxy"), expect(dead_code, reason = "only doors with an origin of their own answer so"))]
+    #[cfg_attr(
+        not(feature = "proxy"),
+        expect(dead_code, reason = "only doors with an origin of their own answer so")
+    )]
     retry_after: u32,
 }
 
 impl Ticket {
-    pub(super) fn new(shared: Arc<Shared>, noted: Noted, found: Found, connection: &Connection<'_>) -> Ticket {
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        noted: Noted,
+        found: Found,
+        connection: &Connection<'_>,
+    ) -> Ticket {
         shared.recorder.metrics.in_flight.inc();
         let tls = connection.tls;
         Ticket(Box::new(Open {
@@ -93,11 +102,13 @@ impl Ticket {
         }))
     }
 
-    /// Notes that the answer is crawlgate's own. Where evidence is kept, also notes the validator of a request for
-    /// robots.txt.
+    /// Notes that the answer is crawlgate's own. Where evidence is kept, also notes the validator
+    /// of a request for robots.txt.
     pub(super) fn note_answer(&mut self, head: &impl RequestHead) {
         self.0.is_answered = true;
-        let is_robots_txt = self.judged().is_some_and(|(decision, _)| decision.robots_txt);
+        let is_robots_txt = self
+            .judged()
+            .is_some_and(|(decision, _)| decision.robots_txt);
         if is_robots_txt && self.0.shared.recorder.keeps_evidence() {
             let fields = head.answer_fields();
             if let Some(validator) = fields.get(http::header::IF_NONE_MATCH) {
@@ -148,7 +159,8 @@ impl Ticket {
     /// Whether the site changes pages on their way.
     #[cfg(feature = "proxy")]
     pub fn may_rewrite_pages(&self) -> bool {
-        self.judged().is_some_and(|(_, entry)| entry.site.html.is_some())
+        self.judged()
+            .is_some_and(|(_, entry)| entry.site.html.is_some())
     }
 
     /// Reserves space in buffers until the request is recorded.
@@ -160,8 +172,8 @@ impl Ticket {
         }
     }
 
-    /// Reserves space for the request, and for what may wait of its body until the origin has all of it. A small body needs
-    /// nothing. Comes before other space.
+    /// Reserves space for the request, and for what may wait of its body until the origin has all
+    /// of it. A small body needs nothing. Comes before other space.
     pub fn hold_request(&mut self, bytes: usize, body: usize) {
         self.0.upload_space = if body > SMALL { body } else { 0 };
         self.hold(bytes + self.0.upload_space);
@@ -175,7 +187,8 @@ impl Ticket {
         }
     }
 
-    /// Whether space was missing. The answer is then [`Forward::fail`](super::Forward::fail) with 503.
+    /// Whether space was missing. The answer is then [`Forward::fail`](super::Forward::fail) with
+    /// 503.
     pub fn lacks_space(&self) -> bool {
         self.0.lacks_space
     }
@@ -183,14 +196,24 @@ impl Ticket {
     /// Counts octets of its body.
     ///
     /// # Errors
-    /// The body is too large or too slow. The answer is [`Forward::fail`](super::Forward::fail) with its status.
+    /// The body is too large or too slow. The answer is [`Forward::fail`](super::Forward::fail)
+    /// with its status.
     pub fn count_upload(&mut self, octets: usize) -> Result<(), UploadError> {
-        let counted = self.0.upload.count(octets, self.0.noted.arrival.started, &self.0.shared.limits);
-        counted.inspect_err(|error| self.0.shared.recorder.metrics.request_rejected(error.name()))
+        let counted =
+            self.0
+                .upload
+                .count(octets, self.0.noted.arrival.started, &self.0.shared.limits);
+        counted.inspect_err(|error| {
+            self.0
+                .shared
+                .recorder
+                .metrics
+                .request_rejected(error.name())
+        })
     }
 
-    /// Lets go of the policies that the request was judged by: the connection changes its protocol (101) and may last for
-    /// days.
+    /// Lets go of the policies that the request was judged by: the connection changes its protocol
+    /// (101) and may last for days.
     pub fn switch_protocol(&mut self) {
         if let Found::Judged(judgement) = &mut self.0.found {
             judgement.let_go(self.0.noted.host());
@@ -223,7 +246,12 @@ impl Open {
         if !std::mem::take(&mut self.is_open) {
             return;
         }
-        let Shared { judge, recorder, clock, .. } = &*self.shared;
+        let Shared {
+            judge,
+            recorder,
+            clock,
+            ..
+        } = &*self.shared;
         recorder.metrics.in_flight.dec();
         let facts = self.noted.facts();
         let outcome = Outcome {
@@ -242,7 +270,10 @@ impl Open {
                 Found::Refused(mistake) => Some(mistake.name()),
                 _ if self.lacks_space => Some("buffers"),
                 _ => {
-                    let turned_away = self.turned_away.as_ref().map(|turned_away| turned_away.reason);
+                    let turned_away = self
+                        .turned_away
+                        .as_ref()
+                        .map(|turned_away| turned_away.reason);
                     let upload = self.upload.error().map(UploadError::name);
                     turned_away.or(upload).or(sent.error())
                 }
@@ -262,7 +293,8 @@ impl Open {
         recorder.record_unjudged(&facts, action, &outcome);
     }
 
-    /// Whether the client got a whole answer of crawlgate's that a crawler may cache. The answer to HEAD is no copy.
+    /// Whether the client got a whole answer of crawlgate's that a crawler may cache. The answer to
+    /// HEAD is no copy.
     fn has_sent_a_copy(&self, sent: &Sent<'_>) -> bool {
         let is_whole = self.is_answered && sent.ended_by == EndedBy::Complete;
         is_whole && matches!(sent.status, 200 | 304) && self.noted.method() == b"GET"

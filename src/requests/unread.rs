@@ -1,5 +1,5 @@
-//! [`UnreadHead`]: a malformed or incomplete head, as far as it can be read. Its parts are only recorded: nothing is
-//! decided by them.
+//! [`UnreadHead`]: a malformed or incomplete head, as far as it can be read. Its parts are only
+//! recorded: nothing is decided by them.
 
 use super::head::{HeadFields, RequestHead};
 use http::{HeaderMap, HeaderName};
@@ -19,30 +19,50 @@ impl<'a> UnreadHead<'a> {
         let end = memchr::memchr2(b'\r', b'\n', octets).unwrap_or(octets.len());
         let (line, rest) = octets.split_at(end);
         let mut words = line.split(|octet| *octet == b' ');
-        let (method, target) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
-        UnreadHead { method, target, rest }
+        let (method, target) = (
+            words.next().unwrap_or_default(),
+            words.next().unwrap_or_default(),
+        );
+        UnreadHead {
+            method,
+            target,
+            rest,
+        }
     }
 
     /// The lines that have a name.
     fn lines(&self) -> impl DoubleEndedIterator<Item = (&'a str, &'a [u8])> {
-        self.rest.split(|octet| matches!(octet, b'\r' | b'\n')).filter_map(|line| {
-            let colon = memchr::memchr(b':', line)?;
-            Some((std::str::from_utf8(&line[..colon]).ok()?, line[colon + 1..].trim_ascii()))
-        })
+        self.rest
+            .split(|octet| matches!(octet, b'\r' | b'\n'))
+            .filter_map(|line| {
+                let colon = memchr::memchr(b':', line)?;
+                Some((
+                    std::str::from_utf8(&line[..colon]).ok()?,
+                    line[colon + 1..].trim_ascii(),
+                ))
+            })
     }
 
     /// The values of a field.
     fn named(&self, wanted: &str) -> impl DoubleEndedIterator<Item = &'a [u8]> {
-        self.lines().filter(move |(name, _)| name.eq_ignore_ascii_case(wanted)).map(|(_, value)| value)
+        self.lines()
+            .filter(move |(name, _)| name.eq_ignore_ascii_case(wanted))
+            .map(|(_, value)| value)
     }
 }
 
 impl RequestHead for UnreadHead<'_> {
     fn fields(&self) -> HeadFields<'_> {
         let host = self.named("host").next().unwrap_or_default();
-        let mut fields =
-            HeadFields { method: self.method, target: self.target, host, http: "1.1", ..HeadFields::default() };
-        self.lines().for_each(|(name, value)| fields.note(name, value));
+        let mut fields = HeadFields {
+            method: self.method,
+            target: self.target,
+            host,
+            http: "1.1",
+            ..HeadFields::default()
+        };
+        self.lines()
+            .for_each(|(name, value)| fields.note(name, value));
         fields
     }
 

@@ -1,5 +1,6 @@
-//! [`Upload`] counts the octets of a request's body, for both ways of forwarding (`edge/lane`, and `gateway` with
-//! Pingora's proxy). A body that is too large or too slow ends with an [`UploadError`].
+//! [`Upload`] counts the octets of a request's body, for both ways of forwarding (`edge/lane`, and
+//! `gateway` with Pingora's proxy). A body that is too large or too slow ends with an
+//! [`UploadError`].
 
 use crate::settings::Limits;
 use std::time::Instant;
@@ -47,7 +48,12 @@ impl Upload {
     }
 
     /// Counts octets of the body of a request that arrived at `started`.
-    pub(super) fn count(&mut self, octets: usize, started: Instant, limits: &Limits) -> Result<(), UploadError> {
+    pub(super) fn count(
+        &mut self,
+        octets: usize,
+        started: Instant,
+        limits: &Limits,
+    ) -> Result<(), UploadError> {
         self.octets = self.octets.saturating_add(octets as u64);
         let checked = self.check(started, limits);
         self.ended_by = checked.err();
@@ -58,9 +64,14 @@ impl Upload {
         if limits.body.is_some_and(|most| self.octets > most) {
             return Err(UploadError::TooLarge);
         }
-        // The time up to `limits.stall` is not measured, so that a short stop costs no client a request.
+        // The time up to `limits.stall` is not measured, so that a short stop costs no client a
+        // request.
         let late = started.elapsed().saturating_sub(limits.stall).as_secs();
-        if (limits.body_rate as u64).saturating_mul(late) > self.octets { Err(UploadError::TooSlow) } else { Ok(()) }
+        if (limits.body_rate as u64).saturating_mul(late) > self.octets {
+            Err(UploadError::TooSlow)
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -71,19 +82,39 @@ mod tests {
 
     #[test]
     fn body_is_too_large_beyond_its_limit_and_not_at_it() {
-        let limits = Limits { body: Some(10), body_rate: 0, stall: Duration::ZERO, ..Limits::DEFAULT };
+        let limits = Limits {
+            body: Some(10),
+            body_rate: 0,
+            stall: Duration::ZERO,
+            ..Limits::DEFAULT
+        };
         let mut upload = Upload::default();
         let started = Instant::now();
         assert_eq!(upload.count(4, started, &limits), Ok(()));
         assert_eq!(upload.count(6, started, &limits), Ok(()));
-        assert_eq!(upload.count(1, started, &limits), Err(UploadError::TooLarge));
+        assert_eq!(
+            upload.count(1, started, &limits),
+            Err(UploadError::TooLarge)
+        );
     }
 
     #[test]
     fn body_is_too_slow_below_its_rate_after_the_stall() {
-        let limits = Limits { body: None, body_rate: 100, stall: Duration::from_secs(60), ..Limits::DEFAULT };
-        let ago = |seconds| Instant::now().checked_sub(Duration::from_secs(seconds)).expect("the clock is older");
+        let limits = Limits {
+            body: None,
+            body_rate: 100,
+            stall: Duration::from_secs(60),
+            ..Limits::DEFAULT
+        };
+        let ago = |seconds| {
+            Instant::now()
+                .checked_sub(Duration::from_secs(seconds))
+                .expect("the clock is older")
+        };
         let count = |octets, seconds| Upload::default().count(octets, ago(seconds), &limits);
-        assert_eq!((count(0, 60), count(1_000, 70), count(990, 70)), (Ok(()), Ok(()), Err(UploadError::TooSlow)));
+        assert_eq!(
+            (count(0, 60), count(1_000, 70), count(990, 70)),
+            (Ok(()), Ok(()), Err(UploadError::TooSlow))
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! [`AbsoluteUrl`]: the scheme, the [`Authority`] and the rest of a URL that names a host. Bytes as they came: a URL of an
-//! origin may be anything.
+//! [`AbsoluteUrl`]: the scheme, the [`Authority`] and the rest of a URL that names a host. Bytes as
+//! they came: a URL of an origin may be anything.
 
 /// A URL with a host: `https://shop.example/a`, or without the scheme `//shop.example/a`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,7 +12,8 @@ pub struct AbsoluteUrl<'a> {
     pub rest: &'a [u8],
 }
 
-/// A host with or without a port: `shop.example`, `[2001:db8::1]:8080`. A user name before it is not a part.
+/// A host with or without a port: `shop.example`, `[2001:db8::1]:8080`. A user name before it is
+/// not a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Authority<'a> {
     /// The name or address, without the brackets of IPv6 and without a final dot.
@@ -26,14 +27,25 @@ impl<'a> AbsoluteUrl<'a> {
     pub fn read(url: &'a [u8]) -> Option<AbsoluteUrl<'a>> {
         let slashes = url.windows(2).position(|pair| pair == b"//")?;
         let (scheme, after) = (&url[..slashes], &url[slashes + 2..]);
-        let scheme = if scheme.is_empty() { scheme } else { scheme.strip_suffix(b":")? };
+        let scheme = if scheme.is_empty() {
+            scheme
+        } else {
+            scheme.strip_suffix(b":")?
+        };
         let is_scheme = scheme.iter().enumerate().all(|(place, byte)| match place {
             0 => byte.is_ascii_alphabetic(),
             _ => byte.is_ascii_alphanumeric() || b"+-.".contains(byte),
         });
-        let end = after.iter().position(|byte| b"/?#\\\"'".contains(byte)).unwrap_or(after.len());
+        let end = after
+            .iter()
+            .position(|byte| b"/?#\\\"'".contains(byte))
+            .unwrap_or(after.len());
         let authority = Authority::read(&after[..end]);
-        (is_scheme && !authority.name.is_empty()).then_some(AbsoluteUrl { scheme, authority, rest: &after[end..] })
+        (is_scheme && !authority.name.is_empty()).then_some(AbsoluteUrl {
+            scheme,
+            authority,
+            rest: &after[end..],
+        })
     }
 
     /// The port of its scheme; `None` if it is neither http nor https.
@@ -49,16 +61,27 @@ impl<'a> AbsoluteUrl<'a> {
 impl<'a> Authority<'a> {
     /// Splits host and port.
     pub fn read(authority: &'a [u8]) -> Authority<'a> {
-        let after_user = authority.iter().rposition(|byte| *byte == b'@').map_or(0, |at| at + 1);
+        let after_user = authority
+            .iter()
+            .rposition(|byte| *byte == b'@')
+            .map_or(0, |at| at + 1);
         let authority = &authority[after_user..];
-        let colon =
-            authority.iter().rposition(|byte| *byte == b':').filter(|colon| !authority[*colon..].contains(&b']'));
+        let colon = authority
+            .iter()
+            .rposition(|byte| *byte == b':')
+            .filter(|colon| !authority[*colon..].contains(&b']'));
         let (name, port) = match colon {
             Some(colon) => (&authority[..colon], Some(&authority[colon + 1..])),
             None => (authority, None),
         };
-        let name = name.strip_prefix(b"[").and_then(|name| name.strip_suffix(b"]")).unwrap_or(name);
-        Authority { name: name.strip_suffix(b".").unwrap_or(name), port: port.filter(|port| !port.is_empty()) }
+        let name = name
+            .strip_prefix(b"[")
+            .and_then(|name| name.strip_suffix(b"]"))
+            .unwrap_or(name);
+        Authority {
+            name: name.strip_suffix(b".").unwrap_or(name),
+            port: port.filter(|port| !port.is_empty()),
+        }
     }
 
     /// Whether it is the same host and port as another. A port that is missing is `default_port`.
@@ -75,8 +98,14 @@ mod tests {
     #[test]
     fn url_is_split_into_scheme_host_port_and_rest() {
         for (url, parts) in [
-            ("https://shop.example/a?b", ("https", "shop.example", None, "/a?b")),
-            ("HTTP://Shop.example.:81?b", ("HTTP", "Shop.example", Some("81"), "?b")),
+            (
+                "https://shop.example/a?b",
+                ("https", "shop.example", None, "/a?b"),
+            ),
+            (
+                "HTTP://Shop.example.:81?b",
+                ("HTTP", "Shop.example", Some("81"), "?b"),
+            ),
             ("http://[::1]:80", ("http", "::1", Some("80"), "")),
             ("http://[::1]/", ("http", "::1", None, "/")),
             ("//a:/x", ("", "a", None, "/x")),
@@ -85,17 +114,37 @@ mod tests {
             let read = AbsoluteUrl::read(url.as_bytes()).expect(url);
             let text = |bytes| std::str::from_utf8(bytes).expect("text");
             let port = read.authority.port.map(text);
-            assert_eq!((text(read.scheme), text(read.authority.name), port, text(read.rest)), parts, "{url}");
+            assert_eq!(
+                (
+                    text(read.scheme),
+                    text(read.authority.name),
+                    port,
+                    text(read.rest)
+                ),
+                parts,
+                "{url}"
+            );
         }
-        for url in ["", "/a", "/a//b", "shop.example/a", "https:/a", "https:///a", "mailto:a@b", "1a://b", "a b://c"] {
+        for url in [
+            "",
+            "/a",
+            "/a//b",
+            "shop.example/a",
+            "https:/a",
+            "https:///a",
+            "mailto:a@b",
+            "1a://b",
+            "a b://c",
+        ] {
             assert_eq!(AbsoluteUrl::read(url.as_bytes()), None, "{url}");
         }
     }
 
     #[test]
     fn missing_port_is_that_of_the_scheme() {
-        let is =
-            |one: &str, other: &str| Authority::read(one.as_bytes()).is(&Authority::read(other.as_bytes()), b"443");
+        let is = |one: &str, other: &str| {
+            Authority::read(one.as_bytes()).is(&Authority::read(other.as_bytes()), b"443")
+        };
         assert!(is("a", "A:443") && is("a:443", "a") && is("a:80", "a:80"));
         assert!(!is("a", "a:80") && !is("a", "b") && !is("a:", "a:1"));
     }

@@ -1,5 +1,5 @@
-//! [`closed`]: how much of a site the rules for a crawler close. The checks of files and policies and the running gate
-//! all ask it.
+//! [`closed`]: how much of a site the rules for a crawler close. The checks of files and policies
+//! and the running gate all ask it.
 
 use super::{Pattern, Rule};
 
@@ -23,32 +23,50 @@ pub struct Closed {
     pub rule: usize,
 }
 
-/// More Allow rules than these are not looked at one by one: then one of them is taken to open something.
+/// More Allow rules than these are not looked at one by one: then one of them is taken to open
+/// something.
 const MAX_ALLOWS: usize = 1_000;
 
 /// What the rules close; `None` if the front page and some others are open.
 pub fn closed<R: AsRef<Rule>>(rules: &[R]) -> Option<Closed> {
     let deciding = |is_asked: &dyn Fn(&Pattern) -> bool| -> Option<usize> {
-        let asked = rules.iter().enumerate().filter(|(_, rule)| is_asked(&rule.as_ref().pattern));
-        let strongest = asked.max_by_key(|(_, rule)| (rule.as_ref().pattern.priority(), rule.as_ref().allow))?;
+        let asked = rules
+            .iter()
+            .enumerate()
+            .filter(|(_, rule)| is_asked(&rule.as_ref().pattern));
+        let strongest = asked
+            .max_by_key(|(_, rule)| (rule.as_ref().pattern.priority(), rule.as_ref().allow))?;
         Some(strongest.0)
     };
     let disallowing = |place: &usize| !rules[*place].as_ref().allow;
     let Some(rule) = deciding(&Pattern::is_blanket).filter(disallowing) else {
         let rule = deciding(&|pattern| pattern.matches(b"/")).filter(disallowing)?;
-        return Some(Closed { extent: Extent::FrontPage, rule });
+        return Some(Closed {
+            extent: Extent::FrontPage,
+            rule,
+        });
     };
     let opens = |rule: &Rule| {
         let target = rule.pattern.as_target();
-        deciding(&|pattern| pattern.matches(&target)).is_some_and(|place| rules[place].as_ref().allow)
+        deciding(&|pattern| pattern.matches(&target))
+            .is_some_and(|place| rules[place].as_ref().allow)
     };
-    let pages = |rule: &&Rule| rule.allow && !rule.pattern.is_empty() && !is_for_machines(&rule.pattern);
+    let pages =
+        |rule: &&Rule| rule.allow && !rule.pattern.is_empty() && !is_for_machines(&rule.pattern);
     let mut allows = rules.iter().map(AsRef::as_ref).filter(pages);
     let is_open = allows.by_ref().take(MAX_ALLOWS).any(opens) || allows.next().is_some();
-    Some(Closed { extent: if is_open { Extent::AllButAllowed } else { Extent::Whole }, rule })
+    Some(Closed {
+        extent: if is_open {
+            Extent::AllButAllowed
+        } else {
+            Extent::Whole
+        },
+        rule,
+    })
 }
 
-/// Whether a pattern is about files that no search engine lists: sites that are closed leave them open.
+/// Whether a pattern is about files that no search engine lists: sites that are closed leave them
+/// open.
 fn is_for_machines(pattern: &Pattern) -> bool {
     const FILES: [&str; 7] = [
         "/robots.txt",
@@ -60,7 +78,8 @@ fn is_for_machines(pattern: &Pattern) -> bool {
         "/apple-app-site-association",
     ];
     let path = pattern.as_str().trim_end_matches(['$', '*']);
-    let is_sitemap = path.starts_with("/sitemap") && (path.ends_with(".xml") || path.ends_with(".xml.gz"));
+    let is_sitemap =
+        path.starts_with("/sitemap") && (path.ends_with(".xml") || path.ends_with(".xml.gz"));
     is_sitemap || FILES.contains(&path) || path.starts_with("/.well-known/")
 }
 
@@ -71,7 +90,10 @@ mod tests {
     fn of(lines: &[&str]) -> Option<(Extent, usize)> {
         let rule = |line: &&str| {
             let (key, path) = line.split_once(' ').expect("a rule");
-            Rule { allow: key == "Allow", pattern: Pattern::from_bytes(path.as_bytes()) }
+            Rule {
+                allow: key == "Allow",
+                pattern: Pattern::from_bytes(path.as_bytes()),
+            }
         };
         let rules: Vec<Rule> = lines.iter().map(rule).collect();
         closed(&rules).map(|closed| (closed.extent, closed.rule))
@@ -80,13 +102,25 @@ mod tests {
     #[test]
     fn blanket_disallow_closes_the_whole_site() {
         for path in ["/", "*", "/*", "/*$", "*$"] {
-            assert_eq!(of(&[&format!("Disallow {path}")]), Some((Extent::Whole, 0)), "{path}");
+            assert_eq!(
+                of(&[&format!("Disallow {path}")]),
+                Some((Extent::Whole, 0)),
+                "{path}"
+            );
         }
-        let machines = ["Allow /robots.txt", "Allow /.well-known/", "Allow /sitemap-1.xml.gz", "Disallow /"];
+        let machines = [
+            "Allow /robots.txt",
+            "Allow /.well-known/",
+            "Allow /sitemap-1.xml.gz",
+            "Disallow /",
+        ];
         assert_eq!(of(&machines), Some((Extent::Whole, 3)));
         // Shorter than the Disallow, or of a page that a longer rule closes again: opens nothing.
         assert_eq!(of(&["Allow /", "Disallow /*"]), Some((Extent::Whole, 1)));
-        assert_eq!(of(&["Disallow /", "Allow /a", "Disallow /a*"]), Some((Extent::Whole, 0)));
+        assert_eq!(
+            of(&["Disallow /", "Allow /a", "Disallow /a*"]),
+            Some((Extent::Whole, 0))
+        );
     }
 
     #[test]
@@ -95,11 +129,17 @@ mod tests {
             let rules = ["Disallow /", &format!("Allow {allow}")];
             assert_eq!(of(&rules), Some((Extent::AllButAllowed, 0)), "{allow}");
         }
-        assert_eq!(of(&["Disallow *", "Allow /a"]), Some((Extent::AllButAllowed, 0)));
+        assert_eq!(
+            of(&["Disallow *", "Allow /a"]),
+            Some((Extent::AllButAllowed, 0))
+        );
         let mut many = vec!["Disallow /"; MAX_ALLOWS];
         many.extend(vec!["Allow /a"; MAX_ALLOWS + 1]);
         many.push("Disallow /a*");
-        assert_eq!(of(&many).map(|(extent, _)| extent), Some(Extent::AllButAllowed));
+        assert_eq!(
+            of(&many).map(|(extent, _)| extent),
+            Some(Extent::AllButAllowed)
+        );
         many.pop();
         many.truncate(2 * MAX_ALLOWS);
         many.push("Disallow /a*");
@@ -109,7 +149,10 @@ mod tests {
     #[test]
     fn front_page_alone_is_closed_by_rules_that_match_it_alone() {
         assert_eq!(of(&["Disallow /$"]), Some((Extent::FrontPage, 0)));
-        assert_eq!(of(&["Disallow /*/", "Disallow /$"]), Some((Extent::FrontPage, 1)));
+        assert_eq!(
+            of(&["Disallow /*/", "Disallow /$"]),
+            Some((Extent::FrontPage, 1))
+        );
     }
 
     #[test]

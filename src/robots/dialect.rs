@@ -1,8 +1,9 @@
-//! [`Dialect`]: the two ways to read a robots.txt, RFC 9309 and Google's open-source library. This file has their
-//! differences in tokens, patterns and targets; `reading.rs` has those in lines, groups and verdicts.
+//! [`Dialect`]: the two ways to read a robots.txt, RFC 9309 and Google's open-source library. This
+//! file has their differences in tokens, patterns and targets; `reading.rs` has those in lines,
+//! groups and verdicts.
 //!
-//! Where the RFC is silent, both dialects do as Google does: a colon left out, the misspellings of keys, a byte order
-//! mark, lines of more than 16,663 octets.
+//! Where the RFC is silent, both dialects do as Google does: a colon left out, the misspellings of
+//! keys, a byte order mark, lines of more than 16,663 octets.
 
 use super::Pattern;
 use super::normal::{escape_at, push_escape};
@@ -14,11 +15,12 @@ use std::str::FromStr;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Dialect {
-    /// RFC 9309. Rules and URLs are compared in one normal form, `/robots.txt` is always allowed, tokens may have
-    /// digits, and what lies beyond 500 KiB is not read.
+    /// RFC 9309. Rules and URLs are compared in one normal form, `/robots.txt` is always allowed,
+    /// tokens may have digits, and what lies beyond 500 KiB is not read.
     #[default]
     Rfc9309,
-    /// <https://github.com/google/robotstxt> to the letter. Googlebot itself normalises URLs before it asks the library.
+    /// <https://github.com/google/robotstxt> to the letter. Googlebot itself normalises URLs before
+    /// it asks the library.
     Google,
 }
 
@@ -44,7 +46,10 @@ impl FromStr for Dialect {
     type Err = UnknownDialect;
 
     fn from_str(name: &str) -> Result<Dialect, UnknownDialect> {
-        Dialect::ALL.into_iter().find(|dialect| dialect.name() == name).ok_or(UnknownDialect)
+        Dialect::ALL
+            .into_iter()
+            .find(|dialect| dialect.name() == name)
+            .ok_or(UnknownDialect)
     }
 }
 
@@ -53,8 +58,8 @@ impl FromStr for Dialect {
 pub enum Agent<'a> {
     /// `*`.
     Star,
-    /// The product token that is left after the dialect's cut. An empty one names no crawler (in the Google dialect:
-    /// a crawler without a name).
+    /// The product token that is left after the dialect's cut. An empty one names no crawler (in
+    /// the Google dialect: a crawler without a name).
     Token(&'a [u8]),
 }
 
@@ -65,8 +70,8 @@ pub(super) const fn is_blank(octet: u8) -> bool {
 }
 
 impl Dialect {
-    /// The crawlers that a User-agent line names. `spaced` are the tokens with blanks in them that exist
-    /// (`Sogou web spider`); the Google dialect ignores them.
+    /// The crawlers that a User-agent line names. `spaced` are the tokens with blanks in them that
+    /// exist (`Sogou web spider`); the Google dialect ignores them.
     ///
     /// ```
     /// use crawlgate::robots::{Agent, Dialect};
@@ -78,18 +83,30 @@ impl Dialect {
         if value.first() == Some(&b'*') && value.get(1).is_none_or(|octet| is_blank(*octet)) {
             return Agent::Star;
         }
-        let end = |ends: fn(u8) -> bool| value.iter().position(|octet| ends(*octet)).unwrap_or(value.len());
+        let end = |ends: fn(u8) -> bool| {
+            value
+                .iter()
+                .position(|octet| ends(*octet))
+                .unwrap_or(value.len())
+        };
         match self {
-            Dialect::Google => {
-                Agent::Token(&value[..end(|octet| !(octet.is_ascii_alphabetic() || octet == b'-' || octet == b'_'))])
-            }
+            Dialect::Google => Agent::Token(
+                &value[..end(|octet| {
+                    !(octet.is_ascii_alphabetic() || octet == b'-' || octet == b'_')
+                })],
+            ),
             Dialect::Rfc9309 => {
                 // No token has a comma or a semicolon: `One, Two` names One, as it does for Google.
                 let ends = |octet: u8| is_blank(octet) || matches!(octet, b'/' | b',' | b';');
                 let known = spaced.iter().map(|token| token.len()).filter(|&length| {
                     value.split_at_checked(length).is_some_and(|(start, rest)| {
-                        spaced.iter().any(|token| start.eq_ignore_ascii_case(token.as_bytes()))
-                            && rest.iter().find(|octet| **octet != b'*').is_none_or(|next| ends(*next))
+                        spaced
+                            .iter()
+                            .any(|token| start.eq_ignore_ascii_case(token.as_bytes()))
+                            && rest
+                                .iter()
+                                .find(|octet| **octet != b'*')
+                                .is_none_or(|next| ends(*next))
                     })
                 });
                 if let Some(length) = known.max() {
@@ -113,7 +130,8 @@ impl Dialect {
         }
     }
 
-    /// For `Allow: /dir/index.html` Google also allows the directory itself (any ending that begins with `/index.htm`).
+    /// For `Allow: /dir/index.html` Google also allows the directory itself (any ending that begins
+    /// with `/index.htm`).
     pub(super) fn directory_of_index(self, value: &[u8]) -> Option<Pattern> {
         if self != Dialect::Google {
             return None;
@@ -135,7 +153,8 @@ impl Dialect {
     }
 }
 
-/// Rules as Google compares them: octets above ASCII are escaped, escapes get upper-case digits, nothing is decoded.
+/// Rules as Google compares them: octets above ASCII are escaped, escapes get upper-case digits,
+/// nothing is decoded.
 fn google_escape(value: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(value.len());
     let mut at = 0;
@@ -154,19 +173,27 @@ fn google_escape(value: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Path and query of a URL, beginning with `/`, as Google's library takes them out: without scheme, authority and
-/// fragment; `/` when there is no path. `example.com/a` and `/a` are `/a`; so is `a/a`.
+/// Path and query of a URL, beginning with `/`, as Google's library takes them out: without scheme,
+/// authority and fragment; `/` when there is no path. `example.com/a` and `/a` are `/a`; so is
+/// `a/a`.
 pub fn path_of_url(url: &[u8]) -> std::borrow::Cow<'_, [u8]> {
     let begins_path = |octet: &u8| matches!(octet, b'/' | b'?' | b';');
     let start = if url.starts_with(b"//") { 2 } else { 0 };
-    let path_at = |from: usize| url.iter().skip(from).position(begins_path).map(|place| from + place);
+    let path_at = |from: usize| {
+        url.iter()
+            .skip(from)
+            .position(begins_path)
+            .map(|place| from + place)
+    };
     // A `://` after the path began belongs to the path.
     let scheme = memchr::memmem::find(&url[start..], b"://").map(|place| start + place);
     let authority = match (scheme, path_at(start)) {
         (Some(scheme), early) if early.is_none_or(|early| early >= scheme) => scheme + 3,
         _ => start,
     };
-    let Some(path) = path_at(authority) else { return b"/".into() };
+    let Some(path) = path_at(authority) else {
+        return b"/".into();
+    };
     let end = match memchr(b'#', &url[start..]).map(|place| start + place) {
         Some(fragment) if fragment < path => return b"/".into(),
         Some(fragment) => fragment,

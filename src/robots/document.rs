@@ -1,5 +1,6 @@
-//! [`Document`]: a robots.txt as data. [`render`](super::render()) writes it, and a [`Matcher`](super::Matcher) judges
-//! by it. So the verdicts always agree with the robots.txt that is served.
+//! [`Document`]: a robots.txt as data. [`render`](super::render()) writes it, and a
+//! [`Matcher`](super::Matcher) judges by it. So the verdicts always agree with the robots.txt that
+//! is served.
 
 use super::Pattern;
 use std::fmt;
@@ -29,7 +30,8 @@ impl AsRef<Rule> for Rule {
     }
 }
 
-/// A line such as `Content-Signal: ai-train=no`, which is not a rule and never closes a list of agents.
+/// A line such as `Content-Signal: ai-train=no`, which is not a rule and never closes a list of
+/// agents.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Extension {
     /// The key as it is to be written.
@@ -38,7 +40,8 @@ pub struct Extension {
     pub value: String,
 }
 
-/// The agents that share a list of rules. In a document that is to be served a token stands in one group only.
+/// The agents that share a list of rules. In a document that is to be served a token stands in one
+/// group only.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Group {
     /// Lines written as comments above the group, without `#`.
@@ -49,7 +52,8 @@ pub struct Group {
     pub rules: Vec<Rule>,
     /// Written as `Crawl-delay` in seconds; not part of RFC 9309, never closes a list of agents.
     pub crawl_delay: Option<Duration>,
-    /// Written last in the group: some parsers take an unknown line for the end of a list of agents.
+    /// Written last in the group: some parsers take an unknown line for the end of a list of
+    /// agents.
     pub extensions: Vec<Extension>,
 }
 

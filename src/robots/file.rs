@@ -1,8 +1,8 @@
-//! [`File`]: a robots.txt as it was written. Each [`Line`] has its kind, its place, its comment and its
-//! [oddities](Oddity).
+//! [`File`]: a robots.txt as it was written. Each [`Line`] has its kind, its place, its comment and
+//! its [oddities](Oddity).
 //!
-//! The texts and ends of the lines put together are the bytes of the file. `reading.rs` decides what a line means in a
-//! dialect.
+//! The texts and ends of the lines put together are the bytes of the file. `reading.rs` decides
+//! what a line means in a dialect.
 
 use super::dialect::is_blank;
 use super::steps::took;
@@ -10,7 +10,8 @@ use memchr::{memchr, memchr2};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The octets of a line that Google's library keeps. It drops the rest and reads the shortened line.
+/// The octets of a line that Google's library keeps. It drops the rest and reads the shortened
+/// line.
 pub const MAX_LINE: usize = 2083 * 8 - 1;
 
 /// The size that every crawler reads (RFC 9309 section 2.5: at least 500 KiB).
@@ -79,7 +80,8 @@ pub enum Oddity {
     Nul,
     /// Not UTF-8.
     NotUtf8,
-    /// A byte order mark that is not at the beginning of the file, or a broken one; it spoils its line.
+    /// A byte order mark that is not at the beginning of the file, or a broken one; it spoils its
+    /// line.
     StrayBom,
 }
 
@@ -138,7 +140,8 @@ pub enum Shape {
 pub struct File {
     bytes: Arc<[u8]>,
     lines: Vec<Line>,
-    /// Octets of a byte order mark at the beginning: 3, or fewer when it is broken off. They are skipped.
+    /// Octets of a byte order mark at the beginning: 3, or fewer when it is broken off. They are
+    /// skipped.
     bom: usize,
     shape: Shape,
 }
@@ -155,11 +158,16 @@ impl File {
     /// ```
     pub fn parse(bytes: impl Into<Arc<[u8]>>) -> File {
         let bytes: Arc<[u8]> = bytes.into();
-        let bom = bytes.iter().zip(BOM).take_while(|(octet, bom)| octet == bom).count();
+        let bom = bytes
+            .iter()
+            .zip(BOM)
+            .take_while(|(octet, bom)| octet == bom)
+            .count();
         let mut lines = Vec::new();
         let mut start = 0;
         while start < bytes.len() {
-            let end = memchr2(b'\n', b'\r', &bytes[start..]).map_or(bytes.len(), |place| start + place);
+            let end =
+                memchr2(b'\n', b'\r', &bytes[start..]).map_or(bytes.len(), |place| start + place);
             let (line_end, length) = match bytes[end..] {
                 [b'\r', b'\n', ..] => (LineEnd::CrLf, 2),
                 [b'\r', ..] => (LineEnd::Cr, 1),
@@ -174,7 +182,12 @@ impl File {
         if shape == Shape::Html && has_rule(&lines) {
             shape = Shape::Text;
         }
-        File { bytes, lines, bom, shape }
+        File {
+            bytes,
+            lines,
+            bom,
+            shape,
+        }
     }
 
     /// The bytes it was read from.
@@ -189,7 +202,9 @@ impl File {
 
     /// The lines that every crawler reads (RFC 9309 section 2.5).
     pub fn lines_read(&self) -> impl Iterator<Item = &Line> + Clone {
-        self.lines.iter().take_while(|line| line.text.end <= MAX_BYTES)
+        self.lines
+            .iter()
+            .take_while(|line| line.text.end <= MAX_BYTES)
     }
 
     /// The line of this number, from 1.
@@ -227,18 +242,26 @@ impl File {
         has_rule(&self.lines)
     }
 
-    /// Whether it is a page in place of a robots.txt. `is_html` says that its media type is HTML: then it is a page
-    /// without a line that crawlers know.
+    /// Whether it is a page in place of a robots.txt. `is_html` says that its media type is HTML:
+    /// then it is a page without a line that crawlers know.
     pub(crate) fn is_page(&self, is_html: bool) -> bool {
-        let mut known = self.lines.iter().flat_map(|line| &line.record).filter(|record| record.key != Key::Unknown);
+        let mut known = self
+            .lines
+            .iter()
+            .flat_map(|line| &line.record)
+            .filter(|record| record.key != Key::Unknown);
         self.shape == Shape::Html || is_html && self.shape == Shape::Text && known.next().is_none()
     }
 }
 
 /// Whether a rule stands below a User-agent line.
 fn has_rule(lines: &[Line]) -> bool {
-    let mut keys = lines.iter().flat_map(|line| &line.record).map(|record| record.key);
-    keys.any(|key| key == Key::UserAgent) && keys.any(|key| matches!(key, Key::Allow | Key::Disallow))
+    let mut keys = lines
+        .iter()
+        .flat_map(|line| &line.record)
+        .map(|record| record.key);
+    keys.any(|key| key == Key::UserAgent)
+        && keys.any(|key| matches!(key, Key::Allow | Key::Disallow))
 }
 
 #[inline]
@@ -267,7 +290,14 @@ fn line(bytes: &[u8], number: usize, text: Range<usize>, skipped: usize, end: Li
     if record.is_none() && !content.is_empty() {
         oddities.push(Oddity::NoRecord);
     }
-    Line { number, text, end, record, comment: comment.map(|place| place + 1..read.end), oddities }
+    Line {
+        number,
+        text,
+        end,
+        record,
+        comment: comment.map(|place| place + 1..read.end),
+        oddities,
+    }
 }
 
 /// Without blanks at both ends.
@@ -275,7 +305,11 @@ fn line(bytes: &[u8], number: usize, text: Range<usize>, skipped: usize, end: Li
 fn strip(bytes: &[u8], range: Range<usize>) -> Range<usize> {
     let text = &bytes[range.clone()];
     let before = text.iter().take_while(|octet| is_blank(**octet)).count();
-    let after = text[before..].iter().rev().take_while(|octet| is_blank(**octet)).count();
+    let after = text[before..]
+        .iter()
+        .rev()
+        .take_while(|octet| is_blank(**octet))
+        .count();
     range.start + before..range.end - after
 }
 
@@ -286,7 +320,9 @@ fn record(bytes: &[u8], content: Range<usize>, oddities: &mut Vec<Oddity>) -> Op
         Some(colon) => (colon, false),
         None => {
             let blank = memchr2(b' ', b'\t', text)?;
-            let second = text[blank..].iter().position(|octet| !matches!(octet, b' ' | b'\t'))?;
+            let second = text[blank..]
+                .iter()
+                .position(|octet| !matches!(octet, b' ' | b'\t'))?;
             // Two words only: a sentence is no record.
             if memchr2(b' ', b'\t', &text[blank + second..]).is_some() {
                 return None;
@@ -309,14 +345,29 @@ fn record(bytes: &[u8], content: Range<usize>, oddities: &mut Vec<Oddity>) -> Op
     if missing {
         oddities.push(Oddity::MissingColon);
     }
-    Some(Record { key, spelling, name, value })
+    Some(Record {
+        key,
+        spelling,
+        name,
+        value,
+    })
 }
 
 /// Keys that Google's library takes by their beginnings, the right spelling first.
 const KEYS: [(Key, &[&str]); 4] = [
     (Key::UserAgent, &["user-agent", "useragent", "user agent"]),
     (Key::Allow, &["allow"]),
-    (Key::Disallow, &["disallow", "dissallow", "dissalow", "disalow", "diasllow", "disallaw"]),
+    (
+        Key::Disallow,
+        &[
+            "disallow",
+            "dissallow",
+            "dissalow",
+            "disalow",
+            "diasllow",
+            "disallaw",
+        ],
+    ),
     (Key::Sitemap, &["sitemap", "site-map"]),
 ];
 
@@ -334,17 +385,23 @@ const OTHER_KEYS: [(Key, &str); 11] = [
     (Key::Noindex, "noarchive"),
 ];
 
-/// Whether some parser reads the key as one for which a document has a field: User-agent, Allow, Disallow, Sitemap or
-/// Crawl-delay.
+/// Whether some parser reads the key as one for which a document has a field: User-agent, Allow,
+/// Disallow, Sitemap or Crawl-delay.
 pub(super) fn has_its_own_place(name: &str) -> bool {
-    matches!(key(name.as_bytes()).0, Key::UserAgent | Key::Allow | Key::Disallow | Key::Sitemap | Key::CrawlDelay)
+    matches!(
+        key(name.as_bytes()).0,
+        Key::UserAgent | Key::Allow | Key::Disallow | Key::Sitemap | Key::CrawlDelay
+    )
 }
 
 #[inline]
 fn key(name: &[u8]) -> (Key, Spelling) {
     for (key, spellings) in KEYS {
         for (place, spelling) in spellings.iter().enumerate() {
-            if name.get(..spelling.len()).is_some_and(|start| start.eq_ignore_ascii_case(spelling.as_bytes())) {
+            if name
+                .get(..spelling.len())
+                .is_some_and(|start| start.eq_ignore_ascii_case(spelling.as_bytes()))
+            {
                 let how = match (name.len() == spelling.len(), place) {
                     (true, 0) => Spelling::Exact,
                     (true, _) => Spelling::Typo,
@@ -354,7 +411,9 @@ fn key(name: &[u8]) -> (Key, Spelling) {
             }
         }
     }
-    let other = OTHER_KEYS.iter().find(|(_, spelling)| name.eq_ignore_ascii_case(spelling.as_bytes()));
+    let other = OTHER_KEYS
+        .iter()
+        .find(|(_, spelling)| name.eq_ignore_ascii_case(spelling.as_bytes()));
     (other.map_or(Key::Unknown, |(key, _)| *key), Spelling::Exact)
 }
 
@@ -364,12 +423,33 @@ fn shape(bytes: &[u8], bom: usize) -> Shape {
     }
     // Without a mark, ASCII letters with a NUL before or after each.
     let start = &bytes[bom..bytes.len().min(64)];
-    let is_wide = |nul: usize| start.chunks_exact(2).all(|pair| pair[nul] == 0 && pair[1 - nul] != 0);
+    let is_wide = |nul: usize| {
+        start
+            .chunks_exact(2)
+            .all(|pair| pair[nul] == 0 && pair[1 - nul] != 0)
+    };
     if start.len() >= 8 && (is_wide(0) || is_wide(1)) {
         return Shape::Utf16;
     }
     let text = bytes[bom..].trim_ascii_start();
-    let begins = |tag: &[u8]| text.get(..tag.len()).is_some_and(|start| start.eq_ignore_ascii_case(tag));
-    let tag = [&b"<!doctype"[..], b"<html", b"<head", b"<body", b"<?xml", b"<!--", b"<script", b"<meta", b"<title"];
-    if tag.iter().any(|tag| begins(tag)) { Shape::Html } else { Shape::Text }
+    let begins = |tag: &[u8]| {
+        text.get(..tag.len())
+            .is_some_and(|start| start.eq_ignore_ascii_case(tag))
+    };
+    let tag = [
+        &b"<!doctype"[..],
+        b"<html",
+        b"<head",
+        b"<body",
+        b"<?xml",
+        b"<!--",
+        b"<script",
+        b"<meta",
+        b"<title",
+    ];
+    if tag.iter().any(|tag| begins(tag)) {
+        Shape::Html
+    } else {
+        Shape::Text
+    }
 }

@@ -1,5 +1,5 @@
-//! [`Matcher`]: a [`Document`] ready for verdicts. It finds the group that applies to a product token. The [`RuleSet`]
-//! of that group finds the rule that decides.
+//! [`Matcher`]: a [`Document`] ready for verdicts. It finds the group that applies to a product
+//! token. The [`RuleSet`] of that group finds the rule that decides.
 
 use super::{Document, RuleSet};
 use std::cmp::Ordering;
@@ -8,13 +8,15 @@ use std::cmp::Ordering;
 #[derive(Clone, Debug, Default)]
 pub struct Matcher {
     groups: Vec<RuleSet>,
-    /// Sorted without regard to case, each token once: searched without folding the token that is asked for.
+    /// Sorted without regard to case, each token once: searched without folding the token that is
+    /// asked for.
     tokens: Vec<(Box<str>, usize)>,
     star: Option<usize>,
 }
 
 impl Matcher {
-    /// Prepares a document in which each token stands in at most one group (the first wins otherwise).
+    /// Prepares a document in which each token stands in at most one group (the first wins
+    /// otherwise).
     pub fn new(document: &Document) -> Matcher {
         let mut tokens: Vec<(Box<str>, usize)> = Vec::new();
         let mut star = None;
@@ -30,13 +32,24 @@ impl Matcher {
         // Stable: of equal tokens the first group stays in front.
         tokens.sort_by(|(a, _), (b, _)| compare_ignoring_case(a, b));
         tokens.dedup_by(|(later, _), (earlier, _)| later.eq_ignore_ascii_case(earlier));
-        let groups = document.groups.iter().map(|group| RuleSet::new(group.rules.clone())).collect();
-        Matcher { groups, tokens, star }
+        let groups = document
+            .groups
+            .iter()
+            .map(|group| RuleSet::new(group.rules.clone()))
+            .collect();
+        Matcher {
+            groups,
+            tokens,
+            star,
+        }
     }
 
     /// The group that names `token`, without regard to case; `*` is not a token. Does not allocate.
     pub fn named(&self, token: &str) -> Option<usize> {
-        let place = self.tokens.binary_search_by(|(known, _)| compare_ignoring_case(known, token)).ok()?;
+        let place = self
+            .tokens
+            .binary_search_by(|(known, _)| compare_ignoring_case(known, token))
+            .ok()?;
         Some(self.tokens[place].1)
     }
 
@@ -55,5 +68,7 @@ impl Matcher {
 }
 
 fn compare_ignoring_case(a: &str, b: &str) -> Ordering {
-    a.bytes().map(|octet| octet.to_ascii_lowercase()).cmp(b.bytes().map(|octet| octet.to_ascii_lowercase()))
+    a.bytes()
+        .map(|octet| octet.to_ascii_lowercase())
+        .cmp(b.bytes().map(|octet| octet.to_ascii_lowercase()))
 }

@@ -1,6 +1,6 @@
-//! robots.txt (RFC 9309). [`File`] is a file as it was found, with the oddities of each line. [`Reading`] is the file
-//! as a dialect reads it, with its verdict on a URL and the line that decided. Also rule sets, and the rendering of a
-//! file.
+//! robots.txt (RFC 9309). [`File`] is a file as it was found, with the oddities of each line.
+//! [`Reading`] is the file as a dialect reads it, with its verdict on a URL and the line that
+//! decided. Also rule sets, and the rendering of a file.
 
 mod absolute_url;
 mod closed;

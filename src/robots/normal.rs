@@ -1,15 +1,18 @@
-//! [`normalise_into`] writes the normal form in which a pattern and a target are compared (RFC 9309 section 2.2.2,
-//! RFC 3986 section 6.2.2). Both sides use this one function.
+//! [`normalise_into`] writes the normal form in which a pattern and a target are compared (RFC 9309
+//! section 2.2.2, RFC 3986 section 6.2.2). Both sides use this one function.
 //!
-//! - An escape of an unreserved octet is decoded; every other escape stays, its hex digits in upper case.
-//! - Octets above ASCII, controls and space are escaped, and so is `#`, which would begin a comment in a
-//!   rule (in a target it begins the fragment, which is gone before).
-//! - Reserved characters stay as they are: RFC 3986 section 2.2 does not let `/` and `%2F` be taken for each other.
+//! - An escape of an unreserved octet is decoded; every other escape stays, its hex digits in upper
+//!   case.
+//! - Octets above ASCII, controls and space are escaped, and so is `#`, which would begin a comment
+//!   in a rule (in a target it begins the fragment, which is gone before).
+//! - Reserved characters stay as they are: RFC 3986 section 2.2 does not let `/` and `%2F` be taken
+//!   for each other.
 //! - A `%` that begins no escape stays `%`. The RFC is silent here; both sides must only agree.
 //!
-//! `*` and `$` are the exception: figure 6 of RFC 9309 makes `%2A` and `%24` of a rule equal to the raw characters of a
-//! URL. A target therefore has one octet for each of them, however it was spelled: `$`, and [`LITERAL_STAR`] for `*`,
-//! which is the wildcard in a rule. (Escaped as `/menu%24`, the URL `/menu$` would match the rule `/*4$`.)
+//! `*` and `$` are the exception: figure 6 of RFC 9309 makes `%2A` and `%24` of a rule equal to the
+//! raw characters of a URL. A target therefore has one octet for each of them, however it was
+//! spelled: `$`, and [`LITERAL_STAR`] for `*`, which is the wildcard in a rule. (Escaped as
+//! `/menu%24`, the URL `/menu$` would match the rule `/*4$`.)
 
 use super::steps::took;
 
@@ -22,7 +25,8 @@ pub(super) enum Side {
     Target,
 }
 
-/// The character `*` in what is compared. No control stands in a normal form, so nothing else is spelled like it.
+/// The character `*` in what is compared. No control stands in a normal form, so nothing else is
+/// spelled like it.
 pub const LITERAL_STAR: u8 = 1;
 
 const HEX: &[u8; 16] = b"0123456789ABCDEF";
@@ -33,8 +37,8 @@ const fn is_unreserved(octet: u8) -> bool {
 }
 
 /// Octets that stand for themselves on both sides: all that can be seen but for `#`, `*`, `%`.
-/// (`"<>\^`{|}` are not characters of a URL, but browsers send some of them. The RFC changes neither them nor their
-/// escapes.)
+/// (`"<>\^`{|}` are not characters of a URL, but browsers send some of them. The RFC changes
+/// neither them nor their escapes.)
 const VERBATIM: [bool; 256] = {
     let mut table = [false; 256];
     let mut octet = 0;
@@ -65,11 +69,15 @@ pub(super) fn escape_at(text: &[u8]) -> Option<u8> {
 }
 
 pub(super) fn push_escape(octet: u8, out: &mut Vec<u8>) {
-    out.extend_from_slice(&[b'%', HEX[usize::from(octet >> 4)], HEX[usize::from(octet & 15)]]);
+    out.extend_from_slice(&[
+        b'%',
+        HEX[usize::from(octet >> 4)],
+        HEX[usize::from(octet & 15)],
+    ]);
 }
 
-/// Whether `text` is in the normal form of a target already. May say no to one that is: a stray `%` is left to
-/// [`normalise_into`].
+/// Whether `text` is in the normal form of a target already. May say no to one that is: a stray `%`
+/// is left to [`normalise_into`].
 pub(super) fn is_normal_target(text: &[u8]) -> bool {
     let mut at = 0;
     while let Some(&octet) = text.get(at) {
@@ -92,9 +100,9 @@ pub(super) fn is_normal_target(text: &[u8]) -> bool {
     true
 }
 
-/// Appends the normal form of `text` to `out`: ASCII without controls (but for [`LITERAL_STAR`] in a target), blanks
-/// and `#`, at most three times as long. Normalising a pattern again changes nothing, nor a target, with its
-/// [`LITERAL_STAR`]s made `*` again.
+/// Appends the normal form of `text` to `out`: ASCII without controls (but for [`LITERAL_STAR`] in
+/// a target), blanks and `#`, at most three times as long. Normalising a pattern again changes
+/// nothing, nor a target, with its [`LITERAL_STAR`]s made `*` again.
 pub(super) fn normalise_into(text: &[u8], side: Side, out: &mut Vec<u8>) {
     took(text.len());
     // Where in `out` the last `%` that begins no escape stands.
@@ -108,7 +116,11 @@ pub(super) fn normalise_into(text: &[u8], side: Side, out: &mut Vec<u8>) {
         }
         match (octet, escape_at(&text[at..])) {
             (b'%', Some(escaped @ (b'*' | b'$'))) if side == Side::Target => {
-                out.push(if escaped == b'*' { LITERAL_STAR } else { escaped });
+                out.push(if escaped == b'*' {
+                    LITERAL_STAR
+                } else {
+                    escaped
+                });
                 at += 3;
                 continue;
             }
@@ -125,15 +137,20 @@ pub(super) fn normalise_into(text: &[u8], side: Side, out: &mut Vec<u8>) {
                 stray = Some(out.len());
                 out.push(octet);
             }
-            (b'*', _) => out.push(if side == Side::Pattern { octet } else { LITERAL_STAR }),
+            (b'*', _) => out.push(if side == Side::Pattern {
+                octet
+            } else {
+                LITERAL_STAR
+            }),
             _ => push_escape(octet, out),
         }
         at += 1;
     }
 }
 
-/// Whether decoding a hex digit here would make an escape out of a stray `%` before it (`%%341` must not become `%41`,
-/// which would be another URL, and would change again when normalised again).
+/// Whether decoding a hex digit here would make an escape out of a stray `%` before it (`%%341`
+/// must not become `%41`, which would be another URL, and would change again when normalised
+/// again).
 fn completes_an_escape(decoded: u8, stray: Option<usize>, out: &[u8]) -> bool {
     let Some(stray) = stray else { return false };
     decoded.is_ascii_hexdigit()

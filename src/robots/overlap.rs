@@ -1,15 +1,15 @@
-//! Two patterns compared: [`Pattern::overlaps`] tells whether a URL matches both, [`Pattern::covers`] whether one
-//! pattern matches all that the other matches. Lints and the merging of rules ask this before they say that one rule
-//! undoes another. [`Pattern::example`] and [`Pattern::common_target`] make example targets, spelled as a client sends
-//! them.
+//! Two patterns compared: [`Pattern::overlaps`] tells whether a URL matches both,
+//! [`Pattern::covers`] whether one pattern matches all that the other matches. Lints and the
+//! merging of rules ask this before they say that one rule undoes another. [`Pattern::example`] and
+//! [`Pattern::common_target`] make example targets, spelled as a client sends them.
 
 use super::{LITERAL_STAR, Pattern};
 use memchr::memchr;
 use std::collections::VecDeque;
 
 impl Pattern {
-    /// Whether this pattern matches every target that `other` matches. The answer may be no where it is yes, never the
-    /// reverse: a wildcard of `other` has to match a wildcard of this pattern.
+    /// Whether this pattern matches every target that `other` matches. The answer may be no where
+    /// it is yes, never the reverse: a wildcard of `other` has to match a wildcard of this pattern.
     pub(crate) fn covers(&self, other: &Pattern) -> bool {
         !other.is_empty() && self.matches(&other.as_target())
     }
@@ -24,8 +24,9 @@ impl Pattern {
         target
     }
 
-    /// Whether some target is matched by both. Each comparison of two octets takes one from `budget`. The answer is
-    /// exact until the budget is used up; then it is yes, the careful answer.
+    /// Whether some target is matched by both. Each comparison of two octets takes one from
+    /// `budget`. The answer is exact until the budget is used up; then it is yes, the careful
+    /// answer.
     pub(crate) fn overlaps(&self, other: &Pattern, budget: &mut usize) -> bool {
         if self.is_empty() || other.is_empty() {
             return false;
@@ -43,11 +44,19 @@ impl Pattern {
         let plain = |pattern: &Pattern| memchr(b'*', pattern.literal()).is_none();
         if plain(self) && plain(other) {
             // Of two patterns that begin alike, the shorter one must match more than its text.
-            let (short, long) = if one.len() <= two.len() { (self, two.len()) } else { (other, one.len()) };
+            let (short, long) = if one.len() <= two.len() {
+                (self, two.len())
+            } else {
+                (other, one.len())
+            };
             return !short.is_anchored() || short.prefix().len() == long;
         }
         let (one, two) = (steps(self), steps(other));
-        match one.len().checked_mul(two.len()).and_then(|cost| budget.checked_sub(cost)) {
+        match one
+            .len()
+            .checked_mul(two.len())
+            .and_then(|cost| budget.checked_sub(cost))
+        {
             Some(rest) => *budget = rest,
             None => {
                 *budget = 0;
@@ -59,12 +68,15 @@ impl Pattern {
 
     /// A target that the pattern matches, with `fill` in place of each wildcard.
     pub(crate) fn example(&self, fill: &str) -> String {
-        let octets = self.literal().iter().map(|octet| if *octet == b'*' { None } else { Some(*octet) });
+        let octets = self
+            .literal()
+            .iter()
+            .map(|octet| if *octet == b'*' { None } else { Some(*octet) });
         spelled(octets, fill)
     }
 
-    /// The shortest target that both match. `None` where there is none, and where the two are so long that the search
-    /// would take too long.
+    /// The shortest target that both match. `None` where there is none, and where the two are so
+    /// long that the search would take too long.
     pub(crate) fn common_target(&self, other: &Pattern) -> Option<String> {
         if self.is_empty() || other.is_empty() {
             return None;
@@ -90,7 +102,11 @@ fn spelled(octets: impl Iterator<Item = Option<u8>>, fill: &str) -> String {
             Some(octet) => target.push(char::from(octet)),
         }
     }
-    if target.starts_with('/') { target } else { format!("/{target}") }
+    if target.starts_with('/') {
+        target
+    } else {
+        format!("/{target}")
+    }
 }
 
 /// An octet, or any run of octets.
@@ -101,7 +117,13 @@ enum Step {
 }
 
 fn steps(pattern: &Pattern) -> Vec<Step> {
-    let octets = pattern.literal().iter().map(|octet| if *octet == b'*' { Step::Any } else { Step::Octet(*octet) });
+    let octets = pattern.literal().iter().map(|octet| {
+        if *octet == b'*' {
+            Step::Any
+        } else {
+            Step::Octet(*octet)
+        }
+    });
     // Without a `$` whatever follows is matched, too.
     let end = (!pattern.is_anchored()).then_some(Step::Any);
     let mut steps: Vec<Step> = octets.chain(end).collect();
@@ -109,7 +131,8 @@ fn steps(pattern: &Pattern) -> Vec<Step> {
     steps
 }
 
-/// Whether some text takes both to their ends: walks both at once, over the pairs of places that the same text reaches.
+/// Whether some text takes both to their ends: walks both at once, over the pairs of places that
+/// the same text reaches.
 fn meet(one: &[Step], two: &[Step]) -> bool {
     // `row[j]`: the place i of one and the place j of two are reached.
     let mut row = vec![false; two.len() + 1];
@@ -144,10 +167,12 @@ fn meet(one: &[Step], two: &[Step]) -> bool {
     false
 }
 
-/// The shortest text that both match: a search over pairs of places, in the order of the length of the text before them.
+/// The shortest text that both match: a search over pairs of places, in the order of the length of
+/// the text before them.
 fn shortest(one: &[Step], two: &[Step]) -> Option<Vec<u8>> {
     let width = two.len() + 1;
-    // For each pair of places, the pair before it and the octet between them; the first has itself before it.
+    // For each pair of places, the pair before it and the octet between them; the first has itself
+    // before it.
     let mut before: Vec<Option<(usize, Option<u8>)>> = vec![None; (one.len() + 1) * width];
     let mut open = VecDeque::from([(0, 0, None)]);
     while let Some((place, from, octet)) = open.pop_front() {
@@ -170,8 +195,12 @@ fn shortest(one: &[Step], two: &[Step]) -> Option<Vec<u8>> {
             (Some(Step::Octet(a)), Some(Step::Octet(b))) if a == b => {
                 open.push_back((place + width + 1, place, Some(*a)));
             }
-            (Some(Step::Any), Some(Step::Octet(octet))) => open.push_back((place + 1, place, Some(*octet))),
-            (Some(Step::Octet(octet)), Some(Step::Any)) => open.push_back((place + width, place, Some(*octet))),
+            (Some(Step::Any), Some(Step::Octet(octet))) => {
+                open.push_back((place + 1, place, Some(*octet)))
+            }
+            (Some(Step::Octet(octet)), Some(Step::Any)) => {
+                open.push_back((place + width, place, Some(*octet)))
+            }
             _ => {}
         }
     }

@@ -1,5 +1,5 @@
-//! [`Reading`]: a [`File`] read in one dialect. It has the groups of the file, finds the rules that apply to a token,
-//! and gives the verdict on a URL.
+//! [`Reading`]: a [`File`] read in one dialect. It has the groups of the file, finds the rules that
+//! apply to a token, and gives the verdict on a URL.
 
 use super::dialect::path_of_url;
 use super::file::{File, Key, Spelling};
@@ -36,8 +36,8 @@ pub struct RuleLine {
 pub struct FileGroup {
     /// The User-agent lines, in their order.
     pub agents: Vec<AgentLine>,
-    /// The rules, in their order. A rule that a dialect adds (Google's index.htm) has the line of the one it comes
-    /// from.
+    /// The rules, in their order. A rule that a dialect adds (Google's index.htm) has the line of
+    /// the one it comes from.
     pub rules: Vec<RuleLine>,
     /// Numbers of the other lines inside the group: Crawl-delay and other extensions.
     pub others: Vec<usize>,
@@ -68,7 +68,8 @@ struct Prepared {
     rules: RuleSet,
     /// Lines by rule.
     lines: Vec<usize>,
-    /// The first empty Allow, else the first empty Disallow: what Google names when nothing else matches.
+    /// The first empty Allow, else the first empty Disallow: what Google names when nothing else
+    /// matches.
     empty: Option<usize>,
 }
 
@@ -95,7 +96,8 @@ pub struct FileVerdict {
 }
 
 impl Reading {
-    /// Reads a file. `spaced` are the tokens with blanks in them that exist, see [`Dialect::agent`].
+    /// Reads a file. `spaced` are the tokens with blanks in them that exist, see
+    /// [`Dialect::agent`].
     ///
     /// ```
     /// use crawlgate::robots::{Dialect, File, Reading};
@@ -112,7 +114,9 @@ impl Reading {
                 let list = if agent.star {
                     &mut star
                 } else {
-                    by_token.entry(agent.token.to_ascii_lowercase().into_bytes()).or_default()
+                    by_token
+                        .entry(agent.token.to_ascii_lowercase().into_bytes())
+                        .or_default()
                 };
                 if list.last() != Some(&index) {
                     list.push(index);
@@ -122,20 +126,34 @@ impl Reading {
         let (mut unions, mut known) = (Vec::new(), HashMap::<Vec<usize>, usize>::new());
         let mut union = |groups: Vec<usize>| {
             *known.entry(groups).or_insert_with_key(|groups| {
-                unions.push(Union { groups: groups.clone(), rules: OnceCell::new() });
+                unions.push(Union {
+                    groups: groups.clone(),
+                    rules: OnceCell::new(),
+                });
                 unions.len() - 1
             })
         };
         let star = (!star.is_empty()).then(|| union(star));
         // Over the groups, not over the map, whose order is another one each time.
         let mut named = HashMap::new();
-        for agent in groups.iter().flat_map(|group| &group.agents).filter(|agent| !agent.star) {
+        for agent in groups
+            .iter()
+            .flat_map(|group| &group.agents)
+            .filter(|agent| !agent.star)
+        {
             let token = agent.token.to_ascii_lowercase().into_bytes();
             if let Some(groups) = by_token.remove(&token) {
                 named.insert(token, union(groups));
             }
         }
-        Reading { dialect, groups, named, unions, star, scratch: std::cell::RefCell::default() }
+        Reading {
+            dialect,
+            groups,
+            named,
+            unions,
+            star,
+            scratch: std::cell::RefCell::default(),
+        }
     }
 
     /// The groups as they stand in the file.
@@ -176,7 +194,11 @@ impl Reading {
     /// Whether the crawler of this token may fetch a URL (or a path).
     pub fn verdict(&self, token: &[u8], url: &[u8]) -> FileVerdict {
         let (bound, union) = self.union(token);
-        let free = FileVerdict { allowed: true, line: None, bound };
+        let free = FileVerdict {
+            allowed: true,
+            line: None,
+            bound,
+        };
         let Some(union) = union else { return free };
         let path = path_of_url(url);
         let mut scratch = self.scratch.borrow_mut();
@@ -184,20 +206,32 @@ impl Reading {
             return free;
         }
         let prepared = union.rules.get_or_init(|| self.prepare(&union.groups));
-        match prepared.rules.find(self.dialect.target(&path, &mut scratch)) {
+        match prepared
+            .rules
+            .find(self.dialect.target(&path, &mut scratch))
+        {
             Some(rule) => FileVerdict {
-                allowed: prepared.rules.rules().get(rule).is_none_or(|rule| rule.allow),
+                allowed: prepared
+                    .rules
+                    .rules()
+                    .get(rule)
+                    .is_none_or(|rule| rule.allow),
                 line: prepared.lines.get(rule).copied(),
                 bound,
             },
-            None => FileVerdict { line: prepared.empty, ..free },
+            None => FileVerdict {
+                line: prepared.empty,
+                ..free
+            },
         }
     }
 
     fn prepare(&self, union: &[usize]) -> Prepared {
         let rules = || self.united(union).flat_map(|group| &group.rules);
         let empty = |allow: bool| {
-            rules().find(|line| line.rule.allow == allow && line.rule.pattern.is_empty()).map(|line| line.line)
+            rules()
+                .find(|line| line.rule.allow == allow && line.rule.pattern.is_empty())
+                .map(|line| line.line)
         };
         Prepared {
             lines: rules().map(|line| line.line).collect(),
@@ -207,8 +241,8 @@ impl Reading {
     }
 }
 
-/// The groups of a file. Only Allow and Disallow close a list of agents (RFC 9309 section 2.2.1 and 2.2.4); rules
-/// before the first agent belong to no group.
+/// The groups of a file. Only Allow and Disallow close a list of agents (RFC 9309 section 2.2.1 and
+/// 2.2.4); rules before the first agent belong to no group.
 fn groups(file: &File, dialect: Dialect, spaced: &[&str]) -> Vec<FileGroup> {
     let mut groups: Vec<FileGroup> = Vec::new();
     let mut open = false;
@@ -227,18 +261,29 @@ fn groups(file: &File, dialect: Dialect, spaced: &[&str]) -> Vec<FileGroup> {
                     Agent::Star => ("*".to_owned(), true),
                     Agent::Token(token) => (String::from_utf8_lossy(token).into_owned(), false),
                 };
-                let agent = AgentLine { token, star, line: line.number };
+                let agent = AgentLine {
+                    token,
+                    star,
+                    line: line.number,
+                };
                 match last {
                     Some(group) if open => group.agents.push(agent),
-                    _ => groups.push(FileGroup { agents: vec![agent], ..FileGroup::default() }),
+                    _ => groups.push(FileGroup {
+                        agents: vec![agent],
+                        ..FileGroup::default()
+                    }),
                 }
                 open = true;
             }
             (Key::Allow | Key::Disallow, Some(group)) => {
                 open = false;
                 let allow = record.key == Key::Allow;
-                let mut push =
-                    |pattern| group.rules.push(RuleLine { rule: Rule { allow, pattern }, line: line.number });
+                let mut push = |pattern| {
+                    group.rules.push(RuleLine {
+                        rule: Rule { allow, pattern },
+                        line: line.number,
+                    })
+                };
                 push(dialect.pattern(value));
                 if let Some(directory) = dialect.directory_of_index(value).filter(|_| allow) {
                     push(directory);

@@ -1,26 +1,29 @@
-//! [`RuleSet`]: the rules of one group. [`RuleSet::find`] finds the longest rule that matches a target, with two
-//! indexes: one by the beginnings of the patterns, and [`Windows`] by octets in their middle.
+//! [`RuleSet`]: the rules of one group. [`RuleSet::find`] finds the longest rule that matches a
+//! target, with two indexes: one by the beginnings of the patterns, and [`Windows`] by octets in
+//! their middle.
 
 use super::Rule;
 use super::windows::Windows;
 use std::cmp::Reverse;
 
-/// So many patterns with wildcards and the same beginning are tried one by one. More of them go into [`Windows`].
+/// So many patterns with wildcards and the same beginning are tried one by one. More of them go
+/// into [`Windows`].
 const TRIED_ONE_BY_ONE: usize = 4;
 
 /// Rules in the order given, with two indexes for matching.
 ///
-/// The first is the sorted list of what the patterns begin with (their octets before the first `*`). Everything in that
-/// list that a target begins with is the target's nearest predecessor in sorted order, or a beginning of it: whatever
-/// sorts between a beginning of the target and the target begins alike. So one binary search and a walk over ever
-/// shorter beginnings meet every rule that can match, and pass over nearly all that cannot.
+/// The first is the sorted list of what the patterns begin with (their octets before the first
+/// `*`). Everything in that list that a target begins with is the target's nearest predecessor in
+/// sorted order, or a beginning of it: whatever sorts between a beginning of the target and the
+/// target begins alike. So one binary search and a walk over ever shorter beginnings meet every
+/// rule that can match, and pass over nearly all that cannot.
 ///
 /// The second, `Windows`, has the patterns with wildcards that begin like many others.
 #[derive(Clone, Debug, Default)]
 pub struct RuleSet {
     rules: Vec<Rule>,
-    /// Indexes of the rules that are not empty, the deciding one first: longest, then Allow, then as given. The place
-    /// in this list is a rule's **rank**.
+    /// Indexes of the rules that are not empty, the deciding one first: longest, then Allow, then
+    /// as given. The place in this list is a rule's **rank**.
     ranked: Box<[u32]>,
     /// Sorted by `text`, each once.
     beginnings: Box<[Beginning]>,
@@ -40,15 +43,19 @@ struct Beginning {
     end: u32,
     /// The longest other beginning that this one begins with.
     shorter: Option<u32>,
-    /// The lowest rank of its rules and of all shorter ones: when something better is found already, the walk is over.
+    /// The lowest rank of its rules and of all shorter ones: when something better is found
+    /// already, the walk is over.
     best: u32,
 }
 
 impl RuleSet {
     /// Prepares `rules` for matching.
     pub fn new(rules: Vec<Rule>) -> RuleSet {
-        let mut ranked: Vec<u32> =
-            (0u32..).zip(&rules).filter(|(_, rule)| !rule.pattern.is_empty()).map(|(i, _)| i).collect();
+        let mut ranked: Vec<u32> = (0u32..)
+            .zip(&rules)
+            .filter(|(_, rule)| !rule.pattern.is_empty())
+            .map(|(i, _)| i)
+            .collect();
         ranked.sort_by_key(|&index| {
             let rule = &rules[index as usize];
             (Reverse(rule.pattern.priority()), Reverse(rule.allow), index)
@@ -57,8 +64,15 @@ impl RuleSet {
         let mut ranks: Vec<u32> = (0u32..).zip(&ranked).map(|(rank, _)| rank).collect();
         ranks.sort_by_key(|&rank| (prefix(rank), rank));
         let pattern = |rank: u32| &rules[ranked[rank as usize] as usize].pattern;
-        let (ranks, crowded) = part_crowded(ranks, |a, b| prefix(a) == prefix(b), |rank| Windows::fit(pattern(rank)));
-        let crowded: Vec<_> = crowded.into_iter().map(|rank| (rank, pattern(rank))).collect();
+        let (ranks, crowded) = part_crowded(
+            ranks,
+            |a, b| prefix(a) == prefix(b),
+            |rank| Windows::fit(pattern(rank)),
+        );
+        let crowded: Vec<_> = crowded
+            .into_iter()
+            .map(|rank| (rank, pattern(rank)))
+            .collect();
         let windows = Windows::new(&crowded);
 
         let mut beginnings: Vec<Beginning> = Vec::new();
@@ -67,17 +81,38 @@ impl RuleSet {
         let mut first = 0u32;
         for same in ranks.chunk_by(|a, b| prefix(*a) == prefix(*b)) {
             let (text, end) = (prefix(same[0]), first + same.len() as u32);
-            while open.last().is_some_and(|&last| !text.starts_with(&beginnings[last as usize].text)) {
+            while open
+                .last()
+                .is_some_and(|&last| !text.starts_with(&beginnings[last as usize].text))
+            {
                 open.pop();
             }
             let shorter = open.last().copied();
-            let best = shorter.map_or(same[0], |shorter| same[0].min(beginnings[shorter as usize].best));
+            let best = shorter.map_or(same[0], |shorter| {
+                same[0].min(beginnings[shorter as usize].best)
+            });
             open.push(beginnings.len() as u32);
-            beginnings.push(Beginning { text: text.into(), first, end, shorter, best });
+            beginnings.push(Beginning {
+                text: text.into(),
+                first,
+                end,
+                shorter,
+                best,
+            });
             first = end;
         }
-        let keys = beginnings.iter().map(|beginning| first_octets(&beginning.text)).collect();
-        RuleSet { keys, ranked: ranked.into(), beginnings: beginnings.into(), ranks: ranks.into(), windows, rules }
+        let keys = beginnings
+            .iter()
+            .map(|beginning| first_octets(&beginning.text))
+            .collect();
+        RuleSet {
+            keys,
+            ranked: ranked.into(),
+            beginnings: beginnings.into(),
+            ranks: ranks.into(),
+            windows,
+            rules,
+        }
     }
 
     /// The rules in the order they were given.
@@ -85,24 +120,32 @@ impl RuleSet {
         &self.rules
     }
 
-    /// The index of the rule that decides about a normalised target: the longest, Allow before Disallow, the first of
-    /// equals. `None` when no rule matches: allowed. Neither allocates nor locks.
+    /// The index of the rule that decides about a normalised target: the longest, Allow before
+    /// Disallow, the first of equals. `None` when no rule matches: allowed. Neither allocates nor
+    /// locks.
     pub fn find(&self, target: &[u8]) -> Option<usize> {
         let mut found: Option<u32> = None;
         for beginning in self.beginnings_of(target) {
             if found.is_some_and(|found| found <= beginning.best) {
                 break;
             }
-            let better = self.ranks_of(beginning).iter().take_while(|&&rank| found.is_none_or(|found| rank < found));
-            let matching = better.copied().find(|&rank| self.rule(rank).pattern.matches_beyond_prefix(target));
+            let better = self
+                .ranks_of(beginning)
+                .iter()
+                .take_while(|&&rank| found.is_none_or(|found| rank < found));
+            let matching = better
+                .copied()
+                .find(|&rank| self.rule(rank).pattern.matches_beyond_prefix(target));
             found = matching.or(found);
         }
-        let found = self.windows.find(target, found, |rank| self.rule(rank).pattern.matches(target));
+        let found = self.windows.find(target, found, |rank| {
+            self.rule(rank).pattern.matches(target)
+        });
         found.map(|rank| self.ranked[rank as usize] as usize)
     }
 
-    /// Calls `found` with the index of every rule that matches a normalised target: in no order, and of some more than
-    /// once. Neither allocates nor locks.
+    /// Calls `found` with the index of every rule that matches a normalised target: in no order,
+    /// and of some more than once. Neither allocates nor locks.
     pub fn each(&self, target: &[u8], mut found: impl FnMut(usize)) {
         for beginning in self.beginnings_of(target) {
             for &rank in self.ranks_of(beginning) {
@@ -121,24 +164,42 @@ impl RuleSet {
     /// The beginnings that a target begins with, the longest first.
     #[inline]
     fn beginnings_of(&self, target: &[u8]) -> impl Iterator<Item = &Beginning> {
-        let nearest = self.after(target).checked_sub(1).map(|nearest| &self.beginnings[nearest]);
-        // All that follow are beginnings of the nearest: the target begins with those that are no longer than this.
-        let common = nearest.map_or(0, |nearest| nearest.text.iter().zip(target).take_while(|(a, b)| a == b).count());
-        let shorter = |beginning: &&Beginning| beginning.shorter.map(|shorter| &self.beginnings[shorter as usize]);
-        std::iter::successors(nearest, shorter).filter(move |beginning| beginning.text.len() <= common)
+        let nearest = self
+            .after(target)
+            .checked_sub(1)
+            .map(|nearest| &self.beginnings[nearest]);
+        // All that follow are beginnings of the nearest: the target begins with those that are no
+        // longer than this.
+        let common = nearest.map_or(0, |nearest| {
+            nearest
+                .text
+                .iter()
+                .zip(target)
+                .take_while(|(a, b)| a == b)
+                .count()
+        });
+        let shorter = |beginning: &&Beginning| {
+            beginning
+                .shorter
+                .map(|shorter| &self.beginnings[shorter as usize])
+        };
+        std::iter::successors(nearest, shorter)
+            .filter(move |beginning| beginning.text.len() <= common)
     }
 
     fn ranks_of(&self, beginning: &Beginning) -> &[u32] {
         &self.ranks[beginning.first as usize..beginning.end as usize]
     }
 
-    /// How many beginnings sort before the target or are it. Most are told apart by their first octets, which stand
-    /// together in memory.
+    /// How many beginnings sort before the target or are it. Most are told apart by their first
+    /// octets, which stand together in memory.
     fn after(&self, target: &[u8]) -> usize {
         let key = first_octets(target);
         let below = self.keys.partition_point(|other| *other < key);
         let same = self.keys[below..].partition_point(|other| *other == key);
-        below + self.beginnings[below..below + same].partition_point(|beginning| &*beginning.text <= target)
+        below
+            + self.beginnings[below..below + same]
+                .partition_point(|beginning| &*beginning.text <= target)
     }
 
     fn rule(&self, rank: u32) -> &Rule {
@@ -154,12 +215,20 @@ fn first_octets(text: &[u8]) -> u128 {
     u128::from_be_bytes(octets)
 }
 
-/// Parts ranks in order of their beginnings: those that stay, and those that fit the other index and begin like too
-/// many.
-fn part_crowded(ranks: Vec<u32>, alike: impl Fn(u32, u32) -> bool, fits: impl Fn(u32) -> bool) -> (Vec<u32>, Vec<u32>) {
+/// Parts ranks in order of their beginnings: those that stay, and those that fit the other index
+/// and begin like too many.
+fn part_crowded(
+    ranks: Vec<u32>,
+    alike: impl Fn(u32, u32) -> bool,
+    fits: impl Fn(u32) -> bool,
+) -> (Vec<u32>, Vec<u32>) {
     let (mut stay, mut crowded) = (Vec::with_capacity(ranks.len()), Vec::new());
     for same in ranks.chunk_by(|a, b| alike(*a, *b)) {
-        let many = same.iter().filter(|rank| fits(**rank)).nth(TRIED_ONE_BY_ONE).is_some();
+        let many = same
+            .iter()
+            .filter(|rank| fits(**rank))
+            .nth(TRIED_ONE_BY_ONE)
+            .is_some();
         let (go, keep): (Vec<u32>, Vec<u32>) = same.iter().partition(|rank| many && fits(**rank));
         stay.extend(keep);
         crowded.extend(go);

@@ -1,5 +1,5 @@
-//! [`took`] counts the steps of reading and matching, in tests alone. So a test can check without a clock that time is
-//! linear.
+//! [`took`] counts the steps of reading and matching, in tests alone. So a test can check without a
+//! clock that time is linear.
 
 #[cfg(test)]
 thread_local! {

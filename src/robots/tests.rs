@@ -24,7 +24,10 @@ fn rules(lines: &[&str]) -> Vec<Rule> {
                 "Disallow" => false,
                 _ => panic!("{line} is no rule"),
             };
-            Rule { allow, pattern: Pattern::new(pattern) }
+            Rule {
+                allow,
+                pattern: Pattern::new(pattern),
+            }
         })
         .collect()
 }
@@ -33,7 +36,9 @@ fn rules(lines: &[&str]) -> Vec<Rule> {
 fn deciding<'a>(lines: &[&'a str], url: &str) -> Option<&'a str> {
     let mut scratch = TargetScratch::default();
     let target = scratch.normalise(url.as_bytes());
-    RuleSet::new(rules(lines)).find(target.sent).map(|index| lines[index])
+    RuleSet::new(rules(lines))
+        .find(target.sent)
+        .map(|index| lines[index])
 }
 
 /// Whether a rule with this pattern applies to `url`.
@@ -43,7 +48,8 @@ fn matches(pattern: &str, url: &str) -> bool {
 }
 
 fn sent(url: &[u8]) -> String {
-    String::from_utf8(TargetScratch::default().normalise(url).sent.to_vec()).expect("a normal target is ASCII")
+    String::from_utf8(TargetScratch::default().normalise(url).sent.to_vec())
+        .expect("a normal target is ASCII")
 }
 
 fn resolved(url: &str) -> Option<String> {
@@ -55,13 +61,22 @@ fn stripped(url: &str) -> Option<String> {
 }
 
 fn text(resolved: Option<Resolved<'_>>) -> Option<String> {
-    resolved.map(|resolved| String::from_utf8(resolved.target.to_vec()).expect("a normal target is ASCII"))
+    resolved.map(|resolved| {
+        String::from_utf8(resolved.target.to_vec()).expect("a normal target is ASCII")
+    })
 }
 
 fn group(agents: &[&str], lines: &[&str]) -> Group {
-    Group { agents: agents.iter().map(|agent| (*agent).to_owned()).collect(), rules: rules(lines), ..Group::default() }
+    Group {
+        agents: agents.iter().map(|agent| (*agent).to_owned()).collect(),
+        rules: rules(lines),
+        ..Group::default()
+    }
 }
 
 fn document(groups: Vec<Group>) -> Document {
-    Document { groups, ..Document::default() }
+    Document {
+        groups,
+        ..Document::default()
+    }
 }

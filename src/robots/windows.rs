@@ -1,19 +1,22 @@
 //! [`Windows`]: an index of patterns by octets that every matching target contains.
 //!
-//! Patterns that begin alike (`/*?sort=`, `/*.pdf$`, ... all begin with `/`) cannot be told apart by their beginnings.
-//! Each is filed under one **window**: up to four octets in a row of its text after the first wildcard. Of its windows
-//! the rarest among all patterns is taken. One walk over the target finds every pattern that can match: at each
-//! octet it looks up the octets before it in a small bit set. Memory is linear in the number of patterns.
+//! Patterns that begin alike (`/*?sort=`, `/*.pdf$`, ... all begin with `/`) cannot be told apart
+//! by their beginnings. Each is filed under one **window**: up to four octets in a row of its text
+//! after the first wildcard. Of its windows the rarest among all patterns is taken. One walk over
+//! the target finds every pattern that can match: at each octet it looks up the octets before it in
+//! a small bit set. Memory is linear in the number of patterns.
 
 use super::Pattern;
 use super::steps::took;
 
 /// A longer window would be rarer but leave out more patterns.
 const WIDEST: usize = 4;
-/// Patterns that are tried because the target contains their window. A client can write targets in which the same
-/// windows appear again and again. Beyond this, each pattern is tried once instead, and the work stays linear.
+/// Patterns that are tried because the target contains their window. A client can write targets in
+/// which the same windows appear again and again. Beyond this, each pattern is tried once instead,
+/// and the work stays linear.
 const MAX_TRIES: u32 = 64;
-/// Slots in which occurrences of windows are counted, to choose the rarest: approximate, and of a fixed size.
+/// Slots in which occurrences of windows are counted, to choose the rarest: approximate, and of a
+/// fixed size.
 const COUNTED: usize = 1 << 14;
 
 /// Patterns by a window of theirs.
@@ -50,7 +53,10 @@ struct Window {
 impl Window {
     fn new(octets: u32, width: usize) -> Window {
         let mask = u32::MAX >> (8 * (WIDEST - width));
-        Window { octets: octets & mask, width: width as u8 }
+        Window {
+            octets: octets & mask,
+            width: width as u8,
+        }
     }
 
     /// A hash that is well spread in its upper bits.
@@ -61,15 +67,25 @@ impl Window {
 
 /// The windows of a text, `width` octets each.
 fn windows(text: &[u8], width: usize) -> impl Iterator<Item = Window> + '_ {
-    text.windows(width)
-        .map(move |octets| Window::new(octets.iter().fold(0, |sum, octet| sum << 8 | u32::from(*octet)), width))
+    text.windows(width).map(move |octets| {
+        Window::new(
+            octets
+                .iter()
+                .fold(0, |sum, octet| sum << 8 | u32::from(*octet)),
+            width,
+        )
+    })
 }
 
-/// The windows under which a pattern can be filed: the widest that its text after the first wildcard has.
+/// The windows under which a pattern can be filed: the widest that its text after the first
+/// wildcard has.
 fn choices(pattern: &Pattern) -> impl Iterator<Item = Window> + '_ {
     let longest = pattern.pieces().map(<[u8]>::len).max().unwrap_or(0);
     let width = longest.min(WIDEST);
-    pattern.pieces().filter(move |piece| width > 0 && piece.len() >= width).flat_map(move |piece| windows(piece, width))
+    pattern
+        .pieces()
+        .filter(move |piece| width > 0 && piece.len() >= width)
+        .flat_map(move |piece| windows(piece, width))
 }
 
 impl Windows {
@@ -113,15 +129,30 @@ impl Windows {
         let ranks: Box<[u32]> = filed.iter().map(|(_, rank)| *rank).collect();
         let mut all = ranks.clone();
         all.sort_unstable();
-        let mut widths: Vec<usize> = buckets.iter().map(|bucket| usize::from(bucket.window.width)).collect();
+        let mut widths: Vec<usize> = buckets
+            .iter()
+            .map(|bucket| usize::from(bucket.window.width))
+            .collect();
         widths.sort_unstable();
         widths.dedup();
-        Windows { filter: filter.into(), shift, widths: widths.into(), buckets: buckets.into(), ranks, all }
+        Windows {
+            filter: filter.into(),
+            shift,
+            widths: widths.into(),
+            buckets: buckets.into(),
+            ranks,
+            all,
+        }
     }
 
-    /// The lowest rank of a pattern that matches, by `matches`, or `found` if that is lower. Takes time linear in the
-    /// target and in the patterns that are tried; allocates nothing.
-    pub fn find(&self, target: &[u8], mut found: Option<u32>, mut matches: impl FnMut(u32) -> bool) -> Option<u32> {
+    /// The lowest rank of a pattern that matches, by `matches`, or `found` if that is lower. Takes
+    /// time linear in the target and in the patterns that are tried; allocates nothing.
+    pub fn find(
+        &self,
+        target: &[u8],
+        mut found: Option<u32>,
+        mut matches: impl FnMut(u32) -> bool,
+    ) -> Option<u32> {
         let better = |rank: u32, found: Option<u32>| found.is_none_or(|found| rank < found);
         if !self.all.first().is_some_and(|&best| better(best, found)) {
             return found;
@@ -136,11 +167,19 @@ impl Windows {
                 if self.filter[bit / 64] & (1 << (bit % 64)) == 0 {
                     continue;
                 }
-                for &rank in self.filed_under(window).iter().take_while(|&&rank| better(rank, found)) {
+                for &rank in self
+                    .filed_under(window)
+                    .iter()
+                    .take_while(|&&rank| better(rank, found))
+                {
                     took(1);
                     tries += 1;
                     if tries > MAX_TRIES {
-                        let mut left = self.all.iter().copied().take_while(|&rank| better(rank, found));
+                        let mut left = self
+                            .all
+                            .iter()
+                            .copied()
+                            .take_while(|&rank| better(rank, found));
                         return left.find(|&rank| matches(rank)).or(found);
                     }
                     if matches(rank) {
@@ -153,8 +192,8 @@ impl Windows {
         found
     }
 
-    /// Calls `candidate` with the ranks of all patterns that may match, of some more than once. Takes time linear in
-    /// the target and in the patterns; allocates nothing.
+    /// Calls `candidate` with the ranks of all patterns that may match, of some more than once.
+    /// Takes time linear in the target and in the patterns; allocates nothing.
     pub fn each(&self, target: &[u8], mut candidate: impl FnMut(u32)) {
         let visit = |rank| {
             candidate(rank);
@@ -164,7 +203,10 @@ impl Windows {
     }
 
     fn filed_under(&self, window: Window) -> &[u32] {
-        match self.buckets.binary_search_by_key(&window, |bucket| bucket.window) {
+        match self
+            .buckets
+            .binary_search_by_key(&window, |bucket| bucket.window)
+        {
             Ok(place) => {
                 let bucket = &self.buckets[place];
                 &self.ranks[bucket.first as usize..bucket.end as usize]

@@ -1,5 +1,6 @@
-//! [`AuthorityParts`] connects `acme` with the running server: it gives `acme` the settings and the hosts, and the
-//! request path the answers to challenges. [`report`] shows certificates and orders in the status.
+//! [`AuthorityParts`] connects `acme` with the running server: it gives `acme` the settings and the
+//! hosts, and the request path the answers to challenges. [`report`] shows certificates and orders
+//! in the status.
 
 use super::ServerError;
 use crate::acme::{Acme, Issued, Ports};
@@ -32,9 +33,18 @@ impl AuthorityParts {
         issued: Arc<Issued>,
         certificates: Arc<Certificates>,
     ) -> Result<AuthorityParts, ServerError> {
-        let state = settings.acme().map(|_| settings.state.clone().ok_or(ServerError::WithoutState("acme")));
+        let state = settings.acme().map(|_| {
+            settings
+                .state
+                .clone()
+                .ok_or(ServerError::WithoutState("acme"))
+        });
         let state = state.transpose()?;
-        Ok(AuthorityParts { issued, certificates, state })
+        Ok(AuthorityParts {
+            issued,
+            certificates,
+            state,
+        })
     }
 
     /// The files by which crawlgate answers http challenges; `None` without `acme`.
@@ -43,7 +53,8 @@ impl AuthorityParts {
         Some(Arc::new(move |token| issued.file(token)))
     }
 
-    /// Tells whether a host has a certificate yet: before, crawlgate redirects no request to https. `None` without `acme`.
+    /// Tells whether a host has a certificate yet: before, crawlgate redirects no request to https.
+    /// `None` without `acme`.
     pub fn is_encrypted(&self) -> Option<IsEncrypted> {
         let certificates = self.state.as_ref().map(|_| self.certificates.clone())?;
         Some(Arc::new(move |host| {
@@ -52,17 +63,30 @@ impl AuthorityParts {
         }))
     }
 
-    /// Opens `acme`: stored certificates are in use from now on. Sends no request and writes nothing.
+    /// Opens `acme`: stored certificates are in use from now on. Sends no request and writes
+    /// nothing.
     pub fn open(&self, settings: &Settings, instance: &Instance) -> Option<Arc<Acme>> {
         let (said, state) = settings.acme().zip(self.state.as_deref())?;
-        let ports = settings.acme_ports.map_or(PORTS, |(http, tls)| Ports { http, tls });
-        let has_clear_text = settings.listen.iter().any(|listener| listener.tls.is_none());
+        let ports = settings
+            .acme_ports
+            .map_or(PORTS, |(http, tls)| Ports { http, tls });
+        let has_clear_text = settings
+            .listen
+            .iter()
+            .any(|listener| listener.tls.is_none());
         let (clock, metrics) = (instance.clock.clone(), instance.metrics.clone());
-        Some(Acme::open((said, ports), state, has_clear_text, self.issued.clone(), clock, metrics))
+        Some(Acme::open(
+            (said, ports),
+            state,
+            has_clear_text,
+            self.issued.clone(),
+            clock,
+            metrics,
+        ))
     }
 
-    /// Gets certificates as soon as this process is ready and alone accepts connections, which `is_alone` says: an
-    /// authority connects at once.
+    /// Gets certificates as soon as this process is ready and alone accepts connections, which
+    /// `is_alone` says: an authority connects at once.
     ///
     /// # Errors
     /// The thread cannot be started.
@@ -80,19 +104,34 @@ impl AuthorityParts {
             if !operations.is_ready() || !is_alone() {
                 return None;
             }
-            let hosts =
-                named.as_ref().map_or_else(|| of_policies(&sites.snapshot()), |named| named.iter().cloned().collect());
-            Some(hosts.into_iter().filter(|host| !certificates.has_file_for(host)).collect())
+            let hosts = named.as_ref().map_or_else(
+                || of_policies(&sites.snapshot()),
+                |named| named.iter().cloned().collect(),
+            );
+            Some(
+                hosts
+                    .into_iter()
+                    .filter(|host| !certificates.has_file_for(host))
+                    .collect(),
+            )
         };
-        acme.start(wanted).map_err(ServerError::io("cannot start the thread for certificates of an authority"))
+        acme.start(wanted).map_err(ServerError::io(
+            "cannot start the thread for certificates of an authority",
+        ))
     }
 }
 
-/// The hosts of the policies that an authority may issue for: whole names with a dot, whatever their port.
+/// The hosts of the policies that an authority may issue for: whole names with a dot, whatever
+/// their port.
 fn of_policies(snapshot: &Snapshot) -> BTreeSet<String> {
-    let hosts = snapshot.sites().iter().flat_map(|entry| &entry.site.policy.hosts).map(|host| &host.value);
-    let hosts = hosts
-        .filter(|host| !host.wildcard && host.name.contains('.') && host.name.parse::<std::net::IpAddr>().is_err());
+    let hosts = snapshot
+        .sites()
+        .iter()
+        .flat_map(|entry| &entry.site.policy.hosts)
+        .map(|host| &host.value);
+    let hosts = hosts.filter(|host| {
+        !host.wildcard && host.name.contains('.') && host.name.parse::<std::net::IpAddr>().is_err()
+    });
     hosts.map(|host| host.name.clone()).collect()
 }
 

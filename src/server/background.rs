@@ -1,7 +1,7 @@
-//! [`Background`]: the threads that work beside the requests. They are those of `upkeep`, one that loads renewed
-//! certificate files, and one that gets timestamps for the evidence log (the log that third parties can check).
-//! [`catch_signals`] catches signals, and [`serve_signals`] handles them in a thread of their own. Pingora does not
-//! handle SIGHUP, which would end the process.
+//! [`Background`]: the threads that work beside the requests. They are those of `upkeep`, one that
+//! loads renewed certificate files, and one that gets timestamps for the evidence log (the log that
+//! third parties can check). [`catch_signals`] catches signals, and [`serve_signals`] handles them
+//! in a thread of their own. Pingora does not handle SIGHUP, which would end the process.
 
 use super::ServerError;
 use super::rooms::{Rooms, renew_files};
@@ -45,11 +45,20 @@ impl Background {
             operations.warn_of_setup();
             operations.upkeep.keep_time()
         };
-        let upkeep =
-            UpkeepThreads::start((rooms.instance.clone(), rooms.store.clone()), &settings.policies, reload, keep_time)
-                .map_err(ServerError::io("cannot start the threads of policies and the ledger"))?;
+        let upkeep = UpkeepThreads::start(
+            (rooms.instance.clone(), rooms.store.clone()),
+            &settings.policies,
+            reload,
+            keep_time,
+        )
+        .map_err(ServerError::io(
+            "cannot start the threads of policies and the ledger",
+        ))?;
         let timestamps = stamping(settings, rooms.instance.clone())?;
-        Ok(Background { upkeep, _repeated: [timestamps, renewing(rooms, certificates)?] })
+        Ok(Background {
+            upkeep,
+            _repeated: [timestamps, renewing(rooms, certificates)?],
+        })
     }
 
     /// Ends the threads and stores the ledger. No request may be served any more.
@@ -60,8 +69,13 @@ impl Background {
 
 /// Gets timestamps for checkpoints of the evidence log, if there are authorities to ask.
 fn stamping(settings: &Settings, instance: Arc<Instance>) -> Result<Option<Repeated>, ServerError> {
-    let authorities = settings.evidence.as_ref().filter(|evidence| !evidence.timestamps.is_empty());
-    let (Some(_), Some(directory)) = (authorities, settings.state.clone()) else { return Ok(None) };
+    let authorities = settings
+        .evidence
+        .as_ref()
+        .filter(|evidence| !evidence.timestamps.is_empty());
+    let (Some(_), Some(directory)) = (authorities, settings.state.clone()) else {
+        return Ok(None);
+    };
     let ask = move || {
         let stamped = open_existing(&directory).map_err(|error| error.to_string());
         let stamped = stamped.and_then(|mut log| stamp(&mut log, SystemTime::now()));
@@ -71,15 +85,24 @@ fn stamping(settings: &Settings, instance: Arc<Instance>) -> Result<Option<Repea
                  `evidence.timestamps` in crawlgate.yaml"
             )
         });
-        let wait = if problem.is_some() { STAMPED_AGAIN } else { STAMPED };
+        let wait = if problem.is_some() {
+            STAMPED_AGAIN
+        } else {
+            STAMPED
+        };
         instance.evidence.set_stamp_problem(problem);
         wait
     };
-    Repeated::start("timestamps", ask).map(Some).map_err(ServerError::io("cannot start the thread for timestamps"))
+    Repeated::start("timestamps", ask)
+        .map(Some)
+        .map_err(ServerError::io("cannot start the thread for timestamps"))
 }
 
 /// Takes renewed certificates of listeners and origins, if there are any to renew.
-fn renewing(rooms: &Rooms, certificates: Arc<Certificates>) -> Result<Option<Repeated>, ServerError> {
+fn renewing(
+    rooms: &Rooms,
+    certificates: Arc<Certificates>,
+) -> Result<Option<Repeated>, ServerError> {
     let (instance, upstreams) = (rooms.instance.clone(), rooms.upstreams.clone());
     if certificates.is_empty() && !upstreams.has_tls_files() {
         return Ok(None);
@@ -98,8 +121,9 @@ pub fn catch_signals() -> io::Result<Signals> {
     Signals::new([SIGHUP, SIGINT, SIGQUIT, SIGTERM])
 }
 
-/// Acts on signals as long as the process lives. What SIGHUP asks for is done in a thread of its own, so that it does not
-/// delay a stop. All SIGHUPs that arrive meanwhile cause one more run. `rotated` is called when the logs were opened again.
+/// Acts on signals as long as the process lives. What SIGHUP asks for is done in a thread of its
+/// own, so that it does not delay a stop. All SIGHUPs that arrive meanwhile cause one more run.
+/// `rotated` is called when the logs were opened again.
 pub fn serve_signals(
     mut signals: Signals,
     stop: Arc<Stop>,
@@ -108,11 +132,17 @@ pub fn serve_signals(
     acme: Option<Arc<Acme>>,
     rotated: impl Fn() + Send + 'static,
 ) -> Result<(), ServerError> {
-    let (instance, operations, upstreams) = (rooms.instance.clone(), rooms.operations.clone(), rooms.upstreams.clone());
+    let (instance, operations, upstreams) = (
+        rooms.instance.clone(),
+        rooms.operations.clone(),
+        rooms.upstreams.clone(),
+    );
     let (wake, woken) = sync_channel(1);
     let reload = move || {
         while woken.recv().is_ok() {
-            tracing::info!("SIGHUP: reopening the logs, reading the policies and certificates again");
+            tracing::info!(
+                "SIGHUP: reopening the logs, reading the policies and certificates again"
+            );
             instance.access.reopen();
             instance.events.reopen();
             rotated();
@@ -135,5 +165,7 @@ pub fn serve_signals(
         }
     };
     let started = spawn("reload", reload).and_then(|_| spawn("signals", work));
-    started.map(drop).map_err(ServerError::io("cannot start the thread for signals"))
+    started
+        .map(drop)
+        .map_err(ServerError::io("cannot start the thread for signals"))
 }

@@ -1,5 +1,6 @@
-//! [`Beginning`]: whether a server begins on its own or in place of a running one. [`begin`] opens what every server
-//! needs first (listeners, locks and the control socket), or takes it over from the running process.
+//! [`Beginning`]: whether a server begins on its own or in place of a running one. [`begin`] opens
+//! what every server needs first (listeners, locks and the control socket), or takes it over from
+//! the running process.
 
 use super::ServerError;
 use super::rooms::{policies, stored_copies};
@@ -34,20 +35,45 @@ pub struct Begun {
     pub is_replaceable: bool,
 }
 
-/// Opens the control socket and takes over listeners and locks. The certificates of the settings were checked before.
-pub fn begin(beginning: Beginning, passed: Inherited, settings: &Settings) -> Result<Begun, ServerError> {
-    let own_control = || settings.control.as_deref().map(ControlSocket::bind).transpose();
+/// Opens the control socket and takes over listeners and locks. The certificates of the settings
+/// were checked before.
+pub fn begin(
+    beginning: Beginning,
+    passed: Inherited,
+    settings: &Settings,
+) -> Result<Begun, ServerError> {
+    let own_control = || {
+        settings
+            .control
+            .as_deref()
+            .map(ControlSocket::bind)
+            .transpose()
+    };
     let is_replaceable = !matches!(beginning, Beginning::Alone);
     let Beginning::Next(mut successor) = beginning else {
-        let taken = Taken { inherited: passed, ..Taken::default() };
-        return Ok(Begun { taken, control: own_control()?, successor: None, is_replaceable });
+        let taken = Taken {
+            inherited: passed,
+            ..Taken::default()
+        };
+        return Ok(Begun {
+            taken,
+            control: own_control()?,
+            successor: None,
+            is_replaceable,
+        });
     };
     check(&successor, settings)?;
     let (takes, own) = bind_missing(&successor.listeners, settings)?;
-    let takes_control = settings.control.is_some() && place(&settings.control) == place(&successor.control);
+    let takes_control =
+        settings.control.is_some() && place(&settings.control) == place(&successor.control);
     let control = if takes_control { None } else { own_control()? };
     let taken = successor.take(takes, takes_control, own)?;
-    Ok(Begun { taken, control, successor: Some(successor), is_replaceable })
+    Ok(Begun {
+        taken,
+        control,
+        successor: Some(successor),
+        is_replaceable,
+    })
 }
 
 /// Whether this process could serve by these settings. Changes nothing.

@@ -1,7 +1,8 @@
-//! [`Upgrades`]: the part of the server in an upgrade, in which another process takes over. It starts an upgrade when
-//! `crawlgate upgrade` asks for it, and passes listeners and state to the next process step by step. If the server
-//! itself took over from another process, [`Upgrades::follow`] follows that process to its end. The messages between
-//! the processes are in `upgrade`.
+//! [`Upgrades`]: the part of the server in an upgrade, in which another process takes over. It
+//! starts an upgrade when `crawlgate upgrade` asks for it, and passes listeners and state to the
+//! next process step by step. If the server itself took over from another process,
+//! [`Upgrades::follow`] follows that process to its end. The messages between the processes are in
+//! `upgrade`.
 
 use super::ServerError;
 use super::rooms::Rooms;
@@ -15,7 +16,8 @@ use crate::settings::{ListenAddress, Settings};
 use crate::state::{StateStore, StoreHealth};
 use crate::threads::spawn;
 use crate::upgrade::{
-    Channel, FromPredecessor, FromSuccessor, Handed, Memory, NextProcess, Predecessor, Program, UpgradeError,
+    Channel, FromPredecessor, FromSuccessor, Handed, Memory, NextProcess, Predecessor, Program,
+    UpgradeError,
 };
 use crate::upkeep::{ExchangeThread, Instance, keep_everything};
 use crate::upstreams::Upstreams;
@@ -100,7 +102,8 @@ impl Upgrades {
         rooms: &Rooms,
         (stop, listeners, door): (Arc<Stop>, Listeners, ControlDoor),
     ) -> Result<Arc<Upgrades>, ServerError> {
-        let program = Program::of_this_process().map_err(ServerError::io("cannot say which program runs"))?;
+        let program =
+            Program::of_this_process().map_err(ServerError::io("cannot say which program runs"))?;
         Ok(Arc::new(Upgrades {
             program,
             instance: rooms.instance.clone(),
@@ -124,12 +127,19 @@ impl Upgrades {
     /// Lets an operator ask for an upgrade.
     pub fn offer(self: Arc<Upgrades>) {
         let operations = self.door.operations.clone();
-        let _ = operations.upgrade.set(Box::new(move |request| Ok(self.upgrade(request)?)));
+        let _ = operations
+            .upgrade
+            .set(Box::new(move |request| Ok(self.upgrade(request)?)));
     }
 
     /// Hands over to the next process.
-    fn upgrade(self: &Arc<Upgrades>, request: UpgradeRequest) -> Result<UpgradeReport, UpgradeRefusal> {
-        let Ok(_one) = self.one.try_lock() else { return Err(UpgradeRefusal::Busy) };
+    fn upgrade(
+        self: &Arc<Upgrades>,
+        request: UpgradeRequest,
+    ) -> Result<UpgradeReport, UpgradeRefusal> {
+        let Ok(_one) = self.one.try_lock() else {
+            return Err(UpgradeRefusal::Busy);
+        };
         if self.next.get().is_some() {
             return Err(UpgradeRefusal::Busy);
         }
@@ -137,20 +147,28 @@ impl Upgrades {
             return Err(UpgradeRefusal::Unsupervised);
         }
         self.end_predecessor(request.now)?;
-        if let health @ (StoreHealth::Failing { .. } | StoreHealth::Unusable { .. }) = self.store.health() {
+        if let health @ (StoreHealth::Failing { .. } | StoreHealth::Unusable { .. }) =
+            self.store.health()
+        {
             return Err(UpgradeRefusal::State(health));
         }
         tracing::info!("upgrade: starting {}", self.program.path.display());
         let began = Instant::now();
-        let next =
-            self.hand_over().inspect_err(|error| tracing::error!("upgrade: {error}; crawlgate goes on as before"))?;
+        let next = self.hand_over().inspect_err(|error| {
+            tracing::error!("upgrade: {error}; crawlgate goes on as before")
+        })?;
         let (before, pid) = (std::process::id(), next.pid());
         tracing::info!("upgrade: process {pid} serves in place of process {before}");
         self.leave(next);
-        Ok(UpgradeReport { before, pid, milliseconds: began.elapsed().as_millis() as u64 })
+        Ok(UpgradeReport {
+            before,
+            pid,
+            milliseconds: began.elapsed().as_millis() as u64,
+        })
     }
 
-    /// To be called when every listener accepts connections: tells the process before, or else the service manager.
+    /// To be called when every listener accepts connections: tells the process before, or else the
+    /// service manager.
     pub fn serves(&self) {
         self.door.operations.set_ready(true);
         match &*lock(&self.predecessor) {
@@ -170,15 +188,23 @@ impl Upgrades {
 
     fn end_predecessor(&self, may_end_it: bool) -> Result<(), UpgradeRefusal> {
         let predecessor = lock(&self.predecessor);
-        let Some(channel) = &*predecessor else { return Ok(()) };
+        let Some(channel) = &*predecessor else {
+            return Ok(());
+        };
         if !may_end_it {
             return Err(UpgradeRefusal::Draining);
         }
         // One that has just ended is noticed soon.
         let _ = channel.send(&FromSuccessor::End, &[]);
-        let waited = self.has_ended.wait_timeout_while(predecessor, ENDING, |left| left.is_some());
+        let waited = self
+            .has_ended
+            .wait_timeout_while(predecessor, ENDING, |left| left.is_some());
         let (predecessor, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        if predecessor.is_some() { Err(UpgradeRefusal::Draining) } else { Ok(()) }
+        if predecessor.is_some() {
+            Err(UpgradeRefusal::Draining)
+        } else {
+            Ok(())
+        }
     }
 
     /// Step 4: the next process serves.
@@ -189,13 +215,16 @@ impl Upgrades {
             control.pass_on();
         }
         lock(&self.listeners).clear();
-        // Before the last connection can end: then it is looked for. It is set once: one upgrade at a time, and none after it.
+        // Before the last connection can end: then it is looked for. It is set once: one upgrade at
+        // a time, and none after it.
         let next = self.next.get_or_init(|| next);
         self.stop.leave();
         if let Err(error) = next.leave_to_it() {
             tracing::warn!(%error, "upgrade: the next process serves, and does not say that commands reach it");
         }
-        let Ok(heard) = next.channel.try_clone() else { return };
+        let Ok(heard) = next.channel.try_clone() else {
+            return;
+        };
         let upgrades = self.clone();
         let listen = move || {
             while let Ok((message, _)) = heard.receive::<FromSuccessor>(None) {
@@ -223,16 +252,21 @@ impl Upgrades {
         }
     }
 
-    /// Tells the next process, if there is one, that this one has served its last request and cuts off so many
-    /// connections. Returns whether there is a next process.
+    /// Tells the next process, if there is one, that this one has served its last request and cuts
+    /// off so many connections. Returns whether there is a next process.
     pub fn farewell(&self, cut_off: usize) -> bool {
         lock(&self.listeners).clear();
-        let Some(next) = self.next.get() else { return false };
+        let Some(next) = self.next.get() else {
+            return false;
+        };
         // It is told that this process leaves first.
         let _over = lock(&self.one);
         self.instance.ledger.take_back();
         self.end_relay();
-        if let Err(error) = next.channel.send(&FromPredecessor::Farewell { cut_off }, &[]) {
+        if let Err(error) = next
+            .channel
+            .send(&FromPredecessor::Farewell { cut_off }, &[])
+        {
             tracing::warn!(%error, "upgrade: the next process is gone");
         }
         true
@@ -240,22 +274,34 @@ impl Upgrades {
 
     /// Whether a socket in the file system belongs to the next process.
     pub fn was_passed(&self, path: &Path) -> bool {
-        self.next.get().is_some_and(|next| next.took(&ListenAddress::Unix(path.to_owned())))
+        self.next
+            .get()
+            .is_some_and(|next| next.took(&ListenAddress::Unix(path.to_owned())))
     }
 
-    /// Follows the process before to its end, in a thread of its own. To be called before any listener accepts.
+    /// Follows the process before to its end, in a thread of its own. To be called before any
+    /// listener accepts.
     pub fn follow(
         self: &Arc<Upgrades>,
         predecessor: Predecessor,
         control_lock: Option<OwnedFd>,
     ) -> Result<(), ServerError> {
-        let speaker =
-            || predecessor.channel.try_clone().map_err(ServerError::io("cannot speak with the process before"));
+        let speaker = || {
+            predecessor
+                .channel
+                .try_clone()
+                .map_err(ServerError::io("cannot speak with the process before"))
+        };
         *lock(&self.predecessor) = Some(speaker()?);
         self.shares_listeners.store(true, Ordering::Release);
         let (upgrades, settled) = (self.clone(), speaker()?);
         let work = move || {
-            let Instance { ledger, sites, clock, .. } = &*upgrades.instance;
+            let Instance {
+                ledger,
+                sites,
+                clock,
+                ..
+            } = &*upgrades.instance;
             let left = || {
                 upgrades.shares_listeners.store(false, Ordering::Release);
                 serving();
@@ -263,12 +309,18 @@ impl Upgrades {
                 // It waits no longer than it must.
                 let _ = settled.send(&FromSuccessor::Settled, &[]);
             };
-            let cut_off = predecessor.follow(left, |copy| ledger.was_served(&sites.snapshot(), copy));
+            let cut_off =
+                predecessor.follow(left, |copy| ledger.was_served(&sites.snapshot(), copy));
             ledger.predecessor_ended(&sites.snapshot(), cut_off == Some(0), clock.moment().now);
             match cut_off {
-                Some(0) => tracing::info!("upgrade: the process before has answered its last request"),
+                Some(0) => {
+                    tracing::info!("upgrade: the process before has answered its last request")
+                }
                 Some(connections) => {
-                    tracing::info!(connections, "upgrade: the process before has cut off its last connections")
+                    tracing::info!(
+                        connections,
+                        "upgrade: the process before has cut off its last connections"
+                    )
                 }
                 None => tracing::warn!(
                     "upgrade: the process before ended without a farewell; every crawler counts as served what was \
@@ -278,7 +330,11 @@ impl Upgrades {
             *lock(&upgrades.predecessor) = None;
             upgrades.has_ended.notify_all();
         };
-        spawn("predecessor", work).map(drop).map_err(ServerError::io("cannot start the thread for the process before"))
+        spawn("predecessor", work)
+            .map(drop)
+            .map_err(ServerError::io(
+                "cannot start the thread for the process before",
+            ))
     }
 
     fn end_relay(&self) {
@@ -288,18 +344,34 @@ impl Upgrades {
         }
     }
 
-    /// Steps 1 to 3: starts the next process and hands over to it. It serves then, and so does this one.
+    /// Steps 1 to 3: starts the next process and hands over to it. It serves then, and so does this
+    /// one.
     fn hand_over(&self) -> Result<NextProcess, UpgradeError> {
         let program = &self.program;
-        let mut next = NextProcess::start(program)
-            .map_err(|source| UpgradeError::Start { program: program.path.display().to_string(), source })?;
-        let listeners = lock(&self.listeners).iter().map(|(passed, _)| passed.name.clone()).collect();
-        let hello = FromPredecessor::Hello { listeners, state: self.state.clone(), control: self.door.path.clone() };
+        let mut next = NextProcess::start(program).map_err(|source| UpgradeError::Start {
+            program: program.path.display().to_string(),
+            source,
+        })?;
+        let listeners = lock(&self.listeners)
+            .iter()
+            .map(|(passed, _)| passed.name.clone())
+            .collect();
+        let hello = FromPredecessor::Hello {
+            listeners,
+            state: self.state.clone(),
+            control: self.door.path.clone(),
+        };
         if let Err(source) = next.get_ready(&hello, STARTING) {
-            return Err(UpgradeError::NotReady { source, output: next.end() });
+            return Err(UpgradeError::NotReady {
+                source,
+                output: next.end(),
+            });
         }
         let passed = self.listeners_of(&next).map_err(UpgradeError::State)?;
-        let closed = next.channel.try_clone().and_then(|channel| self.close_state(channel));
+        let closed = next
+            .channel
+            .try_clone()
+            .and_then(|channel| self.close_state(channel));
         let handed = match closed {
             Ok(handed) => handed,
             Err(error) => {
@@ -320,12 +392,17 @@ impl Upgrades {
     /// The listeners that the next process takes over, each with a descriptor.
     fn listeners_of(&self, next: &NextProcess) -> io::Result<Vec<Passable>> {
         let listeners = lock(&self.listeners);
-        let taken = listeners.iter().filter(|(passed, _)| next.took(&passed.name));
-        taken.map(|(passed, descriptor)| Ok((passed.clone(), descriptor.try_clone()?))).collect()
+        let taken = listeners
+            .iter()
+            .filter(|(passed, _)| next.took(&passed.name));
+        taken
+            .map(|(passed, descriptor)| Ok((passed.clone(), descriptor.try_clone()?)))
+            .collect()
     }
 
-    /// Writes and closes everything that one process alone may have open. From now on the next process is told over the
-    /// channel which robots.txt is served. After an error everything stays open.
+    /// Writes and closes everything that one process alone may have open. From now on the next
+    /// process is told over the channel which robots.txt is served. After an error everything stays
+    /// open.
     fn close_state(&self, next: Channel) -> io::Result<Handed> {
         let (tell, told) = channel();
         let relay = move || {
@@ -337,34 +414,58 @@ impl Upgrades {
         };
         *lock(&self.relay) = Some(spawn("relay", relay)?);
         // It takes no copy any more when the relay has ended.
-        self.instance.ledger.hand_over(move |copy| drop(tell.send(copy)));
+        self.instance
+            .ledger
+            .hand_over(move |copy| drop(tell.send(copy)));
         keep_everything(&self.instance, &self.store);
         // The next process is this instance in the eyes of others.
         self.exchange.iter().for_each(|exchange| exchange.stop());
         self.instance.evidence.hand_over();
         let state = self.store.hand_over().map_err(io::Error::other)?;
-        let control = self.door.socket.get().map(|control| control.share_lock()).transpose()?.flatten();
+        let control = self
+            .door
+            .socket
+            .get()
+            .map(|control| control.share_lock())
+            .transpose()?
+            .flatten();
         let lived = self.instance.clock.moment().lived;
         let memory = Memory {
             lived: lived.as_millis() as u64,
             behaviours: Some(self.instance.behaviours.pass(lived)),
             servers: self.upstreams.pass(),
-            questions: self.acme.get().map(|acme| acme.hand_over()).unwrap_or_default(),
+            questions: self
+                .acme
+                .get()
+                .map(|acme| acme.hand_over())
+                .unwrap_or_default(),
         };
-        Ok(Handed { state, control, memory })
+        Ok(Handed {
+            state,
+            control,
+            memory,
+        })
     }
 
-    /// Undoes [`Upgrades::close_state`], also after it has failed. The next process has ended; it may have answered requests.
+    /// Undoes [`Upgrades::close_state`], also after it has failed. The next process has ended; it
+    /// may have answered requests.
     fn take_back(&self, may_have_served: bool) {
         self.instance.ledger.take_back();
         self.end_relay();
-        self.acme.get().into_iter().for_each(|acme| acme.take_back());
+        self.acme
+            .get()
+            .into_iter()
+            .for_each(|acme| acme.take_back());
         if let Err(error) = self.store.take_back() {
-            tracing::error!("{error}; facts wait in memory, and the next start will treat this run as crashed");
+            tracing::error!(
+                "{error}; facts wait in memory, and the next start will treat this run as crashed"
+            );
         }
         self.instance.evidence.reopen();
         if let Some(Err(error)) = self.exchange.as_ref().map(|exchange| exchange.resume()) {
-            tracing::error!("{error}; crawlgate exchanges nothing with other instances. Start it again");
+            tracing::error!(
+                "{error}; crawlgate exchanges nothing with other instances. Start it again"
+            );
         }
         if may_have_served {
             // What it has published and served is in no table of this process.

@@ -1,9 +1,11 @@
-//! Starts the exchange of facts with other instances of crawlgate. [`start`] connects to the shared store (Redis or
-//! Valkey) that the settings name, and [`report`] shows the other instances to operators. [`CountsOfInstances`] writes
-//! the request counts of this instance into the store, so that the dashboard of each instance shows the sums of all.
+//! Starts the exchange of facts with other instances of crawlgate. [`start`] connects to the shared
+//! store (Redis or Valkey) that the settings name, and [`report`] shows the other instances to
+//! operators. [`CountsOfInstances`] writes the request counts of this instance into the store, so
+//! that the dashboard of each instance shows the sums of all.
 //!
-//! The counts of an hour, a day or a week are always written as a whole, so that the next write makes up for a lost
-//! one. No request is judged by these counts, so they use a connection of their own.
+//! The counts of an hour, a day or a week are always written as a whole, so that the next write
+//! makes up for a lost one. No request is judged by these counts, so they use a connection of their
+//! own.
 
 use super::ServerError;
 use crate::admin::{Instances, Operations};
@@ -23,7 +25,8 @@ use std::time::Duration;
 const EVERY: Duration = Duration::from_secs(5);
 /// How long a page waits for the connection.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Counts are in the history some seconds after the requests: an hour that has just ended is written once more.
+/// Counts are in the history some seconds after the requests: an hour that has just ended is
+/// written once more.
 const LATE: i64 = 60;
 /// Periods that are written at once.
 const AT_ONCE: usize = 50;
@@ -34,19 +37,30 @@ pub fn start(
     instance: &Arc<Instance>,
     (state, remembered): (&StateStore, &Remembered),
 ) -> Result<Option<Arc<ExchangeThread>>, ServerError> {
-    let Some(store) = settings.store.clone() else { return Ok(None) };
+    let Some(store) = settings.store.clone() else {
+        return Ok(None);
+    };
     if settings.state.is_none() {
         return Err(ServerError::WithoutState("store"));
     }
     tracing::info!("other instances are met in {}", store.url);
     // For people.
-    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let host = rustix::system::uname()
+        .nodename()
+        .to_string_lossy()
+        .into_owned();
     let deadline = Deadline::default();
     let store = Box::new(SharedStore::new(store, deadline.clone()));
-    let options = ExchangeOptions { store, deadline, host };
+    let options = ExchangeOptions {
+        store,
+        deadline,
+        host,
+    };
     ExchangeThread::start((instance.clone(), state.clone()), remembered, options)
         .map(Some)
-        .map_err(ServerError::io("cannot start the thread of the exchange with other instances"))
+        .map_err(ServerError::io(
+            "cannot start the thread of the exchange with other instances",
+        ))
 }
 
 /// Shows the instances in the status, and what they counted on the dashboard.
@@ -55,7 +69,9 @@ pub fn report(
     exchange: Option<&Arc<ExchangeThread>>,
     (settings, state): (Option<&StoreSettings>, &StateStore),
 ) -> Result<Option<(Arc<CountsOfInstances>, Repeated)>, ServerError> {
-    let Some((exchange, store)) = exchange.zip(settings) else { return Ok(None) };
+    let Some((exchange, store)) = exchange.zip(settings) else {
+        return Ok(None);
+    };
     let counts = Arc::new(CountsOfInstances {
         id: exchange.status().id,
         history: state.history(),
@@ -67,8 +83,9 @@ pub fn report(
         telling.tell();
         EVERY
     };
-    let thread = Repeated::start("counts", tell)
-        .map_err(ServerError::io("cannot start the thread that tells what was counted"))?;
+    let thread = Repeated::start("counts", tell).map_err(ServerError::io(
+        "cannot start the thread that tells what was counted",
+    ))?;
     let _ = operations.instances.set(Instances {
         url: store.url.to_string(),
         exchange: exchange.clone(),
@@ -104,14 +121,24 @@ impl CountsOfInstances {
         let starts = periods(step, from, self.clock.moment().now);
         let names: Vec<String> = starts.iter().map(|start| name(step, *start)).collect();
         let connection = lock_within(&self.connection, PATIENCE);
-        let mut connection = connection.ok_or("the store takes long for the counts of this instance")?;
-        let found = connection.0.counts(&names).map_err(|error| error.to_string())?;
+        let mut connection =
+            connection.ok_or("the store takes long for the counts of this instance")?;
+        let found = connection
+            .0
+            .counts(&names)
+            .map_err(|error| error.to_string())?;
         let others = starts.into_iter().zip(found).flat_map(|(start, fields)| {
-            let others = fields.into_iter().filter(|(instance, _)| *instance != self.id);
+            let others = fields
+                .into_iter()
+                .filter(|(instance, _)| *instance != self.id);
             // What a later crawlgate wrote in another form is missing.
             others.filter_map(move |(instance, value)| {
                 let counted = serde_json::from_str(&value).ok()?;
-                Some(Told { instance, start, counted })
+                Some(Told {
+                    instance,
+                    start,
+                    counted,
+                })
             })
         });
         Ok(others.collect())
@@ -125,7 +152,11 @@ impl CountsOfInstances {
         let now = self.clock.moment().now;
         // A store that lost the counts is told everything.
         let since = match *told_until {
-            Some(until) if store.has_counts(&name(Step::Week, Step::Week.begin(until)), &self.id)? => until,
+            Some(until)
+                if store.has_counts(&name(Step::Week, Step::Week.begin(until)), &self.id)? =>
+            {
+                until
+            }
             _ => Timestamp(0),
         };
         let mut counts = Vec::new();
@@ -155,7 +186,9 @@ impl CountsOfInstances {
 fn periods(step: Step, since: Timestamp, now: Timestamp) -> Vec<Timestamp> {
     let first = step.begin(Timestamp(since.0.max(now.0 - step.kept())));
     let length = step.seconds();
-    (0..=(now.0 - first.0).div_euclid(length)).map(|number| Timestamp(first.0 + number * length)).collect()
+    (0..=(now.0 - first.0).div_euclid(length))
+        .map(|number| Timestamp(first.0 + number * length))
+        .collect()
 }
 
 fn name(step: Step, start: Timestamp) -> String {

@@ -1,6 +1,6 @@
-//! [`run`] assembles the running server from the other modules, serves until it is told to stop, and then closes it.
-//! Each step has a file: `rooms` opens what answers requests, `proxy_server` the listeners, and `background` the
-//! threads.
+//! [`run`] assembles the running server from the other modules, serves until it is told to stop,
+//! and then closes it. Each step has a file: `rooms` opens what answers requests, `proxy_server`
+//! the listeners, and `background` the threads.
 
 mod authority;
 mod background;
@@ -39,8 +39,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use stop::Stop;
 
-/// The log filter unless the operator sets another. Pingora logs each failed connection of each client as an error, and
-/// h2 warns of each client that floods it. The access log and the metrics say what matters of these.
+/// The log filter unless the operator sets another. Pingora logs each failed connection of each
+/// client as an error, and h2 warns of each client that floods it. The access log and the metrics
+/// say what matters of these.
 pub const LOG_FILTER: &str = "info,pingora_core=error,pingora_proxy=off,h2=error";
 /// Files that are open beside connections: listeners, logs, the state.
 const OTHER_FILES: u64 = 100;
@@ -59,7 +60,9 @@ pub struct Bound {
 impl Bound {
     /// The listeners as URLs.
     pub fn urls(&self) -> impl Iterator<Item = String> {
-        self.listen.iter().map(|(is_tls, address)| format!("{}://{address}", if *is_tls { "https" } else { "http" }))
+        self.listen.iter().map(|(is_tls, address)| {
+            format!("{}://{address}", if *is_tls { "https" } else { "http" })
+        })
     }
 }
 
@@ -91,17 +94,21 @@ pub enum ServerError {
         /// The address.
         address: SocketAddr,
     },
-    /// Evidence that does not outlast the process would prove nothing. An authority limits how many keys and orders there
-    /// are (`acme`). Other instances wait for the id of this one (`store`).
+    /// Evidence that does not outlast the process would prove nothing. An authority limits how many
+    /// keys and orders there are (`acme`). Other instances wait for the id of this one (`store`).
     #[error(
         "`{0}` needs a state directory that outlasts the process, and there is none; crawlgate does not start. Name one with `state` or --state"
     )]
     WithoutState(&'static str),
     /// A certificate cannot be used.
-    #[error("{0}; crawlgate does not start. When it is mended, `crawlgate check --config FILE` says so")]
+    #[error(
+        "{0}; crawlgate does not start. When it is mended, `crawlgate check --config FILE` says so"
+    )]
     Tls(#[from] TlsError),
     /// A file of an origin's `tls` cannot be used.
-    #[error("{0}; crawlgate does not start. Mend the file, or name another one in `tls` of the origin")]
+    #[error(
+        "{0}; crawlgate does not start. Mend the file, or name another one in `tls` of the origin"
+    )]
     OriginTls(#[from] TlsFileError),
     /// The state directory belongs to another process.
     #[error(transparent)]
@@ -143,14 +150,20 @@ impl ServerError {
     }
 }
 
-/// Runs until it is told to stop. SIGTERM and SIGQUIT end the server with its last request, or after `limits.drain`.
-/// SIGINT ends it at once. SIGHUP reopens the logs and reads the policies again.
+/// Runs until it is told to stop. SIGTERM and SIGQUIT end the server with its last request, or
+/// after `limits.drain`. SIGINT ends it at once. SIGHUP reopens the logs and reads the policies
+/// again.
 ///
-/// Calls `announce` before the first request is accepted, when all addresses are bound and all policies loaded.
+/// Calls `announce` before the first request is accepted, when all addresses are bound and all
+/// policies loaded.
 ///
 /// # Errors
 /// See [`ServerError`]. A busy address is an error at once.
-pub fn run(settings: Settings, beginning: Beginning, announce: impl FnOnce(&Bound)) -> Result<(), ServerError> {
+pub fn run(
+    settings: Settings,
+    beginning: Beginning,
+    announce: impl FnOnce(&Bound),
+) -> Result<(), ServerError> {
     // Before any thread is started.
     let passed = Inherited::from_service_manager();
     // Early, so that no signal arrives before the server handles it.
@@ -163,19 +176,55 @@ pub fn run(settings: Settings, beginning: Beginning, announce: impl FnOnce(&Boun
     let (certificates, tls) = Certificates::open(&settings.listen, &issued)?;
     let certificates = Arc::new(certificates);
     let authority = AuthorityParts::new(&settings, issued, certificates.clone())?;
-    let Begun { taken, control, successor, is_replaceable } = begin(beginning, passed, &settings)?;
-    let Taken { mut inherited, state_lock, control_lock, memory } = taken;
-    let Sockets { proxy, decisions, admin, paths, bound, passable } = Sockets::bind(&settings, &mut inherited)?;
+    let Begun {
+        taken,
+        control,
+        successor,
+        is_replaceable,
+    } = begin(beginning, passed, &settings)?;
+    let Taken {
+        mut inherited,
+        state_lock,
+        control_lock,
+        memory,
+    } = taken;
+    let Sockets {
+        proxy,
+        decisions,
+        admin,
+        paths,
+        bound,
+        passable,
+    } = Sockets::bind(&settings, &mut inherited)?;
     inherited.close_the_rest();
     let (rooms, robots) = Rooms::open(&settings, &authority, (state_lock, memory))?;
-    origin_robots::start(robots, rooms.instance.clock.clone())
-        .map_err(ServerError::io("cannot start the thread for the origins' robots.txt"))?;
+    origin_robots::start(robots, rooms.instance.clock.clone()).map_err(ServerError::io(
+        "cannot start the thread for the origins' robots.txt",
+    ))?;
 
-    let passable = Arc::new(Mutex::new(if is_replaceable { passable } else { Vec::new() }));
+    let passable = Arc::new(Mutex::new(if is_replaceable {
+        passable
+    } else {
+        Vec::new()
+    }));
     let door = ControlDoor::new(settings.control.clone(), rooms.operations.clone());
-    let upgrades = Upgrades::new(&settings, &rooms, (stop.clone(), passable.clone(), door.clone()))?;
-    let listeners = Listeners { proxy: proxy.into_iter().zip(tls).collect(), decisions, passable };
-    let mut server = ProxyServer::new(&settings, &rooms, listeners, (stop.clone(), ends), upgrades.clone());
+    let upgrades = Upgrades::new(
+        &settings,
+        &rooms,
+        (stop.clone(), passable.clone(), door.clone()),
+    )?;
+    let listeners = Listeners {
+        proxy: proxy.into_iter().zip(tls).collect(),
+        decisions,
+        passable,
+    };
+    let mut server = ProxyServer::new(
+        &settings,
+        &rooms,
+        listeners,
+        (stop.clone(), ends),
+        upgrades.clone(),
+    );
     server.add_admin(&rooms, admin);
     if is_replaceable {
         upgrades.clone().offer();
@@ -185,10 +234,18 @@ pub fn run(settings: Settings, beginning: Beginning, announce: impl FnOnce(&Boun
     warn_of(&certificates, &settings, &rooms);
     authority::report(&rooms.operations, certificates.clone(), acme.clone());
     let background = Background::start(&settings, &rooms, certificates.clone())?;
-    let _watchdog = service_manager::watch(server.pulse.clone())
-        .map_err(ServerError::io("cannot start the thread for the service manager"))?;
+    let _watchdog = service_manager::watch(server.pulse.clone()).map_err(ServerError::io(
+        "cannot start the thread for the service manager",
+    ))?;
     let rotated = upgrades.clone();
-    serve_signals(signals, stop, &rooms, certificates, acme.clone(), move || rotated.tell_of_rotation())?;
+    serve_signals(
+        signals,
+        stop,
+        &rooms,
+        certificates,
+        acme.clone(),
+        move || rotated.tell_of_rotation(),
+    )?;
     if let Some(successor) = successor {
         let predecessor = successor.opened()?;
         rooms.store.settle()?;
@@ -196,7 +253,9 @@ pub fn run(settings: Settings, beginning: Beginning, announce: impl FnOnce(&Boun
     }
     if let Some(acme) = acme {
         let of_orders = upgrades.clone();
-        authority.start(&acme, &settings, rooms.operations.clone(), move || of_orders.is_alone())?;
+        authority.start(&acme, &settings, rooms.operations.clone(), move || {
+            of_orders.is_alone()
+        })?;
         // It is set once.
         let _ = upgrades.acme.set(acme);
     }
@@ -209,7 +268,11 @@ pub fn run(settings: Settings, beginning: Beginning, announce: impl FnOnce(&Boun
 }
 
 /// Closes the server after its last request, except for what another process has taken over.
-fn end((background, rooms): (Background, Rooms), (upgrades, cut_off): (&Upgrades, usize), paths: &[PathBuf]) {
+fn end(
+    (background, rooms): (Background, Rooms),
+    (upgrades, cut_off): (&Upgrades, usize),
+    paths: &[PathBuf],
+) {
     let has_left = upgrades.farewell(cut_off);
     background.close();
     if !has_left {
@@ -222,10 +285,19 @@ fn end((background, rooms): (Background, Rooms), (upgrades, cut_off): (&Upgrades
     }
 }
 
-/// Every connection is an open file. Lets the process open as many files as the system allows it to, and says so if that is less than the settings need.
+/// Every connection is an open file. Lets the process open as many files as the system allows it
+/// to, and says so if that is less than the settings need.
 fn raise_descriptors(limits: &Limits) {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
-    let raised = current == maximum || setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).is_ok();
+    let raised = current == maximum
+        || setrlimit(
+            Resource::Nofile,
+            Rlimit {
+                current: maximum,
+                maximum,
+            },
+        )
+        .is_ok();
     let files = if raised { maximum } else { current };
     let connections = u64::try_from(limits.connections).unwrap_or(u64::MAX);
     let needed = connections.saturating_add(OTHER_FILES);
@@ -240,7 +312,8 @@ fn raise_descriptors(limits: &Limits) {
 /// Logs the problems of the certificates.
 fn warn_of(certificates: &Certificates, settings: &Settings, rooms: &Rooms) {
     let problems = certificates.problems(rooms.instance.clock.moment().now);
-    let uncovered = certificates.uncovered(settings.origins.iter().flat_map(|origin| &origin.hosts));
+    let uncovered =
+        certificates.uncovered(settings.origins.iter().flat_map(|origin| &origin.hosts));
     for problem in problems.into_iter().chain(uncovered) {
         tracing::warn!("{}", problem.text);
     }
@@ -253,7 +326,14 @@ fn say(settings: &Settings, rooms: &Rooms, bound: &Bound) {
         None => tracing::info!("no state directory: nothing outlasts a restart"),
     }
     if settings.origins.is_empty() {
-        for entry in rooms.instance.sites.snapshot().sites().iter().filter(|entry| entry.site.policy.reads_origin()) {
+        for entry in rooms
+            .instance
+            .sites
+            .snapshot()
+            .sites()
+            .iter()
+            .filter(|entry| entry.site.policy.reads_origin())
+        {
             tracing::warn!(
                 site = entry.site.name,
                 "the policy adds to the application's own robots.txt, and there is no origin to read it from: crawlgate \

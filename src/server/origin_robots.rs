@@ -1,11 +1,12 @@
-//! [`OriginRobots`]: the origins' own robots.txt files for the sites whose policies read them. It decides for which site
-//! crawlgate fetches the file next, and puts the result into force or holds it back. [`start`] runs it in a thread of its
-//! own, with a few fetches at a time. No request waits for a fetch.
+//! [`OriginRobots`]: the origins' own robots.txt files for the sites whose policies read them. It
+//! decides for which site crawlgate fetches the file next, and puts the result into force or holds
+//! it back. [`start`] runs it in a thread of its own, with a few fetches at a time. No request
+//! waits for a fetch.
 //!
 //! A site is followed while its policy reads the origin's file. A copy is in one of these states:
 //! - used: a followed site uses it. If the site is removed, the copy becomes unused;
-//! - unused: no site has its name. If such a site comes back, it uses the copy again. crawlgate keeps the copy for as long as
-//!   crawlers may have it cached. Too many copies are removed;
+//! - unused: no site has its name. If such a site comes back, it uses the copy again. crawlgate
+//!   keeps the copy for as long as crawlers may have it cached. Too many copies are removed;
 //! - removed: no site can use it again.
 
 mod fetching;
@@ -14,12 +15,15 @@ mod followed_site;
 pub use fetching::{FetchJob, start};
 
 use crate::clock::Moment;
-use crate::origin::robots::{FetchResult, FetchState, FetchedCopy, StoredCopies, StoredCopy, Targets};
+use crate::origin::robots::{
+    FetchResult, FetchState, FetchedCopy, StoredCopies, StoredCopy, Targets,
+};
 use crate::policy::origin::{InternalAuthorities, Origin, OriginCopyState, OriginFile, WantedHost};
 use crate::policy::site::{SiteEntry, Snapshot};
 use crate::settings::{OriginSettings, ServerAddress};
 use crate::sites::{
-    DefaultSite, KnownOrigins, OriginRobotsStatus, PATIENCE, Served, SiteManager, asked_by, awaited_since, is_no_policy,
+    DefaultSite, KnownOrigins, OriginRobotsStatus, PATIENCE, Served, SiteManager, asked_by,
+    awaited_since, is_no_policy,
 };
 use crate::state::{Fact, StateStore};
 use crate::time::Timestamp;
@@ -32,7 +36,8 @@ use std::time::Duration;
 const AT_ONCE: usize = 8;
 /// The longest sleep: the clock may be set meanwhile.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
-/// The wall clock and the lived time are read in whole seconds, so they may seem to be this far apart.
+/// The wall clock and the lived time are read in whole seconds, so they may seem to be this far
+/// apart.
 const ROUNDING: u64 = 1;
 /// How many copies of removed sites are kept. Beyond that the oldest go.
 const MAX_UNUSED: usize = 64;
@@ -46,8 +51,8 @@ pub struct OriginRobots {
     /// For each default site, the place of its origin in the settings.
     default_sites: BTreeMap<String, usize>,
     followed: BTreeMap<String, FollowedSite>,
-    /// Copies that no site uses: of the previous run, and of sites that were removed and may come back, for example when
-    /// a volume is mounted again.
+    /// Copies that no site uses: of the previous run, and of sites that were removed and may come
+    /// back, for example when a volume is mounted again.
     unused: BTreeMap<String, StoredCopy>,
     /// By how many seconds the wall clock is ahead of the lived time.
     ahead: Option<i64>,
@@ -58,30 +63,55 @@ type SitesByName<'a> = BTreeMap<&'a str, &'a SiteEntry>;
 
 fn origin_file(copy: &FetchedCopy, internal: &Arc<InternalAuthorities>) -> Arc<OriginFile> {
     let file = OriginFile::new(copy.url.clone(), copy.bytes.clone());
-    Arc::new(file.modified(copy.last_modified.as_deref()).within(internal.clone()))
+    Arc::new(
+        file.modified(copy.last_modified.as_deref())
+            .within(internal.clone()),
+    )
 }
 
-/// The authorities by which crawlgate reaches origins. A host that clients may ask for is none of them.
+/// The authorities by which crawlgate reaches origins. A host that clients may ask for is none of
+/// them.
 fn internal_authorities(origins: &[OriginSettings]) -> Arc<InternalAuthorities> {
-    let servers = origins.iter().flat_map(|origin| &origin.servers).map(|server| &server.address);
-    let servers = servers.filter(|address| address.socket.is_none()).map(ServerAddress::host_and_port);
+    let servers = origins
+        .iter()
+        .flat_map(|origin| &origin.servers)
+        .map(|server| &server.address);
+    let servers = servers
+        .filter(|address| address.socket.is_none())
+        .map(ServerAddress::host_and_port);
     let mut hosts = Vec::new();
     for origin in origins {
         let Some(host) = &origin.host else { continue };
         if !origins.iter().any(|other| other.hosts.contains(host)) {
-            hosts.push(WantedHost { host: host.clone(), origin_hosts: origin.hosts.clone() });
+            hosts.push(WantedHost {
+                host: host.clone(),
+                origin_hosts: origin.hosts.clone(),
+            });
         }
     }
-    Arc::new(InternalAuthorities { hosts, servers: servers.collect() })
+    Arc::new(InternalAuthorities {
+        hosts,
+        servers: servers.collect(),
+    })
 }
 
 /// What is known of sites from stored copies, before the origins of these settings are asked.
 pub fn known(copies: &StoredCopies, settings: &[OriginSettings]) -> KnownOrigins {
     let internal = internal_authorities(settings);
     let mut origins = KnownOrigins::default();
-    for (name, StoredCopy { fetch, default_site_hosts, .. }) in &copies.by_site {
+    for (
+        name,
+        StoredCopy {
+            fetch,
+            default_site_hosts,
+            ..
+        },
+    ) in &copies.by_site
+    {
         if fetch.state(PATIENCE, fetch.wanted_since) == OriginCopyState::HeldBack {
-            origins.held_back.insert(name.clone(), fetch.problem().unwrap_or_default());
+            origins
+                .held_back
+                .insert(name.clone(), fetch.problem().unwrap_or_default());
         }
         let known = match fetch.copy() {
             Some(copy) => Origin::Read(origin_file(copy, &internal)),
@@ -89,7 +119,10 @@ pub fn known(copies: &StoredCopies, settings: &[OriginSettings]) -> KnownOrigins
         };
         origins.copies.insert(name.clone(), known);
         if let Some(hosts) = default_site_hosts.clone() {
-            origins.default_sites.push(DefaultSite { name: name.clone(), hosts });
+            origins.default_sites.push(DefaultSite {
+                name: name.clone(),
+                hosts,
+            });
         }
     }
     origins
@@ -104,9 +137,18 @@ impl OriginRobots {
         store: StateStore,
         now: Timestamp,
     ) -> OriginRobots {
-        store.put(copies.damaged.iter().map(|site| StoredCopy::removal(site, now)));
+        store.put(
+            copies
+                .damaged
+                .iter()
+                .map(|site| StoredCopy::removal(site, now)),
+        );
         let places = DefaultSite::origins(origins).map(|(place, _)| place);
-        let default_sites = DefaultSite::of(origins).into_iter().map(|site| site.name).zip(places).collect();
+        let default_sites = DefaultSite::of(origins)
+            .into_iter()
+            .map(|site| site.name)
+            .zip(places)
+            .collect();
         OriginRobots {
             manager,
             targets: Targets::new(origins),
@@ -124,18 +166,31 @@ impl OriginRobots {
         let now = moment.now;
         self.follow_clock(moment);
         self.follow_sites(now);
-        let free = AT_ONCE.saturating_sub(self.followed.values().filter(|site| site.is_asked).count());
+        let free =
+            AT_ONCE.saturating_sub(self.followed.values().filter(|site| site.is_asked).count());
         let snapshot = self.manager.snapshot();
-        let mut due: Vec<(&String, &mut FollowedSite)> =
-            self.followed.iter_mut().filter(|(_, site)| !site.is_asked && site.fetch.due <= now).collect();
+        let mut due: Vec<(&String, &mut FollowedSite)> = self
+            .followed
+            .iter_mut()
+            .filter(|(_, site)| !site.is_asked && site.fetch.due <= now)
+            .collect();
         due.sort_by_key(|(_, site)| site.fetch.due);
         let mut jobs = Vec::new();
         for (name, site) in due.into_iter().take(free) {
-            let Some(entry) = snapshot.entry_named(name) else { continue };
+            let Some(entry) = snapshot.entry_named(name) else {
+                continue;
+            };
             site.is_asked = true;
-            let (etag, last_modified) = if site.is_unconditional { (None, None) } else { site.fetch.validators() };
+            let (etag, last_modified) = if site.is_unconditional {
+                (None, None)
+            } else {
+                site.fetch.validators()
+            };
             let host = asked_by(&entry.site.policy);
-            let own = self.default_sites.get(name).filter(|_| site.is_default_site);
+            let own = self
+                .default_sites
+                .get(name)
+                .filter(|_| site.is_default_site);
             jobs.push(FetchJob {
                 site: name.clone(),
                 has_origins: !self.targets.is_empty(),
@@ -155,21 +210,29 @@ impl OriginRobots {
     pub fn finish(&mut self, job: &FetchJob, result: FetchResult, moment: Moment, jitter: f64) {
         let now = moment.now;
         self.follow_clock(moment);
-        let Some(site) = self.followed.get_mut(&job.site) else { return };
+        let Some(site) = self.followed.get_mut(&job.site) else {
+            return;
+        };
         site.is_asked = false;
         // Another policy may be for another host. This result says nothing about that host.
         let snapshot = self.manager.snapshot();
-        let policy = snapshot.entry_named(&job.site).map(|entry| &entry.site.policy.source.text);
+        let policy = snapshot
+            .entry_named(&job.site)
+            .map(|entry| &entry.site.policy.source.text);
         if policy.is_none_or(|policy| *policy != job.policy.source.text) {
             site.fetch.due = now;
             return;
         }
         // An origin without a usable answer said nothing about the copy.
         site.is_unconditional &= matches!(result, FetchResult::Unreachable(_));
-        // A page of HTML in place of a file is a failure. If there never was a file, it means that there is none: a
-        // single-page app answers every request with its page.
+        // A page of HTML in place of a file is a failure. If there never was a file, it means that
+        // there is none: a single-page app answers every request with its page.
         let has_file = site.fetch.copy().is_some_and(|copy| copy.exists);
-        let result = if site.is_default_site || !has_file { result.read_by_crawlers() } else { result };
+        let result = if site.is_default_site || !has_file {
+            result.read_by_crawlers()
+        } else {
+            result
+        };
         if let Some(copy) = site.fetch.take_result(result, now, jitter) {
             let file = origin_file(&copy, &self.internal);
             match self.manager.origin_says(&job.site, file, now) {
@@ -178,7 +241,11 @@ impl OriginRobots {
                     let why = findings.join("; ");
                     // Findings about a line of the file name its URL.
                     let is_named = why.contains(&copy.url);
-                    site.fetch.hold_back(if is_named { why } else { format!("{}: {why}", copy.url) });
+                    site.fetch.hold_back(if is_named {
+                        why
+                    } else {
+                        format!("{}: {why}", copy.url)
+                    });
                 }
             }
         }
@@ -191,23 +258,40 @@ impl OriginRobots {
         if self.followed.values().filter(|site| site.is_asked).count() >= AT_ONCE {
             return LONGEST_WAIT;
         }
-        let due = self.followed.values().filter(|site| !site.is_asked).map(|site| site.fetch.due).min();
+        let due = self
+            .followed
+            .values()
+            .filter(|site| !site.is_asked)
+            .map(|site| site.fetch.due)
+            .min();
         // The state of a site changes when it stops waiting for a first copy, and that is reported.
-        let awaited = self.followed.values().filter(|site| site.fetch.copy().is_none());
-        let patience = awaited.map(|site| site.fetch.wanted_since.plus(PATIENCE)).filter(|over| *over > now).min();
+        let awaited = self
+            .followed
+            .values()
+            .filter(|site| site.fetch.copy().is_none());
+        let patience = awaited
+            .map(|site| site.fetch.wanted_since.plus(PATIENCE))
+            .filter(|over| *over > now)
+            .min();
         let next = due.into_iter().chain(patience).min();
-        next.map_or(LONGEST_WAIT, |next| next.since(now)).min(LONGEST_WAIT)
+        next.map_or(LONGEST_WAIT, |next| next.since(now))
+            .min(LONGEST_WAIT)
     }
 
     /// Whether the first fetch of every site without a copy has ended.
     fn first_round_is_over(&self) -> bool {
-        self.followed.values().all(|site| !site.is_asked || site.fetch.copy().is_some())
+        self.followed
+            .values()
+            .all(|site| !site.is_asked || site.fetch.copy().is_some())
     }
 
-    /// Moves all moments when the wall clock was set or the machine slept. Spans are measured in lived time, but moments
-    /// are stored by the wall clock, for people and for the next start.
+    /// Moves all moments when the wall clock was set or the machine slept. Spans are measured in
+    /// lived time, but moments are stored by the wall clock, for people and for the next start.
     fn follow_clock(&mut self, moment: Moment) {
-        let ahead = moment.now.0.saturating_sub(i64::try_from(moment.lived.as_secs()).unwrap_or(i64::MAX));
+        let ahead = moment
+            .now
+            .0
+            .saturating_sub(i64::try_from(moment.lived.as_secs()).unwrap_or(i64::MAX));
         let by = ahead.saturating_sub(*self.ahead.get_or_insert(ahead));
         if by.unsigned_abs() <= ROUNDING {
             return;
@@ -219,46 +303,82 @@ impl OriginRobots {
         for copy in self.unused.values_mut() {
             copy.clock_was_set(by, moment.now);
         }
-        let followed = self.followed.iter().map(|(name, site)| site.to_stored().fact(name, moment.now));
-        let unused = self.unused.iter().map(|(name, copy)| copy.fact(name, moment.now));
+        let followed = self
+            .followed
+            .iter()
+            .map(|(name, site)| site.to_stored().fact(name, moment.now));
+        let unused = self
+            .unused
+            .iter()
+            .map(|(name, copy)| copy.fact(name, moment.now));
         self.store.put(followed.chain(unused));
         self.manager.clock_was_set(by, moment.now);
     }
 
-    /// Follows new sites, and stops following those that were removed or no longer read the origin's file.
+    /// Follows new sites, and stops following those that were removed or no longer read the
+    /// origin's file.
     fn follow_sites(&mut self, now: Timestamp) {
         let snapshot = self.manager.snapshot();
-        let sites = snapshot.sites().iter().filter(|entry| entry.site.policy.reads_origin());
-        let wanted: SitesByName<'_> = sites.map(|entry| (entry.site.name.as_str(), entry)).collect();
-        // A site that takes over hosts takes over the copy that it was compiled with, from whichever site.
+        let sites = snapshot
+            .sites()
+            .iter()
+            .filter(|entry| entry.site.policy.reads_origin());
+        let wanted: SitesByName<'_> = sites
+            .map(|entry| (entry.site.name.as_str(), entry))
+            .collect();
+        // A site that takes over hosts takes over the copy that it was compiled with, from
+        // whichever site.
         let followed = self.followed.values().map(|site| &site.fetch);
         let copies = followed.chain(self.unused.values().map(|copy| &copy.fetch));
-        let copies: Vec<FetchState> = copies.filter(|fetch| fetch.copy().is_some()).cloned().collect();
+        let copies: Vec<FetchState> = copies
+            .filter(|fetch| fetch.copy().is_some())
+            .cloned()
+            .collect();
         let mut facts = self.drop_removed(&snapshot, &wanted, now);
         facts.extend(self.drop_unusable(&snapshot, &wanted, now));
         for (name, entry) in wanted {
             match self.followed.get_mut(name) {
                 Some(site) if site.policy == entry.site.policy.source.text => {}
-                Some(site) => facts.extend(site.follow_policy(entry, &copies, now).then(|| fact_of(name, site, now))),
+                Some(site) => facts.extend(
+                    site.follow_policy(entry, &copies, now)
+                        .then(|| fact_of(name, site, now)),
+                ),
                 None => facts.extend(self.follow(name, entry, &copies, now)),
             }
         }
-        // At once, so that a copy that moves from one site to another is stored with one of them at each moment.
+        // At once, so that a copy that moves from one site to another is stored with one of them at
+        // each moment.
         self.store.put(facts);
         self.report_status(now);
     }
 
     /// Stops following sites that were removed. Their copies stay if they may be used again.
-    fn drop_removed(&mut self, snapshot: &Snapshot, wanted: &SitesByName<'_>, now: Timestamp) -> Vec<Fact> {
+    fn drop_removed(
+        &mut self,
+        snapshot: &Snapshot,
+        wanted: &SitesByName<'_>,
+        now: Timestamp,
+    ) -> Vec<Fact> {
         // A policy file with the name of a default site is another site.
         let is_gone = |name: &str, site: &FollowedSite| {
-            wanted.get(name).is_none_or(|entry| site.is_default_site != is_no_policy(&entry.site.policy))
+            wanted
+                .get(name)
+                .is_none_or(|entry| site.is_default_site != is_no_policy(&entry.site.policy))
         };
-        let gone = self.followed.iter().filter(|(name, site)| is_gone(name, site)).map(|(name, _)| name.clone());
+        let gone = self
+            .followed
+            .iter()
+            .filter(|(name, site)| is_gone(name, site))
+            .map(|(name, _)| name.clone());
         let mut facts = Vec::new();
         for name in gone.collect::<Vec<_>>() {
-            let Some(site) = self.followed.remove(&name) else { continue };
-            if snapshot.site_named(&name).is_none() && !site.is_default_site && site.fetch.copy().is_some() {
+            let Some(site) = self.followed.remove(&name) else {
+                continue;
+            };
+            if snapshot.site_named(&name).is_none()
+                && !site.is_default_site
+                && site.fetch.copy().is_some()
+            {
                 self.unused.insert(name, site.to_stored());
             } else {
                 facts.push(StoredCopy::removal(&name, now));
@@ -267,9 +387,14 @@ impl OriginRobots {
         facts
     }
 
-    /// Removes copies that no site can use again: too old, too many, or of no use. Notes of the others since when they
-    /// are unused.
-    fn drop_unusable(&mut self, snapshot: &Snapshot, wanted: &SitesByName<'_>, now: Timestamp) -> Vec<Fact> {
+    /// Removes copies that no site can use again: too old, too many, or of no use. Notes of the
+    /// others since when they are unused.
+    fn drop_unusable(
+        &mut self,
+        snapshot: &Snapshot,
+        wanted: &SitesByName<'_>,
+        now: Timestamp,
+    ) -> Vec<Fact> {
         let longest = self.manager.longest_cached();
         let mut facts = Vec::new();
         let mut waiting = Vec::new();
@@ -277,10 +402,16 @@ impl OriginRobots {
             if wanted.contains_key(name.as_str()) {
                 return true;
             }
-            // A site that does not read the origin's file has no use for a copy, and no site has one for a failure.
-            let may_return =
-                snapshot.site_named(name).is_none() && copy.default_site_hosts.is_none() && copy.fetch.copy().is_some();
-            if !may_return || copy.left_at.is_some_and(|moment| now.since(moment) > longest) {
+            // A site that does not read the origin's file has no use for a copy, and no site has
+            // one for a failure.
+            let may_return = snapshot.site_named(name).is_none()
+                && copy.default_site_hosts.is_none()
+                && copy.fetch.copy().is_some();
+            if !may_return
+                || copy
+                    .left_at
+                    .is_some_and(|moment| now.since(moment) > longest)
+            {
                 facts.push(StoredCopy::removal(name, now));
                 return false;
             }
@@ -300,14 +431,21 @@ impl OriginRobots {
     }
 
     /// Begins to follow a site.
-    fn follow(&mut self, name: &str, entry: &SiteEntry, copies: &[FetchState], now: Timestamp) -> Option<Fact> {
+    fn follow(
+        &mut self,
+        name: &str,
+        entry: &SiteEntry,
+        copies: &[FetchState],
+        now: Timestamp,
+    ) -> Option<Fact> {
         let unused = self.unused.remove(name);
         let is_back = unused.as_ref().is_some_and(|copy| copy.left_at.is_some());
         let site = FollowedSite::new(name, entry, unused.as_ref(), copies, now);
         // The same as what is stored is not stored again, and a failure only after the first fetch.
         let is_changed = site.is_unconditional || is_back;
         let is_stored = unused.is_some();
-        let fact = (is_changed && (is_stored || site.fetch.copy().is_some())).then(|| fact_of(name, &site, now));
+        let fact = (is_changed && (is_stored || site.fetch.copy().is_some()))
+            .then(|| fact_of(name, &site, now));
         self.followed.insert(name.to_owned(), site);
         fact
     }
@@ -317,7 +455,9 @@ impl OriginRobots {
         let mut reports = BTreeMap::new();
         let snapshot = self.manager.snapshot();
         for (name, site) in &mut self.followed {
-            let Some(entry) = snapshot.entry_named(name) else { continue };
+            let Some(entry) = snapshot.entry_named(name) else {
+                continue;
+            };
             let (served, unavailable_until) = Served::of(&entry.site, now);
             let (state, problem) = (site.fetch.state(PATIENCE, now), site.problem());
             reports.insert(

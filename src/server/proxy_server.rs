@@ -1,5 +1,5 @@
-//! [`ProxyServer`]: Pingora's server with its services: the listeners of the proxy, the decision service and the admin
-//! interface, the resolver of origins' names, and the health checks.
+//! [`ProxyServer`]: Pingora's server with its services: the listeners of the proxy, the decision
+//! service and the admin interface, the resolver of origins' names, and the health checks.
 
 use super::hand_over::Upgrades;
 use super::rooms::Rooms;
@@ -7,7 +7,10 @@ use super::sockets::Passable;
 use super::stop::{Drain, Ends, Stop};
 use crate::admin::AdminApp;
 use crate::decisions::Decisions;
-use crate::edge::{BoundListener, Door, Edge, Lane, Listening, Open, Plain, Pulse, Serve, Share, Stops, TlsListener};
+use crate::edge::{
+    BoundListener, Door, Edge, Lane, Listening, Open, Plain, Pulse, Serve, Share, Stops,
+    TlsListener,
+};
 use crate::gateway::Gateway;
 use crate::requests::{Challenges, Redirect, RequestSettings};
 use crate::settings::{Limits, ListenSettings, Settings};
@@ -20,8 +23,9 @@ use std::num::{NonZeroU16, NonZeroUsize};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// Upstream connections kept for reuse, per worker thread (Pingora 0.9.1): more than a few clients over HTTP/2 need at once,
-/// each with `limits.streams` requests. With fewer a tenth of their requests had to open a connection.
+/// Upstream connections kept for reuse, per worker thread (Pingora 0.9.1): more than a few clients
+/// over HTTP/2 need at once, each with `limits.streams` requests. With fewer a tenth of their
+/// requests had to open a connection.
 const UPSTREAM_POOL: usize = 512;
 
 /// The bound listeners.
@@ -69,13 +73,27 @@ impl ProxyServer {
         );
         let mut served = doors(settings, listeners.proxy, &Arc::new(edge));
         if let Some(door) = decision_door(settings, rooms) {
-            served.extend(listeners.decisions.into_iter().map(|listener| (listener, door.clone())));
+            served.extend(
+                listeners
+                    .decisions
+                    .into_iter()
+                    .map(|listener| (listener, door.clone())),
+            );
         }
         let (open, pulse) = (Arc::new(Open::default()), Arc::new(Pulse::default()));
-        let readiness = Arc::new(Readiness { upgrades, missing: AtomicUsize::new(0) });
-        let Ends { proxy: stops, admin: admin_stops } = ends;
+        let readiness = Arc::new(Readiness {
+            upgrades,
+            missing: AtomicUsize::new(0),
+        });
+        let Ends {
+            proxy: stops,
+            admin: admin_stops,
+        } = ends;
         let resolver = Resolver(rooms.upstreams.clone());
-        let resolver = server.add_service(GenBackgroundService::new("resolver".to_string(), Arc::new(resolver)));
+        let resolver = server.add_service(GenBackgroundService::new(
+            "resolver".to_string(),
+            Arc::new(resolver),
+        ));
         if rooms.upstreams.has_checks() {
             let checks = Arc::new(Checks::new(rooms.upstreams.clone(), &server.configuration));
             server.add_service(GenBackgroundService::new("checks".to_string(), checks));
@@ -100,13 +118,24 @@ impl ProxyServer {
             limit: settings.limits.drain,
             upgrade_limit: settings.upgrade_drain,
         };
-        ProxyServer { server, drain, readiness, admin_stops, limits: settings.limits, pulse }
+        ProxyServer {
+            server,
+            drain,
+            readiness,
+            admin_stops,
+            limits: settings.limits,
+            pulse,
+        }
     }
 
     /// Puts the admin interface on its listener, if there is one.
     pub fn add_admin(&mut self, rooms: &Rooms, listener: Option<BoundListener>) {
         let Some(listener) = listener else { return };
-        let app = AdminApp::new(rooms.operations.clone(), rooms.instance.access.clone(), rooms.store.history());
+        let app = AdminApp::new(
+            rooms.operations.clone(),
+            rooms.instance.access.clone(),
+            rooms.store.history(),
+        );
         self.server.add_service(Listening {
             name: "admin",
             listeners: vec![(listener, Arc::new(Plain::new(app, self.limits)))],
@@ -118,10 +147,13 @@ impl ProxyServer {
         });
     }
 
-    /// Serves until it is told to stop and the last request has ended. Returns how many connections are cut off.
+    /// Serves until it is told to stop and the last request has ended. Returns how many connections
+    /// are cut off.
     pub fn run(self) -> usize {
         let open = self.drain.open.clone();
-        self.server.run(RunArgs { shutdown_signal: Box::new(self.drain) });
+        self.server.run(RunArgs {
+            shutdown_signal: Box::new(self.drain),
+        });
         open.now()
     }
 }
@@ -133,7 +165,8 @@ struct Readiness {
 }
 
 impl Readiness {
-    /// Waits for one more service, which calls this when it accepts connections. To be called before any service runs.
+    /// Waits for one more service, which calls this when it accepts connections. To be called
+    /// before any service runs.
     fn of_service(self: &Arc<Readiness>) -> Box<dyn Fn() + Send + Sync> {
         self.missing.fetch_add(1, Ordering::AcqRel);
         let readiness = self.clone();
@@ -146,35 +179,53 @@ impl Readiness {
 }
 
 /// The listeners of the proxy, each with its settings and the edge behind it.
-fn doors(settings: &Settings, listeners: Vec<(BoundListener, Option<TlsListener>)>, edge: &Arc<Edge>) -> Share {
+fn doors(
+    settings: &Settings,
+    listeners: Vec<(BoundListener, Option<TlsListener>)>,
+    edge: &Arc<Edge>,
+) -> Share {
     let port = |(listener, tls): &(BoundListener, Option<TlsListener>)| match listener {
         BoundListener::Tcp(listener) if tls.is_some() => Some(listener.local_addr().ok()?.port()),
         _ => None,
     };
     let ports: Vec<u16> = listeners.iter().filter_map(port).collect();
     // Without a listener of its own for https, a proxy in front has one.
-    let port = if ports.contains(&443) { None } else { ports.first().copied() };
-    let door = |(said, (listener, tls)): (&ListenSettings, (BoundListener, Option<TlsListener>))| {
-        let redirect = said.redirect.map(|said| match said.port.map(NonZeroU16::get) {
-            Some(443) => Redirect { port: None },
-            seen => Redirect { port: seen.or(port) },
-        });
-        let door = Door {
-            edge: edge.clone(),
-            tls,
-            proxy_protocol: said.proxy_protocol,
-            speaks_http2: said.speaks_http2,
-            redirect,
-        };
-        (listener, Arc::new(door) as Arc<dyn Serve>)
+    let port = if ports.contains(&443) {
+        None
+    } else {
+        ports.first().copied()
     };
+    let door =
+        |(said, (listener, tls)): (&ListenSettings, (BoundListener, Option<TlsListener>))| {
+            let redirect = said
+                .redirect
+                .map(|said| match said.port.map(NonZeroU16::get) {
+                    Some(443) => Redirect { port: None },
+                    seen => Redirect {
+                        port: seen.or(port),
+                    },
+                });
+            let door = Door {
+                edge: edge.clone(),
+                tls,
+                proxy_protocol: said.proxy_protocol,
+                speaks_http2: said.speaks_http2,
+                redirect,
+            };
+            (listener, Arc::new(door) as Arc<dyn Serve>)
+        };
     settings.listen.iter().zip(listeners).map(door).collect()
 }
 
 /// The decision service behind its listeners: the edge reads requests, and every one is answered.
 fn decision_door(settings: &Settings, rooms: &Rooms) -> Option<Arc<dyn Serve>> {
     let said = settings.decisions.as_ref()?;
-    let speakers = said.trusted.iter().chain(&settings.trusted_proxies).copied().collect();
+    let speakers = said
+        .trusted
+        .iter()
+        .chain(&settings.trusted_proxies)
+        .copied()
+        .collect();
     let requests = rooms.requests.with(RequestSettings {
         trusted_proxies: speakers,
         client_address: settings.client_address.clone(),
@@ -185,18 +236,28 @@ fn decision_door(settings: &Settings, rooms: &Rooms) -> Option<Arc<dyn Serve>> {
     });
     let decisions = Arc::new(Decisions::new(requests.clone()));
     let edge = Arc::new(Edge::answering(requests, decisions, said.trusted.clone()));
-    Some(Arc::new(Door { edge, tls: None, proxy_protocol: false, speaks_http2: true, redirect: None }))
+    Some(Arc::new(Door {
+        edge,
+        tls: None,
+        proxy_protocol: false,
+        speaks_http2: true,
+        redirect: None,
+    }))
 }
 
 fn proxy(settings: &Settings, rooms: &Rooms, server: &Server) -> Arc<HttpProxy<Gateway>> {
-    let gateway =
-        Gateway { requests: rooms.requests.clone(), upstreams: rooms.upstreams.clone(), limits: settings.limits };
+    let gateway = Gateway {
+        requests: rooms.requests.clone(),
+        upstreams: rooms.upstreams.clone(),
+        limits: settings.limits,
+    };
     let mut proxy = HttpProxy::new(gateway, server.configuration.clone());
     proxy.handle_init_modules();
     Arc::new(proxy)
 }
 
-/// Pingora would sleep for the whole grace period, even when idle; [`Drain`] has waited by then (Pingora 0.9.1).
+/// Pingora would sleep for the whole grace period, even when idle; [`Drain`] has waited by then
+/// (Pingora 0.9.1).
 fn configuration(threads: usize) -> ServerConf {
     ServerConf {
         threads,

@@ -1,6 +1,7 @@
-//! [`Rooms`]: the parts of the server that answer requests, apart from its listeners. [`Rooms::open`] opens them in
-//! this order: the clock; the state store; the sites, the ledger of what crawlers were served, and the judge of
-//! requests; the exchange of facts with other instances; and the servers of the origins.
+//! [`Rooms`]: the parts of the server that answer requests, apart from its listeners.
+//! [`Rooms::open`] opens them in this order: the clock; the state store; the sites, the ledger of
+//! what crawlers were served, and the judge of requests; the exchange of facts with other
+//! instances; and the servers of the origins.
 
 use super::ServerError;
 use super::authority::AuthorityParts;
@@ -46,9 +47,10 @@ pub struct Rooms {
 }
 
 impl Rooms {
-    /// Opens the state directory, loads the policies, and begins this run in the state store. What fetches the origins'
-    /// own robots.txt is returned beside the rooms: it does not run yet. If another process hands over to this one, `lock` is
-    /// that of the state directory, and `memory` what else that process remembers.
+    /// Opens the state directory, loads the policies, and begins this run in the state store. What
+    /// fetches the origins' own robots.txt is returned beside the rooms: it does not run yet. If
+    /// another process hands over to this one, `lock` is that of the state directory, and `memory`
+    /// what else that process remembers.
     pub fn open(
         settings: &Settings,
         authority: &AuthorityParts,
@@ -76,25 +78,60 @@ impl Rooms {
         };
         let instance = parts.open()?;
         let exchange = instances::start(settings, &instance, (&store, &remembered))?;
-        let robots = OriginRobots::new(instance.sites.clone(), &settings.origins, copies, store.clone(), now);
+        let robots = OriginRobots::new(
+            instance.sites.clone(),
+            &settings.origins,
+            copies,
+            store.clone(),
+            now,
+        );
         let lists = start_proofs(&settings.identity, queue, &instance)?;
-        let Instance { metrics, events, clock, .. } = &*instance;
-        let upstreams = Upstreams::new(&settings.origins, metrics.clone(), events.clone(), clock.clone())?;
+        let Instance {
+            metrics,
+            events,
+            clock,
+            ..
+        } = &*instance;
+        let upstreams = Upstreams::new(
+            &settings.origins,
+            metrics.clone(),
+            events.clone(),
+            clock.clone(),
+        )?;
         upstreams.go_on(&memory.servers);
         // An authority may ask because of the process before.
         authority.issued.answer_passed(memory.questions);
         let upstreams = Arc::new(upstreams);
         let requests = requests(settings, &instance, authority);
-        let operations = Operations::new(Upkeep::new(instance.clone()), requests.clone(), upstreams.clone());
+        let operations = Operations::new(
+            Upkeep::new(instance.clone()),
+            requests.clone(),
+            upstreams.clone(),
+        );
         if let Some(lists) = lists {
             let _ = operations.lists.set(lists);
         }
-        let counts = instances::report(&operations, exchange.as_ref(), (settings.store.as_ref(), &store))?;
-        Ok((Rooms { operations, instance, requests, upstreams, store, exchange, counts }, robots))
+        let counts = instances::report(
+            &operations,
+            exchange.as_ref(),
+            (settings.store.as_ref(), &store),
+        )?;
+        Ok((
+            Rooms {
+                operations,
+                instance,
+                requests,
+                upstreams,
+                store,
+                exchange,
+                counts,
+            },
+            robots,
+        ))
     }
 
-    /// Tells other instances what was served, and writes the end of this run to the state store. Nothing may be served any
-    /// more.
+    /// Tells other instances what was served, and writes the end of this run to the state store.
+    /// Nothing may be served any more.
     pub fn close(self) {
         if let Some(exchange) = &self.exchange {
             exchange.close();
@@ -115,7 +152,11 @@ impl Rooms {
 /// Looks at the files of certificates and of origins' TLS again, and takes those that changed.
 pub fn renew_files(certificates: &Certificates, upstreams: &Upstreams, instance: &Instance) {
     let refused = certificates.renew(instance.clock.moment().now, &instance.metrics);
-    instance.metrics.edge.refused_renewals.set((refused + upstreams.renew_tls_files()) as i64);
+    instance
+        .metrics
+        .edge
+        .refused_renewals
+        .set((refused + upstreams.renew_tls_files()) as i64);
 }
 
 /// The copies of the origins' robots.txt that the last run left.
@@ -139,11 +180,19 @@ pub fn policies(settings: &Settings, copies: &StoredCopies) -> SiteOptions {
 
 /// The sequence of requests that come to the listeners of the proxy.
 fn requests(settings: &Settings, instance: &Instance, authority: &AuthorityParts) -> Arc<Requests> {
-    let Instance { judge, recorder, clock, .. } = instance;
+    let Instance {
+        judge,
+        recorder,
+        clock,
+        ..
+    } = instance;
     let settings = RequestSettings {
         trusted_proxies: settings.trusted_proxies.clone(),
         client_address: settings.client_address.clone(),
-        challenges: Challenges { webroot: settings.acme_webroot.clone(), own: authority.own_files() },
+        challenges: Challenges {
+            webroot: settings.acme_webroot.clone(),
+            own: authority.own_files(),
+        },
         is_encrypted: authority.is_encrypted(),
         limits: settings.limits,
         is_for_proxies: false,
@@ -151,8 +200,8 @@ fn requests(settings: &Settings, instance: &Instance, authority: &AuthorityParts
     Requests::new(judge.clone(), recorder.clone(), clock.clone(), settings)
 }
 
-/// The machine's clock, or one that a file shifts. A server that other machines can reach must neither follow a file nor
-/// use other ports for `acme` than an authority does.
+/// The machine's clock, or one that a file shifts. A server that other machines can reach must
+/// neither follow a file nor use other ports for `acme` than an authority does.
 fn clock(settings: &Settings) -> Result<Clock, ServerError> {
     if settings.clock.is_none() && settings.acme_ports.is_none() {
         return Ok(Clock::default());
@@ -163,7 +212,12 @@ fn clock(settings: &Settings) -> Result<Clock, ServerError> {
     });
     match public {
         Some(address) => Err(ServerError::ClockOnPublicAddress { address }),
-        None => Ok(settings.clock.as_deref().map(Clock::following).transpose()?.unwrap_or_default()),
+        None => Ok(settings
+            .clock
+            .as_deref()
+            .map(Clock::following)
+            .transpose()?
+            .unwrap_or_default()),
     }
 }
 
@@ -174,22 +228,31 @@ fn logs(settings: &Settings) -> Result<Logs, ServerError> {
         LogDestination::Off | LogDestination::Stdout => "cannot open the access log".to_owned(),
     };
     Ok(Logs {
-        access: AccessLog::open(access, settings.logs.access_format).map_err(ServerError::io(cannot_open))?,
-        events: Events::open(&settings.logs.events).map_err(ServerError::io("cannot open the event log"))?,
+        access: AccessLog::open(access, settings.logs.access_format)
+            .map_err(ServerError::io(cannot_open))?,
+        events: Events::open(&settings.logs.events)
+            .map_err(ServerError::io("cannot open the event log"))?,
         evidence: evidence(settings)?,
         addresses: settings.logs.addresses,
         kept_addresses: settings.history_addresses,
     })
 }
 
-/// Opens the log that third parties can check. If that fails, the status has a problem, and requests are served all the same.
+/// Opens the log that third parties can check. If that fails, the status has a problem, and
+/// requests are served all the same.
 fn evidence(settings: &Settings) -> Result<Evidence, ServerError> {
-    let Some(said) = &settings.evidence else { return Ok(Evidence::off()) };
-    let directory = settings.state.as_deref().ok_or(ServerError::WithoutState("evidence"))?;
+    let Some(said) = &settings.evidence else {
+        return Ok(Evidence::off());
+    };
+    let directory = settings
+        .state
+        .as_deref()
+        .ok_or(ServerError::WithoutState("evidence"))?;
     Ok(Evidence::open(directory, said, settings.evidence_addresses))
 }
 
-/// Makes the proofs, with what the state store remembers, and the queue of addresses that DNS is to be asked about.
+/// Makes the proofs, with what the state store remembers, and the queue of addresses that DNS is to
+/// be asked about.
 fn proofs(
     settings: &IdentitySettings,
     facts: &StoredFacts,
@@ -199,8 +262,10 @@ fn proofs(
     let has_source = settings.outgoing || matches!(settings.lists, ListSettings::Directory(_));
     let has_lists = has_source || !facts.network_lists.is_empty();
     let (queue, waiting) = settings.outgoing.then(reverse_dns::queue).unzip();
-    let uses =
-        Uses { lists: settings.lists != ListSettings::Off && has_lists, signatures: settings.signatures && has_lists };
+    let uses = Uses {
+        lists: settings.lists != ListSettings::Off && has_lists,
+        signatures: settings.signatures && has_lists,
+    };
     let proofs = Proofs::new(Registry::builtin(), facts, store, uses, queue);
     (Arc::new(proofs), waiting)
 }
@@ -214,11 +279,27 @@ fn start_proofs(
     queue: Option<Receiver<IpAddr>>,
     instance: &Instance,
 ) -> Result<Option<UpdateHandle>, ServerError> {
-    let IdentitySettings { outgoing, lists, resolvers, signatures } = settings;
-    let Instance { proofs, clock, metrics, .. } = instance;
+    let IdentitySettings {
+        outgoing,
+        lists,
+        resolvers,
+        signatures,
+    } = settings;
+    let Instance {
+        proofs,
+        clock,
+        metrics,
+        ..
+    } = instance;
     if let Some(queue) = queue {
-        reverse_dns::start(proofs.clone(), resolvers.clone(), queue, clock.clone(), metrics.clone())
-            .map_err(ServerError::io("cannot start the thread for reverse DNS"))?;
+        reverse_dns::start(
+            proofs.clone(),
+            resolvers.clone(),
+            queue,
+            clock.clone(),
+            metrics.clone(),
+        )
+        .map_err(ServerError::io("cannot start the thread for reverse DNS"))?;
     }
     let is_refreshed = match lists {
         ListSettings::Off => *outgoing && *signatures,
@@ -237,5 +318,7 @@ fn start_proofs(
         );
     }
     let refresher = Refresher::new(proofs.clone(), settings, clock.clone());
-    refresh::start(refresher).map(Some).map_err(ServerError::io("cannot start the thread for lists of networks"))
+    refresh::start(refresher).map(Some).map_err(ServerError::io(
+        "cannot start the thread for lists of networks",
+    ))
 }

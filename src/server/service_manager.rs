@@ -1,6 +1,6 @@
-//! Messages to a service manager, by the protocol of systemd (sd_notify(3)). [`serving`] says that every listener accepts
-//! connections, [`watch`] that the process is alive, and [`reloading`] that policies are read again. Without
-//! `NOTIFY_SOCKET` nothing is sent.
+//! Messages to a service manager, by the protocol of systemd (sd_notify(3)). [`serving`] says that
+//! every listener accepts connections, [`watch`] that the process is alive, and [`reloading`] that
+//! policies are read again. Without `NOTIFY_SOCKET` nothing is sent.
 
 use crate::admin::Operations;
 use crate::edge::Pulse;
@@ -20,11 +20,14 @@ pub fn tell(states: &[NotifyState<'_>]) {
     }
 }
 
-/// Tells the service manager that policies are read again, and when they are. Before the start is complete, it is told
-/// nothing: it would take the end of the reload for the end of the start.
+/// Tells the service manager that policies are read again, and when they are. Before the start is
+/// complete, it is told nothing: it would take the end of the reload for the end of the start.
 pub fn reloading(operations: &Operations, reload: impl FnOnce()) {
     let is_told = operations.is_ready();
-    if let Some(now) = is_told.then(NotifyState::monotonic_usec_now).and_then(Result::ok) {
+    if let Some(now) = is_told
+        .then(NotifyState::monotonic_usec_now)
+        .and_then(Result::ok)
+    {
         tell(&[NotifyState::Reloading, now]);
     }
     reload();
@@ -38,10 +41,12 @@ pub fn serving() {
     tell(&[NotifyState::Ready, NotifyState::Status("serving")]);
 }
 
-/// Tells the service manager that the process is alive, as often as it wants to hear it (`WATCHDOG_USEC`), while every
-/// worker moves its connections on.
+/// Tells the service manager that the process is alive, as often as it wants to hear it
+/// (`WATCHDOG_USEC`), while every worker moves its connections on.
 pub fn watch(pulse: Arc<Pulse>) -> io::Result<Option<Repeated>> {
-    let Some(allowed) = sd_notify::watchdog_enabled().filter(|allowed| !allowed.is_zero()) else { return Ok(None) };
+    let Some(allowed) = sd_notify::watchdog_enabled().filter(|allowed| !allowed.is_zero()) else {
+        return Ok(None);
+    };
     let mut is_stuck = false;
     let look = move || -> Duration {
         if pulse.is_answered() {
@@ -49,7 +54,9 @@ pub fn watch(pulse: Arc<Pulse>) -> io::Result<Option<Repeated>> {
             pulse.ask();
             is_stuck = false;
         } else if !std::mem::replace(&mut is_stuck, true) {
-            tracing::error!("a worker does not answer; the service manager ends crawlgate unless that changes soon");
+            tracing::error!(
+                "a worker does not answer; the service manager ends crawlgate unless that changes soon"
+            );
         }
         allowed / LOOKS
     };

@@ -1,7 +1,8 @@
-//! [`Sockets`]: the bound listeners of the proxy, the decision service and the admin interface. [`Sockets::bind`]
-//! takes over those that the previous process or the service manager has bound, and binds the others. [`ControlDoor`]
-//! is the control socket. It answers commands before the first request is accepted. In an upgrade with the same socket
-//! path, it does so once the previous process accepts no connection any more.
+//! [`Sockets`]: the bound listeners of the proxy, the decision service and the admin interface.
+//! [`Sockets::bind`] takes over those that the previous process or the service manager has bound,
+//! and binds the others. [`ControlDoor`] is the control socket. It answers commands before the
+//! first request is accepted. In an upgrade with the same socket path, it does so once the previous
+//! process accepts no connection any more.
 
 use super::{Bound, ServerError};
 use crate::admin::Operations;
@@ -41,9 +42,18 @@ pub struct Sockets {
 
 /// The listeners of the settings, in the order in which [`Sockets::bind`] takes them.
 pub fn names(settings: &Settings) -> impl Iterator<Item = ListenAddress> {
-    let proxy = settings.listen.iter().map(|listener| ListenAddress::Tcp(listener.address));
-    let decisions = settings.decisions.iter().flat_map(|decisions| &decisions.listen).cloned();
-    proxy.chain(decisions).chain(settings.admin.map(ListenAddress::Tcp))
+    let proxy = settings
+        .listen
+        .iter()
+        .map(|listener| ListenAddress::Tcp(listener.address));
+    let decisions = settings
+        .decisions
+        .iter()
+        .flat_map(|decisions| &decisions.listen)
+        .cloned();
+    proxy
+        .chain(decisions)
+        .chain(settings.admin.map(ListenAddress::Tcp))
 }
 
 impl Sockets {
@@ -55,7 +65,11 @@ impl Sockets {
             sockets.proxy.push(listener);
             sockets.bound.listen.push((said.tls.is_some(), address));
         }
-        for said in settings.decisions.iter().flat_map(|decisions| &decisions.listen) {
+        for said in settings
+            .decisions
+            .iter()
+            .flat_map(|decisions| &decisions.listen)
+        {
             let (listener, bound) = match said {
                 ListenAddress::Tcp(address) => {
                     let (listener, address) = sockets.tcp(*address, inherited)?;
@@ -83,16 +97,36 @@ impl Sockets {
             BoundListener::Tcp(listener) => listener.local_addr(),
             BoundListener::Unix(_) => Ok(address),
         };
-        Ok((listener, bound.map_err(|source| ServerError::Bind { address, source })?))
+        Ok((
+            listener,
+            bound.map_err(|source| ServerError::Bind { address, source })?,
+        ))
     }
 
-    fn take(&mut self, name: ListenAddress, inherited: &mut Inherited) -> Result<BoundListener, ServerError> {
+    fn take(
+        &mut self,
+        name: ListenAddress,
+        inherited: &mut Inherited,
+    ) -> Result<BoundListener, ServerError> {
         let (listener, passed) = match inherited.take(&name) {
             Some(found) => found,
-            None => (bind(&name)?, PassedListener { name, is_managed: false }),
+            None => (
+                bind(&name)?,
+                PassedListener {
+                    name,
+                    is_managed: false,
+                },
+            ),
         };
-        let descriptor = listener.as_fd().try_clone_to_owned().map_err(ServerError::io("cannot keep a listener"))?;
-        if let PassedListener { name: ListenAddress::Unix(path), is_managed: false } = &passed {
+        let descriptor = listener
+            .as_fd()
+            .try_clone_to_owned()
+            .map_err(ServerError::io("cannot keep a listener"))?;
+        if let PassedListener {
+            name: ListenAddress::Unix(path),
+            is_managed: false,
+        } = &passed
+        {
             self.paths.push(path.clone());
         }
         self.passable.push((passed, descriptor));
@@ -105,10 +139,18 @@ pub fn bind(name: &ListenAddress) -> Result<BoundListener, ServerError> {
     match name {
         ListenAddress::Tcp(address) => edge::bind(*address)
             .map(|(listener, _)| BoundListener::Tcp(listener))
-            .map_err(|source| ServerError::Bind { address: *address, source }),
-        ListenAddress::Unix(path) => bind_socket(path)
-            .map(BoundListener::Unix)
-            .map_err(ServerError::io(format!("cannot listen on unix:{}", path.display()))),
+            .map_err(|source| ServerError::Bind {
+                address: *address,
+                source,
+            }),
+        ListenAddress::Unix(path) => {
+            bind_socket(path)
+                .map(BoundListener::Unix)
+                .map_err(ServerError::io(format!(
+                    "cannot listen on unix:{}",
+                    path.display()
+                )))
+        }
     }
 }
 
@@ -136,7 +178,11 @@ pub struct ControlDoor {
 impl ControlDoor {
     /// The control socket at this path, if there is one. It is not opened yet.
     pub fn new(path: Option<PathBuf>, operations: Arc<Operations>) -> ControlDoor {
-        ControlDoor { path, operations, socket: Arc::default() }
+        ControlDoor {
+            path,
+            operations,
+            socket: Arc::default(),
+        }
     }
 
     /// Answers the clients of a socket from now on.
@@ -150,7 +196,9 @@ impl ControlDoor {
 
     /// Puts a socket of its own in the place of that of the process before, whose lock this is.
     pub fn take_over(&self, lock: Option<OwnedFd>) {
-        let Some(path) = self.path.as_deref().filter(|_| self.socket.get().is_none()) else { return };
+        let Some(path) = self.path.as_deref().filter(|_| self.socket.get().is_none()) else {
+            return;
+        };
         let taken = ControlSocket::take_over(path, lock).map_err(ServerError::from);
         if let Err(error) = taken.and_then(|socket| self.serve(socket)) {
             tracing::error!("{error}; crawlgate serves requests, and no command reaches it");

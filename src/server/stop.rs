@@ -1,13 +1,14 @@
-//! [`Stop`] asks the server to stop, and [`Drain`] waits for its last request. Pingora's own stop sleeps for its whole
-//! grace period, even when idle, and does not wait for requests after it (Pingora 0.9.1).
+//! [`Stop`] asks the server to stop, and [`Drain`] waits for its last request. Pingora's own stop
+//! sleeps for its whole grace period, even when idle, and does not wait for requests after it
+//! (Pingora 0.9.1).
 //!
 //! A stop is in one of these states:
-//! - `None`: the server serves. An upgrade ([`Stop::leave`]) moves it to `Leave`, a stop ([`Stop::graceful`]) to
-//!   `Graceful`.
+//! - `None`: the server serves. An upgrade ([`Stop::leave`]) moves it to `Leave`, a stop
+//!   ([`Stop::graceful`]) to `Graceful`.
 //! - `Leave`: another process serves, and each connection ends with its next response.
 //! - `Graceful`: the server ends with its last request.
-//! - `Now`: the server ends at once. [`Stop::now`] moves every state to it, [`Stop::graceful`] moves `Leave` and
-//!   `Graceful` to it.
+//! - `Now`: the server ends at once. [`Stop::now`] moves every state to it, [`Stop::graceful`]
+//!   moves `Leave` and `Graceful` to it.
 
 use super::service_manager;
 use super::sockets::Passable;
@@ -34,7 +35,9 @@ const IDLE_LIMIT: Duration = Duration::from_millis(500);
 pub fn flush(instance: &Instance) {
     let end = Instant::now() + FLUSH_LIMIT;
     instance.access.flush(FLUSH_LIMIT);
-    instance.events.flush(end.saturating_duration_since(Instant::now()));
+    instance
+        .events
+        .flush(end.saturating_duration_since(Instant::now()));
 }
 
 /// Asks the server to stop.
@@ -67,21 +70,39 @@ enum StopRequest {
 impl Stop {
     pub fn new() -> (Stop, Ends) {
         let ((stopper, proxy), (admin, ends_of_admin)) = (Stops::new(), Stops::new());
-        let stop = Stop { request: watch::Sender::new(StopRequest::None), stopper, admin, cause: OnceLock::new() };
-        (stop, Ends { proxy, admin: ends_of_admin })
+        let stop = Stop {
+            request: watch::Sender::new(StopRequest::None),
+            stopper,
+            admin,
+            cause: OnceLock::new(),
+        };
+        (
+            stop,
+            Ends {
+                proxy,
+                admin: ends_of_admin,
+            },
+        )
     }
 
-    /// Another process serves. From now on each connection ends with its next response, and the server with its last
-    /// connection.
+    /// Another process serves. From now on each connection ends with its next response, and the
+    /// server with its last connection.
     pub fn leave(&self) {
         self.admin.close();
         self.stopper.leave();
         self.ask("an upgrade", |request| request.max(StopRequest::Leave));
     }
 
-    /// Asks the server to end with its last request. The second time, and after [`Stop::leave`], asks it to end at once.
+    /// Asks the server to end with its last request. The second time, and after [`Stop::leave`],
+    /// asks it to end at once.
     pub fn graceful(&self, cause: &'static str) {
-        self.ask(cause, |request| if request == StopRequest::None { StopRequest::Graceful } else { StopRequest::Now });
+        self.ask(cause, |request| {
+            if request == StopRequest::None {
+                StopRequest::Graceful
+            } else {
+                StopRequest::Now
+            }
+        });
     }
 
     /// Asks the server to end at once.
@@ -91,13 +112,17 @@ impl Stop {
 
     fn ask(&self, cause: &'static str, next: impl FnOnce(StopRequest) -> StopRequest) {
         let _ = self.cause.set(cause);
-        self.request.send_modify(|request| *request = next(*request));
+        self.request
+            .send_modify(|request| *request = next(*request));
     }
 
     async fn at_least(&self, wanted: StopRequest) -> StopRequest {
         let mut request = self.request.subscribe();
         // Waiting cannot fail while `self` holds the sender. If it did, stopping would be safe.
-        request.wait_for(|request| *request >= wanted).await.map_or(StopRequest::Now, |request| *request)
+        request
+            .wait_for(|request| *request >= wanted)
+            .await
+            .map_or(StopRequest::Now, |request| *request)
     }
 
     /// The last line of the log.
@@ -105,7 +130,10 @@ impl Stop {
         let cause = self.cause.get().unwrap_or(&"a stop");
         match connections {
             0 => tracing::info!("ended after {cause}: {how}"),
-            _ => tracing::warn!(connections, "ended after {cause}: {how}; crawlgate cut the remaining connections off"),
+            _ => tracing::warn!(
+                connections,
+                "ended after {cause}: {how}; crawlgate cut the remaining connections off"
+            ),
         }
     }
 }
@@ -128,11 +156,19 @@ pub struct Drain {
 impl ShutdownSignalWatch for Drain {
     async fn recv(&self) -> ShutdownSignal {
         let request = self.stop.at_least(StopRequest::Leave).await;
-        let how = if request == StopRequest::Leave { self.leave().await } else { self.end(request).await };
+        let how = if request == StopRequest::Leave {
+            self.leave().await
+        } else {
+            self.end(request).await
+        };
         self.stop.admin.close();
         flush(&self.operations.instance);
         self.stop.say_end(how, self.open.now());
-        if request == StopRequest::Now { ShutdownSignal::FastShutdown } else { ShutdownSignal::GracefulTerminate }
+        if request == StopRequest::Now {
+            ShutdownSignal::FastShutdown
+        } else {
+            ShutdownSignal::GracefulTerminate
+        }
     }
 }
 
@@ -140,9 +176,12 @@ impl Drain {
     /// Waits for the end of a stop, and returns how it ended.
     async fn end(&self, request: StopRequest) -> &'static str {
         self.operations.set_ready(false);
-        service_manager::tell(&[NotifyState::Stopping, NotifyState::Status("waiting for running requests")]);
-        // Idle connections end now, the others with their request. Before the listeners close, so that a client that
-        // sees them closed reuses no connection either.
+        service_manager::tell(&[
+            NotifyState::Stopping,
+            NotifyState::Status("waiting for running requests"),
+        ]);
+        // Idle connections end now, the others with their request. Before the listeners close, so
+        // that a client that sees them closed reuses no connection either.
         self.proxy.http_cleanup().await;
         lock(&self.passable).clear();
         self.stop.stopper.close();
@@ -160,7 +199,8 @@ impl Drain {
         }
     }
 
-    /// Another process accepts connections. Those of this one end with their next response, and idle ones as they would have.
+    /// Another process accepts connections. Those of this one end with their next response, and
+    /// idle ones as they would have.
     async fn leave(&self) -> &'static str {
         self.operations.set_ready(false);
         tracing::info!(
@@ -188,7 +228,10 @@ mod tests {
     async fn second_graceful_stop_is_immediate() {
         let (stop, _ends) = Stop::new();
         stop.graceful("SIGTERM");
-        assert_eq!(stop.at_least(StopRequest::Graceful).await, StopRequest::Graceful);
+        assert_eq!(
+            stop.at_least(StopRequest::Graceful).await,
+            StopRequest::Graceful
+        );
         stop.graceful("SIGTERM");
         assert_eq!(stop.at_least(StopRequest::Now).await, StopRequest::Now);
     }

@@ -1,5 +1,5 @@
-//! [`AcmeSettings`]: the setting `acme` in the `tls` of a listener, by which crawlgate gets certificates by itself from
-//! an authority such as Let's Encrypt (RFC 8555).
+//! [`AcmeSettings`]: the setting `acme` in the `tls` of a listener, by which crawlgate gets
+//! certificates by itself from an authority such as Let's Encrypt (RFC 8555).
 
 use super::identity::resolvers;
 use crate::yaml::{Decoder, Located, Node};
@@ -48,47 +48,81 @@ pub enum ChallengeChoice {
     TlsAlpn,
 }
 
-/// `yes`, or `{ email: a@shop.example, directory: URL, hosts: [shop.example], challenge: http, resolvers: [9.9.9.9] }`.
+/// `yes`, or `{ email: a@shop.example, directory: URL, hosts: [shop.example], challenge: http,
+/// resolvers: [9.9.9.9] }`.
 pub(super) fn acme(decoder: &mut Decoder, node: &Node) -> Option<AcmeSettings> {
     let mut settings = AcmeSettings::default();
     if !node.is_map() {
         return decoder.boolean(node)?.then_some(settings);
     }
-    decoder.map(node, "a map: email, directory, hosts, challenge, resolvers", |fields| {
-        settings.email = fields.get("email", email);
-        fields.set("directory", &mut settings.directory, directory);
-        settings.hosts = fields.get("hosts", |decoder, node| Some(hosts(decoder, node)));
-        settings.challenge = fields.variant("challenge", "a challenge").unwrap_or(settings.challenge);
-        settings.resolvers = fields.get_or_default("resolvers", resolvers);
-        settings
-    })
+    decoder.map(
+        node,
+        "a map: email, directory, hosts, challenge, resolvers",
+        |fields| {
+            settings.email = fields.get("email", email);
+            fields.set("directory", &mut settings.directory, directory);
+            settings.hosts = fields.get("hosts", |decoder, node| Some(hosts(decoder, node)));
+            settings.challenge = fields
+                .variant("challenge", "a challenge")
+                .unwrap_or(settings.challenge);
+            settings.resolvers = fields.get_or_default("resolvers", resolvers);
+            settings
+        },
+    )
 }
 
 fn email(decoder: &mut Decoder, node: &Node) -> Option<String> {
     let read = |text: &str| {
-        let is_plain = text.bytes().all(|octet| octet.is_ascii_graphic() && !b"?,<>\"".contains(&octet));
+        let is_plain = text
+            .bytes()
+            .all(|octet| octet.is_ascii_graphic() && !b"?,<>\"".contains(&octet));
         let (name, host) = text.split_once('@')?;
-        (is_plain && !name.is_empty() && !host.is_empty() && !host.contains('@')).then(|| text.to_owned())
+        (is_plain && !name.is_empty() && !host.is_empty() && !host.contains('@'))
+            .then(|| text.to_owned())
     };
     let help = "write `admin@shop.example`, or leave `email` out";
-    decoder.parsed(node, "an address of e-mail", read, ("bad-value", "is not an address of e-mail", help))
+    decoder.parsed(
+        node,
+        "an address of e-mail",
+        read,
+        ("bad-value", "is not an address of e-mail", help),
+    )
 }
 
 fn directory(decoder: &mut Decoder, node: &Node) -> Option<String> {
     let read = |text: &str| {
-        let rest = text.strip_prefix("https://").filter(|rest| !rest.is_empty() && !rest.starts_with('/'))?;
-        rest.bytes().all(|octet| octet.is_ascii_graphic()).then(|| text.to_owned())
+        let rest = text
+            .strip_prefix("https://")
+            .filter(|rest| !rest.is_empty() && !rest.starts_with('/'))?;
+        rest.bytes()
+            .all(|octet| octet.is_ascii_graphic())
+            .then(|| text.to_owned())
     };
     let help = format!("write a URL with https, like {LETS_ENCRYPT}");
-    decoder.parsed(node, "a URL", read, ("bad-value", "is not the URL of an authority's directory", &help))
+    decoder.parsed(
+        node,
+        "a URL",
+        read,
+        (
+            "bad-value",
+            "is not the URL of an authority's directory",
+            &help,
+        ),
+    )
 }
 
 fn hosts(decoder: &mut Decoder, node: &Node) -> Vec<String> {
     let mut hosts: Vec<String> = Vec::new();
-    for Located { value: written, span } in decoder.texts(node, "a list of host names") {
+    for Located {
+        value: written,
+        span,
+    } in decoder.texts(node, "a list of host names")
+    {
         match super::address::host_pattern(&written) {
             Some(host) if host.starts_with("*.") => {
-                let message = format!("`{host}` is a wildcard: `acme` gets certificates for whole names only");
+                let message = format!(
+                    "`{host}` is a wildcard: `acme` gets certificates for whole names only"
+                );
                 let help = "get this certificate with another program, and name its files in `certificates`";
                 decoder.error_with_help("bad-host", span, message, help);
             }
@@ -98,7 +132,12 @@ fn hosts(decoder: &mut Decoder, node: &Node) -> Vec<String> {
             Some(host) if host.parse::<std::net::IpAddr>().is_err() => hosts.push(host),
             _ => {
                 let help = "write `shop.example`, without scheme and port";
-                decoder.error_with_help("bad-host", span, format!("`{written}` is not a host name"), help);
+                decoder.error_with_help(
+                    "bad-host",
+                    span,
+                    format!("`{written}` is not a host name"),
+                    help,
+                );
             }
         }
     }

@@ -1,5 +1,6 @@
-//! Reads addresses as people write them in settings and flags. [`ServerAddress::parse`] reads the URL of a server,
-//! [`host_name`] and [`host_pattern`] read a host, and [`listen_address`] reads an address to listen on.
+//! Reads addresses as people write them in settings and flags. [`ServerAddress::parse`] reads the
+//! URL of a server, [`host_name`] and [`host_pattern`] read a host, and [`listen_address`] reads an
+//! address to listen on.
 
 use super::ServerAddress;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -7,7 +8,8 @@ use std::os::unix::net::SocketAddr as UnixAddress;
 use std::path::PathBuf;
 
 impl ServerAddress {
-    /// Reads the URL of a server: `http://127.0.0.1:3000`, `https://origin.example`, `unix:/run/app.sock`.
+    /// Reads the URL of a server: `http://127.0.0.1:3000`, `https://origin.example`,
+    /// `unix:/run/app.sock`.
     ///
     /// ```
     /// use crawlgate::internals::settings::ServerAddress;
@@ -19,7 +21,8 @@ impl ServerAddress {
     /// # Errors
     /// The first mistake in it.
     pub fn parse(url: &str) -> Result<ServerAddress, String> {
-        ServerAddress::read(url).map_err(|mistake| format!("`{url}` is not the URL of a server: {mistake}"))
+        ServerAddress::read(url)
+            .map_err(|mistake| format!("`{url}` is not the URL of a server: {mistake}"))
     }
 
     /// `name:port`.
@@ -48,7 +51,11 @@ impl ServerAddress {
         if let Some(path) = &self.socket {
             return format!("unix:{}", path.display());
         }
-        format!("{}://{}", if self.tls { "https" } else { "http" }, self.authority())
+        format!(
+            "{}://{}",
+            if self.tls { "https" } else { "http" },
+            self.authority()
+        )
     }
 
     /// The address, if the settings give one instead of a name.
@@ -66,10 +73,17 @@ impl ServerAddress {
             // An empty path is a socket without a name.
             let is_path = !path.is_empty() && UnixAddress::from_pathname(path).is_ok();
             let socket = is_path.then(|| PathBuf::from(path));
-            let socket = socket.ok_or("the path of a socket has 1 to 107 octets, and no zero octet")?;
-            return Ok(ServerAddress { tls: false, host: "localhost".into(), port: 80, socket: Some(socket) });
+            let socket =
+                socket.ok_or("the path of a socket has 1 to 107 octets, and no zero octet")?;
+            return Ok(ServerAddress {
+                tls: false,
+                host: "localhost".into(),
+                port: 80,
+                socket: Some(socket),
+            });
         }
-        let no_scheme = "write it with its scheme, like `http://127.0.0.1:3000`, or as `unix:/run/app.sock`";
+        let no_scheme =
+            "write it with its scheme, like `http://127.0.0.1:3000`, or as `unix:/run/app.sock`";
         let (scheme, rest) = url.split_once("://").ok_or(no_scheme)?;
         let tls = match scheme.to_ascii_lowercase().as_str() {
             "http" => false,
@@ -88,7 +102,12 @@ impl ServerAddress {
         if port == 0 {
             return Err("there is no port 0");
         }
-        Ok(ServerAddress { tls, host: host_name(host).ok_or("this is not a host name")?, port, socket: None })
+        Ok(ServerAddress {
+            tls,
+            host: host_name(host).ok_or("this is not a host name")?,
+            port,
+            socket: None,
+        })
     }
 }
 
@@ -105,16 +124,27 @@ pub(super) fn host_and_port(authority: &str) -> Option<(&str, Option<u16>)> {
     if port.is_empty() {
         return Some((host, None));
     }
-    let digits = port.strip_prefix(':').filter(|port| port.bytes().all(|digit| digit.is_ascii_digit()))?;
+    let digits = port
+        .strip_prefix(':')
+        .filter(|port| port.bytes().all(|digit| digit.is_ascii_digit()))?;
     Some((host, Some(digits.parse().ok()?)))
 }
 
-/// A host in punycode and lower case, with its port if it has one. An IPv6 address stands in brackets.
+/// A host in punycode and lower case, with its port if it has one. An IPv6 address stands in
+/// brackets.
 pub fn host_authority(written: &str) -> Option<String> {
     let is_bare_ipv6 = written.parse::<Ipv6Addr>().is_ok();
-    let (host, port) = if is_bare_ipv6 { (written, None) } else { host_and_port(written)? };
+    let (host, port) = if is_bare_ipv6 {
+        (written, None)
+    } else {
+        host_and_port(written)?
+    };
     let host = host_name(host)?;
-    let host = if host.contains(':') { format!("[{host}]") } else { host };
+    let host = if host.contains(':') {
+        format!("[{host}]")
+    } else {
+        host
+    };
     match port {
         Some(0) => None,
         Some(port) => Some(format!("{host}:{port}")),
@@ -132,12 +162,15 @@ pub fn host_name(host: &str) -> Option<String> {
     let label = |label: &str| {
         !label.is_empty()
             && label.len() <= 63
-            && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
+            && label
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
     };
     (!name.is_empty() && name.len() <= 253 && name.split('.').all(label)).then(|| name.to_owned())
 }
 
-/// A host pattern as a policy writes it: `shop.example`, `*.shop.example`, in punycode and lower case.
+/// A host pattern as a policy writes it: `shop.example`, `*.shop.example`, in punycode and lower
+/// case.
 pub fn host_pattern(written: &str) -> Option<String> {
     match written.strip_prefix("*.") {
         Some(name) => Some(format!("*.{}", host_name(name)?)),

@@ -1,5 +1,5 @@
-//! [`ClientAddress`]: the field in which trusted proxies name their client. Exactly one field counts: of two, a client
-//! could send the one that the proxy does not set.
+//! [`ClientAddress`]: the field in which trusted proxies name their client. Exactly one field
+//! counts: of two, a client could send the one that the proxy does not set.
 
 use crate::yaml::{Decoder, Node};
 use http::{HeaderName, header};
@@ -30,11 +30,13 @@ impl ClientAddress {
 
 /// Reads the name of a field.
 pub fn client_address(decoder: &mut Decoder, node: &Node) -> Option<ClientAddress> {
-    let text = decoder.text(node, "the name of a field, like x-forwarded-for or cf-connecting-ip")?;
+    let text = decoder.text(
+        node,
+        "the name of a field, like x-forwarded-for or cf-connecting-ip",
+    )?;
     let name = HeaderName::from_bytes(text.as_bytes()).ok();
     if name.is_none() {
-        let help =
-            "write x-forwarded-for, forwarded, x-real-ip, cf-connecting-ip, true-client-ip, or the field of your proxy";
+        let help = "write x-forwarded-for, forwarded, x-real-ip, cf-connecting-ip, true-client-ip, or the field of your proxy";
         decoder.error_with_help("bad-value", node.span, "this is no name of a field", help);
     }
     name.map(ClientAddress)

@@ -1,5 +1,6 @@
-//! [`DecisionSettings`]: the addresses of the decision service, which tells another reverse proxy whether a request may
-//! pass, and the networks of the proxies that may ask it. [`decisions`] decodes them.
+//! [`DecisionSettings`]: the addresses of the decision service, which tells another reverse proxy
+//! whether a request may pass, and the networks of the proxies that may ask it. [`decisions`]
+//! decodes them.
 
 use crate::yaml::{Decoder, Node};
 use ipnet::IpNet;
@@ -15,7 +16,8 @@ use std::str::FromStr;
 pub enum ListenAddress {
     /// An address and a port.
     Tcp(SocketAddr),
-    /// A socket in the file system, written `unix:/run/crawlgate/decide.sock`. Its permissions say who may ask.
+    /// A socket in the file system, written `unix:/run/crawlgate/decide.sock`. Its permissions say
+    /// who may ask.
     Unix(PathBuf),
 }
 
@@ -23,7 +25,10 @@ impl FromStr for ListenAddress {
     type Err = String;
 
     fn from_str(written: &str) -> Result<ListenAddress, String> {
-        match written.strip_prefix("unix:").filter(|path| !path.is_empty()) {
+        match written
+            .strip_prefix("unix:")
+            .filter(|path| !path.is_empty())
+        {
             Some(path) => Ok(ListenAddress::Unix(path.into())),
             None => super::address::listen_address(written).map(ListenAddress::Tcp),
         }
@@ -52,32 +57,48 @@ impl DecisionSettings {
     /// For proxies on this machine.
     pub fn local(listen: Vec<ListenAddress>) -> DecisionSettings {
         let loopback = ["127.0.0.0/8", "::1/128"].map(str::parse);
-        DecisionSettings { listen, trusted: loopback.into_iter().flatten().collect() }
+        DecisionSettings {
+            listen,
+            trusted: loopback.into_iter().flatten().collect(),
+        }
     }
 }
 
 /// `off`, an address, a list of them, or a map with `listen` and `trusted`.
 pub(super) fn decisions(decoder: &mut Decoder, node: &Node) -> Option<DecisionSettings> {
     if !node.is_map() {
-        return super::values::or_off(|decoder, node| Some(DecisionSettings::local(addresses(decoder, node))))(
-            decoder, node,
-        )?;
+        return super::values::or_off(|decoder, node| {
+            Some(DecisionSettings::local(addresses(decoder, node)))
+        })(decoder, node)?;
     }
     decoder.map(node, "a map: listen, trusted", |fields| {
         let listen = fields.get("listen", |decoder, node| Some(addresses(decoder, node)));
-        let trusted = fields.get("trusted", |decoder, node| Some(crate::crawlers::read_networks(decoder, node)));
+        let trusted = fields.get("trusted", |decoder, node| {
+            Some(crate::crawlers::read_networks(decoder, node))
+        });
         fields.finish();
-        fields.required("listen", "`decisions` needs `listen`, like 127.0.0.1:9180", None);
+        fields.required(
+            "listen",
+            "`decisions` needs `listen`, like 127.0.0.1:9180",
+            None,
+        );
         let settings = DecisionSettings::local(listen?);
-        Some(DecisionSettings { trusted: trusted.unwrap_or(settings.trusted), ..settings })
+        Some(DecisionSettings {
+            trusted: trusted.unwrap_or(settings.trusted),
+            ..settings
+        })
     })?
 }
 
 fn addresses(decoder: &mut Decoder, node: &Node) -> Vec<ListenAddress> {
-    let items = decoder.one_or_many(node, "an address and port, like 127.0.0.1:9180").iter();
+    let items = decoder
+        .one_or_many(node, "an address and port, like 127.0.0.1:9180")
+        .iter();
     let read = |item: &Node| {
         let text = decoder.text(item, "an address and port, or `unix:` and a path")?;
-        text.parse().map_err(|error: String| decoder.error("bad-address", item.span, error)).ok()
+        text.parse()
+            .map_err(|error: String| decoder.error("bad-address", item.span, error))
+            .ok()
     };
     items.filter_map(read).collect()
 }

@@ -1,4 +1,5 @@
-//! [`read`] decodes `crawlgate.yaml`. It reports all mistakes of the file in one run, each with its place in the file.
+//! [`read`] decodes `crawlgate.yaml`. It reports all mistakes of the file in one run, each with its
+//! place in the file.
 
 use super::client_address::client_address;
 use super::decisions::decisions;
@@ -12,27 +13,33 @@ use super::values::{DAY, SECOND, address, number, or_off, path, within};
 use super::{LogDestination, Logs, Settings};
 use crate::yaml::{self, Decoder, Diagnostics, Fields, Node, Source};
 
-/// Puts what the file says in the place of the defaults. There are settings only when nothing is wrong; an empty file says
-/// nothing and is fine.
+/// Puts what the file says in the place of the defaults. There are settings only when nothing is
+/// wrong; an empty file says nothing and is fine.
 pub fn read(source: &Source, defaults: Settings) -> (Option<Settings>, Diagnostics) {
     yaml::read(source, |decoder, root| match root {
         None => Some(defaults),
-        Some(root) => {
-            decoder.map(root, "a map of settings, like `listen: 0.0.0.0:80`", |fields| settings(fields, defaults))
-        }
+        Some(root) => decoder.map(
+            root,
+            "a map of settings, like `listen: 0.0.0.0:80`",
+            |fields| settings(fields, defaults),
+        ),
     })
 }
 
 fn settings(fields: &mut Fields<'_>, mut said: Settings) -> Settings {
     said.threads = fields.integer("threads", 1..=1_024, "a number of threads");
-    fields.section("logs", "a map: access, events", |fields| logs(fields, &mut said.logs));
+    fields.section("logs", "a map: access, events", |fields| {
+        logs(fields, &mut said.logs)
+    });
     fields.section("privacy", "a map: logs, history, evidence", |fields| {
         for (name, detail) in [
             ("logs", &mut said.logs.addresses),
             ("history", &mut said.history_addresses),
             ("evidence", &mut said.evidence_addresses),
         ] {
-            fields.set(name, detail, |decoder, node| decoder.variant(node, "a way to keep addresses"));
+            fields.set(name, detail, |decoder, node| {
+                decoder.variant(node, "a way to keep addresses")
+            });
         }
     });
     let (evidence_node, store_node) = (fields.take("evidence"), fields.take("store"));
@@ -47,7 +54,11 @@ fn settings(fields: &mut Fields<'_>, mut said: Settings) -> Settings {
     fields.set("state", &mut said.state, or_off(path));
     said.trusted_proxies = fields.get_or_default("trusted_proxies", crate::crawlers::read_networks);
     fields.set("client_address", &mut said.client_address, client_address);
-    said.identity = fields.section("identity", "a map: outgoing, lists, resolvers, signatures", identity);
+    said.identity = fields.section(
+        "identity",
+        "a map: outgoing, lists, resolvers, signatures",
+        identity,
+    );
     said.acme_webroot = fields.get("acme_webroot", path);
     let wanted = "a map: connections, connections_per_address, handshake, head, idle, stall, body_rate, body, target, \
                   headers, fields, streams, buffers, buffers_per_address, drain";
@@ -65,12 +76,24 @@ fn settings(fields: &mut Fields<'_>, mut said: Settings) -> Settings {
 }
 
 /// Reports settings that need or exclude each other.
-fn check_together(fields: &mut Fields<'_>, said: &Settings, evidence_node: Option<&Node>, store_node: Option<&Node>) {
-    let (is_state_off, span) = (fields.take("state").is_some() && said.state.is_none(), fields.span);
+fn check_together(
+    fields: &mut Fields<'_>,
+    said: &Settings,
+    evidence_node: Option<&Node>,
+    store_node: Option<&Node>,
+) {
+    let (is_state_off, span) = (
+        fields.take("state").is_some() && said.state.is_none(),
+        fields.span,
+    );
     let names_no_proxies = fields.take("trusted_proxies").is_none();
     let decoder = &mut *fields.decoder;
     if names_no_proxies && said.listen.iter().any(|listener| listener.proxy_protocol) {
-        decoder.error("missing-field", span, "`proxy_protocol` needs `trusted_proxies`: the proxies to believe");
+        decoder.error(
+            "missing-field",
+            span,
+            "`proxy_protocol` needs `trusted_proxies`: the proxies to believe",
+        );
     }
     let evidence_node = evidence_node.filter(|_| said.evidence.is_some());
     for (node, message, help) in [
@@ -97,21 +120,47 @@ fn check_together(fields: &mut Fields<'_>, said: &Settings, evidence_node: Optio
 }
 
 /// The access log with its format, and the log of events.
-fn logs(fields: &mut Fields<'_>, Logs { access, access_format, events, .. }: &mut Logs) {
+fn logs(
+    fields: &mut Fields<'_>,
+    Logs {
+        access,
+        access_format,
+        events,
+        ..
+    }: &mut Logs,
+) {
     fields.set("access", access, |decoder, node| {
-        log(decoder, node, ["a map: to, format", "the access log"], |fields| {
-            *access_format = fields.variant("format", "a format of the access log").unwrap_or_default();
-        })
+        log(
+            decoder,
+            node,
+            ["a map: to, format", "the access log"],
+            |fields| {
+                *access_format = fields
+                    .variant("format", "a format of the access log")
+                    .unwrap_or_default();
+            },
+        )
     });
     fields.set("events", &mut events.destination, |decoder, node| {
-        log(decoder, node, ["a map: to, rate", "the log of events"], |fields| {
-            fields.set("rate", &mut events.rate, number(1..=100_000, "a number of events a second"));
-        })
+        log(
+            decoder,
+            node,
+            ["a map: to, rate", "the log of events"],
+            |fields| {
+                fields.set(
+                    "rate",
+                    &mut events.rate,
+                    number(1..=100_000, "a number of events a second"),
+                );
+            },
+        )
     });
     if let Some((key, _)) = fields.take_foreign("addresses") {
         let message = "there is no field `addresses` here: it is `privacy.logs`";
         let help = "write `privacy: { logs: network }` beside `logs`; the values are full, network and none";
-        fields.decoder.error_with_help("unknown-field", key, message, help);
+        fields
+            .decoder
+            .error_with_help("unknown-field", key, message, help);
     }
 }
 
@@ -135,7 +184,9 @@ fn log(
 fn destination(decoder: &mut Decoder, node: &Node) -> Option<LogDestination> {
     Some(match or_off(path)(decoder, node)? {
         None => LogDestination::Off,
-        Some(path) if path.as_os_str() == "-" || path.as_os_str() == "stdout" => LogDestination::Stdout,
+        Some(path) if path.as_os_str() == "-" || path.as_os_str() == "stdout" => {
+            LogDestination::Stdout
+        }
         Some(path) => LogDestination::File(path),
     })
 }

@@ -1,5 +1,6 @@
-//! [`EvidenceSettings`]: `evidence` of `crawlgate.yaml`, for the log of publications and violations that third parties
-//! can check: how long it is kept, how large it may be, and who signs timestamps.
+//! [`EvidenceSettings`]: `evidence` of `crawlgate.yaml`, for the log of publications and violations
+//! that third parties can check: how long it is kept, how large it may be, and who signs
+//! timestamps.
 
 use super::values::DAY;
 use crate::yaml::{Decoder, Node};
@@ -20,7 +21,11 @@ pub struct EvidenceSettings {
 
 impl Default for EvidenceSettings {
     fn default() -> EvidenceSettings {
-        EvidenceSettings { keep: 400 * DAY, timestamps: Vec::new(), size: 4096 * MIB }
+        EvidenceSettings {
+            keep: 400 * DAY,
+            timestamps: Vec::new(),
+            size: 4096 * MIB,
+        }
     }
 }
 
@@ -33,16 +38,27 @@ pub(super) fn evidence(decoder: &mut Decoder, node: &Node) -> Option<EvidenceSet
     decoder.map(node, "a map: keep, megabytes, timestamps", |fields| {
         fields.set("keep", &mut settings.keep, |decoder, node| {
             let message = "this duration is out of bounds";
-            decoder.duration_within(node, DAY..=3_650 * DAY, message, Some("from one day to ten years: `400d`"))
+            decoder.duration_within(
+                node,
+                DAY..=3_650 * DAY,
+                message,
+                Some("from one day to ten years: `400d`"),
+            )
         });
         let megabytes = fields.integer("megabytes", 16..=1_048_576, "a number of megabytes");
         settings.size = megabytes.map_or(settings.size, |megabytes: u64| megabytes * MIB);
         settings.timestamps = fields.get_or_default("timestamps", |decoder, node| {
             let read = |url: &str| {
-                let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"))?;
+                let rest = url
+                    .strip_prefix("https://")
+                    .or_else(|| url.strip_prefix("http://"))?;
                 (!rest.is_empty() && !rest.contains(char::is_whitespace)).then(|| url.to_owned())
             };
-            let mistake = ("bad-value", "is not the URL of an authority", "write `https://tsa.example/tsr`");
+            let mistake = (
+                "bad-value",
+                "is not the URL of an authority",
+                "write `https://tsa.example/tsr`",
+            );
             decoder.all_parsed(node, "a list of URLs", read, mistake)
         });
         settings

@@ -1,5 +1,5 @@
-//! [`IdentitySettings`]: `identity` of `crawlgate.yaml`, which says how crawlgate may prove that a client is the
-//! crawler that it claims to be: by published lists of networks, DNS and signatures.
+//! [`IdentitySettings`]: `identity` of `crawlgate.yaml`, which says how crawlgate may prove that a
+//! client is the crawler that it claims to be: by published lists of networks, DNS and signatures.
 
 use crate::yaml::{Decoder, Fields, Located, Node};
 use std::net::SocketAddr;
@@ -21,7 +21,12 @@ pub struct IdentitySettings {
 
 impl Default for IdentitySettings {
     fn default() -> IdentitySettings {
-        IdentitySettings { outgoing: false, lists: ListSettings::Published, resolvers: Vec::new(), signatures: true }
+        IdentitySettings {
+            outgoing: false,
+            lists: ListSettings::Published,
+            resolvers: Vec::new(),
+            signatures: true,
+        }
     }
 }
 
@@ -52,8 +57,12 @@ impl FromStr for ListSettings {
             Some(("http" | "https", rest)) if !rest.is_empty() => {
                 Ok(ListSettings::Mirror(text.trim_end_matches('/').to_owned()))
             }
-            None if !text.is_empty() && !text.contains('\0') => Ok(ListSettings::Directory(PathBuf::from(text))),
-            _ => Err(format!("`{text}` is neither a directory nor a URL with http or https")),
+            None if !text.is_empty() && !text.contains('\0') => {
+                Ok(ListSettings::Directory(PathBuf::from(text)))
+            }
+            _ => Err(format!(
+                "`{text}` is neither a directory nor a URL with http or https"
+            )),
         }
     }
 }
@@ -70,10 +79,14 @@ pub(super) fn identity(fields: &mut Fields<'_>) -> IdentitySettings {
     let mut settings = IdentitySettings::default();
     fields.set("outgoing", &mut settings.outgoing, Decoder::boolean);
     fields.set("lists", &mut settings.lists, lists);
-    if let (Some(node), ListSettings::Mirror(_), false) = (fields.take("lists"), &settings.lists, settings.outgoing) {
+    if let (Some(node), ListSettings::Mirror(_), false) =
+        (fields.take("lists"), &settings.lists, settings.outgoing)
+    {
         let message = "`lists` names a server, and without `outgoing: yes` it is never asked";
         let help = "write `outgoing: yes` beside it, or name a directory";
-        fields.decoder.error_with_help("mirror-without-outgoing", node.span, message, help);
+        fields
+            .decoder
+            .error_with_help("mirror-without-outgoing", node.span, message, help);
     }
     fields.set("signatures", &mut settings.signatures, Decoder::boolean);
     settings.resolvers = fields.get_or_default("resolvers", resolvers);
@@ -83,7 +96,9 @@ pub(super) fn identity(fields: &mut Fields<'_>) -> IdentitySettings {
 /// `yes`, `no`, a directory, or the URL of a mirror.
 fn lists(decoder: &mut Decoder, node: &Node) -> Option<ListSettings> {
     let text = decoder.text(node, "yes, no, a directory, or a URL")?;
-    text.parse().map_err(|error: String| decoder.error("bad-path", node.span, error)).ok()
+    text.parse()
+        .map_err(|error: String| decoder.error("bad-path", node.span, error))
+        .ok()
 }
 
 /// `system`, or addresses; the port is 53 where none is given.
@@ -93,7 +108,9 @@ pub(super) fn resolvers(decoder: &mut Decoder, node: &Node) -> Vec<SocketAddr> {
         return Vec::new();
     }
     let read = |Located { value: text, span }: &Located<String>| {
-        let address = text.parse().or_else(|_| text.parse().map(|address| SocketAddr::new(address, 53)));
+        let address = text
+            .parse()
+            .or_else(|_| text.parse().map(|address| SocketAddr::new(address, 53)));
         if address.is_err() {
             let message = format!("`{text}` is not the address of a name server");
             let help = "write addresses, like 9.9.9.9 or 127.0.0.1:5353, or `system` alone";

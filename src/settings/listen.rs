@@ -1,5 +1,5 @@
-//! [`ListenSettings`]: a listener, which is an address with the protocols that it speaks. [`listen`] decodes the
-//! listeners of the settings.
+//! [`ListenSettings`]: a listener, which is an address with the protocols that it speaks.
+//! [`listen`] decodes the listeners of the settings.
 
 use super::acme::{AcmeSettings, acme};
 use super::values::{address, list, path, within};
@@ -35,15 +35,21 @@ pub struct RedirectSettings {
 
 impl From<SocketAddr> for ListenSettings {
     fn from(address: SocketAddr) -> ListenSettings {
-        ListenSettings { address, tls: None, proxy_protocol: false, speaks_http2: true, redirect: None }
+        ListenSettings {
+            address,
+            tls: None,
+            proxy_protocol: false,
+            speaks_http2: true,
+            redirect: None,
+        }
     }
 }
 
 /// TLS of a listener.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TlsSettings {
-    /// The certificates. The first one is for clients that name no host, or one that no certificate has. There may be none
-    /// where there is `acme`.
+    /// The certificates. The first one is for clients that name no host, or one that no certificate
+    /// has. There may be none where there is `acme`.
     pub certificates: Vec<CertificateFiles>,
     /// Certificates that crawlgate gets by itself. All listeners that have it say the same.
     pub acme: Option<AcmeSettings>,
@@ -74,7 +80,11 @@ pub struct Hsts {
 impl Hsts {
     /// The value of the field.
     pub fn value(self) -> String {
-        let subdomains = if self.subdomains { "; includeSubDomains" } else { "" };
+        let subdomains = if self.subdomains {
+            "; includeSubDomains"
+        } else {
+            ""
+        };
         format!("max-age={}{subdomains}", self.max_age.as_secs())
     }
 }
@@ -90,12 +100,18 @@ pub(super) fn listen(decoder: &mut Decoder, node: &Node) -> Vec<ListenSettings> 
         let Some(value) = value else { continue };
         let address = value.address;
         if address.port() != 0 && found.iter().any(|other| other.address == address) {
-            decoder.error("duplicate-address", item.span, format!("`{address}` is listed twice"));
+            decoder.error(
+                "duplicate-address",
+                item.span,
+                format!("`{address}` is listed twice"),
+            );
             continue;
         }
         found.push(value);
     }
-    let mut said = found.iter().filter_map(|listener| listener.tls.as_ref()?.acme.as_ref());
+    let mut said = found
+        .iter()
+        .filter_map(|listener| listener.tls.as_ref()?.acme.as_ref());
     if let Some(first) = said.next()
         && said.any(|other| other != first)
     {
@@ -110,20 +126,32 @@ fn listener(fields: &mut Fields<'_>) -> Option<ListenSettings> {
     fields.required("address", "a listener needs an `address`", None);
     let address = fields.get("address", address);
     let tls = fields.get("tls", tls);
-    let proxy_protocol = fields.get("proxy_protocol", Decoder::boolean).unwrap_or(false);
+    let proxy_protocol = fields
+        .get("proxy_protocol", Decoder::boolean)
+        .unwrap_or(false);
     let speaks_http2 = fields.get("http2", Decoder::boolean).unwrap_or(true);
     if let (Some((key, _)), true) = (fields.take_with_key("redirect"), tls.is_some()) {
         let message = "a listener with `tls` is where `redirect: https` leads to";
         let help = "put `redirect: https` on the listener for port 80";
-        fields.decoder.error_with_help("bad-value", key, message, help);
+        fields
+            .decoder
+            .error_with_help("bad-value", key, message, help);
     }
     let redirect = fields.get("redirect", redirect);
-    Some(ListenSettings { address: address?, tls, proxy_protocol, speaks_http2, redirect })
+    Some(ListenSettings {
+        address: address?,
+        tls,
+        proxy_protocol,
+        speaks_http2,
+        redirect,
+    })
 }
 
 /// `https`, or `{ to: https, port: 8443 }`.
 fn redirect(decoder: &mut Decoder, node: &Node) -> Option<RedirectSettings> {
-    let to = |decoder: &mut Decoder, node: &Node| decoder.word(node, &[("https", ())], "where to lead requests");
+    let to = |decoder: &mut Decoder, node: &Node| {
+        decoder.word(node, &[("https", ())], "where to lead requests")
+    };
     if !node.is_map() {
         to(decoder, node)?;
         return Some(RedirectSettings { port: None });
@@ -132,38 +160,62 @@ fn redirect(decoder: &mut Decoder, node: &Node) -> Option<RedirectSettings> {
         fields.required("to", "a redirect needs a `to`", "write `to: https`");
         let to = fields.get("to", to);
         let port = fields.integer("port", 1..=65_535, "the port that clients see");
-        to.map(|()| RedirectSettings { port: port.and_then(NonZeroU16::new) })
+        to.map(|()| RedirectSettings {
+            port: port.and_then(NonZeroU16::new),
+        })
     })?
 }
 
 fn tls(decoder: &mut Decoder, node: &Node) -> Option<TlsSettings> {
-    let tls = decoder.map(node, "a map: certificates, acme, min_version, hsts", |fields| {
-        if let Some((key, _)) = fields.take_with_key("client") {
-            let help = "remove it: docs/settings.md lists the settings";
-            fields.decoder.error_with_help("not-supported-yet", key, "`client` is not supported yet", help);
-        }
-        let versions = [("1.2", true), ("1.3", false)];
-        TlsSettings {
-            certificates: fields.get_or_default("certificates", |decoder, node| {
-                let items = list(decoder, node, "a list of maps with `cert` and `key`").iter();
-                items.filter_map(|item| certificate(decoder, item)).collect()
-            }),
-            acme: fields.get("acme", acme),
-            allows_tls12: fields.word("min_version", &versions, "a version of TLS").unwrap_or(true),
-            hsts: fields.get("hsts", hsts),
-        }
-    })?;
+    let tls = decoder.map(
+        node,
+        "a map: certificates, acme, min_version, hsts",
+        |fields| {
+            if let Some((key, _)) = fields.take_with_key("client") {
+                let help = "remove it: docs/settings.md lists the settings";
+                fields.decoder.error_with_help(
+                    "not-supported-yet",
+                    key,
+                    "`client` is not supported yet",
+                    help,
+                );
+            }
+            let versions = [("1.2", true), ("1.3", false)];
+            TlsSettings {
+                certificates: fields.get_or_default("certificates", |decoder, node| {
+                    let items = list(decoder, node, "a list of maps with `cert` and `key`").iter();
+                    items
+                        .filter_map(|item| certificate(decoder, item))
+                        .collect()
+                }),
+                acme: fields.get("acme", acme),
+                allows_tls12: fields
+                    .word("min_version", &versions, "a version of TLS")
+                    .unwrap_or(true),
+                hsts: fields.get("hsts", hsts),
+            }
+        },
+    )?;
     let has_some = !tls.certificates.is_empty() || tls.acme.is_some();
     if !has_some {
-        let help = "write `certificates: [{ cert: fullchain.pem, key: privkey.pem }]`, or `acme: yes`";
-        decoder.error_with_help("missing-field", node.span, "`tls` needs `certificates` or `acme`", help);
+        let help =
+            "write `certificates: [{ cert: fullchain.pem, key: privkey.pem }]`, or `acme: yes`";
+        decoder.error_with_help(
+            "missing-field",
+            node.span,
+            "`tls` needs `certificates` or `acme`",
+            help,
+        );
     }
     has_some.then_some(tls)
 }
 
 fn certificate(decoder: &mut Decoder, node: &Node) -> Option<CertificateFiles> {
     let [certificate, key] = files(decoder, node, "a certificate", path)?;
-    Some(CertificateFiles { certificate: certificate?, key: key? })
+    Some(CertificateFiles {
+        certificate: certificate?,
+        key: key?,
+    })
 }
 
 /// Reads `{ cert: FILE, key: FILE }`.
@@ -175,7 +227,11 @@ pub(super) fn files<T>(
 ) -> Option<[Option<T>; 2]> {
     decoder.map(node, "a map: cert, key", |fields| {
         ["cert", "key"].map(|field| {
-            fields.required(field, &format!("{name} needs `{field}`: a file in PEM"), None);
+            fields.required(
+                field,
+                &format!("{name} needs `{field}`: a file in PEM"),
+                None,
+            );
             fields.get(field, read)
         })
     })
@@ -185,7 +241,10 @@ pub(super) fn files<T>(
 fn hsts(decoder: &mut Decoder, node: &Node) -> Option<Hsts> {
     let max_age = within(Duration::ZERO..=YEAR * 2);
     if !node.is_map() {
-        return Some(Hsts { max_age: max_age(decoder, node)?, subdomains: false });
+        return Some(Hsts {
+            max_age: max_age(decoder, node)?,
+            subdomains: false,
+        });
     }
     decoder.map(node, "a map: max_age, subdomains", |fields| {
         fields.required("max_age", "`hsts` needs `max_age`, like `180d`", None);

@@ -1,7 +1,8 @@
-//! [`Settings`]: how the server runs, from `crawlgate.yaml` and flags: listeners, origins, limits, logs. The rules for
-//! crawlers are not here but in policies. [`read`] decodes the text of the file and takes defaults for what it leaves
-//! out; it opens no other file and no socket. Commands then set the fields for which there are flags, so a flag
-//! overrides the file. [`Settings::settle`] checks that there is something to serve, and adds the default listener.
+//! [`Settings`]: how the server runs, from `crawlgate.yaml` and flags: listeners, origins, limits,
+//! logs. The rules for crawlers are not here but in policies. [`read`] decodes the text of the file
+//! and takes defaults for what it leaves out; it opens no other file and no socket. Commands then
+//! set the fields for which there are flags, so a flag overrides the file. [`Settings::settle`]
+//! checks that there is something to serve, and adds the default listener.
 
 mod acme;
 mod address;
@@ -27,8 +28,8 @@ pub use identity::{IdentitySettings, ListSettings};
 pub use limits::Limits;
 pub use listen::{CertificateFiles, ListenSettings, TlsSettings};
 pub use origin::{
-    Balance, Ejection, HealthSettings, OriginSettings, OriginTimeouts, OriginTls, PlaceSettings, ServerSettings,
-    TlsFile,
+    Balance, Ejection, HealthSettings, OriginSettings, OriginTimeouts, OriginTls, PlaceSettings,
+    ServerSettings, TlsFile,
 };
 pub use origin_index::OriginIndex;
 pub use store::{StoreSettings, StoreUrl};
@@ -39,8 +40,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use strum::{EnumString, VariantNames};
 
-/// The JSON Schema of `crawlgate.yaml`, for editors. It refuses nothing that [`read`] accepts, but for a bare `true` or
-/// `false` as a name.
+/// The JSON Schema of `crawlgate.yaml`, for editors. It refuses nothing that [`read`] accepts, but
+/// for a bare `true` or `false` as a name.
 pub const SCHEMA: &str = include_str!("settings.schema.json");
 
 /// Everything the server is started with.
@@ -54,7 +55,8 @@ pub struct Settings {
     pub origins: Vec<OriginSettings>,
     /// The policy directory.
     pub policies: PathBuf,
-    /// Whether it may be missing: the operator did not name it, and without a policy the origin's own robots.txt is observed.
+    /// Whether it may be missing: the operator did not name it, and without a policy the origin's
+    /// own robots.txt is observed.
     pub policies_may_be_missing: bool,
     /// The admin listener; none when absent.
     pub admin: Option<SocketAddr>,
@@ -68,7 +70,8 @@ pub struct Settings {
     pub client_address: ClientAddress,
     /// Where proof of a claimed crawler comes from.
     pub identity: IdentitySettings,
-    /// Where clients of certificate authorities write their challenges; the origin answers when absent.
+    /// Where clients of certificate authorities write their challenges; the origin answers when
+    /// absent.
     pub acme_webroot: Option<PathBuf>,
     /// Bounds on requests and connections.
     pub limits: Limits,
@@ -90,7 +93,8 @@ pub struct Settings {
     pub threads: Option<usize>,
     /// Refuse to start on a last good copy.
     pub strict: bool,
-    /// Hosts that did not exist before, so that no crawler has a cached robots.txt of them: those of the demo.
+    /// Hosts that did not exist before, so that no crawler has a cached robots.txt of them: those
+    /// of the demo.
     pub new_hosts: Vec<String>,
     /// The file of a developer's clock.
     pub clock: Option<PathBuf>,
@@ -98,7 +102,8 @@ pub struct Settings {
     pub acme_ports: Option<(u16, u16)>,
 }
 
-/// What holds where neither the file nor a flag says anything. Places that depend on the machine are absent.
+/// What holds where neither the file nor a flag says anything. Places that depend on the machine
+/// are absent.
 impl Default for Settings {
     fn default() -> Settings {
         Settings {
@@ -136,18 +141,27 @@ fn local(port: u16) -> SocketAddr {
 }
 
 impl Settings {
-    /// Makes relative paths relative to the directory that the file stands in, so that a file means the same wherever
-    /// crawlgate is started from.
+    /// Makes relative paths relative to the directory that the file stands in, so that a file means
+    /// the same wherever crawlgate is started from.
     pub fn relative_to(mut self, directory: &Path) -> Settings {
         let place = |path: &mut PathBuf| *path = directory.join(&*path);
-        for tls in self.listen.iter_mut().filter_map(|listener| listener.tls.as_mut()) {
+        for tls in self
+            .listen
+            .iter_mut()
+            .filter_map(|listener| listener.tls.as_mut())
+        {
             for files in &mut tls.certificates {
                 place(&mut files.certificate);
                 place(&mut files.key);
             }
         }
-        let servers = self.origins.iter_mut().flat_map(|origin| &mut origin.servers);
-        servers.filter_map(|server| server.address.socket.as_mut()).for_each(place);
+        let servers = self
+            .origins
+            .iter_mut()
+            .flat_map(|origin| &mut origin.servers);
+        servers
+            .filter_map(|server| server.address.socket.as_mut())
+            .for_each(place);
         let files = self
             .origins
             .iter_mut()
@@ -158,8 +172,15 @@ impl Settings {
         if !self.policies_may_be_missing {
             place(&mut self.policies);
         }
-        [&mut self.acme_webroot, &mut self.control, &mut self.state].into_iter().flatten().for_each(place);
-        for address in self.decisions.iter_mut().flat_map(|decisions| &mut decisions.listen) {
+        [&mut self.acme_webroot, &mut self.control, &mut self.state]
+            .into_iter()
+            .flatten()
+            .for_each(place);
+        for address in self
+            .decisions
+            .iter_mut()
+            .flat_map(|decisions| &mut decisions.listen)
+        {
             if let ListenAddress::Unix(path) = address {
                 place(path);
             }
@@ -167,7 +188,10 @@ impl Settings {
         if let ListSettings::Directory(path) = &mut self.identity.lists {
             place(path);
         }
-        let store = self.store.iter_mut().flat_map(|store| [&mut store.password_file, &mut store.ca]);
+        let store = self
+            .store
+            .iter_mut()
+            .flat_map(|store| [&mut store.password_file, &mut store.ca]);
         store.flatten().for_each(place);
         for log in [&mut self.logs.access, &mut self.logs.events.destination] {
             if let LogDestination::File(path) = log {
@@ -177,11 +201,15 @@ impl Settings {
         self
     }
 
-    /// Gives the origins a listener on port 8080, for this machine only, where there is none. Without an origin there is
-    /// nothing but the decision service. `None` where no origin is named, and there is a listener or no decision service.
+    /// Gives the origins a listener on port 8080, for this machine only, where there is none.
+    /// Without an origin there is nothing but the decision service. `None` where no origin is
+    /// named, and there is a listener or no decision service.
     pub fn settle(mut self) -> Option<Settings> {
         // Two files that mean the same come to the same settings.
-        self.origins.iter_mut().flat_map(|origin| &mut origin.servers).for_each(|server| server.span = None);
+        self.origins
+            .iter_mut()
+            .flat_map(|origin| &mut origin.servers)
+            .for_each(|server| server.span = None);
         if self.origins.is_empty() && (self.decisions.is_none() || !self.listen.is_empty()) {
             return None;
         }
@@ -193,7 +221,9 @@ impl Settings {
 
     /// Certificates that crawlgate gets by itself, where a listener has them.
     pub fn acme(&self) -> Option<&AcmeSettings> {
-        self.listen.iter().find_map(|listener| listener.tls.as_ref()?.acme.as_ref())
+        self.listen
+            .iter()
+            .find_map(|listener| listener.tls.as_ref()?.acme.as_ref())
     }
 }
 
@@ -206,7 +236,8 @@ pub struct ServerAddress {
     pub host: String,
     /// Its port.
     pub port: u16,
-    /// The path of its Unix socket. Then host and port are those of the Host field of a request without one.
+    /// The path of its Unix socket. Then host and port are those of the Host field of a request
+    /// without one.
     pub socket: Option<PathBuf>,
 }
 
@@ -234,7 +265,10 @@ pub struct EventSettings {
 
 impl Default for EventSettings {
     fn default() -> EventSettings {
-        EventSettings { destination: LogDestination::Off, rate: 100 }
+        EventSettings {
+            destination: LogDestination::Off,
+            rate: 100,
+        }
     }
 }
 
@@ -283,7 +317,9 @@ impl AddressDetail {
         match self {
             AddressDetail::None => None,
             AddressDetail::Full => Some(address),
-            AddressDetail::Network => IpNet::new(address, length).ok().map(|network| network.trunc().addr()),
+            AddressDetail::Network => IpNet::new(address, length)
+                .ok()
+                .map(|network| network.trunc().addr()),
         }
     }
 }

@@ -1,5 +1,5 @@
-//! [`OriginSettings`]: the servers to which requests for some hosts and paths go, and how crawlgate treats these
-//! servers.
+//! [`OriginSettings`]: the servers to which requests for some hosts and paths go, and how crawlgate
+//! treats these servers.
 
 use super::ServerAddress;
 use super::address::host_and_port;
@@ -14,7 +14,8 @@ use strum::{EnumString, VariantNames};
 /// Where requests for some hosts go.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OriginSettings {
-    /// Host patterns as in a policy, lower case (`shop.example`, `*.shop.example`); empty for all others.
+    /// Host patterns as in a policy, lower case (`shop.example`, `*.shop.example`); empty for all
+    /// others.
     pub hosts: Vec<String>,
     /// Beginnings of paths; empty for every path.
     pub paths: Vec<String>,
@@ -105,7 +106,12 @@ pub struct ServerSettings {
 
 impl From<ServerAddress> for ServerSettings {
     fn from(address: ServerAddress) -> ServerSettings {
-        ServerSettings { address, weight: 1, is_backup: false, span: None }
+        ServerSettings {
+            address,
+            weight: 1,
+            is_backup: false,
+            span: None,
+        }
     }
 }
 
@@ -138,7 +144,12 @@ pub struct Ejection {
 impl Default for Ejection {
     fn default() -> Ejection {
         let (time, most) = (Duration::from_secs(10), Duration::from_secs(300));
-        Ejection { failures: 3, time, most, statuses: Vec::new() }
+        Ejection {
+            failures: 3,
+            time,
+            most,
+            statuses: Vec::new(),
+        }
     }
 }
 

@@ -1,6 +1,7 @@
-//! [`OriginIndex`] finds the origin (the web servers behind crawlgate) of a request by its host and path. An exact host
-//! wins over the longest wildcard, which wins over the origins for all other hosts. Among the origins of a host, the
-//! longest path prefix wins. If no prefix of a host fits, the next wider pattern is tried.
+//! [`OriginIndex`] finds the origin (the web servers behind crawlgate) of a request by its host and
+//! path. An exact host wins over the longest wildcard, which wins over the origins for all other
+//! hosts. Among the origins of a host, the longest path prefix wins. If no prefix of a host fits,
+//! the next wider pattern is tried.
 
 use super::OriginSettings;
 use smallvec::SmallVec;
@@ -16,7 +17,8 @@ pub struct OriginIndex {
     others: Paths,
 }
 
-/// The origins of one pattern by the beginnings of their paths, the longest first. An empty one is every path.
+/// The origins of one pattern by the beginnings of their paths, the longest first. An empty one is
+/// every path.
 #[derive(Debug, Default)]
 struct Paths(SmallVec<[(Box<[u8]>, usize); 1]>);
 
@@ -30,7 +32,10 @@ impl Paths {
     }
 
     fn find(&self, path: &[u8]) -> Option<usize> {
-        self.0.iter().find(|(beginning, _)| path.starts_with(beginning)).map(|(_, place)| *place)
+        self.0
+            .iter()
+            .find(|(beginning, _)| path.starts_with(beginning))
+            .map(|(_, place)| *place)
     }
 }
 
@@ -47,12 +52,16 @@ impl OriginIndex {
                 index.paths_of(pattern).add(origin, place);
             }
         }
-        index.wildcards.sort_by_key(|(suffix, _)| Reverse(suffix.len()));
+        index
+            .wildcards
+            .sort_by_key(|(suffix, _)| Reverse(suffix.len()));
         index
     }
 
     fn paths_of(&mut self, pattern: Vec<u8>) -> &mut Paths {
-        let Some(suffix) = pattern.strip_prefix(b"*") else { return self.exact.entry(pattern).or_default() };
+        let Some(suffix) = pattern.strip_prefix(b"*") else {
+            return self.exact.entry(pattern).or_default();
+        };
         let known = self.wildcards.iter().position(|(other, _)| other == suffix);
         let place = known.unwrap_or_else(|| {
             self.wildcards.push((suffix.to_vec(), Paths::default()));
@@ -61,8 +70,9 @@ impl OriginIndex {
         &mut self.wildcards[place].1
     }
 
-    /// The place of the origin for a Host field value (any case, with or without a port and a final dot) and a target.
-    /// Where no path of the host's own origins fits, those of the next wider pattern are asked.
+    /// The place of the origin for a Host field value (any case, with or without a port and a final
+    /// dot) and a target. Where no path of the host's own origins fits, those of the next wider
+    /// pattern are asked.
     pub fn find(&self, host: &[u8], target: &[u8]) -> Option<usize> {
         let path = crate::heads::origin_form(target);
         if self.exact.is_empty() && self.wildcards.is_empty() {
@@ -71,15 +81,23 @@ impl OriginIndex {
         let lower: SmallVec<[u8; 128]> = host.iter().map(u8::to_ascii_lowercase).collect();
         let name = without_port(&lower);
         let name = name.strip_suffix(b".").unwrap_or(name);
-        let named = self.named(&lower, &path).or_else(|| self.named(name, &path));
+        let named = self
+            .named(&lower, &path)
+            .or_else(|| self.named(name, &path));
         named.or_else(|| self.others.find(&path))
     }
 
     fn named(&self, name: &[u8], path: &[u8]) -> Option<usize> {
-        self.exact.get(name).and_then(|paths| paths.find(path)).or_else(|| {
-            let fits = |suffix: &[u8]| name.len() > suffix.len() && name.ends_with(suffix);
-            self.wildcards.iter().filter(|(suffix, _)| fits(suffix)).find_map(|(_, paths)| paths.find(path))
-        })
+        self.exact
+            .get(name)
+            .and_then(|paths| paths.find(path))
+            .or_else(|| {
+                let fits = |suffix: &[u8]| name.len() > suffix.len() && name.ends_with(suffix);
+                self.wildcards
+                    .iter()
+                    .filter(|(suffix, _)| fits(suffix))
+                    .find_map(|(_, paths)| paths.find(path))
+            })
     }
 }
 
@@ -102,7 +120,11 @@ mod tests {
     fn origin(hosts: &[&str], paths: &[&str]) -> OriginSettings {
         let server = ServerAddress::parse("http://127.0.0.1:8080").expect("a URL");
         let strings = |texts: &[&str]| texts.iter().map(ToString::to_string).collect();
-        OriginSettings { hosts: strings(hosts), paths: strings(paths), ..OriginSettings::of([server]) }
+        OriginSettings {
+            hosts: strings(hosts),
+            paths: strings(paths),
+            ..OriginSettings::of([server])
+        }
     }
 
     #[test]
@@ -149,7 +171,11 @@ mod tests {
             ("http://shop.example/api/v2/a", Some(2)),
             ("*", Some(1)),
         ] {
-            assert_eq!(index.find(b"shop.example", target.as_bytes()), place, "{target}");
+            assert_eq!(
+                index.find(b"shop.example", target.as_bytes()),
+                place,
+                "{target}"
+            );
         }
         assert_eq!(index.find(b"blog.example", b"/status/1"), Some(3));
         assert_eq!(index.find(b"blog.example", b"/"), None);
@@ -163,6 +189,9 @@ mod tests {
             origin(&[], &[]),
         ]);
         let found = |target: &str| index.find(b"shop.example", target.as_bytes());
-        assert_eq!((found("/api/a"), found("/static/a"), found("/")), (Some(0), Some(1), Some(2)));
+        assert_eq!(
+            (found("/api/a"), found("/static/a"), found("/")),
+            (Some(0), Some(1), Some(2))
+        );
     }
 }

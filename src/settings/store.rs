@@ -1,5 +1,5 @@
-//! [`StoreSettings`]: `store` of `crawlgate.yaml`, the Valkey or Redis server through which several instances of
-//! crawlgate tell each other what they served to which crawler.
+//! [`StoreSettings`]: `store` of `crawlgate.yaml`, the Valkey or Redis server through which several
+//! instances of crawlgate tell each other what they served to which crawler.
 
 use super::address::{host_and_port, host_name};
 use super::values::path;
@@ -19,7 +19,8 @@ pub struct StoreSettings {
     pub url: StoreUrl,
     /// A file with the password, in place of one in the URL.
     pub password_file: Option<PathBuf>,
-    /// A file with the authorities that the store's certificate is verified against; the system's roots when absent.
+    /// A file with the authorities that the store's certificate is verified against; the system's
+    /// roots when absent.
     pub ca: Option<PathBuf>,
     /// What every key begins with.
     pub prefix: String,
@@ -55,7 +56,12 @@ impl fmt::Debug for Secret {
 /// The URL without user and password.
 impl fmt::Display for StoreUrl {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let StoreUrl { host, port, database, .. } = self;
+        let StoreUrl {
+            host,
+            port,
+            database,
+            ..
+        } = self;
         let scheme = if self.tls { "rediss" } else { "redis" };
         match host.contains(':') {
             true => write!(formatter, "{scheme}://[{host}]:{port}/{database}"),
@@ -69,21 +75,39 @@ const SCHEME: &str = "it begins with `redis://`, or `rediss://` for TLS";
 const HOST: &str = "the host or port cannot be read";
 const CREDENTIALS: &str = "the user or password cannot be read; write octets that have a meaning in URLs as %40 for @, \
                            %3A for :, %2F for /";
-const DATABASE: &str = "what follows the port is the number of a database, as in `redis://10.0.0.5:6379/0`";
+const DATABASE: &str =
+    "what follows the port is the number of a database, as in `redis://10.0.0.5:6379/0`";
 
-/// `redis://10.0.0.5`, or `{ url: rediss://user@10.0.0.5:6379/0, password_file: FILE, ca: FILE, prefix: "crawlgate:" }`.
+/// `redis://10.0.0.5`, or `{ url: rediss://user@10.0.0.5:6379/0, password_file: FILE, ca: FILE,
+/// prefix: "crawlgate:" }`.
 pub(super) fn store(decoder: &mut Decoder, node: &Node) -> Option<StoreSettings> {
     if !node.is_map() {
         let url = url(decoder, node)?;
-        return Some(StoreSettings { url, password_file: None, ca: None, prefix: PREFIX.into() });
+        return Some(StoreSettings {
+            url,
+            password_file: None,
+            ca: None,
+            prefix: PREFIX.into(),
+        });
     }
     let store = decoder.map(node, "a map: url, password_file, ca, prefix", |fields| {
         let help = "write `url: \"redis://10.0.0.5:6379/0\"`";
-        fields.required("url", "`store` needs `url`: where the Valkey or Redis is", help);
+        fields.required(
+            "url",
+            "`store` needs `url`: where the Valkey or Redis is",
+            help,
+        );
         let url = fields.get("url", url);
         let (password_file, ca) = (fields.get("password_file", path), fields.get("ca", path));
-        let prefix = fields.get("prefix", prefix).unwrap_or_else(|| PREFIX.into());
-        Some(StoreSettings { url: url?, password_file, ca, prefix })
+        let prefix = fields
+            .get("prefix", prefix)
+            .unwrap_or_else(|| PREFIX.into());
+        Some(StoreSettings {
+            url: url?,
+            password_file,
+            ca,
+            prefix,
+        })
     })??;
     let (url, has_file) = (&store.url, store.password_file.is_some());
     let mut refuse = |id, message, help| decoder.error_with_help(id, node.span, message, help);
@@ -93,7 +117,11 @@ pub(super) fn store(decoder: &mut Decoder, node: &Node) -> Option<StoreSettings>
     }
     if url.user.is_some() && url.password.is_none() && !has_file {
         let help = "name a file with the password in `password_file`";
-        refuse("missing-field", "`store` names a user and no password", help);
+        refuse(
+            "missing-field",
+            "`store` names a user and no password",
+            help,
+        );
     }
     if store.ca.is_some() && !url.tls {
         let message = "`ca` is for TLS, and the URL begins with `redis://`";
@@ -103,12 +131,16 @@ pub(super) fn store(decoder: &mut Decoder, node: &Node) -> Option<StoreSettings>
 }
 
 fn prefix(decoder: &mut Decoder, node: &Node) -> Option<String> {
-    // Octets with a meaning in patterns of keys, and braces, which a cluster takes for a part of the key.
+    // Octets with a meaning in patterns of keys, and braces, which a cluster takes for a part of
+    // the key.
     let is_plain = |octet: u8| octet.is_ascii_graphic() && !b"*?[]\\{}\"'".contains(&octet);
     let read = |text: &str| {
-        ((1..=LONGEST_PREFIX).contains(&text.len()) && text.bytes().all(is_plain)).then(|| text.to_owned())
+        ((1..=LONGEST_PREFIX).contains(&text.len()) && text.bytes().all(is_plain))
+            .then(|| text.to_owned())
     };
-    let help = format!("write 1 to {LONGEST_PREFIX} letters, digits and marks like `crawlgate:` or `shop-edge:`");
+    let help = format!(
+        "write 1 to {LONGEST_PREFIX} letters, digits and marks like `crawlgate:` or `shop-edge:`"
+    );
     let mistake = ("bad-value", "cannot begin the keys of crawlgate", &*help);
     decoder.parsed(node, "a text that every key begins with", read, mistake)
 }
@@ -118,7 +150,8 @@ fn url(decoder: &mut Decoder, node: &Node) -> Option<StoreUrl> {
     // The text is not shown: it may have a password.
     let refuse = |mistake| {
         let message = format!("this is not the URL of a Valkey or Redis: {mistake}");
-        let help = "write `redis://10.0.0.5:6379/0`, or `rediss://user@store.example:6379/0` for TLS";
+        let help =
+            "write `redis://10.0.0.5:6379/0`, or `rediss://user@store.example:6379/0` for TLS";
         decoder.error_with_help("bad-value", node.span, message, help);
     };
     read_url(text).map_err(refuse).ok()
@@ -135,7 +168,9 @@ fn read_url(text: &str) -> Result<StoreUrl, &'static str> {
     let (credentials, authority) = authority.rsplit_once('@').unwrap_or(("", authority));
     let (host, port) = host_and_port(authority).ok_or(HOST)?;
     let host = host_name(host).ok_or(HOST)?;
-    let port = Some(port.unwrap_or(PORT)).filter(|port| *port != 0).ok_or(HOST)?;
+    let port = Some(port.unwrap_or(PORT))
+        .filter(|port| *port != 0)
+        .ok_or(HOST)?;
     let database = match database {
         "" => 0,
         // A sign would be read as a part of the number.
@@ -143,7 +178,14 @@ fn read_url(text: &str) -> Result<StoreUrl, &'static str> {
         _ => return Err(DATABASE),
     };
     let (user, password) = read_credentials(credentials)?;
-    Ok(StoreUrl { tls, host, port, user, password: password.map(Secret), database })
+    Ok(StoreUrl {
+        tls,
+        host,
+        port,
+        user,
+        password: password.map(Secret),
+        database,
+    })
 }
 
 /// `user:password`, `:password` or `user`.

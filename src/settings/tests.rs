@@ -9,13 +9,29 @@ use std::path::Path;
 use std::time::Duration;
 
 fn read(source: &Source) -> (Option<Settings>, Diagnostics) {
-    super::read(source, Settings { control: Some("/run/c.sock".into()), ..Settings::default() })
+    super::read(
+        source,
+        Settings {
+            control: Some("/run/c.sock".into()),
+            ..Settings::default()
+        },
+    )
 }
 
 fn read_text(text: &str) -> (Option<Settings>, Vec<String>) {
-    let source = Source { name: "crawlgate.yaml".into(), text: text.into() };
+    let source = Source {
+        name: "crawlgate.yaml".into(),
+        text: text.into(),
+    };
     let (file, diagnostics) = read(&source);
-    (file, diagnostics.items.iter().map(|item| item.one_line(&source)).collect())
+    (
+        file,
+        diagnostics
+            .items
+            .iter()
+            .map(|item| item.one_line(&source))
+            .collect(),
+    )
 }
 
 #[test]
@@ -32,27 +48,58 @@ fn a_whole_file_is_read() {
          limits: { target: 8KiB, drain: 5s }\nupgrade: { drain: 2m }\nlogs: { access: '-' }\nprivacy: { logs: network, history: none }\nthreads: 4\nstrict: yes\n",
     );
     assert_eq!(findings, Vec::<String>::new());
-    let settings = file.expect("a file").relative_to(Path::new("/etc/crawlgate")).settle().expect("settings");
+    let settings = file
+        .expect("a file")
+        .relative_to(Path::new("/etc/crawlgate"))
+        .settle()
+        .expect("settings");
     assert_eq!(settings.listen.len(), 2);
-    assert_eq!(settings.origins[0].hosts, ["shop.example", "*.shop.example"]);
+    assert_eq!(
+        settings.origins[0].hosts,
+        ["shop.example", "*.shop.example"]
+    );
     assert_eq!(
         settings.origins[0].servers[1].address,
-        ServerAddress { tls: true, host: "b.example".into(), port: 443, socket: None }
+        ServerAddress {
+            tls: true,
+            host: "b.example".into(),
+            port: 443,
+            socket: None
+        }
     );
-    assert_eq!(settings.origins[0].timeouts.connect, Duration::from_millis(500));
-    assert_eq!(settings.origins[0].timeouts.write, OriginTimeouts::default().write);
+    assert_eq!(
+        settings.origins[0].timeouts.connect,
+        Duration::from_millis(500)
+    );
+    assert_eq!(
+        settings.origins[0].timeouts.write,
+        OriginTimeouts::default().write
+    );
     assert!(settings.origins[1].hosts.is_empty());
     assert_eq!(settings.policies, Path::new("/etc/crawlgate/policies"));
     assert_eq!(settings.admin, None);
-    assert_eq!(settings.control.as_deref(), Some(Path::new("/run/crawlgate.sock")));
-    assert_eq!(settings.state.as_deref(), Some(Path::new("/etc/crawlgate/state")));
+    assert_eq!(
+        settings.control.as_deref(),
+        Some(Path::new("/run/crawlgate.sock"))
+    );
+    assert_eq!(
+        settings.state.as_deref(),
+        Some(Path::new("/etc/crawlgate/state"))
+    );
     assert_eq!(settings.trusted_proxies[1].to_string(), "192.0.2.7/32");
     assert_eq!(settings.client_address.0, "cf-connecting-ip");
-    assert_eq!((settings.limits.target, settings.limits.drain), (8192, Duration::from_secs(5)));
+    assert_eq!(
+        (settings.limits.target, settings.limits.drain),
+        (8192, Duration::from_secs(5))
+    );
     assert_eq!(settings.upgrade_drain, Duration::from_secs(120));
     assert_eq!(
         settings.logs,
-        Logs { access: LogDestination::Stdout, addresses: AddressDetail::Network, ..Logs::default() }
+        Logs {
+            access: LogDestination::Stdout,
+            addresses: AddressDetail::Network,
+            ..Logs::default()
+        }
     );
     assert_eq!(settings.history_addresses, AddressDetail::None);
     assert_eq!((settings.threads, settings.strict), (Some(4), true));
@@ -61,25 +108,49 @@ fn a_whole_file_is_read() {
 #[test]
 fn access_log_has_a_format_beside_its_place() {
     let logs = |text: &str| {
-        let source = Source { name: "crawlgate.yaml".into(), text: format!("logs: {{ access: {text} }}\n").into() };
+        let source = Source {
+            name: "crawlgate.yaml".into(),
+            text: format!("logs: {{ access: {text} }}\n").into(),
+        };
         let (file, findings) = read(&source);
         let logs = file.map(|file| (file.logs.access, file.logs.access_format));
         (logs, findings.items.first().map(|finding| finding.id))
     };
     let file = || LogDestination::File("a.log".into());
     assert_eq!(logs("a.log"), (Some((file(), AccessFormat::Json)), None));
-    assert_eq!(logs("{ to: a.log }"), (Some((file(), AccessFormat::Json)), None));
-    assert_eq!(logs("{ to: a.log, format: combined }"), (Some((file(), AccessFormat::Combined)), None));
-    assert_eq!(logs("{ to: a.log, format: vhost_combined }"), (Some((file(), AccessFormat::VhostCombined)), None));
-    assert_eq!(logs("{ to: '-', format: json }"), (Some((LogDestination::Stdout, AccessFormat::Json)), None));
-    assert_eq!(logs("{ to: off }").0, Some((LogDestination::Off, AccessFormat::Json)));
+    assert_eq!(
+        logs("{ to: a.log }"),
+        (Some((file(), AccessFormat::Json)), None)
+    );
+    assert_eq!(
+        logs("{ to: a.log, format: combined }"),
+        (Some((file(), AccessFormat::Combined)), None)
+    );
+    assert_eq!(
+        logs("{ to: a.log, format: vhost_combined }"),
+        (Some((file(), AccessFormat::VhostCombined)), None)
+    );
+    assert_eq!(
+        logs("{ to: '-', format: json }"),
+        (Some((LogDestination::Stdout, AccessFormat::Json)), None)
+    );
+    assert_eq!(
+        logs("{ to: off }").0,
+        Some((LogDestination::Off, AccessFormat::Json))
+    );
     assert_eq!(logs("{ format: combined }"), (None, Some("missing-field")));
-    assert!(logs("{ to: a.log, format: common }").1.is_some() && logs("{ to: a.log, rate: 5 }").1.is_some());
+    assert!(
+        logs("{ to: a.log, format: common }").1.is_some()
+            && logs("{ to: a.log, rate: 5 }").1.is_some()
+    );
 }
 
 #[test]
 fn logs_addresses_is_refused_with_its_new_place() {
-    let source = Source { name: "crawlgate.yaml".into(), text: "logs: { addresses: none }\n".into() };
+    let source = Source {
+        name: "crawlgate.yaml".into(),
+        text: "logs: { addresses: none }\n".into(),
+    };
     let (file, diagnostics) = read(&source);
     assert_eq!((file, diagnostics.items[0].id), (None, "unknown-field"));
     assert!(diagnostics.items[0].message.contains("`privacy.logs`"));
@@ -91,23 +162,41 @@ fn a_single_url_is_the_origin_of_every_host() {
     let settings = file.expect("a file").settle().expect("settings");
     assert_eq!(settings.origins.len(), 1);
     assert!(settings.origins[0].hosts.is_empty());
-    assert_eq!(settings.listen, [ListenSettings::from(SocketAddr::from(([127, 0, 0, 1], 8080)))]);
-    assert_eq!(settings.admin, Some("127.0.0.1:9090".parse().expect("an address")));
+    assert_eq!(
+        settings.listen,
+        [ListenSettings::from(SocketAddr::from((
+            [127, 0, 0, 1],
+            8080
+        )))]
+    );
+    assert_eq!(
+        settings.admin,
+        Some("127.0.0.1:9090".parse().expect("an address"))
+    );
 }
 
 #[test]
 fn evidence_is_off_unless_it_is_asked_for_and_needs_a_directory() {
     let evidence = |lines: &str| {
         let (file, findings) = read_text(&format!("origins: http://127.0.0.1:3000\n{lines}\n"));
-        let places = findings.iter().map(|line| line.split(": ").next().unwrap_or_default().to_owned());
+        let places = findings
+            .iter()
+            .map(|line| line.split(": ").next().unwrap_or_default().to_owned());
         let settings = file.and_then(|file| file.settle()?.evidence);
         (settings, places.collect::<Vec<_>>())
     };
     assert_eq!(evidence(""), (None, vec![]));
-    assert_eq!(evidence("evidence: on"), (Some(EvidenceSettings::default()), vec![]));
+    assert_eq!(
+        evidence("evidence: on"),
+        (Some(EvidenceSettings::default()), vec![])
+    );
     let said = "evidence: { keep: 30d, megabytes: 64, timestamps: https://tsa.example/tsr }";
     let timestamps = vec!["https://tsa.example/tsr".to_owned()];
-    let expected = EvidenceSettings { keep: Duration::from_secs(30 * 86_400), timestamps, size: 64 << 20 };
+    let expected = EvidenceSettings {
+        keep: Duration::from_secs(30 * 86_400),
+        timestamps,
+        size: 64 << 20,
+    };
     assert_eq!(evidence(said), (Some(expected), vec![]));
     for (said, place) in [
         ("evidence: { keep: 1h }", "2:19"),
@@ -115,28 +204,50 @@ fn evidence_is_off_unless_it_is_asked_for_and_needs_a_directory() {
         ("evidence: { timestamps: [tsa.example] }", "2:26"),
         ("state: off\nevidence: on", "3:11"),
     ] {
-        assert_eq!(evidence(said), (None, vec![format!("crawlgate.yaml:{place}")]), "{said}");
+        assert_eq!(
+            evidence(said),
+            (None, vec![format!("crawlgate.yaml:{place}")]),
+            "{said}"
+        );
     }
 }
 
 #[test]
 fn a_redirect_names_the_port_that_clients_see() {
     let listener = |redirect: &str| {
-        let text =
-            format!("origins: http://127.0.0.1:3000\nlisten: {{ address: 127.0.0.1:80, redirect: {redirect} }}\n");
+        let text = format!(
+            "origins: http://127.0.0.1:3000\nlisten: {{ address: 127.0.0.1:80, redirect: {redirect} }}\n"
+        );
         let (file, findings) = read_text(&text);
-        let places: Vec<_> = findings.iter().filter_map(|line| line.split(": ").next().map(str::to_owned)).collect();
+        let places: Vec<_> = findings
+            .iter()
+            .filter_map(|line| line.split(": ").next().map(str::to_owned))
+            .collect();
         let settings = file.and_then(Settings::settle);
-        (settings.and_then(|settings| settings.listen.first()?.redirect), places)
+        (
+            settings.and_then(|settings| settings.listen.first()?.redirect),
+            places,
+        )
     };
-    let to = |port| Some(RedirectSettings { port: NonZeroU16::new(port) });
+    let to = |port| {
+        Some(RedirectSettings {
+            port: NonZeroU16::new(port),
+        })
+    };
     assert_eq!(listener("https"), (to(0), vec![]));
     assert_eq!(listener("{ to: https }"), (to(0), vec![]));
     assert_eq!(listener("{ to: https, port: 8443 }"), (to(8443), vec![]));
-    for (redirect, place) in
-        [("http", "2:44"), ("{ port: 443 }", "2:44"), ("{ to: http }", "2:50"), ("{ to: https, port: 65536 }", "2:63")]
-    {
-        assert_eq!(listener(redirect), (None, vec![format!("crawlgate.yaml:{place}")]), "{redirect}");
+    for (redirect, place) in [
+        ("http", "2:44"),
+        ("{ port: 443 }", "2:44"),
+        ("{ to: http }", "2:50"),
+        ("{ to: https, port: 65536 }", "2:63"),
+    ] {
+        assert_eq!(
+            listener(redirect),
+            (None, vec![format!("crawlgate.yaml:{place}")]),
+            "{redirect}"
+        );
     }
 }
 
@@ -147,10 +258,18 @@ fn every_mistake_is_shown_in_its_place_in_one_run() {
          trusted_proxies: [10.0.0.0/40]\nlimits: { target: huge }\nthreads: 0\nclient_address: x forwarded\n",
     );
     assert_eq!(file, None);
-    let places: Vec<&str> = findings.iter().map(|line| line.split(": ").next().unwrap_or("")).collect();
+    let places: Vec<&str> = findings
+        .iter()
+        .map(|line| line.split(": ").next().unwrap_or(""))
+        .collect();
     assert_eq!(findings.len(), 9, "{findings:#?}");
-    for place in ["1:1", "2:9", "4:5", "4:14", "5:13", "6:19", "7:19", "8:10", "9:17"] {
-        assert!(places.contains(&format!("crawlgate.yaml:{place}").as_str()), "{place} in {findings:#?}");
+    for place in [
+        "1:1", "2:9", "4:5", "4:14", "5:13", "6:19", "7:19", "8:10", "9:17",
+    ] {
+        assert!(
+            places.contains(&format!("crawlgate.yaml:{place}").as_str()),
+            "{place} in {findings:#?}"
+        );
     }
 }
 
@@ -165,7 +284,10 @@ fn what_the_file_leaves_out_stays_as_it_is() {
 }
 
 fn origins(text: &str) -> (Vec<OriginSettings>, Vec<&'static str>) {
-    let source = Source { name: "crawlgate.yaml".into(), text: format!("origins: {text}\n").into() };
+    let source = Source {
+        name: "crawlgate.yaml".into(),
+        text: format!("origins: {text}\n").into(),
+    };
     let (file, findings) = read(&source);
     let ids = findings.items.iter().map(|finding| finding.id).collect();
     (file.map(|file| file.origins).unwrap_or_default(), ids)
@@ -178,10 +300,23 @@ fn servers_have_weights_and_backups_and_origins_their_rules() {
          ejection: { failures: 5, for: 1m, statuses: [503, 500-502] } }",
     );
     assert_eq!(findings, Vec::<&str>::new());
-    let OriginSettings { paths, servers, balance, ejection, places, .. } = &read[0];
-    assert_eq!((paths.as_slice(), balance, places), (["/api/".to_owned()].as_slice(), &Balance::Client, &None));
+    let OriginSettings {
+        paths,
+        servers,
+        balance,
+        ejection,
+        places,
+        ..
+    } = &read[0];
     assert_eq!(
-        servers.iter().map(|server| (server.weight, server.is_backup)).collect::<Vec<_>>(),
+        (paths.as_slice(), balance, places),
+        (["/api/".to_owned()].as_slice(), &Balance::Client, &None)
+    );
+    assert_eq!(
+        servers
+            .iter()
+            .map(|server| (server.weight, server.is_backup))
+            .collect::<Vec<_>>(),
         [(1, false), (5, true)]
     );
     let rules = Ejection {
@@ -191,7 +326,10 @@ fn servers_have_weights_and_backups_and_origins_their_rules() {
         ..Ejection::default()
     };
     assert_eq!(ejection.as_ref(), Some(&rules));
-    assert_eq!(origins("{ servers: http://a, ejection: off }").0[0].ejection, None);
+    assert_eq!(
+        origins("{ servers: http://a, ejection: off }").0[0].ejection,
+        None
+    );
     assert_eq!(origins("http://a").0[0].ejection, Some(Ejection::default()));
 }
 
@@ -201,11 +339,16 @@ fn files_of_tls_are_relative_to_the_settings() {
                 client: { cert: c.pem, key: /keys/c.key } } }\n";
     let (file, findings) = read_text(text);
     assert_eq!(findings, Vec::<String>::new());
-    let file = file.expect("a file").relative_to(Path::new("/etc/crawlgate"));
+    let file = file
+        .expect("a file")
+        .relative_to(Path::new("/etc/crawlgate"));
     let tls = file.origins[0].tls.clone().expect("TLS");
     let [cert, key] = tls.client.expect("a certificate");
     let ca = tls.ca.expect("authorities");
-    assert_eq!((ca.path.as_path(), ca.span.line), (Path::new("/etc/crawlgate/ca.pem"), 1));
+    assert_eq!(
+        (ca.path.as_path(), ca.span.line),
+        (Path::new("/etc/crawlgate/ca.pem"), 1)
+    );
     assert_eq!(cert.path, Path::new("/etc/crawlgate/c.pem"));
     assert_eq!(key.path, Path::new("/keys/c.key"));
     assert_eq!(tls.server_name.as_deref(), Some("app.internal"));
@@ -214,29 +357,63 @@ fn files_of_tls_are_relative_to_the_settings() {
 #[test]
 fn host_that_servers_want_is_a_host_with_or_without_a_port() {
     for (written, read, certificate) in [
-        ("App-1.Platform.example", "app-1.platform.example", "app-1.platform.example"),
+        (
+            "App-1.Platform.example",
+            "app-1.platform.example",
+            "app-1.platform.example",
+        ),
         ("app.internal:8080", "app.internal:8080", "app.internal"),
-        ("\"[2001:DB8::1]:8080\"", "[2001:db8::1]:8080", "2001:db8::1"),
+        (
+            "\"[2001:DB8::1]:8080\"",
+            "[2001:db8::1]:8080",
+            "2001:db8::1",
+        ),
         ("\"::1\"", "[::1]", "::1"),
-        ("bücher.example.", "xn--bcher-kva.example", "xn--bcher-kva.example"),
+        (
+            "bücher.example.",
+            "xn--bcher-kva.example",
+            "xn--bcher-kva.example",
+        ),
     ] {
         let (origins, findings) = origins(&format!("{{ servers: https://a, host: {written} }}"));
         assert_eq!(findings, Vec::<&str>::new(), "{written}");
         assert_eq!(origins[0].host.as_deref(), Some(read), "{written}");
-        assert_eq!(origins[0].certificate_name(), Some(certificate), "{written}");
+        assert_eq!(
+            origins[0].certificate_name(),
+            Some(certificate),
+            "{written}"
+        );
     }
     let named = "{ servers: https://a, host: b, tls: { server_name: c } }";
     assert_eq!(origins(named).0[0].certificate_name(), Some("c"));
-    assert_eq!(origins("{ servers: https://a }").0[0].certificate_name(), None);
+    assert_eq!(
+        origins("{ servers: https://a }").0[0].certificate_name(),
+        None
+    );
 }
 
 #[test]
 fn mistakes_of_a_wanted_host_are_told_where_they_are() {
-    for host in ["https://a", "a/b", "'*.a'", "a:0", "a:65536", "a:b", "user@a", "''", "'[::1'", "'a b'", "[a, b]"] {
+    for host in [
+        "https://a",
+        "a/b",
+        "'*.a'",
+        "a:0",
+        "a:65536",
+        "a:b",
+        "user@a",
+        "''",
+        "'[::1'",
+        "'a b'",
+        "[a, b]",
+    ] {
         let text = format!("origins: {{ servers: http://a,\n           host: {host} }}\n");
         let (_, findings) = read_text(&text);
         let place = "2:18: error";
-        assert!(findings.len() == 1 && findings[0].contains(place), "{host}: {findings:?}");
+        assert!(
+            findings.len() == 1 && findings[0].contains(place),
+            "{host}: {findings:?}"
+        );
     }
 }
 
@@ -244,8 +421,14 @@ fn mistakes_of_a_wanted_host_are_told_where_they_are() {
 fn unix_sockets_are_relative_to_the_settings() {
     let (file, findings) = read_text("origins: [unix:/run/app.sock, unix:app.sock]\n");
     assert_eq!(findings, Vec::<String>::new());
-    let file = file.expect("a file").relative_to(Path::new("/etc/crawlgate"));
-    let urls: Vec<String> = file.origins[0].servers.iter().map(|server| server.address.url()).collect();
+    let file = file
+        .expect("a file")
+        .relative_to(Path::new("/etc/crawlgate"));
+    let urls: Vec<String> = file.origins[0]
+        .servers
+        .iter()
+        .map(|server| server.address.url())
+        .collect();
     assert_eq!(urls, ["unix:/run/app.sock", "unix:/etc/crawlgate/app.sock"]);
     assert!(ServerAddress::parse(&format!("unix:/{}", "a".repeat(107))).is_err());
 }
@@ -259,9 +442,15 @@ fn health_needs_a_path_and_has_defaults() {
     };
     let plain = HealthSettings::of("/up".into());
     assert_eq!(read("{ path: /up }"), plain);
-    assert_eq!((plain.unhealthy_after, plain.healthy_after, plain.statuses.clone()), (3, 2, vec![200..=399]));
-    let said =
-        "{ path: /up, host: A.example, every: 1m, timeout: 1s, unhealthy_after: 1, healthy_after: 4, status: 404 }";
+    assert_eq!(
+        (
+            plain.unhealthy_after,
+            plain.healthy_after,
+            plain.statuses.clone()
+        ),
+        (3, 2, vec![200..=399])
+    );
+    let said = "{ path: /up, host: A.example, every: 1m, timeout: 1s, unhealthy_after: 1, healthy_after: 4, status: 404 }";
     let (every, timeout) = (Duration::from_secs(60), Duration::from_secs(1));
     let expected = HealthSettings {
         host: Some("a.example".into()),
@@ -289,23 +478,43 @@ fn mistakes_of_health_are_told_where_they_are() {
         ("{ path: /, often: yes }", "unknown-field", 50),
     ] {
         let text = format!("\norigins: {{ servers: http://a, health: {health} }}\n");
-        let source = Source { name: "crawlgate.yaml".into(), text: text.into() };
+        let source = Source {
+            name: "crawlgate.yaml".into(),
+            text: text.into(),
+        };
         let found = read(&source).1.items;
-        assert_eq!(found.iter().map(|found| found.id).collect::<Vec<_>>(), [finding], "{health}");
+        assert_eq!(
+            found.iter().map(|found| found.id).collect::<Vec<_>>(),
+            [finding],
+            "{health}"
+        );
         let line = found[0].one_line(&source);
-        assert!(line.starts_with(&format!("crawlgate.yaml:2:{column}: ")), "{health}: {line}");
+        assert!(
+            line.starts_with(&format!("crawlgate.yaml:2:{column}: ")),
+            "{health}: {line}"
+        );
     }
 }
 
 #[test]
 fn places_have_a_part_for_crawlers_and_a_queue_for_people() {
-    let (read, findings) = origins("{ servers: http://a, connections: 50, exempt: Googlebot, queue: { wait: 1s } }");
+    let (read, findings) =
+        origins("{ servers: http://a, connections: 50, exempt: Googlebot, queue: { wait: 1s } }");
     assert_eq!(findings, Vec::<&str>::new());
     let places = read[0].places.clone().expect("places");
-    assert_eq!((places.connections, places.crawlers, places.length), (50, 10, 1_000));
-    assert_eq!((places.exempt.len(), places.wait), (1, Duration::from_secs(1)));
     assert_eq!(
-        origins("{ servers: http://a, connections: 2 }").0[0].places.as_ref().map(|places| places.crawlers),
+        (places.connections, places.crawlers, places.length),
+        (50, 10, 1_000)
+    );
+    assert_eq!(
+        (places.exempt.len(), places.wait),
+        (1, Duration::from_secs(1))
+    );
+    assert_eq!(
+        origins("{ servers: http://a, connections: 2 }").0[0]
+            .places
+            .as_ref()
+            .map(|places| places.crawlers),
         Some(1)
     );
 }
@@ -314,29 +523,67 @@ fn places_have_a_part_for_crawlers_and_a_queue_for_people() {
 fn mistakes_of_origins_are_told() {
     for (text, finding) in [
         ("{ servers: http://a, crawlers: 5 }", "missing-field"),
-        ("{ servers: http://a, resolvers: dns.example }", "bad-address"),
-        ("{ servers: http://a, resolvers: [system, 127.0.0.1] }", "bad-address"),
-        ("{ servers: http://a, queue: { length: 5 } }", "missing-field"),
-        ("{ servers: http://a, connections: 5, crawlers: 6 }", "bad-value"),
-        ("{ servers: http://a, connections: 5, exempt: Nobodybot }", "unknown-crawler"),
-        ("{ servers: http://a, ejection: { for: 1m, most: 10s } }", "bad-value"),
-        ("{ servers: http://a, ejection: { statuses: 200 } }", "bad-value"),
+        (
+            "{ servers: http://a, resolvers: dns.example }",
+            "bad-address",
+        ),
+        (
+            "{ servers: http://a, resolvers: [system, 127.0.0.1] }",
+            "bad-address",
+        ),
+        (
+            "{ servers: http://a, queue: { length: 5 } }",
+            "missing-field",
+        ),
+        (
+            "{ servers: http://a, connections: 5, crawlers: 6 }",
+            "bad-value",
+        ),
+        (
+            "{ servers: http://a, connections: 5, exempt: Nobodybot }",
+            "unknown-crawler",
+        ),
+        (
+            "{ servers: http://a, ejection: { for: 1m, most: 10s } }",
+            "bad-value",
+        ),
+        (
+            "{ servers: http://a, ejection: { statuses: 200 } }",
+            "bad-value",
+        ),
         ("{ servers: { url: http://a, backup: yes } }", "no-server"),
         ("{ servers: http://a, paths: [/a, /a] }", "duplicate-path"),
         ("{ servers: http://a, paths: a }", "bad-path"),
-        ("[{ servers: http://a }, { servers: http://b }]", "duplicate-origin"),
+        (
+            "[{ servers: http://a }, { servers: http://b }]",
+            "duplicate-origin",
+        ),
         ("[{ servers: http://a }, http://b]", "duplicate-origin"),
-        ("{ servers: http://a, tls: { server_name: a.example } }", "bad-value"),
-        ("{ servers: https://a, tls: { server_name: 'a:1' } }", "bad-host"),
-        ("{ servers: https://a, tls: { client: { cert: a.pem } } }", "missing-field"),
+        (
+            "{ servers: http://a, tls: { server_name: a.example } }",
+            "bad-value",
+        ),
+        (
+            "{ servers: https://a, tls: { server_name: 'a:1' } }",
+            "bad-host",
+        ),
+        (
+            "{ servers: https://a, tls: { client: { cert: a.pem } } }",
+            "missing-field",
+        ),
         ("{ servers: https://a, tls: { ca: '' } }", "bad-path"),
-        ("[{ hosts: a.example, servers: http://a }, { hosts: a.example, servers: http://b }]", "duplicate-origin"),
-        ("[{ paths: [/a, /b], servers: http://a }, { paths: /b, servers: http://b }]", "duplicate-origin"),
+        (
+            "[{ hosts: a.example, servers: http://a }, { hosts: a.example, servers: http://b }]",
+            "duplicate-origin",
+        ),
+        (
+            "[{ paths: [/a, /b], servers: http://a }, { paths: /b, servers: http://b }]",
+            "duplicate-origin",
+        ),
     ] {
         assert_eq!(origins(text).1, [finding], "{text}");
     }
-    let apart =
-        "[{ hosts: a.example, servers: http://a }, { hosts: a.example, paths: /b, servers: http://b }, http://c]";
+    let apart = "[{ hosts: a.example, servers: http://a }, { hosts: a.example, paths: /b, servers: http://b }, http://c]";
     assert_eq!(origins(apart).1, Vec::<&str>::new());
 }
 
@@ -349,7 +596,10 @@ fn mistakes_of_upgrade_are_told_where_they_are() {
     ] {
         let findings = read_text(text).1;
         let place = format!("crawlgate.yaml:1:{column}:");
-        assert!(findings.len() == 1 && findings[0].starts_with(&place), "{findings:?}");
+        assert!(
+            findings.len() == 1 && findings[0].starts_with(&place),
+            "{findings:?}"
+        );
         assert!(findings[0].contains(finding), "{findings:?}");
     }
 }
@@ -386,7 +636,10 @@ fn a_size_is_written_in_units_and_so_are_its_bounds() {
         assert_eq!(size(fits), Vec::<String>::new(), "{fits}");
     }
     let text = "limits: { headers: 2MiB }\n";
-    let (_, diagnostics) = read(&Source { name: "crawlgate.yaml".into(), text: text.into() });
+    let (_, diagnostics) = read(&Source {
+        name: "crawlgate.yaml".into(),
+        text: text.into(),
+    });
     let help = diagnostics.items[0].help.as_deref().expect("what to do");
     assert!(help.starts_with("from 1KiB to 1MiB"), "{help}");
 }
@@ -395,12 +648,20 @@ fn a_size_is_written_in_units_and_so_are_its_bounds() {
 fn acme_takes_a_word_or_a_map() {
     let read_acme = |acme: &str| {
         let text = format!("listen: {{ address: 127.0.0.1:1, tls: {{ acme: {acme} }} }}\n");
-        let (said, diagnostics) = read(&Source { name: "crawlgate.yaml".into(), text: text.into() });
+        let (said, diagnostics) = read(&Source {
+            name: "crawlgate.yaml".into(),
+            text: text.into(),
+        });
         assert!(!diagnostics.has_errors(), "{acme}: {:?}", diagnostics.items);
-        said.and_then(|said| said.listen[0].tls.clone()?.acme).expect("acme")
+        said.and_then(|said| said.listen[0].tls.clone()?.acme)
+            .expect("acme")
     };
     assert_eq!(read_acme("yes"), AcmeSettings::default());
-    assert!(AcmeSettings::default().directory.contains("letsencrypt.org"));
+    assert!(
+        AcmeSettings::default()
+            .directory
+            .contains("letsencrypt.org")
+    );
     let said = read_acme(
         "{ email: a@b.example, directory: 'https://ca.example/dir', hosts: [Shop.example, bücher.example], challenge: http, \
          resolvers: 9.9.9.9 }",
@@ -420,25 +681,51 @@ fn mistakes_of_acme_are_told_where_they_are() {
     for (tls, finding, column) in [
         ("{ acme: { email: a } }", "bad-value", 55),
         ("{ acme: { email: 'a@b@c' } }", "bad-value", 55),
-        ("{ acme: { directory: 'http://ca.example' } }", "bad-value", 59),
+        (
+            "{ acme: { directory: 'http://ca.example' } }",
+            "bad-value",
+            59,
+        ),
         ("{ acme: { hosts: '*.a.example' } }", "bad-host", 55),
         ("{ acme: { hosts: [a.example, 10.0.0.1] } }", "bad-host", 67),
-        ("{ acme: { hosts: [a.example, a.example] } }", "duplicate-host", 67),
+        (
+            "{ acme: { hosts: [a.example, a.example] } }",
+            "duplicate-host",
+            67,
+        ),
         ("{ acme: { challenge: dns } }", "bad-value", 59),
         ("{ acme: { resolvers: a } }", "bad-address", 59),
         ("{ acme: { eab: a } }", "unknown-field", 48),
         ("{ acme: no }", "missing-field", 38),
     ] {
         let text = format!("\nlisten: {{ address: 127.0.0.1:1, tls: {tls} }}\n");
-        let source = Source { name: "crawlgate.yaml".into(), text: text.into() };
+        let source = Source {
+            name: "crawlgate.yaml".into(),
+            text: text.into(),
+        };
         let found = read(&source).1.items;
-        assert_eq!(found.iter().map(|found| found.id).collect::<Vec<_>>(), [finding], "{tls}");
+        assert_eq!(
+            found.iter().map(|found| found.id).collect::<Vec<_>>(),
+            [finding],
+            "{tls}"
+        );
         let line = found[0].one_line(&source);
-        assert!(line.starts_with(&format!("crawlgate.yaml:2:{column}: ")), "{tls}: {line}");
+        assert!(
+            line.starts_with(&format!("crawlgate.yaml:2:{column}: ")),
+            "{tls}: {line}"
+        );
     }
     let two = "listen: [{ address: 127.0.0.1:1, tls: { acme: yes } }, { address: 127.0.0.1:2, tls: { acme: { hosts: a.example } } }]";
-    let found = read(&Source { name: "crawlgate.yaml".into(), text: two.into() }).1.items;
-    assert_eq!(found.iter().map(|found| found.id).collect::<Vec<_>>(), ["bad-value"]);
+    let found = read(&Source {
+        name: "crawlgate.yaml".into(),
+        text: two.into(),
+    })
+    .1
+    .items;
+    assert_eq!(
+        found.iter().map(|found| found.id).collect::<Vec<_>>(),
+        ["bad-value"]
+    );
 }
 
 #[test]
@@ -449,18 +736,46 @@ fn store_takes_a_url_or_a_map() {
         file.and_then(|file| file.store).expect("a store")
     };
     let plain = read_store("redis://10.0.0.5");
-    assert_eq!((plain.url.to_string().as_str(), plain.prefix.as_str()), ("redis://10.0.0.5:6379/0", "crawlgate:"));
+    assert_eq!(
+        (plain.url.to_string().as_str(), plain.prefix.as_str()),
+        ("redis://10.0.0.5:6379/0", "crawlgate:")
+    );
     let full = read_store("'rediss://edge:p%40ss@[::1]:6380/3'");
-    let StoreUrl { tls, host, port, user, password, database } = &full.url;
-    assert_eq!((tls, host.as_str(), port, database), (&true, "::1", &6380, &3));
-    assert_eq!((user.as_deref(), password.clone()), (Some("edge"), Some(Secret("p@ss".into()))));
+    let StoreUrl {
+        tls,
+        host,
+        port,
+        user,
+        password,
+        database,
+    } = &full.url;
+    assert_eq!(
+        (tls, host.as_str(), port, database),
+        (&true, "::1", &6380, &3)
+    );
+    assert_eq!(
+        (user.as_deref(), password.clone()),
+        (Some("edge"), Some(Secret("p@ss".into())))
+    );
     let shown = format!("{full:?} {}", full.url);
-    assert!(!shown.contains("p@ss") && shown.contains("rediss://[::1]:6380/3"), "{shown}");
+    assert!(
+        !shown.contains("p@ss") && shown.contains("rediss://[::1]:6380/3"),
+        "{shown}"
+    );
     let text = "store: { url: valkeys://a.example, password_file: secret, ca: /ca.pem, prefix: 'shop:' }\n";
-    let file = read_text(text).0.expect("a file").relative_to(Path::new("/etc/crawlgate"));
+    let file = read_text(text)
+        .0
+        .expect("a file")
+        .relative_to(Path::new("/etc/crawlgate"));
     let said = file.store.expect("a store");
-    assert_eq!(said.password_file.as_deref(), Some(Path::new("/etc/crawlgate/secret")));
-    assert_eq!((said.ca.as_deref(), said.prefix.as_str()), (Some(Path::new("/ca.pem")), "shop:"));
+    assert_eq!(
+        said.password_file.as_deref(),
+        Some(Path::new("/etc/crawlgate/secret"))
+    );
+    assert_eq!(
+        (said.ca.as_deref(), said.prefix.as_str()),
+        (Some(Path::new("/ca.pem")), "shop:")
+    );
 }
 
 #[test]
@@ -480,11 +795,21 @@ fn mistakes_of_store_are_told_where_they_are() {
         ("{ url: 'redis://u@a' }", "missing-field", 8),
         ("{ url: redis://a, ca: ca.pem }", "bad-value", 8),
     ] {
-        let source = Source { name: "crawlgate.yaml".into(), text: format!("\nstore: {store}\n").into() };
+        let source = Source {
+            name: "crawlgate.yaml".into(),
+            text: format!("\nstore: {store}\n").into(),
+        };
         let found = read(&source).1.items;
-        assert_eq!(found.iter().map(|found| found.id).collect::<Vec<_>>(), [finding], "{store}");
+        assert_eq!(
+            found.iter().map(|found| found.id).collect::<Vec<_>>(),
+            [finding],
+            "{store}"
+        );
         let line = found[0].one_line(&source);
-        assert!(line.starts_with(&format!("crawlgate.yaml:2:{column}: ")), "{store}: {line}");
+        assert!(
+            line.starts_with(&format!("crawlgate.yaml:2:{column}: ")),
+            "{store}: {line}"
+        );
         assert!(!line.contains("u:p"), "{line}");
     }
 }
@@ -492,10 +817,21 @@ fn mistakes_of_store_are_told_where_they_are() {
 #[test]
 fn store_excludes_acme_and_needs_a_state_directory() {
     let findings = |rest: &str| {
-        let source = Source { name: "crawlgate.yaml".into(), text: format!("store: redis://a\n{rest}\n").into() };
-        read(&source).1.items.iter().map(|found| found.id).collect::<Vec<_>>()
+        let source = Source {
+            name: "crawlgate.yaml".into(),
+            text: format!("store: redis://a\n{rest}\n").into(),
+        };
+        read(&source)
+            .1
+            .items
+            .iter()
+            .map(|found| found.id)
+            .collect::<Vec<_>>()
     };
-    assert_eq!(findings("listen: { address: 127.0.0.1:1, tls: { acme: yes } }"), ["bad-value"]);
+    assert_eq!(
+        findings("listen: { address: 127.0.0.1:1, tls: { acme: yes } }"),
+        ["bad-value"]
+    );
     assert_eq!(findings("state: off"), ["missing-field"]);
     assert_eq!(findings("state: state"), Vec::<&str>::new());
 }

@@ -1,5 +1,5 @@
-//! Decodes values that several sections of the settings have in common: durations and numbers within bounds, paths,
-//! addresses, lists, and `off`.
+//! Decodes values that several sections of the settings have in common: durations and numbers
+//! within bounds, paths, addresses, lists, and `off`.
 
 use crate::yaml::{Decoder, Node, Value};
 use std::net::SocketAddr;
@@ -18,7 +18,9 @@ pub fn or_off<T>(
     value: impl FnOnce(&mut Decoder, &Node) -> Option<T>,
 ) -> impl FnOnce(&mut Decoder, &Node) -> Option<Option<T>> {
     |decoder, node| match &node.value {
-        Value::Scalar { text, plain: true } if ["off", "no", "false"].contains(&text.to_ascii_lowercase().as_str()) => {
+        Value::Scalar { text, plain: true }
+            if ["off", "no", "false"].contains(&text.to_ascii_lowercase().as_str()) =>
+        {
             Some(None)
         }
         _ => value(decoder, node).map(Some),
@@ -27,16 +29,24 @@ pub fn or_off<T>(
 
 pub fn address(decoder: &mut Decoder, node: &Node) -> Option<SocketAddr> {
     let text = decoder.text(node, "an address and port, like 127.0.0.1:9090")?;
-    super::address::listen_address(text).map_err(|error| decoder.error("bad-address", node.span, error)).ok()
+    super::address::listen_address(text)
+        .map_err(|error| decoder.error("bad-address", node.span, error))
+        .ok()
 }
 
 /// A list; a single value or map is a list of one.
 pub fn list<'n>(decoder: &mut Decoder, node: &'n Node, wanted: &str) -> &'n [Node] {
-    if node.is_map() { std::slice::from_ref(node) } else { decoder.one_or_many(node, wanted) }
+    if node.is_map() {
+        std::slice::from_ref(node)
+    } else {
+        decoder.one_or_many(node, wanted)
+    }
 }
 
 /// Reads a duration within bounds.
-pub fn within(bounds: RangeInclusive<Duration>) -> impl FnOnce(&mut Decoder, &Node) -> Option<Duration> {
+pub fn within(
+    bounds: RangeInclusive<Duration>,
+) -> impl FnOnce(&mut Decoder, &Node) -> Option<Duration> {
     move |decoder, node| {
         let help = format!("from {:?} to {:?}", bounds.start(), bounds.end());
         decoder.duration_within(node, bounds, "this duration is out of bounds", Some(&help))

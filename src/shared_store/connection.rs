@@ -1,5 +1,6 @@
-//! [`SharedStore`]: the one connection to the store, made anew after each error. [`examine`] refuses a server that crawlgate
-//! cannot use: an old one, a node of a cluster, a replica, one that deletes keys, or one with keys of another program.
+//! [`SharedStore`]: the one connection to the store, made anew after each error. [`examine`]
+//! refuses a server that crawlgate cannot use: an old one, a node of a cluster, a replica, one that
+//! deletes keys, or one with keys of another program.
 
 use super::link::Link;
 use super::refusal::{of_error, replica};
@@ -8,10 +9,12 @@ use crate::settings::{StoreSettings, StoreUrl};
 use redis::{FromRedisValue, Pipeline, RedisError, RedisResult, Value};
 use std::collections::HashMap;
 
-/// The oldest Redis with what is needed: `ZADD GT` and exclusive ranges of streams. Valkey says that it is Redis 7.2.
+/// The oldest Redis with what is needed: `ZADD GT` and exclusive ranges of streams. Valkey says
+/// that it is Redis 7.2.
 const OLDEST: (u32, u32) = (6, 2);
 
-/// What the value of the key `epoch` begins with, so that no value of another program is taken for it.
+/// What the value of the key `epoch` begins with, so that no value of another program is taken for
+/// it.
 pub(super) const MARK: &str = "crawlgate ";
 
 /// The keys, and their types.
@@ -47,9 +50,14 @@ impl Connected {
 }
 
 impl SharedStore {
-    /// A store by these settings, without a connection yet, and with a deadline for all its answers.
+    /// A store by these settings, without a connection yet, and with a deadline for all its
+    /// answers.
     pub fn new(settings: StoreSettings, deadline: Deadline) -> SharedStore {
-        SharedStore { settings, deadline, connected: None }
+        SharedStore {
+            settings,
+            deadline,
+            connected: None,
+        }
     }
 
     /// The name of a key.
@@ -57,8 +65,12 @@ impl SharedStore {
         format!("{}{name}", self.settings.prefix)
     }
 
-    /// Does something over the connection. An error ends it: what was not read of an answer is not to be taken for the next.
-    pub(super) fn ask<T>(&mut self, ask: impl FnOnce(&mut Connected) -> RedisResult<T>) -> Result<T, StoreError> {
+    /// Does something over the connection. An error ends it: what was not read of an answer is not
+    /// to be taken for the next.
+    pub(super) fn ask<T>(
+        &mut self,
+        ask: impl FnOnce(&mut Connected) -> RedisResult<T>,
+    ) -> Result<T, StoreError> {
         let mut connected = match self.connected.take() {
             Some(connected) => connected,
             None => self.connect()?,
@@ -76,13 +88,16 @@ impl SharedStore {
     }
 }
 
-/// Sends commands and reads the answers. `None` where a transaction was not done, because a key that it watched was written.
-/// Stops at the first answer that does not come.
+/// Sends commands and reads the answers. `None` where a transaction was not done, because a key
+/// that it watched was written. Stops at the first answer that does not come.
 pub(super) fn run(connection: &mut Link, pipeline: &Pipeline) -> RedisResult<Option<Vec<Value>>> {
     connection.send(&pipeline.get_packed_pipeline())?;
-    // Before the answer of a transaction there is one for its beginning, and one for each command that waited.
+    // Before the answer of a transaction there is one for its beginning, and one for each command
+    // that waited.
     let count = pipeline.len() + usize::from(pipeline.is_transaction());
-    let answers = (0..count).map(|_| connection.receive()).collect::<RedisResult<_>>()?;
+    let answers = (0..count)
+        .map(|_| connection.receive())
+        .collect::<RedisResult<_>>()?;
     match pipeline.is_transaction() {
         true => Ok(Option::from_redis_value(connection.receive()?)?),
         false => Ok(Some(answers)),
@@ -98,7 +113,9 @@ pub(super) fn last<T: FromRedisValue>(answers: &mut Vec<Value>) -> RedisResult<T
 fn examine(connection: &mut Link, settings: &StoreSettings) -> Result<String, StoreError> {
     let url = &settings.url;
     let failed = |error: RedisError| of_error(&error, url);
-    let info: String = connection.ask(redis::cmd("INFO").arg("everything")).map_err(failed)?;
+    let info: String = connection
+        .ask(redis::cmd("INFO").arg("everything"))
+        .map_err(failed)?;
     let info = fields(&info);
     let said = |name: &str| info.get(name).copied().unwrap_or_default();
     let version = said("redis_version");
@@ -128,11 +145,16 @@ fn examine(connection: &mut Link, settings: &StoreSettings) -> Result<String, St
 
 /// What `INFO` says, by name.
 pub(super) fn fields(info: &str) -> HashMap<&str, &str> {
-    info.lines().filter_map(|line| line.trim_end().split_once(':')).collect()
+    info.lines()
+        .filter_map(|line| line.trim_end().split_once(':'))
+        .collect()
 }
 
 /// Refuses a server that deletes keys when its memory is full.
-pub(super) fn refuse_eviction(info: &HashMap<&str, &str>, url: &StoreUrl) -> Result<(), StoreError> {
+pub(super) fn refuse_eviction(
+    info: &HashMap<&str, &str>,
+    url: &StoreUrl,
+) -> Result<(), StoreError> {
     match info.get("maxmemory_policy").copied().unwrap_or_default() {
         "noeviction" => Ok(()),
         policy => Err(StoreError::Evicts(format!(
@@ -148,15 +170,23 @@ fn foreign_key(connection: &mut Link, prefix: &str) -> RedisResult<Option<String
     for (name, _) in KEYS {
         types.cmd("TYPE").arg(format!("{prefix}{name}"));
     }
-    let types = run(connection, &types)?.unwrap_or_default().into_iter().map(String::from_redis_value);
+    let types = run(connection, &types)?
+        .unwrap_or_default()
+        .into_iter()
+        .map(String::from_redis_value);
     let types = types.collect::<Result<Vec<String>, _>>()?;
-    let found = types.iter().zip(KEYS).find(|(found, (_, wanted))| *found != "none" && found != wanted);
+    let found = types
+        .iter()
+        .zip(KEYS)
+        .find(|(found, (_, wanted))| *found != "none" && found != wanted);
     if let Some((_, (name, _))) = found {
         return Ok(Some(format!("{prefix}{name}")));
     }
     let key = format!("{prefix}epoch");
     let epoch: Option<Vec<u8>> = connection.ask(redis::cmd("GET").arg(&key))?;
-    Ok(epoch.filter(|epoch| !epoch.starts_with(MARK.as_bytes())).map(|_| key))
+    Ok(epoch
+        .filter(|epoch| !epoch.starts_with(MARK.as_bytes()))
+        .map(|_| key))
 }
 
 /// `7.0.15` in numbers.

@@ -1,6 +1,6 @@
-//! [`Link`]: a connection to the store whose answers are bounded in time and size. Commands, values and the parser are those
-//! of the crate redis. Its connection has a time limit for each read alone, none for the size of an answer, and takes no
-//! stream of ours.
+//! [`Link`]: a connection to the store whose answers are bounded in time and size. Commands, values
+//! and the parser are those of the crate redis. Its connection has a time limit for each read
+//! alone, none for the size of an answer, and takes no stream of ours.
 
 use super::refusal::{of_error, unreadable};
 use crate::exchange::{Deadline, StoreError};
@@ -20,20 +20,21 @@ use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// How long connecting may take, with the name, TLS and the password; and how long the store may say nothing.
+/// How long connecting may take, with the name, TLS and the password; and how long the store may
+/// say nothing.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// How long an answer may take in all. Each [`SLOWEST`] bytes that are transferred add a second.
 const ANSWER: Duration = Duration::from_secs(10);
 const SLOWEST: u64 = 64 * 1024;
 /// How soon a stop is noticed.
 const SLICE: Duration = Duration::from_millis(100);
-/// Bytes of an answer, and of all answers to one call. Each line counts [`VALUE`] bytes more: a value takes one at the least,
-/// and `*1000000` with a million empty values is short.
+/// Bytes of an answer, and of all answers to one call. Each line counts [`VALUE`] bytes more: a
+/// value takes one at the least, and `*1000000` with a million empty values is short.
 const MAX_ANSWER: usize = 32 * 1024 * 1024;
 const MAX_CALL: usize = 256 * 1024 * 1024;
 const VALUE: usize = 64;
-/// Bytes without an end of a line: an entry of 2,000 facts has fewer. The parser begins a line anew with each part of it that
-/// comes.
+/// Bytes without an end of a line: an entry of 2,000 facts has fewer. The parser begins a line anew
+/// with each part of it that comes.
 const MAX_LINE: usize = 4 * 1024 * 1024;
 
 /// A connection.
@@ -72,10 +73,17 @@ struct Socket {
 impl Link {
     /// Connects. The password is read each time: files of passwords are replaced.
     pub(super) fn open(settings: &StoreSettings, deadline: &Deadline) -> Result<Link, StoreError> {
-        let StoreSettings { url, password_file, ca, .. } = settings;
+        let StoreSettings {
+            url,
+            password_file,
+            ca,
+            ..
+        } = settings;
         let password = match password_file {
             Some(path) => {
-                let text = String::from_utf8_lossy(&read(path)?).trim_end_matches(['\r', '\n']).to_owned();
+                let text = String::from_utf8_lossy(&read(path)?)
+                    .trim_end_matches(['\r', '\n'])
+                    .to_owned();
                 if text.is_empty() {
                     return Err(unreadable(path, "it is empty"));
                 }
@@ -91,24 +99,53 @@ impl Link {
         link.map_err(|error| of_error(&error, url))
     }
 
-    fn connect(url: &StoreUrl, authorities: Option<Vec<u8>>, deadline: &Deadline) -> RedisResult<Link> {
-        let limits = Arc::new(Mutex::new(Limits { end: Instant::now() + PATIENCE, patience: PATIENCE }));
-        let socket = Socket { stream: reach(url, &limits)?, limits: limits.clone(), deadline: deadline.clone() };
-        let stream: Box<dyn Duplex> =
-            if url.tls { Box::new(encrypt(socket, url, authorities)?) } else { Box::new(socket) };
+    fn connect(
+        url: &StoreUrl,
+        authorities: Option<Vec<u8>>,
+        deadline: &Deadline,
+    ) -> RedisResult<Link> {
+        let limits = Arc::new(Mutex::new(Limits {
+            end: Instant::now() + PATIENCE,
+            patience: PATIENCE,
+        }));
+        let socket = Socket {
+            stream: reach(url, &limits)?,
+            limits: limits.clone(),
+            deadline: deadline.clone(),
+        };
+        let stream: Box<dyn Duplex> = if url.tls {
+            Box::new(encrypt(socket, url, authorities)?)
+        } else {
+            Box::new(socket)
+        };
         Ok(Link::new(stream, limits))
     }
 
     fn new(stream: Box<dyn Duplex>, limits: Arc<Mutex<Limits>>) -> Link {
-        let stream = Bounded { stream, left_of_answer: MAX_ANSWER, left_of_call: MAX_CALL, line: 0 };
-        Link { stream, parser: Parser::new(), limits }
+        let stream = Bounded {
+            stream,
+            left_of_answer: MAX_ANSWER,
+            left_of_call: MAX_CALL,
+            line: 0,
+        };
+        Link {
+            stream,
+            parser: Parser::new(),
+            limits,
+        }
     }
 
     /// Within the time for connecting.
     fn log_in(&mut self, url: &StoreUrl, password: Option<String>) -> RedisResult<()> {
         if let Some(password) = password {
-            self.write(&redis::cmd("AUTH").arg(&url.user).arg(password).get_packed_command())?;
-            self.receive().map_err(|error| (ErrorKind::AuthenticationFailed, "AUTH", error.to_string()))?;
+            self.write(
+                &redis::cmd("AUTH")
+                    .arg(&url.user)
+                    .arg(password)
+                    .get_packed_command(),
+            )?;
+            self.receive()
+                .map_err(|error| (ErrorKind::AuthenticationFailed, "AUTH", error.to_string()))?;
         }
         // The user may lack the right for a command that is not needed.
         if url.database != 0 {
@@ -127,7 +164,10 @@ impl Link {
     pub(super) fn send(&mut self, commands: &[u8]) -> RedisResult<()> {
         // What was written is on its way while the first answer is waited for.
         let patience = PATIENCE + time_of(commands.len());
-        *lock(&self.limits) = Limits { end: Instant::now() + ANSWER, patience };
+        *lock(&self.limits) = Limits {
+            end: Instant::now() + ANSWER,
+            patience,
+        };
         self.write(commands)
     }
 
@@ -159,7 +199,10 @@ impl Read for Bounded {
         self.line = if lines == 0 { self.line + rest } else { rest };
         let bytes = count + lines * VALUE;
         if self.line > MAX_LINE || bytes > self.left_of_answer || bytes > self.left_of_call {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "its answer is too large"));
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "its answer is too large",
+            ));
         }
         self.left_of_answer -= bytes;
         self.left_of_call -= bytes;
@@ -168,15 +211,22 @@ impl Read for Bounded {
 }
 
 impl Socket {
-    /// Does something until it is done or its time is over. Each byte of the result gives it more time.
+    /// Does something until it is done or its time is over. Each byte of the result gives it more
+    /// time.
     fn transfer(&self, mut act: impl FnMut(&TcpStream) -> io::Result<usize>) -> io::Result<usize> {
         let silence_ends = Instant::now() + lock(&self.limits).patience;
         loop {
             let end = lock(&self.limits).end.min(silence_ends);
-            let end = self.deadline.get().map_or(end, |deadline| deadline.min(end));
+            let end = self
+                .deadline
+                .get()
+                .map_or(end, |deadline| deadline.min(end));
             let left = end.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                return Err(io::Error::new(io::ErrorKind::TimedOut, "its answer takes too long"));
+                return Err(io::Error::new(
+                    io::ErrorKind::TimedOut,
+                    "its answer takes too long",
+                ));
             }
             self.stream.set_read_timeout(Some(left.min(SLICE)))?;
             self.stream.set_write_timeout(Some(left.min(SLICE)))?;
@@ -185,7 +235,11 @@ impl Socket {
                     lock(&self.limits).end += time_of(count);
                     return Ok(count);
                 }
-                Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {}
+                Err(error)
+                    if matches!(
+                        error.kind(),
+                        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut
+                    ) => {}
                 Err(error) => return Err(error),
             }
         }
@@ -215,14 +269,22 @@ fn time_of(bytes: usize) -> Duration {
 
 /// Resolves the name and connects to the first address that answers.
 fn reach(url: &StoreUrl, limits: &Mutex<Limits>) -> io::Result<TcpStream> {
-    let left = || lock(limits).end.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
+    let left = || {
+        lock(limits)
+            .end
+            .saturating_duration_since(Instant::now())
+            .max(Duration::from_millis(1))
+    };
     let name = (url.host.clone(), url.port);
     let (found, resolved) = channel();
     // Nothing bounds the resolver of the system.
-    spawn("store-name", move || drop(found.send(name.to_socket_addrs().map(Vec::from_iter))))?;
+    spawn("store-name", move || {
+        drop(found.send(name.to_socket_addrs().map(Vec::from_iter)))
+    })?;
     let resolved = resolved.recv_timeout(left());
     let late = "its name is not resolved in time";
-    let addresses: Vec<SocketAddr> = resolved.map_err(|_| io::Error::new(io::ErrorKind::TimedOut, late))??;
+    let addresses: Vec<SocketAddr> =
+        resolved.map_err(|_| io::Error::new(io::ErrorKind::TimedOut, late))??;
     let mut last = io::Error::new(io::ErrorKind::NotFound, "its name has no address");
     for address in addresses {
         match TcpStream::connect_timeout(&address, left()) {
@@ -243,8 +305,13 @@ fn encrypt(
     authorities: Option<Vec<u8>>,
 ) -> io::Result<StreamOwned<ClientConnection, Socket>> {
     let read = |pem: Vec<u8>| CertificateDer::pem_slice_iter(&pem).collect::<Result<Vec<_>, _>>();
-    let authorities = authorities.map(read).transpose().map_err(io::Error::other)?;
-    let config = trusting(authorities.as_deref()).map_err(io::Error::other)?.with_no_client_auth();
+    let authorities = authorities
+        .map(read)
+        .transpose()
+        .map_err(io::Error::other)?;
+    let config = trusting(authorities.as_deref())
+        .map_err(io::Error::other)?
+        .with_no_client_auth();
     let name = ServerName::try_from(url.host.clone()).map_err(io::Error::other)?;
     let client = ClientConnection::new(Arc::new(config), name).map_err(io::Error::other)?;
     Ok(StreamOwned::new(client, socket))
@@ -260,7 +327,10 @@ mod tests {
     use std::io::Cursor;
 
     fn received(answer: &str) -> RedisResult<Value> {
-        let limits = Arc::new(Mutex::new(Limits { end: Instant::now(), patience: PATIENCE }));
+        let limits = Arc::new(Mutex::new(Limits {
+            end: Instant::now(),
+            patience: PATIENCE,
+        }));
         Link::new(Box::new(Cursor::new(answer.as_bytes().to_vec())), limits).receive()
     }
 
@@ -271,12 +341,30 @@ mod tests {
         let line = format!("+{}", "a".repeat(MAX_LINE));
         let nested = "*1\r\n".repeat(1_000_000);
         let maps = "%4000000000000000000\r\n".repeat(1_000_000);
-        for answer in
-            [&large, &many, &line, &nested, &maps, "$9223372036854775807\r\n", "*1000000000000\r\n:1\r\n", "x", ""]
-        {
-            assert!(received(answer).is_err(), "{}", &answer[..answer.len().min(32)]);
+        for answer in [
+            &large,
+            &many,
+            &line,
+            &nested,
+            &maps,
+            "$9223372036854775807\r\n",
+            "*1000000000000\r\n:1\r\n",
+            "x",
+            "",
+        ] {
+            assert!(
+                received(answer).is_err(),
+                "{}",
+                &answer[..answer.len().min(32)]
+            );
         }
-        assert_eq!(received("-NOAUTH no\r\n").expect_err("an error").code(), Some("NOAUTH"));
-        assert_eq!(received("*2\r\n+OK\r\n$-1\r\n").expect("a value"), Value::Array(vec![Value::Okay, Value::Nil]));
+        assert_eq!(
+            received("-NOAUTH no\r\n").expect_err("an error").code(),
+            Some("NOAUTH")
+        );
+        assert_eq!(
+            received("*2\r\n+OK\r\n$-1\r\n").expect("a value"),
+            Value::Array(vec![Value::Okay, Value::Nil])
+        );
     }
 }

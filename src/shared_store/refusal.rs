@@ -1,4 +1,5 @@
-//! [`of_error`] tells a store that cannot be used as it is, and needs a person, from one that is away.
+//! [`of_error`] tells a store that cannot be used as it is, and needs a person, from one that is
+//! away.
 
 use crate::exchange::StoreError;
 use crate::settings::StoreUrl;
@@ -23,7 +24,10 @@ pub(super) fn unreadable(path: &Path, reason: impl Display) -> StoreError {
 
 /// What an error means.
 pub(super) fn of_error(error: &RedisError, url: &StoreUrl) -> StoreError {
-    let reason = error.detail().map_or_else(|| error.to_string(), |detail| format!("{}: {detail}", error.category()));
+    let reason = error.detail().map_or_else(
+        || error.to_string(),
+        |detail| format!("{}: {detail}", error.category()),
+    );
     StoreError::Unusable(match (error.kind(), error.code()) {
         (ErrorKind::AuthenticationFailed, _) | (_, Some("WRONGPASS" | "NOAUTH")) => format!(
             "the store at {url} refuses the user or the password ({reason}); crawlgate does not use it. Mend `store` of \

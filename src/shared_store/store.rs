@@ -1,6 +1,7 @@
-//! [`SharedStore`] as the [`Store`] of `exchange`: each operation in commands of Redis. `exchange::store` has the table of
-//! keys. [`CountsOfPeriod`] are the request counts of the instances, for the history: one hash for each period, with a field
-//! for each instance. Nothing is judged by them.
+//! [`SharedStore`] as the [`Store`] of `exchange`: each operation in commands of Redis.
+//! `exchange::store` has the table of keys. [`CountsOfPeriod`] are the request counts of the
+//! instances, for the history: one hash for each period, with a field for each instance. Nothing is
+//! judged by them.
 
 use super::connection::{Connected, KEYS, MARK, SharedStore, fields, last, refuse_eviction, run};
 use super::link::Link;
@@ -17,18 +18,21 @@ use std::fmt;
 const LOG: usize = 20_000;
 /// How many entries are read at once: with 2,000 facts each they are an answer that [`Link`] takes.
 const MOST_ENTRIES: usize = 25;
-/// Keys that no instance has touched for so long end by themselves: 40 days, longer than facts are kept.
+/// Keys that no instance has touched for so long end by themselves: 40 days, longer than facts are
+/// kept.
 const END: i64 = 40 * 86_400;
-/// The end of a key is put off when so much of the time is over. Each time touches the key, which ends a transaction that
-/// watches it: another instance's announcement of a robots.txt, for one.
+/// The end of a key is put off when so much of the time is over. Each time touches the key, which
+/// ends a transaction that watches it: another instance's announcement of a robots.txt, for one.
 const PUT_OFF_AFTER: i64 = 86_400;
 /// How often a transaction is tried that ended because the epoch was touched.
 const TRIES: usize = 4;
 
-/// Instances that have a field in the hash of a period. An instance that finds no room is missing in the sums.
+/// Instances that have a field in the hash of a period. An instance that finds no room is missing
+/// in the sums.
 const MOST_INSTANCES: usize = 256;
 
-/// Bytes of the key of a fact or of a name in a member: hosts have at most 253, paths and tokens of policies some more.
+/// Bytes of the key of a fact or of a name in a member: hosts have at most 253, paths and tokens of
+/// policies some more.
 const MAX_NAME: usize = 4 * 1024;
 
 /// An entry of a stream: its place, and its fields.
@@ -39,7 +43,13 @@ impl Store for SharedStore {
         let keys = KEYS.map(|(name, _)| self.key(name));
         let (identity, time, info) = self.ask(|connected| {
             let mut pipeline = redis::pipe();
-            pipeline.cmd("INFO").arg("memory").cmd("SET").arg(&keys[0]).arg(format!("{MARK}{founding}")).arg("NX");
+            pipeline
+                .cmd("INFO")
+                .arg("memory")
+                .cmd("SET")
+                .arg(&keys[0])
+                .arg(format!("{MARK}{founding}"))
+                .arg("NX");
             for key in &keys {
                 pipeline.cmd("TTL").arg(key);
             }
@@ -60,7 +70,11 @@ impl Store for SharedStore {
             }
             answers.truncate(1);
             let info: String = last(&mut answers)?;
-            Ok((connected.identity(epoch), seconds * 1_000 + micros / 1_000, info))
+            Ok((
+                connected.identity(epoch),
+                seconds * 1_000 + micros / 1_000,
+                info,
+            ))
         })?;
         // Operators change it while the store runs (`CONFIG SET`).
         refuse_eviction(&fields(&info), &self.settings.url)?;
@@ -78,16 +92,26 @@ impl Store for SharedStore {
                 let identity = connected.identity(last(&mut answers)?);
                 if identity != *expected || pipeline.is_empty() {
                     let () = connected.connection.ask(&redis::cmd("UNWATCH"))?;
-                    return Ok(Written { identity, position: None });
+                    return Ok(Written {
+                        identity,
+                        position: None,
+                    });
                 }
                 // Otherwise the epoch was touched in between, and may be the same.
                 if let Some(mut answers) = run(&mut connected.connection, &pipeline)? {
-                    let position: Option<String> = if has_entry { last(&mut answers)? } else { None };
-                    return Ok(Written { identity, position: position.and_then(|place| place.try_into().ok()) });
+                    let position: Option<String> =
+                        if has_entry { last(&mut answers)? } else { None };
+                    return Ok(Written {
+                        identity,
+                        position: position.and_then(|place| place.try_into().ok()),
+                    });
                 }
             }
             // The next turn says what it is.
-            Ok(Written { identity: connected.identity(None), position: None })
+            Ok(Written {
+                identity: connected.identity(None),
+                position: None,
+            })
         })
     }
 
@@ -96,17 +120,41 @@ impl Store for SharedStore {
         let (identity, newest, raw) = self.ask(|connected| {
             let mut pipeline = redis::pipe();
             pipeline.atomic().cmd("GET").arg(&epoch);
-            pipeline.cmd("XREVRANGE").arg(&log).arg("+").arg("-").arg("COUNT").arg(1);
-            pipeline.cmd("XRANGE").arg(&log).arg(after.to_string()).arg("+").arg("COUNT").arg(MOST_ENTRIES + 1);
+            pipeline
+                .cmd("XREVRANGE")
+                .arg(&log)
+                .arg("+")
+                .arg("-")
+                .arg("COUNT")
+                .arg(1);
+            pipeline
+                .cmd("XRANGE")
+                .arg(&log)
+                .arg(after.to_string())
+                .arg("+")
+                .arg("COUNT")
+                .arg(MOST_ENTRIES + 1);
             let mut answers = connected.run(&pipeline)?;
-            let (entries, newest): (Vec<RawEntry>, Vec<RawEntry>) = (last(&mut answers)?, last(&mut answers)?);
+            let (entries, newest): (Vec<RawEntry>, Vec<RawEntry>) =
+                (last(&mut answers)?, last(&mut answers)?);
             Ok((connected.identity(last(&mut answers)?), newest, entries))
         })?;
-        let last = newest.into_iter().next().map(|(place, _)| position(place)).transpose()?.unwrap_or_default();
+        let last = newest
+            .into_iter()
+            .next()
+            .map(|(place, _)| position(place))
+            .transpose()?
+            .unwrap_or_default();
         let mut raw = raw.into_iter();
         let is_there = raw.next().map(|(place, _)| position(place)).transpose()? == Some(after);
-        let entries = is_there.then(|| raw.map(entry).collect::<Result<Vec<_>, StoreError>>()).transpose()?;
-        Ok(LogRead { identity, last, entries })
+        let entries = is_there
+            .then(|| raw.map(entry).collect::<Result<Vec<_>, StoreError>>())
+            .transpose()?;
+        Ok(LogRead {
+            identity,
+            last,
+            entries,
+        })
     }
 
     fn read_sets(&mut self) -> Result<Sets, StoreError> {
@@ -119,18 +167,35 @@ impl Store for SharedStore {
             Ok((events, facts))
         })?;
         // Scores are whole seconds, far below where a double loses them.
-        let events = events
-            .into_iter()
-            .map(|(key, at)| Ok(SharedFact { key: short(key)?, at: at as i64, value: String::new() }));
-        let facts = events.chain(facts.into_iter().map(|(key, written)| read_fact(key, &written)));
-        Ok(Sets { facts: facts.collect::<Result<_, StoreError>>()?, members: self.read_members()? })
+        let events = events.into_iter().map(|(key, at)| {
+            Ok(SharedFact {
+                key: short(key)?,
+                at: at as i64,
+                value: String::new(),
+            })
+        });
+        let facts = events.chain(
+            facts
+                .into_iter()
+                .map(|(key, written)| read_fact(key, &written)),
+        );
+        Ok(Sets {
+            facts: facts.collect::<Result<_, StoreError>>()?,
+            members: self.read_members()?,
+        })
     }
 
     fn read_members(&mut self) -> Result<Vec<Member>, StoreError> {
         let members = self.key("members");
-        let members: HashMap<String, String> =
-            self.ask(|connected| connected.connection.ask(redis::cmd("HGETALL").arg(&members)))?;
-        members.values().map(|written| read_json(written).and_then(checked)).collect()
+        let members: HashMap<String, String> = self.ask(|connected| {
+            connected
+                .connection
+                .ask(redis::cmd("HGETALL").arg(&members))
+        })?;
+        members
+            .values()
+            .map(|written| read_json(written).and_then(checked))
+            .collect()
     }
 
     fn fetch(&mut self, keys: &[String]) -> Result<Vec<SharedFact>, StoreError> {
@@ -138,10 +203,15 @@ impl Store for SharedStore {
             return Ok(Vec::new());
         }
         let facts = self.key("facts");
-        let written: Vec<Option<String>> =
-            self.ask(|connected| connected.connection.ask(redis::cmd("HMGET").arg(&facts).arg(keys)))?;
+        let written: Vec<Option<String>> = self.ask(|connected| {
+            connected
+                .connection
+                .ask(redis::cmd("HMGET").arg(&facts).arg(keys))
+        })?;
         let found = keys.iter().zip(written);
-        found.filter_map(|(key, written)| Some(read_fact(key.clone(), &written?))).collect()
+        found
+            .filter_map(|(key, written)| Some(read_fact(key.clone(), &written?)))
+            .collect()
     }
 }
 
@@ -161,18 +231,36 @@ impl SharedStore {
     /// Whether an instance has told what it counted in a period.
     pub fn has_counts(&mut self, period: &str, instance: &str) -> Result<bool, StoreError> {
         let key = self.counts_key(period);
-        self.ask(|connected| connected.connection.ask(redis::cmd("HEXISTS").arg(&key).arg(instance)))
+        self.ask(|connected| {
+            connected
+                .connection
+                .ask(redis::cmd("HEXISTS").arg(&key).arg(instance))
+        })
     }
 
     /// Tells what an instance counted, in place of what it told of these periods before.
-    pub fn put_counts(&mut self, instance: &str, counts: &[CountsOfPeriod]) -> Result<(), StoreError> {
-        let keys: Vec<String> = counts.iter().map(|counts| self.counts_key(&counts.period)).collect();
+    pub fn put_counts(
+        &mut self,
+        instance: &str,
+        counts: &[CountsOfPeriod],
+    ) -> Result<(), StoreError> {
+        let keys: Vec<String> = counts
+            .iter()
+            .map(|counts| self.counts_key(&counts.period))
+            .collect();
         self.ask(|connected| {
             let mut look = redis::pipe();
             for key in &keys {
-                look.cmd("HEXISTS").arg(key).arg(instance).cmd("HLEN").arg(key);
+                look.cmd("HEXISTS")
+                    .arg(key)
+                    .arg(instance)
+                    .cmd("HLEN")
+                    .arg(key);
             }
-            let found = connected.run(&look)?.into_iter().map(usize::from_redis_value);
+            let found = connected
+                .run(&look)?
+                .into_iter()
+                .map(usize::from_redis_value);
             let found = found.collect::<Result<Vec<usize>, _>>()?;
             let mut write = redis::pipe();
             for ((key, counts), found) in keys.iter().zip(counts).zip(found.chunks(2)) {
@@ -188,14 +276,24 @@ impl SharedStore {
     }
 
     /// What all instances counted in some periods, by their ids.
-    pub fn counts(&mut self, periods: &[String]) -> Result<Vec<HashMap<String, String>>, StoreError> {
-        let keys: Vec<String> = periods.iter().map(|period| self.counts_key(period)).collect();
+    pub fn counts(
+        &mut self,
+        periods: &[String],
+    ) -> Result<Vec<HashMap<String, String>>, StoreError> {
+        let keys: Vec<String> = periods
+            .iter()
+            .map(|period| self.counts_key(period))
+            .collect();
         self.ask(|connected| {
             let mut read = redis::pipe();
             for key in &keys {
                 read.cmd("HGETALL").arg(key);
             }
-            Ok(connected.run(&read)?.into_iter().map(HashMap::from_redis_value).collect::<Result<_, _>>()?)
+            Ok(connected
+                .run(&read)?
+                .into_iter()
+                .map(HashMap::from_redis_value)
+                .collect::<Result<_, _>>()?)
         })
     }
 
@@ -211,39 +309,82 @@ impl SharedStore {
             ["served", "clients", "facts", "members", "log"].map(|name| self.key(name));
         let mut pipeline = redis::pipe();
         pipeline.atomic();
-        for (fact, command) in
-            batch.facts.iter().map(|fact| (fact, "HSET")).chain(batch.if_missing.iter().map(|fact| (fact, "HSETNX")))
+        for (fact, command) in batch
+            .facts
+            .iter()
+            .map(|fact| (fact, "HSET"))
+            .chain(batch.if_missing.iter().map(|fact| (fact, "HSETNX")))
         {
             match fact.value.is_empty() {
                 true => pipeline
                     .cmd("ZADD")
-                    .arg(if is_of_clients(&fact.key) { &clients } else { &served })
+                    .arg(if is_of_clients(&fact.key) {
+                        &clients
+                    } else {
+                        &served
+                    })
                     .arg("GT")
                     .arg(fact.at)
                     .arg(&fact.key),
-                false => pipeline.cmd(command).arg(&facts).arg(&fact.key).arg(format!("{} {}", fact.at, fact.value)),
+                false => pipeline
+                    .cmd(command)
+                    .arg(&facts)
+                    .arg(&fact.key)
+                    .arg(format!("{} {}", fact.at, fact.value)),
             };
         }
-        if batch.facts.iter().chain(&batch.if_missing).any(|fact| is_of_clients(&fact.key)) {
-            pipeline.cmd("ZREMRANGEBYRANK").arg(&clients).arg(0).arg(-1 - MOST_OF_CLIENTS as i64);
+        if batch
+            .facts
+            .iter()
+            .chain(&batch.if_missing)
+            .any(|fact| is_of_clients(&fact.key))
+        {
+            pipeline
+                .cmd("ZREMRANGEBYRANK")
+                .arg(&clients)
+                .arg(0)
+                .arg(-1 - MOST_OF_CLIENTS as i64);
         }
         if !batch.forget.is_empty() {
             pipeline.cmd("HDEL").arg(&facts).arg(&batch.forget);
         }
         if let Some(before) = batch.served_before {
             for events in [&served, &clients] {
-                pipeline.cmd("ZREMRANGEBYSCORE").arg(events).arg("-inf").arg(format!("({before}"));
+                pipeline
+                    .cmd("ZREMRANGEBYSCORE")
+                    .arg(events)
+                    .arg("-inf")
+                    .arg(format!("({before}"));
             }
         }
         if !batch.forget_members.is_empty() {
-            pipeline.cmd("HDEL").arg(&members).arg(&batch.forget_members);
+            pipeline
+                .cmd("HDEL")
+                .arg(&members)
+                .arg(&batch.forget_members);
         }
         for member in &batch.members_if_missing {
-            pipeline.cmd("HSETNX").arg(&members).arg(&member.id).arg(write_json(member)?);
+            pipeline
+                .cmd("HSETNX")
+                .arg(&members)
+                .arg(&member.id)
+                .arg(write_json(member)?);
         }
         if let Some(entry) = &batch.entry {
-            pipeline.cmd("HSET").arg(&members).arg(&entry.member.id).arg(write_json(&entry.member)?);
-            pipeline.cmd("XADD").arg(&log).arg("MAXLEN").arg("~").arg(LOG).arg("*").arg("e").arg(write_json(entry)?);
+            pipeline
+                .cmd("HSET")
+                .arg(&members)
+                .arg(&entry.member.id)
+                .arg(write_json(&entry.member)?);
+            pipeline
+                .cmd("XADD")
+                .arg(&log)
+                .arg("MAXLEN")
+                .arg("~")
+                .arg(LOG)
+                .arg("*")
+                .arg("e")
+                .arg(write_json(entry)?);
         }
         Ok(pipeline)
     }
@@ -252,7 +393,10 @@ impl SharedStore {
 impl Connected {
     fn identity(&self, epoch: Option<String>) -> Identity {
         let epoch = epoch.unwrap_or_default();
-        Identity { run_id: self.run_id.clone(), epoch: epoch.strip_prefix(MARK).unwrap_or(&epoch).to_owned() }
+        Identity {
+            run_id: self.run_id.clone(),
+            epoch: epoch.strip_prefix(MARK).unwrap_or(&epoch).to_owned(),
+        }
     }
 }
 
@@ -262,25 +406,56 @@ fn position(place: String) -> Result<Position, StoreError> {
 
 fn entry((place, mut fields): RawEntry) -> Result<(Position, Entry), StoreError> {
     let entry: Entry = read_json(&fields.remove("e").unwrap_or_default())?;
-    let facts = entry.facts.into_iter().map(|fact| Ok(SharedFact { key: short(fact.key)?, ..fact }));
+    let facts = entry.facts.into_iter().map(|fact| {
+        Ok(SharedFact {
+            key: short(fact.key)?,
+            ..fact
+        })
+    });
     let facts = facts.collect::<Result<_, StoreError>>()?;
-    Ok((position(place)?, Entry { member: checked(entry.member)?, facts, ..entry }))
+    Ok((
+        position(place)?,
+        Entry {
+            member: checked(entry.member)?,
+            facts,
+            ..entry
+        },
+    ))
 }
 
 /// Refuses a name that is longer than any: it would be kept, and shown.
 fn short(name: String) -> Result<String, StoreError> {
     match name.len() {
         ..=MAX_NAME => Ok(name),
-        length => Err(StoreError::Newer(cannot_read(&format!("a name of {length} bytes")))),
+        length => Err(StoreError::Newer(cannot_read(&format!(
+            "a name of {length} bytes"
+        )))),
     }
 }
 
 /// Refuses a member with such a name.
 fn checked(member: Member) -> Result<Member, StoreError> {
-    let Member { id, run, continues, host, version, policies, crawlers, settled, .. } = &member;
-    let settled = settled.iter().flat_map(|Identity { run_id, epoch }| [run_id, epoch]);
-    let names = [id, run, host, version, policies, crawlers].into_iter().chain(continues).chain(settled);
-    names.map(|name| short(name.clone())).collect::<Result<Vec<_>, _>>()?;
+    let Member {
+        id,
+        run,
+        continues,
+        host,
+        version,
+        policies,
+        crawlers,
+        settled,
+        ..
+    } = &member;
+    let settled = settled
+        .iter()
+        .flat_map(|Identity { run_id, epoch }| [run_id, epoch]);
+    let names = [id, run, host, version, policies, crawlers]
+        .into_iter()
+        .chain(continues)
+        .chain(settled);
+    names
+        .map(|name| short(name.clone()))
+        .collect::<Result<Vec<_>, _>>()?;
     Ok(member)
 }
 
@@ -290,7 +465,8 @@ fn read_json<T: serde::de::DeserializeOwned>(written: &str) -> Result<T, StoreEr
 }
 
 fn write_json(value: &impl serde::Serialize) -> Result<String, StoreError> {
-    serde_json::to_string(value).map_err(|error| StoreError::Unusable(format!("cannot write a fact: {error}")))
+    serde_json::to_string(value)
+        .map_err(|error| StoreError::Unusable(format!("cannot write a fact: {error}")))
 }
 
 /// How many members are asked for at once: a server does nothing else meanwhile.
@@ -321,9 +497,16 @@ fn scan<T: FromRedisValue>(
 
 /// Reads a fact with a value, as it stands in the hash.
 fn read_fact(key: String, written: &str) -> Result<SharedFact, StoreError> {
-    let read = written.split_once(' ').and_then(|(at, value)| Some((at.parse().ok()?, value.to_owned())));
-    let (at, value) = read.ok_or_else(|| StoreError::Newer(cannot_read(&format!("the fact `{key}`"))))?;
-    Ok(SharedFact { key: short(key)?, at, value })
+    let read = written
+        .split_once(' ')
+        .and_then(|(at, value)| Some((at.parse().ok()?, value.to_owned())));
+    let (at, value) =
+        read.ok_or_else(|| StoreError::Newer(cannot_read(&format!("the fact `{key}`"))))?;
+    Ok(SharedFact {
+        key: short(key)?,
+        at,
+        value,
+    })
 }
 
 fn cannot_read(what: &impl fmt::Display) -> String {

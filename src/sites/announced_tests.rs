@@ -1,5 +1,5 @@
-//! Changes of policies while other instances cannot be told: the robots.txt of the changed site waits, and everything
-//! else takes effect.
+//! Changes of policies while other instances cannot be told: the robots.txt of the changed site
+//! waits, and everything else takes effect.
 
 use super::*;
 use crate::clock::Moment;
@@ -18,7 +18,11 @@ struct Told {
 
 impl Announce for Told {
     fn announce(&self, _log: &PublicationLog, _files: &[VersionFile]) -> Result<(), String> {
-        if self.is_away.load(Ordering::SeqCst) { Err("connection refused".into()) } else { Ok(()) }
+        if self.is_away.load(Ordering::SeqCst) {
+            Err("connection refused".into())
+        } else {
+            Ok(())
+        }
     }
 
     fn published(&self, _log: &PublicationLog) {
@@ -62,9 +66,20 @@ impl World {
         }
         let (store, remembered) = StateStore::in_memory_only();
         let live = started(directory.path(), (&store, &remembered));
-        let (is_away, published) = (Arc::new(AtomicBool::new(true)), Arc::new(AtomicUsize::new(0)));
-        live.announce_through(Box::new(Told { is_away: is_away.clone(), published: published.clone() }));
-        World { directory, live, is_away, published }
+        let (is_away, published) = (
+            Arc::new(AtomicBool::new(true)),
+            Arc::new(AtomicUsize::new(0)),
+        );
+        live.announce_through(Box::new(Told {
+            is_away: is_away.clone(),
+            published: published.clone(),
+        }));
+        World {
+            directory,
+            live,
+            is_away,
+            published,
+        }
     }
 
     fn write(&self, site: &str, rule: &str, mode: &str) {
@@ -74,7 +89,10 @@ impl World {
     fn of(&self, site: &str) -> (Version, String) {
         let snapshot = self.live.snapshot();
         let entry = &snapshot.sites()[snapshot.site_named(site).expect("the site")];
-        (entry.site.robots_txt.version, format!("{:?}", entry.site.policy.enforcement.site.mode))
+        (
+            entry.site.robots_txt.version,
+            format!("{:?}", entry.site.policy.enforcement.site.mode),
+        )
     }
 }
 
@@ -85,7 +103,11 @@ fn a_robots_txt_waits_and_modes_do_not() {
     world.write("one", "/b", "enforce");
     world.write("two", "/a", "enforce");
     let report = world.live.reload(START.plus(Duration::from_secs(1)));
-    assert!(report.waiting.is_some_and(|waiting| waiting.contains("the store")));
+    assert!(
+        report
+            .waiting
+            .is_some_and(|waiting| waiting.contains("the store"))
+    );
     assert_eq!(world.of("one").0, one.0, "its new robots.txt waits");
     assert_ne!(world.of("one").1, one.1, "its mode does not");
     assert_eq!(world.of("two").0, two.0);
@@ -93,16 +115,31 @@ fn a_robots_txt_waits_and_modes_do_not() {
     assert_eq!(world.published.load(Ordering::SeqCst), 0);
     let generation = world.live.snapshot().generation;
     for second in 2..5 {
-        assert!(!world.live.publish_deferred(START.plus(Duration::from_secs(second))));
+        assert!(
+            !world
+                .live
+                .publish_deferred(START.plus(Duration::from_secs(second)))
+        );
     }
-    assert_eq!(world.live.snapshot().generation, generation, "another attempt is no other generation");
+    assert_eq!(
+        world.live.snapshot().generation,
+        generation,
+        "another attempt is no other generation"
+    );
     // Back, before it was told.
     world.write("one", "/b", "observe");
     world.live.reload(START.plus(Duration::from_secs(5)));
     assert_eq!(world.of("one"), one);
-    assert!(world.live.snapshot().generation > generation, "its mode is another one");
+    assert!(
+        world.live.snapshot().generation > generation,
+        "its mode is another one"
+    );
     world.is_away.store(false, Ordering::SeqCst);
-    assert!(world.live.publish_deferred(START.plus(Duration::from_secs(6))));
+    assert!(
+        world
+            .live
+            .publish_deferred(START.plus(Duration::from_secs(6)))
+    );
     assert_ne!(world.of("one").0, one.0);
     assert_eq!(world.published.load(Ordering::SeqCst), 1);
     assert!(world.live.status(START).warnings.is_empty());
@@ -116,11 +153,14 @@ fn tags_and_planned_pauses_wait_for_no_robots_txt() {
         let snapshot = world.live.snapshot();
         let entry = &snapshot.sites()[snapshot.site_named(site).expect("the site")];
         let now = START.plus(Duration::from_secs(2));
-        (entry.site.tags.identities().count(), entry.tag_ages.since.len(), entry.pause(now).is_some())
+        (
+            entry.site.tags.identities().count(),
+            entry.tag_ages.since.len(),
+            entry.pause(now).is_some(),
+        )
     };
     assert_eq!(tells("one"), (0, 0, false));
-    let more =
-        "indexing: [{ paths: [/p/], tag: noindex }]\npause: { audience: everyone, until: 1970-01-12T15:00:00Z }\n";
+    let more = "indexing: [{ paths: [/p/], tag: noindex }]\npause: { audience: everyone, until: 1970-01-12T15:00:00Z }\n";
     for (site, rule) in [("one", "/b"), ("two", "/a")] {
         world.write(site, rule, "observe");
         let file = world.directory.path().join(format!("{site}.yaml"));
@@ -128,7 +168,13 @@ fn tags_and_planned_pauses_wait_for_no_robots_txt() {
         fs::write(file, text).expect("written");
     }
     let report = world.live.reload(START.plus(Duration::from_secs(1)));
-    assert!(report.sites.iter().all(|site| site.outcome == ReloadOutcome::Replaced), "{report:?}");
+    assert!(
+        report
+            .sites
+            .iter()
+            .all(|site| site.outcome == ReloadOutcome::Replaced),
+        "{report:?}"
+    );
     for site in ["one", "two"] {
         assert_eq!(tells(site), (1, 1, true), "{site}");
     }
@@ -143,11 +189,20 @@ fn a_host_that_moves_waits_with_both_sites() {
     fs::remove_file(world.directory.path().join("two.yaml")).expect("removed");
     fs::write(world.directory.path().join("three.yaml"), text).expect("written");
     world.live.reload(START.plus(Duration::from_secs(1)));
-    let names =
-        |snapshot: &Snapshot| -> Vec<String> { snapshot.sites().iter().map(|entry| entry.site.name.clone()).collect() };
+    let names = |snapshot: &Snapshot| -> Vec<String> {
+        snapshot
+            .sites()
+            .iter()
+            .map(|entry| entry.site.name.clone())
+            .collect()
+    };
     assert_eq!(names(&world.live.snapshot()), names(&before));
     world.is_away.store(false, Ordering::SeqCst);
-    assert!(world.live.publish_deferred(START.plus(Duration::from_secs(2))));
+    assert!(
+        world
+            .live
+            .publish_deferred(START.plus(Duration::from_secs(2)))
+    );
     assert_ne!(names(&world.live.snapshot()), names(&before));
 }
 
@@ -160,17 +215,30 @@ fn a_version_first_heard_of_elsewhere_is_stored_once_it_is_published() {
     let (version, _) = elsewhere.of("one");
     let (log, files) = elsewhere.live.published();
 
-    let (directory, state) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
+    let (directory, state) = (
+        tempfile::tempdir().expect("a directory"),
+        tempfile::tempdir().expect("a directory"),
+    );
     write(directory.path(), "one", "/a", "observe");
-    let now = || Moment { now: START, lived: Duration::ZERO };
-    let (store, remembered) = StateStore::open(Some(state.path()), Arc::new(now)).expect("no other owner");
+    let now = || Moment {
+        now: START,
+        lived: Duration::ZERO,
+    };
+    let (store, remembered) =
+        StateStore::open(Some(state.path()), Arc::new(now)).expect("no other owner");
     let live = started(directory.path(), (&store, &remembered));
     store.begin(Vec::new()).expect("begun");
     let is_stored = || {
         let facts = StateStore::read(state.path(), START).expect("readable");
-        facts.versions.iter().any(|(_, stored)| stored.id == version.to_string())
+        facts
+            .versions
+            .iter()
+            .any(|(_, stored)| stored.id == version.to_string())
     };
-    let others = OfOthers { logs: vec![log], files };
+    let others = OfOthers {
+        logs: vec![log],
+        files,
+    };
     assert!(live.others_published(others, START).is_ok());
     store.commit(Vec::new()).expect("committed");
     assert!(!is_stored(), "it is another instance's");

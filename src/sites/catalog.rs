@@ -1,12 +1,15 @@
-//! [`SiteCatalog`]: the sites in force and the policy files, by name. [`SiteCatalog::apply`] applies a planned change of a
-//! policy file ([`SiteChange`]). The other methods apply changes by the clock, by the origin's robots.txt, and by operators.
+//! [`SiteCatalog`]: the sites in force and the policy files, by name. [`SiteCatalog::apply`]
+//! applies a planned change of a policy file ([`SiteChange`]). The other methods apply changes by
+//! the clock, by the origin's robots.txt, and by operators.
 
 use super::default_sites::{DefaultSite, unclaimed_hosts};
 use super::memory::SiteMemory;
 use super::origins::OriginFiles;
 use super::pauses::{PauseError, PauseRequest, PauseWord};
 use super::policy_directory::PolicyText;
-use super::policy_file::{Candidate, InForce, KnownFile, PolicyOrigin, ReloadOutcome, SiteCompiler};
+use super::policy_file::{
+    Candidate, InForce, KnownFile, PolicyOrigin, ReloadOutcome, SiteCompiler,
+};
 use super::status::SiteStatus;
 use crate::crawlers::Registry;
 use crate::policy::origin::{Origin, OriginFile};
@@ -54,9 +57,19 @@ pub struct SiteCatalog {
 
 impl SiteCatalog {
     /// Applies a change; says what came of it.
-    pub fn apply(&mut self, SiteChange { site: name, file }: SiteChange, now: Timestamp) -> ReloadOutcome {
+    pub fn apply(
+        &mut self,
+        SiteChange { site: name, file }: SiteChange,
+        now: Timestamp,
+    ) -> ReloadOutcome {
         let before = self.files.remove(&name).and_then(|known| known.in_force);
-        let Some(Claim { text, candidate, conflicts_with, copy }) = file else {
+        let Some(Claim {
+            text,
+            candidate,
+            conflicts_with,
+            copy,
+        }) = file
+        else {
             self.memory.forget(&name);
             return ReloadOutcome::Removed;
         };
@@ -66,19 +79,39 @@ impl SiteCatalog {
         let in_force = match (candidate.site, copy, before) {
             (Some(site), ..) => {
                 if let Ok(source) = &text {
-                    self.memory.last_good.insert(name.clone(), source.text.clone());
+                    self.memory
+                        .last_good
+                        .insert(name.clone(), source.text.clone());
                 }
-                Some(InForce { entry: self.bring_into_force(site, now), origin: PolicyOrigin::File })
+                Some(InForce {
+                    entry: self.bring_into_force(site, now),
+                    origin: PolicyOrigin::File,
+                })
             }
-            (None, Some(copy), _) => {
-                Some(InForce { entry: self.bring_into_force(copy, now), origin: PolicyOrigin::Store })
-            }
-            (None, None, Some(InForce { entry, origin: PolicyOrigin::File })) => {
-                Some(InForce { entry, origin: PolicyOrigin::Earlier })
-            }
+            (None, Some(copy), _) => Some(InForce {
+                entry: self.bring_into_force(copy, now),
+                origin: PolicyOrigin::Store,
+            }),
+            (
+                None,
+                None,
+                Some(InForce {
+                    entry,
+                    origin: PolicyOrigin::File,
+                }),
+            ) => Some(InForce {
+                entry,
+                origin: PolicyOrigin::Earlier,
+            }),
             (None, None, before) => before,
         };
-        let file = KnownFile { text, findings, rendered, in_force, conflicts_with };
+        let file = KnownFile {
+            text,
+            findings,
+            rendered,
+            in_force,
+            conflicts_with,
+        };
         let outcome = match file.outcome_when_unchanged() {
             ReloadOutcome::Unchanged if is_added => ReloadOutcome::Added,
             ReloadOutcome::Unchanged => ReloadOutcome::Replaced,
@@ -93,7 +126,9 @@ impl SiteCatalog {
         let of_files = self.files.values().filter_map(|file| file.entry().cloned());
         let of_files = Snapshot::new(of_files.collect(), 0);
         let ended = std::mem::take(&mut self.default_sites).into_values();
-        let unclaimed: Vec<String> = ended.flat_map(|entry| unclaimed_hosts(&entry.site.policy, &of_files)).collect();
+        let unclaimed: Vec<String> = ended
+            .flat_map(|entry| unclaimed_hosts(&entry.site.policy, &of_files))
+            .collect();
         if !unclaimed.is_empty() {
             tracing::warn!(
                 hosts = %unclaimed.join(", "),
@@ -108,26 +143,38 @@ impl SiteCatalog {
 
     /// Notes that a site comes into force, and returns its entry with the ages of its tags.
     fn bring_into_force(&mut self, site: Arc<Site>, now: Timestamp) -> SiteEntry {
-        self.origins.note(&site, self.default_sites.contains_key(&site.name), now);
+        self.origins
+            .note(&site, self.default_sites.contains_key(&site.name), now);
         self.memory.pauses.note(&site, now);
-        SiteEntry { tag_ages: self.memory.tags.follow(&site, now), ..SiteEntry::new(site, now) }
+        SiteEntry {
+            tag_ages: self.memory.tags.follow(&site, now),
+            ..SiteEntry::new(site, now)
+        }
     }
 
     fn replace(&mut self, site: Arc<Site>, now: Timestamp) {
         let entry = self.bring_into_force(site, now);
         let name = &entry.site.name;
-        let in_file = self.files.get_mut(name).and_then(|file| Some(&mut file.in_force.as_mut()?.entry));
+        let in_file = self
+            .files
+            .get_mut(name)
+            .and_then(|file| Some(&mut file.in_force.as_mut()?.entry));
         if let Some(place) = in_file.or_else(|| self.default_sites.get_mut(name)) {
             *place = entry;
         }
     }
 
-    /// Puts every site that is due on its next stage, and returns their names. The policy in force is compiled, not the file:
-    /// the file may have a mistake, or may have changed a moment ago.
+    /// Puts every site that is due on its next stage, and returns their names. The policy in force
+    /// is compiled, not the file: the file may have a mistake, or may have changed a moment ago.
     pub fn keep_time(&mut self, now: Timestamp) -> Vec<String> {
         let mut switched = Vec::new();
         for site in self.sites(|site| site.next_switch.is_some_and(|switch| switch <= now)) {
-            match compile_with_origin(site.policy.clone(), &site.origin_known(), Registry::builtin(), now) {
+            match compile_with_origin(
+                site.policy.clone(),
+                &site.origin_known(),
+                Registry::builtin(),
+                now,
+            ) {
                 Ok(next) => {
                     switched.push(site.name.clone());
                     self.replace(Arc::new(next), now);
@@ -145,14 +192,29 @@ impl SiteCatalog {
     ///
     /// # Errors
     /// The site could not be used with it: the findings. Everything stays as it was.
-    pub fn origin_says(&mut self, name: &str, file: Arc<OriginFile>, now: Timestamp) -> Result<bool, Vec<String>> {
-        let Some(before) = self.site(name).filter(|site| site.policy.reads_origin()).cloned() else {
+    pub fn origin_says(
+        &mut self,
+        name: &str,
+        file: Arc<OriginFile>,
+        now: Timestamp,
+    ) -> Result<bool, Vec<String>> {
+        let Some(before) = self
+            .site(name)
+            .filter(|site| site.policy.reads_origin())
+            .cloned()
+        else {
             return Ok(false);
         };
         let candidate = self.recompile(&before, &Origin::Read(file.clone()), now);
-        let Some(site) = candidate.site.clone() else { return Err(candidate.refusals()) };
+        let Some(site) = candidate.site.clone() else {
+            return Err(candidate.refusals());
+        };
         // With the same octets the rules stay, and so does what is known of the front page.
-        if before.origin.as_ref().is_some_and(|known| known.file.bytes() == file.file.bytes()) {
+        if before
+            .origin
+            .as_ref()
+            .is_some_and(|known| known.file.bytes() == file.file.bytes())
+        {
             site.front_page.go_on_from(&before.front_page);
         }
         self.origins.set(name, file);
@@ -160,13 +222,16 @@ impl SiteCatalog {
         Ok(true)
     }
 
-    /// The wall clock was set by so many seconds. Compiles the sites that wait for their origin's file; says whether
-    /// there were any.
+    /// The wall clock was set by so many seconds. Compiles the sites that wait for their origin's
+    /// file; says whether there were any.
     pub fn clock_was_set(&mut self, by: i64, now: Timestamp) -> bool {
         self.origins.clock_was_set(by, now);
         let mut changed = false;
         for before in self.sites(|site| site.robots_txt.awaits_origin_until.is_some()) {
-            if let Some(site) = self.recompile(&before, &self.origins.of(&before.name, now), now).site {
+            if let Some(site) = self
+                .recompile(&before, &self.origins.of(&before.name, now), now)
+                .site
+            {
                 site.front_page.go_on_from(&before.front_page);
                 self.replace(site, now);
                 changed = true;
@@ -176,14 +241,19 @@ impl SiteCatalog {
     }
 
     fn recompile(&self, site: &Site, origin: &Origin, now: Timestamp) -> Candidate {
-        self.compiler.compile(&site.name, &Ok(site.policy.source.clone()), origin, now)
+        self.compiler
+            .compile(&site.name, &Ok(site.policy.source.clone()), origin, now)
     }
 
     /// Pauses the sites that a request names, and returns the end of the pause.
     ///
     /// # Errors
     /// See [`PauseError`].
-    pub fn pause(&mut self, request: &PauseRequest, now: Timestamp) -> Result<Timestamp, PauseError> {
+    pub fn pause(
+        &mut self,
+        request: &PauseRequest,
+        now: Timestamp,
+    ) -> Result<Timestamp, PauseError> {
         let sites = self.named(request.site.as_deref())?;
         self.memory.pauses.pause(sites, request, now)
     }
@@ -192,13 +262,22 @@ impl SiteCatalog {
     ///
     /// # Errors
     /// No such site.
-    pub fn resume(&mut self, site: Option<&str>, now: Timestamp) -> Result<Vec<String>, PauseError> {
+    pub fn resume(
+        &mut self,
+        site: Option<&str>,
+        now: Timestamp,
+    ) -> Result<Vec<String>, PauseError> {
         let mut resumed = self.named(site)?;
-        resumed.retain(|name| self.site(name).cloned().is_some_and(|site| self.memory.pauses.resume(&site, now)));
+        resumed.retain(|name| {
+            self.site(name)
+                .cloned()
+                .is_some_and(|site| self.memory.pauses.resume(&site, now))
+        });
         Ok(resumed)
     }
 
-    /// Applies what an operator did with the pauses of a site at another instance. The site may have no policy here yet.
+    /// Applies what an operator did with the pauses of a site at another instance. The site may
+    /// have no policy here yet.
     pub fn heard_of_pauses(&mut self, word: &PauseWord) {
         if let Some(pause) = &word.pause {
             self.memory.pauses.switch_on(&word.site, pause.clone());
@@ -208,41 +287,64 @@ impl SiteCatalog {
     }
 
     fn named(&self, site: Option<&str>) -> Result<Vec<String>, PauseError> {
-        let sites: Vec<String> = self.entries().map(|entry| entry.site.name.clone()).collect();
+        let sites: Vec<String> = self
+            .entries()
+            .map(|entry| entry.site.name.clone())
+            .collect();
         match site {
             None if sites.is_empty() => Err(PauseError::NoSite),
             None => Ok(sites),
             Some(site) if sites.iter().any(|name| name == site) => Ok(vec![site.to_owned()]),
-            Some(site) => Err(PauseError::UnknownSite { site: site.to_owned(), sites }),
+            Some(site) => Err(PauseError::UnknownSite {
+                site: site.to_owned(),
+                sites,
+            }),
         }
     }
 
     /// Drops pauses that are over, and the copies of origins whose sites are long gone.
     pub fn prune(&mut self, log: &PublicationLog, now: Timestamp) {
         let in_force = self.sites(|_| true);
-        self.memory.pauses.prune(in_force.iter().map(|site| &**site), now);
-        self.origins.forget(&in_force.iter().map(|site| site.name.clone()).collect(), log);
+        self.memory
+            .pauses
+            .prune(in_force.iter().map(|site| &**site), now);
+        self.origins.forget(
+            &in_force.iter().map(|site| site.name.clone()).collect(),
+            log,
+        );
     }
 
     /// The sites in force.
     pub fn entries(&self) -> impl Iterator<Item = &SiteEntry> {
-        self.files.values().filter_map(KnownFile::entry).chain(self.default_sites.values())
+        self.files
+            .values()
+            .filter_map(KnownFile::entry)
+            .chain(self.default_sites.values())
     }
 
     fn sites(&self, is_meant: impl Fn(&Site) -> bool) -> Vec<Arc<Site>> {
-        self.entries().map(|entry| entry.site.clone()).filter(|site| is_meant(site)).collect()
+        self.entries()
+            .map(|entry| entry.site.clone())
+            .filter(|site| is_meant(site))
+            .collect()
     }
 
     /// The site of this name that is in force.
     pub fn site(&self, name: &str) -> Option<&Arc<Site>> {
         let in_file = self.files.get(name).and_then(KnownFile::entry);
-        in_file.or_else(|| self.default_sites.get(name)).map(|entry| &entry.site)
+        in_file
+            .or_else(|| self.default_sites.get(name))
+            .map(|entry| &entry.site)
     }
 
-    /// The status of each policy file and default site. `is_readable` says whether the directory could be read.
+    /// The status of each policy file and default site. `is_readable` says whether the directory
+    /// could be read.
     pub fn files(&self, is_readable: bool) -> Vec<SiteStatus> {
-        let of_site =
-            |site: &String| SiteStatus { site: site.clone(), reload_ok: is_readable, ..SiteStatus::default() };
+        let of_site = |site: &String| SiteStatus {
+            site: site.clone(),
+            reload_ok: is_readable,
+            ..SiteStatus::default()
+        };
         let of_file = self.files.iter().map(|(site, file)| SiteStatus {
             reload_ok: is_readable && file.is_active(),
             removed: file.is_missing(),
@@ -251,8 +353,12 @@ impl SiteCatalog {
             findings: file.findings.clone(),
             ..of_site(site)
         });
-        // A refused file may have the name of a default site. Then its status is shown, which has the findings.
-        let without = self.default_sites.keys().filter(|site| !self.files.contains_key(*site));
+        // A refused file may have the name of a default site. Then its status is shown, which has
+        // the findings.
+        let without = self
+            .default_sites
+            .keys()
+            .filter(|site| !self.files.contains_key(*site));
         of_file.chain(without.map(of_site)).collect()
     }
 }

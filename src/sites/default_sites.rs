@@ -1,6 +1,6 @@
-//! [`DefaultSite`]: a site that is in force while there is no policy. Each origin of the settings that serves robots.txt has
-//! one; without such an origin, one site is for every host. It passes on the origin's robots.txt, and crawlgate observes which
-//! crawlers break it.
+//! [`DefaultSite`]: a site that is in force while there is no policy. Each origin of the settings
+//! that serves robots.txt has one; without such an origin, one site is for every host. It passes on
+//! the origin's robots.txt, and crawlgate observes which crawlers break it.
 
 use crate::policy::model::HostPattern;
 use crate::policy::{Policy, Site, Snapshot};
@@ -12,17 +12,20 @@ use std::collections::BTreeSet;
 /// The site for every host that no origin of the settings names.
 pub const DEFAULT_SITE: &str = "origin";
 
-/// The policy of a default site. It passes on the origin's robots.txt, even one that disallows the whole site.
+/// The policy of a default site. It passes on the origin's robots.txt, even one that disallows the
+/// whole site.
 const NO_POLICY: &str = "robots: { origin: only }\nacknowledge: [site_disallowed]\n";
 /// Stands in place of the path of a policy file.
 const NO_POLICY_NAME: &str = "(no policy)";
-/// Characters of a host that go into a site's name: names are files and labels, and a host may have 253.
+/// Characters of a host that go into a site's name: names are files and labels, and a host may have
+/// 253.
 const MAX_NAMED: usize = 100;
 
 /// A site that is in force while there is no policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DefaultSite {
-    /// Its name: `origin` for every host, `origin-shop.example` for those of an entry of the settings.
+    /// Its name: `origin` for every host, `origin-shop.example` for those of an entry of the
+    /// settings.
     pub name: String,
     /// Its hosts as the settings write them; empty for every host that no other site has.
     pub hosts: Vec<String>,
@@ -31,52 +34,90 @@ pub struct DefaultSite {
 impl DefaultSite {
     /// The site for every host.
     pub fn for_every_host() -> DefaultSite {
-        DefaultSite { name: DEFAULT_SITE.into(), hosts: Vec::new() }
+        DefaultSite {
+            name: DEFAULT_SITE.into(),
+            hosts: Vec::new(),
+        }
     }
 
-    /// One site for each origin of the settings that serves the robots.txt of its hosts, in their order.
+    /// One site for each origin of the settings that serves the robots.txt of its hosts, in their
+    /// order.
     pub fn of(origins: &[OriginSettings]) -> Vec<DefaultSite> {
         let mut names = BTreeSet::new();
-        DefaultSite::origins(origins).map(|(_, origin)| DefaultSite::named(&origin.hosts, &mut names)).collect()
+        DefaultSite::origins(origins)
+            .map(|(_, origin)| DefaultSite::named(&origin.hosts, &mut names))
+            .collect()
     }
 
-    /// The origins that serve robots.txt, with their places in the settings. An origin of other paths has no default site.
+    /// The origins that serve robots.txt, with their places in the settings. An origin of other
+    /// paths has no default site.
     pub fn origins(origins: &[OriginSettings]) -> impl Iterator<Item = (usize, &OriginSettings)> {
         let has_robots_txt = |origin: &OriginSettings| {
-            origin.paths.is_empty() || origin.paths.iter().any(|path| "/robots.txt".starts_with(path.as_str()))
+            origin.paths.is_empty()
+                || origin
+                    .paths
+                    .iter()
+                    .any(|path| "/robots.txt".starts_with(path.as_str()))
         };
-        origins.iter().enumerate().filter(move |(_, origin)| has_robots_txt(origin))
+        origins
+            .iter()
+            .enumerate()
+            .filter(move |(_, origin)| has_robots_txt(origin))
     }
 
     fn named(hosts: &[String], taken: &mut BTreeSet<String>) -> DefaultSite {
         let name = match first(hosts) {
             None => DEFAULT_SITE.to_owned(),
             Some(host) => {
-                let host: String = host.replacen("*.", "any.", 1).chars().take(MAX_NAMED).collect();
+                let host: String = host
+                    .replacen("*.", "any.", 1)
+                    .chars()
+                    .take(MAX_NAMED)
+                    .collect();
                 let is_odd = |sign: char| !sign.is_ascii_alphanumeric() && !".-_".contains(sign);
                 format!("{DEFAULT_SITE}-{}", host.replace(is_odd, "-"))
             }
         };
         let numbered = (2..).map(|number| format!("{name}-{number}"));
-        let name = std::iter::once(name.clone()).chain(numbered).find(|name| !taken.contains(name)).unwrap_or(name);
+        let name = std::iter::once(name.clone())
+            .chain(numbered)
+            .find(|name| !taken.contains(name))
+            .unwrap_or(name);
         taken.insert(name.clone());
-        DefaultSite { name, hosts: hosts.to_vec() }
+        DefaultSite {
+            name,
+            hosts: hosts.to_vec(),
+        }
     }
 
     /// The text of its policy.
     pub fn source(&self) -> Source {
         let written = |host: &String| {
-            if host.contains(':') && !host.starts_with('[') { format!("\"[{host}]\"") } else { format!("\"{host}\"") }
+            if host.contains(':') && !host.starts_with('[') {
+                format!("\"[{host}]\"")
+            } else {
+                format!("\"{host}\"")
+            }
         };
         let hosts = join(self.hosts.iter().map(written), ", ");
-        let hosts = if hosts.is_empty() { hosts } else { format!("hosts: [{hosts}]\n") };
-        Source { name: NO_POLICY_NAME.into(), text: format!("{hosts}{NO_POLICY}").into() }
+        let hosts = if hosts.is_empty() {
+            hosts
+        } else {
+            format!("hosts: [{hosts}]\n")
+        };
+        Source {
+            name: NO_POLICY_NAME.into(),
+            text: format!("{hosts}{NO_POLICY}").into(),
+        }
     }
 }
 
 /// The host that the site is named after: the first that is no wildcard, else the first wildcard.
 fn first(hosts: &[String]) -> Option<&String> {
-    hosts.iter().find(|host| !host.starts_with('*')).or_else(|| hosts.first())
+    hosts
+        .iter()
+        .find(|host| !host.starts_with('*'))
+        .or_else(|| hosts.first())
 }
 
 /// Whether a policy is that of a default site, and not of a policy file with the same name.
@@ -84,8 +125,8 @@ pub fn is_no_policy(policy: &Policy) -> bool {
     &*policy.source.name == NO_POLICY_NAME
 }
 
-/// The host by which an origin is asked for a site's robots.txt: the site's first name, else a name below its first
-/// wildcard. A site for every host has none.
+/// The host by which an origin is asked for a site's robots.txt: the site's first name, else a name
+/// below its first wildcard. A site for every host has none.
 pub fn asked_by(policy: &Policy) -> Option<String> {
     asked_host(policy).map(|host| host.to_string())
 }
@@ -93,7 +134,10 @@ pub fn asked_by(policy: &Policy) -> Option<String> {
 /// The host of [`asked_by`], as a pattern.
 pub fn asked_host(policy: &Policy) -> Option<HostPattern> {
     let hosts = || policy.hosts.iter().map(|host| &host.value);
-    let mut host = hosts().find(|host| !host.wildcard).or_else(|| hosts().next())?.clone();
+    let mut host = hosts()
+        .find(|host| !host.wildcard)
+        .or_else(|| hosts().next())?
+        .clone();
     if host.wildcard {
         host.name = format!("www.{}", host.name);
         host.wildcard = false;
@@ -101,9 +145,14 @@ pub fn asked_host(policy: &Policy) -> Option<HostPattern> {
     Some(host)
 }
 
-/// The name of a site in the publication log. A default site has a prefix there, because a policy file may have its name.
+/// The name of a site in the publication log. A default site has a prefix there, because a policy
+/// file may have its name.
 pub fn name_in_log(site: &Site) -> String {
-    if is_no_policy(&site.policy) { format!("{NO_POLICY_IN_LOG}{}", site.name) } else { site.name.clone() }
+    if is_no_policy(&site.policy) {
+        format!("{NO_POLICY_IN_LOG}{}", site.name)
+    } else {
+        site.name.clone()
+    }
 }
 
 /// No file name begins with it.
@@ -114,14 +163,26 @@ pub fn name_of_logged(logged: &str) -> &str {
     logged.strip_prefix(NO_POLICY_IN_LOG).unwrap_or(logged)
 }
 
-/// The hosts of a policy that belong to none of these sites. A policy without hosts stands for every other host.
+/// The hosts of a policy that belong to none of these sites. A policy without hosts stands for
+/// every other host.
 pub fn unclaimed_hosts(policy: &Policy, sites: &Snapshot) -> Vec<String> {
     if policy.hosts.is_empty() {
-        return if sites.site_for_host(b"").is_some() { Vec::new() } else { vec!["every other host".to_owned()] };
+        return if sites.site_for_host(b"").is_some() {
+            Vec::new()
+        } else {
+            vec!["every other host".to_owned()]
+        };
     }
     let claimed = |host: &HostPattern| {
         let below = if host.wildcard { "www." } else { "" };
-        sites.site_for_host(format!("{below}{}", host.name).as_bytes()).is_some()
+        sites
+            .site_for_host(format!("{below}{}", host.name).as_bytes())
+            .is_some()
     };
-    policy.hosts.iter().filter(|host| !claimed(&host.value)).map(|host| host.value.to_string()).collect()
+    policy
+        .hosts
+        .iter()
+        .filter(|host| !claimed(&host.value))
+        .map(|host| host.value.to_string())
+        .collect()
 }

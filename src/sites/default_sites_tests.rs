@@ -9,25 +9,46 @@ use std::path::Path;
 
 fn origin(hosts: &[&str]) -> OriginSettings {
     let server = ServerAddress::parse("http://127.0.0.1:3000").expect("a URL");
-    OriginSettings { hosts: hosts.iter().map(|host| host.to_string()).collect(), ..OriginSettings::of([server]) }
+    OriginSettings {
+        hosts: hosts.iter().map(|host| host.to_string()).collect(),
+        ..OriginSettings::of([server])
+    }
 }
 
 #[test]
 fn origin_of_some_paths_alone_has_no_site() {
-    let api = OriginSettings { paths: vec!["/api/".into()], ..origin(&["a.example"]) };
-    let rest = OriginSettings { paths: vec!["/api/v2/".into(), "/".into()], ..origin(&["b.example"]) };
+    let api = OriginSettings {
+        paths: vec!["/api/".into()],
+        ..origin(&["a.example"])
+    };
+    let rest = OriginSettings {
+        paths: vec!["/api/v2/".into(), "/".into()],
+        ..origin(&["b.example"])
+    };
     let origins = [api, origin(&["a.example"]), rest];
     assert_eq!(names(&origins), ["origin-a.example", "origin-b.example"]);
-    assert_eq!(DefaultSite::origins(&origins).map(|(place, _)| place).collect::<Vec<_>>(), [1, 2]);
+    assert_eq!(
+        DefaultSite::origins(&origins)
+            .map(|(place, _)| place)
+            .collect::<Vec<_>>(),
+        [1, 2]
+    );
 }
 
 fn names(origins: &[OriginSettings]) -> Vec<String> {
-    DefaultSite::of(origins).into_iter().map(|site| site.name).collect()
+    DefaultSite::of(origins)
+        .into_iter()
+        .map(|site| site.name)
+        .collect()
 }
 
 /// An origin for each of two shops, and one for all other hosts.
 fn three() -> [OriginSettings; 3] {
-    [origin(&["a.example", "www.a.example"]), origin(&["b.example"]), origin(&[])]
+    [
+        origin(&["a.example", "www.a.example"]),
+        origin(&["b.example"]),
+        origin(&[]),
+    ]
 }
 
 fn start(policies: &Path, origins: &[OriginSettings]) -> Arc<SiteManager> {
@@ -35,22 +56,39 @@ fn start(policies: &Path, origins: &[OriginSettings]) -> Arc<SiteManager> {
         policies: policies.to_owned(),
         strict: false,
         may_be_missing: false,
-        origins: KnownOrigins { default_sites: DefaultSite::of(origins), ..KnownOrigins::default() },
+        origins: KnownOrigins {
+            default_sites: DefaultSite::of(origins),
+            ..KnownOrigins::default()
+        },
         published_proof: false,
     };
     super::tests::start_with(options, None, 0).unwrap_or_else(|error| panic!("{error}"))
 }
 
 fn says(live: &SiteManager, site: &str, text: &str, now: i64) {
-    let file = Arc::new(OriginFile::new(format!("http://{site}.test/robots.txt"), text.as_bytes()));
-    live.origin_says(site, file, Timestamp(now)).expect("passed on");
+    let file = Arc::new(OriginFile::new(
+        format!("http://{site}.test/robots.txt"),
+        text.as_bytes(),
+    ));
+    live.origin_says(site, file, Timestamp(now))
+        .expect("passed on");
 }
 
 /// The three sites with a file each.
 fn told(policies: &Path) -> Arc<SiteManager> {
     let live = start(policies, &three());
-    says(&live, "origin-a.example", "User-agent: *\nDisallow: /a/\n", 1);
-    says(&live, "origin-b.example", "User-agent: *\nDisallow: /b/\n", 1);
+    says(
+        &live,
+        "origin-a.example",
+        "User-agent: *\nDisallow: /a/\n",
+        1,
+    );
+    says(
+        &live,
+        "origin-b.example",
+        "User-agent: *\nDisallow: /b/\n",
+        1,
+    );
     says(&live, "origin", "User-agent: *\nDisallow: /others/\n", 1);
     live
 }
@@ -58,16 +96,27 @@ fn told(policies: &Path) -> Arc<SiteManager> {
 /// The name of the site of a host, and what is served there; nothing while that is awaited.
 fn served(live: &SiteManager, host: &str, now: i64) -> (String, Option<String>) {
     let snapshot = live.snapshot();
-    let Some(site) = snapshot.site_for_host(host.as_bytes()) else { return ("nobody".into(), None) };
+    let Some(site) = snapshot.site_for_host(host.as_bytes()) else {
+        return ("nobody".into(), None);
+    };
     let site = &snapshot.sites()[site].site;
     let body = String::from_utf8_lossy(&site.robots_txt.body).into_owned();
-    (site.name.clone(), site.robots_txt.awaits_origin(Timestamp(now)).is_none().then_some(body))
+    (
+        site.name.clone(),
+        site.robots_txt
+            .awaits_origin(Timestamp(now))
+            .is_none()
+            .then_some(body),
+    )
 }
 
 #[test]
 fn names_are_readable_stable_and_each_its_own() {
     assert_eq!(names(&[origin(&[])]), [DEFAULT_SITE]);
-    assert_eq!(names(&three()), ["origin-a.example", "origin-b.example", "origin"]);
+    assert_eq!(
+        names(&three()),
+        ["origin-a.example", "origin-b.example", "origin"]
+    );
     let odd = [
         origin(&["*.shop.example"]),
         origin(&["any.shop.example"]),
@@ -88,7 +137,10 @@ fn names_are_readable_stable_and_each_its_own() {
     // A label of a host has 63 characters, a host 253; a file name 255 octets, with its ending.
     let long = ["x"; 60].map(|part| part.repeat(63)).join(".")[..250].to_owned();
     let both = names(&[origin(&[&long]), origin(&[&format!("{long}.y")])]);
-    assert!(both[0].len() < 120 && both[1] == format!("{}-2", both[0]), "{both:?}");
+    assert!(
+        both[0].len() < 120 && both[1] == format!("{}-2", both[0]),
+        "{both:?}"
+    );
 }
 
 #[test]
@@ -103,10 +155,16 @@ fn each_origin_is_a_site_with_its_own_file() {
     ] {
         let (name, text) = served(&live, host, 2);
         assert_eq!(name, site);
-        assert!(text.is_some_and(|text| text.contains(&format!("Disallow: {rule}\n"))), "{host}");
+        assert!(
+            text.is_some_and(|text| text.contains(&format!("Disallow: {rule}\n"))),
+            "{host}"
+        );
     }
     let status = live.status(Timestamp(2)).sites;
-    let hosts: Vec<_> = status.iter().map(|site| (site.site.as_str(), site.hosts.join(" "))).collect();
+    let hosts: Vec<_> = status
+        .iter()
+        .map(|site| (site.site.as_str(), site.hosts.join(" ")))
+        .collect();
     assert_eq!(
         hosts,
         [
@@ -115,14 +173,21 @@ fn each_origin_is_a_site_with_its_own_file() {
             ("origin-b.example", "b.example".into())
         ]
     );
-    assert!(status.iter().all(|site| site.mode == "observe" && site.reload_ok));
+    assert!(
+        status
+            .iter()
+            .all(|site| site.mode == "observe" && site.reload_ok)
+    );
 }
 
 /// Addresses of every kind that `crawlgate.yaml` takes.
 #[test]
 fn hosts_of_the_settings_are_hosts_of_a_site() {
     let directory = tempfile::tempdir().expect("a directory");
-    let origins = [origin(&["2001:db8::1", "192.0.2.1"]), origin(&["*.c.example", "under_score.example"])];
+    let origins = [
+        origin(&["2001:db8::1", "192.0.2.1"]),
+        origin(&["*.c.example", "under_score.example"]),
+    ];
     let live = start(directory.path(), &origins);
     for (host, site) in [
         ("[2001:db8::1]:8080", "origin-2001-db8--1"),
@@ -133,35 +198,69 @@ fn hosts_of_the_settings_are_hosts_of_a_site() {
     ] {
         assert_eq!(served(&live, host, 0).0, site, "{host}");
     }
-    let asked: Vec<_> = live.snapshot().sites().iter().map(|entry| asked_by(&entry.site.policy)).collect();
-    assert_eq!(asked, [Some("[2001:db8::1]".into()), Some("under_score.example".into())]);
+    let asked: Vec<_> = live
+        .snapshot()
+        .sites()
+        .iter()
+        .map(|entry| asked_by(&entry.site.policy))
+        .collect();
+    assert_eq!(
+        asked,
+        [
+            Some("[2001:db8::1]".into()),
+            Some("under_score.example".into())
+        ]
+    );
 }
 
 #[test]
 fn first_policy_replaces_all_default_sites() {
     let directory = tempfile::tempdir().expect("a directory");
     let live = told(directory.path());
-    fs::write(directory.path().join("b.yaml"), "hosts: b.example\npurposes: { training: disallow }\n")
-        .expect("a policy");
+    fs::write(
+        directory.path().join("b.yaml"),
+        "hosts: b.example\npurposes: { training: disallow }\n",
+    )
+    .expect("a policy");
     live.reload(Timestamp(5));
     // Not a moment of 503: the same origin is asked by the same name.
     let (site, text) = served(&live, "b.example", 5);
     let text = text.expect("the copy");
     assert_eq!(site, "b");
-    assert!(text.contains("Disallow: /b/\n") && text.contains("User-agent: GPTBot\nDisallow: /\n"), "{text}");
-    let held: Vec<_> =
-        live.snapshot().history(b"b.example").superseded.iter().map(|held| held.parsed.body.to_vec()).collect();
-    assert_eq!(held.len(), 1, "what was served on its host, and on no other");
+    assert!(
+        text.contains("Disallow: /b/\n") && text.contains("User-agent: GPTBot\nDisallow: /\n"),
+        "{text}"
+    );
+    let held: Vec<_> = live
+        .snapshot()
+        .history(b"b.example")
+        .superseded
+        .iter()
+        .map(|held| held.parsed.body.to_vec())
+        .collect();
+    assert_eq!(
+        held.len(),
+        1,
+        "what was served on its host, and on no other"
+    );
     assert!(String::from_utf8_lossy(&held[0]).contains("Disallow: /b/"));
     for other in ["a.example", "else.example"] {
         assert_eq!(served(&live, other, 5).0, "nobody");
     }
-    // And when it is gone, they are back, with what was in use on their hosts until they are asked again.
+    // And when it is gone, they are back, with what was in use on their hosts until they are asked
+    // again.
     fs::remove_file(directory.path().join("b.yaml")).expect("removed");
-    live.remove(&["b".to_owned()], Timestamp(6)).expect("removed");
-    for (host, site, rule) in [("a.example", "origin-a.example", "/a/"), ("b.example", "origin-b.example", "/b/")] {
+    live.remove(&["b".to_owned()], Timestamp(6))
+        .expect("removed");
+    for (host, site, rule) in [
+        ("a.example", "origin-a.example", "/a/"),
+        ("b.example", "origin-b.example", "/b/"),
+    ] {
         let (name, text) = served(&live, host, 6);
-        assert!(name == site && text.is_some_and(|text| text.contains(rule)), "{host}");
+        assert!(
+            name == site && text.is_some_and(|text| text.contains(rule)),
+            "{host}"
+        );
     }
     assert_eq!(live.status(Timestamp(6)).sites.len(), 3);
 }
@@ -170,26 +269,48 @@ fn first_policy_replaces_all_default_sites() {
 fn first_policy_for_every_host_follows_every_default_site() {
     let directory = tempfile::tempdir().expect("a directory");
     let live = told(directory.path());
-    fs::write(directory.path().join("all.yaml"), "purposes: { training: disallow }\n").expect("a policy");
+    fs::write(
+        directory.path().join("all.yaml"),
+        "purposes: { training: disallow }\n",
+    )
+    .expect("a policy");
     live.reload(Timestamp(5));
-    assert!(served(&live, "a.example", 5).1.is_some_and(|text| text.contains("/others/") && !text.contains("/a/")));
+    assert!(
+        served(&live, "a.example", 5)
+            .1
+            .is_some_and(|text| text.contains("/others/") && !text.contains("/a/"))
+    );
     let snapshot = live.snapshot();
-    for (host, rule) in [("a.example", "/a/"), ("b.example", "/b/"), ("else.example", "/others/")] {
+    for (host, rule) in [
+        ("a.example", "/a/"),
+        ("b.example", "/b/"),
+        ("else.example", "/others/"),
+    ] {
         let superseded = &snapshot.history(host.as_bytes()).superseded;
-        let bodies: Vec<_> = superseded.iter().map(|held| String::from_utf8_lossy(&held.parsed.body)).collect();
-        assert!(bodies.len() == 1 && bodies[0].contains(rule), "{host}: {bodies:?}");
+        let bodies: Vec<_> = superseded
+            .iter()
+            .map(|held| String::from_utf8_lossy(&held.parsed.body))
+            .collect();
+        assert!(
+            bodies.len() == 1 && bodies[0].contains(rule),
+            "{host}: {bodies:?}"
+        );
     }
     assert_eq!(live.status(Timestamp(5)).sites[0].held_versions, 3);
 }
 
-/// It was in force on this host a moment ago, whatever name it was asked for by: it stays until the origin says
-/// otherwise.
+/// It was in force on this host a moment ago, whatever name it was asked for by: it stays until the
+/// origin says otherwise.
 #[test]
 fn policy_takes_over_the_copy_of_its_host() {
     let directory = tempfile::tempdir().expect("a directory");
     let live = told(directory.path());
     // Its file is called like the site of another host.
-    fs::write(directory.path().join("origin-a.example.yaml"), "hosts: www.a.example\n").expect("a policy");
+    fs::write(
+        directory.path().join("origin-a.example.yaml"),
+        "hosts: www.a.example\n",
+    )
+    .expect("a policy");
     live.reload(Timestamp(5));
     let (site, text) = served(&live, "www.a.example", 5);
     assert!(site == "origin-a.example" && text.is_some_and(|text| text.contains("/a/")));
@@ -199,11 +320,22 @@ fn policy_takes_over_the_copy_of_its_host() {
 fn rejected_file_with_the_name_of_a_default_site_changes_nothing() {
     let directory = tempfile::tempdir().expect("a directory");
     let live = told(directory.path());
-    fs::write(directory.path().join("origin-a.example.yaml"), "hots: a.example\n").expect("a policy");
+    fs::write(
+        directory.path().join("origin-a.example.yaml"),
+        "hots: a.example\n",
+    )
+    .expect("a policy");
     live.reload(Timestamp(5));
-    assert!(served(&live, "a.example", 5).1.is_some_and(|text| text.contains("/a/")));
+    assert!(
+        served(&live, "a.example", 5)
+            .1
+            .is_some_and(|text| text.contains("/a/"))
+    );
     let status = live.status(Timestamp(5)).sites;
     let names: Vec<&str> = status.iter().map(|site| site.site.as_str()).collect();
     assert_eq!(names, ["origin-a.example", "origin", "origin-b.example"]);
-    assert!(!status[0].reload_ok && status[0].in_force && status[0].findings[0].contains("hots"), "{status:?}");
+    assert!(
+        !status[0].reload_ok && status[0].in_force && status[0].findings[0].contains("hots"),
+        "{status:?}"
+    );
 }

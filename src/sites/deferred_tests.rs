@@ -1,5 +1,5 @@
-//! Changes of policies while the state store cannot be written: publications of robots.txt wait, and everything else
-//! takes effect.
+//! Changes of policies while the state store cannot be written: publications of robots.txt wait,
+//! and everything else takes effect.
 
 use super::*;
 use crate::clock::Moment;
@@ -29,7 +29,10 @@ impl World {
         let clock = seconds.clone();
         let now = move || {
             let passed = clock.load(Ordering::SeqCst);
-            Moment { now: Timestamp(START + passed), lived: Duration::from_secs(passed.unsigned_abs()) }
+            Moment {
+                now: Timestamp(START + passed),
+                lived: Duration::from_secs(passed.unsigned_abs()),
+            }
         };
         let opened = StateStore::open(Some(&directory.path().join("state")), Arc::new(now));
         let (store, remembered) = opened.expect("no other owner");
@@ -43,9 +46,17 @@ impl World {
         let live = SiteManager::start(options, (&store, &remembered), Timestamp(START));
         store.begin(Vec::new()).expect("begun");
         store.execute("PRAGMA max_page_count = 1");
-        let large = LastGoodPolicy { site: "b".into(), text: "x".repeat(8_000) };
+        let large = LastGoodPolicy {
+            site: "b".into(),
+            text: "x".repeat(8_000),
+        };
         store.put([Fact::set(Timestamp(START), large)]);
-        World { directory, seconds, store, live: live.unwrap_or_else(|error| panic!("{error}")) }
+        World {
+            directory,
+            seconds,
+            store,
+            live: live.unwrap_or_else(|error| panic!("{error}")),
+        }
     }
 
     fn pass(&self, seconds: i64) {
@@ -66,14 +77,21 @@ impl World {
     }
 
     fn is_waiting(&self) -> bool {
-        self.live.status(self.now()).warnings.iter().any(|warning| warning.contains("wait"))
+        self.live
+            .status(self.now())
+            .warnings
+            .iter()
+            .any(|warning| warning.contains("wait"))
     }
 
     /// Whether pages are paused, and whether robots.txt is answered 503.
     fn paused(&self) -> (bool, bool) {
         let snapshot = self.live.snapshot();
         let entry = &snapshot.sites()[0];
-        (entry.pause(self.now()).is_some(), entry.robots_txt.is_unavailable())
+        (
+            entry.pause(self.now()).is_some(),
+            entry.robots_txt.is_unavailable(),
+        )
     }
 }
 
@@ -87,14 +105,24 @@ fn write_policy(directory: &std::path::Path, rule: &str, more: &str) {
 fn a_pause_that_cannot_be_stored_is_told() {
     let world = World::failing();
     assert_eq!(world.live.storing_problems(), Vec::<String>::new());
-    let request = PauseRequest { robots_txt: true, ..PauseRequest::default() };
+    let request = PauseRequest {
+        robots_txt: true,
+        ..PauseRequest::default()
+    };
     world.live.pause(&request, world.now()).expect("paused");
     assert_eq!(world.paused(), (true, false));
-    assert_eq!(world.live.storing_problems().len(), 2, "the 503 waits, and the pause is not stored");
+    assert_eq!(
+        world.live.storing_problems().len(),
+        2,
+        "the 503 waits, and the pause is not stored"
+    );
     world.store.execute("PRAGMA max_page_count = 1073741823");
     world.pass(1);
     assert!(world.live.publish_deferred(world.now()));
-    assert_eq!((world.paused(), world.live.storing_problems()), ((true, true), Vec::new()));
+    assert_eq!(
+        (world.paused(), world.live.storing_problems()),
+        ((true, true), Vec::new())
+    );
 }
 
 #[test]
@@ -112,8 +140,15 @@ fn new_version_waits_until_the_next_start_sees_a_gap() {
     let snapshot = world.live.snapshot();
     assert_eq!(snapshot.sites()[0].since, Timestamp(START + GAP));
     let superseded = &snapshot.history(b"a.example").superseded;
-    let superseded: Vec<_> = superseded.iter().map(|held| (held.parsed.version, held.superseded_at)).collect();
-    assert_eq!(superseded, [(one, Timestamp(START + GAP))], "it was in force until then");
+    let superseded: Vec<_> = superseded
+        .iter()
+        .map(|held| (held.parsed.version, held.superseded_at))
+        .collect();
+    assert_eq!(
+        superseded,
+        [(one, Timestamp(START + GAP))],
+        "it was in force until then"
+    );
 }
 
 #[test]
@@ -140,14 +175,24 @@ fn withdrawn_version_waits_no_more() {
 #[test]
 fn pauses_of_pages_and_enforcement_wait_for_nothing() {
     let world = World::failing();
-    write_policy(world.directory.path(), "/one", "enforcement: { mode: enforce }\n");
+    write_policy(
+        world.directory.path(),
+        "/one",
+        "enforcement: { mode: enforce }\n",
+    );
     assert!(world.live.reload(world.now()).is_whole());
     assert_eq!(world.live.status(world.now()).sites[0].mode, "enforce");
     world.publish("/two");
-    let pause = PauseRequest { seconds: Some(600), ..PauseRequest::default() };
+    let pause = PauseRequest {
+        seconds: Some(600),
+        ..PauseRequest::default()
+    };
     assert!(world.live.pause(&pause, world.now()).is_ok());
     assert_eq!((world.paused(), world.is_waiting()), ((true, false), true));
-    assert_eq!(world.live.resume(None, world.now()), Ok(vec!["a".to_owned()]));
+    assert_eq!(
+        world.live.resume(None, world.now()),
+        Ok(vec!["a".to_owned()])
+    );
     assert_eq!(world.paused(), (false, false));
 }
 
@@ -155,7 +200,11 @@ fn pauses_of_pages_and_enforcement_wait_for_nothing() {
 #[test]
 fn robots_txt_is_answered_503_only_when_the_store_knows() {
     let world = World::failing();
-    let pause = PauseRequest { seconds: Some(600), robots_txt: true, ..PauseRequest::default() };
+    let pause = PauseRequest {
+        seconds: Some(600),
+        robots_txt: true,
+        ..PauseRequest::default()
+    };
     assert!(world.live.pause(&pause, world.now()).is_ok());
     assert_eq!((world.paused(), world.is_waiting()), ((true, false), true));
     world.pass(GAP);
@@ -169,21 +218,31 @@ fn robots_txt_is_answered_503_only_when_the_store_knows() {
 fn robots_txt_is_answered_503_by_the_snapshot_and_not_by_the_clock() {
     let world = World::failing();
     world.store.execute("PRAGMA max_page_count = 1073741823");
-    let pause = "pause: { from: 1970-01-12T13:48:00Z, until: 1970-01-12T13:50:00Z, robots_txt: pause }\n";
+    let pause =
+        "pause: { from: 1970-01-12T13:48:00Z, until: 1970-01-12T13:50:00Z, robots_txt: pause }\n";
     write_policy(world.directory.path(), "/one", pause);
     assert!(world.live.reload(world.now()).is_whole());
     assert_eq!(world.live.next_switch(), Some(Timestamp(START + 80)));
     world.pass(80);
-    assert_eq!(world.paused(), (true, false), "the store does not know of it yet");
+    assert_eq!(
+        world.paused(),
+        (true, false),
+        "the store does not know of it yet"
+    );
     assert!(world.live.keep_time(world.now()).is_empty());
     assert_eq!(world.paused(), (true, true));
     world.pass(120);
     assert_eq!(world.paused(), (false, true));
     world.live.keep_time(world.now());
-    assert_eq!((world.paused(), world.live.next_switch()), ((false, false), None));
+    assert_eq!(
+        (world.paused(), world.live.next_switch()),
+        ((false, false), None)
+    );
     let snapshot = world.live.snapshot();
     let unavailable = &snapshot.history(b"a.example").unavailable;
-    let spans: Vec<_> =
-        unavailable.iter().map(|span| (span.since.0 - START, span.until.map(|end| end.0 - START))).collect();
+    let spans: Vec<_> = unavailable
+        .iter()
+        .map(|span| (span.since.0 - START, span.until.map(|end| end.0 - START)))
+        .collect();
     assert_eq!(spans, [(80, Some(200))]);
 }

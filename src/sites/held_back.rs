@@ -1,6 +1,6 @@
-//! [`HeldBack`]: the sites whose new robots.txt is not published until other instances of crawlgate are told of it.
-//! Modes, answers, planned pauses, tags and metas do not wait. Meanwhile such a site is compiled from these parts of
-//! its new policy and from the rest of the former policy.
+//! [`HeldBack`]: the sites whose new robots.txt is not published until other instances of crawlgate
+//! are told of it. Modes, answers, planned pauses, tags and metas do not wait. Meanwhile such a
+//! site is compiled from these parts of its new policy and from the rest of the former policy.
 
 use super::pauses::Pauses;
 use crate::crawlers::Registry;
@@ -20,8 +20,9 @@ impl HeldBack {
         self.0.clear();
     }
 
-    /// The sites in force while a robots.txt waits. If no site changes its hosts, the parts that do not wait are new. Otherwise
-    /// the former sites stay, with the present pauses of pages. `is_same` says whether two sites publish the same robots.txt.
+    /// The sites in force while a robots.txt waits. If no site changes its hosts, the parts that do
+    /// not wait are new. Otherwise the former sites stay, with the present pauses of pages.
+    /// `is_same` says whether two sites publish the same robots.txt.
     pub fn meanwhile(
         &mut self,
         (before, new): (&[SiteEntry], &[SiteEntry]),
@@ -29,28 +30,56 @@ impl HeldBack {
         pauses: &Pauses,
         now: Timestamp,
     ) -> Vec<SiteEntry> {
-        let new = if have_same_hosts(before, new) { new } else { &[] };
+        let new = if have_same_hosts(before, new) {
+            new
+        } else {
+            &[]
+        };
         let mut of_site = |before: &SiteEntry| {
             let new = new.iter().find(|new| new.site.name == before.site.name)?;
             if is_same(before, new) {
                 return Some(new.clone());
             }
-            let entry = self.of_site(before, new, now).filter(|entry| is_same(before, entry))?;
+            let entry = self
+                .of_site(before, new, now)
+                .filter(|entry| is_same(before, entry))?;
             Some(entry.with_page_pauses(pauses.of(&new.site, now)))
         };
-        let unchanged = |before: &SiteEntry| before.clone().with_page_pauses(pauses.of(&before.site, now));
-        before.iter().map(|before| of_site(before).unwrap_or_else(|| unchanged(before))).collect()
+        let unchanged = |before: &SiteEntry| {
+            before
+                .clone()
+                .with_page_pauses(pauses.of(&before.site, now))
+        };
+        before
+            .iter()
+            .map(|before| of_site(before).unwrap_or_else(|| unchanged(before)))
+            .collect()
     }
 
-    /// A site in force, with the parts of its new policy that do not wait. `None` where these cannot be compiled.
-    fn of_site(&mut self, before: &SiteEntry, new: &SiteEntry, now: Timestamp) -> Option<SiteEntry> {
-        let site = match self.0.iter().find(|(waits, _)| Arc::ptr_eq(waits, &new.site)) {
+    /// A site in force, with the parts of its new policy that do not wait. `None` where these
+    /// cannot be compiled.
+    fn of_site(
+        &mut self,
+        before: &SiteEntry,
+        new: &SiteEntry,
+        now: Timestamp,
+    ) -> Option<SiteEntry> {
+        let site = match self
+            .0
+            .iter()
+            .find(|(waits, _)| Arc::ptr_eq(waits, &new.site))
+        {
             Some((_, site)) => site.clone(),
             None => {
                 let policy = Arc::new(meanwhile(&before.site.policy, &new.site.policy));
-                let site = compile_with_origin(policy, &before.site.origin_known(), Registry::builtin(), now)
-                    .ok()
-                    .map(Arc::new)?;
+                let site = compile_with_origin(
+                    policy,
+                    &before.site.origin_known(),
+                    Registry::builtin(),
+                    now,
+                )
+                .ok()
+                .map(Arc::new)?;
                 self.0.retain(|(waits, _)| waits.name != site.name);
                 self.0.push((new.site.clone(), site.clone()));
                 site
@@ -59,16 +88,25 @@ impl HeldBack {
         let tag_ages = match site.tags.identities().eq(new.site.tags.identities()) {
             true => new.tag_ages.clone(),
             // Crawlers are sent every page whole.
-            false => TagAges { everywhere: Some(now), ..TagAges::default() },
+            false => TagAges {
+                everywhere: Some(now),
+                ..TagAges::default()
+            },
         };
-        Some(SiteEntry { site, tag_ages, ..before.clone() })
+        Some(SiteEntry {
+            site,
+            tag_ages,
+            ..before.clone()
+        })
     }
 }
 
 /// Whether the new sites are those in force, and have the same hosts.
 fn have_same_hosts(before: &[SiteEntry], new: &[SiteEntry]) -> bool {
     let is_known = |new: &SiteEntry| {
-        let before = before.iter().find(|before| before.site.name == new.site.name);
+        let before = before
+            .iter()
+            .find(|before| before.site.name == new.site.name);
         before.is_some_and(|before| hosts(before).eq(hosts(new)))
     };
     before.len() == new.len() && new.iter().all(is_known)
@@ -78,15 +116,25 @@ fn hosts(entry: &SiteEntry) -> impl Iterator<Item = &HostPattern> {
     entry.site.policy.hosts.iter().map(|host| &host.value)
 }
 
-/// The policy in force, with what does not wait of the new one. Explanations point into the text of the policy in force:
-/// they are of rules of robots.txt.
+/// The policy in force, with what does not wait of the new one. Explanations point into the text of
+/// the policy in force: they are of rules of robots.txt.
 fn meanwhile(before: &Policy, new: &Policy) -> Policy {
-    let Enforcement { grace, traps, behind_cache, .. } = before.enforcement.clone();
+    let Enforcement {
+        grace,
+        traps,
+        behind_cache,
+        ..
+    } = before.enforcement.clone();
     Policy {
         indexing: new.indexing.clone(),
         origin_tags: new.origin_tags,
         html: new.html.clone(),
-        enforcement: Enforcement { grace, traps, behind_cache, ..new.enforcement.clone() },
+        enforcement: Enforcement {
+            grace,
+            traps,
+            behind_cache,
+            ..new.enforcement.clone()
+        },
         pauses: new.pauses.clone(),
         answers: new.answers.clone(),
         ..before.clone()

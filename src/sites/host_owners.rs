@@ -1,5 +1,5 @@
-//! [`HostOwners`]: the site that has each host. A host belongs to one site; a second site that claims it gets a
-//! [`HostConflict`]. The server and the offline commands use the same rule here.
+//! [`HostOwners`]: the site that has each host. A host belongs to one site; a second site that
+//! claims it gets a [`HostConflict`]. The server and the offline commands use the same rule here.
 
 use crate::policy::Site;
 use crate::policy::model::HostPattern;
@@ -22,7 +22,11 @@ pub struct HostConflict {
 impl HostOwners {
     /// Notes that a site has its hosts.
     pub fn add(&mut self, site: &Site) {
-        self.0.extend(claims(site).into_iter().map(|host| (host, site.name.clone())));
+        self.0.extend(
+            claims(site)
+                .into_iter()
+                .map(|host| (host, site.name.clone())),
+        );
     }
 
     /// Whether sites have all hosts of this one.
@@ -32,7 +36,12 @@ impl HostOwners {
 
     /// The first host of the site that another site has.
     pub fn conflict(&self, site: &Site) -> Option<HostConflict> {
-        claims(site).into_iter().find_map(|host| Some(HostConflict { owner: self.0.get(&host)?.clone(), host }))
+        claims(site).into_iter().find_map(|host| {
+            Some(HostConflict {
+                owner: self.0.get(&host)?.clone(),
+                host,
+            })
+        })
     }
 }
 
@@ -40,7 +49,11 @@ impl HostConflict {
     /// The finding about the site whose claim is refused.
     pub fn diagnostic(&self, site: &Site) -> Diagnostic {
         let HostConflict { host, owner } = self;
-        let claimed = site.policy.hosts.iter().find(|claimed| Some(&claimed.value) == host.as_ref());
+        let claimed = site
+            .policy
+            .hosts
+            .iter()
+            .find(|claimed| Some(&claimed.value) == host.as_ref());
         match claimed {
             Some(claimed) => {
                 let message = format!("the site `{owner}` already has the host {}", claimed.value);
@@ -49,7 +62,8 @@ impl HostConflict {
             }
             None => {
                 let message = format!("the site `{owner}` already has every other host");
-                Diagnostic::whole_file("host-taken", message).help("only one policy may leave out `hosts`")
+                Diagnostic::whole_file("host-taken", message)
+                    .help("only one policy may leave out `hosts`")
             }
         }
     }

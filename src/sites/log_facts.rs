@@ -1,35 +1,60 @@
-//! Conversion between the publication log (which site published which robots.txt when) and the records of the state
-//! store. [`log_records`] makes the records of a log. [`remembered_log`] and [`remembered_versions`] read the log and
-//! the versions of an earlier process.
+//! Conversion between the publication log (which site published which robots.txt when) and the
+//! records of the state store. [`log_records`] makes the records of a log. [`remembered_log`] and
+//! [`remembered_versions`] read the log and the versions of an earlier process.
 
 use crate::policy::Version;
 use crate::policy::decode::parse_host;
 use crate::policy::host_history::ClockJump;
 use crate::publications::{Change, Gaps, Publication, PublicationLog, Span, Tenure, VersionStore};
-use crate::state::{self, AnyRecord, DeclaredVersion, GapReason, HistoryGap, HostTenure, StoredFacts};
+use crate::state::{
+    self, AnyRecord, DeclaredVersion, GapReason, HistoryGap, HostTenure, StoredFacts,
+};
 use crate::time::Timestamp;
 use std::time::Duration;
 
-/// The log of an earlier process. A record that cannot be understood is left out and counts as a lost log, because what
-/// was published then is not known.
+/// The log of an earlier process. A record that cannot be understood is left out and counts as a
+/// lost log, because what was published then is not known.
 pub fn remembered_log(facts: &StoredFacts, now: Timestamp) -> PublicationLog {
-    let tenures: Vec<Tenure> = facts.host_tenures.iter().filter_map(|(_, record)| tenure_of(record)).collect();
-    let publications: Vec<Publication> = facts.publications.iter().map(|(_, record)| publication_of(record)).collect();
-    let at = |reason| facts.history_gaps.iter().find_map(|(_, gap)| (gap.reason == reason).then_some(gap.at));
+    let tenures: Vec<Tenure> = facts
+        .host_tenures
+        .iter()
+        .filter_map(|(_, record)| tenure_of(record))
+        .collect();
+    let publications: Vec<Publication> = facts
+        .publications
+        .iter()
+        .map(|(_, record)| publication_of(record))
+        .collect();
+    let at = |reason| {
+        facts
+            .history_gaps
+            .iter()
+            .find_map(|(_, gap)| (gap.reason == reason).then_some(gap.at))
+    };
     let is_whole = tenures.len() == facts.host_tenures.len();
-    let gaps = Gaps { cut_at: at(GapReason::Cut), lost_at: at(GapReason::Lost), broken_at: at(GapReason::Broken) };
+    let gaps = Gaps {
+        cut_at: at(GapReason::Cut),
+        lost_at: at(GapReason::Lost),
+        broken_at: at(GapReason::Broken),
+    };
     let declared = facts.declared_versions.iter();
-    let declared = declared.filter_map(|(_, record)| Some((record.site.clone(), Version::parse(&record.version)?)));
-    let jump = |(_, jump): &(_, state::ClockJump)| ClockJump { at: jump.at, by: Duration::from_secs(jump.by) };
+    let declared = declared
+        .filter_map(|(_, record)| Some((record.site.clone(), Version::parse(&record.version)?)));
+    let jump = |(_, jump): &(_, state::ClockJump)| ClockJump {
+        at: jump.at,
+        by: Duration::from_secs(jump.by),
+    };
     let jumps = facts.clock_jumps.iter().map(jump).collect();
-    let mut log = PublicationLog::remembered(tenures, publications, declared.collect(), gaps, jumps);
+    let mut log =
+        PublicationLog::remembered(tenures, publications, declared.collect(), gaps, jumps);
     if !is_whole {
         log.was_lost(now);
     }
     log
 }
 
-/// The bytes of the versions that an earlier process published. Bytes that are not those of their version are left out.
+/// The bytes of the versions that an earlier process published. Bytes that are not those of their
+/// version are left out.
 pub fn remembered_versions(facts: &StoredFacts) -> VersionStore {
     let mut versions = VersionStore::default();
     for (_, record) in &facts.versions {
@@ -43,22 +68,49 @@ pub fn remembered_versions(facts: &StoredFacts) -> VersionStore {
 
 /// The records to store for a log.
 pub fn log_records(log: &PublicationLog) -> impl Iterator<Item = AnyRecord> {
-    let Gaps { cut_at, lost_at, broken_at } = log.gaps;
-    let gaps = [(GapReason::Cut, cut_at), (GapReason::Lost, lost_at), (GapReason::Broken, broken_at)];
-    let declared =
-        |(site, version): (&String, &Version)| DeclaredVersion { site: site.clone(), version: version.to_string() };
-    let jumps = log.jumps.iter().map(|jump| state::ClockJump { at: jump.at, by: jump.by.as_secs() }.into());
-    let publications = log.publications.iter().map(|known| publication_record(known).into());
+    let Gaps {
+        cut_at,
+        lost_at,
+        broken_at,
+    } = log.gaps;
+    let gaps = [
+        (GapReason::Cut, cut_at),
+        (GapReason::Lost, lost_at),
+        (GapReason::Broken, broken_at),
+    ];
+    let declared = |(site, version): (&String, &Version)| DeclaredVersion {
+        site: site.clone(),
+        version: version.to_string(),
+    };
+    let jumps = log.jumps.iter().map(|jump| {
+        state::ClockJump {
+            at: jump.at,
+            by: jump.by.as_secs(),
+        }
+        .into()
+    });
+    let publications = log
+        .publications
+        .iter()
+        .map(|known| publication_record(known).into());
     publications
         .chain(jumps)
         .chain(log.tenures.iter().map(|known| tenure_record(known).into()))
         .chain(log.declared.iter().map(declared).map(AnyRecord::from))
-        .chain(gaps.into_iter().filter_map(|(reason, at)| Some(HistoryGap { reason, at: at? }.into())))
+        .chain(
+            gaps.into_iter()
+                .filter_map(|(reason, at)| Some(HistoryGap { reason, at: at? }.into())),
+        )
 }
 
 fn span_of(number: u64, since: Timestamp, until: Option<Timestamp>, ended_by: Option<u64>) -> Span {
-    let until = until.zip(ended_by).map(|(at, number)| Change { number, at });
-    Span { since: Change { number, at: since }, until }
+    let until = until
+        .zip(ended_by)
+        .map(|(at, number)| Change { number, at });
+    Span {
+        since: Change { number, at: since },
+        until,
+    }
 }
 
 fn tenure_of(record: &HostTenure) -> Option<Tenure> {
@@ -76,7 +128,11 @@ fn tenure_of(record: &HostTenure) -> Option<Tenure> {
 fn tenure_record(tenure: &Tenure) -> HostTenure {
     let Span { since, until } = tenure.span;
     HostTenure {
-        hosts: tenure.pattern.as_ref().map(ToString::to_string).unwrap_or_default(),
+        hosts: tenure
+            .pattern
+            .as_ref()
+            .map(ToString::to_string)
+            .unwrap_or_default(),
         number: since.number,
         site: tenure.site.clone(),
         since: since.at,

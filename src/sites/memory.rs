@@ -1,6 +1,7 @@
-//! [`SiteMemory`]: what sites keep through a restart beside the publication log: pauses, tag changes and the last good
-//! policies. [`TagHistory`] holds the time since when each rule for the tags of a site is in force. While a rule is
-//! new, crawlers are sent its pages whole: a 304 would hide a new noindex.
+//! [`SiteMemory`]: what sites keep through a restart beside the publication log: pauses, tag
+//! changes and the last good policies. [`TagHistory`] holds the time since when each rule for the
+//! tags of a site is in force. While a rule is new, crawlers are sent its pages whole: a 304 would
+//! hide a new noindex.
 
 use super::pauses::Pauses;
 use crate::policy::Site;
@@ -10,8 +11,8 @@ use crate::time::Timestamp;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The identity of "the origin's tags are taken away". No digest of a rule is 0 but by an accident, which would only
-/// make pages whole.
+/// The identity of "the origin's tags are taken away". No digest of a rule is 0 but by an accident,
+/// which would only make pages whole.
 const STRIPPED: u64 = 0;
 
 /// The memory of all sites.
@@ -32,7 +33,9 @@ impl SiteMemory {
         SiteMemory {
             pauses: Pauses::remembered(facts),
             tags: TagHistory::remembered(facts),
-            last_good: last_good.map(|(_, policy)| (policy.site.clone(), policy.text.as_str().into())).collect(),
+            last_good: last_good
+                .map(|(_, policy)| (policy.site.clone(), policy.text.as_str().into()))
+                .collect(),
         }
     }
 
@@ -44,10 +47,15 @@ impl SiteMemory {
 
     /// The records to store.
     pub fn records(&self) -> impl Iterator<Item = AnyRecord> {
-        let policy = |(site, text): (&String, &Arc<str>)| LastGoodPolicy { site: site.clone(), text: text.to_string() };
+        let policy = |(site, text): (&String, &Arc<str>)| LastGoodPolicy {
+            site: site.clone(),
+            text: text.to_string(),
+        };
         let pauses = self.pauses.records().map(AnyRecord::from);
         let tags = self.tags.records().map(AnyRecord::from);
-        pauses.chain(tags).chain(self.last_good.iter().map(policy).map(AnyRecord::from))
+        pauses
+            .chain(tags)
+            .chain(self.last_good.iter().map(policy).map(AnyRecord::from))
     }
 }
 
@@ -83,32 +91,57 @@ impl TagHistory {
         let before = std::mem::take(&mut of_site.rules);
         let since = |identity: u64| before.get(&identity).copied().unwrap_or(now);
         let rules: Vec<u64> = site.tags.identities().collect();
-        // A 304 also hides, on every page, what is written into pages and that the origin's tags are taken away.
+        // A 304 also hides, on every page, what is written into pages and that the origin's tags
+        // are taken away.
         let html = HtmlRules::identity(&site.policy.html);
         let everywhere = [(html, site.html.is_some()), (STRIPPED, site.tags.strips())];
-        let everywhere: Vec<u64> = everywhere.into_iter().filter(|(_, said)| *said).map(|(part, _)| part).collect();
+        let everywhere: Vec<u64> = everywhere
+            .into_iter()
+            .filter(|(_, said)| *said)
+            .map(|(part, _)| part)
+            .collect();
         let identities = rules.iter().chain(&everywhere);
-        let known: BTreeMap<u64, Timestamp> = identities.map(|identity| (*identity, since(*identity))).collect();
-        // Where a rule only says something else, the new rule is for the same pages and is new. For which pages a rule
-        // was that is gone, is not known any more.
+        let known: BTreeMap<u64, Timestamp> = identities
+            .map(|identity| (*identity, since(*identity)))
+            .collect();
+        // Where a rule only says something else, the new rule is for the same pages and is new. For
+        // which pages a rule was that is gone, is not known any more.
         let goes_on = |gone: u64| {
-            let mut new = known.keys().filter(|identity| !before.contains_key(identity));
+            let mut new = known
+                .keys()
+                .filter(|identity| !before.contains_key(identity));
             new.any(|identity| TagPlan::are_for_the_same(*identity, gone))
         };
-        let gone = before.keys().any(|identity| !known.contains_key(identity) && !goes_on(*identity));
-        if gone || everywhere.iter().any(|identity| !before.contains_key(identity)) {
+        let gone = before
+            .keys()
+            .any(|identity| !known.contains_key(identity) && !goes_on(*identity));
+        if gone
+            || everywhere
+                .iter()
+                .any(|identity| !before.contains_key(identity))
+        {
             of_site.everywhere = Some(now);
         }
         of_site.rules = known;
-        TagAges { since: rules.into_iter().map(since).collect(), everywhere: of_site.everywhere }
+        TagAges {
+            since: rules.into_iter().map(since).collect(),
+            everywhere: of_site.everywhere,
+        }
     }
 
     /// The records to store.
     pub fn records(&self) -> impl Iterator<Item = TagChange> {
         self.0.iter().flat_map(|(site, known)| {
-            let rules = known.rules.iter().map(|(rule, since)| (format!("{rule:016x}"), *since));
+            let rules = known
+                .rules
+                .iter()
+                .map(|(rule, since)| (format!("{rule:016x}"), *since));
             let everywhere = known.everywhere.map(|since| (String::new(), since));
-            rules.chain(everywhere).map(|(rule, since)| TagChange { site: site.clone(), rule, since })
+            rules.chain(everywhere).map(|(rule, since)| TagChange {
+                site: site.clone(),
+                rule,
+                since,
+            })
         })
     }
 }

@@ -1,9 +1,10 @@
-//! [`SiteManager`] turns the policy files of a directory into the snapshot in force, which is all compiled sites at
-//! one moment. Readers take the snapshot without a lock, and changes are made one after the other. The wall clock is
-//! an argument (`now`).
+//! [`SiteManager`] turns the policy files of a directory into the snapshot in force, which is all
+//! compiled sites at one moment. Readers take the snapshot without a lock, and changes are made one
+//! after the other. The wall clock is an argument (`now`).
 //!
-//! `policy_directory` reads the files, `plan` compares them with the catalog, `catalog` applies the changes, and `publisher`
-//! commits and publishes the result. The states of a file are in `policy_file`, those of a publication in `publisher`.
+//! `policy_directory` reads the files, `plan` compares them with the catalog, `catalog` applies the
+//! changes, and `publisher` commits and publishes the result. The states of a file are in
+//! `policy_file`, those of a publication in `publisher`.
 
 mod catalog;
 mod default_sites;
@@ -60,7 +61,8 @@ pub struct SiteOptions {
     pub policies: PathBuf,
     /// Refuse to start on a last good copy.
     pub strict: bool,
-    /// Whether a directory that does not exist is one without policies, because no operator named it.
+    /// Whether a directory that does not exist is one without policies, because no operator named
+    /// it.
     pub may_be_missing: bool,
     /// What is known of the origins' own robots.txt files, and the sites in force without a policy.
     pub origins: KnownOrigins,
@@ -74,7 +76,8 @@ type Listener = Box<dyn Fn() + Send>;
 /// Why the policies could not be loaded at start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// Policies have mistakes and there is no last good policy (or `--strict`): the whole text, for a person.
+    /// Policies have mistakes and there is no last good policy (or `--strict`): the whole text, for
+    /// a person.
     #[error("{0}")]
     Policies(String),
     /// The policy directory cannot be read.
@@ -112,13 +115,14 @@ struct Changes {
     last_reload: Timestamp,
     /// What is wrong with the directory itself.
     problem: Option<String>,
-    /// Snapshots that requests may still have. The last share is given up here: a request never pays for freeing one.
+    /// Snapshots that requests may still have. The last share is given up here: a request never
+    /// pays for freeing one.
     retired: Vec<Arc<Snapshot>>,
 }
 
 impl SiteManager {
-    /// Loads everything, with what the state store remembers. Waits while a new publication cannot be committed and a crash
-    /// would mislead the next start: a minute at most.
+    /// Loads everything, with what the state store remembers. Waits while a new publication cannot
+    /// be committed and a crash would mislead the next start: a minute at most.
     ///
     /// # Errors
     /// See [`StartError`].
@@ -178,7 +182,11 @@ impl SiteManager {
             Ok((sites, is_new)) => ((sites, None), is_new),
             Err(error) => ((Vec::new(), Some(error.to_string())), false),
         });
-        ReloadReport { sites, problem, waiting: self.waiting() }
+        ReloadReport {
+            sites,
+            problem,
+            waiting: self.waiting(),
+        }
     }
 
     /// Ends the policies of sites whose files are gone, and loads what changed.
@@ -191,7 +199,11 @@ impl SiteManager {
             Err(error) => (Err(error), false),
         };
         let sites = self.change(now, changed)?;
-        Ok(ReloadReport { sites, problem: None, waiting: self.waiting() })
+        Ok(ReloadReport {
+            sites,
+            problem: None,
+            waiting: self.waiting(),
+        })
     }
 
     /// When something that goes by the clock is due. Neither locks nor waits.
@@ -199,7 +211,8 @@ impl SiteManager {
         self.snapshot.load().next_switch()
     }
 
-    /// Brings what goes by the clock up to date: bytes, verdicts and tags of a site, and whether robots.txt is answered
+    /// Brings what goes by the clock up to date: bytes, verdicts and tags of a site, and whether
+    /// robots.txt is answered
     /// 503. Returns the sites that reached the next stage of their policy.
     pub fn keep_time(&self, now: Timestamp) -> Vec<String> {
         if self.next_switch().is_none_or(|due| now < due) {
@@ -208,7 +221,8 @@ impl SiteManager {
         self.change(now, |changes| (changes.catalog.keep_time(now), true))
     }
 
-    /// Pauses the sites that a request names. The pause outranks the policy file and survives a restart. Returns its end.
+    /// Pauses the sites that a request names. The pause outranks the policy file and survives a
+    /// restart. Returns its end.
     ///
     /// # Errors
     /// No such site, or longer than 36 hours without `long`.
@@ -249,7 +263,10 @@ impl SiteManager {
 
     /// Why a change that was just made is not in force yet, or would not outlast the process.
     pub fn storing_problems(&self) -> Vec<String> {
-        self.waiting().into_iter().chain(self.unhealthy_store()).collect()
+        self.waiting()
+            .into_iter()
+            .chain(self.unhealthy_store())
+            .collect()
     }
 
     fn unhealthy_store(&self) -> Option<String> {
@@ -267,10 +284,14 @@ impl SiteManager {
                 file.display()
             )
         });
-        self.unhealthy_store().into_iter().chain(set_aside).chain(self.ignored_declarations())
+        self.unhealthy_store()
+            .into_iter()
+            .chain(set_aside)
+            .chain(self.ignored_declarations())
     }
 
-    /// Without a state directory each start looks like the first, so nothing can be said of the time before it.
+    /// Without a state directory each start looks like the first, so nothing can be said of the
+    /// time before it.
     fn ignored_declarations(&self) -> Option<String> {
         let snapshot = self.snapshot.load();
         let declares = |entry: &&SiteEntry| entry.site.policy.robots.previous.is_some();
@@ -304,9 +325,14 @@ impl SiteManager {
     /// Puts a copy of a site's origin's robots.txt into force. Blocking: it compiles the site.
     ///
     /// # Errors
-    /// The site could not be used with it (it would trip an interlock, be too large, fail one of the policy's tests):
-    /// the findings. Everything stays as it was.
-    pub fn origin_says(&self, site: &str, file: Arc<OriginFile>, now: Timestamp) -> Result<(), Vec<String>> {
+    /// The site could not be used with it (it would trip an interlock, be too large, fail one of
+    /// the policy's tests): the findings. Everything stays as it was.
+    pub fn origin_says(
+        &self,
+        site: &str,
+        file: Arc<OriginFile>,
+        now: Timestamp,
+    ) -> Result<(), Vec<String>> {
         self.change(now, |changes| {
             let said = changes.catalog.origin_says(site, file, now);
             let is_new = said == Ok(true);
@@ -314,14 +340,14 @@ impl SiteManager {
         })
     }
 
-    /// The clock on the wall was set by so many seconds, or the machine slept: a site that waits for its origin's
-    /// robots.txt waits as long as was meant. Blocking: it compiles these sites.
+    /// The clock on the wall was set by so many seconds, or the machine slept: a site that waits
+    /// for its origin's robots.txt waits as long as was meant. Blocking: it compiles these sites.
     pub fn clock_was_set(&self, by: i64, now: Timestamp) {
         self.change(now, |changes| ((), changes.catalog.clock_was_set(by, now)));
     }
 
-    /// The clock was set by so many seconds: what the operator says of the time before crawlgate cannot be placed any
-    /// more, and what was published before is not as old as the clock says.
+    /// The clock was set by so many seconds: what the operator says of the time before crawlgate
+    /// cannot be placed any more, and what was published before is not as old as the clock says.
     pub fn history_was_shifted(&self, by: i64, now: Timestamp) {
         self.change(now, |changes| {
             changes.publisher.clock_was_set(by, now);
@@ -329,7 +355,8 @@ impl SiteManager {
         });
     }
 
-    /// Notes that other servers may have answered for the hosts until now. `robots.previous` does not cover that time.
+    /// Notes that other servers may have answered for the hosts until now. `robots.previous` does
+    /// not cover that time.
     pub fn history_was_broken(&self, now: Timestamp) {
         self.history_was_shifted(0, now);
     }
@@ -347,27 +374,42 @@ impl SiteManager {
     /// The publications at this moment, and the bytes of the versions that crawlers may still use.
     pub fn published(&self) -> (PublicationLog, Vec<VersionFile>) {
         let changes = lock(&self.changes);
-        (changes.publisher.log.clone(), changes.publisher.versions.each().collect())
+        (
+            changes.publisher.log.clone(),
+            changes.publisher.versions.each().collect(),
+        )
     }
 
-    /// Takes in what other instances published. Does not wait: gives it back while a change is being made.
+    /// Takes in what other instances published. Does not wait: gives it back while a change is
+    /// being made.
     ///
     /// # Errors
     /// A change is being made.
     pub fn others_published(&self, others: OfOthers, now: Timestamp) -> Result<(), OfOthers> {
-        let Some(mut changes) = self.try_changes() else { return Err(others) };
+        let Some(mut changes) = self.try_changes() else {
+            return Err(others);
+        };
         changes.publisher.learn(others);
         self.publish(&mut changes, now);
         Ok(())
     }
 
-    /// Applies what operators did with pauses at other instances. Does not wait: gives it back while a change is being made.
+    /// Applies what operators did with pauses at other instances. Does not wait: gives it back
+    /// while a change is being made.
     ///
     /// # Errors
     /// A change is being made.
-    pub fn heard_of_pauses(&self, words: Vec<PauseWord>, now: Timestamp) -> Result<(), Vec<PauseWord>> {
-        let Some(mut changes) = self.try_changes() else { return Err(words) };
-        words.iter().for_each(|word| changes.catalog.heard_of_pauses(word));
+    pub fn heard_of_pauses(
+        &self,
+        words: Vec<PauseWord>,
+        now: Timestamp,
+    ) -> Result<(), Vec<PauseWord>> {
+        let Some(mut changes) = self.try_changes() else {
+            return Err(words);
+        };
+        words
+            .iter()
+            .for_each(|word| changes.catalog.heard_of_pauses(word));
         self.publish(&mut changes, now);
         Ok(())
     }
@@ -382,12 +424,15 @@ impl SiteManager {
         lock(&self.listeners).push(Box::new(changed));
     }
 
-    /// Once a second: publishes what could not be committed before, and says whether it did. Waits for no change.
+    /// Once a second: publishes what could not be committed before, and says whether it did. Waits
+    /// for no change.
     pub fn publish_deferred(&self, now: Timestamp) -> bool {
         if self.deferral.load().is_none() {
             return false;
         }
-        let Some(mut changes) = self.try_changes() else { return false };
+        let Some(mut changes) = self.try_changes() else {
+            return false;
+        };
         self.publish(&mut changes, now);
         self.deferral.load().is_none()
     }
@@ -409,7 +454,8 @@ impl SiteManager {
         if is_new {
             self.publish(&mut changes, now);
         } else {
-            self.overview.store(Arc::new((changes.files(), self.snapshot.load_full())));
+            self.overview
+                .store(Arc::new((changes.files(), self.snapshot.load_full())));
         }
         result
     }
@@ -417,8 +463,11 @@ impl SiteManager {
     fn publish(&self, changes: &mut Changes, now: Timestamp) {
         let snapshot = Arc::new(changes.publish(now));
         changes.retired.push(self.snapshot.swap(snapshot.clone()));
-        changes.retired.retain(|snapshot| Arc::strong_count(snapshot) > 1);
-        self.deferral.store(changes.publisher.deferred.clone().map(Arc::new));
+        changes
+            .retired
+            .retain(|snapshot| Arc::strong_count(snapshot) > 1);
+        self.deferral
+            .store(changes.publisher.deferred.clone().map(Arc::new));
         self.overview.store(Arc::new((changes.files(), snapshot)));
         lock(&self.listeners).iter().for_each(|changed| changed());
     }
@@ -432,7 +481,12 @@ impl Changes {
         compiler: SiteCompiler,
         now: Timestamp,
     ) -> Changes {
-        let KnownOrigins { copies, default_sites, for_every_site, .. } = options.origins.clone();
+        let KnownOrigins {
+            copies,
+            default_sites,
+            for_every_site,
+            ..
+        } = options.origins.clone();
         let memory = SiteMemory::remembered(&remembered.facts);
         Changes {
             policies: options.policies.clone(),
@@ -457,8 +511,8 @@ impl Changes {
         }
     }
 
-    /// Reads the policy directory and applies what changed; says what came of each file, and whether requests are to
-    /// see a new snapshot.
+    /// Reads the policy directory and applies what changed; says what came of each file, and
+    /// whether requests are to see a new snapshot.
     fn load(&mut self, now: Timestamp) -> Result<(Vec<SiteReload>, bool), StartError> {
         self.last_reload = now;
         let found = self.read_directory();
@@ -467,9 +521,19 @@ impl Changes {
         let files = policy_directory::included_files(&self.policies);
         let has_other_files = files != self.catalog.compiler.files;
         self.catalog.compiler.files = files;
-        let changes = plan(found, has_other_files, &self.catalog, &self.publisher.log, now);
-        let mut outcomes: BTreeMap<String, ReloadOutcome> =
-            self.catalog.files.iter().map(|(name, file)| (name.clone(), file.outcome_when_unchanged())).collect();
+        let changes = plan(
+            found,
+            has_other_files,
+            &self.catalog,
+            &self.publisher.log,
+            now,
+        );
+        let mut outcomes: BTreeMap<String, ReloadOutcome> = self
+            .catalog
+            .files
+            .iter()
+            .map(|(name, file)| (name.clone(), file.outcome_when_unchanged()))
+            .collect();
         let mut is_new = false;
         // Files that are gone come first in a plan: their hosts are free for others.
         for change in changes {
@@ -491,61 +555,102 @@ impl Changes {
         is_new |= self.publisher.is_due(now);
         let report = |(site, outcome): (String, ReloadOutcome)| {
             let file = self.catalog.files.get(&site);
-            SiteReload { findings: file.map(|file| file.findings.clone()).unwrap_or_default(), site, outcome }
+            SiteReload {
+                findings: file.map(|file| file.findings.clone()).unwrap_or_default(),
+                site,
+                outcome,
+            }
         };
         Ok((outcomes.into_iter().map(report).collect(), is_new))
     }
 
     fn read_directory(&self) -> Result<BTreeMap<String, PolicyText>, StartError> {
         match policy_directory::policies(&self.policies) {
-            Err(error) if self.may_be_missing && error.kind() == std::io::ErrorKind::NotFound => Ok(BTreeMap::new()),
+            Err(error) if self.may_be_missing && error.kind() == std::io::ErrorKind::NotFound => {
+                Ok(BTreeMap::new())
+            }
             // A directory that cannot be read is no reason to forget the sites.
-            Err(source) => Err(StartError::Directory { directory: self.policies.clone(), source }),
+            Err(source) => Err(StartError::Directory {
+                directory: self.policies.clone(),
+                source,
+            }),
             Ok(found) => Ok(found),
         }
     }
 
-    /// The files that were found, and those that are gone while their policies are to stay in force: the catalog remembers a
-    /// last good policy of these.
-    fn with_missing(&self, mut found: BTreeMap<String, PolicyText>) -> BTreeMap<String, PolicyText> {
+    /// The files that were found, and those that are gone while their policies are to stay in
+    /// force: the catalog remembers a last good policy of these.
+    fn with_missing(
+        &self,
+        mut found: BTreeMap<String, PolicyText>,
+    ) -> BTreeMap<String, PolicyText> {
         for site in self.catalog.memory.last_good.keys() {
             let path = || match self.catalog.files.get(site).map(|known| &known.text) {
                 Some(Ok(source)) => source.name.to_string(),
                 Some(Err(unreadable)) => unreadable.path.clone(),
-                None => self.policies.join(format!("{site}.yaml")).display().to_string(),
+                None => self
+                    .policies
+                    .join(format!("{site}.yaml"))
+                    .display()
+                    .to_string(),
             };
-            let gone = || Err(Unreadable { path: path(), why: Unread::Removed(site.clone()) });
+            let gone = || {
+                Err(Unreadable {
+                    path: path(),
+                    why: Unread::Removed(site.clone()),
+                })
+            };
             found.entry(site.clone()).or_insert_with(gone);
         }
         found
     }
 
     /// Loads what changed, without the last good policies of these sites: their files are gone.
-    fn end(&mut self, sites: &[String], now: Timestamp) -> Result<(Vec<SiteReload>, bool), RemoveError> {
-        let found = self.read_directory().map_err(|error| RemoveError::Directory(error.to_string()))?;
+    fn end(
+        &mut self,
+        sites: &[String],
+        now: Timestamp,
+    ) -> Result<(Vec<SiteReload>, bool), RemoveError> {
+        let found = self
+            .read_directory()
+            .map_err(|error| RemoveError::Directory(error.to_string()))?;
         for site in sites {
             if let Some(text) = found.get(site) {
                 let path = match text {
                     Ok(source) => source.name.to_string(),
                     Err(unreadable) => unreadable.path.clone(),
                 };
-                return Err(RemoveError::FileExists { site: site.clone(), path });
+                return Err(RemoveError::FileExists {
+                    site: site.clone(),
+                    path,
+                });
             }
-            if !self.catalog.memory.last_good.contains_key(site) && !self.catalog.files.contains_key(site) {
+            if !self.catalog.memory.last_good.contains_key(site)
+                && !self.catalog.files.contains_key(site)
+            {
                 let sites = self.catalog.files.keys().cloned().collect();
-                return Err(RemoveError::UnknownSite { site: site.clone(), sites });
+                return Err(RemoveError::UnknownSite {
+                    site: site.clone(),
+                    sites,
+                });
             }
         }
         for site in sites {
             self.catalog.memory.last_good.remove(site);
         }
-        self.load(now).map_err(|error| RemoveError::Directory(error.to_string()))
+        self.load(now)
+            .map_err(|error| RemoveError::Directory(error.to_string()))
     }
 
     /// At the start a file with a mistake needs a last good policy.
     fn refuse_broken(&self, strict: bool) -> Result<(), StartError> {
         let mut broken = String::new();
-        for (name, file) in self.catalog.files.iter().filter(|(_, file)| !file.is_active()) {
+        for (name, file) in self
+            .catalog
+            .files
+            .iter()
+            .filter(|(_, file)| !file.is_active())
+        {
             if (file.in_force.is_none() && !file.is_missing()) || strict {
                 broken.push_str(&file.rendered);
                 broken.push('\n');
@@ -553,14 +658,19 @@ impl Changes {
                 tracing::error!(site = %name, findings = ?file.findings, "the policy file is not in force; the last good policy is, if there is one");
             }
         }
-        if broken.is_empty() { Ok(()) } else { Err(StartError::Policies(broken)) }
+        if broken.is_empty() {
+            Ok(())
+        } else {
+            Err(StartError::Policies(broken))
+        }
     }
 
     /// Publishes the sites of the catalog, and stores the changes of its memory.
     fn publish(&mut self, now: Timestamp) -> Snapshot {
         self.catalog.prune(&self.publisher.log, now);
         let pauses = &self.catalog.memory.pauses;
-        let paused = |entry: &SiteEntry| entry.clone().with_pauses(pauses.of(&entry.site, now), now);
+        let paused =
+            |entry: &SiteEntry| entry.clone().with_pauses(pauses.of(&entry.site, now), now);
         let sites = self.catalog.entries().map(paused).collect();
         let others = state::changes(self.stored.records(), self.catalog.memory.records(), now);
         self.stored = self.catalog.memory.clone();
@@ -571,8 +681,18 @@ impl Changes {
     fn tell_of_pauses(&self, site: Option<&str>, now: Timestamp) {
         let names = self.catalog.entries().map(|entry| entry.site.name.as_str());
         let names = names.filter(|name| site.is_none_or(|site| site == *name));
-        let ended = |name: &str| PauseWord { site: name.to_owned(), at: now, pause: None };
-        let word = |name| self.catalog.memory.pauses.word(name).unwrap_or_else(|| ended(name));
+        let ended = |name: &str| PauseWord {
+            site: name.to_owned(),
+            at: now,
+            pause: None,
+        };
+        let word = |name| {
+            self.catalog
+                .memory
+                .pauses
+                .word(name)
+                .unwrap_or_else(|| ended(name))
+        };
         self.publisher.tell_of_pauses(names.map(word));
     }
 

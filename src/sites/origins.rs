@@ -1,8 +1,9 @@
-//! [`OriginFiles`]: the copies of the origins' own robots.txt files, by site. A site is compiled with its copy.
-//! [`KnownOrigins`] has the copies at the start, and [`OriginRobotsStatus`] shows the state of a copy in the status.
+//! [`OriginFiles`]: the copies of the origins' own robots.txt files, by site. A site is compiled
+//! with its copy. [`KnownOrigins`] has the copies at the start, and [`OriginRobotsStatus`] shows
+//! the state of a copy in the status.
 //!
-//! At first a copy is awaited: crawlgate answers robots.txt with 503, for [`PATIENCE`] at most. After that the
-//! robots.txt is made of the policy alone. As soon as a copy comes, it is used.
+//! At first a copy is awaited: crawlgate answers robots.txt with 503, for [`PATIENCE`] at most.
+//! After that the robots.txt is made of the policy alone. As soon as a copy comes, it is used.
 
 use super::default_sites::{DefaultSite, asked_host, is_no_policy, name_in_log, name_of_logged};
 use crate::policy::Site;
@@ -14,18 +15,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// While a site has never had a copy, robots.txt is answered 503 for so long at most. A crawler that gets 5xx stays away, and
-/// one that stays away for longer forgets the site.
+/// While a site has never had a copy, robots.txt is answered 503 for so long at most. A crawler
+/// that gets 5xx stays away, and one that stays away for longer forgets the site.
 pub const PATIENCE: Duration = Duration::from_secs(3_600);
 
 /// The state of an origin's robots.txt without a copy, which was first needed at this moment.
 pub fn awaited_since(since: Timestamp) -> Origin {
-    Origin::Awaited { until: since.plus(PATIENCE) }
+    Origin::Awaited {
+        until: since.plus(PATIENCE),
+    }
 }
 
-/// What is known of the origins' robots.txt at the start. With the default a site whose policy says `origin: merge`, or
-/// nothing of `origin`, answers robots.txt with 503 until a copy of the origin's file comes. A door whose sites have no
-/// origin sets `for_every_site` to an empty file.
+/// What is known of the origins' robots.txt at the start. With the default a site whose policy says
+/// `origin: merge`, or nothing of `origin`, answers robots.txt with 503 until a copy of the
+/// origin's file comes. A door whose sites have no origin sets `for_every_site` to an empty file.
 #[derive(Clone, Debug, Default)]
 pub struct KnownOrigins {
     /// The copies by site.
@@ -34,7 +37,8 @@ pub struct KnownOrigins {
     pub default_sites: Vec<DefaultSite>,
     /// By site, why the file that the origin has is held back.
     pub held_back: BTreeMap<String, String>,
-    /// The file of every site that has no copy of its own. An application that is its own origin has one.
+    /// The file of every site that has no copy of its own. An application that is its own origin
+    /// has one.
     pub for_every_site: Option<Arc<OriginFile>>,
 }
 
@@ -50,7 +54,8 @@ pub struct OriginRobotsStatus {
     pub last_success: Option<Timestamp>,
     /// What is wrong, for a person.
     pub problem: Option<String>,
-    /// Lines of the origin's file that are not published: they name a host that crawlers cannot reach.
+    /// Lines of the origin's file that are not published: they name a host that crawlers cannot
+    /// reach.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unpublished_lines: Vec<usize>,
     /// Whether the copy comes from before, and the origin was not asked since.
@@ -83,7 +88,10 @@ pub enum Served {
 impl Served {
     /// What is served of a site at a moment, and until when it is 503.
     pub fn of(site: &Site, now: Timestamp) -> (Served, Option<Timestamp>) {
-        let awaited_until = site.robots_txt.awaits_origin_until.filter(|until| now < *until);
+        let awaited_until = site
+            .robots_txt
+            .awaits_origin_until
+            .filter(|until| now < *until);
         match (&site.origin, awaited_until) {
             (_, Some(until)) => (Served::Unavailable, Some(until)),
             (Some(_), None) => (Served::WithOrigin, None),
@@ -99,13 +107,18 @@ pub struct OriginFiles(pub BTreeMap<String, Origin>, pub Option<Arc<OriginFile>>
 impl OriginFiles {
     /// The copy that a site is to be compiled with, or the state without one.
     pub fn of(&self, name: &str, now: Timestamp) -> Origin {
-        let known = self.0.get(name).cloned().or_else(|| self.1.clone().map(Origin::Read));
+        let known = self
+            .0
+            .get(name)
+            .cloned()
+            .or_else(|| self.1.clone().map(Origin::Read));
         known.unwrap_or_else(|| awaited_since(now))
     }
 
-    /// What is known of the origin's robots.txt for the host by which a site asks for it, where another site had that
-    /// host until now. The site goes on with that copy, which is better than none if the origin is down just then.
-    /// `before` is the site of this name that is in force. `None` where the site goes on with what it has.
+    /// What is known of the origin's robots.txt for the host by which a site asks for it, where
+    /// another site had that host until now. The site goes on with that copy, which is better than
+    /// none if the origin is down just then. `before` is the site of this name that is in force.
+    /// `None` where the site goes on with what it has.
     pub fn inherited(
         &self,
         site: &Site,
@@ -124,22 +137,29 @@ impl OriginFiles {
         }
         match last.and_then(|last| self.0.get(name_of_logged(last))) {
             Some(Origin::Read(file)) => Some(Origin::Read(file.clone())),
-            // The host by which the site asks was its own before, or that by which it asked is still: its copy is
-            // better than none until another is there.
-            _ if log.had(&own, host.as_ref()) || before.is_some_and(|before| keeps_asked_host(site, before)) => None,
+            // The host by which the site asks was its own before, or that by which it asked is
+            // still: its copy is better than none until another is there.
+            _ if log.had(&own, host.as_ref())
+                || before.is_some_and(|before| keeps_asked_host(site, before)) =>
+            {
+                None
+            }
             // A copy that has the site's name is of another host.
-            _ => matches!(self.0.get(&site.name), Some(Origin::Read(_))).then(|| awaited_since(now)),
+            _ => {
+                matches!(self.0.get(&site.name), Some(Origin::Read(_))).then(|| awaited_since(now))
+            }
         }
     }
 
     /// Forgets the copies of sites that are long gone.
     pub fn forget(&mut self, names: &BTreeSet<String>, log: &PublicationLog) {
         let logged: BTreeSet<&str> = log.sites().into_iter().map(name_of_logged).collect();
-        self.0.retain(|site, _| names.contains(site) || logged.contains(site.as_str()));
+        self.0
+            .retain(|site, _| names.contains(site) || logged.contains(site.as_str()));
     }
 
-    /// Notes that a site came into force: from now on it waits for its origin's file, or does not ask for it.
-    /// `takes_name` says that a site without a policy had its name.
+    /// Notes that a site came into force: from now on it waits for its origin's file, or does not
+    /// ask for it. `takes_name` says that a site without a policy had its name.
     pub fn note(&mut self, site: &Site, takes_name: bool, now: Timestamp) {
         let name = site.name.clone();
         if takes_name && !is_no_policy(&site.policy) {
@@ -159,7 +179,8 @@ impl OriginFiles {
         self.0.insert(name.to_owned(), Origin::Read(file));
     }
 
-    /// The wall clock was set by so many seconds: a site that waits for its origin's file waits as long as was meant.
+    /// The wall clock was set by so many seconds: a site that waits for its origin's file waits as
+    /// long as was meant.
     pub fn clock_was_set(&mut self, by: i64, now: Timestamp) {
         for known in self.0.values_mut() {
             if let Origin::Awaited { until } = known {

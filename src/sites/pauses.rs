@@ -1,8 +1,9 @@
-//! [`Pauses`]: the times in which crawlers get 503. These are the planned pauses of policies, and those that an
-//! operator switches on at run time, which outrank them.
+//! [`Pauses`]: the times in which crawlers get 503. These are the planned pauses of policies, and
+//! those that an operator switches on at run time, which outrank them.
 //!
-//! A planned pause is first seen, then in force, then over or ended by an operator. If it names no beginning, it begins when
-//! crawlgate first sees it. The store keeps when it was first seen and ended, so that it does not begin again.
+//! A planned pause is first seen, then in force, then over or ended by an operator. If it names no
+//! beginning, it begins when crawlgate first sees it. The store keeps when it was first seen and
+//! ended, so that it does not begin again.
 
 use crate::evidence::Hash;
 use crate::policy::Site;
@@ -15,8 +16,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// For so long a planned pause stays noted after its policy is gone, in case the policy comes back. Also the longest pause of
-/// run time.
+/// For so long a planned pause stays noted after its policy is gone, in case the policy comes back.
+/// Also the longest pause of run time.
 const REMEMBERED: Duration = Duration::from_secs(31 * 86_400);
 /// Retry-After in seconds where an operator names none.
 const RETRY_AFTER: u32 = 1_800;
@@ -46,7 +47,9 @@ pub enum PauseError {
     #[error("a pause lasts at least a second; to end one, resume")]
     Empty,
     /// It is long, and the operator did not say that this is meant.
-    #[error("a pause of more than 36 hours costs places in search results; add `--long` if it is meant")]
+    #[error(
+        "a pause of more than 36 hours costs places in search results; add `--long` if it is meant"
+    )]
     Long,
     /// No policy is in force.
     #[error("there is no site to pause: no policy is in force")]
@@ -72,7 +75,8 @@ pub struct PauseWord {
     pub pause: Option<ActivePause>,
 }
 
-/// The site of a planned pause, and a digest of what the pause says: it is the same pause as long as it says the same.
+/// The site of a planned pause, and a digest of what the pause says: it is the same pause as long
+/// as it says the same.
 type PlanKey = (String, String);
 
 /// The pauses of all sites.
@@ -91,7 +95,16 @@ impl Pauses {
     pub fn remembered(facts: &StoredFacts) -> Pauses {
         let mut pauses = Pauses::default();
         for (_, record) in &facts.pauses {
-            let Pause { site, event, plan, audience, since, until, retry_after, robots_txt } = record.clone();
+            let Pause {
+                site,
+                event,
+                plan,
+                audience,
+                since,
+                until,
+                retry_after,
+                robots_txt,
+            } = record.clone();
             let pause = ActivePause {
                 audience,
                 from: since,
@@ -120,7 +133,8 @@ impl Pauses {
     }
 
     fn planned<'p>(&self, site: &'p Site, now: Timestamp) -> Vec<(&'p PausePolicy, ActivePause)> {
-        // A pause whose beginning had passed when crawlgate first saw it begins then: it would be over otherwise, unseen.
+        // A pause whose beginning had passed when crawlgate first saw it begins then: it would be
+        // over otherwise, unseen.
         let begins = |pause: &PausePolicy, from: Option<Timestamp>| {
             from.max(self.first_seen.get(&key(&site.name, pause)).copied())
         };
@@ -129,8 +143,12 @@ impl Pauses {
             let key = key(&site.name, plan);
             let ended = self.ended.get(&key);
             // What was over before the policy was in force has never been.
-            pause.from = self.first_seen.get(&key).map_or(pause.from, |first| pause.from.max(*first));
-            pause.from < pause.until && !ended.is_some_and(|ended| pause.from <= *ended && *ended < pause.until)
+            pause.from = self
+                .first_seen
+                .get(&key)
+                .map_or(pause.from, |first| pause.from.max(*first));
+            pause.from < pause.until
+                && !ended.is_some_and(|ended| pause.from <= *ended && *ended < pause.until)
         });
         planned
     }
@@ -167,7 +185,9 @@ impl Pauses {
             robots_txt_until: request.robots_txt.then(|| now.plus(DEFAULT_PAUSE)),
             at_run_time: true,
         };
-        sites.iter().for_each(|site| self.switch_on(site, pause.clone()));
+        sites
+            .iter()
+            .for_each(|site| self.switch_on(site, pause.clone()));
         Ok(pause.until)
     }
 
@@ -180,12 +200,19 @@ impl Pauses {
     /// What an operator last did with a site's pauses, if that was a pause and it is still on.
     pub fn word(&self, site: &str) -> Option<PauseWord> {
         let pause = self.switched.get(site)?;
-        Some(PauseWord { site: site.to_owned(), at: pause.from, pause: Some(pause.clone()) })
+        Some(PauseWord {
+            site: site.to_owned(),
+            at: pause.from,
+            pause: Some(pause.clone()),
+        })
     }
 
     /// Ends the pauses of a site, the planned one too; says whether one was in force.
     pub fn resume(&mut self, site: &Site, now: Timestamp) -> bool {
-        let switched = self.switched.remove(&site.name).filter(|pause| now < pause.until);
+        let switched = self
+            .switched
+            .remove(&site.name)
+            .filter(|pause| now < pause.until);
         let mut ended = switched.is_some();
         for (plan, pause) in self.planned(site, now) {
             if pause.from <= now && now < pause.until {
@@ -196,10 +223,17 @@ impl Pauses {
         ended
     }
 
-    /// Drops what is over. What is noted of a planned pause stays as long as a policy in force has it.
+    /// Drops what is over. What is noted of a planned pause stays as long as a policy in force has
+    /// it.
     pub fn prune<'a>(&mut self, in_force: impl Iterator<Item = &'a Site>, now: Timestamp) {
-        let planned: BTreeSet<PlanKey> =
-            in_force.flat_map(|site| site.policy.pauses.iter().map(|pause| key(&site.name, pause))).collect();
+        let planned: BTreeSet<PlanKey> = in_force
+            .flat_map(|site| {
+                site.policy
+                    .pauses
+                    .iter()
+                    .map(|pause| key(&site.name, pause))
+            })
+            .collect();
         self.switched.retain(|_, pause| now < pause.until);
         for noted in [&mut self.first_seen, &mut self.ended] {
             noted.retain(|key, since| planned.contains(key) || now.since(*since) < REMEMBERED);
@@ -231,16 +265,28 @@ impl Pauses {
             robots_txt: pause.robots_txt_until.is_some(),
         });
         let first_seen = self.first_seen.iter().map(noted(PauseEvent::FirstSeen));
-        switched.chain(first_seen).chain(self.ended.iter().map(noted(PauseEvent::Ended)))
+        switched
+            .chain(first_seen)
+            .chain(self.ended.iter().map(noted(PauseEvent::Ended)))
     }
 }
 
 fn key(site: &str, pause: &PausePolicy) -> PlanKey {
-    let PausePolicy { audience, time, retry_after, pause_robots_txt, span: _ } = pause;
+    let PausePolicy {
+        audience,
+        time,
+        retry_after,
+        pause_robots_txt,
+        span: _,
+    } = pause;
     let moment = |at: &Option<Timestamp>| at.map_or_else(String::new, |at| at.0.to_string());
-    // The digest is stored: its text is fixed here, and no other version of crawlgate may write it otherwise.
+    // The digest is stored: its text is fixed here, and no other version of crawlgate may write it
+    // otherwise.
     let (time, retry_after) = match time {
-        PauseTime::Once { from, until } => (format!("{} {}", moment(from), moment(until)), retry_after.as_secs()),
+        PauseTime::Once { from, until } => (
+            format!("{} {}", moment(from), moment(until)),
+            retry_after.as_secs(),
+        ),
         PauseTime::Recurring(recurrence) => (recurrence.to_string(), retry_after.as_secs()),
     };
     let audience = match audience {
@@ -259,11 +305,17 @@ mod tests {
     fn digest_of_a_planned_pause_is_the_one_that_is_stored() {
         let pause = PausePolicy {
             audience: Audience::Everyone,
-            time: PauseTime::Once { from: Some(Timestamp(1_000)), until: None },
+            time: PauseTime::Once {
+                from: Some(Timestamp(1_000)),
+                until: None,
+            },
             retry_after: Duration::from_secs(60),
             pause_robots_txt: true,
             span: Default::default(),
         };
-        assert_eq!(key("shop", &pause), ("shop".to_owned(), "cef38aa3276b317e".to_owned()));
+        assert_eq!(
+            key("shop", &pause),
+            ("shop".to_owned(), "cef38aa3276b317e".to_owned())
+        );
     }
 }

@@ -1,5 +1,6 @@
-//! [`plan`] computes the changes that bring the catalog up to the policy files. It compiles the files that changed, and settles
-//! which site has which host. It changes nothing itself: the catalog applies the resulting [`SiteChange`]s.
+//! [`plan`] computes the changes that bring the catalog up to the policy files. It compiles the
+//! files that changed, and settles which site has which host. It changes nothing itself: the
+//! catalog applies the resulting [`SiteChange`]s.
 
 use super::catalog::{Claim, SiteCatalog, SiteChange};
 use super::host_owners::HostOwners;
@@ -13,9 +14,10 @@ use crate::yaml::Source;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The changes that bring the catalog up to these files. Unchanged files are left out, with two exceptions: files whose hosts
-/// another site had, and, with `has_other_files`, files that name others of the directory. A file that is gone is among
-/// `found` while its policy is to stay in force; it gives way to files that have all its hosts.
+/// The changes that bring the catalog up to these files. Unchanged files are left out, with two
+/// exceptions: files whose hosts another site had, and, with `has_other_files`, files that name
+/// others of the directory. A file that is gone is among `found` while its policy is to stay in
+/// force; it gives way to files that have all its hosts.
 pub fn plan(
     found: BTreeMap<String, PolicyText>,
     has_other_files: bool,
@@ -23,28 +25,68 @@ pub fn plan(
     log: &PublicationLog,
     now: Timestamp,
 ) -> Vec<SiteChange> {
-    let removed: Vec<String> = catalog.files.keys().filter(|name| !found.contains_key(*name)).cloned().collect();
-    let missing: Vec<String> =
-        found.iter().filter(|(_, text)| is_removed(text)).map(|(name, _)| name.clone()).collect();
+    let removed: Vec<String> = catalog
+        .files
+        .keys()
+        .filter(|name| !found.contains_key(*name))
+        .cloned()
+        .collect();
+    let missing: Vec<String> = found
+        .iter()
+        .filter(|(_, text)| is_removed(text))
+        .map(|(name, _)| name.clone())
+        .collect();
     let mut claims = BTreeMap::new();
     for (name, text) in found {
         let is_as_it_was = catalog.files.get(&name).is_some_and(|known| {
-            let names_files = known.entry().is_some_and(|entry| entry.site.policy.names_files());
-            known.text == text && known.conflicts_with.is_none() && !(has_other_files && names_files)
+            let names_files = known
+                .entry()
+                .is_some_and(|entry| entry.site.policy.names_files());
+            known.text == text
+                && known.conflicts_with.is_none()
+                && !(has_other_files && names_files)
         });
         if !is_as_it_was {
             let candidate = compile_for_hosts(catalog, &name, &text, log, now);
-            claims.insert(name, Claim { text, candidate, conflicts_with: None, copy: None });
+            claims.insert(
+                name,
+                Claim {
+                    text,
+                    candidate,
+                    conflicts_with: None,
+                    copy: None,
+                },
+            );
         }
     }
-    let replaced = Settling { catalog, log, now, removed: &removed, missing: &missing }.settle(&mut claims);
+    let replaced = Settling {
+        catalog,
+        log,
+        now,
+        removed: &removed,
+        missing: &missing,
+    }
+    .settle(&mut claims);
     claims.retain(|name, _| !replaced.contains(name));
-    let claims = claims.into_iter().map(|(site, claim)| SiteChange { site, file: Some(claim) });
-    removed.into_iter().chain(replaced).map(|site| SiteChange { site, file: None }).chain(claims).collect()
+    let claims = claims.into_iter().map(|(site, claim)| SiteChange {
+        site,
+        file: Some(claim),
+    });
+    removed
+        .into_iter()
+        .chain(replaced)
+        .map(|site| SiteChange { site, file: None })
+        .chain(claims)
+        .collect()
 }
 
-/// The default sites that are to be in force: they are while there is no policy. `None` where they stay as they are.
-pub fn plan_default_sites(catalog: &SiteCatalog, log: &PublicationLog, now: Timestamp) -> Option<Vec<Arc<Site>>> {
+/// The default sites that are to be in force: they are while there is no policy. `None` where they
+/// stay as they are.
+pub fn plan_default_sites(
+    catalog: &SiteCatalog,
+    log: &PublicationLog,
+    now: Timestamp,
+) -> Option<Vec<Arc<Site>>> {
     if catalog.files.values().any(|file| file.in_force.is_some()) {
         return (!catalog.default_sites.is_empty()).then(Vec::new);
     }
@@ -68,8 +110,8 @@ pub fn plan_default_sites(catalog: &SiteCatalog, log: &PublicationLog, now: Time
     Some(sites)
 }
 
-/// Compiles a file with what is known of its origin's robots.txt: where another site had its host until now, that site's
-/// copy.
+/// Compiles a file with what is known of its origin's robots.txt: where another site had its host
+/// until now, that site's copy.
 fn compile_for_hosts(
     catalog: &SiteCatalog,
     name: &str,
@@ -78,11 +120,18 @@ fn compile_for_hosts(
     now: Timestamp,
 ) -> Candidate {
     // A site without a policy that happens to have the file's name may be another host's.
-    let origin =
-        if catalog.default_sites.contains_key(name) { awaited_since(now) } else { catalog.origins.of(name, now) };
+    let origin = if catalog.default_sites.contains_key(name) {
+        awaited_since(now)
+    } else {
+        catalog.origins.of(name, now)
+    };
     let candidate = catalog.compiler.compile(name, text, &origin, now);
     let before = catalog.site(name).map(|site| &**site);
-    match candidate.site.as_ref().and_then(|site| catalog.origins.inherited(site, before, log, now)) {
+    match candidate
+        .site
+        .as_ref()
+        .and_then(|site| catalog.origins.inherited(site, before, log, now))
+    {
         Some(origin) => catalog.compiler.compile(name, text, &origin, now),
         None => candidate,
     }
@@ -99,17 +148,19 @@ struct Settling<'a> {
 }
 
 impl Settling<'_> {
-    /// A host belongs to one site. What is in force keeps its hosts, unless its own file gives them up; of two new
-    /// claims the one of the later name is refused. A refused file leaves its site as it was, which may put others in
-    /// the wrong, so this is repeated until no claim is refused. Returns the sites whose files are gone and whose hosts other
-    /// files have.
+    /// A host belongs to one site. What is in force keeps its hosts, unless its own file gives them
+    /// up; of two new claims the one of the later name is refused. A refused file leaves its site
+    /// as it was, which may put others in the wrong, so this is repeated until no claim is refused.
+    /// Returns the sites whose files are gone and whose hosts other files have.
     fn settle(&self, claims: &mut BTreeMap<String, Claim>) -> Vec<String> {
         loop {
             let mut replaced = self.replaced(claims);
             let mut owners = self.owners_in_force(claims, &replaced);
             let mut refused = Vec::new();
             for (name, claim) in claims.iter() {
-                let Some(site) = &claim.candidate.site else { continue };
+                let Some(site) = &claim.candidate.site else {
+                    continue;
+                };
                 match owners.conflict(site) {
                     Some(conflict) => refused.push((name.clone(), conflict)),
                     None => owners.add(site),
@@ -121,7 +172,9 @@ impl Settling<'_> {
             }
             for (name, conflict) in refused {
                 if let Some(claim) = claims.get_mut(&name) {
-                    claim.candidate.refuse(&conflict, self.missing.contains(&conflict.owner));
+                    claim
+                        .candidate
+                        .refuse(&conflict, self.missing.contains(&conflict.owner));
                     claim.conflicts_with = Some(conflict.owner);
                 }
             }
@@ -131,11 +184,15 @@ impl Settling<'_> {
     /// The sites in force whose files are gone, and whose hosts are all claimed.
     fn replaced(&self, claims: &BTreeMap<String, Claim>) -> Vec<String> {
         let mut claimed = HostOwners::default();
-        for site in claims.values().filter_map(|claim| claim.candidate.site.as_ref()) {
+        for site in claims
+            .values()
+            .filter_map(|claim| claim.candidate.site.as_ref())
+        {
             claimed.add(site);
         }
         let in_force = |name: &str| self.catalog.files.get(name).and_then(KnownFile::entry);
-        let is_replaced = |name: &&String| in_force(name).is_some_and(|entry| claimed.have_all_of(&entry.site));
+        let is_replaced =
+            |name: &&String| in_force(name).is_some_and(|entry| claimed.have_all_of(&entry.site));
         self.missing.iter().filter(is_replaced).cloned().collect()
     }
 
@@ -144,26 +201,46 @@ impl Settling<'_> {
         let gone: Vec<&String> = self.removed.iter().chain(replaced).collect();
         let mut owners = HostOwners::default();
         for (name, file) in &self.catalog.files {
-            let is_replaced = claims.get(name).is_some_and(|claim| claim.candidate.site.is_some());
-            if let Some(entry) = file.entry().filter(|_| !is_replaced && !gone.contains(&name)) {
+            let is_replaced = claims
+                .get(name)
+                .is_some_and(|claim| claim.candidate.site.is_some());
+            if let Some(entry) = file
+                .entry()
+                .filter(|_| !is_replaced && !gone.contains(&name))
+            {
                 owners.add(&entry.site);
             }
         }
         owners
     }
 
-    /// A file that cannot be used, and of which nothing is in force, runs on its last good policy if the hosts of that
-    /// are free. Returns the sites whose files are gone and whose hosts other sites have.
-    fn take_copies(&self, claims: &mut BTreeMap<String, Claim>, owners: &mut HostOwners) -> Vec<String> {
+    /// A file that cannot be used, and of which nothing is in force, runs on its last good policy
+    /// if the hosts of that are free. Returns the sites whose files are gone and whose hosts other
+    /// sites have.
+    fn take_copies(
+        &self,
+        claims: &mut BTreeMap<String, Claim>,
+        owners: &mut HostOwners,
+    ) -> Vec<String> {
         let mut replaced = Vec::new();
-        for (name, claim) in claims.iter_mut().filter(|(_, claim)| claim.candidate.site.is_none()) {
+        for (name, claim) in claims
+            .iter_mut()
+            .filter(|(_, claim)| claim.candidate.site.is_none())
+        {
             if self.catalog.files.contains_key(name) {
                 continue;
             }
-            let Some(text) = self.catalog.memory.last_good.get(name) else { continue };
-            let source = Source { name: format!("the last good policy of {name}").into(), text: text.clone() };
+            let Some(text) = self.catalog.memory.last_good.get(name) else {
+                continue;
+            };
+            let source = Source {
+                name: format!("the last good policy of {name}").into(),
+                text: text.clone(),
+            };
             let copy = compile_for_hosts(self.catalog, name, &Ok(source), self.log, self.now).site;
-            if self.missing.contains(name) && copy.as_ref().is_some_and(|copy| owners.have_all_of(copy)) {
+            if self.missing.contains(name)
+                && copy.as_ref().is_some_and(|copy| owners.have_all_of(copy))
+            {
                 replaced.push(name.clone());
                 continue;
             }

@@ -1,6 +1,7 @@
-//! Reads the policy directory, for the server and the offline commands. [`policy_files`] lists the policy files, [`policies`]
-//! reads them, and [`included_files`] reads the files that policies may name. [`PolicyText`] is the text of a policy file, or
-//! the reason why it has none ([`Unreadable`]).
+//! Reads the policy directory, for the server and the offline commands. [`policy_files`] lists the
+//! policy files, [`policies`] reads them, and [`included_files`] reads the files that policies may
+//! name. [`PolicyText`] is the text of a policy file, or the reason why it has none
+//! ([`Unreadable`]).
 
 use crate::files::{directory_of, read_file};
 use crate::policy::included::{self, IncludedFiles};
@@ -32,7 +33,13 @@ pub struct Unreadable {
 
 /// Whether a text stands for a file that was there before and is gone.
 pub fn is_removed(text: &PolicyText) -> bool {
-    matches!(text, Err(Unreadable { why: Unread::Removed(_), .. }))
+    matches!(
+        text,
+        Err(Unreadable {
+            why: Unread::Removed(_),
+            ..
+        })
+    )
 }
 
 /// What is wrong with a file that has no text.
@@ -45,7 +52,9 @@ pub enum Unread {
     #[error("cannot be read: {0}")]
     Io(String),
     /// It is a link that leads out of its directory.
-    #[error("is a link to a file outside of its directory, and is not followed; name the file that it leads to")]
+    #[error(
+        "is a link to a file outside of its directory, and is not followed; name the file that it leads to"
+    )]
     LeadsOut,
     /// It is larger than any policy.
     #[error("the file is larger than 4 MiB")]
@@ -89,7 +98,8 @@ pub fn same_site_name(other: &str) -> Diagnostic {
     duplicate_site(&Unread::DuplicateSite(other.to_owned()))
 }
 
-/// The policy files directly inside a directory, in the order of their names: `*.yaml` and `*.yml` without hidden files.
+/// The policy files directly inside a directory, in the order of their names: `*.yaml` and `*.yml`
+/// without hidden files.
 ///
 /// # Errors
 /// The directory cannot be read as a whole: an entry that cannot be read might be a policy.
@@ -97,8 +107,13 @@ pub fn policy_files(directory: &Path) -> io::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(directory)? {
         let path = entry?.path();
-        let is_policy = path.extension().is_some_and(|extension| extension == "yaml" || extension == "yml");
-        let is_named = path.file_stem().and_then(|stem| stem.to_str()).is_some_and(|stem| !stem.starts_with('.'));
+        let is_policy = path
+            .extension()
+            .is_some_and(|extension| extension == "yaml" || extension == "yml");
+        let is_named = path
+            .file_stem()
+            .and_then(|stem| stem.to_str())
+            .is_some_and(|stem| !stem.starts_with('.'));
         // Kubernetes mounts a ConfigMap as links; what a link leads to counts.
         if is_policy && is_named && !path.is_dir() {
             files.push(path);
@@ -108,7 +123,8 @@ pub fn policy_files(directory: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// The policies of a directory by site name. A file without a text is among them, so that its site stays.
+/// The policies of a directory by site name. A file without a text is among them, so that its site
+/// stays.
 ///
 /// # Errors
 /// As for [`policy_files`].
@@ -118,16 +134,22 @@ pub fn policies(directory: &Path) -> io::Result<BTreeMap<String, PolicyText>> {
         let site = site_name(&path);
         let name = printable_path(&path);
         let text = match found.get(&site) {
-            Some((other, _)) => Err(Unreadable { path: name.clone(), why: Unread::DuplicateSite(other.clone()) }),
+            Some((other, _)) => Err(Unreadable {
+                path: name.clone(),
+                why: Unread::DuplicateSite(other.clone()),
+            }),
             None => read(&path),
         };
         found.insert(site, (name, text));
     }
-    Ok(found.into_iter().map(|(site, (_, text))| (site, text)).collect())
+    Ok(found
+        .into_iter()
+        .map(|(site, (_, text))| (site, text))
+        .collect())
 }
 
-/// The files of a directory that its policies can name. Files that cannot be read or are too large are left out: the policy
-/// that names such a file has an error.
+/// The files of a directory that its policies can name. Files that cannot be read or are too large
+/// are left out: the policy that names such a file has an error.
 pub fn included_files(directory: &Path) -> IncludedFiles {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     let named = entries.filter_map(|entry| {
@@ -138,7 +160,9 @@ pub fn included_files(directory: &Path) -> IncludedFiles {
         let can_be_named = included::ENDINGS.contains(&ending) && !name.starts_with('.');
         (can_be_named && path.is_file()).then_some((name, path))
     });
-    let read = |(name, path): (String, PathBuf)| Some((name, read_file(&path, included::MAX_FILE).ok()?.into()));
+    let read = |(name, path): (String, PathBuf)| {
+        Some((name, read_file(&path, included::MAX_FILE).ok()?.into()))
+    };
     IncludedFiles(named.take(MAX_INCLUDED).filter_map(read).collect())
 }
 
@@ -147,8 +171,8 @@ pub fn site_name(path: &Path) -> String {
     printable_path(Path::new(path.file_stem().unwrap_or_default()))
 }
 
-/// Whether a path is a link that leads out of its directory. Whoever proposes a policy could so have another file of the
-/// machine printed.
+/// Whether a path is a link that leads out of its directory. Whoever proposes a policy could so
+/// have another file of the machine printed.
 pub fn leads_out(path: &Path) -> bool {
     // Kubernetes mounts a ConfigMap as links within the directory.
     match (directory_of(path).canonicalize(), path.canonicalize()) {
@@ -163,7 +187,10 @@ pub fn leads_out(path: &Path) -> bool {
 /// See [`Unread`].
 pub fn read(path: &Path) -> PolicyText {
     let name = printable_path(path);
-    let unreadable = |why: Unread| Unreadable { path: name.clone(), why };
+    let unreadable = |why: Unread| Unreadable {
+        path: name.clone(),
+        why,
+    };
     // Opening a pipe waits until another process writes into it.
     if fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
         return Err(unreadable(Unread::NotAFile));
@@ -173,7 +200,12 @@ pub fn read(path: &Path) -> PolicyText {
         _ => unreadable(Unread::Io(error.to_string())),
     })?;
     match String::from_utf8(bytes) {
-        Ok(text) => Ok(Source { name: name.into(), text: text.into() }),
-        Err(error) => Err(unreadable(Unread::NotUtf8(error.utf8_error().valid_up_to()))),
+        Ok(text) => Ok(Source {
+            name: name.into(),
+            text: text.into(),
+        }),
+        Err(error) => Err(unreadable(Unread::NotUtf8(
+            error.utf8_error().valid_up_to(),
+        ))),
     }
 }

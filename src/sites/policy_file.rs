@@ -1,5 +1,6 @@
-//! A policy file. [`SiteCompiler`] compiles its text to a [`Candidate`]: the findings about the file, and the site if the file
-//! has no mistake. [`KnownFile`] is the file as crawlgate last read it, and [`ReloadReport`] the outcome of a reload of all files.
+//! A policy file. [`SiteCompiler`] compiles its text to a [`Candidate`]: the findings about the
+//! file, and the site if the file has no mistake. [`KnownFile`] is the file as crawlgate last read
+//! it, and [`ReloadReport`] the outcome of a reload of all files.
 //!
 //! Every reading of a changed file moves it to one of these states:
 //! - active: it has no mistake, its hosts are free, and it is in force;
@@ -25,7 +26,13 @@ use std::sync::Arc;
 const MAX_TOLD: usize = 20;
 
 /// The function that decodes, checks and compiles a policy file: `verdict::load_with`.
-pub type Read = fn(&str, &Source, Surroundings<'_>, &'static Registry, Timestamp) -> (Option<Arc<Site>>, Diagnostics);
+pub type Read = fn(
+    &str,
+    &Source,
+    Surroundings<'_>,
+    &'static Registry,
+    Timestamp,
+) -> (Option<Arc<Site>>, Diagnostics);
 
 /// Compiles policies.
 pub struct SiteCompiler {
@@ -38,30 +45,55 @@ pub struct SiteCompiler {
 }
 
 impl SiteCompiler {
-    /// Compiles one file with what is known of its origin's robots.txt. A panic of the compiler becomes a finding about this
-    /// file, so that other sites still load.
-    pub fn compile(&self, name: &str, text: &PolicyText, origin: &Origin, now: Timestamp) -> Candidate {
+    /// Compiles one file with what is known of its origin's robots.txt. A panic of the compiler
+    /// becomes a finding about this file, so that other sites still load.
+    pub fn compile(
+        &self,
+        name: &str,
+        text: &PolicyText,
+        origin: &Origin,
+        now: Timestamp,
+    ) -> Candidate {
         let source = match text {
             Ok(source) => source,
             Err(unreadable) => {
                 return Candidate {
-                    source: Source { name: unreadable.path.clone().into(), text: "".into() },
+                    source: Source {
+                        name: unreadable.path.clone().into(),
+                        text: "".into(),
+                    },
                     site: None,
-                    findings: Diagnostics { items: vec![unreadable.diagnostic()] },
+                    findings: Diagnostics {
+                        items: vec![unreadable.diagnostic()],
+                    },
                 };
             }
         };
-        let surroundings = Surroundings { origin, files: &self.files };
-        let read = AssertUnwindSafe(|| (self.read)(name, source, surroundings, Registry::builtin(), now));
+        let surroundings = Surroundings {
+            origin,
+            files: &self.files,
+        };
+        let read =
+            AssertUnwindSafe(|| (self.read)(name, source, surroundings, Registry::builtin(), now));
         let (site, mut findings) = catch_unwind(read).unwrap_or_else(|_| {
-            let finding = Diagnostic::whole_file("internal-error", "crawlgate itself fails on this file")
-                .help("this is a mistake in crawlgate: please report it, with the file");
-            (None, Diagnostics { items: vec![finding] })
+            let finding =
+                Diagnostic::whole_file("internal-error", "crawlgate itself fails on this file")
+                    .help("this is a mistake in crawlgate: please report it, with the file");
+            (
+                None,
+                Diagnostics {
+                    items: vec![finding],
+                },
+            )
         });
         if let Some(site) = site.as_ref().filter(|_| self.published_proof) {
             allow_published_proof(site, Registry::builtin(), &mut findings);
         }
-        Candidate { source: source.clone(), site, findings }
+        Candidate {
+            source: source.clone(),
+            site,
+            findings,
+        }
     }
 }
 
@@ -74,7 +106,8 @@ pub struct Candidate {
 }
 
 impl Candidate {
-    /// Takes the site away, because another site has one of its hosts. `owner_is_gone`: the file of that site is gone.
+    /// Takes the site away, because another site has one of its hosts. `owner_is_gone`: the file of
+    /// that site is gone.
     pub fn refuse(&mut self, conflict: &HostConflict, owner_is_gone: bool) {
         if let Some(site) = self.site.take() {
             let mut finding = conflict.diagnostic(&site);
@@ -90,13 +123,20 @@ impl Candidate {
         }
     }
 
-    /// One line for each error and warning, the errors first: for the log and the status. Notes, and what is beyond
-    /// [`MAX_TOLD`], are left to `crawlgate check`.
+    /// One line for each error and warning, the errors first: for the log and the status. Notes,
+    /// and what is beyond [`MAX_TOLD`], are left to `crawlgate check`.
     pub fn findings(&self) -> Vec<String> {
         let items = &self.findings.items;
-        let mut worst: Vec<&Diagnostic> = items.iter().filter(|item| item.severity != Severity::Note).collect();
+        let mut worst: Vec<&Diagnostic> = items
+            .iter()
+            .filter(|item| item.severity != Severity::Note)
+            .collect();
         worst.sort_by_key(|item| std::cmp::Reverse(item.severity));
-        told(&worst, |item| item.one_line(&self.source), ": `crawlgate check` shows them all")
+        told(
+            &worst,
+            |item| item.one_line(&self.source),
+            ": `crawlgate check` shows them all",
+        )
     }
 
     /// The errors with their help, for an operator who has no file to run `crawlgate check` on.
@@ -106,11 +146,18 @@ impl Candidate {
 
     /// All errors at length, for a start that fails.
     pub fn rendered(&self) -> String {
-        self.errors().iter().map(|item| item.render(&self.source, false) + "\n").collect()
+        self.errors()
+            .iter()
+            .map(|item| item.render(&self.source, false) + "\n")
+            .collect()
     }
 
     fn errors(&self) -> Vec<&Diagnostic> {
-        self.findings.items.iter().filter(|item| item.severity == Severity::Error).collect()
+        self.findings
+            .items
+            .iter()
+            .filter(|item| item.severity == Severity::Error)
+            .collect()
     }
 }
 
@@ -246,7 +293,10 @@ pub enum ReloadOutcome {
 impl ReloadOutcome {
     /// Whether the file, as it is on disk, is not in force.
     fn needs_attention(self) -> bool {
-        matches!(self, ReloadOutcome::Kept | ReloadOutcome::Refused | ReloadOutcome::Missing)
+        matches!(
+            self,
+            ReloadOutcome::Kept | ReloadOutcome::Refused | ReloadOutcome::Missing
+        )
     }
 }
 
@@ -262,7 +312,9 @@ pub enum RemoveError {
         sites: Vec<String>,
     },
     /// The policy file is there.
-    #[error("the policy file of `{site}` is there ({path}): delete it first, or the site would be back at once")]
+    #[error(
+        "the policy file of `{site}` is there ({path}): delete it first, or the site would be back at once"
+    )]
     FileExists {
         /// The site.
         site: String,

@@ -1,19 +1,21 @@
-//! [`Publisher`] puts sites into force. It keeps the log of what each host published, and makes the snapshot that
-//! requests are judged by.
+//! [`Publisher`] puts sites into force. It keeps the log of what each host published, and makes the
+//! snapshot that requests are judged by.
 //!
-//! Some changes are announced to other instances ([`Announce`]) and committed to the state directory before they take
-//! effect: a new robots.txt (or a 503 in its place), a host that moves to another site, and a change of how crawlers
-//! are told apart. Otherwise, after a crash, crawlgate would report crawlers that obeyed what they were served.
+//! Some changes are announced to other instances ([`Announce`]) and committed to the state
+//! directory before they take effect: a new robots.txt (or a 503 in its place), a host that moves
+//! to another site, and a change of how crawlers are told apart. Otherwise, after a crash,
+//! crawlgate would report crawlers that obeyed what they were served.
 //!
-//! If the announcement or the commit fails, the change is deferred ([`Publisher::deferred`] is `Some`): the former
-//! robots.txt stays in force, and crawlgate tries again every second. Pauses of pages do not wait. The reason
-//! ([`Deferral`]) decides how long this lasts:
+//! If the announcement or the commit fails, the change is deferred ([`Publisher::deferred`] is
+//! `Some`): the former robots.txt stays in force, and crawlgate tries again every second. Pauses of
+//! pages do not wait. The reason ([`Deferral`]) decides how long this lasts:
 //!
-//! - `Uncommitted`: the state directory cannot be written. After some 20 seconds the change takes effect all the same,
-//!   because the next start would see a gap anyway. A process that handed its state directory over waits until it gets
-//!   it back.
-//! - `Unannounced`: the store that the instances share cannot be reached. The change waits until it can. If no site
-//!   changes its hosts, changes of modes, answers and tags take effect meanwhile (`held_back`).
+//! - `Uncommitted`: the state directory cannot be written. After some 20 seconds the change takes
+//!   effect all the same, because the next start would see a gap anyway. A process that handed its
+//!   state directory over waits until it gets it back.
+//! - `Unannounced`: the store that the instances share cannot be reached. The change waits until it
+//!   can. If no site changes its hosts, changes of modes, answers and tags take effect meanwhile
+//!   (`held_back`).
 
 use super::default_sites::name_in_log;
 use super::held_back::HeldBack;
@@ -24,7 +26,9 @@ use crate::evidence::{Evidence, Hash, Record, time_text};
 use crate::policy::host_history::HostHistories;
 use crate::policy::site::DeclaredPrevious;
 use crate::policy::{Site, SiteEntry, Snapshot, Version};
-use crate::publications::{Current, Declared, Horizon, OfOthers, PublicationLog, Published, VersionFile, VersionStore};
+use crate::publications::{
+    Current, Declared, Horizon, OfOthers, PublicationLog, Published, VersionFile, VersionStore,
+};
 use crate::state::{self, Fact, Remembered, StateError, StateStore};
 use crate::time::Timestamp;
 use serde_json::json;
@@ -70,7 +74,8 @@ pub struct Publisher {
     pub log: PublicationLog,
     /// The log with what follows from the end of the previous run, until the store has it too.
     corrected: Option<PublicationLog>,
-    /// The bytes of versions that were published or may be published, by which other instances can judge.
+    /// The bytes of versions that were published or may be published, by which other instances can
+    /// judge.
     pub versions: VersionStore,
     /// Those of them that are known from other instances alone: the store does not have them.
     learned: BTreeSet<Version>,
@@ -121,11 +126,15 @@ impl Publisher {
 
     /// Tells this evidence log what is published, from now on.
     pub fn keep_evidence(&mut self, evidence: Evidence) {
-        self.evidence = PublicationEvidence { evidence, ..PublicationEvidence::default() };
+        self.evidence = PublicationEvidence {
+            evidence,
+            ..PublicationEvidence::default()
+        };
         self.evidence.tell(&self.entries);
     }
 
-    /// The clock was set by so many seconds: what was declared of the time before crawlgate cannot be placed any more.
+    /// The clock was set by so many seconds: what was declared of the time before crawlgate cannot
+    /// be placed any more.
     pub fn clock_was_set(&mut self, by: i64, now: Timestamp) {
         let mut log = self.corrected.take().unwrap_or_else(|| self.log.clone());
         log.was_broken(now);
@@ -151,15 +160,22 @@ impl Publisher {
         }
     }
 
-    /// Whether something changes by the clock: a superseded version can be forgotten, or robots.txt begins or ceases to
-    /// be answered 503.
+    /// Whether something changes by the clock: a superseded version can be forgotten, or robots.txt
+    /// begins or ceases to be answered 503.
     pub fn is_due(&self, now: Timestamp) -> bool {
         self.forget_at.is_some_and(|at| now > at) || self.next_switch.is_some_and(|at| now >= at)
     }
 
-    /// Publishes these sites, and tells the store other facts of the same change. The snapshot that requests see from
-    /// now on: of these sites, or of those before with the present pauses of pages.
-    pub fn publish(&mut self, sites: Vec<SiteEntry>, pauses: &Pauses, others: Vec<Fact>, now: Timestamp) -> Snapshot {
+    /// Publishes these sites, and tells the store other facts of the same change. The snapshot that
+    /// requests see from now on: of these sites, or of those before with the present pauses of
+    /// pages.
+    pub fn publish(
+        &mut self,
+        sites: Vec<SiteEntry>,
+        pauses: &Pauses,
+        others: Vec<Fact>,
+        now: Timestamp,
+    ) -> Snapshot {
         let mut log = self.log.clone();
         let keeps = !self.store.health().is_in_memory();
         let is_publication = record(&mut log, &sites, keeps, now);
@@ -168,12 +184,16 @@ impl Publisher {
             record(&mut log, &sites, keeps, now);
         }
         let remembered = REMEMBERED.saturating_add(log.jumped());
-        self.store.prune(Timestamp(now.0.saturating_sub_unsigned(remembered.as_secs())));
+        self.store.prune(Timestamp(
+            now.0.saturating_sub_unsigned(remembered.as_secs()),
+        ));
         let mut facts = state::changes(log_records(&self.log), log_records(&log), now);
         facts.extend(self.new_versions(&sites, now));
         facts.extend(others.iter().cloned());
         let committed = match is_publication {
-            true => self.announce(&log, &sites).and_then(|()| self.store.publish(facts).map_err(Deferral::Uncommitted)),
+            true => self
+                .announce(&log, &sites)
+                .and_then(|()| self.store.publish(facts).map_err(Deferral::Uncommitted)),
             // They wait for nothing.
             false => {
                 self.store.keep(facts);
@@ -206,26 +226,43 @@ impl Publisher {
         }
     }
 
-    /// Defers these sites. Returns the snapshot in force meanwhile, as a new generation only if it differs from that of the
-    /// attempt before.
-    fn wait(&mut self, why: Deferral, sites: Vec<SiteEntry>, pauses: &Pauses, now: Timestamp) -> Snapshot {
-        let new = if matches!(why, Deferral::Unannounced(_)) { sites } else { Vec::new() };
+    /// Defers these sites. Returns the snapshot in force meanwhile, as a new generation only if it
+    /// differs from that of the attempt before.
+    fn wait(
+        &mut self,
+        why: Deferral,
+        sites: Vec<SiteEntry>,
+        pauses: &Pauses,
+        now: Timestamp,
+    ) -> Snapshot {
+        let new = if matches!(why, Deferral::Unannounced(_)) {
+            sites
+        } else {
+            Vec::new()
+        };
         let has_waited = self.deferred.is_some();
         self.defer(why);
-        let sites = self.held_back.meanwhile((&self.entries, &new), says_the_same, pauses, now);
+        let sites = self
+            .held_back
+            .meanwhile((&self.entries, &new), says_the_same, pauses, now);
         let is_in_force = |(site, before): (&SiteEntry, &SiteEntry)| {
             Arc::ptr_eq(&site.site, &before.site) && site.pauses == before.pauses
         };
-        let is_same = sites.len() == self.entries.len() && sites.iter().zip(&self.entries).all(is_in_force);
+        let is_same =
+            sites.len() == self.entries.len() && sites.iter().zip(&self.entries).all(is_in_force);
         self.generation += u64::from(!has_waited || !is_same);
         self.snapshot(sites, now)
     }
 
     /// Tells other instances what is about to come into force.
     fn announce(&self, log: &PublicationLog, sites: &[SiteEntry]) -> Result<(), Deferral> {
-        let Some(announce) = &self.announce else { return Ok(()) };
+        let Some(announce) = &self.announce else {
+            return Ok(());
+        };
         let versions: Vec<_> = sites.iter().flat_map(known_versions).collect();
-        announce.announce(log, &versions).map_err(Deferral::Unannounced)
+        announce
+            .announce(log, &versions)
+            .map_err(Deferral::Unannounced)
     }
 
     fn defer(&mut self, why: Deferral) {
@@ -247,26 +284,56 @@ impl Publisher {
     }
 
     fn new_versions(&self, sites: &[SiteEntry], now: Timestamp) -> Vec<Fact> {
-        let is_stored = |version| self.versions.contains(version) && !self.learned.contains(&version);
-        let new = sites.iter().flat_map(known_versions).filter(|(version, _)| !is_stored(*version));
-        new.map(|(version, bytes)| Fact::set(now, state::Version { id: version.to_string(), bytes })).collect()
+        let is_stored =
+            |version| self.versions.contains(version) && !self.learned.contains(&version);
+        let new = sites
+            .iter()
+            .flat_map(known_versions)
+            .filter(|(version, _)| !is_stored(*version));
+        new.map(|(version, bytes)| {
+            Fact::set(
+                now,
+                state::Version {
+                    id: version.to_string(),
+                    bytes,
+                },
+            )
+        })
+        .collect()
     }
 
     /// The sites with what their hosts published before.
     fn snapshot(&mut self, mut entries: Vec<SiteEntry>, now: Timestamp) -> Snapshot {
         self.entries = entries.clone();
-        let horizon = Horizon { longest: longest_cached(&entries), now };
+        let horizon = Horizon {
+            longest: longest_cached(&entries),
+            now,
+        };
         self.forget_versions(&entries, horizon);
-        let known = self.log.histories_beside(&self.others, &mut self.versions, Registry::builtin(), horizon);
+        let known = self.log.histories_beside(
+            &self.others,
+            &mut self.versions,
+            Registry::builtin(),
+            horizon,
+        );
         for entry in &mut entries {
-            entry.since = self.log.in_force_since(&name_in_log(&entry.site)).unwrap_or(entry.since);
+            entry.since = self
+                .log
+                .in_force_since(&name_in_log(&entry.site))
+                .unwrap_or(entry.since);
         }
         let superseded = known.iter().flat_map(|(_, history)| {
-            history.superseded.iter().map(|held| held.superseded_at).chain(history.unknown_until)
+            history
+                .superseded
+                .iter()
+                .map(|held| held.superseded_at)
+                .chain(history.unknown_until)
         });
         let first = superseded.min();
-        self.forget_at = first.map(|first| first.plus(horizon.longest.saturating_add(self.log.jumped())));
-        let snapshot = Snapshot::new(entries, self.generation).with_histories(HostHistories::new(known), now);
+        self.forget_at =
+            first.map(|first| first.plus(horizon.longest.saturating_add(self.log.jumped())));
+        let snapshot =
+            Snapshot::new(entries, self.generation).with_histories(HostHistories::new(known), now);
         self.next_switch = snapshot.next_switch_of_robots_txt();
         snapshot
     }
@@ -276,7 +343,11 @@ impl Publisher {
         let since = self.log.cached_since(horizon.longest, horizon.now);
         let mut wanted: BTreeSet<Version> = self.log.versions_since(since);
         wanted.extend(entries.iter().map(|entry| entry.site.robots_txt.version));
-        wanted.extend(self.others.iter().flat_map(|other| other.versions_since(since)));
+        wanted.extend(
+            self.others
+                .iter()
+                .flat_map(|other| other.versions_since(since)),
+        );
         self.versions.keep_only(&wanted);
         self.learned.retain(|version| wanted.contains(version));
     }
@@ -286,7 +357,11 @@ impl Publisher {
 fn says_the_same(before: &SiteEntry, new: &SiteEntry) -> bool {
     let said = |entry: &SiteEntry| {
         let site = &entry.site;
-        (site.robots_txt.version, entry.robots_txt.is_unavailable(), identities(site))
+        (
+            site.robots_txt.version,
+            entry.robots_txt.is_unavailable(),
+            identities(site),
+        )
     };
     said(before) == said(new)
 }
@@ -294,25 +369,43 @@ fn says_the_same(before: &SiteEntry, new: &SiteEntry) -> bool {
 /// The version of a site, and the one that it served before crawlgate by the word of the operator.
 fn known_versions(entry: &SiteEntry) -> impl Iterator<Item = VersionFile> {
     let file = &entry.site.robots_txt;
-    let before = entry.site.previous.as_ref().and_then(DeclaredPrevious::bytes);
-    [(file.version, file.body.clone())].into_iter().chain(before.map(|bytes| (Version::of(bytes), bytes.clone())))
+    let before = entry
+        .site
+        .previous
+        .as_ref()
+        .and_then(DeclaredPrevious::bytes);
+    [(file.version, file.body.clone())]
+        .into_iter()
+        .chain(before.map(|bytes| (Version::of(bytes), bytes.clone())))
 }
 
 /// What the site declares of the time before crawlgate (`robots.previous`).
 fn declared(site: &Site) -> Option<Declared> {
     site.previous.as_ref().map(|previous| match previous {
         DeclaredPrevious::File(bytes) => Declared::Version(Version::of(bytes)),
-        DeclaredPrevious::Origin(bytes) => Declared::Origin(bytes.as_ref().map(|bytes| Version::of(bytes))),
+        DeclaredPrevious::Origin(bytes) => {
+            Declared::Origin(bytes.as_ref().map(|bytes| Version::of(bytes)))
+        }
     })
 }
 
-/// Notes in the log what is to be published; says whether that is a change. Where nothing outlasts the process
-/// (`keeps` is false), each start looks like the first one, and what was served before crawlgate is not known.
+/// Notes in the log what is to be published; says whether that is a change. Where nothing outlasts
+/// the process (`keeps` is false), each start looks like the first one, and what was served before
+/// crawlgate is not known.
 fn record(log: &mut PublicationLog, entries: &[SiteEntry], keeps: bool, now: Timestamp) -> bool {
-    let names: Vec<String> = entries.iter().map(|entry| name_in_log(&entry.site)).collect();
+    let names: Vec<String> = entries
+        .iter()
+        .map(|entry| name_in_log(&entry.site))
+        .collect();
     let current = entries.iter().zip(&names).map(|(entry, name)| Current {
         site: name,
-        hosts: entry.site.policy.hosts.iter().map(|host| &host.value).collect(),
+        hosts: entry
+            .site
+            .policy
+            .hosts
+            .iter()
+            .map(|host| &host.value)
+            .collect(),
         published: if entry.robots_txt.is_unavailable() {
             Published::Unavailable
         } else {
@@ -325,12 +418,17 @@ fn record(log: &mut PublicationLog, entries: &[SiteEntry], keeps: bool, now: Tim
     log.record(&current.collect::<Vec<_>>(), now)
 }
 
-/// A digest of the names by which crawlers are told apart on a site. What a crawler was served under another name
-/// belongs to another.
+/// A digest of the names by which crawlers are told apart on a site. What a crawler was served
+/// under another name belongs to another.
 fn identities(site: &Site) -> u64 {
     let mut digest = Sha256::new();
     for crawler in Registry::builtin().crawlers() {
-        for text in crawler.markers.iter().chain([&crawler.id]).chain(&crawler.shares_cache) {
+        for text in crawler
+            .markers
+            .iter()
+            .chain([&crawler.id])
+            .chain(&crawler.shares_cache)
+        {
             digest.update(text.as_bytes());
             digest.update([0]);
         }
@@ -345,10 +443,15 @@ fn identities(site: &Site) -> u64 {
             digest.update([2]);
         }
     }
-    digest.finalize().iter().take(8).fold(0, |all, byte| all << 8 | u64::from(*byte))
+    digest
+        .finalize()
+        .iter()
+        .take(8)
+        .fold(0, |all, byte| all << 8 | u64::from(*byte))
 }
 
-/// Whether the policy changes pages or their tags, or did so lately. A 304 would hide such a change from the crawler.
+/// Whether the policy changes pages or their tags, or did so lately. A 304 would hide such a change
+/// from the crawler.
 fn tells(entry: &SiteEntry, now: Timestamp) -> bool {
     let site = &entry.site;
     let lately = |moment: Timestamp| now.since(moment) < SiteEntry::TAGS_NEW_FOR;
@@ -361,9 +464,9 @@ fn tells(entry: &SiteEntry, now: Timestamp) -> bool {
 /// The longest that a crawler may use a copy of any of these sites.
 pub fn longest_cached(entries: &[SiteEntry]) -> Duration {
     let longest = Registry::builtin().longest_robots_cache();
-    let each = entries
-        .iter()
-        .map(|SiteEntry { site, .. }| site.grace.max(longest) + site.behind_cache.unwrap_or_default() + SLOWEST_ANSWER);
+    let each = entries.iter().map(|SiteEntry { site, .. }| {
+        site.grace.max(longest) + site.behind_cache.unwrap_or_default() + SLOWEST_ANSWER
+    });
     each.max().unwrap_or(longest)
 }
 
@@ -394,7 +497,12 @@ impl PublicationEvidence {
             let site = &entry.site;
             let told = Told {
                 version: site.robots_txt.version,
-                hosts: site.policy.hosts.iter().map(|host| host.value.to_string()).collect(),
+                hosts: site
+                    .policy
+                    .hosts
+                    .iter()
+                    .map(|host| host.value.to_string())
+                    .collect(),
                 is_unavailable: entry.robots_txt.is_unavailable(),
             };
             if before.remove(&site.name).as_ref() != Some(&told) {
@@ -403,7 +511,13 @@ impl PublicationEvidence {
             self.told.insert(site.name.clone(), told);
         }
         for name in before.into_keys() {
-            self.evidence.published(&name, Record { kind: "withdrawn", ..Record::default() });
+            self.evidence.published(
+                &name,
+                Record {
+                    kind: "withdrawn",
+                    ..Record::default()
+                },
+            );
         }
     }
 }
@@ -418,5 +532,8 @@ fn published(entry: &SiteEntry, told: &Told) -> Record {
         "since": time_text(since),
         "answer": if told.is_unavailable { 503 } else { 200 },
     });
-    Record { documents: vec![body.clone()], ..Record::of("published", data) }
+    Record {
+        documents: vec![body.clone()],
+        ..Record::of("published", data)
+    }
 }

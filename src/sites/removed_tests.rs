@@ -12,7 +12,9 @@ struct World {
 }
 
 fn policy(hosts: &str) -> String {
-    format!("hosts: [{hosts}]\nrobots: {{ origin: replace, groups: [{{ agents: \"*\", disallow: /p }}] }}\n")
+    format!(
+        "hosts: [{hosts}]\nrobots: {{ origin: replace, groups: [{{ agents: \"*\", disallow: /p }}] }}\n"
+    )
 }
 
 impl World {
@@ -20,7 +22,11 @@ impl World {
     fn new(has_state: bool) -> World {
         let directory = tempfile::tempdir().expect("a directory");
         fs::create_dir(directory.path().join("policies")).expect("a folder");
-        let mut world = World { directory, live: None, has_state };
+        let mut world = World {
+            directory,
+            live: None,
+            has_state,
+        };
         world.write("a", &policy("a.example"));
         world.write("b", &policy("b.example, www.b.example"));
         world.start_again(false);
@@ -28,7 +34,10 @@ impl World {
     }
 
     fn path(&self, name: &str) -> PathBuf {
-        self.directory.path().join("policies").join(format!("{name}.yaml"))
+        self.directory
+            .path()
+            .join("policies")
+            .join(format!("{name}.yaml"))
     }
 
     fn write(&self, name: &str, text: &str) {
@@ -68,21 +77,39 @@ impl World {
     /// The site that has a host.
     fn owner(&self, host: &str) -> Option<String> {
         let snapshot = self.live().snapshot();
-        Some(snapshot.sites()[snapshot.site_for_host(host.as_bytes())?].site.name.clone())
+        Some(
+            snapshot.sites()[snapshot.site_for_host(host.as_bytes())?]
+                .site
+                .name
+                .clone(),
+        )
     }
 
     fn removed(&self) -> Vec<String> {
         let sites = self.live().status(Timestamp(3)).sites.into_iter();
-        sites.filter(|site| site.removed).map(|site| site.site).collect()
+        sites
+            .filter(|site| site.removed)
+            .map(|site| site.site)
+            .collect()
     }
 }
 
 fn report(report: &ReloadReport) -> (Vec<(String, ReloadOutcome)>, bool) {
-    (report.sites.iter().map(|site| (site.site.clone(), site.outcome)).collect(), report.is_whole())
+    (
+        report
+            .sites
+            .iter()
+            .map(|site| (site.site.clone(), site.outcome))
+            .collect(),
+        report.is_whole(),
+    )
 }
 
 fn outcomes(outcomes: &[(&str, ReloadOutcome)]) -> Vec<(String, ReloadOutcome)> {
-    outcomes.iter().map(|(site, outcome)| ((*site).to_owned(), *outcome)).collect()
+    outcomes
+        .iter()
+        .map(|(site, outcome)| ((*site).to_owned(), *outcome))
+        .collect()
 }
 
 const UNCHANGED: (&str, ReloadOutcome) = ("a", ReloadOutcome::Unchanged);
@@ -95,15 +122,24 @@ fn deleted_policy_stays_until_its_end_is_confirmed() {
         if again {
             world.start_again(false);
         }
-        assert_eq!(world.reload(), (outcomes(&[UNCHANGED, ("b", ReloadOutcome::Missing)]), false));
-        assert_eq!((world.owner("www.b.example"), world.removed()), (Some("b".into()), vec!["b".into()]));
+        assert_eq!(
+            world.reload(),
+            (outcomes(&[UNCHANGED, ("b", ReloadOutcome::Missing)]), false)
+        );
+        assert_eq!(
+            (world.owner("www.b.example"), world.removed()),
+            (Some("b".into()), vec!["b".into()])
+        );
         assert!(world.live().status(Timestamp(3)).sites[1].findings[0].contains("error[removed]"));
     }
     assert!(matches!(world.remove("a"), Err(RemoveError::FileExists { site, .. }) if site == "a"));
     assert!(matches!(world.remove("c"), Err(RemoveError::UnknownSite { site, .. }) if site == "c"));
     assert_eq!(world.owner("b.example").as_deref(), Some("b"));
     let removed = world.remove("b").expect("removed");
-    assert_eq!(report(&removed), (outcomes(&[UNCHANGED, ("b", ReloadOutcome::Removed)]), true));
+    assert_eq!(
+        report(&removed),
+        (outcomes(&[UNCHANGED, ("b", ReloadOutcome::Removed)]), true)
+    );
     world.start_again(false);
     assert_eq!((world.owner("b.example"), world.removed()), (None, vec![]));
 }
@@ -128,8 +164,14 @@ fn policy_that_comes_back_or_is_empty_is_no_removal() {
         if again {
             world.start_again(false);
         }
-        assert_eq!(world.reload(), (outcomes(&[UNCHANGED, ("b", ReloadOutcome::Kept)]), false));
-        assert_eq!((world.owner("b.example"), world.removed()), (Some("b".into()), vec![]));
+        assert_eq!(
+            world.reload(),
+            (outcomes(&[UNCHANGED, ("b", ReloadOutcome::Kept)]), false)
+        );
+        assert_eq!(
+            (world.owner("b.example"), world.removed()),
+            (Some("b".into()), vec![])
+        );
         world.write("b", &policy("b.example, www.b.example"));
         assert!(world.reload().1);
     }
@@ -144,7 +186,10 @@ fn renamed_policy_replaces_the_one_that_is_gone() {
             world.start_again(false);
         }
         let (_, is_whole) = world.reload();
-        assert!(is_whole && world.removed().is_empty(), "started again: {again}");
+        assert!(
+            is_whole && world.removed().is_empty(),
+            "started again: {again}"
+        );
         assert_eq!(
             (world.owner("b.example"), world.owner("www.b.example")),
             (Some("shop".into()), Some("shop".into()))
@@ -158,21 +203,36 @@ fn files_that_have_all_hosts_between_them_replace_a_policy() {
     world.delete("b");
     world.write("one", &policy("b.example"));
     let (found, _) = world.reload();
-    assert!(found.contains(&("one".into(), ReloadOutcome::Refused)), "www.b.example would have no policy: {found:?}");
+    assert!(
+        found.contains(&("one".into(), ReloadOutcome::Refused)),
+        "www.b.example would have no policy: {found:?}"
+    );
     assert_eq!(world.owner("b.example").as_deref(), Some("b"));
     world.write("two", &policy("www.b.example"));
     let (found, is_whole) = world.reload();
-    assert!(is_whole && found.contains(&("b".into(), ReloadOutcome::Removed)), "{found:?}");
-    assert_eq!((world.owner("b.example"), world.owner("www.b.example")), (Some("one".into()), Some("two".into())));
+    assert!(
+        is_whole && found.contains(&("b".into(), ReloadOutcome::Removed)),
+        "{found:?}"
+    );
+    assert_eq!(
+        (world.owner("b.example"), world.owner("www.b.example")),
+        (Some("one".into()), Some("two".into()))
+    );
 }
 
 #[test]
 fn renamed_policy_with_a_mistake_replaces_none() {
     let world = World::new(true);
     world.delete("b");
-    world.write("shop", &(policy("b.example, www.b.example") + "mistake: 1\n"));
+    world.write(
+        "shop",
+        &(policy("b.example, www.b.example") + "mistake: 1\n"),
+    );
     assert!(!world.reload().1);
-    assert_eq!((world.owner("b.example"), world.removed()), (Some("b".into()), vec!["b".into()]));
+    assert_eq!(
+        (world.owner("b.example"), world.removed()),
+        (Some("b".into()), vec!["b".into()])
+    );
 }
 
 #[test]
@@ -187,6 +247,9 @@ fn directory_that_is_empty_or_gone_ends_no_policy() {
             world.start_again(true);
         }
         assert!(!world.reload().1);
-        assert_eq!((world.owner("a.example"), world.owner("b.example")), (Some("a".into()), Some("b".into())));
+        assert_eq!(
+            (world.owner("a.example"), world.owner("b.example")),
+            (Some("a".into()), Some("b".into()))
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! Retired paths change with the clock: robots.txt, verdicts and tags together, also while a policy file is rejected
-//! and after restarts.
+//! Retired paths change with the clock: robots.txt, verdicts and tags together, also while a policy
+//! file is rejected and after restarts.
 
 use super::*;
 use crate::crawlers::Registry;
@@ -19,7 +19,11 @@ const POLICY: &str = "hosts: [a.example]\nrobots: { origin: replace, groups: [{ 
 
 fn start(directory: &Path, now: i64) -> Arc<SiteManager> {
     fs::create_dir_all(directory.join("policies")).expect("a directory");
-    super::tests::start(&directory.join("policies"), Some(&directory.join("state")), now)
+    super::tests::start(
+        &directory.join("policies"),
+        Some(&directory.join("state")),
+        now,
+    )
 }
 
 fn write(directory: &Path, text: &str) {
@@ -41,12 +45,26 @@ fn stands(live: &SiteManager, now: i64) -> (bool, Kind, Vec<String>) {
         identity: Identity::Unverified,
         now: Timestamp(now),
     };
-    let claimant = Claimant::of(&snapshot, Registry::builtin(), &facts).expect("a site has the host");
+    let claimant =
+        Claimant::of(&snapshot, Registry::builtin(), &facts).expect("a site has the host");
     let held = CachedVersions::of_anyone(claimant, Timestamp(now));
-    let decision =
-        decide(&snapshot, Registry::builtin(), &facts, &held, &mut Scratch::default()).expect("a site has the host");
-    let lines = entry.site.tags.tags(&decision.path_rules, 200, Some(b"text/html"));
-    (served, decision.kind, lines.map(|lines| lines.lines.clone()).unwrap_or_default())
+    let decision = decide(
+        &snapshot,
+        Registry::builtin(),
+        &facts,
+        &held,
+        &mut Scratch::default(),
+    )
+    .expect("a site has the host");
+    let lines = entry
+        .site
+        .tags
+        .tags(&decision.path_rules, 200, Some(b"text/html"));
+    (
+        served,
+        decision.kind,
+        lines.map(|lines| lines.lines.clone()).unwrap_or_default(),
+    )
 }
 
 fn only(live: &SiteManager) -> SiteEntry {
@@ -56,7 +74,9 @@ fn only(live: &SiteManager) -> SiteEntry {
 fn superseded(live: &SiteManager) -> Vec<(Version, Timestamp)> {
     let snapshot = live.snapshot();
     let superseded = snapshot.history(b"a.example").superseded.iter();
-    superseded.map(|held| (held.parsed.version, held.superseded_at)).collect()
+    superseded
+        .map(|held| (held.parsed.version, held.superseded_at))
+        .collect()
 }
 
 #[test]
@@ -69,25 +89,44 @@ fn clock_moves_a_retired_path_to_its_next_stage() {
     assert!(live.keep_time(Timestamp(10 * DAY - 1)).is_empty());
 
     assert_eq!(live.keep_time(Timestamp(10 * DAY)), ["a"]);
-    assert_eq!(stands(&live, 10 * DAY), (false, Kind::Allowed, vec!["noindex".to_owned()]));
+    assert_eq!(
+        stands(&live, 10 * DAY),
+        (false, Kind::Allowed, vec!["noindex".to_owned()])
+    );
     let entry = only(&live);
     assert_eq!(entry.since, Timestamp(0), "the bytes are the same");
     assert!(superseded(&live).is_empty());
     let mut scratch = crate::robots::TargetScratch::default();
-    let rules = entry.site.tags.for_path(scratch.normalise(b"/old/page"), &mut Vec::new());
-    assert!(entry.tags_are_new(&rules, Timestamp(10 * DAY + 1)), "a 304 would hide the noindex");
+    let rules = entry
+        .site
+        .tags
+        .for_path(scratch.normalise(b"/old/page"), &mut Vec::new());
+    assert!(
+        entry.tags_are_new(&rules, Timestamp(10 * DAY + 1)),
+        "a 304 would hide the noindex"
+    );
 
     let before = entry.site.robots_txt.version;
     assert_eq!(live.keep_time(Timestamp(20 * DAY)), ["a"]);
     assert!(stands(&live, 20 * DAY).0);
-    assert_eq!(stands(&live, 20 * DAY).1, Kind::StaleCopy, "the version before may be held");
+    assert_eq!(
+        stands(&live, 20 * DAY).1,
+        Kind::StaleCopy,
+        "the version before may be held"
+    );
     assert_eq!(stands(&live, 22 * DAY).1, Kind::Unproven);
     let entry = only(&live);
-    assert_eq!((entry.since, superseded(&live)), (Timestamp(20 * DAY), vec![(before, Timestamp(20 * DAY))]));
+    assert_eq!(
+        (entry.since, superseded(&live)),
+        (Timestamp(20 * DAY), vec![(before, Timestamp(20 * DAY))])
+    );
     assert_eq!(live.next_switch(), None);
     let status = &live.status(Timestamp(20 * DAY)).sites[0];
     assert_eq!(status.retire[0].stage, RetireStage::Disallowed);
-    assert_eq!(status.retire[0].to_string(), "/old/: disallowed since 1970-01-21T00:00:00Z");
+    assert_eq!(
+        status.retire[0].to_string(),
+        "/old/: disallowed since 1970-01-21T00:00:00Z"
+    );
 }
 
 #[test]
@@ -99,7 +138,10 @@ fn stage_advances_while_the_file_is_rejected() {
     assert!(!live.reload(Timestamp(1)).is_whole());
     assert_eq!(live.keep_time(Timestamp(20 * DAY)), ["a"]);
     assert!(stands(&live, 20 * DAY).0);
-    assert!(!live.status(Timestamp(20 * DAY)).sites[0].reload_ok, "the file is refused as before");
+    assert!(
+        !live.status(Timestamp(20 * DAY)).sites[0].reload_ok,
+        "the file is refused as before"
+    );
 }
 
 #[test]
@@ -129,15 +171,30 @@ fn front_page_tags_count_until_the_policy_changes() {
         (site.indexable, site.front_page_seen)
     };
     assert_eq!(status(&live), (true, None));
-    let saw = |line: &str, at| only(&live).site.front_page.saw(b"/", &parse_lines([line.as_bytes()]), Timestamp(at));
+    let saw = |line: &str, at| {
+        only(&live)
+            .site
+            .front_page
+            .saw(b"/", &parse_lines([line.as_bytes()]), Timestamp(at))
+    };
     saw("noindex", 3);
     assert_eq!(status(&live), (false, Some(Timestamp(3))));
     saw("nofollow", 4);
     assert_eq!(status(&live), (true, Some(Timestamp(4))));
     saw("unavailable_after: 1970-01-01T00:00:05Z", 4);
-    assert_eq!(status(&live), (true, Some(Timestamp(4))), "not after its moment yet");
-    assert!(!live.status(Timestamp(6)).sites.remove(0).indexable, "its moment came without a request");
-    write(directory.path(), &format!("{POLICY}indexing: {{ paths: /a, tag: noindex }}\n"));
+    assert_eq!(
+        status(&live),
+        (true, Some(Timestamp(4))),
+        "not after its moment yet"
+    );
+    assert!(
+        !live.status(Timestamp(6)).sites.remove(0).indexable,
+        "its moment came without a request"
+    );
+    write(
+        directory.path(),
+        &format!("{POLICY}indexing: {{ paths: /a, tag: noindex }}\n"),
+    );
     live.reload(Timestamp(5));
     assert_eq!(status(&live), (true, None));
     assert_eq!(FrontPage::default().seen(), None);
@@ -155,9 +212,14 @@ fn front_page_that_google_takes_for_its_index_page_is_indexable() {
         let groups = format!("[{{ agents: '*', disallow: '/$', allow: {allow} }}]");
         write(
             directory.path(),
-            &format!("acknowledge: site_disallowed\nrobots: {{ origin: replace, groups: {groups} }}\n"),
+            &format!(
+                "acknowledge: site_disallowed\nrobots: {{ origin: replace, groups: {groups} }}\n"
+            ),
         );
-        let site = start(directory.path(), 0).status(Timestamp(5)).sites.remove(0);
+        let site = start(directory.path(), 0)
+            .status(Timestamp(5))
+            .sites
+            .remove(0);
         assert_eq!(site.indexable, indexable, "{allow}");
     }
 }

@@ -1,5 +1,6 @@
-//! [`Status`] and [`SiteStatus`]: the state of the sites in force and of their policy files, for the command `status`,
-//! the read API and the metrics. [`status`] makes them from the outcome of the last reload and the compiled sites.
+//! [`Status`] and [`SiteStatus`]: the state of the sites in force and of their policy files, for
+//! the command `status`, the read API and the metrics. [`status`] makes them from the outcome of
+//! the last reload and the compiled sites.
 
 use super::origins::{OriginRobotsStatus, Served};
 use crate::crawlers::{Claim, Registry};
@@ -47,8 +48,8 @@ pub struct SiteStatus {
     pub since: Timestamp,
     /// `off`, `observe` or `enforce`.
     pub mode: String,
-    /// The purposes and crawlers with another mode than the site, as the policy has them, and `other` for bots that no list
-    /// knows.
+    /// The purposes and crawlers with another mode than the site, as the policy has them, and
+    /// `other` for bots that no list knows.
     pub modes: Vec<ModeFor>,
     /// The crawlers that are never refused.
     pub exempt: Vec<String>,
@@ -70,27 +71,29 @@ pub struct SiteStatus {
     pub paused_for: Option<String>,
     /// How many superseded versions crawlers may have cached.
     pub held_versions: usize,
-    /// Until when, at the latest. A few crawlers are documented to keep copies for longer; `None` where only these may.
+    /// Until when, at the latest. A few crawlers are documented to keep copies for longer; `None`
+    /// where only these may.
     #[serde(serialize_with = "rfc3339")]
     pub held_until: Option<Timestamp>,
-    /// Whether Googlebot may fetch `/` and index it, by the robots.txt that is served and the tags that were last sent with
-    /// `/`. Until `/` is sent, the tags of the policy count. While robots.txt is 503 because the origin's is awaited, the
-    /// answer is no.
+    /// Whether Googlebot may fetch `/` and index it, by the robots.txt that is served and the tags
+    /// that were last sent with `/`. Until `/` is sent, the tags of the policy count. While
+    /// robots.txt is 503 because the origin's is awaited, the answer is no.
     pub indexable: bool,
     /// When `/` was last sent, by which `indexable` goes; `None` while it goes by the policy alone.
     #[serde(serialize_with = "rfc3339")]
     pub front_page_seen: Option<Timestamp>,
-    /// The search engines that the front page of a production site was last sent to with noindex, unless the policy
-    /// acknowledges it.
+    /// The search engines that the front page of a production site was last sent to with noindex,
+    /// unless the policy acknowledges it.
     pub front_page_kept_from: Vec<String>,
-    /// Crawlers whose networks, as the policy lists them, verified no visit within seven days, while visits from
-    /// elsewhere came under their names: these lists prove no impostor.
+    /// Crawlers whose networks, as the policy lists them, verified no visit within seven days,
+    /// while visits from elsewhere came under their names: these lists prove no impostor.
     pub suspended: Vec<String>,
     /// Hosts on which no violation counts at present.
     pub unproven: Vec<UnprovenHost>,
     /// The paths that are being retired.
     pub retire: Vec<RetireStatus>,
-    /// Crawlers are to be asked for a licence, and neither the policy nor the origin names one: no crawler is asked.
+    /// Crawlers are to be asked for a licence, and neither the policy nor the origin names one: no
+    /// crawler is asked.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub asks_for_no_license: bool,
     /// The origin's own robots.txt, where the policy asks for it.
@@ -110,15 +113,29 @@ impl ModeFor {
     /// The modes of a site that are not the site's own.
     fn of(site: &Site) -> Vec<ModeFor> {
         let enforcement = &site.policy.enforcement;
-        let purposes = enforcement.purposes.iter().map(|(purpose, fields)| (purpose.name(), fields.mode));
-        let agents = enforcement.agents.iter().map(|(agent, fields)| (agent.value.as_str(), fields.mode));
+        let purposes = enforcement
+            .purposes
+            .iter()
+            .map(|(purpose, fields)| (purpose.name(), fields.mode));
+        let agents = enforcement
+            .agents
+            .iter()
+            .map(|(agent, fields)| (agent.value.as_str(), fields.mode));
         let other = ("other", Some(site.crawler_rules(Claim::Other).mode));
         let own = enforcement.site.mode.unwrap_or_default();
         let mode_for = |(name, mode): (&str, Option<Mode>)| {
             let mode = mode.filter(|mode| *mode != own)?;
-            Some(ModeFor { name: name.to_owned(), mode: mode.name().to_owned() })
+            Some(ModeFor {
+                name: name.to_owned(),
+                mode: mode.name().to_owned(),
+            })
         };
-        purposes.filter(|(name, _)| *name != "other").chain(agents).chain([other]).filter_map(mode_for).collect()
+        purposes
+            .filter(|(name, _)| *name != "other")
+            .chain(agents)
+            .chain([other])
+            .filter_map(mode_for)
+            .collect()
     }
 }
 
@@ -141,10 +158,17 @@ impl RetireStatus {
     /// The paths of a policy, in its order.
     pub fn of(policy: &Policy, at: Timestamp) -> Vec<RetireStatus> {
         let staging = policy.retiring().is_empty();
-        let each = policy.retire.iter().flat_map(|retired| retired.paths.iter().map(move |path| (retired, path)));
+        let each = policy
+            .retire
+            .iter()
+            .flat_map(|retired| retired.paths.iter().map(move |path| (retired, path)));
         let status = |(retired, path): (&RetirePolicy, &Located<String>)| RetireStatus {
             path: path.value.clone(),
-            stage: if staging { RetireStage::Planned } else { retired.stage(at) },
+            stage: if staging {
+                RetireStage::Planned
+            } else {
+                retired.stage(at)
+            },
             noindex_from: retired.noindex_from.value,
             disallowed_from: retired.disallowed_from(),
             staging,
@@ -155,12 +179,26 @@ impl RetireStatus {
 
 impl std::fmt::Display for RetireStatus {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let RetireStatus { path, noindex_from, disallowed_from, .. } = self;
+        let RetireStatus {
+            path,
+            noindex_from,
+            disallowed_from,
+            ..
+        } = self;
         match self.stage {
-            _ if self.staging => write!(f, "{path}: not under environment: staging, where nothing is retired"),
-            RetireStage::Planned => write!(f, "{path}: noindex from {noindex_from}, disallowed from {disallowed_from}"),
+            _ if self.staging => write!(
+                f,
+                "{path}: not under environment: staging, where nothing is retired"
+            ),
+            RetireStage::Planned => write!(
+                f,
+                "{path}: noindex from {noindex_from}, disallowed from {disallowed_from}"
+            ),
             RetireStage::Noindex => {
-                write!(f, "{path}: noindex since {noindex_from}, crawlable until {disallowed_from}")
+                write!(
+                    f,
+                    "{path}: noindex since {noindex_from}, crawlable until {disallowed_from}"
+                )
             }
             RetireStage::Disallowed => write!(f, "{path}: disallowed since {disallowed_from}"),
         }
@@ -171,37 +209,70 @@ impl std::fmt::Display for RetireStatus {
 pub type OriginReports = BTreeMap<String, OriginRobotsStatus>;
 
 /// The whole status. `files` is the part of it that the last reload left: see `SiteCatalog::files`.
-pub fn status(files: &Status, snapshot: &Snapshot, reports: &OriginReports, now: Timestamp) -> Status {
-    let entries: HashMap<&str, &SiteEntry> =
-        snapshot.sites().iter().map(|entry| (entry.site.name.as_str(), entry)).collect();
+pub fn status(
+    files: &Status,
+    snapshot: &Snapshot,
+    reports: &OriginReports,
+    now: Timestamp,
+) -> Status {
+    let entries: HashMap<&str, &SiteEntry> = snapshot
+        .sites()
+        .iter()
+        .map(|entry| (entry.site.name.as_str(), entry))
+        .collect();
     let superseded = superseded_versions(snapshot, now);
     let sites = files.sites.iter().map(|file| {
         let ends = superseded.get(file.site.as_str());
-        let held_until = ends.and_then(|ends| ends.values().max()).copied().filter(|until| *until >= now);
-        let file = SiteStatus { held_versions: ends.map_or(0, BTreeMap::len), held_until, ..file.clone() };
+        let held_until = ends
+            .and_then(|ends| ends.values().max())
+            .copied()
+            .filter(|until| *until >= now);
+        let file = SiteStatus {
+            held_versions: ends.map_or(0, BTreeMap::len),
+            held_until,
+            ..file.clone()
+        };
         match entries.get(file.site.as_str()) {
             Some(entry) => with_entry(file, entry, reports, now),
-            None => SiteStatus { mode: "none".to_owned(), indexable: true, ..file },
+            None => SiteStatus {
+                mode: "none".to_owned(),
+                indexable: true,
+                ..file
+            },
         }
     });
     let sites = sites.collect();
-    Status { generation: snapshot.generation, last_reload: files.last_reload, sites, warnings: files.warnings.clone() }
+    Status {
+        generation: snapshot.generation,
+        last_reload: files.last_reload,
+        sites,
+        warnings: files.warnings.clone(),
+    }
 }
 
 /// The superseded versions that crawlers may have cached of the hosts of each site, and until when.
-fn superseded_versions(snapshot: &Snapshot, now: Timestamp) -> HashMap<&str, BTreeMap<Version, Timestamp>> {
+fn superseded_versions(
+    snapshot: &Snapshot,
+    now: Timestamp,
+) -> HashMap<&str, BTreeMap<Version, Timestamp>> {
     let mut versions: HashMap<&str, BTreeMap<Version, Timestamp>> = HashMap::new();
     let mut counted = HashSet::new();
     for (pattern, history) in snapshot.histories() {
         let host = pattern.map(ToString::to_string).unwrap_or_default();
-        let Some(index) = snapshot.site_for_host(host.as_bytes()) else { continue };
+        let Some(index) = snapshot.site_for_host(host.as_bytes()) else {
+            continue;
+        };
         // Thousands of hosts may share a history.
         if !counted.insert((index, Arc::as_ptr(history))) {
             continue;
         }
         let site = &snapshot.sites()[index].site;
         let ends = versions.entry(&site.name).or_default();
-        for held in history.superseded.iter().filter(|held| held.parsed.version != site.robots_txt.version) {
+        for held in history
+            .superseded
+            .iter()
+            .filter(|held| held.parsed.version != site.robots_txt.version)
+        {
             let until = history.cached_until(site.copy_time(), held.superseded_at, now);
             let end = ends.entry(held.parsed.version).or_insert(until);
             *end = until.max(*end);
@@ -210,18 +281,38 @@ fn superseded_versions(snapshot: &Snapshot, now: Timestamp) -> HashMap<&str, BTr
     versions
 }
 
-fn with_entry(file: SiteStatus, entry: &SiteEntry, reports: &OriginReports, now: Timestamp) -> SiteStatus {
+fn with_entry(
+    file: SiteStatus,
+    entry: &SiteEntry,
+    reports: &OriginReports,
+    now: Timestamp,
+) -> SiteStatus {
     let site = &*entry.site;
     let pause = entry.pause(now);
     let policy = &site.policy;
     SiteStatus {
         in_force: true,
-        hosts: policy.hosts.iter().map(|host| host.value.to_string()).collect(),
+        hosts: policy
+            .hosts
+            .iter()
+            .map(|host| host.value.to_string())
+            .collect(),
         version: site.robots_txt.version.to_string(),
         since: entry.since,
-        mode: policy.enforcement.site.mode.unwrap_or_default().name().to_owned(),
+        mode: policy
+            .enforcement
+            .site
+            .mode
+            .unwrap_or_default()
+            .name()
+            .to_owned(),
         modes: ModeFor::of(site),
-        exempt: policy.enforcement.exempt.iter().map(|agent| agent.value.clone()).collect(),
+        exempt: policy
+            .enforcement
+            .exempt
+            .iter()
+            .map(|agent| agent.value.clone())
+            .collect(),
         paused_until: pause.map(|pause| pause.until),
         paused_for: pause.map(|pause| pause.audience.name().to_owned()),
         indexable: indexable(site, now),
@@ -234,7 +325,11 @@ fn with_entry(file: SiteStatus, entry: &SiteEntry, reports: &OriginReports, now:
         retire: RetireStatus::of(policy, site.at),
         origin_robots: reports.get(&site.name).map(|report| {
             let (served, unavailable_until) = Served::of(site, now);
-            OriginRobotsStatus { served, unavailable_until, ..report.clone() }
+            OriginRobotsStatus {
+                served,
+                unavailable_until,
+                ..report.clone()
+            }
         }),
         ..file
     }
@@ -243,31 +338,50 @@ fn with_entry(file: SiteStatus, entry: &SiteEntry, reports: &OriginReports, now:
 /// See [`SiteStatus::front_page_kept_from`].
 fn kept_from(site: &Site, now: Timestamp) -> Vec<String> {
     let is_meant = site.policy.environment != Environment::Production
-        || site.policy.acknowledge.iter().any(|item| item.value == Acknowledgement::SiteNoindex);
+        || site
+            .policy
+            .acknowledge
+            .iter()
+            .any(|item| item.value == Acknowledgement::SiteNoindex);
     let engines = site.front_page.kept_from(now).filter(|_| !is_meant);
     engines.map(str::to_owned).collect()
 }
 
 /// See [`SiteStatus::indexable`]. The tags that were last sent with `/` include the origin's.
 fn indexable(site: &Site, now: Timestamp) -> bool {
-    // A crawler that gets 5xx for robots.txt takes everything for disallowed (RFC 9309 section 2.3.1.4).
+    // A crawler that gets 5xx for robots.txt takes everything for disallowed (RFC 9309 section
+    // 2.3.1.4).
     if site.robots_txt.awaits_origin(now).is_some() {
         return false;
     }
-    let Some(googlebot) = Registry::builtin().find("googlebot") else { return true };
+    let Some(googlebot) = Registry::builtin().find("googlebot") else {
+        return true;
+    };
     let mut scratch = TargetScratch::default();
     let target = scratch.normalise(b"/");
-    let CrawlerRules { binding, second_reading, .. } = site.crawler_rules(Claim::Known(googlebot));
+    let CrawlerRules {
+        binding,
+        second_reading,
+        ..
+    } = site.crawler_rules(Claim::Known(googlebot));
     if let Binding::Group(group) = binding {
         let rules = site.matcher.rules(usize::from(group));
         // Googlebot goes by Google's own parser.
-        let rules = site.own_rules(second_reading).map_or(rules, GoogleRules::rules);
-        if rules.find(target.sent).is_some_and(|rule| !rules.rules()[rule].allow) {
+        let rules = site
+            .own_rules(second_reading)
+            .map_or(rules, GoogleRules::rules);
+        if rules
+            .find(target.sent)
+            .is_some_and(|rule| !rules.rules()[rule].allow)
+        {
             return false;
         }
     }
     if site.front_page.seen().is_some() {
-        return !site.front_page.kept_from(now).any(|engine| engine == SEARCH_ENGINES[0]);
+        return !site
+            .front_page
+            .kept_from(now)
+            .any(|engine| engine == SEARCH_ENGINES[0]);
     }
     let selected = site.tags.for_path(target, &mut Vec::new());
     !site

@@ -1,4 +1,5 @@
-//! A site that gets the hosts of another one takes over their history, and the copy of the origin's robots.txt.
+//! A site that gets the hosts of another one takes over their history, and the copy of the origin's
+//! robots.txt.
 
 use super::*;
 use crate::policy::origin::{Origin, OriginFile};
@@ -18,25 +19,51 @@ impl World {
         let directory = tempfile::tempdir().expect("a directory");
         fs::create_dir(directory.path().join("policies")).expect("a folder");
         for (name, text) in files {
-            fs::write(directory.path().join("policies").join(format!("{name}.yaml")), text).expect("a policy");
+            fs::write(
+                directory
+                    .path()
+                    .join("policies")
+                    .join(format!("{name}.yaml")),
+                text,
+            )
+            .expect("a policy");
         }
         let live = start(directory.path(), KnownOrigins::default(), 0);
-        World { directory, live: Some(live) }
+        World {
+            directory,
+            live: Some(live),
+        }
     }
 
     fn write(&self, name: &str, text: &str) -> &World {
-        fs::write(self.directory.path().join("policies").join(format!("{name}.yaml")), text).expect("a policy");
+        fs::write(
+            self.directory
+                .path()
+                .join("policies")
+                .join(format!("{name}.yaml")),
+            text,
+        )
+        .expect("a policy");
         self
     }
 
     fn remove(&self, name: &str) -> &World {
-        fs::remove_file(self.directory.path().join("policies").join(format!("{name}.yaml"))).expect("removed");
+        fs::remove_file(
+            self.directory
+                .path()
+                .join("policies")
+                .join(format!("{name}.yaml")),
+        )
+        .expect("removed");
         self
     }
 
     /// Deletes the file of a site, and ends its policy.
     fn end(&self, name: &str, now: i64) -> &World {
-        self.remove(name).live().remove(&[name.to_owned()], Timestamp(now)).expect("ended");
+        self.remove(name)
+            .live()
+            .remove(&[name.to_owned()], Timestamp(now))
+            .expect("ended");
         self
     }
 
@@ -59,24 +86,45 @@ impl World {
         self.live.as_ref().expect("started")
     }
 
-    /// What a crawler may have been given on a host besides what is in force: the rules of each version.
+    /// What a crawler may have been given on a host besides what is in force: the rules of each
+    /// version.
     fn held(&self, host: &str) -> Vec<String> {
         let snapshot = self.live().snapshot();
-        let (site, history) = snapshot.site_and_history(host.as_bytes()).expect("a site for this host");
-        assert_eq!(Some(site), snapshot.site_for_host(host.as_bytes()), "{host}");
-        assert!(std::ptr::eq(history, snapshot.history(host.as_bytes())), "{host}");
+        let (site, history) = snapshot
+            .site_and_history(host.as_bytes())
+            .expect("a site for this host");
+        assert_eq!(
+            Some(site),
+            snapshot.site_for_host(host.as_bytes()),
+            "{host}"
+        );
+        assert!(
+            std::ptr::eq(history, snapshot.history(host.as_bytes())),
+            "{host}"
+        );
         let rules = |body: &[u8]| {
             let text = String::from_utf8_lossy(body);
-            let rules = text.lines().filter_map(|line| line.strip_prefix("Disallow: "));
+            let rules = text
+                .lines()
+                .filter_map(|line| line.strip_prefix("Disallow: "));
             rules.collect::<Vec<_>>().join(" ")
         };
-        snapshot.history(host.as_bytes()).superseded.iter().map(|held| rules(&held.parsed.body)).collect()
+        snapshot
+            .history(host.as_bytes())
+            .superseded
+            .iter()
+            .map(|held| rules(&held.parsed.body))
+            .collect()
     }
 
     fn published(&self, host: &str, now: i64) -> Option<String> {
         let snapshot = self.live().snapshot();
-        let file = &snapshot.sites()[snapshot.site_for_host(host.as_bytes())?].site.robots_txt;
-        file.awaits_origin(Timestamp(now)).is_none().then(|| String::from_utf8_lossy(&file.body).into_owned())
+        let file = &snapshot.sites()[snapshot.site_for_host(host.as_bytes())?]
+            .site
+            .robots_txt;
+        file.awaits_origin(Timestamp(now))
+            .is_none()
+            .then(|| String::from_utf8_lossy(&file.body).into_owned())
     }
 }
 
@@ -88,12 +136,19 @@ fn start(directory: &Path, origins: KnownOrigins, now: i64) -> Arc<SiteManager> 
         origins,
         published_proof: false,
     };
-    super::tests::start_with(options, Some(&directory.join("state")), now).unwrap_or_else(|error| panic!("{error}"))
+    super::tests::start_with(options, Some(&directory.join("state")), now)
+        .unwrap_or_else(|error| panic!("{error}"))
 }
 
 fn policy(hosts: &str, rule: &str) -> String {
-    let hosts = if hosts.is_empty() { String::new() } else { format!("hosts: [{hosts}]\n") };
-    format!("{hosts}robots: {{ origin: replace, groups: [{{ agents: \"*\", disallow: [{rule}] }}] }}\n")
+    let hosts = if hosts.is_empty() {
+        String::new()
+    } else {
+        format!("hosts: [{hosts}]\n")
+    };
+    format!(
+        "{hosts}robots: {{ origin: replace, groups: [{{ agents: \"*\", disallow: [{rule}] }}] }}\n"
+    )
 }
 
 fn copy(site: &str, rule: &str) -> (String, Origin) {
@@ -107,7 +162,9 @@ fn site_inherits_the_history_of_its_hosts() {
     for cold in [false, true] {
         // Another file for the same host.
         let mut world = World::start(&[("shop", &policy("shop.example", "/a"))]);
-        world.remove("shop").write("store", &policy("shop.example", "/b"));
+        world
+            .remove("shop")
+            .write("store", &policy("shop.example", "/b"));
         world.go_on(cold, 10);
         assert_eq!(world.held("shop.example"), ["/a"], "cold: {cold}");
 
@@ -117,7 +174,10 @@ fn site_inherits_the_history_of_its_hosts() {
             world.write("shop", &policy("shop.example", "/b"));
             world.go_on(cold, 10);
             assert_eq!(world.held("shop.example"), ["/a"], "{wide:?}, cold: {cold}");
-            assert!(world.held("blog.example").is_empty(), "no other host is touched");
+            assert!(
+                world.held("blog.example").is_empty(),
+                "no other host is touched"
+            );
             // And goes back among the others.
             world.end("shop", 20);
             world.go_on(cold, 20);
@@ -125,18 +185,29 @@ fn site_inherits_the_history_of_its_hosts() {
         }
 
         // From one file to another, which has hosts already.
-        let mut world = World::start(&[("a", &policy("a.test, b.test", "/a")), ("c", &policy("c.test", "/c"))]);
-        world.write("a", &policy("a.test", "/a")).write("c", &policy("c.test, b.test", "/c"));
+        let mut world = World::start(&[
+            ("a", &policy("a.test, b.test", "/a")),
+            ("c", &policy("c.test", "/c")),
+        ]);
+        world
+            .write("a", &policy("a.test", "/a"))
+            .write("c", &policy("c.test, b.test", "/c"));
         world.go_on(cold, 10);
-        assert_eq!((world.held("b.test"), world.held("a.test")), (vec!["/a".to_owned()], vec![]), "cold: {cold}");
+        assert_eq!(
+            (world.held("b.test"), world.held("a.test")),
+            (vec!["/a".to_owned()], vec![]),
+            "cold: {cold}"
+        );
     }
 }
 
 #[test]
 fn host_without_a_site_for_a_while_keeps_its_history() {
     for cold in [false, true] {
-        let mut world =
-            World::start(&[("shop", &policy("shop.example", "/a")), ("other", &policy("other.example", "/o"))]);
+        let mut world = World::start(&[
+            ("shop", &policy("shop.example", "/a")),
+            ("other", &policy("other.example", "/o")),
+        ]);
         world.end("shop", 10);
         world.go_on(cold, 10);
         world.go_on(cold, 20);
@@ -145,8 +216,10 @@ fn host_without_a_site_for_a_while_keeps_its_history() {
         assert_eq!(world.held("shop.example"), ["/a"], "cold: {cold}");
 
         // Not for ever: the longest that a crawler keeps a copy is a week.
-        let mut world =
-            World::start(&[("shop", &policy("shop.example", "/a")), ("other", &policy("other.example", "/o"))]);
+        let mut world = World::start(&[
+            ("shop", &policy("shop.example", "/a")),
+            ("other", &policy("other.example", "/o")),
+        ]);
         world.end("shop", 10);
         world.go_on(cold, 10);
         world.go_on(cold, 9 * DAY);
@@ -161,47 +234,95 @@ fn first_policy_follows_the_default_site() {
     for cold in [false, true] {
         let mut world = World::start(&[]);
         let (site, known) = copy("origin", "/a");
-        let Origin::Read(file) = &known else { unreachable!("a copy") };
-        world.live().origin_says(&site, file.clone(), Timestamp(1)).expect("passed on");
-        world.write("shop", "hosts: shop.example\nrobots: { groups: [{ agents: '*', disallow: /b }] }\n");
-        let known = KnownOrigins { copies: [(site, known)].into(), ..KnownOrigins::default() };
+        let Origin::Read(file) = &known else {
+            unreachable!("a copy")
+        };
+        world
+            .live()
+            .origin_says(&site, file.clone(), Timestamp(1))
+            .expect("passed on");
+        world.write(
+            "shop",
+            "hosts: shop.example\nrobots: { groups: [{ agents: '*', disallow: /b }] }\n",
+        );
+        let known = KnownOrigins {
+            copies: [(site, known)].into(),
+            ..KnownOrigins::default()
+        };
         world.go_on_knowing(known, cold, 10);
         assert_eq!(world.held("shop.example"), ["/a"], "cold: {cold}");
-        let published = world.published("shop.example", 10).expect("the copy that was in use goes on");
-        assert!(published.contains("Disallow: /a\n") && published.contains("Disallow: /b\n"), "{published}");
+        let published = world
+            .published("shop.example", 10)
+            .expect("the copy that was in use goes on");
+        assert!(
+            published.contains("Disallow: /a\n") && published.contains("Disallow: /b\n"),
+            "{published}"
+        );
     }
 }
 
 #[test]
 fn a_copy_goes_with_its_host() {
-    let merged = |hosts: &str| format!("hosts: [{hosts}]\nrobots: {{ groups: [{{ agents: '*', disallow: /b }}] }}\n");
+    let merged = |hosts: &str| {
+        format!("hosts: [{hosts}]\nrobots: {{ groups: [{{ agents: '*', disallow: /b }}] }}\n")
+    };
     for cold in [false, true] {
         let mut world = World::start(&[("shop", &merged("shop.example, www.shop.example"))]);
         let (site, known) = copy("shop", "/a");
-        let Origin::Read(file) = &known else { unreachable!("a copy") };
-        world.live().origin_says(&site, file.clone(), Timestamp(1)).expect("merged");
-        world.remove("shop").write("store", &merged("www.shop.example")).write("new", &merged("new.example"));
+        let Origin::Read(file) = &known else {
+            unreachable!("a copy")
+        };
+        world
+            .live()
+            .origin_says(&site, file.clone(), Timestamp(1))
+            .expect("merged");
+        world
+            .remove("shop")
+            .write("store", &merged("www.shop.example"))
+            .write("new", &merged("new.example"));
         if !cold {
-            world.live().remove(&["shop".to_owned()], Timestamp(10)).expect("its other host has no policy any more");
+            world
+                .live()
+                .remove(&["shop".to_owned()], Timestamp(10))
+                .expect("its other host has no policy any more");
         }
-        let known = KnownOrigins { copies: [(site, known)].into(), ..KnownOrigins::default() };
+        let known = KnownOrigins {
+            copies: [(site, known)].into(),
+            ..KnownOrigins::default()
+        };
         world.go_on_knowing(known, cold, 10);
-        let published = world.published("www.shop.example", 10).expect("the copy that was in use goes on");
+        let published = world
+            .published("www.shop.example", 10)
+            .expect("the copy that was in use goes on");
         assert!(published.contains("Disallow: /a\n"), "{published}");
-        assert_eq!(world.published("new.example", 10), None, "of a new host nothing is known");
+        assert_eq!(
+            world.published("new.example", 10),
+            None,
+            "of a new host nothing is known"
+        );
     }
 }
 
 #[test]
 fn site_with_another_host_leaves_the_copy_behind() {
-    let merged = |hosts: &str| format!("hosts: [{hosts}]\nrobots: {{ groups: [{{ agents: '*', disallow: /p }}] }}\n");
+    let merged = |hosts: &str| {
+        format!("hosts: [{hosts}]\nrobots: {{ groups: [{{ agents: '*', disallow: /p }}] }}\n")
+    };
     for cold in [false, true] {
         let mut world = World::start(&[("shop", &merged("a.example"))]);
         let (site, known) = copy("shop", "/a");
-        let Origin::Read(file) = &known else { unreachable!("a copy") };
-        world.live().origin_says(&site, file.clone(), Timestamp(1)).expect("merged");
+        let Origin::Read(file) = &known else {
+            unreachable!("a copy")
+        };
+        world
+            .live()
+            .origin_says(&site, file.clone(), Timestamp(1))
+            .expect("merged");
         world.write("shop", &merged("b.example"));
-        let known = KnownOrigins { copies: [(site, known)].into(), ..KnownOrigins::default() };
+        let known = KnownOrigins {
+            copies: [(site, known)].into(),
+            ..KnownOrigins::default()
+        };
         world.go_on_knowing(known, cold, 10);
         assert_eq!(
             world.published("b.example", 10),
@@ -213,11 +334,22 @@ fn site_with_another_host_leaves_the_copy_behind() {
 
 #[test]
 fn without_the_last_policy_its_copy_goes_on() {
-    let world = World::start(&[("shop", "robots: { groups: [{ agents: '*', disallow: /p }] }\n")]);
+    let world = World::start(&[(
+        "shop",
+        "robots: { groups: [{ agents: '*', disallow: /p }] }\n",
+    )]);
     let (site, known) = copy("shop", "/a");
-    let Origin::Read(file) = &known else { unreachable!("a copy") };
-    world.live().origin_says(&site, file.clone(), Timestamp(1)).expect("merged");
+    let Origin::Read(file) = &known else {
+        unreachable!("a copy")
+    };
+    world
+        .live()
+        .origin_says(&site, file.clone(), Timestamp(1))
+        .expect("merged");
     world.end("shop", 10);
     let published = world.published("shop.example", 10).expect("no 503");
-    assert!(published.contains("Disallow: /a\n") && !published.contains("/p"), "{published}");
+    assert!(
+        published.contains("Disallow: /a\n") && !published.contains("/p"),
+        "{published}"
+    );
 }

@@ -1,5 +1,5 @@
-//! [`watch()`] notices changes of the policy directory by notifications of the file system. It also has the
-//! directory read every half minute, for file systems that send none.
+//! [`watch()`] notices changes of the policy directory by notifications of the file system. It also
+//! has the directory read every half minute, for file systems that send none.
 
 use crate::locks::lock;
 use crate::threads::spawn;
@@ -28,12 +28,13 @@ struct Watch {
     above: Option<(PathBuf, (u64, u64))>,
 }
 
-/// Watches the directory in a thread of its own, and the nearest directory above it that exists: a deployment may
-/// replace the directory, or make it after the start. Files themselves are not watched, because the first rename would
-/// end that.
+/// Watches the directory in a thread of its own, and the nearest directory above it that exists: a
+/// deployment may replace the directory, or make it after the start. Files themselves are not
+/// watched, because the first rename would end that.
 ///
-/// The thread calls `changed` when nothing more happened for `quiet`, or after ten times that where changes do not
-/// stop. It also calls `changed` every half minute, for file systems that send no notifications.
+/// The thread calls `changed` when nothing more happened for `quiet`, or after ten times that where
+/// changes do not stop. It also calls `changed` every half minute, for file systems that send no
+/// notifications.
 ///
 /// # Errors
 /// The thread cannot be started.
@@ -51,14 +52,20 @@ pub fn watch(
             let _ = sender.try_send(());
         }
     });
-    let unwatched =
-        |error: notify::Error| tracing::warn!(%error, "policies are not watched: they are read every 30 seconds");
+    let unwatched = |error: notify::Error| tracing::warn!(%error, "policies are not watched: they are read every 30 seconds");
     let watcher = watcher.map_err(unwatched).ok();
-    let mut watch = Watch { watcher, directory, watched: None, above: None };
+    let mut watch = Watch {
+        watcher,
+        directory,
+        watched: None,
+        above: None,
+    };
     watch.follow();
     let watch = Arc::new(Mutex::new(watch));
     let followed = Arc::downgrade(&watch);
-    spawn("policy-watch", move || run(&changes, quiet, &followed, changed))?;
+    spawn("policy-watch", move || {
+        run(&changes, quiet, &followed, changed)
+    })?;
     Ok(WatchGuard { _watch: watch })
 }
 
@@ -85,10 +92,22 @@ fn run(changes: &Receiver<()>, quiet: Duration, watch: &Weak<Mutex<Watch>>, chan
 }
 
 impl Watch {
-    /// Watches the directory that has the name now, and what is above it, where these are others than before.
+    /// Watches the directory that has the name now, and what is above it, where these are others
+    /// than before.
     fn follow(&mut self) {
-        let Watch { watcher: Some(watcher), directory, watched, above } = self else { return };
-        let nearest = directory.ancestors().skip(1).find_map(|above| Some((above.to_owned(), identity(above)?)));
+        let Watch {
+            watcher: Some(watcher),
+            directory,
+            watched,
+            above,
+        } = self
+        else {
+            return;
+        };
+        let nearest = directory
+            .ancestors()
+            .skip(1)
+            .find_map(|above| Some((above.to_owned(), identity(above)?)));
         // First: a directory that is made in between is noticed.
         if nearest != *above {
             if let Some((former, _)) = above.take() {
@@ -121,12 +140,17 @@ impl Watch {
 
 /// The device and the inode of the directory that has this name now.
 fn identity(path: &Path) -> Option<(u64, u64)> {
-    std::fs::metadata(path).ok().filter(|metadata| metadata.is_dir()).map(|metadata| (metadata.dev(), metadata.ino()))
+    std::fs::metadata(path)
+        .ok()
+        .filter(|metadata| metadata.is_dir())
+        .map(|metadata| (metadata.dev(), metadata.ino()))
 }
 
-/// Whether an event says something about the directory, or about a directory above it. Our own reading is no change, and
-/// what else lies beside the directory (a log, say) is no policy. An event without paths means that some were lost.
+/// Whether an event says something about the directory, or about a directory above it. Our own
+/// reading is no change, and what else lies beside the directory (a log, say) is no policy. An
+/// event without paths means that some were lost.
 fn concerns(event: &Event, directory: &Path) -> bool {
     let is_of_it = |path: &PathBuf| path.starts_with(directory) || directory.starts_with(path);
-    !matches!(event.kind, EventKind::Access(_)) && (event.paths.is_empty() || event.paths.iter().any(is_of_it))
+    !matches!(event.kind, EventKind::Access(_))
+        && (event.paths.is_empty() || event.paths.iter().any(is_of_it))
 }

@@ -1,6 +1,6 @@
-//! [`back_up`] copies the state of a directory into one file, also while crawlgate runs there. The write-ahead log is
-//! included. The copy is marked as incomplete: what is published after it is not known, so a crawlgate that starts
-//! from the copy observes every host anew.
+//! [`back_up`] copies the state of a directory into one file, also while crawlgate runs there. The
+//! write-ahead log is included. The copy is marked as incomplete: what is published after it is not
+//! known, so a crawlgate that starts from the copy observes every host anew.
 
 use super::database::{FILE, has_log, open_following, open_for_reading};
 use rusqlite::Connection;
@@ -16,7 +16,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 #[error("{0}")]
 pub struct BackupError(String);
 
-/// Copies the state of a directory into a new file, for this user alone. Returns the octets of the copy.
+/// Copies the state of a directory into a new file, for this user alone. Returns the octets of the
+/// copy.
 ///
 /// # Errors
 /// There is no state, the file exists, or one of them cannot be used. No file is left then.
@@ -29,25 +30,52 @@ pub fn back_up(directory: &Path, to: &Path) -> Result<u64, BackupError> {
         )));
     }
     let exists = || {
-        BackupError(format!("{} exists, and crawlgate overwrites no file; give the backup another name", to.display()))
+        BackupError(format!(
+            "{} exists, and crawlgate overwrites no file; give the backup another name",
+            to.display()
+        ))
     };
     if to.symlink_metadata().is_ok() {
         return Err(exists());
     }
-    let unwritten =
-        |error: io::Error| BackupError(format!("cannot write {}: {error}; no backup was made", to.display()));
-    let beside = to.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let copy = tempfile::Builder::new().prefix(".crawlgate-backup").tempfile_in(beside).map_err(unwritten)?;
-    let unread =
-        |error: rusqlite::Error| BackupError(format!("cannot read {}: {error}; no backup was made", file.display()));
+    let unwritten = |error: io::Error| {
+        BackupError(format!(
+            "cannot write {}: {error}; no backup was made",
+            to.display()
+        ))
+    };
+    let beside = to
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
+    let copy = tempfile::Builder::new()
+        .prefix(".crawlgate-backup")
+        .tempfile_in(beside)
+        .map_err(unwritten)?;
+    let unread = |error: rusqlite::Error| {
+        BackupError(format!(
+            "cannot read {}: {error}; no backup was made",
+            file.display()
+        ))
+    };
     let source = open(&file).map_err(unread)?;
-    source.execute("VACUUM INTO ?1", [copy.path().to_string_lossy()]).map_err(unread)?;
+    source
+        .execute("VACUUM INTO ?1", [copy.path().to_string_lossy()])
+        .map_err(unread)?;
     let problem = seal(copy.path()).unwrap_or_else(|error| error.to_string());
     if problem != "ok" {
         // The disk or the state is damaged.
-        return Err(BackupError(format!("cannot back up {}: {problem}; no backup was made", file.display())));
+        return Err(BackupError(format!(
+            "cannot back up {}: {problem}; no backup was made",
+            file.display()
+        )));
     }
-    let octets = copy.as_file().sync_all().and_then(|()| copy.as_file().metadata()).map_err(unwritten)?.len();
+    let octets = copy
+        .as_file()
+        .sync_all()
+        .and_then(|()| copy.as_file().metadata())
+        .map_err(unwritten)?
+        .len();
     match copy.persist_noclobber(to) {
         Ok(_) => Ok(octets),
         Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => Err(exists()),
@@ -55,9 +83,14 @@ pub fn back_up(directory: &Path, to: &Path) -> Result<u64, BackupError> {
     }
 }
 
-/// A crawlgate that runs, or crashed, leaves a write-ahead log. Without that log no process writes the file.
+/// A crawlgate that runs, or crashed, leaves a write-ahead log. Without that log no process writes
+/// the file.
 fn open(file: &Path) -> rusqlite::Result<Connection> {
-    let connection = if has_log(file) { open_following(file)? } else { open_for_reading(file)? };
+    let connection = if has_log(file) {
+        open_following(file)?
+    } else {
+        open_for_reading(file)?
+    };
     connection.busy_timeout(PATIENCE)?;
     Ok(connection)
 }

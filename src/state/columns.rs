@@ -1,6 +1,6 @@
-//! Conversion between the fields of records and the columns of `state.db`. [`Column`] is a type of column, and
-//! [`Record`] is the trait of a kind of record, with its table. The macro `records!` makes the struct and the table of
-//! each kind.
+//! Conversion between the fields of records and the columns of `state.db`. [`Column`] is a type of
+//! column, and [`Record`] is the trait of a kind of record, with its table. The macro `records!`
+//! makes the struct and the table of each kind.
 
 use crate::time::Timestamp;
 use rusqlite::types::{FromSql, FromSqlResult, ToSql, ToSqlOutput, Value, ValueRef};
@@ -10,9 +10,14 @@ use std::sync::Arc;
 /// Clocks of one machine, or of several that exchange facts, may differ by this many seconds.
 pub const TOLERANCE: i64 = 5;
 
-/// A moment that has passed. One that lies ahead was noted by a clock that was set back since: it is taken for now.
+/// A moment that has passed. One that lies ahead was noted by a clock that was set back since: it
+/// is taken for now.
 pub fn taken_as_past(moment: Timestamp, now: Timestamp) -> Timestamp {
-    if moment.0 > now.0.saturating_add(TOLERANCE) { now } else { moment }
+    if moment.0 > now.0.saturating_add(TOLERANCE) {
+        now
+    } else {
+        moment
+    }
 }
 
 /// A moment that stays as it was written, such as the end of a pause, which lies ahead.
@@ -118,7 +123,8 @@ macro_rules! words {
 }
 pub(super) use words;
 
-/// A kind of fact: a table with a key, further columns, the time of the change and whether it is a removal.
+/// A kind of fact: a table with a key, further columns, the time of the change and whether it is a
+/// removal.
 pub trait Record: Sized {
     /// The table.
     const TABLE: &'static str;
@@ -134,7 +140,8 @@ pub trait Record: Sized {
     fn read(row: &Row<'_>, now: Timestamp) -> SqlResult<Self>;
 }
 
-/// Makes a struct and a table of each kind of fact, the enum `AnyRecord`, and `StoredFacts` for what was read.
+/// Makes a struct and a table of each kind of fact, the enum `AnyRecord`, and `StoredFacts` for
+/// what was read.
 macro_rules! records {
     ($(
         $(#[$doc:meta])*
@@ -234,13 +241,19 @@ macro_rules! records {
 pub(super) use records;
 
 fn names<'c>(columns: impl IntoIterator<Item = &'c (&'static str, &'static str)>) -> String {
-    columns.into_iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
+    columns
+        .into_iter()
+        .map(|(name, _)| *name)
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 /// `CREATE TABLE` of a kind of record.
 pub fn definition_of<R: Record>() -> String {
     let columns = R::KEY.iter().chain(R::VALUES);
-    let columns: String = columns.map(|(name, column_type)| format!("  {name} {column_type},\n")).collect();
+    let columns: String = columns
+        .map(|(name, column_type)| format!("  {name} {column_type},\n"))
+        .collect();
     format!(
         "CREATE TABLE IF NOT EXISTS {} (\n{columns}  changed INTEGER NOT NULL,\n  removed INTEGER NOT NULL,\n  PRIMARY \
          KEY ({})\n) STRICT",
@@ -249,16 +262,23 @@ pub fn definition_of<R: Record>() -> String {
     )
 }
 
-/// The statement that writes a record unless a later change is there. Its parameters are the key's columns, the others,
-/// `changed`, `removed` and the moment of writing.
+/// The statement that writes a record unless a later change is there. Its parameters are the key's
+/// columns, the others, `changed`, `removed` and the moment of writing.
 ///
-/// Within the tolerance of clocks the order of writing decides. A time that lies ahead counts as the moment of writing.
+/// Within the tolerance of clocks the order of writing decides. A time that lies ahead counts as
+/// the moment of writing.
 pub fn upsert_of<R: Record>() -> String {
     let table = R::TABLE;
     let columns = R::KEY.len() + R::VALUES.len();
-    let parameters = (1..=columns + 2).map(|number| format!("?{number}")).collect::<Vec<_>>().join(", ");
+    let parameters = (1..=columns + 2)
+        .map(|number| format!("?{number}"))
+        .collect::<Vec<_>>()
+        .join(", ");
     let now = columns + 3;
-    let values: String = R::VALUES.iter().map(|(name, _)| format!("{name} = excluded.{name}, ")).collect();
+    let values: String = R::VALUES
+        .iter()
+        .map(|(name, _)| format!("{name} = excluded.{name}, "))
+        .collect();
     let all = names(R::KEY.iter().chain(R::VALUES));
     format!(
         "INSERT INTO {table} ({all}, changed, removed) VALUES ({parameters}) ON CONFLICT ({key}) DO UPDATE SET \
@@ -269,14 +289,23 @@ pub fn upsert_of<R: Record>() -> String {
 }
 
 /// Every record of a table that was not removed.
-pub fn read_table<R: Record>(connection: &Connection, now: Timestamp) -> SqlResult<Vec<(Timestamp, R)>> {
+pub fn read_table<R: Record>(
+    connection: &Connection,
+    now: Timestamp,
+) -> SqlResult<Vec<(Timestamp, R)>> {
     // A file of an older crawlgate that is only read stays as it is.
     if !connection.table_exists(None, R::TABLE)? {
         return Ok(Vec::new());
     }
     let all = names(R::KEY.iter().chain(R::VALUES));
     let changed = R::KEY.len() + R::VALUES.len();
-    let mut statement =
-        connection.prepare(&format!("SELECT {all}, changed FROM {} WHERE removed = 0 ORDER BY rowid", R::TABLE))?;
-    statement.query_map([], |row| Ok((Column::read_at(row.get(changed)?, now), R::read(row, now)?)))?.collect()
+    let mut statement = connection.prepare(&format!(
+        "SELECT {all}, changed FROM {} WHERE removed = 0 ORDER BY rowid",
+        R::TABLE
+    ))?;
+    statement
+        .query_map([], |row| {
+            Ok((Column::read_at(row.get(changed)?, now), R::read(row, now)?))
+        })?
+        .collect()
 }

@@ -1,5 +1,5 @@
-//! [`Database`]: the open file `state.db`. [`Database::open`] checks the whole file. Each [`Batch`] is written in one
-//! transaction. [`set_aside`] renames a damaged file.
+//! [`Database`]: the open file `state.db`. [`Database::open`] checks the whole file. Each [`Batch`]
+//! is written in one transaction. [`set_aside`] renames a damaged file.
 
 use super::columns::TOLERANCE;
 use super::facts::{Fact, StoredFacts, TABLES, definitions};
@@ -8,7 +8,9 @@ use super::previous_run::PreviousRun;
 use crate::files::{check_database, prepare_database};
 use crate::time::Timestamp;
 use rusqlite::types::Value;
-use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Result as SqlResult, params_from_iter};
+use rusqlite::{
+    Connection, ErrorCode, OpenFlags, OptionalExtension, Result as SqlResult, params_from_iter,
+};
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -17,8 +19,8 @@ use std::time::Duration;
 
 /// The name of the file.
 pub const FILE: &str = "state.db";
-/// The version of the tables. A change of a table is a higher number. Since 3 there are several instances, and one that
-/// does not know of them must not serve in the place of a member.
+/// The version of the tables. A change of a table is a higher number. Since 3 there are several
+/// instances, and one that does not know of them must not serve in the place of a member.
 const SCHEMA: i64 = 3;
 /// The history of the version before counts no identities. Such a file is set aside.
 const OLDEST_SCHEMA: i64 = 2;
@@ -32,7 +34,8 @@ const OF_CLIENTS: [&str; 4] = ["address_proofs", "marked_clients", "observations
 /// The removal of such a record is remembered for so many seconds.
 const RELEASED_FOR: i64 = 60;
 
-/// The last commit, in the same transaction as the facts before it; and indexes that find by its time what may be deleted.
+/// The last commit, in the same transaction as the facts before it; and indexes that find by its
+/// time what may be deleted.
 const RUN_AND_INDEXES: &str = "\
 CREATE TABLE IF NOT EXISTS run (
   one INTEGER PRIMARY KEY CHECK (one = 1),
@@ -59,7 +62,9 @@ pub enum DatabaseError {
     #[error("{0}")]
     Damaged(String),
     /// A later version of crawlgate wrote it.
-    #[error("a newer crawlgate wrote state.db (tables of version {schema}; this one knows version {SCHEMA})")]
+    #[error(
+        "a newer crawlgate wrote state.db (tables of version {schema}; this one knows version {SCHEMA})"
+    )]
     Newer {
         /// The version of its tables.
         schema: i64,
@@ -67,8 +72,11 @@ pub enum DatabaseError {
     /// It cannot be read or written.
     #[error("{0}")]
     Unusable(#[from] rusqlite::Error),
-    /// Another file has its name now, or none has. What is written would be lost when the process ends.
-    #[error("{FILE} was deleted, moved or replaced while crawlgate used it; put it back, or start crawlgate again")]
+    /// Another file has its name now, or none has. What is written would be lost when the process
+    /// ends.
+    #[error(
+        "{FILE} was deleted, moved or replaced while crawlgate used it; put it back, or start crawlgate again"
+    )]
     Gone,
 }
 
@@ -109,7 +117,8 @@ pub struct Database {
     identity: Option<(u64, u64)>,
     /// The hour in which old rows of the history were deleted last.
     history_pruned: i64,
-    /// Whether everything is one transaction so far, from the opening on: see [`Database::open_held`].
+    /// Whether everything is one transaction so far, from the opening on: see
+    /// [`Database::open_held`].
     is_held: bool,
 }
 
@@ -126,8 +135,9 @@ impl Database {
         Ok(database)
     }
 
-    /// Opens the file that the process before has just closed. Until [`Database::settle`] nothing is on the disk, so that
-    /// this process can end as if it had never been. The file was checked before.
+    /// Opens the file that the process before has just closed. Until [`Database::settle`] nothing
+    /// is on the disk, so that this process can end as if it had never been. The file was checked
+    /// before.
     ///
     /// # Errors
     /// It is damaged, or cannot be read or written.
@@ -154,24 +164,38 @@ impl Database {
     }
 
     fn connect(file: &Path) -> Result<Database, DatabaseError> {
-        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        // For this user alone: it holds addresses of clients. The files of the write-ahead log get the same rights.
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+            | OpenFlags::SQLITE_OPEN_CREATE
+            | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        // For this user alone: it holds addresses of clients. The files of the write-ahead log get
+        // the same rights.
         prepare_database(file, true)?;
         let connection = Connection::open_with_flags(file, flags)?;
         let database = Database::of(connection, file);
-        let schema = database.connection.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(judged)?;
+        let schema = database
+            .connection
+            .query_row("PRAGMA user_version", [], |row| row.get(0))
+            .map_err(judged)?;
         if schema > SCHEMA {
             return Err(DatabaseError::Newer { schema });
         }
         if (1..OLDEST_SCHEMA).contains(&schema) {
-            return Err(DatabaseError::Damaged(format!("its tables are of version {schema}")));
+            return Err(DatabaseError::Damaged(format!(
+                "its tables are of version {schema}"
+            )));
         }
         database.configure().map_err(judged)?;
         Ok(database)
     }
 
     fn of(connection: Connection, file: &Path) -> Database {
-        Database { connection, path: file.to_owned(), identity: identity(file), history_pruned: 0, is_held: false }
+        Database {
+            connection,
+            path: file.to_owned(),
+            identity: identity(file),
+            history_pruned: 0,
+            is_held: false,
+        }
     }
 
     /// Reads the whole file, and looks for damage.
@@ -179,9 +203,15 @@ impl Database {
     /// # Errors
     /// It is damaged.
     pub fn check(&self) -> Result<(), DatabaseError> {
-        let checked: String =
-            self.connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)).map_err(judged)?;
-        if checked == "ok" { Ok(()) } else { Err(DatabaseError::Damaged(checked)) }
+        let checked: String = self
+            .connection
+            .query_row("PRAGMA quick_check(1)", [], |row| row.get(0))
+            .map_err(judged)?;
+        if checked == "ok" {
+            Ok(())
+        } else {
+            Err(DatabaseError::Damaged(checked))
+        }
     }
 
     /// Opens the file where nothing can be written.
@@ -198,7 +228,11 @@ impl Database {
         connection.busy_timeout(PATIENCE)?;
         // Where a file system cannot do it, SQLite stays with its rollback journal.
         connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
-        connection.query_row(&format!("PRAGMA journal_size_limit = {JOURNAL_BYTES}"), [], |_| Ok(()))
+        connection.query_row(
+            &format!("PRAGMA journal_size_limit = {JOURNAL_BYTES}"),
+            [],
+            |_| Ok(()),
+        )
     }
 
     /// Brings the tables to the version that this program knows.
@@ -222,13 +256,20 @@ impl Database {
     /// The file is damaged or cannot be read.
     pub fn read(&self, now: Timestamp) -> Result<(StoredFacts, PreviousRun), DatabaseError> {
         let run = "SELECT committed, clean, incomplete FROM run";
-        let run = self.connection.query_row(run, [], |row| row.try_into()).optional().map_err(judged)?;
+        let run = self
+            .connection
+            .query_row(run, [], |row| row.try_into())
+            .optional()
+            .map_err(judged)?;
         let previous = match run {
             Some((_, _, true)) | None => PreviousRun::Unknown,
             Some((at, true, false)) => PreviousRun::Clean { at },
             Some((at, false, false)) => PreviousRun::Crashed { last_commit: at },
         };
-        Ok((StoredFacts::read(&self.connection, now).map_err(judged)?, previous))
+        Ok((
+            StoredFacts::read(&self.connection, now).map_err(judged)?,
+            previous,
+        ))
     }
 
     /// Removes the clean end of the previous run from the disk, because this run has not ended.
@@ -260,12 +301,20 @@ impl Database {
         history::write(&transaction, batch.history, &mut pruned, now)?;
         let long_ago = now.0.saturating_sub(RELEASED_FOR);
         for table in OF_CLIENTS {
-            transaction.execute(&format!("DELETE FROM {table} WHERE removed = 1 AND changed < ?1"), [long_ago])?;
+            transaction.execute(
+                &format!("DELETE FROM {table} WHERE removed = 1 AND changed < ?1"),
+                [long_ago],
+            )?;
         }
         if let Some(before) = batch.prune {
             prune(&transaction, before)?;
         }
-        if let Some(RunRow { committed, clean, incomplete }) = batch.run {
+        if let Some(RunRow {
+            committed,
+            clean,
+            incomplete,
+        }) = batch.run
+        {
             transaction.execute(SET_RUN, (committed, clean, incomplete))?;
         }
         transaction.commit()?;
@@ -276,15 +325,22 @@ impl Database {
     /// Brings the write-ahead log into the file itself, so that one file is all there is.
     pub fn close(self) {
         // The next start reads the log as well: a failure changes nothing.
-        let _ = self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+        let _ = self
+            .connection
+            .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
     }
 
-    /// A commit that is not durable survives the process, and a crash of the machine may undo it as a whole.
+    /// A commit that is not durable survives the process, and a crash of the machine may undo it as
+    /// a whole.
     fn set_durable(&self, is_durable: bool) -> SqlResult<()> {
         if self.is_held {
             return Ok(());
         }
-        self.connection.pragma_update(None, "synchronous", if is_durable { "FULL" } else { "NORMAL" })
+        self.connection.pragma_update(
+            None,
+            "synchronous",
+            if is_durable { "FULL" } else { "NORMAL" },
+        )
     }
 
     #[cfg(test)]
@@ -296,7 +352,9 @@ impl Database {
 fn write_facts(connection: &Connection, facts: &[Fact], now: Timestamp) -> SqlResult<()> {
     // Facts of one table come one after another, as a rule.
     for of_one_table in facts.chunk_by(|one, next| one.record.table() == next.record.table()) {
-        let Some(first) = of_one_table.first() else { continue };
+        let Some(first) = of_one_table.first() else {
+            continue;
+        };
         let mut statement = connection.prepare(&first.record.statement())?;
         for fact in of_one_table {
             let own = [fact.at.0, fact.is_removal.into(), now.0].map(Value::Integer);
@@ -310,7 +368,12 @@ fn write_facts(connection: &Connection, facts: &[Fact], now: Timestamp) -> SqlRe
 /// Deletes what ended before a moment, and then the versions that nothing refers to.
 fn prune(connection: &Connection, before: Timestamp) -> SqlResult<()> {
     connection.execute("DELETE FROM served WHERE changed < ?1", [before])?;
-    for table in ["publications", "host_tenures", "marked_clients", "address_proofs"] {
+    for table in [
+        "publications",
+        "host_tenures",
+        "marked_clients",
+        "address_proofs",
+    ] {
         connection.execute(&format!("DELETE FROM {table} WHERE until < ?1"), [before])?;
     }
     connection.execute(
@@ -335,11 +398,19 @@ pub(super) fn open_for_reading(file: &Path) -> SqlResult<Connection> {
     }
     check_database(file)?;
     // SQLite would make a file beside it for the readers of a write-ahead log.
-    let path = file.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23");
-    Connection::open_with_flags(format!("file:{path}?immutable=1"), READ_ONLY | OpenFlags::SQLITE_OPEN_URI)
+    let path = file
+        .to_string_lossy()
+        .replace('%', "%25")
+        .replace('?', "%3f")
+        .replace('#', "%23");
+    Connection::open_with_flags(
+        format!("file:{path}?immutable=1"),
+        READ_ONLY | OpenFlags::SQLITE_OPEN_URI,
+    )
 }
 
-const READ_ONLY: OpenFlags = OpenFlags::SQLITE_OPEN_READ_ONLY.union(OpenFlags::SQLITE_OPEN_NO_MUTEX);
+const READ_ONLY: OpenFlags =
+    OpenFlags::SQLITE_OPEN_READ_ONLY.union(OpenFlags::SQLITE_OPEN_NO_MUTEX);
 
 /// Opens the file for reading where another process writes: its write-ahead log is followed.
 pub(super) fn open_following(file: &Path) -> SqlResult<Connection> {
@@ -357,7 +428,11 @@ pub(super) fn has_log(file: &Path) -> bool {
 /// # Errors
 /// It cannot be renamed.
 pub fn set_aside(file: &Path, now: Timestamp) -> io::Result<PathBuf> {
-    let time: String = now.to_string().chars().filter(|sign| !matches!(sign, ':' | '-')).collect();
+    let time: String = now
+        .to_string()
+        .chars()
+        .filter(|sign| !matches!(sign, ':' | '-'))
+        .collect();
     let aside = beside(file, &format!(".damaged-{time}"));
     for suffix in ["-wal", "-shm"] {
         match fs::rename(beside(file, suffix), beside(&aside, suffix)) {
@@ -371,7 +446,9 @@ pub fn set_aside(file: &Path, now: Timestamp) -> io::Result<PathBuf> {
 
 /// The device and the inode of the file that has this name now.
 fn identity(file: &Path) -> Option<(u64, u64)> {
-    fs::metadata(file).ok().map(|metadata| (metadata.dev(), metadata.ino()))
+    fs::metadata(file)
+        .ok()
+        .map(|metadata| (metadata.dev(), metadata.ino()))
 }
 
 fn beside(file: &Path, suffix: &str) -> PathBuf {
@@ -398,5 +475,9 @@ fn judged(error: rusqlite::Error) -> DatabaseError {
                 | ErrorCode::AuthorizationForStatementDenied
         )
     );
-    if is_of_the_disk { DatabaseError::Unusable(error) } else { DatabaseError::Damaged(error.to_string()) }
+    if is_of_the_disk {
+        DatabaseError::Unusable(error)
+    } else {
+        DatabaseError::Damaged(error.to_string())
+    }
 }

@@ -1,8 +1,11 @@
-//! The records that `state.db` stores: one struct and one table for each kind of record. [`AnyRecord`] is a record of
-//! any kind. A [`Fact`] is one change: at some time a record was set or removed. [`StoredFacts`] holds all records
-//! that were read. [`changes`] compares two sets of records and returns the difference as facts.
+//! The records that `state.db` stores: one struct and one table for each kind of record.
+//! [`AnyRecord`] is a record of any kind. A [`Fact`] is one change: at some time a record was set
+//! or removed. [`StoredFacts`] holds all records that were read. [`changes`] compares two sets of
+//! records and returns the difference as facts.
 
-use super::columns::{AsWritten, Column, Record, definition_of, read_table, records, upsert_of, value, words};
+use super::columns::{
+    AsWritten, Column, Record, definition_of, read_table, records, upsert_of, value, words,
+};
 use crate::policy;
 use crate::policy::model::Audience;
 use crate::publications::Published;
@@ -66,7 +69,8 @@ words! { Audience { Everyone = "everyone", Crawlers = "crawlers" } }
 words! { GapReason { Lost = "lost", Cut = "cut", Broken = "broken" } }
 
 records! {
-    /// The bytes of a robots.txt. The time of its change is the last moment at which the version was needed.
+    /// The bytes of a robots.txt. The time of its change is the last moment at which the version
+    /// was needed.
     Version, versions {
         key {
             /// The version's id.
@@ -186,7 +190,8 @@ records! {
             seen: Timestamp,
             /// Whether a policy names the host.
             named: bool,
-            /// For how many seconds a cache in front of crawlgate keeps answers; `None` without one.
+            /// For how many seconds a cache in front of crawlgate keeps answers; `None` without
+            /// one.
             behind_cache: Option<u64>,
         }
     }
@@ -227,7 +232,8 @@ records! {
             address: String,
         }
         values {
-            /// When it last requested a trap. With the end it says how long the mark lasts, whatever the clock says.
+            /// When it last requested a trap. With the end it says how long the mark lasts,
+            /// whatever the clock says.
             since: AsWritten,
             /// When the mark ends.
             until: AsWritten,
@@ -310,7 +316,8 @@ records! {
         }
     }
 
-    /// What reverse DNS said of an address: which crawler it belongs to, or that it belongs to none.
+    /// What reverse DNS said of an address: which crawler it belongs to, or that it belongs to
+    /// none.
     AddressProof, address_proofs {
         key {
             /// The address.
@@ -373,12 +380,20 @@ pub struct Fact {
 impl Fact {
     /// The record is so since `at`.
     pub fn set(at: Timestamp, record: impl Into<AnyRecord>) -> Fact {
-        Fact { at, is_removal: false, record: record.into() }
+        Fact {
+            at,
+            is_removal: false,
+            record: record.into(),
+        }
     }
 
     /// There is no record with this key since `at`.
     pub fn removed(at: Timestamp, record: impl Into<AnyRecord>) -> Fact {
-        Fact { at, is_removal: true, record: record.into() }
+        Fact {
+            at,
+            is_removal: true,
+            record: record.into(),
+        }
     }
 
     /// About how many bytes of memory it takes.
@@ -412,7 +427,10 @@ pub(super) fn key_of(record: &AnyRecord) -> Key {
         // No key has such a column.
         Value::Null | Value::Real(_) | Value::Blob(_) => KeyPart::Text(String::new()),
     };
-    (record.table(), record.key_and_values().0.into_iter().map(part).collect())
+    (
+        record.table(),
+        record.key_and_values().0.into_iter().map(part).collect(),
+    )
 }
 
 /// The facts that are new or gone in `after`, compared with `before`.
@@ -421,7 +439,10 @@ pub fn changes(
     after: impl IntoIterator<Item = AnyRecord>,
     now: Timestamp,
 ) -> Vec<Fact> {
-    let mut known: BTreeMap<Key, AnyRecord> = before.into_iter().map(|record| (key_of(&record), record)).collect();
+    let mut known: BTreeMap<Key, AnyRecord> = before
+        .into_iter()
+        .map(|record| (key_of(&record), record))
+        .collect();
     let mut facts = Vec::new();
     for record in after {
         if known.remove(&key_of(&record)).as_ref() != Some(&record) {

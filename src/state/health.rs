@@ -1,6 +1,7 @@
-//! [`StoreHealth`]: whether the state directory can be written, for the command `status` and the log. `mod.rs` says
-//! what moves the store between its states. [`StateError`]: why the state cannot be stored or read. The error can be
-//! cloned, because several callers may wait for one transaction.
+//! [`StoreHealth`]: whether the state directory can be written, for the command `status` and the
+//! log. `mod.rs` says what moves the store between its states. [`StateError`]: why the state cannot
+//! be stored or read. The error can be cloned, because several callers may wait for one
+//! transaction.
 
 use crate::time::Timestamp;
 use std::fmt;
@@ -36,7 +37,10 @@ pub enum StoreHealth {
 impl StoreHealth {
     /// Whether nothing is ever written.
     pub fn is_in_memory(&self) -> bool {
-        matches!(self, StoreHealth::NoDirectory | StoreHealth::Unusable { .. })
+        matches!(
+            self,
+            StoreHealth::NoDirectory | StoreHealth::Unusable { .. }
+        )
     }
 }
 
@@ -115,11 +119,17 @@ pub enum StateError {
 impl StateError {
     /// The directory cannot be written.
     pub(super) fn unwritten(directory: &str, error: &dyn fmt::Display) -> StateError {
-        StateError::Unwritten { directory: directory.to_owned(), error: error.to_string() }
+        StateError::Unwritten {
+            directory: directory.to_owned(),
+            error: error.to_string(),
+        }
     }
 
     /// The file cannot be read.
     pub(super) fn unread(file: &Path, error: &dyn fmt::Display) -> StateError {
-        StateError::Unread { file: file.display().to_string(), error: error.to_string() }
+        StateError::Unread {
+            file: file.display().to_string(),
+            error: error.to_string(),
+        }
     }
 }

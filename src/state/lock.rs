@@ -1,6 +1,6 @@
-//! [`ProcessLock`]: the lock by which one process owns a state directory or a control socket. The locked file has the
-//! process id of the owner. A clean end empties the file, so that the next process notices a crash even if this one
-//! could write nothing else.
+//! [`ProcessLock`]: the lock by which one process owns a state directory or a control socket. The
+//! locked file has the process id of the owner. A clean end empties the file, so that the next
+//! process notices a crash even if this one could write nothing else.
 
 use crate::files::{foreign, open_own};
 use std::fs::{File, OpenOptions, TryLockError};
@@ -12,8 +12,9 @@ use std::path::Path;
 /// The longest content of the file: a process id, padded.
 const MAX_LENGTH: u64 = 32;
 
-/// The locked file. The lock goes with the process, however the process ends, or to the process that got a descriptor of
-/// the file: a lock belongs to the open file, and lasts until its last descriptor is closed.
+/// The locked file. The lock goes with the process, however the process ends, or to the process
+/// that got a descriptor of the file: a lock belongs to the open file, and lasts until its last
+/// descriptor is closed.
 #[derive(Debug)]
 pub struct ProcessLock {
     file: File,
@@ -41,11 +42,16 @@ impl ProcessLock {
     /// Locks a file, making it if need be.
     ///
     /// # Errors
-    /// The file cannot be made or written, or its file system has no locks. [`io::ErrorKind::AlreadyExists`]: it is none of
-    /// ours, and stays as it is.
+    /// The file cannot be made or written, or its file system has no locks.
+    /// [`io::ErrorKind::AlreadyExists`]: it is none of ours, and stays as it is.
     pub fn acquire(path: &Path) -> io::Result<Locking> {
         let mut options = OpenOptions::new();
-        options.read(true).write(true).create(true).truncate(false).mode(0o600);
+        options
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600);
         let mut file = open_own(&options, path)?;
         let locked = file.try_lock();
         let mut written = Vec::new();
@@ -60,12 +66,22 @@ impl ProcessLock {
         let written = String::from_utf8_lossy(&written);
         match locked {
             Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Ok(Locking::Held { pid: written.trim().parse().ok() }),
+            Err(TryLockError::WouldBlock) => {
+                return Ok(Locking::Held {
+                    pid: written.trim().parse().ok(),
+                });
+            }
             Err(TryLockError::Error(error)) => return Err(error),
         }
-        let mut lock = ProcessLock { file, is_passed_on: false };
+        let mut lock = ProcessLock {
+            file,
+            is_passed_on: false,
+        };
         lock.write_owner()?;
-        Ok(Locking::Owned { lock, was_released: written.trim().is_empty() })
+        Ok(Locking::Owned {
+            lock,
+            was_released: written.trim().is_empty(),
+        })
     }
 
     /// A lock that another process acquired and gave to this one.
@@ -73,7 +89,10 @@ impl ProcessLock {
     /// # Errors
     /// The file cannot be written.
     pub fn passed(descriptor: OwnedFd) -> io::Result<ProcessLock> {
-        let mut lock = ProcessLock { file: File::from(descriptor), is_passed_on: false };
+        let mut lock = ProcessLock {
+            file: File::from(descriptor),
+            is_passed_on: false,
+        };
         lock.write_owner()?;
         Ok(lock)
     }
@@ -89,7 +108,8 @@ impl ProcessLock {
         self.file.sync_all()
     }
 
-    /// A descriptor for another process, which owns the lock when [`ProcessLock::pass_on`] was called.
+    /// A descriptor for another process, which owns the lock when [`ProcessLock::pass_on`] was
+    /// called.
     ///
     /// # Errors
     /// There are no descriptors left.
@@ -102,8 +122,8 @@ impl ProcessLock {
         self.is_passed_on = true;
     }
 
-    /// Says that the process ends in order. The lock itself goes when this is dropped. Of a lock that was passed on,
-    /// another process says it.
+    /// Says that the process ends in order. The lock itself goes when this is dropped. Of a lock
+    /// that was passed on, another process says it.
     ///
     /// # Errors
     /// The file cannot be emptied: the next start takes this run for a crash.
@@ -117,8 +137,8 @@ impl ProcessLock {
 }
 
 impl Drop for ProcessLock {
-    /// A process that was forked a moment ago has the file open until it runs its own program: closing it here would not
-    /// end the lock.
+    /// A process that was forked a moment ago has the file open until it runs its own program:
+    /// closing it here would not end the lock.
     fn drop(&mut self) {
         if !self.is_passed_on {
             let _ = self.file.unlock();
@@ -184,7 +204,10 @@ mod tests {
     #[test]
     fn file_of_somebody_else_is_refused_and_left_alone() {
         let directory = tempfile::tempdir().expect("a directory");
-        let (target, link) = (directory.path().join("notes"), directory.path().join("link"));
+        let (target, link) = (
+            directory.path().join("notes"),
+            directory.path().join("link"),
+        );
         std::os::unix::fs::symlink(&target, &link).expect("a link");
         for text in ["", "a note\n", &"1".repeat(33)] {
             fs::write(&target, text).expect("written");
@@ -199,7 +222,10 @@ mod tests {
         let name = directory.path().join("second name");
         fs::write(&target, "17").expect("written");
         fs::hard_link(&target, &name).expect("a second name");
-        assert_eq!(ProcessLock::acquire(&name).expect_err("shared").kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(
+            ProcessLock::acquire(&name).expect_err("shared").kind(),
+            io::ErrorKind::AlreadyExists
+        );
         assert_eq!(fs::read_to_string(&target).expect("read"), "17");
     }
 
@@ -207,7 +233,13 @@ mod tests {
     fn fifo_is_refused_without_waiting_for_its_other_end() {
         let directory = tempfile::tempdir().expect("a directory");
         let fifo = file(&directory);
-        assert!(std::process::Command::new("mkfifo").arg(&fifo).status().expect("mkfifo").success());
+        assert!(
+            std::process::Command::new("mkfifo")
+                .arg(&fifo)
+                .status()
+                .expect("mkfifo")
+                .success()
+        );
         let refused = ProcessLock::acquire(&fifo).expect_err("a FIFO");
         assert_eq!(refused.kind(), io::ErrorKind::AlreadyExists);
     }

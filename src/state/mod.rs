@@ -1,19 +1,23 @@
-//! Everything that outlasts a restart, in one SQLite file (`state.db` in the state directory). [`StateStore`] takes
-//! facts to write; a fact is a record that was set or removed. [`Remembered`] has the records that the previous run
-//! (the process before) left.
+//! Everything that outlasts a restart, in one SQLite file (`state.db` in the state directory).
+//! [`StateStore`] takes facts to write; a fact is a record that was set or removed. [`Remembered`]
+//! has the records that the previous run (the process before) left.
 //!
 //! A store is in one of these states, which [`StoreHealth`] names:
 //! - `Healthy`: the last commit succeeded. A commit that fails moves it to `Failing`.
-//! - `Failing`: facts wait in memory, and a commit is tried about every second. One that succeeds moves it to `Healthy`.
-//! - `NoDirectory` and `Unusable`: nothing is ever written. A store in one of these states stays in it.
+//! - `Failing`: facts wait in memory, and a commit is tried about every second. One that succeeds
+//!   moves it to `Healthy`.
+//! - `NoDirectory` and `Unusable`: nothing is ever written. A store in one of these states stays in
+//!   it.
 //!
 //! What the next start may believe rests on these rules:
-//! - The time of the commit stands in the same transaction as the facts before it. Facts that cannot be written leave the
-//!   time old, and the next start sees a gap.
-//! - Until [`StateStore::begin`] the time of the previous run stays. The facts that follow from the end of that run are
-//!   in the same transaction as the first time of this run.
-//! - [`StateStore::publish`] succeeds when its facts are on the disk, or when the next start will see a gap anyway.
-//! - Facts that were dropped, because too many waited, make the run incomplete. The next start then trusts nothing of this run.
+//! - The time of the commit stands in the same transaction as the facts before it. Facts that
+//!   cannot be written leave the time old, and the next start sees a gap.
+//! - Until [`StateStore::begin`] the time of the previous run stays. The facts that follow from the
+//!   end of that run are in the same transaction as the first time of this run.
+//! - [`StateStore::publish`] succeeds when its facts are on the disk, or when the next start will
+//!   see a gap anyway.
+//! - Facts that were dropped, because too many waited, make the run incomplete. The next start then
+//!   trusts nothing of this run.
 
 mod backup;
 mod columns;
@@ -32,9 +36,10 @@ mod writer;
 pub use backup::back_up;
 pub use columns::{AsWritten, taken_as_past};
 pub use facts::{
-    AddressProof, AnyRecord, ClockJump, DeclaredVersion, ExchangeMembership, Fact, GapReason, HistoryGap, HostTenure,
-    LastGoodPolicy, ListProof, MarkedClient, NetworkList, Observation, OriginCopy, Pause, PauseEvent, Publication,
-    Served, StoredFacts, TagChange, UncachedPath, Version, changes,
+    AddressProof, AnyRecord, ClockJump, DeclaredVersion, ExchangeMembership, Fact, GapReason,
+    HistoryGap, HostTenure, LastGoodPolicy, ListProof, MarkedClient, NetworkList, Observation,
+    OriginCopy, Pause, PauseEvent, Publication, Served, StoredFacts, TagChange, UncachedPath,
+    Version, changes,
 };
 pub use health::{StateError, StoreHealth};
 pub use lock::{Locking, ProcessLock};

@@ -1,15 +1,17 @@
-//! [`PreviousRun`]: how the process before this one ended: cleanly, in a crash, or in an unknown way. It decides
-//! whether hosts stay observed after this start, and whether a new robots.txt may take effect that cannot be stored.
+//! [`PreviousRun`]: how the process before this one ended: cleanly, in a crash, or in an unknown
+//! way. It decides whether hosts stay observed after this start, and whether a new robots.txt may
+//! take effect that cannot be stored.
 
 use super::columns::TOLERANCE;
 use crate::clock::Moment;
 use crate::time::Timestamp;
 use std::time::Duration;
 
-/// Observation continues so many seconds after a run that ended in order: no other server has taken its place in that time.
+/// Observation continues so many seconds after a run that ended in order: no other server has taken
+/// its place in that time.
 pub const GAP_AFTER_CLEAN_END: i64 = 60;
-/// Observation continues so many seconds after the last commit of a run that crashed. A run that cannot commit publishes
-/// nothing new for as long.
+/// Observation continues so many seconds after the last commit of a run that crashed. A run that
+/// cannot commit publishes nothing new for as long.
 pub const GAP_AFTER_CRASH: i64 = 20;
 
 /// How the run before this one ended.
@@ -33,15 +35,16 @@ pub enum PreviousRun {
 impl PreviousRun {
     /// Whether hosts stay observed when crawlgate starts at `now`.
     ///
-    /// A start before the end of the previous run is one by a clock that was set back. It cannot say how much time
-    /// passed, so observation begins anew.
+    /// A start before the end of the previous run is one by a clock that was set back. It cannot
+    /// say how much time passed, so observation begins anew.
     pub fn is_continued_at(self, now: Timestamp) -> bool {
         let Some(end) = self.end() else { return false };
         (end.0.saturating_sub(TOLERANCE)..=end.0.saturating_add(self.gap())).contains(&now.0)
     }
 
-    /// Whether every start from `moment` on sees a gap after this end. `noted` is the time lived through when the end was
-    /// noted. It counts as well, because a clock that is set could bring the time back.
+    /// Whether every start from `moment` on sees a gap after this end. `noted` is the time lived
+    /// through when the end was noted. It counts as well, because a clock that is set could bring
+    /// the time back.
     pub fn cannot_mislead(self, moment: Moment, noted: Duration) -> bool {
         let Some(end) = self.end() else { return true };
         let lived = moment.lived.saturating_sub(noted).as_secs();
@@ -59,7 +62,8 @@ impl PreviousRun {
 
     /// The same run as a crash: its clean end is taken away.
     pub(super) fn without_end(self) -> PreviousRun {
-        self.end().map_or(self, |last_commit| PreviousRun::Crashed { last_commit })
+        self.end()
+            .map_or(self, |last_commit| PreviousRun::Crashed { last_commit })
     }
 
     fn gap(self) -> i64 {
@@ -69,12 +73,15 @@ impl PreviousRun {
         }
     }
 
-    /// Since when publications count as served to every crawler, because it is not known which crawler received them. `None`
-    /// where everything is known, and where nothing is.
+    /// Since when publications count as served to every crawler, because it is not known which
+    /// crawler received them. `None` where everything is known, and where nothing is.
     pub fn unknown_since(self) -> Option<Timestamp> {
         match self {
-            // Moments are whole seconds: what was served in the second before may be missing as well.
-            PreviousRun::Crashed { last_commit } => Some(Timestamp(last_commit.0.saturating_sub(1))),
+            // Moments are whole seconds: what was served in the second before may be missing as
+            // well.
+            PreviousRun::Crashed { last_commit } => {
+                Some(Timestamp(last_commit.0.saturating_sub(1)))
+            }
             PreviousRun::Clean { .. } | PreviousRun::Unknown => None,
         }
     }
@@ -93,15 +100,31 @@ mod tests {
 
     #[test]
     fn observation_continues_for_a_minute_after_a_clean_end() {
-        for (later, expected) in [(0, true), (1, true), (60, true), (61, false), (86_400, false)] {
+        for (later, expected) in [
+            (0, true),
+            (1, true),
+            (60, true),
+            (61, false),
+            (86_400, false),
+        ] {
             assert_eq!(continues(Clean { at: END }, later), expected, "{later} s");
         }
     }
 
     #[test]
     fn observation_continues_for_20_seconds_after_the_last_commit() {
-        for (later, expected) in [(0, true), (20, true), (21, false), (60, false), (i64::from(i32::MAX), false)] {
-            assert_eq!(continues(Crashed { last_commit: END }, later), expected, "{later} s");
+        for (later, expected) in [
+            (0, true),
+            (20, true),
+            (21, false),
+            (60, false),
+            (i64::from(i32::MAX), false),
+        ] {
+            assert_eq!(
+                continues(Crashed { last_commit: END }, later),
+                expected,
+                "{later} s"
+            );
         }
     }
 
@@ -124,7 +147,10 @@ mod tests {
     #[test]
     fn only_a_crash_leaves_a_time_of_which_nothing_is_known() {
         assert_eq!(Clean { at: END }.unknown_since(), None);
-        assert_eq!(Crashed { last_commit: END }.unknown_since(), Some(Timestamp(END.0 - 1)));
+        assert_eq!(
+            Crashed { last_commit: END }.unknown_since(),
+            Some(Timestamp(END.0 - 1))
+        );
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! [`Pending`]: the facts (changes of records) that wait to be written to `state.db`. Of several facts about one
-//! record only the latest is kept. The number of facts and their size are bounded.
+//! [`Pending`]: the facts (changes of records) that wait to be written to `state.db`. Of several
+//! facts about one record only the latest is kept. The number of facts and their size are bounded.
 
 use super::columns::TOLERANCE;
 use super::facts::{Fact, Key, key_of};
@@ -21,7 +21,11 @@ pub struct Pending {
 
 impl Default for Pending {
     fn default() -> Pending {
-        Pending { facts: BTreeMap::new(), bytes: 0, max_facts: MAX_FACTS }
+        Pending {
+            facts: BTreeMap::new(),
+            bytes: 0,
+            max_facts: MAX_FACTS,
+        }
     }
 }
 
@@ -30,7 +34,8 @@ impl Pending {
     #[must_use]
     pub fn add(&mut self, fact: Fact) -> bool {
         let size = fact.size();
-        let has_room = self.facts.len() < self.max_facts && self.bytes.saturating_add(size) <= MAX_BYTES;
+        let has_room =
+            self.facts.len() < self.max_facts && self.bytes.saturating_add(size) <= MAX_BYTES;
         match self.facts.entry(key_of(&fact.record)) {
             Entry::Occupied(mut waiting) => {
                 let before = waiting.get_mut();
@@ -48,12 +53,17 @@ impl Pending {
         }
     }
 
-    /// Takes back what could not be written: what was put meanwhile came after it. Says whether there was room.
+    /// Takes back what could not be written: what was put meanwhile came after it. Says whether
+    /// there was room.
     #[must_use]
     pub fn put_back(&mut self, unwritten: Pending) -> bool {
         let later = std::mem::replace(self, unwritten);
         // Every fact is to be tried, one without room too.
-        later.facts.into_values().map(|fact| self.add(fact)).fold(true, |all, one| all & one)
+        later
+            .facts
+            .into_values()
+            .map(|fact| self.add(fact))
+            .fold(true, |all, one| all & one)
     }
 
     /// The facts, in the order of tables and keys.
@@ -68,7 +78,10 @@ impl Pending {
 
     #[cfg(test)]
     pub fn bounded_by(max_facts: usize) -> Pending {
-        Pending { max_facts, ..Pending::default() }
+        Pending {
+            max_facts,
+            ..Pending::default()
+        }
     }
 }
 
@@ -87,22 +100,39 @@ mod tests {
     use crate::time::Timestamp;
 
     fn policy(at: i64, site: &str, text: &str) -> Fact {
-        Fact::set(Timestamp(at), LastGoodPolicy { site: site.into(), text: text.into() })
+        Fact::set(
+            Timestamp(at),
+            LastGoodPolicy {
+                site: site.into(),
+                text: text.into(),
+            },
+        )
     }
 
     fn texts(pending: &Pending) -> Vec<(i64, bool)> {
-        pending.iter().map(|fact| (fact.at.0, fact.is_removal)).collect()
+        pending
+            .iter()
+            .map(|fact| (fact.at.0, fact.is_removal))
+            .collect()
     }
 
     #[test]
     fn only_the_latest_change_of_a_key_waits() {
         let mut pending = Pending::default();
         assert!(
-            [policy(100, "a", "1"), policy(200, "a", "2"), policy(100, "a", "3")].map(|fact| pending.add(fact))
+            [
+                policy(100, "a", "1"),
+                policy(200, "a", "2"),
+                policy(100, "a", "3")
+            ]
+            .map(|fact| pending.add(fact))
                 == [true; 3]
         );
         assert_eq!(texts(&pending), [(200, false)]);
-        let LastGoodPolicy { site, text } = LastGoodPolicy { site: "a".into(), text: String::new() };
+        let LastGoodPolicy { site, text } = LastGoodPolicy {
+            site: "a".into(),
+            text: String::new(),
+        };
         assert!(pending.add(Fact::removed(Timestamp(201), LastGoodPolicy { site, text })));
         assert_eq!(texts(&pending), [(201, true)]);
     }
@@ -111,7 +141,10 @@ mod tests {
     fn within_the_tolerance_of_clocks_the_order_of_putting_decides() {
         let mut pending = Pending::default();
         assert!(pending.add(policy(100, "a", "first")) && pending.add(policy(96, "a", "second")));
-        assert_eq!(pending.iter().cloned().collect::<Vec<_>>(), [policy(100, "a", "second")]);
+        assert_eq!(
+            pending.iter().cloned().collect::<Vec<_>>(),
+            [policy(100, "a", "second")]
+        );
     }
 
     #[test]
@@ -121,7 +154,10 @@ mod tests {
         let mut pending = Pending::default();
         assert!(pending.add(policy(101, "a", "2")));
         assert!(pending.put_back(unwritten));
-        assert_eq!(pending.iter().cloned().collect::<Vec<_>>(), [policy(101, "a", "2"), policy(100, "b", "1")]);
+        assert_eq!(
+            pending.iter().cloned().collect::<Vec<_>>(),
+            [policy(101, "a", "2"), policy(100, "b", "1")]
+        );
     }
 
     #[test]

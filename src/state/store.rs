@@ -1,6 +1,6 @@
-//! [`StateStore`]: the interface of the store for other modules. It opens the state directory or takes it over, and
-//! hands facts (changes of records) to the thread that writes (`writer.rs`). [`Remembered`] holds the records that the
-//! previous process left.
+//! [`StateStore`]: the interface of the store for other modules. It opens the state directory or
+//! takes it over, and hands facts (changes of records) to the thread that writes (`writer.rs`).
+//! [`Remembered`] holds the records that the previous process left.
 
 use super::database::{Database, DatabaseError, FILE, set_aside};
 use super::facts::{Fact, StoredFacts};
@@ -29,8 +29,9 @@ use std::time::Duration;
 pub struct Remembered {
     /// How the previous run ended.
     pub previous_run: PreviousRun,
-    /// Whether hosts stay observed. Otherwise a stored observation counts only if it delays the next one: see
-    /// [`super::Observation::since`]. The first commit of this run then deletes the stored observations.
+    /// Whether hosts stay observed. Otherwise a stored observation counts only if it delays the
+    /// next one: see [`super::Observation::since`]. The first commit of this run then deletes the
+    /// stored observations.
     pub is_continued: bool,
     /// The facts.
     pub facts: StoredFacts,
@@ -65,44 +66,75 @@ impl Deref for StateStore {
 
 impl fmt::Debug for StateStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StateStore").field("health", &self.health()).finish_non_exhaustive()
+        f.debug_struct("StateStore")
+            .field("health", &self.health())
+            .finish_non_exhaustive()
     }
 }
 
 impl StateStore {
     /// A store that keeps everything in memory.
     pub fn in_memory_only() -> (StateStore, Remembered) {
-        StateStore::without_directory(Arc::new(|| Moment { now: Timestamp::default(), lived: Duration::ZERO }))
+        StateStore::without_directory(Arc::new(|| Moment {
+            now: Timestamp::default(),
+            lived: Duration::ZERO,
+        }))
     }
 
     fn without_directory(now: Now) -> (StateStore, Remembered) {
-        let shared = Shared::new(String::new(), StoreHealth::NoDirectory, PreviousRun::Unknown, now);
+        let shared = Shared::new(
+            String::new(),
+            StoreHealth::NoDirectory,
+            PreviousRun::Unknown,
+            now,
+        );
         (StateStore::new(shared, None, None), Remembered::default())
     }
 
-    fn new(shared: impl Into<Arc<Shared>>, thread: Option<JoinHandle<()>>, lock: Option<ProcessLock>) -> StateStore {
-        StateStore(Arc::new(Handle { shared: shared.into(), thread: Mutex::new(thread), _lock: lock }))
+    fn new(
+        shared: impl Into<Arc<Shared>>,
+        thread: Option<JoinHandle<()>>,
+        lock: Option<ProcessLock>,
+    ) -> StateStore {
+        StateStore(Arc::new(Handle {
+            shared: shared.into(),
+            thread: Mutex::new(thread),
+            _lock: lock,
+        }))
     }
 
-    /// Opens a state directory, making it if need be, and reads what the previous run left. Without a directory, and
-    /// where it cannot be used, the store keeps everything in memory. Nothing is committed before [`StateStore::begin`].
+    /// Opens a state directory, making it if need be, and reads what the previous run left. Without
+    /// a directory, and where it cannot be used, the store keeps everything in memory. Nothing is
+    /// committed before [`StateStore::begin`].
     ///
-    /// Where the directory can only be read, what is there is read (pauses and last good policies among it), and the
-    /// previous run is [`PreviousRun::Unknown`].
+    /// Where the directory can only be read, what is there is read (pauses and last good policies
+    /// among it), and the previous run is [`PreviousRun::Unknown`].
     ///
     /// # Errors
     /// Another process owns the directory, or no thread can be started.
-    pub fn open(directory: Option<&Path>, now: Now) -> Result<(StateStore, Remembered), StateError> {
-        let Some(directory) = directory else { return Ok(StateStore::without_directory(now)) };
-        // For this user alone: the store holds addresses of clients.
-        let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(directory);
-        let (lock, was_released) = match made.and_then(|()| ProcessLock::acquire(&directory.join(LOCK))) {
-            Ok(Locking::Owned { lock, was_released }) => (lock, was_released),
-            Ok(Locking::Held { pid }) => {
-                return Err(StateError::Held { directory: directory.display().to_string(), pid });
-            }
-            Err(error) => return Ok(StateStore::in_memory(directory, &error, None, now)),
+    pub fn open(
+        directory: Option<&Path>,
+        now: Now,
+    ) -> Result<(StateStore, Remembered), StateError> {
+        let Some(directory) = directory else {
+            return Ok(StateStore::without_directory(now));
         };
+        // For this user alone: the store holds addresses of clients.
+        let made = fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(directory);
+        let (lock, was_released) =
+            match made.and_then(|()| ProcessLock::acquire(&directory.join(LOCK))) {
+                Ok(Locking::Owned { lock, was_released }) => (lock, was_released),
+                Ok(Locking::Held { pid }) => {
+                    return Err(StateError::Held {
+                        directory: directory.display().to_string(),
+                        pid,
+                    });
+                }
+                Err(error) => return Ok(StateStore::in_memory(directory, &error, None, now)),
+            };
         match open_database(&directory.join(FILE), now().now) {
             Ok((database, mut remembered)) => {
                 if !was_released {
@@ -115,17 +147,33 @@ impl StateStore {
         }
     }
 
-    /// Opens the state directory that the process before has closed for this one, with its lock. That process still answers
-    /// requests. Nothing is on the disk before [`StateStore::settle`].
+    /// Opens the state directory that the process before has closed for this one, with its lock.
+    /// That process still answers requests. Nothing is on the disk before [`StateStore::settle`].
     ///
     /// # Errors
     /// The directory cannot be used. Nothing was written.
-    pub fn take_over(directory: &Path, lock: OwnedFd, now: Now) -> Result<(StateStore, Remembered), StateError> {
+    pub fn take_over(
+        directory: &Path,
+        lock: OwnedFd,
+        now: Now,
+    ) -> Result<(StateStore, Remembered), StateError> {
         let name = directory.display().to_string();
-        let lock = ProcessLock::passed(lock).map_err(|error| StateError::unwritten(&name, &error))?;
-        let opened = Database::open_held(&directory.join(FILE)).and_then(|database| read(database, now().now));
-        let (database, remembered) = opened.map_err(|error| StateError::unwritten(&name, &error))?;
-        StateStore::on_disk(directory, database, lock, Remembered { is_handed_over: true, ..remembered }, now)
+        let lock =
+            ProcessLock::passed(lock).map_err(|error| StateError::unwritten(&name, &error))?;
+        let opened = Database::open_held(&directory.join(FILE))
+            .and_then(|database| read(database, now().now));
+        let (database, remembered) =
+            opened.map_err(|error| StateError::unwritten(&name, &error))?;
+        StateStore::on_disk(
+            directory,
+            database,
+            lock,
+            Remembered {
+                is_handed_over: true,
+                ..remembered
+            },
+            now,
+        )
     }
 
     /// Puts everything since [`StateStore::take_over`] on the disk.
@@ -136,15 +184,19 @@ impl StateStore {
         self.ask(Purpose::Settle, Vec::new())
     }
 
-    /// Writes everything and closes the directory for another process, which gets the descriptor of the lock: none where
-    /// nothing is written to a directory. Facts that are put later wait for [`StateStore::take_back`].
+    /// Writes everything and closes the directory for another process, which gets the descriptor of
+    /// the lock: none where nothing is written to a directory. Facts that are put later wait for
+    /// [`StateStore::take_back`].
     ///
     /// # Errors
     /// The directory cannot be written. Then it stays open.
     pub fn hand_over(&self) -> Result<Option<OwnedFd>, StateError> {
         self.ask(Purpose::HandOver, Vec::new())?;
         self.0.join();
-        let shared = lock(&self.kept_lock).as_ref().map(ProcessLock::share).transpose();
+        let shared = lock(&self.kept_lock)
+            .as_ref()
+            .map(ProcessLock::share)
+            .transpose();
         shared.map_err(|error| self.unwritten(&error))
     }
 
@@ -160,11 +212,15 @@ impl StateStore {
     /// # Errors
     /// It cannot be opened. Facts wait in memory.
     pub fn take_back(&self) -> Result<(), StateError> {
-        let Some(mut kept) = lock(&self.kept_lock).take() else { return Ok(()) };
+        let Some(mut kept) = lock(&self.kept_lock).take() else {
+            return Ok(());
+        };
         kept.write_owner().map_err(|error| self.unwritten(&error))?;
-        let database =
-            Database::open(&Path::new(&self.directory).join(FILE)).map_err(|error| self.unwritten(&error))?;
-        database.take_clean_end().map_err(|error| self.unwritten(&error))?;
+        let database = Database::open(&Path::new(&self.directory).join(FILE))
+            .map_err(|error| self.unwritten(&error))?;
+        database
+            .take_clean_end()
+            .map_err(|error| self.unwritten(&error))?;
         self.reopen();
         let writer = Writer::resumed(database, kept, self.0.shared.clone());
         *lock(&self.0.thread) = Some(start(writer, &self.directory)?);
@@ -178,24 +234,29 @@ impl StateStore {
     pub fn check(directory: &Path, now: Timestamp) -> Result<StoredFacts, StateError> {
         let (facts, file) = (StateStore::read(directory, now)?, directory.join(FILE));
         let checked = Database::open_read_only(&file).and_then(|database| database.check());
-        checked.map(|()| facts).map_err(|error| StateError::unread(&file, &error))
+        checked
+            .map(|()| facts)
+            .map_err(|error| StateError::unread(&file, &error))
     }
 
-    /// Reads the facts of a state directory without owning it: nothing is written and no lock is taken. Another
-    /// crawlgate may be running on it; then these are the facts of its last commit. A directory without a `state.db`
-    /// has no facts.
+    /// Reads the facts of a state directory without owning it: nothing is written and no lock is
+    /// taken. Another crawlgate may be running on it; then these are the facts of its last commit.
+    /// A directory without a `state.db` has no facts.
     ///
     /// # Errors
     /// The file cannot be read, or is damaged.
     pub fn read(directory: &Path, now: Timestamp) -> Result<StoredFacts, StateError> {
         let file = directory.join(FILE);
         match fs::metadata(&file) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(StoredFacts::default()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Ok(StoredFacts::default());
+            }
             Err(error) => return Err(StateError::unread(&file, &error)),
             Ok(_) => {}
         }
         let read = Database::open_read_only(&file).and_then(|database| database.read(now));
-        read.map(|(facts, _)| facts).map_err(|error| StateError::unread(&file, &error))
+        read.map(|(facts, _)| facts)
+            .map_err(|error| StateError::unread(&file, &error))
     }
 
     fn on_disk(
@@ -208,7 +269,12 @@ impl StateStore {
         remembered.is_continued = remembered.previous_run.is_continued_at(now().now);
         // The clean end was taken away when the file was opened.
         let on_disk = remembered.previous_run.without_end();
-        let shared = Arc::new(Shared::new(directory.display().to_string(), StoreHealth::Healthy, on_disk, now));
+        let shared = Arc::new(Shared::new(
+            directory.display().to_string(),
+            StoreHealth::Healthy,
+            on_disk,
+            now,
+        ));
         let writer = Writer::new(database, lock, shared.clone(), !remembered.is_continued);
         let thread = start(writer, &shared.directory)?;
         Ok((StateStore::new(shared, Some(thread), None), remembered))
@@ -220,17 +286,28 @@ impl StateStore {
         lock: Option<ProcessLock>,
         now: Now,
     ) -> (StateStore, Remembered) {
-        let read = Database::open_read_only(&directory.join(FILE)).and_then(|database| database.read(now().now));
+        let read = Database::open_read_only(&directory.join(FILE))
+            .and_then(|database| database.read(now().now));
         let (facts, left) = read.unwrap_or_default();
         let directory = directory.display().to_string();
-        let why = StoreHealth::Unusable { directory: directory.clone(), error: error.to_string() };
+        let why = StoreHealth::Unusable {
+            directory: directory.clone(),
+            error: error.to_string(),
+        };
         tracing::error!("{why}");
         let shared = Shared::new(directory, why, left, now);
-        (StateStore::new(shared, None, lock), Remembered { facts, ..Remembered::default() })
+        (
+            StateStore::new(shared, None, lock),
+            Remembered {
+                facts,
+                ..Remembered::default()
+            },
+        )
     }
 
-    /// Commits what follows from the end of the previous run, and begins the commits of this one, about one a second.
-    /// To be called before the first request is answered. Where it fails, the facts wait and are tried again.
+    /// Commits what follows from the end of the previous run, and begins the commits of this one,
+    /// about one a second. To be called before the first request is answered. Where it fails, the
+    /// facts wait and are tried again.
     ///
     /// # Errors
     /// Nothing could be written yet.
@@ -238,8 +315,8 @@ impl StateStore {
         self.ask(Purpose::Begin, facts)
     }
 
-    /// Writes facts, and those that were put before, and waits until they are on the disk. Where it fails, these facts
-    /// are dropped. Not for the request path.
+    /// Writes facts, and those that were put before, and waits until they are on the disk. Where it
+    /// fails, these facts are dropped. Not for the request path.
     ///
     /// # Errors
     /// They are not on the disk.
@@ -247,9 +324,10 @@ impl StateStore {
         self.ask(Purpose::Commit, facts)
     }
 
-    /// Commits facts that have to be known to the next start before they take effect: publications, and changes of how
-    /// crawlers are told apart. Where that fails, it succeeds nevertheless once the next start will see a gap in any
-    /// case; then the facts wait to be written. In memory it succeeds unless the directory could mislead a start.
+    /// Commits facts that have to be known to the next start before they take effect: publications,
+    /// and changes of how crawlers are told apart. Where that fails, it succeeds nevertheless once
+    /// the next start will see a gap in any case; then the facts wait to be written. In memory it
+    /// succeeds unless the directory could mislead a start.
     ///
     /// # Errors
     /// They must not take effect yet. To be tried again, about once a second.
@@ -271,7 +349,8 @@ impl StateStore {
         }
     }
 
-    /// Writes everything and the clean end, and gives the directory up. Facts that are put later are lost.
+    /// Writes everything and the clean end, and gives the directory up. Facts that are put later
+    /// are lost.
     ///
     /// # Errors
     /// The next start will find a run that crashed.
@@ -293,12 +372,20 @@ impl StateStore {
         match self.health() {
             StoreHealth::NoDirectory => return Ok(()),
             StoreHealth::Unusable { .. } if self.may_publish((self.now)()) => return Ok(()),
-            StoreHealth::Unusable { directory, error } => return Err(StateError::Unwritten { directory, error }),
+            StoreHealth::Unusable { directory, error } => {
+                return Err(StateError::Unwritten { directory, error });
+            }
             StoreHealth::Healthy | StoreHealth::Failing { .. } => {}
         }
         let (done, answer) = std::sync::mpsc::sync_channel(1);
-        let closed = || StateError::Closed { directory: self.directory.clone() };
-        if !self.0.shared.ask(Request { purpose, facts, done }) {
+        let closed = || StateError::Closed {
+            directory: self.directory.clone(),
+        };
+        if !self.0.shared.ask(Request {
+            purpose,
+            facts,
+            done,
+        }) {
             return Err(closed());
         }
         answer.recv().unwrap_or_else(|_| Err(closed()))
@@ -306,7 +393,8 @@ impl StateStore {
 
     #[cfg(test)]
     pub(crate) fn execute(&self, sql: &'static str) {
-        self.ask(Purpose::Execute(sql), Vec::new()).expect("executed");
+        self.ask(Purpose::Execute(sql), Vec::new())
+            .expect("executed");
     }
 }
 
@@ -330,9 +418,11 @@ impl Drop for Handle {
 }
 
 impl Remembered {
-    /// Whether an earlier run may have known facts that are not here: its file was damaged, or it could not write all.
+    /// Whether an earlier run may have known facts that are not here: its file was damaged, or it
+    /// could not write all.
     pub fn has_lost_facts(&self) -> bool {
-        self.set_aside.is_some() || self.previous_run == PreviousRun::Unknown && self.facts != StoredFacts::default()
+        self.set_aside.is_some()
+            || self.previous_run == PreviousRun::Unknown && self.facts != StoredFacts::default()
     }
 }
 
@@ -352,18 +442,33 @@ fn open_database(file: &Path, now: Timestamp) -> Result<(Database, Remembered), 
         aside.display()
     );
     let (database, remembered) = open()?;
-    Ok((database, Remembered { set_aside: Some(aside), ..remembered }))
+    Ok((
+        database,
+        Remembered {
+            set_aside: Some(aside),
+            ..remembered
+        },
+    ))
 }
 
 /// Reads what the previous run left, and takes the end of that run away.
 fn read(database: Database, now: Timestamp) -> Result<(Database, Remembered), DatabaseError> {
     let (facts, previous_run) = database.read(now)?;
     database.take_clean_end()?;
-    Ok((database, Remembered { previous_run, facts, ..Remembered::default() }))
+    Ok((
+        database,
+        Remembered {
+            previous_run,
+            facts,
+            ..Remembered::default()
+        },
+    ))
 }
 
 /// Starts the thread that writes.
 fn start(writer: Writer, directory: &str) -> Result<JoinHandle<()>, StateError> {
-    spawn("state", || writer.run())
-        .map_err(|error| StateError::Thread { directory: directory.to_owned(), error: error.to_string() })
+    spawn("state", || writer.run()).map_err(|error| StateError::Thread {
+        directory: directory.to_owned(),
+        error: error.to_string(),
+    })
 }

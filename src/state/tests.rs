@@ -1,9 +1,11 @@
-//! The store with real files: what a start finds after the previous process ended in each possible way.
+//! The store with real files: what a start finds after the previous process ended in each possible
+//! way.
 
 use super::writer::Now;
 use super::{
-    AsWritten, ExchangeMembership, Fact, LastGoodPolicy, MarkedClient, Observation, OriginCopy, Pause, PauseEvent,
-    PreviousRun, Publication, Remembered, Served, StateError, StateStore, StoreHealth, TagChange, Version,
+    AsWritten, ExchangeMembership, Fact, LastGoodPolicy, MarkedClient, Observation, OriginCopy,
+    Pause, PauseEvent, PreviousRun, Publication, Remembered, Served, StateError, StateStore,
+    StoreHealth, TagChange, Version,
 };
 use crate::clock::Moment;
 use crate::policy::{self, model::Audience};
@@ -26,7 +28,10 @@ struct Hands {
 
 impl Hands {
     fn new() -> Hands {
-        Hands { wall: Arc::new(START.into()), lived: Arc::default() }
+        Hands {
+            wall: Arc::new(START.into()),
+            lived: Arc::default(),
+        }
     }
 
     fn now(&self) -> Now {
@@ -36,7 +41,10 @@ impl Hands {
 
     fn moment(&self) -> Moment {
         let lived = u64::try_from(self.lived.load(Ordering::SeqCst)).expect("time passes forwards");
-        Moment { now: Timestamp(self.wall.load(Ordering::SeqCst)), lived: Duration::from_secs(lived) }
+        Moment {
+            now: Timestamp(self.wall.load(Ordering::SeqCst)),
+            lived: Duration::from_secs(lived),
+        }
     }
 
     fn pass(&self, seconds: i64) {
@@ -63,20 +71,37 @@ impl Hands {
 
 fn observation(host: &str, since: i64) -> Observation {
     let (site, seen) = ("shop".to_owned(), Timestamp(since));
-    Observation { host: host.into(), site, since: AsWritten(seen), seen, named: true, behind_cache: None }
+    Observation {
+        host: host.into(),
+        site,
+        since: AsWritten(seen),
+        seen,
+        named: true,
+        behind_cache: None,
+    }
 }
 
 fn served(crawler: &str) -> Served {
     let received = Published::Version(policy::Version([0, 255, 0, 255, 0, 255, 0, 255]));
-    Served { host: "shop.example".into(), crawler: crawler.into(), received }
+    Served {
+        host: "shop.example".into(),
+        crawler: crawler.into(),
+        received,
+    }
 }
 
 fn policy(text: &str) -> LastGoodPolicy {
-    LastGoodPolicy { site: "shop".into(), text: text.into() }
+    LastGoodPolicy {
+        site: "shop".into(),
+        text: text.into(),
+    }
 }
 
 fn version(id: &str) -> Version {
-    Version { id: id.into(), bytes: Arc::from(b"User-agent: *\n".as_slice()) }
+    Version {
+        id: id.into(),
+        bytes: Arc::from(b"User-agent: *\n".as_slice()),
+    }
 }
 
 /// The version of a file that has this text.
@@ -85,10 +110,21 @@ fn named(text: &str) -> policy::Version {
 }
 
 fn publication(since: i64, version: Option<&str>, until: Option<i64>) -> Publication {
-    let answered = version.map_or(Published::Unavailable, |name| Published::Version(named(name)));
+    let answered = version.map_or(Published::Unavailable, |name| {
+        Published::Version(named(name))
+    });
     let (number, until) = (since.unsigned_abs(), until.map(Timestamp));
     let (site, identities) = ("shop".into(), "00ff".into());
-    Publication { site, number, answered, identities, tells: true, since: Timestamp(since), until, ended_by: None }
+    Publication {
+        site,
+        number,
+        answered,
+        identities,
+        tells: true,
+        since: Timestamp(since),
+        until,
+        ended_by: None,
+    }
 }
 
 /// Nothing more can be added to the file, and something waits for that.
@@ -103,14 +139,20 @@ fn make_room(store: &StateStore) {
 
 /// Too large for the room that is left within the pages that are there.
 fn large(site: &str) -> LastGoodPolicy {
-    LastGoodPolicy { site: site.into(), text: "x".repeat(1 << 20) }
+    LastGoodPolicy {
+        site: site.into(),
+        text: "x".repeat(1 << 20),
+    }
 }
 
 #[test]
 fn every_kind_of_fact_is_there_after_a_clean_end() {
     let (directory, hands) = (tempfile::tempdir().expect("a directory"), Hands::new());
     let (store, remembered) = hands.run(directory.path());
-    assert_eq!((remembered.previous_run, remembered.is_continued), (PreviousRun::Unknown, false));
+    assert_eq!(
+        (remembered.previous_run, remembered.is_continued),
+        (PreviousRun::Unknown, false)
+    );
     let at = Timestamp(START);
     let pause = Pause {
         site: "shop".into(),
@@ -129,14 +171,29 @@ fn every_kind_of_fact_is_there_after_a_clean_end() {
         since: AsWritten(at),
         until: AsWritten(Timestamp(START + 86_400)),
     };
-    let copy = OriginCopy { site: "shop".into(), bytes: Arc::from([0, 255]), digest: "d".into(), state: "{}".into() };
-    let behind_cache = Observation { behind_cache: Some(600), ..observation("shop.example", START) };
+    let copy = OriginCopy {
+        site: "shop".into(),
+        bytes: Arc::from([0, 255]),
+        digest: "d".into(),
+        state: "{}".into(),
+    };
+    let behind_cache = Observation {
+        behind_cache: Some(600),
+        ..observation("shop.example", START)
+    };
     store.put([
         Fact::set(at, version("00ff00ff00ff00ff")),
         Fact::set(at, publication(START, None, None)),
         Fact::set(at, served("google")),
         Fact::set(at, behind_cache.clone()),
-        Fact::set(at, TagChange { site: "shop".into(), rule: String::new(), since: at }),
+        Fact::set(
+            at,
+            TagChange {
+                site: "shop".into(),
+                rule: String::new(),
+                since: at,
+            },
+        ),
         Fact::set(at, pause.clone()),
         Fact::set(at, marked.clone()),
         Fact::set(at, copy.clone()),
@@ -144,8 +201,20 @@ fn every_kind_of_fact_is_there_after_a_clean_end() {
     ]);
     store.close().expect("closed");
     hands.pass(60);
-    let (_store, Remembered { previous_run, is_continued, facts, set_aside, .. }) = hands.open(directory.path());
-    assert_eq!((previous_run, is_continued, set_aside), (PreviousRun::Clean { at }, true, None));
+    let (
+        _store,
+        Remembered {
+            previous_run,
+            is_continued,
+            facts,
+            set_aside,
+            ..
+        },
+    ) = hands.open(directory.path());
+    assert_eq!(
+        (previous_run, is_continued, set_aside),
+        (PreviousRun::Clean { at }, true, None)
+    );
     assert_eq!(facts.versions, [(at, version("00ff00ff00ff00ff"))]);
     assert_eq!(facts.publications, [(at, publication(START, None, None))]);
     assert_eq!(facts.served, [(at, served("google"))]);
@@ -155,44 +224,76 @@ fn every_kind_of_fact_is_there_after_a_clean_end() {
     assert_eq!(facts.origin_copies, [(at, copy)]);
     assert_eq!(facts.last_good_policies, [(at, policy("site: shop"))]);
     assert_eq!(facts.tag_changes.len(), 1);
-    assert!(!directory.path().join("state.db-wal").exists() || directory.path().join("state.db-shm").exists());
+    assert!(
+        !directory.path().join("state.db-wal").exists()
+            || directory.path().join("state.db-shm").exists()
+    );
 }
 
 #[test]
 fn a_run_that_vanished_leaves_its_last_commit_and_no_later_fact() {
     let (directory, hands) = (tempfile::tempdir().expect("a directory"), Hands::new());
     let (store, _) = hands.run(directory.path());
-    store.commit(vec![Fact::set(Timestamp(START), observation("shop.example", START))]).expect("committed");
+    store
+        .commit(vec![Fact::set(
+            Timestamp(START),
+            observation("shop.example", START),
+        )])
+        .expect("committed");
     hands.pass(3);
-    store.commit(vec![Fact::set(Timestamp(START + 3), served("google"))]).expect("committed");
+    store
+        .commit(vec![Fact::set(Timestamp(START + 3), served("google"))])
+        .expect("committed");
     hands.pass(1);
     store.put([Fact::set(Timestamp(START + 4), policy("new"))]);
     drop(store);
     hands.pass(19);
     let (_store, remembered) = hands.open(directory.path());
-    // The thread may have written once more before it was told to end, but no fact without its time.
-    let PreviousRun::Crashed { last_commit } = remembered.previous_run else { panic!("{remembered:?}") };
+    // The thread may have written once more before it was told to end, but no fact without its
+    // time.
+    let PreviousRun::Crashed { last_commit } = remembered.previous_run else {
+        panic!("{remembered:?}")
+    };
     assert!([START + 3, START + 4].contains(&last_commit.0));
     assert!(remembered.facts.last_good_policies.is_empty() || last_commit.0 == START + 4);
     assert!(remembered.is_continued);
-    assert_eq!(remembered.facts.served, [(Timestamp(START + 3), served("google"))]);
-    assert_eq!(remembered.previous_run.unknown_since(), Some(Timestamp(last_commit.0 - 1)));
+    assert_eq!(
+        remembered.facts.served,
+        [(Timestamp(START + 3), served("google"))]
+    );
+    assert_eq!(
+        remembered.previous_run.unknown_since(),
+        Some(Timestamp(last_commit.0 - 1))
+    );
 }
 
 #[test]
 fn after_a_gap_no_observation_outlasts_the_first_commit() {
     let (directory, hands) = (tempfile::tempdir().expect("a directory"), Hands::new());
     let (store, _) = hands.run(directory.path());
-    store.commit(vec![Fact::set(Timestamp(START), observation("shop.example", START))]).expect("committed");
+    store
+        .commit(vec![Fact::set(
+            Timestamp(START),
+            observation("shop.example", START),
+        )])
+        .expect("committed");
     drop(store);
     hands.pass(21);
     let (store, remembered) = hands.open(directory.path());
     assert!(!remembered.is_continued && remembered.facts.observations.len() == 1);
-    // This start ends before it has begun: the next must not take its commits for those of an observing run.
-    store.commit(vec![Fact::set(Timestamp(START + 21), policy("new"))]).expect("committed");
+    // This start ends before it has begun: the next must not take its commits for those of an
+    // observing run.
+    store
+        .commit(vec![Fact::set(Timestamp(START + 21), policy("new"))])
+        .expect("committed");
     drop(store);
     let (store, remembered) = hands.open(directory.path());
-    assert_eq!(remembered.previous_run, PreviousRun::Crashed { last_commit: Timestamp(START) });
+    assert_eq!(
+        remembered.previous_run,
+        PreviousRun::Crashed {
+            last_commit: Timestamp(START)
+        }
+    );
     assert!(!remembered.is_continued && remembered.facts.observations.len() == 1);
     store.begin(Vec::new()).expect("begun");
     drop(store);
@@ -207,10 +308,17 @@ fn what_follows_from_a_crash_is_in_the_transaction_that_begins_the_run() {
     hands.pass(10);
     let (store, remembered) = hands.open(directory.path());
     let since = remembered.previous_run.unknown_since().expect("a crash");
-    store.begin(vec![Fact::set(since, served(""))]).expect("begun");
+    store
+        .begin(vec![Fact::set(since, served(""))])
+        .expect("begun");
     drop(store);
     let (_store, remembered) = hands.open(directory.path());
-    assert_eq!(remembered.previous_run, PreviousRun::Crashed { last_commit: Timestamp(START + 10) });
+    assert_eq!(
+        remembered.previous_run,
+        PreviousRun::Crashed {
+            last_commit: Timestamp(START + 10)
+        }
+    );
     assert_eq!(remembered.facts.served, [(since, served(""))]);
 }
 
@@ -223,28 +331,59 @@ fn a_full_disk_keeps_facts_waiting_and_publications_for_20_seconds() {
     assert!(store.commit(Vec::new()).is_err());
     hands.pass(2);
     let published = || vec![Fact::set(Timestamp(START + 2), large("a"))];
-    assert!(matches!(store.publish(published()), Err(StateError::Unwritten { .. })));
-    let StoreHealth::Failing { since, last_commit, .. } = store.health() else { panic!("{:?}", store.health()) };
-    assert_eq!((since, last_commit), (Timestamp(START), Some(Timestamp(START))));
+    assert!(matches!(
+        store.publish(published()),
+        Err(StateError::Unwritten { .. })
+    ));
+    let StoreHealth::Failing {
+        since, last_commit, ..
+    } = store.health()
+    else {
+        panic!("{:?}", store.health())
+    };
+    assert_eq!(
+        (since, last_commit),
+        (Timestamp(START), Some(Timestamp(START)))
+    );
     hands.pass(18);
-    assert!(store.publish(published()).is_err(), "a start at once would continue");
+    assert!(
+        store.publish(published()).is_err(),
+        "a start at once would continue"
+    );
     hands.pass(1);
-    store.publish(published()).expect("the next start sees a gap");
+    store
+        .publish(published())
+        .expect("the next start sees a gap");
     make_room(&store);
     store.commit(Vec::new()).expect("there is room");
     assert_eq!(store.health(), StoreHealth::Healthy);
     drop(store);
     let (_store, remembered) = hands.open(directory.path());
     assert_eq!(remembered.facts.served.len(), 1);
-    assert!(remembered.facts.last_good_policies.contains(&(Timestamp(START + 2), large("a"))));
-    assert_eq!(remembered.previous_run, PreviousRun::Crashed { last_commit: Timestamp(START + 21) });
+    assert!(
+        remembered
+            .facts
+            .last_good_policies
+            .contains(&(Timestamp(START + 2), large("a")))
+    );
+    assert_eq!(
+        remembered.previous_run,
+        PreviousRun::Crashed {
+            last_commit: Timestamp(START + 21)
+        }
+    );
 }
 
 #[test]
 fn a_crash_while_nothing_could_be_written_leaves_the_time_of_the_last_commit() {
     let (directory, hands) = (tempfile::tempdir().expect("a directory"), Hands::new());
     let (store, _) = hands.run(directory.path());
-    store.commit(vec![Fact::set(Timestamp(START), observation("shop.example", START))]).expect("committed");
+    store
+        .commit(vec![Fact::set(
+            Timestamp(START),
+            observation("shop.example", START),
+        )])
+        .expect("committed");
     fill(&store);
     for second in 1..=30 {
         hands.pass(1);
@@ -253,7 +392,12 @@ fn a_crash_while_nothing_could_be_written_leaves_the_time_of_the_last_commit() {
     }
     drop(store);
     let (_store, remembered) = hands.open(directory.path());
-    assert_eq!(remembered.previous_run, PreviousRun::Crashed { last_commit: Timestamp(START) });
+    assert_eq!(
+        remembered.previous_run,
+        PreviousRun::Crashed {
+            last_commit: Timestamp(START)
+        }
+    );
     assert!(!remembered.is_continued);
     assert!(remembered.facts.last_good_policies.is_empty());
 }
@@ -263,13 +407,23 @@ fn a_clock_set_forward_does_not_end_the_wait_and_one_set_back_lengthens_it() {
     let (directory, hands) = (tempfile::tempdir().expect("a directory"), Hands::new());
     let (store, _) = hands.run(directory.path());
     fill(&store);
-    assert!(store.commit(vec![Fact::set(Timestamp(START), large("a"))]).is_err());
+    assert!(
+        store
+            .commit(vec![Fact::set(Timestamp(START), large("a"))])
+            .is_err()
+    );
     hands.set(3_600);
-    assert!(!store.may_publish(hands.moment()), "the clock may be set back before the next start");
+    assert!(
+        !store.may_publish(hands.moment()),
+        "the clock may be set back before the next start"
+    );
     hands.pass(21);
     assert!(store.may_publish(hands.moment()));
     hands.set(-7_200);
-    assert!(!store.may_publish(hands.moment()), "the time of the last commit is yet to come");
+    assert!(
+        !store.may_publish(hands.moment()),
+        "the time of the last commit is yet to come"
+    );
 }
 
 #[test]
@@ -278,7 +432,9 @@ fn a_first_commit_that_fails_is_tried_again_with_what_follows_from_the_crash() {
     drop(hands.run(directory.path()));
     let (store, _) = hands.open(directory.path());
     fill(&store);
-    store.begin(vec![Fact::set(Timestamp(START), large("a"))]).expect_err("the disk is full");
+    store
+        .begin(vec![Fact::set(Timestamp(START), large("a"))])
+        .expect_err("the disk is full");
     make_room(&store);
     store.commit(Vec::new()).expect("there is room");
     drop(store);
@@ -288,16 +444,27 @@ fn a_first_commit_that_fails_is_tried_again_with_what_follows_from_the_crash() {
 
 #[test]
 fn a_damaged_file_is_set_aside_and_an_empty_one_begun() {
-    for wrong in [b"no database at all, and long enough to be looked at".to_vec(), torn()] {
+    for wrong in [
+        b"no database at all, and long enough to be looked at".to_vec(),
+        torn(),
+    ] {
         let (directory, hands) = (tempfile::tempdir().expect("a directory"), Hands::new());
         let file = directory.path().join("state.db");
         fs::write(&file, &wrong).expect("written");
         let (store, remembered) = hands.run(directory.path());
         let aside = remembered.set_aside.expect("set aside");
         assert_eq!(fs::read(&aside).expect("kept"), wrong);
-        assert_eq!(aside, directory.path().join("state.db.damaged-20270115T080000Z"));
-        assert_eq!((remembered.previous_run, store.health()), (PreviousRun::Unknown, StoreHealth::Healthy));
-        store.commit(vec![Fact::set(Timestamp(START), policy("new"))]).expect("committed");
+        assert_eq!(
+            aside,
+            directory.path().join("state.db.damaged-20270115T080000Z")
+        );
+        assert_eq!(
+            (remembered.previous_run, store.health()),
+            (PreviousRun::Unknown, StoreHealth::Healthy)
+        );
+        store
+            .commit(vec![Fact::set(Timestamp(START), policy("new"))])
+            .expect("committed");
     }
 }
 
@@ -318,7 +485,9 @@ fn torn() -> Vec<u8> {
 fn a_file_of_another_shape_is_set_aside() {
     let (directory, hands) = (tempfile::tempdir().expect("a directory"), Hands::new());
     let other = rusqlite::Connection::open(directory.path().join("state.db")).expect("opened");
-    other.execute_batch("CREATE TABLE served (x)").expect("made");
+    other
+        .execute_batch("CREATE TABLE served (x)")
+        .expect("made");
     drop(other);
     let (_store, remembered) = hands.open(directory.path());
     assert!(remembered.set_aside.is_some());
@@ -354,14 +523,22 @@ fn a_directory_that_cannot_be_locked_is_read_and_never_written() {
     let (store, remembered) = hands.open(directory.path());
     assert!(matches!(store.health(), StoreHealth::Unusable { .. }));
     assert_eq!(remembered.previous_run, PreviousRun::Unknown);
-    assert_eq!(remembered.facts.last_good_policies, [(Timestamp(START), policy("good"))]);
+    assert_eq!(
+        remembered.facts.last_good_policies,
+        [(Timestamp(START), policy("good"))]
+    );
     assert!(!remembered.is_continued);
     // A start within a minute that can use the directory would continue the run before.
     assert!(store.begin(Vec::new()).is_err() && store.publish(Vec::new()).is_err());
     hands.pass(61);
-    store.publish(vec![Fact::set(Timestamp(START + 61), policy("new"))]).expect("no start is misled any more");
+    store
+        .publish(vec![Fact::set(Timestamp(START + 61), policy("new"))])
+        .expect("no start is misled any more");
     store.close().expect("nothing to close");
-    assert_eq!(fs::read(directory.path().join("state.db")).expect("there"), before);
+    assert_eq!(
+        fs::read(directory.path().join("state.db")).expect("there"),
+        before
+    );
 }
 
 #[test]
@@ -369,14 +546,26 @@ fn a_run_that_could_not_open_the_file_makes_the_end_before_it_a_crash() {
     let (directory, hands) = (tempfile::tempdir().expect("a directory"), Hands::new());
     let (store, _) = hands.run(directory.path());
     store.close().expect("closed");
-    let (file, away) = (directory.path().join("state.db"), directory.path().join("away"));
-    fs::rename(&file, &away).and_then(|()| fs::create_dir(&file)).expect("in the way");
+    let (file, away) = (
+        directory.path().join("state.db"),
+        directory.path().join("away"),
+    );
+    fs::rename(&file, &away)
+        .and_then(|()| fs::create_dir(&file))
+        .expect("in the way");
     let (store, _) = hands.open(directory.path());
     assert!(matches!(store.health(), StoreHealth::Unusable { .. }));
     drop(store);
-    fs::remove_dir(&file).and_then(|()| fs::rename(&away, &file)).expect("back");
+    fs::remove_dir(&file)
+        .and_then(|()| fs::rename(&away, &file))
+        .expect("back");
     let (_store, remembered) = hands.open(directory.path());
-    assert_eq!(remembered.previous_run, PreviousRun::Crashed { last_commit: Timestamp(START) });
+    assert_eq!(
+        remembered.previous_run,
+        PreviousRun::Crashed {
+            last_commit: Timestamp(START)
+        }
+    );
 }
 
 #[test]
@@ -384,10 +573,15 @@ fn without_a_directory_everything_works_and_nothing_is_kept() {
     let hands = Hands::new();
     let (store, remembered) = StateStore::open(None, hands.now()).expect("opened");
     assert_eq!(store.health(), StoreHealth::NoDirectory);
-    assert_eq!((remembered.previous_run, remembered.is_continued), (PreviousRun::Unknown, false));
+    assert_eq!(
+        (remembered.previous_run, remembered.is_continued),
+        (PreviousRun::Unknown, false)
+    );
     store.begin(Vec::new()).expect("begun");
     store.put([Fact::set(Timestamp(START), policy("new"))]);
-    store.publish(vec![Fact::set(Timestamp(START), policy("new"))]).expect("published");
+    store
+        .publish(vec![Fact::set(Timestamp(START), policy("new"))])
+        .expect("published");
     assert!(store.may_publish(hands.moment()));
     store.close().expect("closed");
 }
@@ -396,7 +590,10 @@ fn without_a_directory_everything_works_and_nothing_is_kept() {
 fn a_clock_set_back_between_runs_ends_observation_and_makes_times_now() {
     let (directory, hands) = (tempfile::tempdir().expect("a directory"), Hands::new());
     let (store, _) = hands.run(directory.path());
-    let facts = [Fact::set(Timestamp(START), served("google")), Fact::set(Timestamp(START), policy("old"))];
+    let facts = [
+        Fact::set(Timestamp(START), served("google")),
+        Fact::set(Timestamp(START), policy("old")),
+    ];
     store.commit(facts.to_vec()).expect("committed");
     store.close().expect("closed");
     hands.set(-3_600);
@@ -405,7 +602,9 @@ fn a_clock_set_back_between_runs_ends_observation_and_makes_times_now() {
     assert!(!remembered.is_continued);
     assert_eq!(remembered.facts.served, [(now, served("google"))]);
     // What changes now is later than what was noted by the clock that was ahead.
-    store.commit(vec![Fact::removed(now, policy(""))]).expect("committed");
+    store
+        .commit(vec![Fact::removed(now, policy(""))])
+        .expect("committed");
     store.close().expect("closed");
     let (_store, remembered) = hands.open(directory.path());
     assert!(remembered.facts.last_good_policies.is_empty());
@@ -416,49 +615,97 @@ fn facts_written_twice_and_out_of_order_leave_the_latest() {
     let (directory, hands) = (tempfile::tempdir().expect("a directory"), Hands::new());
     let (store, _) = hands.run(directory.path());
     let at = |second: i64, text: &str| vec![Fact::set(Timestamp(START - second), policy(text))];
-    for batch in [at(10, "3"), at(30, "1"), at(20, "2"), at(10, "3"), at(30, "1")] {
+    for batch in [
+        at(10, "3"),
+        at(30, "1"),
+        at(20, "2"),
+        at(10, "3"),
+        at(30, "1"),
+    ] {
         store.commit(batch).expect("committed");
     }
-    let removed =
-        || Fact::removed(Timestamp(START - 20), TagChange { site: "a".into(), rule: "1".into(), since: Timestamp(0) });
-    let set = Fact::set(Timestamp(START - 40), TagChange { site: "a".into(), rule: "1".into(), since: Timestamp(0) });
+    let removed = || {
+        Fact::removed(
+            Timestamp(START - 20),
+            TagChange {
+                site: "a".into(),
+                rule: "1".into(),
+                since: Timestamp(0),
+            },
+        )
+    };
+    let set = Fact::set(
+        Timestamp(START - 40),
+        TagChange {
+            site: "a".into(),
+            rule: "1".into(),
+            since: Timestamp(0),
+        },
+    );
     for batch in [vec![removed()], vec![set.clone()], vec![removed(), set]] {
         store.commit(batch).expect("committed");
     }
     drop(store);
     let (_store, remembered) = hands.open(directory.path());
-    assert_eq!(remembered.facts.last_good_policies, [(Timestamp(START - 10), policy("3"))]);
-    assert!(remembered.facts.tag_changes.is_empty(), "what was set before the removal is not back");
+    assert_eq!(
+        remembered.facts.last_good_policies,
+        [(Timestamp(START - 10), policy("3"))]
+    );
+    assert!(
+        remembered.facts.tag_changes.is_empty(),
+        "what was set before the removal is not back"
+    );
 }
 
 #[test]
 fn a_fact_from_ahead_is_taken_for_now_and_does_not_outlast_later_ones() {
     let (directory, hands) = (tempfile::tempdir().expect("a directory"), Hands::new());
     let (store, _) = hands.run(directory.path());
-    store.commit(vec![Fact::set(Timestamp(START + 86_400), policy("ahead"))]).expect("committed");
+    store
+        .commit(vec![Fact::set(Timestamp(START + 86_400), policy("ahead"))])
+        .expect("committed");
     hands.pass(10);
-    store.commit(vec![Fact::set(Timestamp(START + 10), policy("later"))]).expect("committed");
+    store
+        .commit(vec![Fact::set(Timestamp(START + 10), policy("later"))])
+        .expect("committed");
     drop(store);
     let (_store, remembered) = hands.open(directory.path());
-    assert_eq!(remembered.facts.last_good_policies, [(Timestamp(START + 10), policy("later"))]);
+    assert_eq!(
+        remembered.facts.last_good_policies,
+        [(Timestamp(START + 10), policy("later"))]
+    );
 }
 
 #[test]
 fn a_hundred_thousand_facts_are_one_transaction() {
     let (directory, hands) = (tempfile::tempdir().expect("a directory"), Hands::new());
     let (store, _) = hands.run(directory.path());
-    let facts = |at: i64| (0..100_000).map(move |number| Fact::set(Timestamp(at), served(&number.to_string())));
+    let facts = |at: i64| {
+        (0..100_000).map(move |number| Fact::set(Timestamp(at), served(&number.to_string())))
+    };
     let before = store.commits();
     store.commit(facts(START).collect()).expect("committed");
-    assert!(store.commits() - before <= 2, "{} transactions", store.commits() - before);
+    assert!(
+        store.commits() - before <= 2,
+        "{} transactions",
+        store.commits() - before
+    );
     // The same keys again: nothing grows.
-    let size = || fs::metadata(directory.path().join("state.db")).expect("there").len();
+    let size = || {
+        fs::metadata(directory.path().join("state.db"))
+            .expect("there")
+            .len()
+    };
     store.execute("PRAGMA wal_checkpoint");
     let first = size();
     store.put(facts(START + 60));
     store.commit(Vec::new()).expect("committed");
     store.execute("PRAGMA wal_checkpoint");
-    assert!(size() <= first + first / 4, "{first} bytes, then {}", size());
+    assert!(
+        size() <= first + first / 4,
+        "{first} bytes, then {}",
+        size()
+    );
     store.close().expect("closed");
     let (_store, remembered) = hands.open(directory.path());
     assert_eq!(remembered.facts.served.len(), 100_000);
@@ -487,27 +734,54 @@ fn what_nobody_may_hold_any_more_is_deleted() {
     let (store, _) = hands.run(directory.path());
     let day = 86_400;
     let old = Timestamp(START - 40 * day);
-    let of_version = |crawler: &str, id: &str| Served { received: Published::Version(named(id)), ..served(crawler) };
+    let of_version = |crawler: &str, id: &str| Served {
+        received: Published::Version(named(id)),
+        ..served(crawler)
+    };
     let version = |text: &str| version(&named(text).to_string());
     let facts = vec![
         Fact::set(old, version("unused")),
         Fact::set(old, version("published")),
         Fact::set(old, version("served")),
         Fact::set(old, version("ended")),
-        Fact::set(old, publication(START - 40 * day, Some("ended"), Some(START - 35 * day))),
+        Fact::set(
+            old,
+            publication(START - 40 * day, Some("ended"), Some(START - 35 * day)),
+        ),
         Fact::set(old, publication(START - 35 * day, Some("published"), None)),
         Fact::set(Timestamp(START - day), of_version("google", "served")),
         Fact::set(old, of_version("bing", "ended")),
-        Fact::removed(old, TagChange { site: "a".into(), rule: "1".into(), since: old }),
+        Fact::removed(
+            old,
+            TagChange {
+                site: "a".into(),
+                rule: "1".into(),
+                since: old,
+            },
+        ),
     ];
     store.commit(facts).expect("committed");
     store.prune(Timestamp(START - 30 * day));
     store.commit(Vec::new()).expect("committed");
     store.close().expect("closed");
     let (_store, remembered) = hands.open(directory.path());
-    let ids: Vec<&str> = remembered.facts.versions.iter().map(|(_, version)| version.id.as_str()).collect();
-    assert_eq!(ids, ["published", "served"].map(|text| named(text).to_string()));
-    assert_eq!((remembered.facts.publications.len(), remembered.facts.served.len()), (1, 1));
+    let ids: Vec<&str> = remembered
+        .facts
+        .versions
+        .iter()
+        .map(|(_, version)| version.id.as_str())
+        .collect();
+    assert_eq!(
+        ids,
+        ["published", "served"].map(|text| named(text).to_string())
+    );
+    assert_eq!(
+        (
+            remembered.facts.publications.len(),
+            remembered.facts.served.len()
+        ),
+        (1, 1)
+    );
 }
 
 #[test]
@@ -523,12 +797,26 @@ fn removals_of_marks_do_not_fill_the_file() {
     };
     for round in 0..8 {
         let at = hands.moment().now;
-        store.commit((0..5_000).map(|number| Fact::set(at, mark(round * 5_000 + number))).collect()).expect("written");
-        store.commit((0..5_000).map(|number| Fact::removed(at, mark(round * 5_000 + number))).collect()).expect("gone");
+        store
+            .commit(
+                (0..5_000)
+                    .map(|number| Fact::set(at, mark(round * 5_000 + number)))
+                    .collect(),
+            )
+            .expect("written");
+        store
+            .commit(
+                (0..5_000)
+                    .map(|number| Fact::removed(at, mark(round * 5_000 + number)))
+                    .collect(),
+            )
+            .expect("gone");
         hands.pass(61);
     }
     store.execute("PRAGMA wal_checkpoint");
-    let size = fs::metadata(directory.path().join("state.db")).expect("there").len();
+    let size = fs::metadata(directory.path().join("state.db"))
+        .expect("there")
+        .len();
     assert!(size < 3 * 1024 * 1024, "{size} bytes");
 }
 
@@ -536,12 +824,21 @@ fn removals_of_marks_do_not_fill_the_file() {
 fn facts_that_found_no_room_make_the_run_unknown_to_the_next() {
     let (directory, hands) = (tempfile::tempdir().expect("a directory"), Hands::new());
     let (store, _) = hands.run(directory.path());
-    store.put([Fact::set(Timestamp(START), LastGoodPolicy { site: "a".into(), text: "x".repeat(300 << 20) })]);
+    store.put([Fact::set(
+        Timestamp(START),
+        LastGoodPolicy {
+            site: "a".into(),
+            text: "x".repeat(300 << 20),
+        },
+    )]);
     store.put([Fact::set(Timestamp(START), policy("new"))]);
     store.close().expect("closed");
     let (store, remembered) = hands.open(directory.path());
     assert_eq!(remembered.previous_run, PreviousRun::Unknown);
-    assert_eq!(remembered.facts.last_good_policies, [(Timestamp(START), policy("new"))]);
+    assert_eq!(
+        remembered.facts.last_good_policies,
+        [(Timestamp(START), policy("new"))]
+    );
     store.begin(Vec::new()).expect("begun");
     store.close().expect("closed");
     assert!(hands.open(directory.path()).1.is_continued);
@@ -551,12 +848,20 @@ fn facts_that_found_no_room_make_the_run_unknown_to_the_next() {
 fn a_person_can_read_the_file_while_it_is_written() {
     let (directory, hands) = (tempfile::tempdir().expect("a directory"), Hands::new());
     let (store, _) = hands.run(directory.path());
-    store.commit(vec![Fact::set(Timestamp(START), policy("1"))]).expect("committed");
+    store
+        .commit(vec![Fact::set(Timestamp(START), policy("1"))])
+        .expect("committed");
     let person = rusqlite::Connection::open(directory.path().join("state.db")).expect("opened");
-    let read = || person.query_row("SELECT text FROM last_good_policies", [], |row| row.get::<_, String>(0));
+    let read = || {
+        person.query_row("SELECT text FROM last_good_policies", [], |row| {
+            row.get::<_, String>(0)
+        })
+    };
     person.execute_batch("BEGIN").expect("begun");
     assert_eq!(read().expect("read"), "1");
-    store.commit(vec![Fact::set(Timestamp(START), policy("2"))]).expect("a reader holds nothing up");
+    store
+        .commit(vec![Fact::set(Timestamp(START), policy("2"))])
+        .expect("a reader holds nothing up");
     person.execute_batch("COMMIT").expect("ended");
     assert_eq!(read().expect("read"), "2");
 }
@@ -566,17 +871,26 @@ fn a_store_that_was_closed_refuses_facts() {
     let (directory, hands) = (tempfile::tempdir().expect("a directory"), Hands::new());
     let (store, _) = hands.run(directory.path());
     store.close().expect("closed");
-    assert!(matches!(store.commit(Vec::new()), Err(StateError::Closed { .. })));
+    assert!(matches!(
+        store.commit(Vec::new()),
+        Err(StateError::Closed { .. })
+    ));
     assert!(matches!(store.close(), Err(StateError::Closed { .. })));
 }
 
 #[test]
 fn facts_are_read_while_another_owns_the_directory_and_after_it() {
     let (directory, hands) = (tempfile::tempdir().expect("a directory"), Hands::new());
-    let read = || StateStore::read(directory.path(), Timestamp(START)).expect("read").last_good_policies;
+    let read = || {
+        StateStore::read(directory.path(), Timestamp(START))
+            .expect("read")
+            .last_good_policies
+    };
     let names = || {
         let entries = fs::read_dir(directory.path()).expect("there");
-        let mut names: Vec<_> = entries.map(|entry| entry.expect("an entry").file_name()).collect();
+        let mut names: Vec<_> = entries
+            .map(|entry| entry.expect("an entry").file_name())
+            .collect();
         names.sort();
         names
     };
@@ -584,18 +898,29 @@ fn facts_are_read_while_another_owns_the_directory_and_after_it() {
     assert_eq!(names().len(), 0, "and none is made");
     let (store, _) = hands.run(directory.path());
     for text in ["one", "two"] {
-        store.commit(vec![Fact::set(Timestamp(START), policy(text))]).expect("written");
+        store
+            .commit(vec![Fact::set(Timestamp(START), policy(text))])
+            .expect("written");
         assert_eq!(read(), [(Timestamp(START), policy(text))]);
     }
     store.put([Fact::set(Timestamp(START), policy("three"))]);
     store.close().expect("closed");
     let left = names();
-    assert_eq!(read(), [(Timestamp(START), policy("three"))], "nothing runs");
+    assert_eq!(
+        read(),
+        [(Timestamp(START), policy("three"))],
+        "nothing runs"
+    );
     assert_eq!(names(), left, "reading leaves nothing behind");
     // The write-ahead log of a crashed run is read as well.
     let (store, remembered) = hands.run(directory.path());
-    assert!(matches!(remembered.previous_run, PreviousRun::Clean { .. }), "reading is no run: {remembered:?}");
-    store.commit(vec![Fact::set(Timestamp(START), policy("four"))]).expect("written");
+    assert!(
+        matches!(remembered.previous_run, PreviousRun::Clean { .. }),
+        "reading is no run: {remembered:?}"
+    );
+    store
+        .commit(vec![Fact::set(Timestamp(START), policy("four"))])
+        .expect("written");
     drop(store);
     assert_eq!(read(), [(Timestamp(START), policy("four"))]);
 }
@@ -603,25 +928,44 @@ fn facts_are_read_while_another_owns_the_directory_and_after_it() {
 #[test]
 fn reading_a_file_that_is_no_database_is_an_error() {
     let directory = tempfile::tempdir().expect("a directory");
-    fs::write(directory.path().join("state.db"), "no database at all, and longer than a header of one".repeat(9))
-        .expect("written");
+    fs::write(
+        directory.path().join("state.db"),
+        "no database at all, and longer than a header of one".repeat(9),
+    )
+    .expect("written");
     let error = StateStore::read(directory.path(), Timestamp(START)).expect_err("damaged");
     assert!(matches!(error, StateError::Unread { .. }), "{error:?}");
-    assert_eq!(fs::read_dir(directory.path()).expect("there").count(), 1, "it is not set aside");
+    assert_eq!(
+        fs::read_dir(directory.path()).expect("there").count(),
+        1,
+        "it is not set aside"
+    );
 }
 
 #[test]
 fn a_deleted_file_is_a_failure_until_it_is_put_back() {
     let (directory, hands) = (tempfile::tempdir().expect("a directory"), Hands::new());
     let (store, _) = hands.run(directory.path());
-    let (file, elsewhere) = (directory.path().join("state.db"), directory.path().join("elsewhere"));
+    let (file, elsewhere) = (
+        directory.path().join("state.db"),
+        directory.path().join("elsewhere"),
+    );
     fs::rename(&file, &elsewhere).expect("moved");
-    assert!(matches!(store.commit(vec![Fact::set(Timestamp(START), policy("1"))]), Err(StateError::Unwritten { .. })));
+    assert!(matches!(
+        store.commit(vec![Fact::set(Timestamp(START), policy("1"))]),
+        Err(StateError::Unwritten { .. })
+    ));
     assert!(matches!(store.health(), StoreHealth::Failing { .. }));
     fs::write(&file, b"").expect("another file");
-    assert!(store.commit(vec![Fact::set(Timestamp(START), policy("1"))]).is_err());
+    assert!(
+        store
+            .commit(vec![Fact::set(Timestamp(START), policy("1"))])
+            .is_err()
+    );
     fs::rename(&elsewhere, &file).expect("put back");
-    store.commit(vec![Fact::set(Timestamp(START), policy("2"))]).expect("committed");
+    store
+        .commit(vec![Fact::set(Timestamp(START), policy("2"))])
+        .expect("committed");
     assert_eq!(store.health(), StoreHealth::Healthy);
 }
 
@@ -632,11 +976,19 @@ fn file_of_a_newer_crawlgate_is_left_alone() {
     store.close().expect("closed");
     let file = directory.path().join("state.db");
     let open = || rusqlite::Connection::open(&file).expect("opened");
-    open().pragma_update(None, "user_version", 99).expect("written");
+    open()
+        .pragma_update(None, "user_version", 99)
+        .expect("written");
     let (store, remembered) = hands.open(directory.path());
-    assert!(store.health().to_string().contains("newer"), "{}", store.health());
+    assert!(
+        store.health().to_string().contains("newer"),
+        "{}",
+        store.health()
+    );
     assert!(remembered.set_aside.is_none());
-    let version: i64 = open().query_row("PRAGMA user_version", [], |row| row.get(0)).expect("read");
+    let version: i64 = open()
+        .query_row("PRAGMA user_version", [], |row| row.get(0))
+        .expect("read");
     assert_eq!(version, 99);
 }
 
@@ -645,25 +997,68 @@ fn file_from_before_there_were_instances_keeps_its_facts() {
     let (directory, hands) = (tempfile::tempdir().expect("a directory"), Hands::new());
     let (store, _) = hands.run(directory.path());
     store
-        .commit(vec![Fact::set(Timestamp(START), policy("1")), Fact::set(Timestamp(START), served("gptbot"))])
+        .commit(vec![
+            Fact::set(Timestamp(START), policy("1")),
+            Fact::set(Timestamp(START), served("gptbot")),
+        ])
         .expect("kept");
     store.close().expect("closed");
     let file = directory.path().join("state.db");
     let open = || rusqlite::Connection::open(&file).expect("opened");
-    open().execute_batch("DROP TABLE exchange_memberships; PRAGMA user_version = 2").expect("an older file");
-    let read = StateStore::read(directory.path(), Timestamp(START)).expect("read without being changed");
-    assert_eq!((read.last_good_policies.len(), read.exchange_memberships.len()), (1, 0));
+    open()
+        .execute_batch("DROP TABLE exchange_memberships; PRAGMA user_version = 2")
+        .expect("an older file");
+    let read =
+        StateStore::read(directory.path(), Timestamp(START)).expect("read without being changed");
+    assert_eq!(
+        (
+            read.last_good_policies.len(),
+            read.exchange_memberships.len()
+        ),
+        (1, 0)
+    );
     let (store, remembered) = hands.run(directory.path());
-    assert_eq!((remembered.facts.last_good_policies.len(), remembered.facts.served.len()), (1, 1));
-    assert!(matches!(remembered.previous_run, PreviousRun::Clean { .. }), "{:?}", remembered.previous_run);
+    assert_eq!(
+        (
+            remembered.facts.last_good_policies.len(),
+            remembered.facts.served.len()
+        ),
+        (1, 1)
+    );
+    assert!(
+        matches!(remembered.previous_run, PreviousRun::Clean { .. }),
+        "{:?}",
+        remembered.previous_run
+    );
     let (id, run) = ("a".to_owned(), "a.1".to_owned());
     let (store_run, store_epoch) = (String::new(), String::new());
-    let membership = ExchangeMembership { id, run, store_run, store_epoch, has_left: false };
-    store.commit(vec![Fact::set(Timestamp(START), membership)]).expect("a place for it");
+    let membership = ExchangeMembership {
+        id,
+        run,
+        store_run,
+        store_epoch,
+        has_left: false,
+    };
+    store
+        .commit(vec![Fact::set(Timestamp(START), membership)])
+        .expect("a place for it");
     store.close().expect("closed");
-    let version: i64 = open().query_row("PRAGMA user_version", [], |row| row.get(0)).expect("read");
-    assert_eq!(version, 3, "a crawlgate that knows of no instances refuses it");
-    assert_eq!(hands.open(directory.path()).1.facts.exchange_memberships.len(), 1);
+    let version: i64 = open()
+        .query_row("PRAGMA user_version", [], |row| row.get(0))
+        .expect("read");
+    assert_eq!(
+        version, 3,
+        "a crawlgate that knows of no instances refuses it"
+    );
+    assert_eq!(
+        hands
+            .open(directory.path())
+            .1
+            .facts
+            .exchange_memberships
+            .len(),
+        1
+    );
 }
 
 #[test]
@@ -673,6 +1068,9 @@ fn state_is_for_one_user_alone() {
     let state = directory.path().join("state");
     let (_store, _) = hands.run(&state);
     let mode = |path: &Path| fs::metadata(path).expect("there").permissions().mode() & 0o777;
-    assert_eq!((mode(&state), mode(&state.join("state.db"))), (0o700, 0o600));
+    assert_eq!(
+        (mode(&state), mode(&state.join("state.db"))),
+        (0o700, 0o600)
+    );
     assert_eq!(mode(&state.join("state.db-wal")), 0o600);
 }

@@ -1,5 +1,6 @@
-//! [`Writer`]: the thread that writes `state.db`. It commits about once a second, and at once when a caller waits for the
-//! commit. [`Shared`] is what the handles of the store share with it: the queue of facts and the health of the file.
+//! [`Writer`]: the thread that writes `state.db`. It commits about once a second, and at once when
+//! a caller waits for the commit. [`Shared`] is what the handles of the store share with it: the
+//! queue of facts and the health of the file.
 
 use super::columns::taken_as_past;
 use super::database::{Batch, Database, DatabaseError, RunRow};
@@ -23,7 +24,8 @@ const EVERY: Duration = Duration::from_secs(1);
 const IDLE: Duration = Duration::from_secs(5);
 /// Writing may take this part of the time: large batches are written less often.
 const SHARE: u32 = 10;
-/// Large batches are written this often all the same, so that the next start does not take the pause for a gap.
+/// Large batches are written this often all the same, so that the next start does not take the
+/// pause for a gap.
 const SELDOM: Duration = Duration::from_secs(5);
 
 /// The clock of the store.
@@ -40,7 +42,8 @@ pub struct Request {
 /// What a request is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// Its facts follow from the end of the previous run; from now on the time of the commit is written.
+    /// Its facts follow from the end of the previous run; from now on the time of the commit is
+    /// written.
     Begin,
     /// Its facts have to be on the disk.
     Commit,
@@ -108,9 +111,18 @@ pub struct Shared {
 
 impl Shared {
     /// `on_disk` is what the next start finds in the directory, as long as nothing is written.
-    pub(super) fn new(directory: String, health: StoreHealth, on_disk: PreviousRun, now: Now) -> Shared {
+    pub(super) fn new(
+        directory: String,
+        health: StoreHealth,
+        on_disk: PreviousRun,
+        now: Now,
+    ) -> Shared {
         let on_disk = (on_disk, now().lived);
-        let memory = if health.is_in_memory() { Memory::new().map(Arc::new) } else { None };
+        let memory = if health.is_in_memory() {
+            Memory::new().map(Arc::new)
+        } else {
+            None
+        };
         Shared {
             memory,
             directory,
@@ -118,7 +130,11 @@ impl Shared {
             queue: Mutex::default(),
             wake: Condvar::new(),
             kept_lock: Mutex::default(),
-            known: Mutex::new(Known { on_disk, health, commits: 0 }),
+            known: Mutex::new(Known {
+                on_disk,
+                health,
+                commits: 0,
+            }),
         }
     }
 
@@ -165,7 +181,8 @@ impl Shared {
         true
     }
 
-    /// Deletes with the next commit what ended before a moment, and the versions that nothing refers to any more.
+    /// Deletes with the next commit what ended before a moment, and the versions that nothing
+    /// refers to any more.
     pub fn prune(&self, before: Timestamp) {
         let mut queue = self.queue();
         queue.work.prune = queue.work.prune.max(Some(before));
@@ -176,7 +193,8 @@ impl Shared {
         self.queue().is_closed = false;
     }
 
-    /// Says that facts are missing which the next start would need. It will trust nothing of this run.
+    /// Says that facts are missing which the next start would need. It will trust nothing of this
+    /// run.
     pub fn distrust(&self) {
         self.queue().is_incomplete = true;
     }
@@ -187,8 +205,8 @@ impl Shared {
         self.wake.notify_one();
     }
 
-    /// Whether a publication that could not be committed may take effect: commits succeed, or the next start will see a gap
-    /// anyway.
+    /// Whether a publication that could not be committed may take effect: commits succeed, or the
+    /// next start will see a gap anyway.
     pub fn may_publish(&self, moment: Moment) -> bool {
         // The next process publishes from now on.
         if self.is_handed_over() {
@@ -196,7 +214,10 @@ impl Shared {
         }
         let known = lock(&self.known);
         let (on_disk, at) = known.on_disk;
-        matches!(known.health, StoreHealth::Healthy | StoreHealth::NoDirectory) || on_disk.cannot_mislead(moment, at)
+        matches!(
+            known.health,
+            StoreHealth::Healthy | StoreHealth::NoDirectory
+        ) || on_disk.cannot_mislead(moment, at)
     }
 
     pub(super) fn unwritten(&self, error: &dyn Display) -> StateError {
@@ -225,12 +246,31 @@ impl Shared {
         match result {
             Ok(run) => {
                 known.commits += 1;
-                if let Some(RunRow { committed, incomplete, .. }) = run {
-                    let previous = PreviousRun::Crashed { last_commit: committed };
-                    known.on_disk = (if incomplete { PreviousRun::Unknown } else { previous }, moment.lived);
+                if let Some(RunRow {
+                    committed,
+                    incomplete,
+                    ..
+                }) = run
+                {
+                    let previous = PreviousRun::Crashed {
+                        last_commit: committed,
+                    };
+                    known.on_disk = (
+                        if incomplete {
+                            PreviousRun::Unknown
+                        } else {
+                            previous
+                        },
+                        moment.lived,
+                    );
                 }
-                if std::mem::replace(&mut known.health, StoreHealth::Healthy) != StoreHealth::Healthy {
-                    tracing::info!("the state directory {} is written again; nothing was lost", self.directory);
+                if std::mem::replace(&mut known.health, StoreHealth::Healthy)
+                    != StoreHealth::Healthy
+                {
+                    tracing::info!(
+                        "the state directory {} is written again; nothing was lost",
+                        self.directory
+                    );
                 }
             }
             Err(error) => {
@@ -271,20 +311,40 @@ pub struct Writer {
 }
 
 impl Writer {
-    pub fn new(database: Database, lock: ProcessLock, shared: Arc<Shared>, forgets_observation: bool) -> Writer {
+    pub fn new(
+        database: Database,
+        lock: ProcessLock,
+        shared: Arc<Shared>,
+        forgets_observation: bool,
+    ) -> Writer {
         let started = Instant::now();
-        Writer { database, lock, shared, has_begun: false, forgets_observation, next: started, last_commit: started }
+        Writer {
+            database,
+            lock,
+            shared,
+            has_begun: false,
+            forgets_observation,
+            next: started,
+            last_commit: started,
+        }
     }
 
     /// Goes on with a run that has begun.
     pub fn resumed(database: Database, lock: ProcessLock, shared: Arc<Shared>) -> Writer {
-        Writer { has_begun: true, ..Writer::new(database, lock, shared, false) }
+        Writer {
+            has_begun: true,
+            ..Writer::new(database, lock, shared, false)
+        }
     }
 
     /// Writes until the store is closed or abandoned.
     pub fn run(mut self) {
         while let Some((work, moment)) = self.wait() {
-            let end = work.requests.iter().map(|request| request.purpose).find(|purpose| purpose.ends());
+            let end = work
+                .requests
+                .iter()
+                .map(|request| request.purpose)
+                .find(|purpose| purpose.ends());
             let began = Instant::now();
             let (result, requests) = self.write(work, moment);
             self.next = Instant::now() + (began.elapsed() * (SHARE - 1)).clamp(EVERY, SELDOM);
@@ -298,8 +358,8 @@ impl Writer {
         }
     }
 
-    /// Waits until something is to be written. The facts before the moment are all there. `None` when the store was
-    /// abandoned.
+    /// Waits until something is to be written. The facts before the moment are all there. `None`
+    /// when the store was abandoned.
     fn wait(&mut self) -> Option<(Work, Moment)> {
         let shared = self.shared.clone();
         let mut queue = shared.queue();
@@ -315,7 +375,11 @@ impl Writer {
             if self.has_begun && is_due && !is_idle {
                 break;
             }
-            let pause = if is_due { EVERY } else { self.next.saturating_duration_since(Instant::now()) };
+            let pause = if is_due {
+                EVERY
+            } else {
+                self.next.saturating_duration_since(Instant::now())
+            };
             let waited = shared.wake.wait_timeout(queue, pause);
             queue = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
@@ -324,7 +388,12 @@ impl Writer {
 
     /// One transaction; what could not be written waits again.
     fn write(&mut self, work: Work, moment: Moment) -> (Result<(), StateError>, Vec<Request>) {
-        let Work { mut pending, mut requests, prune, history } = work;
+        let Work {
+            mut pending,
+            mut requests,
+            prune,
+            history,
+        } = work;
         let mut has_room = true;
         for request in &mut requests {
             if request.purpose == Purpose::Begin {
@@ -338,7 +407,9 @@ impl Writer {
                 self.database.execute(sql);
             }
         }
-        let settles = requests.iter().any(|request| request.purpose == Purpose::Settle);
+        let settles = requests
+            .iter()
+            .any(|request| request.purpose == Purpose::Settle);
         let run = RunRow {
             committed: moment.now,
             clean: requests.iter().any(|request| request.purpose.ends()),
@@ -346,8 +417,12 @@ impl Writer {
         };
         let asked = requests.iter().flat_map(|request| &request.facts);
         let of_now = pending.iter().chain(asked);
-        let of_now: Vec<Fact> =
-            of_now.map(|fact| Fact { at: taken_as_past(fact.at, moment.now), ..fact.clone() }).collect();
+        let of_now: Vec<Fact> = of_now
+            .map(|fact| Fact {
+                at: taken_as_past(fact.at, moment.now),
+                ..fact.clone()
+            })
+            .collect();
         let batch = Batch {
             facts: &of_now,
             forgets_observation: self.has_begun && self.forgets_observation,
@@ -360,7 +435,8 @@ impl Writer {
         if settles && result.is_ok() {
             result = self.database.settle();
         }
-        self.shared.note(result.as_ref().map(|()| batch.run), moment);
+        self.shared
+            .note(result.as_ref().map(|()| batch.run), moment);
         if result.is_ok() {
             self.last_commit = Instant::now();
             self.forgets_observation &= !self.has_begun;
@@ -372,12 +448,21 @@ impl Writer {
             queue.work.history.append(later);
             self.shared.note_room(&mut queue, has_room);
         }
-        (result.map_err(|error| self.shared.unwritten(&error)), requests)
+        (
+            result.map_err(|error| self.shared.unwritten(&error)),
+            requests,
+        )
     }
 
     /// Gives the directory up, and then answers the caller that closes the store.
     fn end(self, purpose: Purpose, result: Result<(), StateError>, requests: Vec<Request>) {
-        let Writer { database, lock: owned, shared, has_begun, .. } = self;
+        let Writer {
+            database,
+            lock: owned,
+            shared,
+            has_begun,
+            ..
+        } = self;
         database.close();
         // A run that never began wrote no end of its own.
         let result = match result {

@@ -1,4 +1,5 @@
-//! [`AccessLog`]: the access log, in JSON or in the Combined format. It writes one [`AccessRecord`] for each request.
+//! [`AccessLog`]: the access log, in JSON or in the Combined format. It writes one [`AccessRecord`]
+//! for each request.
 
 use super::log_writer::LogWriter;
 use crate::policy::Version;
@@ -30,15 +31,22 @@ impl AccessLog {
 
     /// A log that is not written.
     pub fn off() -> AccessLog {
-        AccessLog { writer: LogWriter::off(), format: AccessFormat::default() }
+        AccessLog {
+            writer: LogWriter::off(),
+            format: AccessFormat::default(),
+        }
     }
 
     /// Takes the line of a request in.
     pub fn write(&self, record: &AccessRecord<'_>) {
         match self.format {
             AccessFormat::Json => self.writer.write(record),
-            AccessFormat::Combined => self.writer.write_line(|line| write_combined(record, line).is_ok()),
-            AccessFormat::VhostCombined => self.writer.write_line(|line| write_vhost_combined(record, line).is_ok()),
+            AccessFormat::Combined => self
+                .writer
+                .write_line(|line| write_combined(record, line).is_ok()),
+            AccessFormat::VhostCombined => self
+                .writer
+                .write_line(|line| write_vhost_combined(record, line).is_ok()),
         }
     }
 }
@@ -94,7 +102,8 @@ pub struct AccessRecord<'a> {
     /// Until when, at the latest, requests like this one do not count.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "rfc3339")]
     pub older_until: Option<Timestamp>,
-    /// A violation of a crawler that was served no robots.txt here within the time that it may use a copy.
+    /// A violation of a crawler that was served no robots.txt here within the time that it may use
+    /// a copy.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub never_fetched: bool,
     /// The rule that decided: `Disallow: /cart/`.
@@ -129,7 +138,13 @@ pub fn moment<S: Serializer>(time: &SystemTime, serializer: S) -> Result<S::Ok, 
         }
     };
     write(0, 4, at.year().clamp(0, 9_999).unsigned_abs());
-    for (place, number) in [(5, at.month()), (8, at.day()), (11, at.hour()), (14, at.minute()), (17, at.second())] {
+    for (place, number) in [
+        (5, at.month()),
+        (8, at.day()),
+        (11, at.hour()),
+        (14, at.minute()),
+        (17, at.second()),
+    ] {
         write(place, 2, number);
     }
     write(20, 3, at.timestamp_subsec_millis());
@@ -143,15 +158,19 @@ fn version<S: Serializer>(version: &Option<Version>, serializer: S) -> Result<S:
     }
 }
 
-/// A line in the Combined format of nginx and Apache, for tools that read no JSON: `client - - [time] "request" status bytes
-/// "referer" "user agent"`. What such a line cannot say (site, crawler, kind, rule) is left out. `crawlgate audit` reads the
-/// lines back.
+/// A line in the Combined format of nginx and Apache, for tools that read no JSON: `client - -
+/// [time] "request" status bytes "referer" "user agent"`. What such a line cannot say (site,
+/// crawler, kind, rule) is left out. `crawlgate audit` reads the lines back.
 fn write_combined(record: &AccessRecord<'_>, line: &mut Vec<u8>) -> std::io::Result<()> {
     match record.client {
         Some(address) => write!(line, "{address}")?,
         None => line.push(b'-'),
     }
-    write!(line, "{}", DateTime::<Utc>::from(record.time).format(" - - [%d/%b/%Y:%H:%M:%S +0000] \""))?;
+    write!(
+        line,
+        "{}",
+        DateTime::<Utc>::from(record.time).format(" - - [%d/%b/%Y:%H:%M:%S +0000] \"")
+    )?;
     write_request(record, line)?;
     write!(line, "\" {:03} {} \"", record.status, record.bytes)?;
     write_field(record.referer, line)?;
@@ -167,15 +186,19 @@ fn write_vhost_combined(record: &AccessRecord<'_>, line: &mut Vec<u8>) -> std::i
     write_combined(record, line)
 }
 
-/// The host as the client named it, with the scheme's port where it named none. Spaces are escaped too: nothing in the
-/// line says where the host ends.
+/// The host as the client named it, with the scheme's port where it named none. Spaces are escaped
+/// too: nothing in the line says where the host ends.
 fn write_host(record: &AccessRecord<'_>, line: &mut Vec<u8>) -> std::io::Result<()> {
     let host = record.host.0;
     if host.is_empty() {
         line.push(b'-');
     }
     for octet in host.chunks(1) {
-        if octet == b" " { line.extend_from_slice(br"\x20") } else { write_escaped(octet, line)? }
+        if octet == b" " {
+            line.extend_from_slice(br"\x20")
+        } else {
+            write_escaped(octet, line)?
+        }
     }
     match (name_and_port(host), record.tls) {
         ((_, Some(_)), _) => Ok(()),
@@ -193,7 +216,15 @@ fn write_request(record: &AccessRecord<'_>, line: &mut Vec<u8>) -> std::io::Resu
     line.push(b' ');
     write_escaped(record.target.0, line)?;
     // Tools know HTTP/2 as nginx and Apache write it.
-    write!(line, " HTTP/{}", if record.http == "2" { "2.0" } else { record.http })
+    write!(
+        line,
+        " HTTP/{}",
+        if record.http == "2" {
+            "2.0"
+        } else {
+            record.http
+        }
+    )
 }
 
 fn write_field(field: Option<Octets<'_>>, line: &mut Vec<u8>) -> std::io::Result<()> {
@@ -203,8 +234,8 @@ fn write_field(field: Option<Octets<'_>>, line: &mut Vec<u8>) -> std::io::Result
     }
 }
 
-/// Escapes what nginx escapes (ngx_http_log_escape): quotes, backslashes and octets that are no printable ASCII. No
-/// client can end a field or a line, or reach a terminal.
+/// Escapes what nginx escapes (ngx_http_log_escape): quotes, backslashes and octets that are no
+/// printable ASCII. No client can end a field or a line, or reach a terminal.
 fn write_escaped(octets: &[u8], line: &mut Vec<u8>) -> std::io::Result<()> {
     for &octet in octets {
         match octet {

@@ -1,5 +1,5 @@
-//! The status of certificates for operators. [`CertificateStatus`] is that of a certificate in use, [`OrderStatus`] that
-//! of a host for which crawlgate gets certificates by ACME.
+//! The status of certificates for operators. [`CertificateStatus`] is that of a certificate in use,
+//! [`OrderStatus`] that of a host for which crawlgate gets certificates by ACME.
 
 use crate::time::{Timestamp, rfc3339};
 use serde::{Deserialize, Serialize};

@@ -1,9 +1,10 @@
-//! [`Events`] records an [`Event`] for each request that is blocked or slowed down, or would be under enforcement.
-//! Pauses and missing licences make no event. It keeps the latest [`Events::KEPT`] for the API, writes all of them to
-//! a log as JSON lines (if the settings name one), and keeps samples for the dashboard.
+//! [`Events`] records an [`Event`] for each request that is blocked or slowed down, or would be
+//! under enforcement. Pauses and missing licences make no event. It keeps the latest
+//! [`Events::KEPT`] for the API, writes all of them to a log as JSON lines (if the settings name
+//! one), and keeps samples for the dashboard.
 //!
-//! Above a rate, each crawler on each site still has one event a second, and the next event says how many were left out.
-//! A request never waits for the disk: [`LogWriter`] gathers the lines.
+//! Above a rate, each crawler on each site still has one event a second, and the next event says
+//! how many were left out. A request never waits for the disk: [`LogWriter`] gathers the lines.
 
 use super::access::moment;
 use super::log_writer::LogWriter;
@@ -20,8 +21,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
-/// Beyond the rate each crawler on each site has one event a second, for so many pairs of crawler and site. The names
-/// come from the policies and the registry, so few installations have as many.
+/// Beyond the rate each crawler on each site has one event a second, for so many pairs of crawler
+/// and site. The names come from the policies and the registry, so few installations have as many.
 const FAIR: usize = 16_384;
 /// Events of one site, crawler, identity, kind, rule and day that the history keeps.
 const SAMPLES_EACH: u8 = 20;
@@ -43,8 +44,8 @@ pub struct Event {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub calls_itself: Option<String>,
     pub identity: &'static str,
-    /// What the identity rests on: `networks` of the policy, the operator's `list`, `reverse_dns`, a `signature`, or
-    /// nothing but the user agent.
+    /// What the identity rests on: `networks` of the policy, the operator's `list`, `reverse_dns`,
+    /// a `signature`, or nothing but the user agent.
     pub proof: &'static str,
     /// What the signature of the request proves, or why it proves nothing, if it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -61,11 +62,12 @@ pub struct Event {
     pub target: String,
     pub user_agent: Option<String>,
     pub verdict: &'static str,
-    /// The readings of robots.txt that the verdict rests on: `rfc9309`, `both` (Google's parser says the same) or
-    /// `only_rfc9309` or `only_google` (only that one disallows the request).
+    /// The readings of robots.txt that the verdict rests on: `rfc9309`, `both` (Google's parser
+    /// says the same) or `only_rfc9309` or `only_google` (only that one disallows the request).
     pub readings: &'static str,
     pub kind: &'static str,
-    /// A violation of a crawler that was served no robots.txt here within the time that it may use a copy.
+    /// A violation of a crawler that was served no robots.txt here within the time that it may use
+    /// a copy.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub never_fetched: bool,
     /// The rule that decided: `Disallow: /cart/`.
@@ -74,9 +76,11 @@ pub struct Event {
     pub rule_source: Option<String>,
     /// The version of robots.txt in force.
     pub version: String,
-    /// What `held` rests on: `observed`, `declared` by the policy, or `unknown`, which accuses no crawler.
+    /// What `held` rests on: `observed`, `declared` by the policy, or `unknown`, which accuses no
+    /// crawler.
     pub history: &'static str,
-    /// Until when, at the latest, the crawler may use another robots.txt, so that requests like this one do not count.
+    /// Until when, at the latest, the crawler may use another robots.txt, so that requests like
+    /// this one do not count.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "rfc3339")]
     pub older_until: Option<Timestamp>,
     /// The other versions that the crawler may have cached.
@@ -105,7 +109,8 @@ fn is_zero(number: &u64) -> bool {
 struct Sampling {
     second: u64,
     taken: u64,
-    /// Which pairs of site and crawler had one, by their hash: 64 bits under a random key do not collide in practice.
+    /// Which pairs of site and crawler had one, by their hash: 64 bits under a random key do not
+    /// collide in practice.
     served: HashSet<u64, Prehashed>,
     /// Events left out since the last one that was recorded.
     left_out: u64,
@@ -139,12 +144,15 @@ impl Events {
         let log = LogWriter::open("event-log", &settings.destination)?;
         let events = Events::new(log, settings.rate);
         if events.0.log.enabled() {
-            // After a flood there may be no event for a while: the number that was left out is written all the same.
+            // After a flood there may be no event for a while: the number that was left out is
+            // written all the same.
             let shared = Arc::downgrade(&events.0);
             spawn("events", move || {
                 loop {
                     std::thread::park_timeout(SUMMED_EVERY);
-                    let Some(shared) = shared.upgrade() else { return };
+                    let Some(shared) = shared.upgrade() else {
+                        return;
+                    };
                     shared.say_left_out(SystemTime::now());
                 }
             })?;
@@ -192,21 +200,26 @@ impl Events {
         }
         shared.sample(&event);
         let mut recent = lock(&shared.recent);
-        let oldest = if recent.len() >= Events::KEPT { recent.pop_front() } else { None };
+        let oldest = if recent.len() >= Events::KEPT {
+            recent.pop_front()
+        } else {
+            None
+        };
         recent.push_back(event);
         drop(recent);
         drop(oldest);
     }
 
-    /// Writes that a server was ejected, went down or came back. No rate bounds these lines, because each ejection of a
-    /// server is longer than the one before.
+    /// Writes that a server was ejected, went down or came back. No rate bounds these lines,
+    /// because each ejection of a server is longer than the one before.
     pub fn server(&self, event: &ServerEvent) {
         if self.0.log.enabled() {
             self.0.log.write(event);
         }
     }
 
-    /// Samples for the history since the last call: some events of each site, crawler, identity, kind, rule and day.
+    /// Samples for the history since the last call: some events of each site, crawler, identity,
+    /// kind, rule and day.
     pub fn take_samples(&self) -> Vec<Arc<Event>> {
         std::mem::take(&mut lock(&self.0.samples).taken)
     }
@@ -279,7 +292,9 @@ struct LeftOut {
 }
 
 fn second(moment: SystemTime) -> u64 {
-    moment.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |time| time.as_secs())
+    moment
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .map_or(0, |time| time.as_secs())
 }
 
 /// Events for the history.
@@ -293,10 +308,17 @@ struct Samples {
 }
 
 impl Shared {
-    /// Keeps an event for the history, unless there are enough of its kind today or too many that wait.
+    /// Keeps an event for the history, unless there are enough of its kind today or too many that
+    /// wait.
     fn sample(&self, event: &Arc<Event>) {
         let day = second(event.time) / 86_400;
-        let hash = self.hasher.hash_one((&event.site, &event.crawler, event.identity, event.kind, &event.rule));
+        let hash = self.hasher.hash_one((
+            &event.site,
+            &event.crawler,
+            event.identity,
+            event.kind,
+            &event.rule,
+        ));
         let mut samples = lock(&self.samples);
         if samples.day != day {
             samples.day = day;
@@ -318,11 +340,15 @@ impl Shared {
         if sampling.left_out > 0 && sampling.second < second(now) && self.log.enabled() {
             let left_out = std::mem::take(&mut sampling.left_out);
             drop(sampling);
-            self.log.write(&LeftOut { time: now, left_out });
+            self.log.write(&LeftOut {
+                time: now,
+                left_out,
+            });
         }
     }
 
-    /// Admits one more event, or returns `None`. An admitted event gets the number of those before it that were left out.
+    /// Admits one more event, or returns `None`. An admitted event gets the number of those before
+    /// it that were left out.
     fn admit(&self, site: &str, crawler: &str, now: SystemTime) -> Option<u64> {
         let second = second(now);
         let pair = self.hasher.hash_one((site, crawler));

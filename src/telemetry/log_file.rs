@@ -1,8 +1,10 @@
-//! [`LogFile`]: the file of a log. It appends whole lines, and opens the file again after it was rotated.
+//! [`LogFile`]: the file of a log. It appends whole lines, and opens the file again after it was
+//! rotated.
 //!
-//! A file that was renamed, removed or replaced is created again under its name. Where that fails, crawlgate goes on with
-//! the old file, and [`LogFile::reopen_problem`] says why. A line that was written in part, for example on a full disk,
-//! is ended before the next one, and every lost line is counted.
+//! A file that was renamed, removed or replaced is created again under its name. Where that fails,
+//! crawlgate goes on with the old file, and [`LogFile::reopen_problem`] says why. A line that was
+//! written in part, for example on a full disk, is ended before the next one, and every lost line
+//! is counted.
 
 use crate::files::open_at_once;
 use crate::locks::lock;
@@ -40,14 +42,26 @@ impl LogFile {
     pub fn open(name: &str, path: &Path) -> io::Result<LogFile> {
         let (file, torn) = append(path)?;
         let name = format!("{name} {}", path.display());
-        Ok(LogFile { name, file, path: Some(path.to_owned()), torn, reopen_problem: None })
+        Ok(LogFile {
+            name,
+            file,
+            path: Some(path.to_owned()),
+            torn,
+            reopen_problem: None,
+        })
     }
 
-    /// Standard output, by a descriptor of its own. A pipe that nothing reads blocks the writer, and `std::io::Stdout` would
-    /// then stay locked: the end of the process flushes it.
+    /// Standard output, by a descriptor of its own. A pipe that nothing reads blocks the writer,
+    /// and `std::io::Stdout` would then stay locked: the end of the process flushes it.
     pub fn stdout(name: &str) -> io::Result<LogFile> {
         let file = io::stdout().as_fd().try_clone_to_owned()?.into();
-        Ok(LogFile { name: name.to_owned(), file, path: None, torn: false, reopen_problem: None })
+        Ok(LogFile {
+            name: name.to_owned(),
+            file,
+            path: None,
+            torn: false,
+            reopen_problem: None,
+        })
     }
 
     /// Writes whole lines into the file that has the log's name.
@@ -55,19 +69,28 @@ impl LogFile {
         let _alone = self.path.is_none().then(|| lock(&STDOUT));
         let was_logged = self.reopen_problem.take().is_some();
         if let Err(error) = self.keep_name() {
-            self.write_on(error, was_logged).map_err(|error| Lost { lines: count(lines), error })?;
+            self.write_on(error, was_logged).map_err(|error| Lost {
+                lines: count(lines),
+                error,
+            })?;
         }
         self.append_lines(lines)
     }
 
     /// Appends whole lines to the open file.
     fn append_lines(&mut self, lines: &[u8]) -> Result<(), Lost> {
-        self.end_torn_line().map_err(|error| Lost { lines: count(lines), error })?;
+        self.end_torn_line().map_err(|error| Lost {
+            lines: count(lines),
+            error,
+        })?;
         self.append(lines).map_err(|(written, error)| {
             let unwritten = &lines[written..];
             // A line that lacks only its end is not lost: the end is written before the next line.
             let ended = u64::from(self.torn && unwritten.first() == Some(&b'\n'));
-            Lost { lines: count(unwritten) - ended, error }
+            Lost {
+                lines: count(unwritten) - ended,
+                error,
+            }
         })
     }
 
@@ -76,7 +99,8 @@ impl LogFile {
         self.reopen_problem.as_deref()
     }
 
-    /// The open file is written, because no file can be created under its name. An error where it was removed.
+    /// The open file is written, because no file can be created under its name. An error where it
+    /// was removed.
     fn write_on(&mut self, error: io::Error, was_logged: bool) -> io::Result<()> {
         if self.file.metadata().is_ok_and(|file| file.nlink() == 0) {
             return Err(error);
@@ -90,14 +114,19 @@ impl LogFile {
 
     /// Opens the file again if its name is gone or belongs to another file.
     fn keep_name(&mut self) -> io::Result<()> {
-        let Some(path) = &self.path else { return Ok(()) };
+        let Some(path) = &self.path else {
+            return Ok(());
+        };
         let open = self.file.metadata()?;
         match std::fs::metadata(path) {
             Ok(named) if (named.dev(), named.ino()) == (open.dev(), open.ino()) => return Ok(()),
             Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
             _ => self.reopen()?,
         }
-        tracing::warn!("the {} was removed or renamed; crawlgate created it again", self.name);
+        tracing::warn!(
+            "the {} was removed or renamed; crawlgate created it again",
+            self.name
+        );
         Ok(())
     }
 
@@ -128,7 +157,9 @@ impl LogFile {
 
     /// Opens the file again, under its name.
     pub fn reopen(&mut self) -> io::Result<()> {
-        let Some(path) = self.path.clone() else { return Ok(()) };
+        let Some(path) = self.path.clone() else {
+            return Ok(());
+        };
         // The old and the new file read one after the other must not join two lines.
         let _ = self.end_torn_line();
         (self.file, self.torn) = append(&path)?;
@@ -141,7 +172,9 @@ fn append(path: &Path) -> io::Result<(File, bool)> {
     let file = open_at_once(OpenOptions::new().create(true).append(true), path)?;
     let metadata = file.metadata()?;
     // A file that cannot be read counts as one that ends in a whole line.
-    let torn = metadata.is_file() && metadata.len() > 0 && last_octet(path).is_ok_and(|last| last != b'\n');
+    let torn = metadata.is_file()
+        && metadata.len() > 0
+        && last_octet(path).is_ok_and(|last| last != b'\n');
     Ok((file, torn))
 }
 

@@ -1,7 +1,7 @@
-//! [`LogWriter`]: a log of lines. It takes lines in on the thread of the request and gathers them. A thread of its own
-//! writes them several times a second, because waking that thread for each line would cost more than everything else. A
-//! full buffer drops lines and counts them, so a request never waits for a disk. Lines that wait while the file is opened
-//! again go into the new file.
+//! [`LogWriter`]: a log of lines. It takes lines in on the thread of the request and gathers them.
+//! A thread of its own writes them several times a second, because waking that thread for each line
+//! would cost more than everything else. A full buffer drops lines and counts them, so a request
+//! never waits for a disk. Lines that wait while the file is opened again go into the new file.
 
 use super::log_file::{LogFile, Lost};
 use crate::locks::lock;
@@ -69,7 +69,12 @@ struct Queue {
 
 impl Queue {
     fn must_write_now(&self) -> bool {
-        let Batch { lines, reopens, closed, .. } = &self.waiting;
+        let Batch {
+            lines,
+            reopens,
+            closed,
+            ..
+        } = &self.waiting;
         self.hurry || *closed || lines.len() >= ENOUGH || *reopens > 0
     }
 }
@@ -91,23 +96,41 @@ impl Shared {
     }
 
     fn too_slow(&self) -> String {
-        format!("the {} is written too slowly, and lines are lost", self.name)
+        format!(
+            "the {} is written too slowly, and lines are lost",
+            self.name
+        )
     }
 }
 
 impl LogWriter {
     /// Opens a log and starts its writer. `name` is for messages.
-    pub(super) fn open(name: &'static str, destination: &LogDestination) -> std::io::Result<LogWriter> {
+    pub(super) fn open(
+        name: &'static str,
+        destination: &LogDestination,
+    ) -> std::io::Result<LogWriter> {
         let file = match destination {
             LogDestination::Off => return Ok(LogWriter::off()),
             LogDestination::Stdout => LogFile::stdout(name)?,
             LogDestination::File(path) => LogFile::open(name, path)?,
         };
         let (queue, work, written) = Default::default();
-        let shared = Arc::new(Shared { name, queue, work, written, dropped: AtomicU64::new(0) });
-        let writer = Writer { file, shared: shared.clone(), lost: 0 };
+        let shared = Arc::new(Shared {
+            name,
+            queue,
+            work,
+            written,
+            dropped: AtomicU64::new(0),
+        });
+        let writer = Writer {
+            file,
+            shared: shared.clone(),
+            lost: 0,
+        };
         spawn(name, move || writer.run())?;
-        Ok(LogWriter { open: Some(Arc::new(Open(shared))) })
+        Ok(LogWriter {
+            open: Some(Arc::new(Open(shared))),
+        })
     }
 
     /// A log that is not written.
@@ -133,7 +156,8 @@ impl LogWriter {
         });
     }
 
-    /// Takes a line in, which `write` appends without its end. A line that it cannot write counts as dropped.
+    /// Takes a line in, which `write` appends without its end. A line that it cannot write counts
+    /// as dropped.
     pub(super) fn write_line(&self, write: impl FnOnce(&mut Vec<u8>) -> bool) {
         let Some(shared) = self.shared() else { return };
         LINE.with_borrow_mut(|line| {
@@ -163,14 +187,18 @@ impl LogWriter {
 
     /// Lines that were dropped because too many waited, or that could not be written.
     pub fn dropped(&self) -> u64 {
-        self.shared().map_or(0, |shared| shared.dropped.load(Ordering::Relaxed))
+        self.shared()
+            .map_or(0, |shared| shared.dropped.load(Ordering::Relaxed))
     }
 
     /// Why lines are being lost, or go into a renamed file.
     pub fn problem(&self) -> Option<String> {
         let shared = self.shared()?;
         let queue = shared.queue();
-        queue.problem.clone().or_else(|| queue.waiting.overflowed.then(|| shared.too_slow()))
+        queue
+            .problem
+            .clone()
+            .or_else(|| queue.waiting.overflowed.then(|| shared.too_slow()))
     }
 
     /// Waits until everything that was taken in is written, for at most `limit`.
@@ -186,7 +214,11 @@ impl LogWriter {
             }
             queue.hurry = true;
             shared.work.notify_one();
-            queue = shared.written.wait_timeout(queue, left).unwrap_or_else(PoisonError::into_inner).0;
+            queue = shared
+                .written
+                .wait_timeout(queue, left)
+                .unwrap_or_else(PoisonError::into_inner)
+                .0;
         }
     }
 
@@ -234,11 +266,22 @@ impl Writer {
         let work = &self.shared.work;
         let idle = |queue: &mut Queue| queue.waiting.lines.is_empty() && !queue.must_write_now();
         let few = |queue: &mut Queue| !queue.must_write_now();
-        let queue = work.wait_while(self.shared.queue(), idle).unwrap_or_else(PoisonError::into_inner);
-        let mut queue = work.wait_timeout_while(queue, GATHERED, few).unwrap_or_else(PoisonError::into_inner).0;
+        let queue = work
+            .wait_while(self.shared.queue(), idle)
+            .unwrap_or_else(PoisonError::into_inner);
+        let mut queue = work
+            .wait_timeout_while(queue, GATHERED, few)
+            .unwrap_or_else(PoisonError::into_inner)
+            .0;
         lines.clear();
         queue.hurry = false;
-        std::mem::replace(&mut queue.waiting, Batch { lines, ..Batch::default() })
+        std::mem::replace(
+            &mut queue.waiting,
+            Batch {
+                lines,
+                ..Batch::default()
+            },
+        )
     }
 
     fn write_batch(&mut self, batch: &Batch) -> Option<String> {
@@ -278,7 +321,9 @@ impl Writer {
             let too_slow = || batch.overflowed.then(|| self.shared.too_slow());
             let not_reopened = || {
                 let (log, error) = (self.shared.name, self.file.reopen_problem()?);
-                Some(format!("the {log} cannot be created again, and crawlgate goes on with the renamed file: {error}"))
+                Some(format!(
+                    "the {log} cannot be created again, and crawlgate goes on with the renamed file: {error}"
+                ))
             };
             queue.problem = problem.or_else(too_slow).or_else(not_reopened);
         }

@@ -1,7 +1,7 @@
-//! [`Metrics`]: all Prometheus metrics of crawlgate, in a registry of their own. Labels come from the registry of
-//! crawlers, the policies, the settings, certificates and fixed words: never from the path, the user agent or the
-//! address of a request. The number of series with a label for the crawler is limited. When a site is removed, its
-//! series are removed.
+//! [`Metrics`]: all Prometheus metrics of crawlgate, in a registry of their own. Labels come from
+//! the registry of crawlers, the policies, the settings, certificates and fixed words: never from
+//! the path, the user agent or the address of a request. The number of series with a label for the
+//! crawler is limited. When a site is removed, its series are removed.
 
 mod counters;
 mod edge;
@@ -16,12 +16,16 @@ pub use upstream::{ServerPlace, UpstreamMetrics};
 use crate::locks::lock;
 use counters::{Counters, cut_label};
 use http::StatusCode;
-use prometheus::{Encoder, Gauge, Histogram, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Registry, TextEncoder};
+use prometheus::{
+    Encoder, Gauge, Histogram, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Registry,
+    TextEncoder,
+};
 use register::Register;
 use sites::SiteMetrics;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
-/// The site label of requests for hosts that no site claims, and of requests that were refused before they were judged.
+/// The site label of requests for hosts that no site claims, and of requests that were refused
+/// before they were judged.
 pub const UNCLAIMED: &str = "unclaimed";
 
 /// The upper bounds of `crawlgate_decision_seconds`.
@@ -35,7 +39,8 @@ pub struct Metrics {
     pub requests: Counters<5>,
     robots_txt: Counters<3>,
     violations: Counters<4>,
-    /// By crawler and outcome. Without a site: whether a crawler is the one that it claims to be does not depend on the site.
+    /// By crawler and outcome. Without a site: whether a crawler is the one that it claims to be
+    /// does not depend on the site.
     pub identity: Counters<2>,
     pub proofs: IdentityMetrics,
     sites: SiteMetrics,
@@ -55,7 +60,8 @@ pub struct Metrics {
     pub problems: IntGaugeVec,
     /// Made with the first status of a store.
     store: OnceLock<StoreMetrics>,
-    /// Held while gauges are replaced, so that two replacements do not mix, and while they are read.
+    /// Held while gauges are replaced, so that two replacements do not mix, and while they are
+    /// read.
     setting: Mutex<()>,
 }
 
@@ -65,11 +71,17 @@ impl Metrics {
         let registry = Registry::new();
         let register = Register(&registry);
         register
-            .gauges("crawlgate_build_info", "Always 1. The label version is that of crawlgate.", &["version"])
+            .gauges(
+                "crawlgate_build_info",
+                "Always 1. The label version is that of crawlgate.",
+                &["version"],
+            )
             .with_label_values(&[env!("CARGO_PKG_VERSION")])
             .set(1);
         #[cfg(target_os = "linux")]
-        let _ = registry.register(Box::new(prometheus::process_collector::ProcessCollector::for_self()));
+        let _ = registry.register(Box::new(
+            prometheus::process_collector::ProcessCollector::for_self(),
+        ));
         let (requests, robots_txt, violations, identity) = by_crawler(register);
         Arc::new(Metrics {
             requests,
@@ -121,7 +133,8 @@ impl Metrics {
         })
     }
 
-    /// `crawlgate_requests_total{site,crawler,identity,kind,action}`. The crawler comes with its identity.
+    /// `crawlgate_requests_total{site,crawler,identity,kind,action}`. The crawler comes with its
+    /// identity.
     pub fn request(
         &self,
         site: &str,
@@ -133,34 +146,46 @@ impl Metrics {
     }
 
     /// `crawlgate_robots_txt_total{site,crawler,status}`, and when it is a 200 or 304
-    /// `crawlgate_robots_last_fetch_timestamp_seconds{site,crawler}`. `served` is the time of a request that got the
-    /// whole answer, in seconds since 1970.
+    /// `crawlgate_robots_last_fetch_timestamp_seconds{site,crawler}`. `served` is the time of a
+    /// request that got the whole answer, in seconds since 1970.
     pub fn robots_txt(&self, site: &str, crawler: &str, status: u16, served: Option<i64>) {
         let code = StatusCode::from_u16(status.clamp(100, 999)).unwrap_or_default();
         let by_name = self.robots_txt.count([site, crawler, code.as_str()]);
         // A crawler that is not counted by name is not timed by name.
         if let Some(now) = served.filter(|_| by_name && matches!(status, 200 | 304)) {
-            self.sites.last_fetch.with_label_values(&[cut_label(site), cut_label(crawler)]).set(now);
+            self.sites
+                .last_fetch
+                .with_label_values(&[cut_label(site), cut_label(crawler)])
+                .set(now);
         }
     }
 
-    /// `crawlgate_violations_total{site,crawler,identity,kind}`. The crawler comes with its identity.
-    pub fn violation(&self, site: &str, (crawler, identity): (&str, &'static str), kind: &'static str) {
+    /// `crawlgate_violations_total{site,crawler,identity,kind}`. The crawler comes with its
+    /// identity.
+    pub fn violation(
+        &self,
+        site: &str,
+        (crawler, identity): (&str, &'static str),
+        kind: &'static str,
+    ) {
         self.violations.count([site, crawler, identity, kind]);
     }
 
-    /// `crawlgate_identity_total{crawler,outcome}`. The crawler is one of the registry or `other`: these series stay
-    /// when sites go, so they must be few.
+    /// `crawlgate_identity_total{crawler,outcome}`. The crawler is one of the registry or `other`:
+    /// these series stay when sites go, so they must be few.
     pub fn identity(&self, crawler: &str, outcome: &'static str) {
         self.identity.count([crawler, outcome]);
     }
 
     /// `crawlgate_html_pages_total{site,outcome}`.
     pub fn page(&self, site: &str, outcome: &'static str) {
-        self.pages.with_label_values(&[cut_label(site), outcome]).inc();
+        self.pages
+            .with_label_values(&[cut_label(site), outcome])
+            .inc();
     }
 
-    /// Raises a counter to a number that was counted elsewhere since the start. A smaller number changes nothing.
+    /// Raises a counter to a number that was counted elsewhere since the start. A smaller number
+    /// changes nothing.
     pub fn raise(&self, counter: &IntCounter, to: u64) {
         let _one = self.setting();
         counter.inc_by(to.saturating_sub(counter.get()));
@@ -168,7 +193,8 @@ impl Metrics {
 
     /// The metrics of the store. The first call registers them.
     pub fn store(&self) -> &StoreMetrics {
-        self.store.get_or_init(|| StoreMetrics::new(Register(&self.registry)))
+        self.store
+            .get_or_init(|| StoreMetrics::new(Register(&self.registry)))
     }
 
     fn setting(&self) -> MutexGuard<'_, ()> {
@@ -225,8 +251,8 @@ impl IdentityMetrics {
     }
 }
 
-/// The metrics of the store that several instances share. They are registered at their first use, so a crawlgate without
-/// `store` does not export them.
+/// The metrics of the store that several instances share. They are registered at their first use,
+/// so a crawlgate without `store` does not export them.
 #[allow(missing_docs)]
 pub struct StoreMetrics {
     pub up: IntGauge,

@@ -1,6 +1,7 @@
-//! Counts of the last five minutes, for the status. [`Recent`] counts one kind of request. [`RecentByName`] counts by
-//! names from outside, such as hosts, and keeps a bounded number of them. [`Throttle`] admits one log line a second. A
-//! request never waits for any of them. They read no clock: the elapsed time is an argument.
+//! Counts of the last five minutes, for the status. [`Recent`] counts one kind of request.
+//! [`RecentByName`] counts by names from outside, such as hosts, and keeps a bounded number of
+//! them. [`Throttle`] admits one log line a second. A request never waits for any of them. They
+//! read no clock: the elapsed time is an argument.
 
 use crate::locks::lock;
 use std::collections::HashMap;
@@ -16,8 +17,8 @@ const SLOTS: usize = 11;
 /// Names that are counted one by one; requests under other names count only for all names.
 const NAMES: usize = 64;
 
-/// A count of the last five minutes. Each slot holds the number of its 30 seconds in the upper half and the count in the
-/// lower half.
+/// A count of the last five minutes. Each slot holds the number of its 30 seconds in the upper half
+/// and the count in the lower half.
 #[derive(Debug, Default)]
 pub struct Recent([AtomicU64; SLOTS]);
 
@@ -30,7 +31,10 @@ impl Recent {
         // A request that took minutes is not counted where a later period has the slot.
         if current >> 32 < period {
             let begun = period << 32 | 1;
-            if slot.compare_exchange(current, begun, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
+            if slot
+                .compare_exchange(current, begun, Ordering::Relaxed, Ordering::Relaxed)
+                .is_ok()
+            {
                 return;
             }
         } else if current >> 32 > period {
@@ -43,8 +47,12 @@ impl Recent {
     pub fn sum(&self, lived: Duration) -> u64 {
         let now = lived.as_secs() / SLOT;
         let slots = self.0.iter().map(|slot| slot.load(Ordering::Relaxed));
-        let is_recent = |slot: &u64| (now.saturating_sub(SLOTS as u64 - 1)..=now).contains(&(slot >> 32));
-        slots.filter(is_recent).map(|slot| slot & u64::from(u32::MAX)).sum()
+        let is_recent =
+            |slot: &u64| (now.saturating_sub(SLOTS as u64 - 1)..=now).contains(&(slot >> 32));
+        slots
+            .filter(is_recent)
+            .map(|slot| slot & u64::from(u32::MAX))
+            .sum()
     }
 }
 
@@ -57,7 +65,10 @@ pub struct RecentByName<K> {
 
 impl<K> Default for RecentByName<K> {
     fn default() -> RecentByName<K> {
-        RecentByName { all: Recent::default(), named: Mutex::default() }
+        RecentByName {
+            all: Recent::default(),
+            named: Mutex::default(),
+        }
     }
 }
 
@@ -65,7 +76,9 @@ impl<K: Clone + Eq + Hash + Ord> RecentByName<K> {
     /// Counts one. The name is not counted while another thread counts one.
     pub fn add(&self, name: K, lived: Duration) {
         self.all.add(lived);
-        let Ok(mut named) = self.named.try_lock() else { return };
+        let Ok(mut named) = self.named.try_lock() else {
+            return;
+        };
         if !named.contains_key(&name) && named.len() >= NAMES {
             named.retain(|_, count| count.sum(lived) > 0);
             if named.len() >= NAMES {
@@ -83,7 +96,9 @@ impl<K: Clone + Eq + Hash + Ord> RecentByName<K> {
     /// The names with the largest counts, the largest first.
     pub fn top(&self, count: usize, lived: Duration) -> Vec<(K, u64)> {
         let named = lock(&self.named);
-        let counted = named.iter().map(|(name, count)| (name.clone(), count.sum(lived)));
+        let counted = named
+            .iter()
+            .map(|(name, count)| (name.clone(), count.sum(lived)));
         let mut top: Vec<(K, u64)> = counted.filter(|(_, count)| *count > 0).collect();
         drop(named);
         top.sort_by(|one, other| other.1.cmp(&one.1).then_with(|| one.0.cmp(&other.0)));
@@ -110,7 +125,11 @@ impl Throttle {
     pub fn admit_every(&self, pause: Duration, lived: Duration) -> Option<u64> {
         let now = lived.as_millis() as u64;
         let later = |next| (now >= next).then_some(now.saturating_add(pause.as_millis() as u64));
-        if self.next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, later).is_ok() {
+        if self
+            .next
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, later)
+            .is_ok()
+        {
             return Some(self.left_out.swap(0, Ordering::Relaxed));
         }
         self.left_out.fetch_add(1, Ordering::Relaxed);
@@ -132,9 +151,16 @@ mod tests {
         for second in [0, 29, 30, 299] {
             recent.add(at(second));
         }
-        assert_eq!([299, 329, 330, 360, 900].map(|second| recent.sum(at(second))), [4, 4, 2, 1, 0]);
+        assert_eq!(
+            [299, 329, 330, 360, 900].map(|second| recent.sum(at(second))),
+            [4, 4, 2, 1, 0]
+        );
         recent.add(at(331));
-        assert_eq!(recent.sum(at(331)), 3, "the slot of the first 30 seconds begins anew");
+        assert_eq!(
+            recent.sum(at(331)),
+            3,
+            "the slot of the first 30 seconds begins anew"
+        );
         recent.add(at(1));
         assert_eq!(recent.sum(at(331)), 3, "the slot is not taken back");
     }
@@ -146,16 +172,27 @@ mod tests {
             hosts.add(format!("{number:03}"), at(1));
         }
         hosts.add("000".to_owned(), at(1));
-        assert_eq!((hosts.sum(at(1)), hosts.top(1_000, at(1)).len()), (1_001, NAMES));
-        assert_eq!(hosts.top(2, at(1)), [("000".to_owned(), 2), ("001".to_owned(), 1)]);
+        assert_eq!(
+            (hosts.sum(at(1)), hosts.top(1_000, at(1)).len()),
+            (1_001, NAMES)
+        );
+        assert_eq!(
+            hosts.top(2, at(1)),
+            [("000".to_owned(), 2), ("001".to_owned(), 1)]
+        );
         hosts.add("new".to_owned(), at(900));
-        assert_eq!(hosts.top(9, at(900)), [("new".to_owned(), 1)], "names without a recent request make room");
+        assert_eq!(
+            hosts.top(9, at(900)),
+            [("new".to_owned(), 1)],
+            "names without a recent request make room"
+        );
     }
 
     #[test]
     fn one_line_a_second_is_admitted_and_says_how_many_were_not() {
         let throttle = Throttle::default();
-        let admitted = [0, 1, 999, 1_000, 1_001, 5_000].map(|now| throttle.admit(Duration::from_millis(now)));
+        let admitted =
+            [0, 1, 999, 1_000, 1_001, 5_000].map(|now| throttle.admit(Duration::from_millis(now)));
         assert_eq!(admitted, [Some(0), None, None, Some(2), None, Some(1)]);
     }
 }

@@ -42,7 +42,12 @@ fn series_go_with_their_site() {
         assert!(text.contains(line), "{line} is not in {text}");
     }
     metrics.request("two", ("gptbot", "unverified"), "unproven", "block");
-    assert!(metrics.render().contains(r#"kind="unproven",site="two"} 2"#), "counting goes on");
+    assert!(
+        metrics
+            .render()
+            .contains(r#"kind="unproven",site="two"} 2"#),
+        "counting goes on"
+    );
 }
 
 #[test]
@@ -64,28 +69,57 @@ fn identities_are_counted_without_sites_within_the_cap() {
     for crawler in 0..20_000 {
         metrics.identity(&format!("crawler-{crawler}"), "impostor");
     }
-    assert!(metrics.render().contains(r#"crawlgate_identity_total{crawler="overflow",outcome="impostor"} 3"#));
+    assert!(
+        metrics
+            .render()
+            .contains(r#"crawlgate_identity_total{crawler="overflow",outcome="impostor"} 3"#)
+    );
 }
 
 #[test]
 fn series_are_capped() {
     let metrics = Metrics::new();
     for crawler in 0..20_100 {
-        metrics.request("site", (&format!("token-{crawler}"), "unverified"), "allowed", "pass");
+        metrics.request(
+            "site",
+            (&format!("token-{crawler}"), "unverified"),
+            "allowed",
+            "pass",
+        );
     }
     let text = metrics.render();
     assert!(
         text.contains(r#"crawlgate_requests_total{action="pass",crawler="overflow",identity="unverified",kind="allowed",site="site"} 100"#)
     );
-    assert_eq!(text.lines().filter(|line| line.starts_with("crawlgate_requests_total{")).count(), 20_001);
+    assert_eq!(
+        text.lines()
+            .filter(|line| line.starts_with("crawlgate_requests_total{"))
+            .count(),
+        20_001
+    );
 }
 
 #[test]
 fn what_origins_do_is_counted_by_place() {
     let metrics = Metrics::new();
-    metrics.upstream.set_origins([("shop.example".to_owned(), 2), ("*".to_owned(), 1)].into_iter());
-    metrics.upstream.answered(ServerPlace { origin: 1, server: 0 }, 503, 0.1);
-    metrics.upstream.failed(Some(ServerPlace { origin: 0, server: 1 }), "connect_refused");
+    metrics
+        .upstream
+        .set_origins([("shop.example".to_owned(), 2), ("*".to_owned(), 1)].into_iter());
+    metrics.upstream.answered(
+        ServerPlace {
+            origin: 1,
+            server: 0,
+        },
+        503,
+        0.1,
+    );
+    metrics.upstream.failed(
+        Some(ServerPlace {
+            origin: 0,
+            server: 1,
+        }),
+        "connect_refused",
+    );
     metrics.upstream.failed(None, "no_origin");
     let text = metrics.render();
     for line in [
@@ -137,8 +171,12 @@ fn record(target: &str) -> AccessRecord<'_> {
 fn lines_reach_the_file_and_the_new_one_after_rotation() {
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("access.log");
-    let log = AccessLog::open(&LogDestination::File(file.clone()), AccessFormat::Json).expect("opened");
-    log.write(&AccessRecord { status: 200, ..record("/one\n\"quoted\"") });
+    let log =
+        AccessLog::open(&LogDestination::File(file.clone()), AccessFormat::Json).expect("opened");
+    log.write(&AccessRecord {
+        status: 200,
+        ..record("/one\n\"quoted\"")
+    });
     log.flush(Duration::from_secs(10));
     let rotated = directory.path().join("access.log.1");
     std::fs::rename(&file, &rotated).expect("rotated");
@@ -148,7 +186,10 @@ fn lines_reach_the_file_and_the_new_one_after_rotation() {
     let read = |path: &std::path::Path| std::fs::read_to_string(path).expect("read");
     let line: serde_json::Value = serde_json::from_str(&read(&rotated)).expect("one line of JSON");
     assert_eq!(line["target"], "/one\n\"quoted\"");
-    assert_eq!((&line["time"], &line["client"]), (&"2025-12-06T05:46:40.007Z".into(), &"192.0.2.1".into()));
+    assert_eq!(
+        (&line["time"], &line["client"]),
+        (&"2025-12-06T05:46:40.007Z".into(), &"192.0.2.1".into())
+    );
     assert_eq!(line["version"], "00010203040506ff");
     assert!(read(&file).contains("/two"));
     assert_eq!(log.dropped(), 0);
@@ -160,18 +201,37 @@ fn the_cap_outlasts_scrapes() {
     for round in 0..3 {
         metrics.set_sites(&[gauges("site")], 1);
         for crawler in 0..10_000 {
-            metrics.request("site", (&format!("token-{round}-{crawler}"), "unverified"), "allowed", "pass");
+            metrics.request(
+                "site",
+                (&format!("token-{round}-{crawler}"), "unverified"),
+                "allowed",
+                "pass",
+            );
         }
     }
     let text = metrics.render();
-    assert_eq!(text.lines().filter(|line| line.starts_with("crawlgate_requests_total{")).count(), 20_001);
-    assert!(text.contains(r#"crawler="overflow",identity="unverified",kind="allowed",site="site"} 10000"#));
+    assert_eq!(
+        text.lines()
+            .filter(|line| line.starts_with("crawlgate_requests_total{"))
+            .count(),
+        20_001
+    );
+    assert!(
+        text.contains(
+            r#"crawler="overflow",identity="unverified",kind="allowed",site="site"} 10000"#
+        )
+    );
     metrics.robots_txt("site", "late", 200, Some(5));
-    assert!(!metrics.render().contains(r#"crawler="late""#), "one cap for all, the time of the last fetch included");
+    assert!(
+        !metrics.render().contains(r#"crawler="late""#),
+        "one cap for all, the time of the last fetch included"
+    );
     metrics.set_sites(&[gauges("other")], 1);
     metrics.request("other", ("late", "unverified"), "allowed", "pass");
     assert!(
-        metrics.render().contains(r#"crawler="late",identity="unverified",kind="allowed",site="other""#),
+        metrics
+            .render()
+            .contains(r#"crawler="late",identity="unverified",kind="allowed",site="other""#),
         "what went makes room"
     );
 }
@@ -180,11 +240,19 @@ fn the_cap_outlasts_scrapes() {
 fn a_full_queue_drops_and_counts_lines_and_still_flushes() {
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("access.log");
-    let made = std::process::Command::new("mkfifo").arg(&file).status().expect("mkfifo");
+    let made = std::process::Command::new("mkfifo")
+        .arg(&file)
+        .status()
+        .expect("mkfifo");
     assert!(made.success());
     // A reader that does not read: the pipe fills, the writer waits, the queue fills.
-    let mut reader = std::fs::OpenOptions::new().read(true).write(true).open(&file).expect("opened");
-    let log = AccessLog::open(&LogDestination::File(file.clone()), AccessFormat::Json).expect("opened");
+    let mut reader = std::fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(&file)
+        .expect("opened");
+    let log =
+        AccessLog::open(&LogDestination::File(file.clone()), AccessFormat::Json).expect("opened");
     let target = "/".repeat(2_000);
     while log.dropped() == 0 {
         log.write(&record(&target));
@@ -193,10 +261,17 @@ fn a_full_queue_drops_and_counts_lines_and_still_flushes() {
     log.reopen();
     let drain = std::thread::spawn(move || std::io::copy(&mut reader, &mut std::io::sink()));
     log.flush(Duration::from_secs(20));
-    assert!(file.exists(), "the new file is there though the queue was full");
+    assert!(
+        file.exists(),
+        "the new file is there though the queue was full"
+    );
     log.write(&record("/after"));
     log.flush(Duration::from_secs(20));
-    assert!(std::fs::read_to_string(&file).expect("read").contains("/after"));
+    assert!(
+        std::fs::read_to_string(&file)
+            .expect("read")
+            .contains("/after")
+    );
     drop((log, drain));
 }
 
@@ -243,7 +318,9 @@ fn beyond_the_rate_a_crawler_on_a_site_has_one_event_a_second() {
         let now = std::time::UNIX_EPOCH + Duration::from_secs(1_765_000_000 + second);
         let mut made = BTreeMap::<(String, String), u32>::new();
         for _ in 0..3 {
-            for (site, crawler) in (0..5).flat_map(|site| (0..300).map(move |crawler| (site, crawler))) {
+            for (site, crawler) in
+                (0..5).flat_map(|site| (0..300).map(move |crawler| (site, crawler)))
+            {
                 let (site, crawler) = (format!("site-{site}"), format!("crawler-{crawler}"));
                 events.record(&site, &crawler, now, || {
                     *made.entry((site.clone(), crawler.clone())).or_default() += 1;
@@ -252,7 +329,10 @@ fn beyond_the_rate_a_crawler_on_a_site_has_one_event_a_second() {
             }
         }
         assert_eq!(made.len(), 5 * 300, "in second {second}");
-        assert!(made.values().all(|made| *made == 1), "and no more than the rate lets them");
+        assert!(
+            made.values().all(|made| *made == 1),
+            "and no more than the rate lets them"
+        );
     }
     assert_eq!(events.left_out(), 3 * 2 * 5 * 300);
     assert_eq!(events.recent().len(), Events::KEPT);
@@ -276,22 +356,59 @@ fn vhost_combined_line_begins_with_host_and_port() {
     use crate::logs::{Line, LineFormat};
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("access.log");
-    let log = AccessLog::open(&LogDestination::File(file.clone()), AccessFormat::VhostCombined).expect("opened");
-    let plain = AccessRecord { status: 200, bytes: 5, http: "1.1", referer: None, ..record("/one") };
-    let hosts: [&[u8]; 4] = [b"shop.example", b"shop.example:8080", b"[2001:db8::1]", b"a b\"\n"];
+    let log = AccessLog::open(
+        &LogDestination::File(file.clone()),
+        AccessFormat::VhostCombined,
+    )
+    .expect("opened");
+    let plain = AccessRecord {
+        status: 200,
+        bytes: 5,
+        http: "1.1",
+        referer: None,
+        ..record("/one")
+    };
+    let hosts: [&[u8]; 4] = [
+        b"shop.example",
+        b"shop.example:8080",
+        b"[2001:db8::1]",
+        b"a b\"\n",
+    ];
     for host in hosts {
-        log.write(&AccessRecord { host: Octets(host), ..plain.clone() });
+        log.write(&AccessRecord {
+            host: Octets(host),
+            ..plain.clone()
+        });
     }
-    log.write(&AccessRecord { tls: Some("1.3"), ..plain.clone() });
-    log.write(&AccessRecord { host: Octets(b""), ..plain });
+    log.write(&AccessRecord {
+        tls: Some("1.3"),
+        ..plain.clone()
+    });
+    log.write(&AccessRecord {
+        host: Octets(b""),
+        ..plain
+    });
     log.flush(Duration::from_secs(10));
     let text = std::fs::read_to_string(&file).expect("ASCII");
-    let begins: Vec<&str> = text.lines().filter_map(|line| line.split_once(' ')).map(|(host, _)| host).collect();
+    let begins: Vec<&str> = text
+        .lines()
+        .filter_map(|line| line.split_once(' '))
+        .map(|(host, _)| host)
+        .collect();
     assert_eq!(
         begins,
-        ["shop.example:80", "shop.example:8080", "[2001:db8::1]:80", r"a\x20b\x22\x0A:80", "shop.example:443", "-:80"]
+        [
+            "shop.example:80",
+            "shop.example:8080",
+            "[2001:db8::1]:80",
+            r"a\x20b\x22\x0A:80",
+            "shop.example:443",
+            "-:80"
+        ]
     );
-    let Ok(Line::Request(read)) = LineFormat::Detect.read(text.lines().next().expect("a line").as_bytes()) else {
+    let Ok(Line::Request(read)) =
+        LineFormat::Detect.read(text.lines().next().expect("a line").as_bytes())
+    else {
         panic!("{text}");
     };
     assert_eq!(
@@ -308,23 +425,56 @@ fn combined_line_is_that_of_nginx_and_is_read_back() {
     use crate::logs::{Line, LineFormat};
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("access.log");
-    let log = AccessLog::open(&LogDestination::File(file.clone()), AccessFormat::Combined).expect("opened");
-    let plain = AccessRecord { status: 200, bytes: 5, ..record("/one?a=b") };
-    log.write(&AccessRecord { user_agent: Some(Octets(b"GPTBot/1.2")), referer: None, http: "1.1", ..plain.clone() });
-    log.write(&AccessRecord { client: None, http: "2", status: 0, user_agent: None, ..plain.clone() });
+    let log = AccessLog::open(&LogDestination::File(file.clone()), AccessFormat::Combined)
+        .expect("opened");
+    let plain = AccessRecord {
+        status: 200,
+        bytes: 5,
+        ..record("/one?a=b")
+    };
+    log.write(&AccessRecord {
+        user_agent: Some(Octets(b"GPTBot/1.2")),
+        referer: None,
+        http: "1.1",
+        ..plain.clone()
+    });
+    log.write(&AccessRecord {
+        client: None,
+        http: "2",
+        status: 0,
+        user_agent: None,
+        ..plain.clone()
+    });
     let hostile = Some(Octets(HOSTILE));
-    log.write(&AccessRecord { target: Octets(HOSTILE), user_agent: hostile, referer: hostile, ..plain.clone() });
-    log.write(&AccessRecord { method: Octets(b""), target: Octets(b""), status: 400, ..plain });
+    log.write(&AccessRecord {
+        target: Octets(HOSTILE),
+        user_agent: hostile,
+        referer: hostile,
+        ..plain.clone()
+    });
+    log.write(&AccessRecord {
+        method: Octets(b""),
+        target: Octets(b""),
+        status: 400,
+        ..plain
+    });
     log.flush(Duration::from_secs(10));
     let text = std::fs::read_to_string(&file).expect("ASCII");
-    assert!(text.bytes().all(|octet| matches!(octet, b'\n' | b' '..=b'~')), "{text}");
+    assert!(
+        text.bytes()
+            .all(|octet| matches!(octet, b'\n' | b' '..=b'~')),
+        "{text}"
+    );
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines.len(), 4);
     assert_eq!(
         lines[0],
         r#"192.0.2.1 - - [06/Dec/2025:05:46:40 +0000] "GET /one?a=b HTTP/1.1" 200 5 "-" "GPTBot/1.2""#
     );
-    assert_eq!(lines[1], r#"- - - [06/Dec/2025:05:46:40 +0000] "GET /one?a=b HTTP/2.0" 000 5 "-" "-""#);
+    assert_eq!(
+        lines[1],
+        r#"- - - [06/Dec/2025:05:46:40 +0000] "GET /one?a=b HTTP/2.0" 000 5 "-" "-""#
+    );
     assert!(
         lines[2].contains(r"GET /a \x22b\x5Cx41\x5C\xFF\x00\x1B[31m\x0D\x0A\x09\x7F - \xE2\x80\xAE [x] HTTP/1.1 HTTP/"),
         "{text}"
@@ -335,28 +485,44 @@ fn combined_line_is_that_of_nginx_and_is_read_back() {
     };
     let lines: Vec<&'static str> = lines.iter().map(|line| &*line.to_string().leak()).collect();
     let first = read(lines[0]);
-    assert_eq!((&*first.method, &*first.target, first.status, first.bytes), (&b"GET"[..], &b"/one?a=b"[..], 200, 5));
+    assert_eq!(
+        (&*first.method, &*first.target, first.status, first.bytes),
+        (&b"GET"[..], &b"/one?a=b"[..], 200, 5)
+    );
     assert_eq!(
         (first.client.as_deref(), first.user_agent.as_deref()),
         (Some(&b"192.0.2.1"[..]), Some(&b"GPTBot/1.2"[..]))
     );
     assert_eq!(first.time, crate::time::Timestamp(1_765_000_000));
-    assert_eq!((read(lines[1]).status, read(lines[1]).user_agent.as_deref()), (0, Some(&b""[..])));
+    assert_eq!(
+        (read(lines[1]).status, read(lines[1]).user_agent.as_deref()),
+        (0, Some(&b""[..]))
+    );
     let odd = read(lines[2]);
-    assert_eq!((&*odd.target, odd.user_agent.as_deref()), (HOSTILE, Some(HOSTILE)));
-    assert!(matches!(LineFormat::Detect.read(lines[3].as_bytes()), Ok(Line::NoRequest)));
+    assert_eq!(
+        (&*odd.target, odd.user_agent.as_deref()),
+        (HOSTILE, Some(HOSTILE))
+    );
+    assert!(matches!(
+        LineFormat::Detect.read(lines[3].as_bytes()),
+        Ok(Line::NoRequest)
+    ));
 }
 
 #[test]
 fn hidden_characters_are_escaped_in_lines_of_json() {
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("access.log");
-    let log = AccessLog::open(&LogDestination::File(file.clone()), AccessFormat::Json).expect("opened");
+    let log =
+        AccessLog::open(&LogDestination::File(file.clone()), AccessFormat::Json).expect("opened");
     let target = "/\u{9b}2J\u{202e}\u{7f}\u{e9}";
     log.write(&record(target));
     log.flush(Duration::from_secs(10));
     let text = std::fs::read_to_string(&file).expect("read");
-    assert!(!text.contains(['\u{9b}', '\u{202e}', '\u{7f}']) && text.contains('\u{e9}'), "{text:?}");
+    assert!(
+        !text.contains(['\u{9b}', '\u{202e}', '\u{7f}']) && text.contains('\u{e9}'),
+        "{text:?}"
+    );
     let line: serde_json::Value = serde_json::from_str(&text).expect("one line of JSON");
     assert_eq!(line["target"], target);
 }

@@ -1,6 +1,7 @@
-//! [`Traffic`] counts the requests of the last five minutes, and those that point at a mistake in the setup: requests
-//! for hosts that no policy claims, and requests from a proxy that the settings do not trust. [`TrafficStatus`] is its
-//! summary for operators. Bots that no list knows are counted by name, for the dashboard.
+//! [`Traffic`] counts the requests of the last five minutes, and those that point at a mistake in
+//! the setup: requests for hosts that no policy claims, and requests from a proxy that the settings
+//! do not trust. [`TrafficStatus`] is its summary for operators. Bots that no list knows are
+//! counted by name, for the dashboard.
 
 use super::recent::{Recent, RecentByName};
 use crate::heads::ForwardingFields;
@@ -30,9 +31,11 @@ pub struct Traffic {
     undeclared_proxies: RecentByName<IpAddr>,
     /// The fields among these that no origin gets.
     dropped_fields: RecentByName<&'static str>,
-    /// Fields of trusted proxies with the address of a client, while the field of the settings has none.
+    /// Fields of trusted proxies with the address of a client, while the field of the settings has
+    /// none.
     unread_fields: RecentByName<&'static str>,
-    /// Requests of unlisted bots by the names that they give themselves, until the history takes them.
+    /// Requests of unlisted bots by the names that they give themselves, until the history takes
+    /// them.
     unlisted: Mutex<HashMap<String, u64>>,
 }
 
@@ -52,7 +55,8 @@ pub struct TrafficStatus {
     /// The fields of these that crawlgate dropped, each with its requests.
     #[serde(default)]
     pub dropped_fields: Vec<(String, u64)>,
-    /// Fields in which trusted proxies named a client that is unknown, because `client_address` is another field.
+    /// Fields in which trusted proxies named a client that is unknown, because `client_address` is
+    /// another field.
     #[serde(default)]
     pub unread_fields: Vec<(String, u64)>,
 }
@@ -64,8 +68,8 @@ impl Traffic {
         self.unclaimed.add(host, lived);
     }
 
-    /// Counts a request with forwarding fields that are not believed: of a client, or of a trusted proxy whose client is
-    /// not known.
+    /// Counts a request with forwarding fields that are not believed: of a client, or of a trusted
+    /// proxy whose client is not known.
     pub fn unread(&self, client: Option<IpAddr>, fields: ForwardingFields, lived: Duration) {
         let counts = if let Some(client) = client {
             self.undeclared_proxies.add(client, lived);
@@ -73,13 +77,18 @@ impl Traffic {
         } else {
             &self.unread_fields
         };
-        fields.dropped().names().for_each(|name| counts.add(name, lived));
+        fields
+            .dropped()
+            .names()
+            .for_each(|name| counts.add(name, lived));
     }
 
-    /// Counts a request of an unlisted bot. It is not counted while another thread counts one, or under a new name where
-    /// there are many.
+    /// Counts a request of an unlisted bot. It is not counted while another thread counts one, or
+    /// under a new name where there are many.
     pub fn unlisted(&self, name: &str) {
-        let Ok(mut unlisted) = self.unlisted.try_lock() else { return };
+        let Ok(mut unlisted) = self.unlisted.try_lock() else {
+            return;
+        };
         if let Some(count) = unlisted.get_mut(name) {
             *count += 1;
         } else if unlisted.len() < MAX_UNLISTED {
@@ -107,7 +116,10 @@ impl Traffic {
 }
 
 fn owned(counts: Vec<(&'static str, u64)>) -> Vec<(String, u64)> {
-    counts.into_iter().map(|(name, requests)| (name.to_owned(), requests)).collect()
+    counts
+        .into_iter()
+        .map(|(name, requests)| (name.to_owned(), requests))
+        .collect()
 }
 
 impl TrafficStatus {
@@ -116,8 +128,8 @@ impl TrafficStatus {
         self.is_most(self.unclaimed)
     }
 
-    /// Whether most requests come from proxies that the settings do not trust. Single clients with such fields are no sign
-    /// of a proxy: any client may send them.
+    /// Whether most requests come from proxies that the settings do not trust. Single clients with
+    /// such fields are no sign of a proxy: any client may send them.
     pub fn is_mostly_from_undeclared_proxies(&self) -> bool {
         self.is_most(self.from_undeclared_proxies)
     }

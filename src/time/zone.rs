@@ -1,13 +1,14 @@
-//! [`Zone`]: a time zone. [`Recurrence`]: a span of the day that recurs each day or each week by the clock of a zone,
-//! such as `02:00-03:00` in Europe/Berlin. The rules of zones come from the IANA database in chrono-tz, because the
-//! engine reads no file.
+//! [`Zone`]: a time zone. [`Recurrence`]: a span of the day that recurs each day or each week by
+//! the clock of a zone, such as `02:00-03:00` in Europe/Berlin. The rules of zones come from the
+//! IANA database in chrono-tz, because the engine reads no file.
 
 use super::Timestamp;
 use chrono::{DateTime, MappedLocalTime, NaiveDate, NaiveTime, TimeDelta, TimeZone, Weekday};
 use std::fmt;
 use std::time::Duration;
 
-/// No zone ever skipped more than a day at once (Samoa in 2011, to the other side of the date line).
+/// No zone ever skipped more than a day at once (Samoa in 2011, to the other side of the date
+/// line).
 const LONGEST_GAP: i64 = 25 * 60;
 /// How long [`Recurrence::around`] still returns a span that has ended: a clock may be set back.
 const KEPT: Duration = Duration::from_secs(86_400);
@@ -37,12 +38,18 @@ impl Zone {
         chrono_tz::TZ_VARIANTS.iter().map(|zone| zone.name())
     }
 
-    /// The moment at which a clock of the zone shows this minute. A minute that comes twice has two moments, and
-    /// `is_last` chooses. For a minute that is skipped it is the moment at which the clock jumps.
+    /// The moment at which a clock of the zone shows this minute. A minute that comes twice has two
+    /// moments, and `is_last` chooses. For a minute that is skipped it is the moment at which the
+    /// clock jumps.
     fn moment(self, day: NaiveDate, minute: u16, is_last: bool) -> Option<Timestamp> {
-        let local = day.and_time(NaiveTime::MIN).checked_add_signed(TimeDelta::minutes(minute.into()))?;
+        let local = day
+            .and_time(NaiveTime::MIN)
+            .checked_add_signed(TimeDelta::minutes(minute.into()))?;
         let at = |back: i64| {
-            let (first, last) = match self.0.from_local_datetime(&(local - TimeDelta::minutes(back))) {
+            let (first, last) = match self
+                .0
+                .from_local_datetime(&(local - TimeDelta::minutes(back)))
+            {
                 MappedLocalTime::Single(moment) => (moment.timestamp(), moment.timestamp()),
                 MappedLocalTime::Ambiguous(first, last) => (first.timestamp(), last.timestamp()),
                 MappedLocalTime::None => return None,
@@ -77,7 +84,8 @@ impl Recurrence {
     /// Reads `02:00-03:00`, or `Sun 02:00-03:00` where it is weekly.
     pub fn parse(text: &str, is_weekly: bool, zone: Zone) -> Option<Recurrence> {
         let (weekday, span) = if is_weekly {
-            text.split_once(' ').and_then(|(day, span)| Some((Some(day.parse().ok()?), span)))?
+            text.split_once(' ')
+                .and_then(|(day, span)| Some((Some(day.parse().ok()?), span)))?
         } else {
             (None, text)
         };
@@ -85,27 +93,48 @@ impl Recurrence {
             let (hours, minutes) = text.trim().split_once(':')?;
             let number = |text: &str, below: u16| -> Option<u16> {
                 let is_plain = text.len() == 2 && text.bytes().all(|byte| byte.is_ascii_digit());
-                text.parse().ok().filter(|number| is_plain && *number < below)
+                text.parse()
+                    .ok()
+                    .filter(|number| is_plain && *number < below)
             };
             Some(number(hours, 24)? * 60 + number(minutes, 60)?)
         };
         let (begins, ends) = span.split_once('-')?;
         let (begins, ends) = (minute(begins)?, minute(ends)?);
-        (begins != ends).then_some(Recurrence { weekday, begins, ends, zone })
+        (begins != ends).then_some(Recurrence {
+            weekday,
+            begins,
+            ends,
+            zone,
+        })
     }
 
-    /// The spans around a moment, in their order: those that ended within the last day, the present one, and the next
-    /// two.
+    /// The spans around a moment, in their order: those that ended within the last day, the present
+    /// one, and the next two.
     pub fn around(&self, now: Timestamp) -> Vec<(Timestamp, Timestamp)> {
-        let Some(moment) = DateTime::from_timestamp(now.0, 0) else { return Vec::new() };
+        let Some(moment) = DateTime::from_timestamp(now.0, 0) else {
+            return Vec::new();
+        };
         let today = moment.with_timezone(&self.zone.0).date_naive();
         let days = (-2..=15).filter_map(|days| today.checked_add_signed(TimeDelta::days(days)));
-        let days = days.filter(|day| self.weekday.is_none_or(|weekday| chrono::Datelike::weekday(day) == weekday));
-        let spans = days.filter_map(|day| {
-            let last = if self.ends > self.begins { day } else { day.succ_opt()? };
-            Some((self.zone.moment(day, self.begins, false)?, self.zone.moment(last, self.ends, true)?))
+        let days = days.filter(|day| {
+            self.weekday
+                .is_none_or(|weekday| chrono::Datelike::weekday(day) == weekday)
         });
-        let spans: Vec<_> = spans.filter(|(begin, end)| begin < end && now < end.plus(KEPT)).collect();
+        let spans = days.filter_map(|day| {
+            let last = if self.ends > self.begins {
+                day
+            } else {
+                day.succ_opt()?
+            };
+            Some((
+                self.zone.moment(day, self.begins, false)?,
+                self.zone.moment(last, self.ends, true)?,
+            ))
+        });
+        let spans: Vec<_> = spans
+            .filter(|(begin, end)| begin < end && now < end.plus(KEPT))
+            .collect();
         let begun = spans.iter().filter(|(begin, _)| *begin <= now).count();
         spans.into_iter().take(begun + AHEAD).collect()
     }
@@ -118,7 +147,13 @@ impl fmt::Display for Recurrence {
             None => f.write_str("daily")?,
         }
         let clock = |minute: u16| format!("{:02}:{:02}", minute / 60, minute % 60);
-        write!(f, " {}-{} {}", clock(self.begins), clock(self.ends), self.zone.name())
+        write!(
+            f,
+            " {}-{} {}",
+            clock(self.begins),
+            clock(self.ends),
+            self.zone.name()
+        )
     }
 }
 
@@ -131,7 +166,10 @@ mod tests {
         let is_weekly = text.contains(' ');
         let recurrence = Recurrence::parse(text, is_weekly, zone).expect("a recurrence");
         let spans = recurrence.around(Timestamp::parse(now).expect("a moment"));
-        spans.iter().map(|(begin, end)| format!("{begin} {end}").replace(":00Z", "")).collect()
+        spans
+            .iter()
+            .map(|(begin, end)| format!("{begin} {end}").replace(":00Z", ""))
+            .collect()
     }
 
     #[test]
@@ -146,28 +184,54 @@ mod tests {
             ]
         );
         assert_eq!(
-            spans("Sun 23:30-00:30", "America/New_York", "2026-07-05T12:00:00Z"),
-            ["2026-07-06T03:30 2026-07-06T04:30", "2026-07-13T03:30 2026-07-13T04:30"]
+            spans(
+                "Sun 23:30-00:30",
+                "America/New_York",
+                "2026-07-05T12:00:00Z"
+            ),
+            [
+                "2026-07-06T03:30 2026-07-06T04:30",
+                "2026-07-13T03:30 2026-07-13T04:30"
+            ]
         );
         assert_eq!(
             spans("00:00-12:00", "Asia/Kolkata", "2026-07-05T00:00:00Z")[1..3],
-            ["2026-07-04T18:30 2026-07-05T06:30", "2026-07-05T18:30 2026-07-06T06:30"]
+            [
+                "2026-07-04T18:30 2026-07-05T06:30",
+                "2026-07-05T18:30 2026-07-06T06:30"
+            ]
         );
     }
 
-    /// On the last Sunday of March the clock jumps from 02:00 to 03:00, on that of October from 03:00 back to 02:00.
+    /// On the last Sunday of March the clock jumps from 02:00 to 03:00, on that of October from
+    /// 03:00 back to 02:00.
     #[test]
     fn skipped_and_doubled_hours_follow_the_clock_on_the_wall() {
         let of_day = |text: &str, day: &str| -> Vec<String> {
             let all = spans(text, "Europe/Berlin", &format!("{day}T00:00:00Z"));
-            all.into_iter().filter(|span| span.starts_with(day)).take(1).collect()
+            all.into_iter()
+                .filter(|span| span.starts_with(day))
+                .take(1)
+                .collect()
         };
         assert_eq!(of_day("02:00-03:00", "2026-03-29"), Vec::<String>::new());
         assert_eq!(of_day("02:15-02:45", "2026-03-29"), Vec::<String>::new());
-        assert_eq!(of_day("01:30-02:30", "2026-03-29"), ["2026-03-29T00:30 2026-03-29T01:00"]);
-        assert_eq!(of_day("02:30-03:30", "2026-03-29"), ["2026-03-29T01:00 2026-03-29T01:30"]);
-        assert_eq!(of_day("02:00-03:00", "2026-10-25"), ["2026-10-25T00:00 2026-10-25T02:00"]);
-        assert_eq!(of_day("02:30-03:30", "2026-10-25"), ["2026-10-25T00:30 2026-10-25T02:30"]);
+        assert_eq!(
+            of_day("01:30-02:30", "2026-03-29"),
+            ["2026-03-29T00:30 2026-03-29T01:00"]
+        );
+        assert_eq!(
+            of_day("02:30-03:30", "2026-03-29"),
+            ["2026-03-29T01:00 2026-03-29T01:30"]
+        );
+        assert_eq!(
+            of_day("02:00-03:00", "2026-10-25"),
+            ["2026-10-25T00:00 2026-10-25T02:00"]
+        );
+        assert_eq!(
+            of_day("02:30-03:30", "2026-10-25"),
+            ["2026-10-25T00:30 2026-10-25T02:30"]
+        );
         // Samoa had no 30 December 2011.
         assert_eq!(
             spans("02:00-03:00", "Pacific/Apia", "2011-12-30T00:00:00Z"),
@@ -191,9 +255,14 @@ mod tests {
             ("02:00-03:00", true),
             ("Someday 02:00-03:00", true),
         ] {
-            assert_eq!(Recurrence::parse(text, is_weekly, Zone::UTC), None, "{text}");
+            assert_eq!(
+                Recurrence::parse(text, is_weekly, Zone::UTC),
+                None,
+                "{text}"
+            );
         }
-        let weekly = Recurrence::parse("sunday 22:00 - 00:00", true, Zone::UTC).expect("a recurrence");
+        let weekly =
+            Recurrence::parse("sunday 22:00 - 00:00", true, Zone::UTC).expect("a recurrence");
         assert_eq!(weekly.to_string(), "weekly Sun 22:00-00:00 UTC");
     }
 

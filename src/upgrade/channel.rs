@@ -1,11 +1,11 @@
-//! [`Channel`]: messages between two processes of crawlgate, which may carry file descriptors. A message is its length and
-//! then JSON; its descriptors come with its first octet.
+//! [`Channel`]: messages between two processes of crawlgate, which may carry file descriptors. A
+//! message is its length and then JSON; its descriptors come with its first octet.
 
 use crate::locks::lock;
 use rustix::io::{FdFlags, fcntl_setfd, retry_on_intr};
 use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
-    recvmsg, sendmsg,
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -41,7 +41,9 @@ pub enum ChannelError {
     #[error("it took too long")]
     Late,
     /// The other process says something that this one does not understand.
-    #[error("it said something else than expected; it may be another version of crawlgate, or another program: {0}")]
+    #[error(
+        "it said something else than expected; it may be another version of crawlgate, or another program: {0}"
+    )]
     Strange(String),
     /// The system refused something.
     #[error(transparent)]
@@ -75,7 +77,10 @@ impl Channel {
     pub fn given(descriptor: OwnedFd) -> io::Result<Channel> {
         let stream = UnixStream::from(descriptor);
         stream.set_write_timeout(Some(SENDING))?;
-        Ok(Channel { stream, sending: Arc::default() })
+        Ok(Channel {
+            stream,
+            sending: Arc::default(),
+        })
     }
 
     /// The same end, for another thread.
@@ -83,24 +88,41 @@ impl Channel {
     /// # Errors
     /// There are no descriptors left.
     pub fn try_clone(&self) -> io::Result<Channel> {
-        Ok(Channel { stream: self.stream.try_clone()?, sending: self.sending.clone() })
+        Ok(Channel {
+            stream: self.stream.try_clone()?,
+            sending: self.sending.clone(),
+        })
     }
 
     /// Sends a message with at most [`MOST_DESCRIPTORS`] descriptors.
     ///
     /// # Errors
     /// The other process has ended, or takes nothing.
-    pub fn send(&self, message: &impl Serialize, descriptors: &[BorrowedFd<'_>]) -> Result<(), ChannelError> {
+    pub fn send(
+        &self,
+        message: &impl Serialize,
+        descriptors: &[BorrowedFd<'_>],
+    ) -> Result<(), ChannelError> {
         let body = serde_json::to_vec(message).map_err(io::Error::from)?;
         let length = u32::try_from(body.len()).map_err(io::Error::other)?;
         let octets = [&length.to_be_bytes()[..], &body].concat();
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];
         let mut ancillary = SendAncillaryBuffer::new(&mut space);
-        if !descriptors.is_empty() && !ancillary.push(SendAncillaryMessage::ScmRights(descriptors)) {
-            return Err(ChannelError::Io(io::Error::other("too many descriptors for a message")));
+        if !descriptors.is_empty() && !ancillary.push(SendAncillaryMessage::ScmRights(descriptors))
+        {
+            return Err(ChannelError::Io(io::Error::other(
+                "too many descriptors for a message",
+            )));
         }
         let _one = lock(&self.sending);
-        let send = || sendmsg(&self.stream, &[IoSlice::new(&octets)], &mut ancillary, SendFlags::empty());
+        let send = || {
+            sendmsg(
+                &self.stream,
+                &[IoSlice::new(&octets)],
+                &mut ancillary,
+                SendFlags::empty(),
+            )
+        };
         let sent = retry_on_intr(send).map_err(io::Error::from)?;
         Ok((&self.stream).write_all(&octets[sent..])?)
     }
@@ -109,16 +131,22 @@ impl Channel {
     ///
     /// # Errors
     /// See [`ChannelError`].
-    pub fn receive<M: DeserializeOwned>(&self, until: Option<Instant>) -> Result<(M, Vec<OwnedFd>), ChannelError> {
+    pub fn receive<M: DeserializeOwned>(
+        &self,
+        until: Option<Instant>,
+    ) -> Result<(M, Vec<OwnedFd>), ChannelError> {
         let (mut length, mut descriptors) = ([0; 4], Vec::new());
         self.read(&mut length, &mut descriptors, until)?;
         let length = usize::try_from(u32::from_be_bytes(length)).unwrap_or(usize::MAX);
         if length > LONGEST {
-            return Err(ChannelError::Strange(format!("a message of {length} octets")));
+            return Err(ChannelError::Strange(format!(
+                "a message of {length} octets"
+            )));
         }
         let mut body = vec![0; length];
         self.read(&mut body, &mut descriptors, until)?;
-        let message = serde_json::from_slice(&body).map_err(|error| ChannelError::Strange(error.to_string()))?;
+        let message = serde_json::from_slice(&body)
+            .map_err(|error| ChannelError::Strange(error.to_string()))?;
         Ok((message, descriptors))
     }
 
@@ -135,7 +163,8 @@ impl Channel {
                 return Err(ChannelError::Late);
             }
             self.stream.set_read_timeout(left)?;
-            let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];
+            let mut space =
+                [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];
             let mut ancillary = RecvAncillaryBuffer::new(&mut space);
             let buffer = &mut [IoSliceMut::new(&mut octets[read..])];
             let receive = || recvmsg(&self.stream, buffer, &mut ancillary, RecvFlags::empty());
@@ -184,10 +213,13 @@ mod tests {
         one.send(&"with", &[file.as_fd()]).expect("sent");
         let (message, descriptors): (String, _) = other.receive(soon()).expect("a message");
         assert_eq!((message.as_str(), descriptors.len()), ("before", 0));
-        let (message, mut descriptors): (String, Vec<OwnedFd>) = other.receive(soon()).expect("a message");
+        let (message, mut descriptors): (String, Vec<OwnedFd>) =
+            other.receive(soon()).expect("a message");
         assert_eq!((message.as_str(), descriptors.len()), ("with", 1));
         let mut text = String::new();
-        File::from(descriptors.remove(0)).read_to_string(&mut text).expect("read");
+        File::from(descriptors.remove(0))
+            .read_to_string(&mut text)
+            .expect("read");
         assert_eq!(text, "text");
     }
 
@@ -195,7 +227,10 @@ mod tests {
     fn end_of_the_other_process_is_no_message() {
         let (one, other) = ends();
         drop(one);
-        assert!(matches!(other.receive::<String>(soon()), Err(ChannelError::Ended)));
+        assert!(matches!(
+            other.receive::<String>(soon()),
+            Err(ChannelError::Ended)
+        ));
         assert!(matches!(other.send(&"x", &[]), Err(ChannelError::Ended)));
     }
 
@@ -205,8 +240,16 @@ mod tests {
         let late = other.receive::<String>(Some(Instant::now() + Duration::from_millis(5)));
         assert!(matches!(late, Err(ChannelError::Late)), "{late:?}");
         one.send(&7, &[]).expect("sent");
-        assert!(matches!(other.receive::<String>(soon()), Err(ChannelError::Strange(_))));
-        (&one.stream).write_all(b"HTTP/1.1 200 OK").expect("written");
-        assert!(matches!(other.receive::<String>(soon()), Err(ChannelError::Strange(_))));
+        assert!(matches!(
+            other.receive::<String>(soon()),
+            Err(ChannelError::Strange(_))
+        ));
+        (&one.stream)
+            .write_all(b"HTTP/1.1 200 OK")
+            .expect("written");
+        assert!(matches!(
+            other.receive::<String>(soon()),
+            Err(ChannelError::Strange(_))
+        ));
     }
 }

@@ -1,6 +1,7 @@
-//! [`Inherited`]: listeners that were bound before this process started, by their addresses in the settings. A service
-//! manager passes them by the protocol of systemd (`LISTEN_FDS`, sd_listen_fds(3)), and the previous process of an
-//! upgrade passes them over a [`Channel`](super::channel::Channel).
+//! [`Inherited`]: listeners that were bound before this process started, by their addresses in the
+//! settings. A service manager passes them by the protocol of systemd (`LISTEN_FDS`,
+//! sd_listen_fds(3)), and the previous process of an upgrade passes them over a
+//! [`Channel`](super::channel::Channel).
 
 use super::messages::PassedListener;
 use crate::edge::BoundListener;
@@ -21,15 +22,21 @@ struct Entry {
 }
 
 impl Inherited {
-    /// Takes what the service manager passes. To be called before any thread is started: the variables of the environment
-    /// are removed.
+    /// Takes what the service manager passes. To be called before any thread is started: the
+    /// variables of the environment are removed.
     pub fn from_service_manager() -> Inherited {
         let names = std::env::var("LISTEN_FDNAMES").unwrap_or_default();
         let mut names = names.split(':').map(str::to_owned);
         let (mut passed, mut inherited) = (ListenFd::from_env(), Inherited::default());
         for place in 0..passed.len() {
-            let said = names.next().filter(|name| !name.is_empty()).unwrap_or_else(|| "unknown".to_owned());
-            let listener = match (passed.take_tcp_listener(place), passed.take_unix_listener(place)) {
+            let said = names
+                .next()
+                .filter(|name| !name.is_empty())
+                .unwrap_or_else(|| "unknown".to_owned());
+            let listener = match (
+                passed.take_tcp_listener(place),
+                passed.take_unix_listener(place),
+            ) {
                 (Ok(Some(listener)), _) => BoundListener::Tcp(listener),
                 (_, Ok(Some(listener))) => BoundListener::Unix(listener),
                 _ => {
@@ -42,9 +49,18 @@ impl Inherited {
             };
             match prepare(&listener) {
                 Ok(name) => {
-                    inherited.0.push(Entry { passed: PassedListener { name, is_managed: true }, listener, said });
+                    inherited.0.push(Entry {
+                        passed: PassedListener {
+                            name,
+                            is_managed: true,
+                        },
+                        listener,
+                        said,
+                    });
                 }
-                Err(error) => tracing::warn!(%error, "cannot use the socket `{said}` of the service manager"),
+                Err(error) => {
+                    tracing::warn!(%error, "cannot use the socket `{said}` of the service manager")
+                }
             }
         }
         inherited
@@ -52,7 +68,14 @@ impl Inherited {
 
     /// Adds a listener that this process has bound.
     pub fn add(&mut self, name: ListenAddress, listener: BoundListener) {
-        self.0.push(Entry { passed: PassedListener { name, is_managed: false }, listener, said: String::new() });
+        self.0.push(Entry {
+            passed: PassedListener {
+                name,
+                is_managed: false,
+            },
+            listener,
+            said: String::new(),
+        });
     }
 
     /// Adds a listener that the process before has passed.
@@ -61,13 +84,19 @@ impl Inherited {
             ListenAddress::Tcp(_) => BoundListener::Tcp(descriptor.into()),
             ListenAddress::Unix(_) => BoundListener::Unix(descriptor.into()),
         };
-        self.0.push(Entry { passed, listener, said: String::new() });
+        self.0.push(Entry {
+            passed,
+            listener,
+            said: String::new(),
+        });
     }
 
     /// The listener with a name, if it was passed.
     pub fn take(&mut self, name: &ListenAddress) -> Option<(BoundListener, PassedListener)> {
         let place = self.0.iter().position(|entry| entry.passed.name == *name)?;
-        let Entry { passed, listener, .. } = self.0.remove(place);
+        let Entry {
+            passed, listener, ..
+        } = self.0.remove(place);
         Some((listener, passed))
     }
 
@@ -96,7 +125,9 @@ fn prepare(listener: &BoundListener) -> std::io::Result<ListenAddress> {
         BoundListener::Unix(listener) => {
             listener.set_nonblocking(true)?;
             let address = listener.local_addr()?;
-            let path = address.as_pathname().ok_or_else(|| std::io::Error::other("it has no name in the file system"));
+            let path = address
+                .as_pathname()
+                .ok_or_else(|| std::io::Error::other("it has no name in the file system"));
             path.map(|path| ListenAddress::Unix(path.to_owned()))
         }
     }

@@ -1,7 +1,8 @@
-//! The messages between the two processes of an upgrade: those of the process that ran before ([`FromPredecessor`]),
-//! and those of the next one ([`FromSuccessor`]). Processes of different versions exchange them: a message may get
-//! optional fields, and none changes its meaning. A process ignores an unknown message, except where it waits for the
-//! first message of the other process, or for a certain answer.
+//! The messages between the two processes of an upgrade: those of the process that ran before
+//! ([`FromPredecessor`]), and those of the next one ([`FromSuccessor`]). Processes of different
+//! versions exchange them: a message may get optional fields, and none changes its meaning. A
+//! process ignores an unknown message, except where it waits for the first message of the other
+//! process, or for a certain answer.
 
 use crate::acme::PassedQuestions;
 use crate::ledger::{PassedBehaviours, ServedCopy};
@@ -33,7 +34,8 @@ pub enum FromPredecessor {
         /// These facts.
         memory: Box<Memory>,
     },
-    /// All listeners were passed, and the state directory is closed. The descriptors are those of the named locks.
+    /// All listeners were passed, and the state directory is closed. The descriptors are those of
+    /// the named locks.
     Yours {
         /// Whether the lock of the state directory is the first descriptor.
         state: bool,
@@ -78,7 +80,8 @@ pub struct Memory {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "message", rename_all = "snake_case")]
 pub enum FromSuccessor {
-    /// Settings, policies, certificates and state are fine, and what only this process listens on is bound.
+    /// Settings, policies, certificates and state are fine, and what only this process listens on
+    /// is bound.
     Ready {
         /// The listeners that it takes over.
         takes: Vec<ListenAddress>,

@@ -1,5 +1,6 @@
-//! [`NextProcess`] starts the next process and takes the steps of an upgrade, on the side of the running process. [`Program`]:
-//! the program and the arguments by which this process was started. The next process is started by the same.
+//! [`NextProcess`] starts the next process and takes the steps of an upgrade, on the side of the
+//! running process. [`Program`]: the program and the arguments by which this process was started.
+//! The next process is started by the same.
 
 use super::channel::{Channel, ChannelError, MOST_DESCRIPTORS};
 use super::messages::{FromPredecessor, FromSuccessor, Memory, PassedListener};
@@ -98,7 +99,8 @@ pub struct NextProcess {
 }
 
 impl NextProcess {
-    /// Tells it that this process accepts no connection any more, and waits until it answers commands.
+    /// Tells it that this process accepts no connection any more, and waits until it answers
+    /// commands.
     ///
     /// # Errors
     /// It does not say so in time. It serves all the same.
@@ -125,11 +127,15 @@ impl NextProcess {
         let (own, other) = Channel::pair()?;
         let (output, written) = io::pipe()?;
         let mut command = program.command();
-        command.stdin(Stdio::from(other)).stdout(written.try_clone()?).stderr(written);
+        command
+            .stdin(Stdio::from(other))
+            .stdout(written.try_clone()?)
+            .stderr(written);
         let child = command.spawn()?;
         // The command has the other ends as long as it is there.
         drop(command);
-        let (written, (writes, written_whole)) = (Arc::<Mutex<VecDeque<u8>>>::default(), channel::<()>());
+        let (written, (writes, written_whole)) =
+            (Arc::<Mutex<VecDeque<u8>>>::default(), channel::<()>());
         let kept = written.clone();
         let next = NextProcess {
             child,
@@ -152,10 +158,20 @@ impl NextProcess {
     ///
     /// # Errors
     /// It does not get ready in time.
-    pub fn get_ready(&mut self, hello: &FromPredecessor, limit: Duration) -> Result<(), ChannelError> {
+    pub fn get_ready(
+        &mut self,
+        hello: &FromPredecessor,
+        limit: Duration,
+    ) -> Result<(), ChannelError> {
         self.channel.send(hello, &[])?;
         match self.channel.receive(Some(Instant::now() + limit))? {
-            (FromSuccessor::Ready { takes, takes_control }, _) => {
+            (
+                FromSuccessor::Ready {
+                    takes,
+                    takes_control,
+                },
+                _,
+            ) => {
                 (self.takes, self.takes_control) = (takes, takes_control);
                 Ok(())
             }
@@ -163,7 +179,8 @@ impl NextProcess {
         }
     }
 
-    /// Steps 2 and 3: passes everything on, and waits until it serves. Says when it may have begun to answer requests.
+    /// Steps 2 and 3: passes everything on, and waits until it serves. Says when it may have begun
+    /// to answer requests.
     ///
     /// # Errors
     /// It does not serve in time.
@@ -175,19 +192,37 @@ impl NextProcess {
     ) -> Result<(), ChannelError> {
         for some in passed.chunks(MOST_DESCRIPTORS) {
             let listeners = some.iter().map(|(passed, _)| passed.clone()).collect();
-            let descriptors: Vec<BorrowedFd<'_>> = some.iter().map(|(_, descriptor)| descriptor.as_fd()).collect();
-            self.channel.send(&FromPredecessor::Listeners { listeners }, &descriptors)?;
+            let descriptors: Vec<BorrowedFd<'_>> = some
+                .iter()
+                .map(|(_, descriptor)| descriptor.as_fd())
+                .collect();
+            self.channel
+                .send(&FromPredecessor::Listeners { listeners }, &descriptors)?;
         }
-        let Handed { state, control, memory } = handed;
-        self.channel.send(&FromPredecessor::Memory { memory: Box::new(memory) }, &[])?;
+        let Handed {
+            state,
+            control,
+            memory,
+        } = handed;
+        self.channel.send(
+            &FromPredecessor::Memory {
+                memory: Box::new(memory),
+            },
+            &[],
+        )?;
         let control = control.as_ref().filter(|_| self.takes_control);
-        let descriptors: Vec<BorrowedFd<'_>> = state.iter().chain(control).map(AsFd::as_fd).collect();
-        let yours = FromPredecessor::Yours { state: state.is_some(), control: control.is_some() };
+        let descriptors: Vec<BorrowedFd<'_>> =
+            state.iter().chain(control).map(AsFd::as_fd).collect();
+        let yours = FromPredecessor::Yours {
+            state: state.is_some(),
+            control: control.is_some(),
+        };
         self.channel.send(&yours, &descriptors)?;
         self.expect(|message| matches!(message, FromSuccessor::Opened))?;
         let (output, errors) = (io::stdout(), io::stderr());
         *has_gone = true;
-        self.channel.send(&FromPredecessor::Go, &[output.as_fd(), errors.as_fd()])?;
+        self.channel
+            .send(&FromPredecessor::Go, &[output.as_fd(), errors.as_fd()])?;
         self.expect(|message| matches!(message, FromSuccessor::Serving))?;
         self.serves = true;
         Ok(())
@@ -195,14 +230,23 @@ impl NextProcess {
 
     fn expect(&self, is_it: impl FnOnce(&FromSuccessor) -> bool) -> Result<(), ChannelError> {
         let (message, _) = self.channel.receive(Some(Instant::now() + OPENING))?;
-        if is_it(&message) { Ok(()) } else { Err(ChannelError::Strange(format!("{message:?}"))) }
+        if is_it(&message) {
+            Ok(())
+        } else {
+            Err(ChannelError::Strange(format!("{message:?}")))
+        }
     }
 
     /// Ends it, and returns what it wrote.
     pub fn end(mut self) -> Output {
         self.kill();
-        // Its last words are in the pipe. A process that it has started may still have the other end open.
-        let _ = self.written_whole.get_mut().unwrap_or_else(PoisonError::into_inner).recv_timeout(LAST_WORDS);
+        // Its last words are in the pipe. A process that it has started may still have the other
+        // end open.
+        let _ = self
+            .written_whole
+            .get_mut()
+            .unwrap_or_else(PoisonError::into_inner)
+            .recv_timeout(LAST_WORDS);
         let written: Vec<u8> = lock(&self.written).drain(..).collect();
         Output(String::from_utf8_lossy(&written).into_owned())
     }
@@ -222,7 +266,8 @@ impl Drop for NextProcess {
     }
 }
 
-/// Writes what the next process writes to `errors`, so that it is in the log, and keeps the end of it.
+/// Writes what the next process writes to `errors`, so that it is in the log, and keeps the end of
+/// it.
 fn copy(mut output: PipeReader, kept: &Mutex<VecDeque<u8>>, errors: impl Write) {
     let mut buffer = [0; 4096];
     let mut errors = Printer::new(errors, Style::Text { colours: false });
@@ -256,19 +301,29 @@ impl Program {
         // As it was called, so that a link that leads to another version is followed.
         let path = match called.components().count() {
             0 => std::env::current_exe()?,
-            1 => by_name(&called, &std::env::var_os("PATH").unwrap_or_default(), std::env::current_exe()?),
+            1 => by_name(
+                &called,
+                &std::env::var_os("PATH").unwrap_or_default(),
+                std::env::current_exe()?,
+            ),
             _ => std::path::absolute(called)?,
         };
-        let arguments = arguments.filter(|argument| argument != SUCCESSOR_FLAG).collect();
+        let arguments = arguments
+            .filter(|argument| argument != SUCCESSOR_FLAG)
+            .collect();
         Ok(Program { path, arguments })
     }
 
     #[cfg(test)]
     fn script(text: &str) -> Program {
-        Program { path: "/bin/sh".into(), arguments: ["-c", text].map(OsString::from).into() }
+        Program {
+            path: "/bin/sh".into(),
+            arguments: ["-c", text].map(OsString::from).into(),
+        }
     }
 
-    /// The program that is to take over. The variables that name this process are not for the next one.
+    /// The program that is to take over. The variables that name this process are not for the next
+    /// one.
     pub fn command(&self) -> Command {
         let mut command = Command::new(&self.path);
         command.args(&self.arguments).arg(SUCCESSOR_FLAG);
@@ -281,9 +336,16 @@ impl Program {
 
 /// Where the shell found a program that runs: the first of these directories that leads to it.
 fn by_name(name: &Path, directories: &OsStr, running: PathBuf) -> PathBuf {
-    let leads_to_it = |program: &PathBuf| program.canonicalize().is_ok_and(|program| program == running);
+    let leads_to_it = |program: &PathBuf| {
+        program
+            .canonicalize()
+            .is_ok_and(|program| program == running)
+    };
     let mut named = std::env::split_paths(directories).map(|directory| directory.join(name));
-    named.find(leads_to_it).and_then(|program| std::path::absolute(program).ok()).unwrap_or(running)
+    named
+        .find(leads_to_it)
+        .and_then(|program| std::path::absolute(program).ok())
+        .unwrap_or(running)
 }
 
 #[cfg(test)]
@@ -295,11 +357,16 @@ mod tests {
     #[test]
     fn process_that_hangs_at_its_start_is_ended_and_quoted() {
         let mut next =
-            NextProcess::start(&Program::script("echo waiting for a disk; exec sleep 600")).expect("started");
+            NextProcess::start(&Program::script("echo waiting for a disk; exec sleep 600"))
+                .expect("started");
         while next.written.lock().expect("unpoisoned").is_empty() {
             std::thread::yield_now();
         }
-        let hello = FromPredecessor::Hello { listeners: Vec::new(), state: None, control: None };
+        let hello = FromPredecessor::Hello {
+            listeners: Vec::new(),
+            state: None,
+            control: None,
+        };
         let ready = next.get_ready(&hello, Duration::from_millis(20));
         assert!(matches!(ready, Err(ChannelError::Late)), "{ready:?}");
         let process = format!("/proc/{}", next.pid());
@@ -311,20 +378,35 @@ mod tests {
     #[test]
     fn what_the_next_process_writes_reaches_no_terminal() {
         let (output, mut next) = io::pipe().expect("a pipe");
-        next.write_all("\x1b]0;title\x07 \u{9b}2J\n::stop-commands::t\n".as_bytes()).expect("written");
+        next.write_all("\x1b]0;title\x07 \u{9b}2J\n::stop-commands::t\n".as_bytes())
+            .expect("written");
         drop(next);
         let mut errors = Vec::new();
         copy(output, &Mutex::default(), &mut errors);
         let text = String::from_utf8(errors).expect("text");
-        assert!(!text.contains(['\x1b', '\x07', '\u{9b}']) && !text.contains("\n::"), "{text:?}");
+        assert!(
+            !text.contains(['\x1b', '\x07', '\u{9b}']) && !text.contains("\n::"),
+            "{text:?}"
+        );
     }
 
     #[test]
     fn message_of_a_later_version_is_ignored() {
-        let message = serde_json::from_str::<FromPredecessor>(r#"{"message":"weather","sun":true}"#);
-        assert!(matches!(message, Ok(FromPredecessor::Unknown)), "{message:?}");
-        let memory = serde_json::from_str::<Memory>(r#"{"lived":7,"weather":[]}"#).expect("what is known of it");
-        assert_eq!(memory, Memory { lived: 7, ..Memory::default() });
+        let message =
+            serde_json::from_str::<FromPredecessor>(r#"{"message":"weather","sun":true}"#);
+        assert!(
+            matches!(message, Ok(FromPredecessor::Unknown)),
+            "{message:?}"
+        );
+        let memory = serde_json::from_str::<Memory>(r#"{"lived":7,"weather":[]}"#)
+            .expect("what is known of it");
+        assert_eq!(
+            memory,
+            Memory {
+                lived: 7,
+                ..Memory::default()
+            }
+        );
     }
 
     #[test]
@@ -340,9 +422,13 @@ mod tests {
             std::fs::write(program, "").expect("a program");
         }
         symlink(&running, links.join("crawlgate")).expect("a link");
-        let directories = std::env::join_paths([&first, &root.join("none"), &links]).expect("a search path");
+        let directories =
+            std::env::join_paths([&first, &root.join("none"), &links]).expect("a search path");
         let name = Path::new("crawlgate");
-        assert_eq!(by_name(name, &directories, running.clone()), links.join("crawlgate"));
+        assert_eq!(
+            by_name(name, &directories, running.clone()),
+            links.join("crawlgate")
+        );
         assert_eq!(by_name(name, OsStr::new(""), running.clone()), running);
     }
 }

@@ -1,5 +1,5 @@
-//! The part of the next process in an upgrade. [`Successor`] talks with the previous process until this process may
-//! serve. [`Predecessor`] then follows the previous process until it ends.
+//! The part of the next process in an upgrade. [`Successor`] talks with the previous process until
+//! this process may serve. [`Predecessor`] then follows the previous process until it ends.
 
 use super::channel::{Channel, ChannelError};
 use super::inherited::Inherited;
@@ -57,22 +57,38 @@ pub struct Taken {
 }
 
 impl Successor {
-    /// Waits for the greeting of the process before, which gave this one a channel as standard input.
+    /// Waits for the greeting of the process before, which gave this one a channel as standard
+    /// input.
     ///
     /// # Errors
     /// Standard input is no such channel, or another message comes first.
     pub fn greeted() -> Result<Successor, SuccessorError> {
-        let input = io::stdin().as_fd().try_clone_to_owned().map_err(SuccessorError::NotStarted)?;
+        let input = io::stdin()
+            .as_fd()
+            .try_clone_to_owned()
+            .map_err(SuccessorError::NotStarted)?;
         let channel = Channel::given(input).map_err(SuccessorError::NotStarted)?;
         match channel.receive(None)? {
-            (FromPredecessor::Hello { listeners, state, control }, _) => {
-                Ok(Successor { channel, listeners, state, control, served: Vec::new() })
-            }
+            (
+                FromPredecessor::Hello {
+                    listeners,
+                    state,
+                    control,
+                },
+                _,
+            ) => Ok(Successor {
+                channel,
+                listeners,
+                state,
+                control,
+                served: Vec::new(),
+            }),
             _ => Err(SuccessorError::OutOfTurn),
         }
     }
 
-    /// Says that this process is ready, and waits for what it takes over. `inherited` is what it has bound itself.
+    /// Says that this process is ready, and waits for what it takes over. `inherited` is what it
+    /// has bound itself.
     ///
     /// # Errors
     /// The process before has ended, or does not hand over.
@@ -82,7 +98,13 @@ impl Successor {
         takes_control: bool,
         mut inherited: Inherited,
     ) -> Result<Taken, SuccessorError> {
-        self.channel.send(&FromSuccessor::Ready { takes, takes_control }, &[])?;
+        self.channel.send(
+            &FromSuccessor::Ready {
+                takes,
+                takes_control,
+            },
+            &[],
+        )?;
         let mut memory = Memory::default();
         loop {
             match self.channel.receive(None)? {
@@ -97,15 +119,20 @@ impl Successor {
                     let mut descriptors = descriptors.into_iter();
                     let state_lock = if state { descriptors.next() } else { None };
                     let control_lock = if control { descriptors.next() } else { None };
-                    return Ok(Taken { inherited, state_lock, control_lock, memory });
+                    return Ok(Taken {
+                        inherited,
+                        state_lock,
+                        control_lock,
+                        memory,
+                    });
                 }
                 _ => return Err(SuccessorError::OutOfTurn),
             }
         }
     }
 
-    /// Says that everything is open, and waits for the word to go. From then on this process writes where the process
-    /// before does.
+    /// Says that everything is open, and waits for the word to go. From then on this process writes
+    /// where the process before does.
     ///
     /// # Errors
     /// The process before has ended, or does not hand over.
@@ -121,7 +148,10 @@ impl Successor {
                             .and_then(|()| rustix::stdio::dup2_stderr(errors))
                             .map_err(|error| SuccessorError::Output(error.into()))?;
                     }
-                    return Ok(Predecessor { channel: self.channel, served: self.served });
+                    return Ok(Predecessor {
+                        channel: self.channel,
+                        served: self.served,
+                    });
                 }
                 _ => return Err(SuccessorError::OutOfTurn),
             }
@@ -138,15 +168,18 @@ pub struct Predecessor {
 }
 
 impl Predecessor {
-    /// Follows the process before to its end, and says how many connections it cut off; `None` where it said no farewell.
-    /// `left` is called when it accepts no connection any more, `served` for each robots.txt that it served.
+    /// Follows the process before to its end, and says how many connections it cut off; `None`
+    /// where it said no farewell. `left` is called when it accepts no connection any more, `served`
+    /// for each robots.txt that it served.
     pub fn follow(self, left: impl FnOnce(), mut served: impl FnMut(&ServedCopy)) -> Option<usize> {
         let mut left = Some(left);
         self.served.iter().for_each(&mut served);
         let cut_off = loop {
             match self.channel.receive(None) {
                 Ok((FromPredecessor::Served { copy }, _)) => served(&copy),
-                Ok((FromPredecessor::Leaving, _)) => left.take().into_iter().for_each(|left| left()),
+                Ok((FromPredecessor::Leaving, _)) => {
+                    left.take().into_iter().for_each(|left| left())
+                }
                 Ok((FromPredecessor::Farewell { cut_off }, _)) => break Some(cut_off),
                 Ok((FromPredecessor::Unknown, _)) => {}
                 // It cannot be asked again.

@@ -1,9 +1,10 @@
-//! [`ExchangeThread`] runs the exchange of facts with other instances of crawlgate. It connects the `Exchange` with
-//! the sites, the ledger and the judge of this instance. Its thread reads and writes the shared store every 200 ms (a
-//! turn). The publisher announces each publication through it before the publication comes into force.
+//! [`ExchangeThread`] runs the exchange of facts with other instances of crawlgate. It connects the
+//! `Exchange` with the sites, the ledger and the judge of this instance. Its thread reads and
+//! writes the shared store every 200 ms (a turn). The publisher announces each publication through
+//! it before the publication comes into force.
 //!
-//! Locks: the publisher holds its own lock while it announces. Therefore a turn never waits for the sites while it
-//! holds the lock of the exchange: each would wait for the other.
+//! Locks: the publisher holds its own lock while it announces. Therefore a turn never waits for the
+//! sites while it holds the lock of the exchange: each would wait for the other.
 
 mod away_log;
 mod memory;
@@ -13,8 +14,8 @@ use super::threads::Repeated;
 use crate::clock::{Clock, Moment};
 use crate::evidence::Hash;
 use crate::exchange::{
-    Away, Before, BegunAnew, CONFIRM_WITHIN, Deadline, Exchange, ExchangeStatus, Gauge, Hindrance, Identity, Member,
-    Now, Outbox, Store, TURN,
+    Away, Before, BegunAnew, CONFIRM_WITHIN, Deadline, Exchange, ExchangeStatus, Gauge, Hindrance,
+    Identity, Member, Now, Outbox, Store, TURN,
 };
 use crate::judge::Others;
 use crate::locks::{lock, lock_within};
@@ -32,9 +33,11 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
-/// How long a start waits for its first turn, so that `/robots.txt` is answered from the first request on.
+/// How long a start waits for its first turn, so that `/robots.txt` is answered from the first
+/// request on.
 const FIRST_TURN: Duration = Duration::from_millis(500);
-/// How long a publication waits for a turn that goes on. Then it is tried again, as while the store is away.
+/// How long a publication waits for a turn that goes on. Then it is tried again, as while the store
+/// is away.
 const ANNOUNCEMENT: Duration = Duration::from_millis(500);
 /// How long a stop waits for the turn that goes on, and then for the goodbye.
 const LAST_TURN: Duration = Duration::from_secs(2);
@@ -85,8 +88,9 @@ pub struct ExchangeOptions {
 }
 
 impl ExchangeThread {
-    /// Makes the instance one of several. To be called before anything is served: until the store is reached, `/robots.txt` is
-    /// answered 503, and no crawler is accused. Waits a moment for the first turn.
+    /// Makes the instance one of several. To be called before anything is served: until the store
+    /// is reached, `/robots.txt` is answered 503, and no crawler is accused. Waits a moment for the
+    /// first turn.
     ///
     /// # Errors
     /// The thread cannot be started.
@@ -97,10 +101,18 @@ impl ExchangeThread {
     ) -> io::Result<Arc<ExchangeThread>> {
         let (before, id) = before(remembered);
         let me = me(id, options.host, &instance);
-        let (store_run, store_epoch) =
-            before.identity.clone().map(|identity| (identity.run_id, identity.epoch)).unwrap_or_default();
-        let membership =
-            ExchangeMembership { id: me.id.clone(), run: me.run.clone(), store_run, store_epoch, has_left: false };
+        let (store_run, store_epoch) = before
+            .identity
+            .clone()
+            .map(|identity| (identity.run_id, identity.epoch))
+            .unwrap_or_default();
+        let membership = ExchangeMembership {
+            id: me.id.clone(),
+            run: me.run.clone(),
+            store_run,
+            store_epoch,
+            has_left: false,
+        };
         let (outbox, gauge) = (Arc::new(Outbox::default()), Arc::new(Gauge::default()));
         memory::tell(&instance, &outbox);
         let others = Arc::new(Others::new(gauge.clone()));
@@ -112,7 +124,10 @@ impl ExchangeThread {
         exchange.begin(now(&instance.clock));
         let status = exchange.status(now(&instance.clock));
         let shared = Arc::new(Shared {
-            core: Mutex::new(Core { exchange, store: options.store }),
+            core: Mutex::new(Core {
+                exchange,
+                store: options.store,
+            }),
             instance: instance.clone(),
             state,
             others,
@@ -127,8 +142,13 @@ impl ExchangeThread {
             status: ArcSwap::from_pointee(status),
         });
         shared.keep_membership();
-        instance.sites.announce_through(Box::new(Announcing(Arc::downgrade(&shared), outbox)));
-        let exchange = ExchangeThread { shared, thread: Mutex::default() };
+        instance
+            .sites
+            .announce_through(Box::new(Announcing(Arc::downgrade(&shared), outbox)));
+        let exchange = ExchangeThread {
+            shared,
+            thread: Mutex::default(),
+        };
         let (is_over, first_turn) = channel();
         exchange.run(Some(is_over))?;
         // Disconnected when the turn is over.
@@ -164,9 +184,18 @@ impl ExchangeThread {
         let mut status = ExchangeStatus::clone(&shared.status.load());
         let Moment { now, lived } = shared.instance.clock.moment();
         status.begun_anew = lock(&shared.begun_anew).filter(|begun| begun.until > now);
-        if let Some(began) = lock(&shared.turning).filter(|began| lived.saturating_sub(began.lived) >= CONFIRM_WITHIN) {
-            let error = format!("the store has not answered everything that it was asked at {}", began.now);
-            status.away.get_or_insert(Away { since: began.now, error, is_refused: false });
+        if let Some(began) = lock(&shared.turning)
+            .filter(|began| lived.saturating_sub(began.lived) >= CONFIRM_WITHIN)
+        {
+            let error = format!(
+                "the store has not answered everything that it was asked at {}",
+                began.now
+            );
+            status.away.get_or_insert(Away {
+                since: began.now,
+                error,
+                is_refused: false,
+            });
             status.accuses_not.get_or_insert(Hindrance::StoreAway);
         }
         status.announcement_waits_since = *lock(&shared.announcing);
@@ -197,15 +226,17 @@ impl ExchangeThread {
 
     /// Ends the thread, also in a turn that takes long; says whether it ran.
     fn end_turns(&self) -> bool {
-        let Some(thread) = lock(&self.thread).take() else { return false };
+        let Some(thread) = lock(&self.thread).take() else {
+            return false;
+        };
         self.shared.deadline.set(Some(Instant::now() + LAST_TURN));
         thread.close();
         self.shared.end_waiting();
         true
     }
 
-    /// Tells everything and leaves. Nothing may be served any more. After [`ExchangeThread::stop`] another process has the
-    /// place of this one, and there is nothing to say.
+    /// Tells everything and leaves. Nothing may be served any more. After [`ExchangeThread::stop`]
+    /// another process has the place of this one, and there is nothing to say.
     pub fn close(&self) {
         if !self.end_turns() {
             return;
@@ -216,7 +247,10 @@ impl ExchangeThread {
         let (left, was_member) = {
             let mut core = lock(&shared.core);
             let Core { exchange, store } = &mut *core;
-            (exchange.leave(store.as_mut(), now(clock)), exchange.has_joined)
+            (
+                exchange.leave(store.as_mut(), now(clock)),
+                exchange.has_joined,
+            )
         };
         match left {
             Ok(()) => lock(&shared.membership).has_left = true,
@@ -233,18 +267,30 @@ impl ExchangeThread {
 
 fn now(clock: &Clock) -> Now {
     let since = clock.now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Now { milliseconds: i64::try_from(since.as_millis()).unwrap_or(i64::MAX), lived: clock.moment().lived }
+    Now {
+        milliseconds: i64::try_from(since.as_millis()).unwrap_or(i64::MAX),
+        lived: clock.moment().lived,
+    }
 }
 
 impl Shared {
     /// Writes the records that wait, as unproven: no other instance confirms them any more.
     fn end_waiting(&self) {
         self.others.set_closed(true);
-        self.instance.recorder.settle(None, Duration::MAX, &self.instance.judge);
+        self.instance
+            .recorder
+            .settle(None, Duration::MAX, &self.instance.judge);
     }
 
     fn turn(&self) {
-        let Instance { sites, ledger, judge, recorder, clock, .. } = &*self.instance;
+        let Instance {
+            sites,
+            ledger,
+            judge,
+            recorder,
+            clock,
+            ..
+        } = &*self.instance;
         let asks = self.others.waiting() > 0;
         let digest = policies(&sites.snapshot());
         let (changed, settled, pauses, begins_anew) = {
@@ -255,7 +301,12 @@ impl Shared {
             let mut memory = OfInstance::new(&self.instance);
             exchange.turn(store.as_mut(), &|| now(clock), &mut memory, asks);
             *lock(&self.turning) = None;
-            (exchange.others(now(clock)), exchange.settled().cloned(), memory.pauses, memory.begins_anew)
+            (
+                exchange.others(now(clock)),
+                exchange.settled().cloned(),
+                memory.pauses,
+                memory.begins_anew,
+            )
         };
         if begins_anew {
             self.begin_anew();
@@ -266,7 +317,10 @@ impl Shared {
         let moment = now(clock);
         let (hindrance, confirmed) = {
             let core = lock(&self.core);
-            (core.exchange.hindrance(moment), core.exchange.confirmed(moment))
+            (
+                core.exchange.hindrance(moment),
+                core.exchange.confirmed(moment),
+            )
         };
         ledger.is_in_the_dark(hindrance.is_some());
         let settled = recorder.settle(confirmed.filter(|_| knows_all), moment.lived, judge);
@@ -294,15 +348,22 @@ impl Shared {
         );
     }
 
-    /// Puts what other instances publish into force; says whether that succeeded. Otherwise a reload is being made, and the
-    /// next turn tries again.
+    /// Puts what other instances publish into force; says whether that succeeded. Otherwise a
+    /// reload is being made, and the next turn tries again.
     fn publish_of_others(&self, changed: Option<OfOthers>) -> bool {
         let mut waiting = lock(&self.of_others);
         if changed.is_some() {
             *waiting = changed;
         }
-        let Some(others) = waiting.take() else { return true };
-        let Instance { sites, ledger, clock, .. } = &*self.instance;
+        let Some(others) = waiting.take() else {
+            return true;
+        };
+        let Instance {
+            sites,
+            ledger,
+            clock,
+            ..
+        } = &*self.instance;
         let now = clock.moment().now;
         match sites.others_published(others, now) {
             Ok(()) => ledger.settle(&sites.snapshot(), now),
@@ -311,7 +372,8 @@ impl Shared {
         waiting.is_none()
     }
 
-    /// Applies what operators did with pauses at other instances. While a reload is being made, the next turn tries again.
+    /// Applies what operators did with pauses at other instances. While a reload is being made, the
+    /// next turn tries again.
     fn pause(&self, words: Vec<PauseWord>) {
         let mut waiting = lock(&self.pauses);
         waiting.extend(words);
@@ -324,7 +386,9 @@ impl Shared {
 
     /// Remembers the store that this instance is settled in.
     fn note_store(&self, settled: Option<Identity>) {
-        let Some(Identity { run_id, epoch }) = settled else { return };
+        let Some(Identity { run_id, epoch }) = settled else {
+            return;
+        };
         let is_news = {
             let mut membership = lock(&self.membership);
             let is_news = (&membership.store_run, &membership.store_epoch) != (&run_id, &epoch);
@@ -337,7 +401,10 @@ impl Shared {
     }
 
     fn keep_membership(&self) {
-        let fact = Fact::set(self.instance.clock.moment().now, lock(&self.membership).clone());
+        let fact = Fact::set(
+            self.instance.clock.moment().now,
+            lock(&self.membership).clone(),
+        );
         self.state.keep(vec![fact]);
     }
 }
@@ -347,7 +414,9 @@ struct Announcing(Weak<Shared>, Arc<Outbox>);
 
 impl Announce for Announcing {
     fn announce(&self, log: &PublicationLog, files: &[VersionFile]) -> Result<(), String> {
-        let Some(shared) = self.0.upgrade() else { return Err("this instance has left the exchange".to_owned()) };
+        let Some(shared) = self.0.upgrade() else {
+            return Err("this instance has left the exchange".to_owned());
+        };
         let clock = &shared.instance.clock;
         let told = match lock_within(&shared.core, ANNOUNCEMENT) {
             Some(mut core) => {
@@ -377,9 +446,16 @@ impl Announce for Announcing {
 
 /// What the run before left, and the id of this instance.
 fn before(remembered: &Remembered) -> (Before, String) {
-    let known = remembered.facts.exchange_memberships.last().map(|(_, membership)| membership.clone());
+    let known = remembered
+        .facts
+        .exchange_memberships
+        .last()
+        .map(|(_, membership)| membership.clone());
     let identity = known.as_ref().filter(|known| !known.store_epoch.is_empty());
-    let identity = identity.map(|known| Identity { run_id: known.store_run.clone(), epoch: known.store_epoch.clone() });
+    let identity = identity.map(|known| Identity {
+        run_id: known.store_run.clone(),
+        epoch: known.store_epoch.clone(),
+    });
     let previous = remembered.previous_run;
     let is_clean = matches!(previous, PreviousRun::Clean { .. });
     let unreported_since = match previous {
@@ -395,7 +471,10 @@ fn before(remembered: &Remembered) -> (Before, String) {
         has_observed: remembered.facts != StoredFacts::default(),
         unreported_since,
     };
-    let id = known.map_or_else(|| format!("{:016x}", RandomState::new().hash_one(0)), |known| known.id);
+    let id = known.map_or_else(
+        || format!("{:016x}", RandomState::new().hash_one(0)),
+        |known| known.id,
+    );
     (before, id)
 }
 
@@ -407,14 +486,26 @@ fn me(id: String, host: String, instance: &Instance) -> Member {
         .map(|name| name.as_bytes())
         .collect();
     let run = format!("{id}.{:08x}", RandomState::new().hash_one(1) >> 32);
-    Member { id, run, host, crawlers: Hash::of(&names).short(), ..Member::default() }
+    Member {
+        id,
+        run,
+        host,
+        crawlers: Hash::of(&names).short(),
+        ..Member::default()
+    }
 }
 
 /// A digest of what the policies in force say in robots.txt.
 fn policies(snapshot: &Snapshot) -> String {
-    let mut sites: Vec<(&str, Version)> =
-        snapshot.sites().iter().map(|entry| (entry.site.name.as_str(), entry.site.robots_txt.version)).collect();
+    let mut sites: Vec<(&str, Version)> = snapshot
+        .sites()
+        .iter()
+        .map(|entry| (entry.site.name.as_str(), entry.site.robots_txt.version))
+        .collect();
     sites.sort_unstable_by_key(|(name, _)| *name);
-    let said: Vec<&[u8]> = sites.iter().flat_map(|(name, version)| [name.as_bytes(), &version.0]).collect();
+    let said: Vec<&[u8]> = sites
+        .iter()
+        .flat_map(|(name, version)| [name.as_bytes(), &version.0])
+        .collect();
     Hash::of(&said).short()
 }

@@ -5,7 +5,8 @@ use crate::clock::Clock;
 use crate::crawlers::Registry;
 use crate::exchange::tests::simulated::{OnThread, Simulated};
 use crate::exchange::{
-    Batch, Deadline, Hindrance, Identity, LogRead, Member, Position, Sets, SharedFact, Store, StoreError, Written,
+    Batch, Deadline, Hindrance, Identity, LogRead, Member, Position, Sets, SharedFact, Store,
+    StoreError, Written,
 };
 use crate::heads::ForwardingFields;
 use crate::identity::Proofs;
@@ -24,8 +25,12 @@ struct Live(Simulated);
 
 impl Live {
     fn now(&self) -> OnThread<'_> {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_millis();
-        self.0.change(|inner| inner.milliseconds = i64::try_from(now).expect("small"));
+        let now = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .expect("after 1970")
+            .as_millis();
+        self.0
+            .change(|inner| inner.milliseconds = i64::try_from(now).expect("small"));
         OnThread(&self.0, false)
     }
 }
@@ -120,13 +125,25 @@ impl One {
     /// An instance on a host that is new with crawlgate, if it is among these.
     fn start(store: &Simulated, directory: tempfile::TempDir, new_hosts: &[&str]) -> One {
         let store = Box::new(Live(store.clone()));
-        let options = ExchangeOptions { store, deadline: Deadline::default(), host: "edge".into() };
+        let options = ExchangeOptions {
+            store,
+            deadline: Deadline::default(),
+            host: "edge".into(),
+        };
         One::with(options, Clock::default(), directory, new_hosts)
     }
 
-    fn with(options: ExchangeOptions, clock: Clock, directory: tempfile::TempDir, new_hosts: &[&str]) -> One {
+    fn with(
+        options: ExchangeOptions,
+        clock: Clock,
+        directory: tempfile::TempDir,
+        new_hosts: &[&str],
+    ) -> One {
         let of_store = clock.clone();
-        let opened = StateStore::open(Some(&directory.path().join("state")), Arc::new(move || of_store.moment()));
+        let opened = StateStore::open(
+            Some(&directory.path().join("state")),
+            Arc::new(move || of_store.moment()),
+        );
         let (state, remembered) = opened.expect("no other owner");
         let parts = JudgeParts {
             clock,
@@ -144,8 +161,14 @@ impl One {
             passed: None,
         };
         let instance = parts.open().unwrap_or_else(|error| panic!("{error}"));
-        let exchange = ExchangeThread::start((instance.clone(), state.clone()), &remembered, options);
-        One { directory, instance, exchange: exchange.expect("a thread"), state }
+        let exchange =
+            ExchangeThread::start((instance.clone(), state.clone()), &remembered, options);
+        One {
+            directory,
+            instance,
+            exchange: exchange.expect("a thread"),
+            state,
+        }
     }
 
     fn new(store: &Simulated) -> One {
@@ -162,7 +185,12 @@ impl One {
 
     /// Sends a request through, and says what was found at once.
     fn ask(&self, target: &str) -> Judgement {
-        let Instance { judge, recorder, clock, .. } = &*self.instance;
+        let Instance {
+            judge,
+            recorder,
+            clock,
+            ..
+        } = &*self.instance;
         let request: RequestFacts<'_> = RequestFacts {
             host: b"shop.example",
             target: target.as_bytes(),
@@ -178,10 +206,20 @@ impl One {
             lived: clock.moment().lived,
         };
         let judgement = judge.judge(&request);
-        if let Some(judged) = judgement.judged().filter(|judged| judged.decision.action == Action::RobotsTxt) {
+        if let Some(judged) = judgement
+            .judged()
+            .filter(|judged| judged.decision.action == Action::RobotsTxt)
+        {
             judge.served(&request, judged, clock.now().into());
         }
-        recorder.record(&request, &judgement, &Outcome { status: 200, ..Outcome::default() });
+        recorder.record(
+            &request,
+            &judgement,
+            &Outcome {
+                status: 200,
+                ..Outcome::default()
+            },
+        );
         judgement
     }
 
@@ -192,7 +230,9 @@ impl One {
     fn counted(&self, kind: &str) -> bool {
         let series = "crawlgate_violations_total{crawler=\"bingbot\"";
         let rendered = self.instance.metrics.render();
-        rendered.lines().any(|line| line.starts_with(series) && line.contains(&format!("kind=\"{kind}\"")))
+        rendered
+            .lines()
+            .any(|line| line.starts_with(series) && line.contains(&format!("kind=\"{kind}\"")))
     }
 }
 
@@ -216,9 +256,15 @@ fn two_instances_confirm_each_others_violations_and_know_each_others_copies() {
     });
     one.ask("/robots.txt");
     assert_eq!(two.kind("/never/1"), Kind::Violation);
-    assert!(!two.counted("violation") && !two.counted("never_fetched"), "it waits for the other");
+    assert!(
+        !two.counted("violation") && !two.counted("never_fetched"),
+        "it waits for the other"
+    );
     eventually("the violation is recorded", || two.counted("violation"));
-    assert!(!two.counted("never_fetched"), "the other served the crawler");
+    assert!(
+        !two.counted("never_fetched"),
+        "the other served the crawler"
+    );
     // The other instance has the new version before this one has.
     write(one.directory.path(), ", /new/");
     one.instance.sites.reload(one.instance.clock.moment().now);
@@ -246,7 +292,12 @@ fn trapping(store: &Simulated) -> (One, One) {
 fn a_mark_waits_for_the_other_instances() {
     let store = Simulated::new(1);
     let (one, _two) = trapping(&store);
-    let marks = || one.instance.behaviours.traps.in_force(one.instance.clock.moment().lived);
+    let marks = || {
+        one.instance
+            .behaviours
+            .traps
+            .in_force(one.instance.clock.moment().lived)
+    };
     assert_eq!(one.kind("/trap/1"), Kind::Trapped);
     assert_eq!(marks(), 0);
     eventually("the client is marked", || marks() == 1);
@@ -268,14 +319,22 @@ fn pair(store: &Simulated, policy: &str) -> [One; 2] {
 fn a_mark_and_its_release_hold_on_the_other_instance() {
     let store = Simulated::new(1);
     let (one, two) = trapping(&store);
-    let marks = |of: &One| of.instance.behaviours.traps.in_force(of.instance.clock.moment().lived);
+    let marks = |of: &One| {
+        of.instance
+            .behaviours
+            .traps
+            .in_force(of.instance.clock.moment().lived)
+    };
     assert_eq!(one.kind("/trap/1"), Kind::Trapped);
     eventually("the other has the mark", || marks(&two) == 1);
     assert_eq!(two.kind("/"), Kind::Trapped, "an allowed page");
     // One that begins later hears of it from the store.
     let three = One::new(&store);
     eventually("the third has the mark", || marks(&three) == 1);
-    two.instance.behaviours.traps.release("192.0.2.0/24".parse().expect("a network"), two.instance.clock.moment());
+    two.instance.behaviours.traps.release(
+        "192.0.2.0/24".parse().expect("a network"),
+        two.instance.clock.moment(),
+    );
     eventually("the first has no mark", || marks(&one) == 0);
     eventually("the third has no mark", || marks(&three) == 0);
     assert_eq!(marks(&two), 0);
@@ -285,21 +344,33 @@ fn a_mark_and_its_release_hold_on_the_other_instance() {
 fn a_pause_and_its_end_hold_on_the_other_instance() {
     let store = Simulated::new(1);
     let [one, two] = pair(&store, TRAP);
-    let paused = |of: &One| matches!(of.ask("/").judged().expect("a site").decision.action, Action::Pause { .. });
+    let paused = |of: &One| {
+        matches!(
+            of.ask("/").judged().expect("a site").decision.action,
+            Action::Pause { .. }
+        )
+    };
     assert!(!paused(&two));
     let now = || one.instance.clock.moment().now;
-    let request = PauseRequest { seconds: Some(3_600), ..PauseRequest::default() };
+    let request = PauseRequest {
+        seconds: Some(3_600),
+        ..PauseRequest::default()
+    };
     one.instance.sites.pause(&request, now()).expect("a pause");
     eventually("the other is paused", || paused(&two));
     // Ended where it did not begin.
-    two.instance.sites.resume(Some("shop"), now()).expect("a site");
+    two.instance
+        .sites
+        .resume(Some("shop"), now())
+        .expect("a site");
     eventually("the pause is over", || !paused(&one) && !paused(&two));
     two.instance.sites.pause(&request, now()).expect("a pause");
     eventually("it is paused again", || paused(&one));
     // One that begins later, and the store that was lost, are told of it.
     store.change(crate::exchange::tests::simulated::Inner::flush);
     eventually("all is written again", || {
-        one.exchange.status().totals.started_over == 1 && one.exchange.status().accuses_not.is_none()
+        one.exchange.status().totals.started_over == 1
+            && one.exchange.status().accuses_not.is_none()
     });
     let three = One::new(&store);
     eventually("the third is paused", || paused(&three));
@@ -311,8 +382,18 @@ fn a_fetch_from_one_instance_holds_the_client_to_the_delay_on_the_other() {
     let store = Simulated::new(1);
     let policy = "hosts: [shop.example]\nrobots: { origin: replace, groups: [{ agents: '*', crawl_delay: 60s, disallow: [/never/] }] }\nenforcement: { mode: enforce }\n";
     let [one, two] = pair(&store, policy);
-    let is_slowed = || two.ask("/").judged().expect("a site").decision.slowed_for().is_some();
-    assert!(!is_slowed() && !is_slowed(), "it may go by what was there before crawlgate");
+    let is_slowed = || {
+        two.ask("/")
+            .judged()
+            .expect("a site")
+            .decision
+            .slowed_for()
+            .is_some()
+    };
+    assert!(
+        !is_slowed() && !is_slowed(),
+        "it may go by what was there before crawlgate"
+    );
     one.ask("/robots.txt");
     eventually("the fetch counts", is_slowed);
 }
@@ -322,23 +403,51 @@ fn without_the_store_nothing_is_accused_and_robots_txt_waits() {
     let store = Simulated::new(1);
     store.change(|inner| inner.is_away = true);
     let one = One::new(&store);
-    assert_eq!(one.exchange.status().accuses_not, Some(Hindrance::StoreAway));
-    assert!(one.ask("/robots.txt").judged().is_some_and(|judged| judged.is_silent));
+    assert_eq!(
+        one.exchange.status().accuses_not,
+        Some(Hindrance::StoreAway)
+    );
+    assert!(
+        one.ask("/robots.txt")
+            .judged()
+            .is_some_and(|judged| judged.is_silent)
+    );
     assert_eq!(one.kind("/never/"), Kind::Unproven);
     store.change(|inner| inner.is_away = false);
-    eventually("the store is reached", || one.exchange.status().accuses_not.is_none());
-    assert!(one.ask("/robots.txt").judged().is_some_and(|judged| !judged.is_silent));
-    assert_eq!(one.kind("/never/"), Kind::Unproven, "it observes from when it joined");
+    eventually("the store is reached", || {
+        one.exchange.status().accuses_not.is_none()
+    });
+    assert!(
+        one.ask("/robots.txt")
+            .judged()
+            .is_some_and(|judged| !judged.is_silent)
+    );
+    assert_eq!(
+        one.kind("/never/"),
+        Kind::Unproven,
+        "it observes from when it joined"
+    );
     let store = Simulated::new(2);
     let one = One::new(&store);
-    eventually("it is a member", || one.exchange.status().accuses_not.is_none());
+    eventually("it is a member", || {
+        one.exchange.status().accuses_not.is_none()
+    });
     assert_eq!(one.kind("/never/"), Kind::Violation);
     store.change(|inner| inner.is_away = true);
-    let before = one.instance.sites.snapshot().sites()[0].site.robots_txt.version;
+    let before = one.instance.sites.snapshot().sites()[0]
+        .site
+        .robots_txt
+        .version;
     write(one.directory.path(), ", /new/");
     let report = one.instance.sites.reload(one.instance.clock.moment().now);
     assert!(report.waiting.is_some());
-    assert_eq!(one.instance.sites.snapshot().sites()[0].site.robots_txt.version, before);
+    assert_eq!(
+        one.instance.sites.snapshot().sites()[0]
+            .site
+            .robots_txt
+            .version,
+        before
+    );
     assert!(one.exchange.status().announcement_waits_since.is_some());
 }
 
@@ -347,13 +456,28 @@ fn turn_that_takes_long_holds_up_nothing_and_is_in_the_status() {
     let (directory, deadline) = (directory(), Deadline::default());
     let shift = directory.path().join("clock");
     std::fs::write(&shift, "lived 1s").expect("a clock");
-    let options = ExchangeOptions { store: Box::new(Mute(deadline.clone())), deadline, host: "edge".into() };
-    let one = One::with(options, Clock::following(&shift).expect("a clock"), directory, &[]);
+    let options = ExchangeOptions {
+        store: Box::new(Mute(deadline.clone())),
+        deadline,
+        host: "edge".into(),
+    };
+    let one = One::with(
+        options,
+        Clock::following(&shift).expect("a clock"),
+        directory,
+        &[],
+    );
     let status = one.exchange.status();
     assert_eq!(status.accuses_not, Some(Hindrance::StoreAway));
     assert!(status.withholds_robots_txt_since.is_some());
     write(one.directory.path(), ", /new/");
-    assert!(one.instance.sites.reload(one.instance.clock.moment().now).waiting.is_some());
+    assert!(
+        one.instance
+            .sites
+            .reload(one.instance.clock.moment().now)
+            .waiting
+            .is_some()
+    );
     std::fs::write(&shift, "lived 7s").expect("a clock");
     eventually("it is said", || one.exchange.status().away.is_some());
     one.exchange.close();
@@ -364,19 +488,34 @@ fn an_instance_keeps_its_id_and_says_goodbye() {
     let store = Simulated::new(1);
     let (one, two) = (One::new(&store), One::new(&store));
     let id = one.exchange.status().id;
-    eventually("the other is known", || two.exchange.status().members.len() == 2);
+    eventually("the other is known", || {
+        two.exchange.status().members.len() == 2
+    });
     one.exchange.close();
     one.state.close().expect("written");
     eventually("the goodbye is heard", || {
-        two.exchange.status().members.iter().any(|member| member.member.id == id && member.member.has_left)
+        two.exchange
+            .status()
+            .members
+            .iter()
+            .any(|member| member.member.id == id && member.member.has_left)
     });
     assert_eq!(two.exchange.status().accuses_not, None);
-    let One { directory, instance, exchange, state } = one;
+    let One {
+        directory,
+        instance,
+        exchange,
+        state,
+    } = one;
     drop((instance, exchange, state));
     let again = One::start(&store, directory, &["shop.example"]);
     assert_eq!(again.exchange.status().id, id);
     eventually("it is back", || {
-        two.exchange.status().members.iter().any(|member| member.member.id == id && !member.member.has_left)
+        two.exchange
+            .status()
+            .members
+            .iter()
+            .any(|member| member.member.id == id && !member.member.has_left)
     });
     assert!(two.exchange.forget("nobody").is_err());
 }

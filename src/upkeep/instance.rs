@@ -1,5 +1,6 @@
-//! [`Instance`]: the parts of one crawlgate that judge and record its requests. Background threads use them too.
-//! [`JudgeParts::open`] makes an instance, with the records that the previous process left in the state store.
+//! [`Instance`]: the parts of one crawlgate that judge and record its requests. Background threads
+//! use them too. [`JudgeParts::open`] makes an instance, with the records that the previous process
+//! left in the state store.
 
 use crate::clock::Clock;
 use crate::crawlers::Registry;
@@ -50,14 +51,30 @@ impl Instance {
         clock: Clock,
         logs: Logs,
     ) -> Arc<Instance> {
-        let (registry, metrics, traffic) = (Registry::builtin(), Metrics::new(), Arc::<Traffic>::default());
-        let judge = Judge::new(sites.clone(), ledger.clone(), proofs.clone(), behaviours.clone(), registry);
+        let (registry, metrics, traffic) = (
+            Registry::builtin(),
+            Metrics::new(),
+            Arc::<Traffic>::default(),
+        );
+        let judge = Judge::new(
+            sites.clone(),
+            ledger.clone(),
+            proofs.clone(),
+            behaviours.clone(),
+            registry,
+        );
         Arc::new(Instance {
             judge: Arc::new(judge),
             access: logs.access.clone(),
             events: logs.events.clone(),
             evidence: logs.evidence.clone(),
-            recorder: Arc::new(Recorder::new(registry, metrics.clone(), proofs.clone(), traffic.clone(), logs)),
+            recorder: Arc::new(Recorder::new(
+                registry,
+                metrics.clone(),
+                proofs.clone(),
+                traffic.clone(),
+                logs,
+            )),
             sites,
             ledger,
             proofs,
@@ -88,8 +105,9 @@ pub struct JudgeParts<'a> {
 }
 
 impl JudgeParts<'_> {
-    /// Loads the policies, and begins this run in the state store. [`UpkeepThreads`](super::UpkeepThreads) then reload
-    /// policies and store the ledger; without them the policies stay as they are.
+    /// Loads the policies, and begins this run in the state store.
+    /// [`UpkeepThreads`](super::UpkeepThreads) then reload policies and store the ledger; without
+    /// them the policies stay as they are.
     ///
     /// # Errors
     /// The policies cannot be loaded.
@@ -97,11 +115,24 @@ impl JudgeParts<'_> {
         let (moment, (store, remembered)) = (self.clock.moment(), self.state);
         let sites = SiteManager::start(self.sites, self.state, moment.now)?;
         sites.keep_evidence(self.logs.evidence.clone());
-        let (ledger, facts) = Ledger::open(store.clone(), remembered, self.new_hosts, &sites.snapshot(), moment);
+        let (ledger, facts) = Ledger::open(
+            store.clone(),
+            remembered,
+            self.new_hosts,
+            &sites.snapshot(),
+            moment,
+        );
         let traps = Traps::remembered(&remembered.facts.marked_clients, store.clone(), moment);
         // If the first commit fails, `status` reports it, and the store retries every second.
         let _ = store.begin(facts);
         let behaviours = Arc::new(Behaviours::with(traps, self.passed, moment.lived));
-        Ok(Instance::new(sites, Arc::new(ledger), self.proofs, behaviours, self.clock, self.logs))
+        Ok(Instance::new(
+            sites,
+            Arc::new(ledger),
+            self.proofs,
+            behaviours,
+            self.clock,
+            self.logs,
+        ))
     }
 }

@@ -1,11 +1,14 @@
-//! [`Upkeep`] reads policies again, puts planned changes into force, and logs both. [`Upkeep::status`] gathers the state of the
-//! sites, the lists of networks and the logs. [`Upkeep::set_gauges`] writes it into the metrics.
+//! [`Upkeep`] reads policies again, puts planned changes into force, and logs both.
+//! [`Upkeep::status`] gathers the state of the sites, the lists of networks and the logs.
+//! [`Upkeep::set_gauges`] writes it into the metrics.
 
 use super::instance::Instance;
 use crate::ledger::{EVERY_SITE, ListHealth};
 use crate::locks::lock;
 use crate::policy::retire::RetireStage;
-use crate::sites::{ReloadOutcome, ReloadReport, RemoveError, RetireStatus, SiteReload, SiteStatus, Status};
+use crate::sites::{
+    ReloadOutcome, ReloadReport, RemoveError, RetireStatus, SiteReload, SiteStatus, Status,
+};
 use crate::telemetry::SiteGauges;
 use crate::time::Timestamp;
 use std::collections::BTreeMap;
@@ -16,7 +19,8 @@ use std::time::{Duration, SystemTime};
 pub struct Upkeep {
     /// What is kept up to date.
     pub instance: Arc<Instance>,
-    /// What was said last of each site's file and of the directory: it is not said again every half minute.
+    /// What was said last of each site's file and of the directory: it is not said again every half
+    /// minute.
     told: Mutex<BTreeMap<String, Vec<String>>>,
     /// One reload at a time, with all that follows from it.
     reloading: Mutex<()>,
@@ -25,7 +29,11 @@ pub struct Upkeep {
 impl Upkeep {
     /// Logs the warnings of the policies in force, and sets the gauges of their sites.
     pub fn new(instance: Arc<Instance>) -> Arc<Upkeep> {
-        let upkeep = Upkeep { instance, told: Mutex::default(), reloading: Mutex::default() };
+        let upkeep = Upkeep {
+            instance,
+            told: Mutex::default(),
+            reloading: Mutex::default(),
+        };
         let status = upkeep.status();
         for site in &status.sites {
             // What is refused was said by the start itself.
@@ -59,11 +67,16 @@ impl Upkeep {
 
     /// Does what follows from a reload.
     fn follow(&self, report: &ReloadReport) {
-        self.instance.ledger.settle(&self.instance.sites.snapshot(), self.now());
+        self.instance
+            .ledger
+            .settle(&self.instance.sites.snapshot(), self.now());
         report.sites.iter().for_each(|site| self.tell(site));
         let problem: Vec<String> = report.problem.iter().cloned().collect();
         if self.is_news("", &problem) && !problem.is_empty() {
-            tracing::error!(?problem, "the policies were not reloaded; the present ones stay in force");
+            tracing::error!(
+                ?problem,
+                "the policies were not reloaded; the present ones stay in force"
+            );
         }
         self.set_gauges(&self.status());
     }
@@ -79,7 +92,9 @@ impl Upkeep {
             ReloadOutcome::Added | ReloadOutcome::Replaced => {
                 tracing::warn!(site = %name, outcome = ?site.outcome, ?findings, "the policy has warnings and is in force");
             }
-            ReloadOutcome::Removed => tracing::info!(site = %name, "the site has no policy any more"),
+            ReloadOutcome::Removed => {
+                tracing::info!(site = %name, "the site has no policy any more")
+            }
             ReloadOutcome::Missing if news => {
                 tracing::error!(site = %name, ?findings, "the policy file is gone; the last good policy stays in force");
             }
@@ -89,7 +104,10 @@ impl Upkeep {
             ReloadOutcome::Refused if news => {
                 tracing::error!(site = %name, ?findings, "the policy file was rejected; there is no last good policy, so none is in force");
             }
-            ReloadOutcome::Unchanged | ReloadOutcome::Kept | ReloadOutcome::Refused | ReloadOutcome::Missing => {}
+            ReloadOutcome::Unchanged
+            | ReloadOutcome::Kept
+            | ReloadOutcome::Refused
+            | ReloadOutcome::Missing => {}
         }
     }
 
@@ -103,8 +121,8 @@ impl Upkeep {
         if !switched.is_empty() {
             self.set_gauges(&self.status());
         }
-        let next =
-            SystemTime::UNIX_EPOCH + Duration::from_secs(u64::try_from(self.instance.sites.next_switch()?.0).ok()?);
+        let next = SystemTime::UNIX_EPOCH
+            + Duration::from_secs(u64::try_from(self.instance.sites.next_switch()?.0).ok()?);
         // An overdue switch has failed. Trying it again at once would fail again.
         next.duration_since(now).ok()
     }
@@ -119,12 +137,16 @@ impl Upkeep {
         before.as_deref().unwrap_or_default() != findings
     }
 
-    /// The status of the sites, and what is wrong with the lists of networks, the event log and the evidence log.
+    /// The status of the sites, and what is wrong with the lists of networks, the event log and the
+    /// evidence log.
     pub fn status(&self) -> Status {
         let mut status = self.instance.sites.status(self.now());
         status.warnings.extend(self.instance.events.problem());
         status.warnings.extend(self.instance.evidence.problem());
-        let mut unproven = self.instance.ledger.unproven_hosts(&self.instance.sites.snapshot(), self.now());
+        let mut unproven = self
+            .instance
+            .ledger
+            .unproven_hosts(&self.instance.sites.snapshot(), self.now());
         for site in &mut status.sites {
             site.unproven = unproven.remove(&site.site).unwrap_or_default();
         }
@@ -147,11 +169,17 @@ impl Upkeep {
         self.instance.ledger.list_health.report(self.now())
     }
 
-    /// Brings the gauges up to date; pauses begin and end by the clock, so a scrape asks for it too.
+    /// Brings the gauges up to date; pauses begin and end by the clock, so a scrape asks for it
+    /// too.
     pub fn set_gauges(&self, status: &Status) {
         let instance = &self.instance;
         let metrics = &instance.metrics;
-        metrics.trapped.set(instance.behaviours.traps.in_force(instance.clock.moment().lived) as i64);
+        metrics.trapped.set(
+            instance
+                .behaviours
+                .traps
+                .in_force(instance.clock.moment().lived) as i64,
+        );
         for (counter, count) in [
             (&metrics.events_left_out, instance.events.left_out()),
             (&metrics.events_dropped, instance.events.dropped()),
@@ -185,5 +213,8 @@ fn gauges(site: &SiteStatus) -> SiteGauges {
 
 /// How many paths are at a stage; of a staging site none is at any.
 fn paths_at(retire: &[RetireStatus], stage: RetireStage) -> usize {
-    retire.iter().filter(|retired| retired.stage == stage && !retired.staging).count()
+    retire
+        .iter()
+        .filter(|retired| retired.stage == stage && !retired.staging)
+        .count()
 }

@@ -1,5 +1,5 @@
-//! [`UpkeepThreads`]: the threads that store which crawler was served what, watch the policy directory, and put
-//! planned changes of policies into force. Each is a [`Repeated`].
+//! [`UpkeepThreads`]: the threads that store which crawler was served what, watch the policy
+//! directory, and put planned changes of policies into force. Each is a [`Repeated`].
 
 use super::instance::Instance;
 use crate::sites::{WatchGuard, watch};
@@ -35,8 +35,8 @@ pub struct UpkeepThreads {
 }
 
 impl UpkeepThreads {
-    /// Starts them. `reload` reads the policies again. `keep_time` puts into force what is due, and returns for how long
-    /// nothing else is.
+    /// Starts them. `reload` reads the policies again. `keep_time` puts into force what is due, and
+    /// returns for how long nothing else is.
     ///
     /// # Errors
     /// A thread cannot be started.
@@ -47,7 +47,8 @@ impl UpkeepThreads {
         mut keep_time: impl FnMut() -> Option<Duration> + Send + 'static,
     ) -> io::Result<UpkeepThreads> {
         let (stored, history) = (instance.clone(), store.clone());
-        // At once, so that the next start knows of this run even if it is killed within the first second.
+        // At once, so that the next start knows of this run even if it is killed within the first
+        // second.
         let ledger = Repeated::start("ledger", move || {
             store_ledger(&stored);
             keep_history(&stored, &history);
@@ -59,7 +60,13 @@ impl UpkeepThreads {
         );
         let scheduled = move || keep_time().map_or(LONGEST, |next| next.clamp(SHORTEST, LONGEST));
         let scheduler = Repeated::start("scheduler", scheduled)?;
-        Ok(UpkeepThreads { instance, store, ledger, _watch: watch.ok(), _scheduler: scheduler })
+        Ok(UpkeepThreads {
+            instance,
+            store,
+            ledger,
+            _watch: watch.ok(),
+            _scheduler: scheduler,
+        })
     }
 
     /// Ends them. The ledger is stored; nothing may be served any more.
@@ -77,9 +84,15 @@ pub fn keep_everything(instance: &Instance, store: &StateStore) {
     keep_history(instance, store);
 }
 
-/// Stores the ledger and the marks of traps. Retries what could not be written to the state directory before.
+/// Stores the ledger and the marks of traps. Retries what could not be written to the state
+/// directory before.
 fn store_ledger(instance: &Instance) {
-    let Instance { ledger, sites, clock, .. } = instance;
+    let Instance {
+        ledger,
+        sites,
+        clock,
+        ..
+    } = instance;
     let moment = clock.moment();
     if let Some(by) = ledger.clock.set_by(moment) {
         // Before the ledger takes the clock for right again.
@@ -93,17 +106,23 @@ fn store_ledger(instance: &Instance) {
     }
 }
 
-/// Feeds the history: hands the counts and samples since the last call to the state store. It reads the counters of the
-/// metrics, so that requests do nothing for the history.
+/// Feeds the history: hands the counts and samples since the last call to the state store. It reads
+/// the counters of the metrics, so that requests do nothing for the history.
 fn keep_history(instance: &Instance, store: &StateStore) {
     let now = Timestamp::from(instance.clock.now());
     let mut batch = HistoryBatch::default();
     let mut counts: BTreeMap<(String, String, String), Counts> = BTreeMap::new();
-    instance.metrics.requests.each_new(|[site, crawler, identity, kind, action], requests| {
-        let key = (site.to_string(), crawler.to_string(), identity.to_string());
-        counts.entry(key).or_default().add(kind, action, requests);
-    });
-    instance.metrics.identity.each_new(|[crawler, outcome], requests| batch.identity(now, crawler, outcome, requests));
+    instance
+        .metrics
+        .requests
+        .each_new(|[site, crawler, identity, kind, action], requests| {
+            let key = (site.to_string(), crawler.to_string(), identity.to_string());
+            counts.entry(key).or_default().add(kind, action, requests);
+        });
+    instance
+        .metrics
+        .identity
+        .each_new(|[crawler, outcome], requests| batch.identity(now, crawler, outcome, requests));
     for ((site, crawler, identity), counts) in &counts {
         batch.requests(now, (site, crawler, identity), counts);
     }
@@ -126,13 +145,18 @@ fn sample(event: &Event) -> Sample {
         kind: event.kind.into(),
         rule: event.rule.clone().unwrap_or_default(),
         source: event.rule_source.clone().unwrap_or_default(),
-        client: event.kept_address.map(|address| address.to_string()).unwrap_or_default(),
+        client: event
+            .kept_address
+            .map(|address| address.to_string())
+            .unwrap_or_default(),
         identity: event.identity.into(),
         method: event.method.clone(),
         host: event.host.clone(),
         target: event.target.clone(),
         user_agent: event.user_agent.clone().unwrap_or_default(),
-        action: event.would.map_or_else(|| event.action.to_owned(), |would| format!("would_{would}")),
+        action: event
+            .would
+            .map_or_else(|| event.action.to_owned(), |would| format!("would_{would}")),
         status: event.status,
         version: event.version.clone(),
     }
@@ -149,10 +173,16 @@ impl Repeated {
     ///
     /// # Errors
     /// The thread cannot be started.
-    pub fn start(name: &str, mut work: impl FnMut() -> Duration + Send + 'static) -> io::Result<Repeated> {
+    pub fn start(
+        name: &str,
+        mut work: impl FnMut() -> Duration + Send + 'static,
+    ) -> io::Result<Repeated> {
         let (alive, ended) = channel();
         let run = move || while ended.recv_timeout(work()) == Err(RecvTimeoutError::Timeout) {};
-        Ok(Repeated { alive, thread: spawn(name, run)? })
+        Ok(Repeated {
+            alive,
+            thread: spawn(name, run)?,
+        })
     }
 
     /// Waits for the end of the thread.

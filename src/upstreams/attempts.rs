@@ -1,10 +1,10 @@
-//! [`Attempts`]: the attempts to send one request to an origin, each to one server of it. Every forwarded request has
-//! one.
+//! [`Attempts`]: the attempts to send one request to an origin, each to one server of it. Every
+//! forwarded request has one.
 //!
-//! An attempt has a server, and ends with a response or a failure. After a failure the request may be sent once more:
-//! if nothing of it was sent, or if it may be sent twice and the connection ended before the first octet of a
-//! response. It then goes to another server. It goes to the same one only if a kept connection ended and there is no
-//! other server.
+//! An attempt has a server, and ends with a response or a failure. After a failure the request may
+//! be sent once more: if nothing of it was sent, or if it may be sent twice and the connection
+//! ended before the first octet of a response. It then goes to another server. It goes to the same
+//! one only if a kept connection ended and there is no other server.
 
 use super::Upstreams;
 use super::failure::failure_reason;
@@ -24,8 +24,8 @@ use std::time::{Duration, Instant};
 /// Servers tried for a request.
 pub const MOST_ATTEMPTS: usize = 2;
 
-/// A failure of one request is not its server's if the server has answered another request so shortly before, in
-/// milliseconds.
+/// A failure of one request is not its server's if the server has answered another request so
+/// shortly before, in milliseconds.
 const MEANWHILE: u64 = 5_000;
 
 /// The group key of the next peer that must not get a kept connection. Origins have the small keys.
@@ -68,7 +68,11 @@ impl NoServer {
 
     /// The error that the request ends with.
     pub fn error(self) -> Box<Error> {
-        let status = if matches!(self, NoServer::Full(_)) { 503 } else { 502 };
+        let status = if matches!(self, NoServer::Full(_)) {
+            503
+        } else {
+            502
+        };
         Error::explain(ErrorType::HTTPStatus(status), self.to_string())
     }
 }
@@ -78,7 +82,8 @@ impl NoServer {
 pub enum Reached {
     /// There was no connection, so nothing was sent.
     Nothing,
-    /// A kept connection, but no octet of a response. The server may have closed it before the request came.
+    /// A kept connection, but no octet of a response. The server may have closed it before the
+    /// request came.
     KeptConnection,
     /// A new connection, but no octet of a response.
     NewConnection,
@@ -94,8 +99,8 @@ pub struct Attempts {
     held: Option<Held>,
     /// Whether that server closed the connection of a request that is sent once more.
     is_suspect: bool,
-    /// The server before, if it did. It is at fault if the next one answers the same request. If that closes, too, the
-    /// request is.
+    /// The server before, if it did. It is at fault if the next one answers the same request. If
+    /// that closes, too, the request is.
     suspect: Option<Held>,
     /// The origin, and the last server, by their places in the settings.
     place: Option<ServerPlace>,
@@ -112,17 +117,23 @@ pub struct Attempts {
 }
 
 impl Attempts {
-    /// The server to try next. If the origin has a bound, a person may wait for a place; a caller that waits no longer
-    /// drops the future.
+    /// The server to try next. If the origin has a bound, a person may wait for a place; a caller
+    /// that waits no longer drops the future.
     ///
     /// # Errors
     /// No server can be reached.
-    pub async fn next(&mut self, upstreams: &Upstreams, wanted: &Wanted<'_>) -> Result<Route, NoServer> {
+    pub async fn next(
+        &mut self,
+        upstreams: &Upstreams,
+        wanted: &Wanted<'_>,
+    ) -> Result<Route, NoServer> {
         let began = *self.began.get_or_insert_with(Instant::now);
         self.count = self.count.saturating_add(1);
         let held = match self.held.take() {
             Some(failed) => {
-                let next = upstreams.group(failed.server.entry.place).enter_after(&failed);
+                let next = upstreams
+                    .group(failed.server.entry.place)
+                    .enter_after(&failed);
                 self.suspect = Some(failed).filter(|_| std::mem::take(&mut self.is_suspect));
                 Ok(next)
             }
@@ -134,14 +145,24 @@ impl Attempts {
         })?;
         self.asked = milliseconds(began.duration_since(upstreams.started));
         (self.place, self.is_counted) = (Some(held.server.entry.place), false);
-        let route =
-            Route { key: held.server.key, timeouts: held.server.entry.timeouts, must_be_fresh: self.must_be_fresh };
+        let route = Route {
+            key: held.server.key,
+            timeouts: held.server.entry.timeouts,
+            must_be_fresh: self.must_be_fresh,
+        };
         self.held = Some(held);
         Ok(route)
     }
 
-    async fn enter(&mut self, upstreams: &Upstreams, wanted: &Wanted<'_>) -> Result<Held, NoServer> {
-        let origin = upstreams.index.find(wanted.host, wanted.target).ok_or(NoServer::NoOrigin)?;
+    async fn enter(
+        &mut self,
+        upstreams: &Upstreams,
+        wanted: &Wanted<'_>,
+    ) -> Result<Held, NoServer> {
+        let origin = upstreams
+            .index
+            .find(wanted.host, wanted.target)
+            .ok_or(NoServer::NoOrigin)?;
         self.place = Some(ServerPlace { origin, server: 0 });
         let entrance = upstreams.groups[origin].enter(wanted, || upstreams.elapsed());
         match entrance.ok_or(NoServer::NoAddress)? {
@@ -151,14 +172,19 @@ impl Attempts {
                 let began = Instant::now();
                 // In a box: otherwise each request would have room for its timer.
                 let held = Box::pin(waiting.place()).await;
-                upstreams.metrics.upstream.queue_seconds.observe(began.elapsed().as_secs_f64());
+                upstreams
+                    .metrics
+                    .upstream
+                    .queue_seconds
+                    .observe(began.elapsed().as_secs_f64());
                 held.map_err(NoServer::Full)
             }
         }
     }
 
-    /// The chosen server as Pingora connects to it. Pingora finds kept connections by a hash of the peer. A peer with a
-    /// group key of its own gets a new connection, which is not kept (Pingora 0.9.1).
+    /// The chosen server as Pingora connects to it. Pingora finds kept connections by a hash of the
+    /// peer. A peer with a group key of its own gets a new connection, which is not kept (Pingora
+    /// 0.9.1).
     pub fn peer(&self) -> Option<HttpPeer> {
         let mut peer = self.held.as_ref()?.server.peer();
         if self.must_be_fresh {
@@ -179,20 +205,35 @@ impl Attempts {
         }
     }
 
-    /// The name and port of the chosen server, for a request that names no host to an origin that wants none.
+    /// The name and port of the chosen server, for a request that names no host to an origin that
+    /// wants none.
     pub fn authority(&self) -> Option<&str> {
-        self.held.as_ref().map(|held| held.server.entry.authority.as_str())
+        self.held
+            .as_ref()
+            .map(|held| held.server.entry.authority.as_str())
     }
 
-    /// Counts and logs that the server did not answer, and returns whether the request may be sent once more. A failure
-    /// that was counted before, or that the client caused, is not counted.
-    pub fn failed(&mut self, upstreams: &Upstreams, wanted: &Wanted<'_>, reached: Reached, error: &Error) -> bool {
-        let Some(held) = self.held.as_mut().filter(|_| !self.is_counted) else { return false };
+    /// Counts and logs that the server did not answer, and returns whether the request may be sent
+    /// once more. A failure that was counted before, or that the client caused, is not counted.
+    pub fn failed(
+        &mut self,
+        upstreams: &Upstreams,
+        wanted: &Wanted<'_>,
+        reached: Reached,
+        error: &Error,
+    ) -> bool {
+        let Some(held) = self.held.as_mut().filter(|_| !self.is_counted) else {
+            return false;
+        };
         if *error.esource() != ErrorSource::Upstream {
             return false;
         }
         self.is_counted = true;
-        let has_another = || upstreams.group(held.server.entry.place).has_another(&held.server);
+        let has_another = || {
+            upstreams
+                .group(held.server.entry.place)
+                .has_another(&held.server)
+        };
         let may_be_repeated = match reached {
             Reached::Nothing => has_another(),
             // The server may be up, and have closed a connection that was idle for too long.
@@ -200,36 +241,70 @@ impl Attempts {
             Reached::NewConnection => wanted.is_repeatable && has_ended(error) && has_another(),
             Reached::Octets | Reached::Body => false,
         };
-        let (goes_on, reason) = (may_be_repeated && self.count < MOST_ATTEMPTS, failure_reason(error.etype()));
+        let (goes_on, reason) = (
+            may_be_repeated && self.count < MOST_ATTEMPTS,
+            failure_reason(error.etype()),
+        );
         let was_closed_before = reached == Reached::KeptConnection && has_ended(error);
         let was_closed_elsewhere = self.suspect.take().is_some() || self.must_be_fresh;
         self.must_be_fresh = was_closed_before;
         if goes_on {
-            upstreams.metrics.upstream.retried(held.server.entry.place, reason);
+            upstreams
+                .metrics
+                .upstream
+                .retried(held.server.entry.place, reason);
         }
         if !was_closed_before || !goes_on {
-            upstreams.metrics.upstream.failed(Some(held.server.entry.place), reason);
+            upstreams
+                .metrics
+                .upstream
+                .failed(Some(held.server.entry.place), reason);
             let at = upstreams.clock.moment();
-            let request = FailedRequest { host: wanted.host, target: wanted.target, reason, error, at };
-            held.server.entry.tally.failed(&held.server.named(), &request);
+            let request = FailedRequest {
+                host: wanted.host,
+                target: wanted.target,
+                reason,
+                error,
+                at,
+            };
+            held.server
+                .entry
+                .tally
+                .failed(&held.server.named(), &request);
         }
         let has_closed = reached == Reached::NewConnection && has_ended(error);
         self.is_suspect = has_closed && goes_on;
         let is_for_request = self.is_suspect || has_closed && was_closed_elsewhere;
-        if !was_closed_before && !is_for_request && is_fault(&held.server, reached, error, self.asked) {
+        if !was_closed_before
+            && !is_for_request
+            && is_fault(&held.server, reached, error, self.asked)
+        {
             upstreams.failed(&held.server, reason);
         }
         held.is_trial &= is_for_request;
         goes_on
     }
 
-    /// Counts the answer of the server. If the origin has a bound on requests, an endless response gives its place back.
-    pub fn answered(&mut self, upstreams: &Upstreams, status: u16, lived: Duration, is_endless: impl FnOnce() -> bool) {
-        let (Some(held), Some(began)) = (self.held.as_mut(), self.began) else { return };
+    /// Counts the answer of the server. If the origin has a bound on requests, an endless response
+    /// gives its place back.
+    pub fn answered(
+        &mut self,
+        upstreams: &Upstreams,
+        status: u16,
+        lived: Duration,
+        is_endless: impl FnOnce() -> bool,
+    ) {
+        let (Some(held), Some(began)) = (self.held.as_mut(), self.began) else {
+            return;
+        };
         let now = Instant::now();
         let server = &held.server;
         server.entry.tally.answered(status, lived);
-        upstreams.metrics.upstream.answered(server.entry.place, status, now.duration_since(began).as_secs_f64());
+        upstreams.metrics.upstream.answered(
+            server.entry.place,
+            status,
+            now.duration_since(began).as_secs_f64(),
+        );
         upstreams.answered(server, status, now.duration_since(upstreams.started));
         if let Some(mut suspect) = self.suspect.take() {
             upstreams.failed(&suspect.server, "read");
@@ -254,21 +329,35 @@ impl Attempts {
 
 /// Whether the connection ended.
 fn has_ended(error: &Error) -> bool {
-    matches!(error.etype(), ErrorType::ConnectionClosed | ErrorType::ReadError | ErrorType::WriteError)
+    matches!(
+        error.etype(),
+        ErrorType::ConnectionClosed | ErrorType::ReadError | ErrorType::WriteError
+    )
 }
 
-/// Whether a failure is the server's, and not that of one request: no connection; or no head, or a malformed head, and the
-/// server has answered no other request meanwhile. Origins close some paths without an answer.
+/// Whether a failure is the server's, and not that of one request: no connection; or no head, or a
+/// malformed head, and the server has answered no other request meanwhile. Origins close some paths
+/// without an answer.
 fn is_fault(server: &Server, reached: Reached, error: &Error, asked: u64) -> bool {
-    let is_late = matches!(error.etype(), ErrorType::ReadTimedout | ErrorType::WriteTimedout);
-    let since = if is_late { asked } else { asked.saturating_sub(MEANWHILE) };
+    let is_late = matches!(
+        error.etype(),
+        ErrorType::ReadTimedout | ErrorType::WriteTimedout
+    );
+    let since = if is_late {
+        asked
+    } else {
+        asked.saturating_sub(MEANWHILE)
+    };
     reached == Reached::Nothing || reached != Reached::Body && !server.has_answered_since(since)
 }
 
 impl Upstreams {
     fn failed(&self, server: &Arc<Server>, reason: &'static str) {
         let at = (self.elapsed(), self.clock.moment().now);
-        self.report(server, self.group(server.entry.place).failed(server, reason, at));
+        self.report(
+            server,
+            self.group(server.entry.place).failed(server, reason, at),
+        );
     }
 
     fn answered(&self, server: &Arc<Server>, status: u16, now: Duration) {
@@ -281,7 +370,13 @@ impl Upstreams {
 
     /// Counts and logs a request that no server was found for.
     fn has_none(&self, place: Option<ServerPlace>, wanted: &Wanted<'_>, none: NoServer) {
-        let Wanted { host, target, is_crawler, lived, .. } = *wanted;
+        let Wanted {
+            host,
+            target,
+            is_crawler,
+            lived,
+            ..
+        } = *wanted;
         match (none, place.map(|place| (place, self.group(place)))) {
             (NoServer::Full(full), Some((place, group))) => {
                 self.metrics.upstream.turned_away(place, full.reason);
@@ -292,7 +387,13 @@ impl Upstreams {
             (_, Some((place, group))) => {
                 let (reason, error, at) = (none.reason(), &none, self.clock.moment());
                 self.metrics.upstream.failed(Some(place), reason);
-                let request = FailedRequest { host, target, reason, error, at };
+                let request = FailedRequest {
+                    host,
+                    target,
+                    reason,
+                    error,
+                    at,
+                };
                 if let Some(entry) = group.entries.first() {
                     entry.tally.failed(&entry.url, &request);
                 }

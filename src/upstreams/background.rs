@@ -1,9 +1,10 @@
-//! Work for the servers beside requests. [`Checks`] asks the servers of origins with `health` whether they are up; `group.rs`
-//! counts the results and changes the states of the servers. [`Resolver`] resolves the names of servers. Each name is looked up
-//! again when the time to live of its answer is over, or when a server fails. If a lookup fails, the last good addresses stay.
+//! Work for the servers beside requests. [`Checks`] asks the servers of origins with `health`
+//! whether they are up; `group.rs` counts the results and changes the states of the servers.
+//! [`Resolver`] resolves the names of servers. Each name is looked up again when the time to live
+//! of its answer is over, or when a server fails. If a lookup fails, the last good addresses stay.
 //!
-//! Each check is one GET over a connection of its own, which is made as those of requests are. So a server that takes no
-//! new connections is found.
+//! Each check is one GET over a connection of its own, which is made as those of requests are. So a
+//! server that takes no new connections is found.
 
 use super::Upstreams;
 use super::failure::failure_reason;
@@ -31,7 +32,8 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
-/// Checks are up to this part of their time earlier or later, so that several crawlgates do not ask at once.
+/// Checks are up to this part of their time earlier or later, so that several crawlgates do not ask
+/// at once.
 const SPREAD: u32 = 10;
 /// The least and the most time until a name is looked up again, whatever its answer says.
 const LEAST: Duration = Duration::from_secs(5);
@@ -51,8 +53,13 @@ pub struct Checks {
 impl Checks {
     /// Checks of these servers. They connect as Pingora is configured to.
     pub fn new(upstreams: Arc<Upstreams>, configuration: &ServerConf) -> Checks {
-        let connector = TransportConnector::new(Some(ConnectorOptions::from_server_conf(configuration)));
-        Checks { upstreams, connector, random: RandomState::new() }
+        let connector =
+            TransportConnector::new(Some(ConnectorOptions::from_server_conf(configuration)));
+        Checks {
+            upstreams,
+            connector,
+            random: RandomState::new(),
+        }
     }
 
     /// Asks one server of the settings, at all of its addresses, again and again.
@@ -63,7 +70,12 @@ impl Checks {
         for round in 1_u64.. {
             let began = Instant::now();
             let servers = group.servers(entry);
-            join_all(servers.iter().map(|server| self.check(group, server, rules, &host))).await;
+            join_all(
+                servers
+                    .iter()
+                    .map(|server| self.check(group, server, rules, &host)),
+            )
+            .await;
             let shift = rules.every / SPREAD;
             let pause = rules.every - shift + (shift * 2).mul_f64(self.share(entry, round));
             sleep_until(began + pause).await;
@@ -80,13 +92,25 @@ impl Checks {
         let asked = timeout(rules.timeout, self.ask(server, &rules.path, host)).await;
         let result = match asked {
             Ok(Ok(status)) if rules.statuses.iter().any(|range| range.contains(&status)) => Ok(()),
-            Ok(Ok(status)) => Err(Unwell { reason: "status", status: Some(status) }),
-            Ok(Err(error)) => Err(Unwell { reason: failure_reason(error.etype()), status: None }),
+            Ok(Ok(status)) => Err(Unwell {
+                reason: "status",
+                status: Some(status),
+            }),
+            Ok(Err(error)) => Err(Unwell {
+                reason: failure_reason(error.etype()),
+                status: None,
+            }),
             // However far it came.
-            Err(_) => Err(Unwell { reason: "timeout", status: None }),
+            Err(_) => Err(Unwell {
+                reason: "timeout",
+                status: None,
+            }),
         };
         let upstreams = &self.upstreams;
-        upstreams.metrics.upstream.checked(server.entry.place, result.map_or_else(|unwell| unwell.reason, |()| "ok"));
+        upstreams.metrics.upstream.checked(
+            server.entry.place,
+            result.map_or_else(|unwell| unwell.reason, |()| "ok"),
+        );
         let at = (upstreams.elapsed(), upstreams.clock.moment().now);
         upstreams.report(server, group.checked(server, rules, result, at));
     }
@@ -94,7 +118,12 @@ impl Checks {
     /// Returns the status of the answer.
     async fn ask(&self, server: &Server, path: &str, host: &str) -> Result<u16, Box<Error>> {
         let mut request = RequestHeader::build("GET", path.as_bytes(), None)?;
-        for (name, value) in [(HOST, host), (USER_AGENT, OWN_AGENT), (ACCEPT, "*/*"), (CONNECTION, "close")] {
+        for (name, value) in [
+            (HOST, host),
+            (USER_AGENT, OWN_AGENT),
+            (ACCEPT, "*/*"),
+            (CONNECTION, "close"),
+        ] {
             request.insert_header(name, value)?;
         }
         let mut session = HttpSession::new(server.connect(&self.connector).await?);
@@ -112,9 +141,16 @@ impl Checks {
 #[async_trait]
 impl BackgroundService for Checks {
     async fn start(&self, mut shutdown: ShutdownWatch) {
-        let checked = self.upstreams.groups.iter().filter_map(|group| Some((group, group.settings.health.as_ref()?)));
-        let watched = checked.flat_map(|(group, rules)| group.entries.iter().map(move |entry| (group, entry, rules)));
-        let watches = join_all(watched.map(|(group, entry, rules)| self.watch(group, entry, rules)));
+        let checked = self
+            .upstreams
+            .groups
+            .iter()
+            .filter_map(|group| Some((group, group.settings.health.as_ref()?)));
+        let watched = checked.flat_map(|(group, rules)| {
+            group.entries.iter().map(move |entry| (group, entry, rules))
+        });
+        let watches =
+            join_all(watched.map(|(group, entry, rules)| self.watch(group, entry, rules)));
         tokio::select! {
             _ = watches => {}
             _ = shutdown.wait_for(|is_over| *is_over) => {}
@@ -135,7 +171,8 @@ struct Named<'u> {
 }
 
 impl Named<'_> {
-    /// Looks the name up now, and then whenever a lookup is due. `begun` gets a permit after the first one.
+    /// Looks the name up now, and then whenever a lookup is due. `begun` gets a permit after the
+    /// first one.
     async fn follow(mut self, begun: &Semaphore) {
         let mut pause = self.look_up().await;
         begun.add_permits(1);
@@ -150,8 +187,12 @@ impl Named<'_> {
         let Entry { address, .. } = &**self.entry;
         match addresses_of_host(&address.host, &self.group.settings.resolvers).await {
             Ok(found) => {
-                let found_at = found.addresses.into_iter().map(|ip| SocketAddr::new(ip, address.port));
-                self.group.use_addresses(self.entry, &found_at.collect::<Vec<_>>());
+                let found_at = found
+                    .addresses
+                    .into_iter()
+                    .map(|ip| SocketAddr::new(ip, address.port));
+                self.group
+                    .use_addresses(self.entry, &found_at.collect::<Vec<_>>());
                 if self.failure.take().is_some() {
                     tracing::info!(origin = %address.host, "the name of an origin is resolved again");
                 }
@@ -161,9 +202,13 @@ impl Named<'_> {
         }
     }
 
-    /// Logs a failed lookup, unless the one before failed in the same way. Returns the time until the next one.
+    /// Logs a failed lookup, unless the one before failed in the same way. Returns the time until
+    /// the next one.
     fn has_failed(&mut self, error: &HostLookupError) -> Duration {
-        self.upstreams.metrics.upstream.failed(Some(self.entry.place), "dns");
+        self.upstreams
+            .metrics
+            .upstream
+            .failed(Some(self.entry.place), "dns");
         let (kept, said) = (self.group.servers(self.entry).len(), error.to_string());
         if self.failure.as_ref() != Some(&said) {
             tracing::warn!(
@@ -175,12 +220,18 @@ impl Named<'_> {
         if kept > 0 { LEAST } else { WITHOUT_ADDRESS }
     }
 
-    /// Waits until a lookup is due, or until a server fails: the name may have another address by now.
+    /// Waits until a lookup is due, or until a server fails: the name may have another address by
+    /// now.
     async fn wait(&self, pause: Duration) {
         let due = Instant::now() + pause;
         while Instant::now() < due {
             sleep(due.saturating_duration_since(Instant::now()).min(LEAST)).await;
-            if self.group.servers(self.entry).iter().any(|server| server.is_failing()) {
+            if self
+                .group
+                .servers(self.entry)
+                .iter()
+                .any(|server| server.is_failing())
+            {
                 return;
             }
         }
@@ -190,14 +241,26 @@ impl Named<'_> {
 impl Upstreams {
     /// Whether an origin has `health`.
     pub fn has_checks(&self) -> bool {
-        self.groups.iter().any(|group| group.settings.health.is_some())
+        self.groups
+            .iter()
+            .any(|group| group.settings.health.is_some())
     }
 
     /// The servers that the settings give by name.
     fn named(&self) -> Vec<Named<'_>> {
-        let entries = self.groups.iter().flat_map(|group| group.entries.iter().map(move |entry| (group, entry)));
+        let entries = self
+            .groups
+            .iter()
+            .flat_map(|group| group.entries.iter().map(move |entry| (group, entry)));
         let named = entries.filter(|(_, entry)| entry.address.is_name());
-        named.map(|(group, entry)| Named { upstreams: self, group, entry, failure: None }).collect()
+        named
+            .map(|(group, entry)| Named {
+                upstreams: self,
+                group,
+                entry,
+                failure: None,
+            })
+            .collect()
     }
 }
 
@@ -206,15 +269,24 @@ impl Resolver {
     /// Looks up all names once. Returns whether every server has an address now.
     pub async fn round(&self) -> bool {
         join_all(self.0.named().iter_mut().map(Named::look_up)).await;
-        self.0.named().iter().all(|named| !named.group.servers(named.entry).is_empty())
+        self.0
+            .named()
+            .iter()
+            .all(|named| !named.group.servers(named.entry).is_empty())
     }
 }
 
 #[async_trait]
 impl BackgroundService for Resolver {
-    async fn start_with_ready_notifier(&self, mut shutdown: ShutdownWatch, ready: ServiceReadyNotifier) {
+    async fn start_with_ready_notifier(
+        &self,
+        mut shutdown: ShutdownWatch,
+        ready: ServiceReadyNotifier,
+    ) {
         let named = self.0.named();
-        let Ok(count @ 1..) = u32::try_from(named.len()) else { return ready.notify_ready() };
+        let Ok(count @ 1..) = u32::try_from(named.len()) else {
+            return ready.notify_ready();
+        };
         let begun = Semaphore::new(0);
         let announce = async {
             let _ = timeout(START_LIMIT, begun.acquire_many(count)).await;

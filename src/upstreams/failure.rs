@@ -1,9 +1,10 @@
-//! Errors of Pingora as failures of a request. [`failure_status`] is the status for the client, and [`failure_reason`] the
-//! word for metrics and logs.
+//! Errors of Pingora as failures of a request. [`failure_status`] is the status for the client, and
+//! [`failure_reason`] the word for metrics and logs.
 
 use pingora_core::{Error, ErrorSource, ErrorType};
 
-/// The status of the answer in place of the origin's: 504 for an origin that is too slow. 0 if nothing can be answered.
+/// The status of the answer in place of the origin's: 504 for an origin that is too slow. 0 if
+/// nothing can be answered.
 pub fn failure_status(error: &Error) -> u16 {
     match (error.etype(), error.esource()) {
         (ErrorType::HTTPStatus(status), _) => *status,
@@ -16,7 +17,10 @@ pub fn failure_status(error: &Error) -> u16 {
         ) => 504,
         (_, ErrorSource::Upstream) => 502,
         (ErrorType::ReadTimedout, ErrorSource::Downstream) => 408,
-        (ErrorType::WriteError | ErrorType::ReadError | ErrorType::ConnectionClosed, ErrorSource::Downstream) => 0,
+        (
+            ErrorType::WriteError | ErrorType::ReadError | ErrorType::ConnectionClosed,
+            ErrorSource::Downstream,
+        ) => 0,
         (_, ErrorSource::Downstream) => 400,
         (_, ErrorSource::Internal | ErrorSource::Unset) => 500,
     }
@@ -28,7 +32,9 @@ pub fn failure_reason(kind: &ErrorType) -> &'static str {
         ErrorType::ConnectTimedout => "connect_timeout",
         ErrorType::ConnectRefused => "connect_refused",
         ErrorType::ConnectNoRoute | ErrorType::ConnectError | ErrorType::SocketError => "connect",
-        ErrorType::TLSHandshakeFailure | ErrorType::TLSHandshakeTimedout | ErrorType::InvalidCert => "tls",
+        ErrorType::TLSHandshakeFailure
+        | ErrorType::TLSHandshakeTimedout
+        | ErrorType::InvalidCert => "tls",
         ErrorType::ReadTimedout => "read_timeout",
         ErrorType::WriteTimedout => "write_timeout",
         ErrorType::ReadError | ErrorType::ConnectionClosed => "read",
@@ -44,17 +50,38 @@ mod tests {
 
     #[test]
     fn origin_that_is_too_slow_is_told_from_one_that_is_down() {
-        assert_eq!(failure_status(&Error::new_up(ErrorType::ConnectTimedout)), 504);
+        assert_eq!(
+            failure_status(&Error::new_up(ErrorType::ConnectTimedout)),
+            504
+        );
         assert_eq!(failure_status(&Error::new_up(ErrorType::ReadTimedout)), 504);
-        assert_eq!(failure_status(&Error::new_up(ErrorType::ConnectRefused)), 502);
-        assert_eq!(failure_status(&Error::new_up(ErrorType::InvalidHTTPHeader)), 502);
+        assert_eq!(
+            failure_status(&Error::new_up(ErrorType::ConnectRefused)),
+            502
+        );
+        assert_eq!(
+            failure_status(&Error::new_up(ErrorType::InvalidHTTPHeader)),
+            502
+        );
     }
 
     #[test]
     fn client_that_left_gets_nothing_and_one_that_erred_gets_400() {
-        assert_eq!(failure_status(&Error::new_down(ErrorType::ConnectionClosed)), 0);
-        assert_eq!(failure_status(&Error::new_down(ErrorType::InvalidHTTPHeader)), 400);
-        assert_eq!(failure_status(&Error::new_in(ErrorType::InternalError)), 500);
-        assert_eq!(failure_status(&Error::new_in(ErrorType::HTTPStatus(502))), 502);
+        assert_eq!(
+            failure_status(&Error::new_down(ErrorType::ConnectionClosed)),
+            0
+        );
+        assert_eq!(
+            failure_status(&Error::new_down(ErrorType::InvalidHTTPHeader)),
+            400
+        );
+        assert_eq!(
+            failure_status(&Error::new_in(ErrorType::InternalError)),
+            500
+        );
+        assert_eq!(
+            failure_status(&Error::new_in(ErrorType::HTTPStatus(502))),
+            502
+        );
     }
 }

@@ -1,5 +1,6 @@
-//! [`Group`]: the servers of one origin. It chooses the server of a request, ejects servers whose requests fail, and takes
-//! servers down whose checks fail (`server_state` has the states). It reads no clock: time is an argument.
+//! [`Group`]: the servers of one origin. It chooses the server of a request, ejects servers whose
+//! requests fail, and takes servers down whose checks fail (`server_state` has the states). It
+//! reads no clock: time is an argument.
 
 use super::server::{Entrance, Entry, Held, NEVER, Room, Server, Shared, Wanted};
 use super::server_state::{Because, PassedState, ServerState};
@@ -63,8 +64,10 @@ type Members = Vec<Vec<Arc<Server>>>;
 impl Group {
     /// Servers that are given as addresses are ready at once.
     pub fn new(origin: usize, settings: &OriginSettings, tls: Option<Arc<ServerTls>>) -> Group {
-        let shared =
-            Arc::new(Shared { trial_due: AtomicU64::new(NEVER), room: settings.places.clone().map(Room::new) });
+        let shared = Arc::new(Shared {
+            trial_due: AtomicU64::new(NEVER),
+            room: settings.places.clone().map(Room::new),
+        });
         let entry = |(server, said): (usize, &ServerSettings)| {
             Arc::new(Entry {
                 place: ServerPlace { origin, server },
@@ -108,15 +111,25 @@ impl Group {
     /// Uses these addresses for a server of the settings. An address that stays keeps its state.
     pub fn use_addresses(&self, entry: &Arc<Entry>, addresses: &[SocketAddr]) {
         let mut members = self.members();
-        let Some(known) = members.get_mut(entry.place.server) else { return };
+        let Some(known) = members.get_mut(entry.place.server) else {
+            return;
+        };
         let mut seen = HashSet::new();
-        let wanted: Vec<SocketAddr> = addresses.iter().copied().filter(|address| seen.insert(*address)).collect();
-        if known.len() == wanted.len() && known.iter().all(|server| seen.contains(&server.address)) {
+        let wanted: Vec<SocketAddr> = addresses
+            .iter()
+            .copied()
+            .filter(|address| seen.insert(*address))
+            .collect();
+        if known.len() == wanted.len() && known.iter().all(|server| seen.contains(&server.address))
+        {
             // DNS gives the same ones in another order.
             return;
         }
         let server = |address: SocketAddr| {
-            let same = known.iter().find(|server| server.address == address).cloned();
+            let same = known
+                .iter()
+                .find(|server| server.address == address)
+                .cloned();
             same.unwrap_or_else(|| Arc::new(Server::new(entry.clone(), address)))
         };
         *known = wanted.into_iter().map(server).collect();
@@ -131,16 +144,27 @@ impl Group {
         let passed = |server: &Arc<Server>| {
             let (url, address) = (server.entry.url.clone(), server.shown_address());
             let standing = server.state().pass(now)?;
-            Some(PassedServer { origin: origin.clone(), url, address, standing })
+            Some(PassedServer {
+                origin: origin.clone(),
+                url,
+                address,
+                standing,
+            })
         };
         members.iter().flatten().filter_map(passed).collect()
     }
 
-    /// Gives servers the states of the previous process: now, or as soon as they have their address.
+    /// Gives servers the states of the previous process: now, or as soon as they have their
+    /// address.
     pub fn go_on(&self, passed: &[PassedServer], now: u64) {
         let name = self.name();
         let own = passed.iter().filter(|passed| passed.origin == name);
-        let stood = own.map(|passed| (passed.clone(), ServerState::passed(passed.standing.clone(), now)));
+        let stood = own.map(|passed| {
+            (
+                passed.clone(),
+                ServerState::passed(passed.standing.clone(), now),
+            )
+        });
         lock(&self.passed).extend(stood);
         self.take_passed();
     }
@@ -152,8 +176,12 @@ impl Group {
         }
         let members = self.members();
         passed.retain(|(PassedServer { url, address, .. }, standing)| {
-            let is_it = |server: &&Arc<Server>| server.entry.url == *url && server.shown_address() == *address;
-            let Some(server) = members.iter().flatten().find(is_it) else { return true };
+            let is_it = |server: &&Arc<Server>| {
+                server.entry.url == *url && server.shown_address() == *address
+            };
+            let Some(server) = members.iter().flatten().find(is_it) else {
+                return true;
+            };
             // The settings may have no `health` or no `ejection` any more.
             let may = if standing.is_down() {
                 self.settings.health.is_some()
@@ -171,8 +199,13 @@ impl Group {
     /// To be called after each change of a server.
     fn make_table(&self, members: &Members) {
         let all: Vec<Arc<Server>> = members.iter().flatten().cloned().collect();
-        let due = all.iter().filter_map(|server| server.state().trial_due()).min();
-        self.shared.trial_due.store(due.unwrap_or(NEVER), Ordering::Release);
+        let due = all
+            .iter()
+            .filter_map(|server| server.state().trial_due())
+            .min();
+        self.shared
+            .trial_due
+            .store(due.unwrap_or(NEVER), Ordering::Release);
         let table = Arc::new(Table::new(all));
         self.table.store(table.clone());
         if let Some(room) = &self.shared.room {
@@ -180,20 +213,29 @@ impl Group {
         }
     }
 
-    /// Its name in metrics: its first host, `*` for every other host, and its first path if it has one.
+    /// Its name in metrics: its first host, `*` for every other host, and its first path if it has
+    /// one.
     pub fn name(&self) -> String {
         let OriginSettings { hosts, paths, .. } = &self.settings;
-        format!("{}{}", hosts.first().map_or("*", String::as_str), paths.first().map_or("", String::as_str))
+        format!(
+            "{}{}",
+            hosts.first().map_or("*", String::as_str),
+            paths.first().map_or("", String::as_str)
+        )
     }
 
     /// The addresses of an entry.
     pub fn servers(&self, entry: &Entry) -> Vec<Arc<Server>> {
-        self.members().get(entry.place.server).cloned().unwrap_or_default()
+        self.members()
+            .get(entry.place.server)
+            .cloned()
+            .unwrap_or_default()
     }
 
-    /// A place at the server whose turn it is, or in the queue; `None` where no server has an address. A request
-    /// that may be sent twice may be the trial of an ejected server. Where no such request comes for as long
-    /// as a first ejection lasts, any other one is the trial: an origin may get nothing but POST.
+    /// A place at the server whose turn it is, or in the queue; `None` where no server has an
+    /// address. A request that may be sent twice may be the trial of an ejected server. Where no
+    /// such request comes for as long as a first ejection lasts, any other one is the trial: an
+    /// origin may get nothing but POST.
     pub fn enter(&self, wanted: &Wanted<'_>, now: impl Fn() -> Duration) -> Option<Entrance> {
         let due = self.shared.trial_due.load(Ordering::Acquire);
         if due != NEVER {
@@ -212,25 +254,32 @@ impl Group {
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
         let table = self.table.load();
         let first = table.choose(self.settings.balance, turn, wanted.client)?;
-        let Some(room) = &self.shared.room else { return Some(Entrance::Place(Held::enter(first.clone()))) };
-        let others = table.usable.iter().filter(|server| !Arc::ptr_eq(server, first));
+        let Some(room) = &self.shared.room else {
+            return Some(Entrance::Place(Held::enter(first.clone())));
+        };
+        let others = table
+            .usable
+            .iter()
+            .filter(|server| !Arc::ptr_eq(server, first));
         let servers: SmallVec<[&Arc<Server>; 8]> = std::iter::once(first).chain(others).collect();
         Some(room.enter(&servers, wanted, now()))
     }
 
-    /// A place at the server for another attempt, even if all of its places are taken: the request has waited already. It
-    /// takes no turn: a server that is down would otherwise be the first choice of every request, because the retry of each
-    /// uses up the turn of the other server.
+    /// A place at the server for another attempt, even if all of its places are taken: the request
+    /// has waited already. It takes no turn: a server that is down would otherwise be the first
+    /// choice of every request, because the retry of each uses up the turn of the other server.
     ///
-    /// If no other server is up, an ejected one is tried before its time. Otherwise a second server that fails would take
-    /// the site down, although the first one may be back.
+    /// If no other server is up, an ejected one is tried before its time. Otherwise a second server
+    /// that fails would take the site down, although the first one may be back.
     pub fn enter_after(&self, before: &Held) -> Held {
         let failed = &before.server;
         let table = self.table.load();
         if let Some(server) = table.after(failed) {
             return Held::enter_again(server.clone(), before);
         }
-        let Some(ejected) = table.ejected(failed) else { return Held::enter_again(failed.clone(), before) };
+        let Some(ejected) = table.ejected(failed) else {
+            return Held::enter_again(failed.clone(), before);
+        };
         match self.begin_trial(|server| Arc::ptr_eq(server, ejected)) {
             Some(server) => Held::enter_on_trial(server),
             None => Held::enter_again(ejected.clone(), before),
@@ -246,14 +295,23 @@ impl Group {
     /// Begins the trial of the first ejected server that `is_meant`.
     fn begin_trial(&self, is_meant: impl Fn(&Arc<Server>) -> bool) -> Option<Arc<Server>> {
         let members = self.members();
-        let server = members.iter().flatten().find(|server| is_meant(server)).cloned();
+        let server = members
+            .iter()
+            .flatten()
+            .find(|server| is_meant(server))
+            .cloned();
         let has_begun = server.filter(|server| server.change(ServerState::begin_trial));
         self.make_table(&members);
         has_begun
     }
 
     /// Counts a failure of a server. Enough failures in a row eject it, and so does one on trial.
-    pub fn failed(&self, server: &Arc<Server>, reason: &'static str, at: (Duration, Timestamp)) -> Option<Change> {
+    pub fn failed(
+        &self,
+        server: &Arc<Server>,
+        reason: &'static str,
+        at: (Duration, Timestamp),
+    ) -> Option<Change> {
         let failures = server.count_failure();
         let rules = self.settings.ejection.as_ref()?;
         if failures < rules.failures && !server.state().is_on_trial() {
@@ -265,11 +323,19 @@ impl Group {
             self.make_table(&members);
             return None;
         }
-        let may = if server.is_up() { may_eject(&members, server) } else { server.state().is_on_trial() };
+        let may = if server.is_up() {
+            may_eject(&members, server)
+        } else {
+            server.state().is_on_trial()
+        };
         if !may {
             return None;
         }
-        let because = Because { since: at.1, reason: reason.into(), status: None };
+        let because = Because {
+            since: at.1,
+            reason: reason.into(),
+            status: None,
+        };
         let time = server.change(|state| state.eject(rules, because, milliseconds(at.0)));
         self.make_table(&members);
         Some(Change::Ejected(time, reason))
@@ -277,7 +343,11 @@ impl Group {
 
     /// Whether an answer with this status counts as a failure.
     pub fn is_failure(&self, status: u16) -> bool {
-        let statuses = self.settings.ejection.iter().flat_map(|ejection| &ejection.statuses);
+        let statuses = self
+            .settings
+            .ejection
+            .iter()
+            .flat_map(|ejection| &ejection.statuses);
         status >= 400 && statuses.into_iter().any(|range| range.contains(&status))
     }
 
@@ -307,24 +377,37 @@ impl Group {
         };
         let change = match result {
             Ok(()) => (is_down && count >= rules.healthy_after).then_some(Change::Returned)?,
-            Err(unwell) => (!is_down && count >= rules.unhealthy_after).then_some(Change::Down(unwell))?,
+            Err(unwell) => {
+                (!is_down && count >= rules.unhealthy_after).then_some(Change::Down(unwell))?
+            }
         };
         let members = self.members();
         server.change(|state| match result {
             Ok(()) => state.go_up(milliseconds(at.0)),
-            Err(Unwell { reason, status }) => state.go_down(Because { since: at.1, reason: reason.into(), status }),
+            Err(Unwell { reason, status }) => state.go_down(Because {
+                since: at.1,
+                reason: reason.into(),
+                status,
+            }),
         });
         self.make_table(&members);
         Some(change)
     }
 
-    /// The Host of a check: that of `health`, else the one that the origin wants, else the first host of the origin that is
-    /// no pattern, else that of the server.
+    /// The Host of a check: that of `health`, else the one that the origin wants, else the first
+    /// host of the origin that is no pattern, else that of the server.
     pub fn checked_host(&self, entry: &Entry) -> String {
-        let said = self.settings.health.as_ref().and_then(|health| health.host.as_ref());
-        let host = said
-            .or(self.settings.host.as_ref())
-            .or_else(|| self.settings.hosts.iter().find(|host| !host.starts_with('*')));
+        let said = self
+            .settings
+            .health
+            .as_ref()
+            .and_then(|health| health.host.as_ref());
+        let host = said.or(self.settings.host.as_ref()).or_else(|| {
+            self.settings
+                .hosts
+                .iter()
+                .find(|host| !host.starts_with('*'))
+        });
         host.cloned().unwrap_or_else(|| entry.authority.clone())
     }
 }
@@ -338,7 +421,8 @@ pub struct Unwell {
     pub status: Option<u16>,
 }
 
-/// Whether a server may be ejected: not the last one that is up, and not more than half, unless a backup is up.
+/// Whether a server may be ejected: not the last one that is up, and not more than half, unless a
+/// backup is up.
 fn may_eject(members: &Members, server: &Arc<Server>) -> bool {
     let all = || members.iter().flatten();
     let others = || all().filter(|other| !Arc::ptr_eq(other, server) && other.is_up());

@@ -1,5 +1,6 @@
-//! [`hash`], [`mix`] and [`of_client`]: hashes that are the same in each process, so that several crawlgates send a
-//! client to the same server. The hashes have no secret key, because a client gains nothing by a collision.
+//! [`hash`], [`mix`] and [`of_client`]: hashes that are the same in each process, so that several
+//! crawlgates send a client to the same server. The hashes have no secret key, because a client
+//! gains nothing by a collision.
 
 use std::net::IpAddr;
 
@@ -16,7 +17,8 @@ pub fn mix(number: u64) -> u64 {
     number ^ (number >> 31)
 }
 
-/// The hash of a client's address; of the /64 alone for IPv6, because a client changes the rest (RFC 8981).
+/// The hash of a client's address; of the /64 alone for IPv6, because a client changes the rest
+/// (RFC 8981).
 pub fn of_client(client: IpAddr) -> u64 {
     match client {
         IpAddr::V4(address) => hash(&address.octets()),

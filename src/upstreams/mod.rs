@@ -1,15 +1,16 @@
-//! [`Upstreams`]: the origins of the settings, found by host and path, and the servers of each. [`Attempts`] chooses the
-//! server of a request. [`Resolver`] resolves the names of servers in the background, by their time to live. [`Checks`] ask
-//! servers whether they are up.
+//! [`Upstreams`]: the origins of the settings, found by host and path, and the servers of each.
+//! [`Attempts`] chooses the server of a request. [`Resolver`] resolves the names of servers in the
+//! background, by their time to live. [`Checks`] ask servers whether they are up.
 //!
-//! The two ways of forwarding (`edge/lane`, and `gateway` with Pingora's proxy) keep an [`Attempts`] for each request.
-//! They ask it for a server, send the request there, and report the outcome. It says whether the request may be sent
-//! once more. `server.rs` has a value for each address of a server, and `server_state.rs` its states. `group.rs` has
-//! the servers of an origin, `table.rs` the choice among them, and `server/room.rs` the limit on open requests with
-//! its queue.
+//! The two ways of forwarding (`edge/lane`, and `gateway` with Pingora's proxy) keep an
+//! [`Attempts`] for each request. They ask it for a server, send the request there, and report the
+//! outcome. It says whether the request may be sent once more. `server.rs` has a value for each
+//! address of a server, and `server_state.rs` its states. `group.rs` has the servers of an origin,
+//! `table.rs` the choice among them, and `server/room.rs` the limit on open requests with its
+//! queue.
 //!
-//! Nothing here blocks a request: it gets an address that was resolved before. (`HttpPeer::new` with a name resolves
-//! it and blocks, and panics if that fails: pingora issues 570 and 921.)
+//! Nothing here blocks a request: it gets an address that was resolved before. (`HttpPeer::new`
+//! with a name resolves it and blocks, and panics if that fails: pingora issues 570 and 921.)
 
 mod attempts;
 mod background;
@@ -58,8 +59,8 @@ pub struct Upstreams {
 }
 
 impl Upstreams {
-    /// Prepares the origins. A server that is given as an address is ready at once, a name after the first round of a
-    /// [`Resolver`].
+    /// Prepares the origins. A server that is given as an address is ready at once, a name after
+    /// the first round of a [`Resolver`].
     ///
     /// # Errors
     /// A file of an origin's `tls` cannot be used.
@@ -73,8 +74,16 @@ impl Upstreams {
             let tls = origin.tls.as_ref().map(ServerTls::open).transpose()?;
             Ok(Group::new(place, origin, tls.map(Arc::new)))
         };
-        let groups = settings.iter().enumerate().map(group).collect::<Result<Vec<_>, TlsFileError>>()?;
-        metrics.upstream.set_origins(groups.iter().map(|group| (group.name(), group.entries.len())));
+        let groups = settings
+            .iter()
+            .enumerate()
+            .map(group)
+            .collect::<Result<Vec<_>, TlsFileError>>()?;
+        metrics.upstream.set_origins(
+            groups
+                .iter()
+                .map(|group| (group.name(), group.entries.len())),
+        );
         Ok(Upstreams {
             index: OriginIndex::new(settings),
             has_hosts: settings.iter().any(|origin| origin.host.is_some()),
@@ -88,10 +97,13 @@ impl Upstreams {
         })
     }
 
-    /// Reads the files of `tls` again, and uses those that changed. Returns the number of origins whose files are refused.
+    /// Reads the files of `tls` again, and uses those that changed. Returns the number of origins
+    /// whose files are refused.
     pub fn renew_tls_files(&self) -> usize {
         self.tls().for_each(|(_, tls)| tls.renew());
-        self.tls().filter(|(_, tls)| tls.refused().is_some()).count()
+        self.tls()
+            .filter(|(_, tls)| tls.refused().is_some())
+            .count()
     }
 
     /// Whether an origin has files of `tls`.
@@ -101,21 +113,40 @@ impl Upstreams {
 
     /// TLS of the origins that have settings for it.
     fn tls(&self) -> impl Iterator<Item = (&Group, &ServerTls)> {
-        self.groups.iter().filter_map(|group| Some((group, &**group.tls.as_ref()?)))
+        self.groups
+            .iter()
+            .filter_map(|group| Some((group, &**group.tls.as_ref()?)))
     }
 
-    /// The state of the servers and the recent outcomes of their requests, in the order of the settings.
+    /// The state of the servers and the recent outcomes of their requests, in the order of the
+    /// settings.
     pub fn status(&self, lived: Duration) -> UpstreamsStatus {
-        let queue = |group: &Group| Some(group.shared.room.as_ref()?.status(group.name(), self.elapsed(), lived));
+        let queue = |group: &Group| {
+            Some(
+                group
+                    .shared
+                    .room
+                    .as_ref()?
+                    .status(group.name(), self.elapsed(), lived),
+            )
+        };
         UpstreamsStatus {
             servers: self
                 .groups
                 .iter()
-                .flat_map(|group| group.entries.iter().map(move |entry| server_status(group, entry, lived)))
+                .flat_map(|group| {
+                    group
+                        .entries
+                        .iter()
+                        .map(move |entry| server_status(group, entry, lived))
+                })
                 .collect(),
             queues: self.groups.iter().filter_map(queue).collect(),
             without_origin: self.without_origin.status(lived),
-            refused_files: self.tls().filter_map(|(group, tls)| Some((group.name(), tls.refused()?))).collect(),
+            refused_files: self
+                .tls()
+                .filter_map(|(group, tls)| Some((group.name(), tls.refused()?)))
+                .collect(),
         }
     }
 
@@ -127,11 +158,19 @@ impl Upstreams {
                 let up = all.iter().filter(|server| server.is_up()).count();
                 let down = all.iter().filter(|server| server.state().is_down()).count();
                 let in_flight = all.iter().map(|server| server.in_flight()).sum();
-                let states = [("up", up), ("ejected", all.len().saturating_sub(up + down)), ("down", down)];
-                self.metrics.upstream.set_server(entry.place, states, in_flight);
+                let states = [
+                    ("up", up),
+                    ("ejected", all.len().saturating_sub(up + down)),
+                    ("down", down),
+                ];
+                self.metrics
+                    .upstream
+                    .set_server(entry.place, states, in_flight);
             }
             if let Some(room) = &group.shared.room {
-                self.metrics.upstream.set_waiting(ServerPlace { origin, server: 0 }, room.waiting());
+                self.metrics
+                    .upstream
+                    .set_waiting(ServerPlace { origin, server: 0 }, room.waiting());
             }
         }
     }
@@ -139,19 +178,28 @@ impl Upstreams {
     /// The servers that get no requests, for the next process.
     pub fn pass(&self) -> Vec<PassedServer> {
         let now = group::milliseconds(self.elapsed());
-        self.groups.iter().flat_map(|group| group.pass(now)).collect()
+        self.groups
+            .iter()
+            .flat_map(|group| group.pass(now))
+            .collect()
     }
 
-    /// Takes over the servers that got no requests in the previous process. They get none here, until a trial or a check
-    /// brings them back.
+    /// Takes over the servers that got no requests in the previous process. They get none here,
+    /// until a trial or a check brings them back.
     pub fn go_on(&self, passed: &[PassedServer]) {
         let now = group::milliseconds(self.elapsed());
-        self.groups.iter().for_each(|group| group.go_on(passed, now));
+        self.groups
+            .iter()
+            .for_each(|group| group.go_on(passed, now));
     }
 
     /// Whether the origin of a request bounds how many it takes at once.
     pub fn has_places(&self, host: &[u8], target: &[u8]) -> bool {
-        self.has_places && self.index.find(host, target).is_some_and(|origin| self.groups[origin].shared.room.is_some())
+        self.has_places
+            && self
+                .index
+                .find(host, target)
+                .is_some_and(|origin| self.groups[origin].shared.room.is_some())
     }
 
     /// The Host that the origin of a request wants; `None` for the client's.
@@ -159,14 +207,20 @@ impl Upstreams {
         if !self.has_hosts {
             return None;
         }
-        self.groups[self.index.find(host, target)?].settings.host.as_deref()
+        self.groups[self.index.find(host, target)?]
+            .settings
+            .host
+            .as_deref()
     }
 
-    /// The Host of the origin that becomes the client's in responses: that of [`Upstreams::host_for`], unless clients
-    /// may ask for it themselves.
+    /// The Host of the origin that becomes the client's in responses: that of
+    /// [`Upstreams::host_for`], unless clients may ask for it themselves.
     pub fn host_to_replace(&self, host: &[u8], target: &[u8]) -> Option<&str> {
-        let is_public =
-            |host: &&str| self.groups.iter().any(|group| group.settings.hosts.iter().any(|own| own == host));
+        let is_public = |host: &&str| {
+            self.groups
+                .iter()
+                .any(|group| group.settings.hosts.iter().any(|own| own == host))
+        };
         self.host_for(host, target).filter(|host| !is_public(host))
     }
 
@@ -227,7 +281,13 @@ fn server_status(group: &Group, entry: &Entry, lived: Duration) -> OriginStatus 
         let state = server.state();
         let because = state.because()?;
         let (address, reason) = (server.shown_address(), because.reason.to_string());
-        Some(OutOfUse { address, since: because.since, reason, status: because.status, is_down: state.is_down() })
+        Some(OutOfUse {
+            address,
+            since: because.since,
+            reason,
+            status: because.status,
+            is_down: state.is_down(),
+        })
     };
     OriginStatus {
         origin: entry.url.clone(),

@@ -1,5 +1,6 @@
-//! [`Server`]: one address of an origin, with its counters and its state. The value is the same for as long as the
-//! address belongs to the origin. [`Held`] counts a request that is open at a server, until it is dropped.
+//! [`Server`]: one address of an origin, with its counters and its state. The value is the same for
+//! as long as the address belongs to the origin. [`Held`] counts a request that is open at a
+//! server, until it is dropped.
 
 mod room;
 mod shares;
@@ -88,18 +89,23 @@ struct Live {
 impl Server {
     /// Prepares connections to an address. Pingora sets no timeouts of its own (Pingora 0.9.1).
     pub fn new(entry: Arc<Entry>, address: SocketAddr) -> Server {
-        let ServerAddress { tls, host, socket, .. } = &entry.address;
-        // With an empty name, Pingora's rustls connector switches verification off. With an address as the name, it
-        // verifies the certificate for that address.
+        let ServerAddress {
+            tls, host, socket, ..
+        } = &entry.address;
+        // With an empty name, Pingora's rustls connector switches verification off. With an address
+        // as the name, it verifies the certificate for that address.
         let name = entry.certificate_name.as_ref().unwrap_or(host);
         let mut peer = HttpPeer::new(address, *tls, name.clone());
-        let socket = socket.as_deref().and_then(|path| UnixAddress::from_pathname(path).ok());
+        let socket = socket
+            .as_deref()
+            .and_then(|path| UnixAddress::from_pathname(path).ok());
         if let Some(socket) = socket {
             peer._address = Address::Unix(socket);
         }
         let timeouts = entry.timeouts;
         peer.options.connection_timeout = Some(timeouts.connect);
-        peer.options.total_connection_timeout = Some(timeouts.connect.saturating_add(Duration::from_secs(2)));
+        peer.options.total_connection_timeout =
+            Some(timeouts.connect.saturating_add(Duration::from_secs(2)));
         peer.options.read_timeout = Some(timeouts.read);
         peer.options.write_timeout = Some(timeouts.write);
         peer.options.idle_timeout = Some(timeouts.idle);
@@ -110,10 +116,24 @@ impl Server {
             #[cfg(target_os = "linux")]
             user_timeout: Duration::ZERO,
         });
-        let prepared =
-            entry.tls.as_ref().filter(|_| *tls).and_then(|tls| tls.prepare(&mut peer, entry.place.origin, name));
-        let (key, hash) = (peer.reuse_hash(), hash(peer._address.to_string().as_bytes()));
-        Server { entry, address, peer, tls: prepared, key, hash, live: Box::default() }
+        let prepared = entry
+            .tls
+            .as_ref()
+            .filter(|_| *tls)
+            .and_then(|tls| tls.prepare(&mut peer, entry.place.origin, name));
+        let (key, hash) = (
+            peer.reuse_hash(),
+            hash(peer._address.to_string().as_bytes()),
+        );
+        Server {
+            entry,
+            address,
+            peer,
+            tls: prepared,
+            key,
+            hash,
+            live: Box::default(),
+        }
     }
 
     /// Opens a connection to the server.
@@ -130,7 +150,9 @@ impl Server {
     /// The server as Pingora connects to it.
     pub fn peer(&self) -> HttpPeer {
         let mut peer = self.peer.clone();
-        self.tls.iter().for_each(|prepared| prepared.tls.show(&mut peer));
+        self.tls
+            .iter()
+            .for_each(|prepared| prepared.tls.show(&mut peer));
         peer
     }
 
@@ -159,16 +181,23 @@ impl Server {
         self.live.in_flight.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// Takes a place, if fewer than `most` are taken; for a crawler, if crawlers have fewer than `crawlers`, too.
+    /// Takes a place, if fewer than `most` are taken; for a crawler, if crawlers have fewer than
+    /// `crawlers`, too.
     fn enter_within(&self, most: usize, crawlers: Option<usize>) -> bool {
         let below = |most: usize| move |taken: usize| (taken < most).then_some(taken + 1);
         let (order, live) = (Ordering::SeqCst, &self.live);
         if let Some(most) = crawlers
-            && live.crawlers.fetch_update(order, order, below(most)).is_err()
+            && live
+                .crawlers
+                .fetch_update(order, order, below(most))
+                .is_err()
         {
             return false;
         }
-        let has_entered = live.in_flight.fetch_update(order, order, below(most)).is_ok();
+        let has_entered = live
+            .in_flight
+            .fetch_update(order, order, below(most))
+            .is_ok();
         if !has_entered && crawlers.is_some() {
             live.crawlers.fetch_sub(1, order);
         }
@@ -184,7 +213,10 @@ impl Server {
 
     /// Counts a failure. Returns the number of failures in a row.
     pub fn count_failure(&self) -> u32 {
-        self.live.failures.fetch_add(1, Ordering::Relaxed).saturating_add(1)
+        self.live
+            .failures
+            .fetch_add(1, Ordering::Relaxed)
+            .saturating_add(1)
     }
 
     /// Whether the last request failed, or the server gets no requests.
@@ -192,7 +224,8 @@ impl Server {
         self.live.failures.load(Ordering::Relaxed) != 0 || !self.is_up()
     }
 
-    /// Notes an answer, which ends the failures in a row. Returns whether the server may be on trial.
+    /// Notes an answer, which ends the failures in a row. Returns whether the server may be on
+    /// trial.
     pub fn has_answered(&self, now: u64) -> bool {
         let live = &self.live;
         live.last_answer.store(now.max(1), Ordering::Relaxed);
@@ -216,7 +249,9 @@ impl Server {
     pub fn change<T>(&self, change: impl FnOnce(&mut ServerState) -> T) -> T {
         let mut state = self.state();
         let changed = change(&mut state);
-        self.live.is_on_trial.store(state.is_on_trial(), Ordering::Relaxed);
+        self.live
+            .is_on_trial
+            .store(state.is_on_trial(), Ordering::Relaxed);
         self.live.failures.store(0, Ordering::Relaxed);
         changed
     }
@@ -237,7 +272,8 @@ pub struct Held {
     place: Option<Arc<Place>>,
 }
 
-/// A place at a server with a bound. While the request has it, the client's connection may give it up.
+/// A place at a server with a bound. While the request has it, the client's connection may give it
+/// up.
 pub struct Place {
     server: Arc<Server>,
     is_crawler: bool,
@@ -255,10 +291,12 @@ impl Place {
         room.is_some_and(|room| room.waiting() > 0 && room.is_full(&self.server))
     }
 
-    /// Gives the place to others: the request goes on without one. Returns whether it may: as many requests as there are
-    /// places may go on so, and a part of them for one address.
+    /// Gives the place to others: the request goes on without one. Returns whether it may: as many
+    /// requests as there are places may go on so, and a part of them for one address.
     pub fn give_up(&self) -> bool {
-        let Some(room) = &self.server.entry.shared.room else { return true };
+        let Some(room) = &self.server.entry.shared.room else {
+            return true;
+        };
         if !room.begin_without_place(self.share) {
             return false;
         }
@@ -279,7 +317,9 @@ impl Place {
 
 impl std::fmt::Debug for Place {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Place").field("is_given_up", &self.is_given_up).finish_non_exhaustive()
+        f.debug_struct("Place")
+            .field("is_given_up", &self.is_given_up)
+            .finish_non_exhaustive()
     }
 }
 
@@ -291,10 +331,16 @@ impl Held {
     }
 
     fn entered(server: Arc<Server>, place: Option<Arc<Place>>) -> Held {
-        Held { server, is_trial: false, has_left: false, place }
+        Held {
+            server,
+            is_trial: false,
+            has_left: false,
+            place,
+        }
     }
 
-    /// Takes a place for another attempt of a request, however many are taken. It counts for the request's address.
+    /// Takes a place for another attempt of a request, however many are taken. It counts for the
+    /// request's address.
     pub fn enter_again(server: Arc<Server>, before: &Held) -> Held {
         match (&server.entry.shared.room, &before.place) {
             (Some(room), Some(place)) => room.enter_again(&server, place.share, place.is_crawler),
@@ -309,9 +355,12 @@ impl Held {
         held
     }
 
-    /// The place, if the request may give it up and has not. A slow crawler keeps one of the few places for crawlers.
+    /// The place, if the request may give it up and has not. A slow crawler keeps one of the few
+    /// places for crawlers.
     pub fn place(&self) -> Option<&Arc<Place>> {
-        self.place.as_ref().filter(|place| !self.has_left && !place.is_crawler && !place.is_given_up())
+        self.place
+            .as_ref()
+            .filter(|place| !self.has_left && !place.is_crawler && !place.is_given_up())
     }
 
     /// Gives the place back, and goes on without one.
@@ -323,13 +372,16 @@ impl Held {
         if self.is_trial && self.server.change(ServerState::break_off_trial) {
             shared.trial_due.store(0, Ordering::Release);
         }
-        let Some(room) = &shared.room else { return self.server.leave(false) };
+        let Some(room) = &shared.room else {
+            return self.server.leave(false);
+        };
         let place = self.place.as_deref();
         let share = place.and_then(|place| place.share);
         if place.is_some_and(|place| place.is_given_up.swap(true, Ordering::SeqCst)) {
             return room.end_without_place(share);
         }
-        self.server.leave(place.is_some_and(|place| place.is_crawler));
+        self.server
+            .leave(place.is_some_and(|place| place.is_crawler));
         room.left(&self.server, share, place.map(|place| place.since));
     }
 }

@@ -33,8 +33,8 @@ pub struct ServerState {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Excluded {
     state: Exclusion,
-    /// When its trial is due, in milliseconds since the start. After a failed early trial, too. Without a meaning if it is
-    /// down.
+    /// When its trial is due, in milliseconds since the start. After a failed early trial, too.
+    /// Without a meaning if it is down.
     until: u64,
     because: Because,
 }
@@ -50,7 +50,8 @@ enum Exclusion {
 /// The state of a server without requests, for the next process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PassedState {
-    /// Milliseconds until a trial: the next process has another start. `None` for a server that is down.
+    /// Milliseconds until a trial: the next process has another start. `None` for a server that is
+    /// down.
     trial_in: Option<u64>,
     times: u32,
     #[serde(flatten)]
@@ -73,7 +74,10 @@ impl ServerState {
     }
 
     fn until(&self, state: Exclusion) -> Option<u64> {
-        self.out.as_ref().filter(|out| out.state == state).map(|out| out.until)
+        self.out
+            .as_ref()
+            .filter(|out| out.state == state)
+            .map(|out| out.until)
     }
 
     /// When its trial is due, in milliseconds since the start, if it is ejected.
@@ -93,7 +97,8 @@ impl ServerState {
 
     /// Whether a request tries it before the end of its time.
     pub fn is_tried_early(&self, now: u64) -> bool {
-        self.until(Exclusion::OnTrial).is_some_and(|until| until > now)
+        self.until(Exclusion::OnTrial)
+            .is_some_and(|until| until > now)
     }
 
     /// Whether it is down, because checks fail.
@@ -101,25 +106,51 @@ impl ServerState {
         self.until(Exclusion::Down).is_some()
     }
 
-    /// The state for the next process, if it gets no requests. A trial without a result is due again.
+    /// The state for the next process, if it gets no requests. A trial without a result is due
+    /// again.
     pub fn pass(&self, now: u64) -> Option<PassedState> {
-        let Excluded { state, until, because } = self.out.clone()?;
+        let Excluded {
+            state,
+            until,
+            because,
+        } = self.out.clone()?;
         let trial_in = match state {
             Exclusion::Ejected => Some(until.saturating_sub(now)),
             Exclusion::OnTrial => Some(0),
             Exclusion::Down => None,
         };
-        Some(PassedState { trial_in, times: self.times, because })
+        Some(PassedState {
+            trial_in,
+            times: self.times,
+            because,
+        })
     }
 
     /// The state that the previous process passed.
-    pub fn passed(PassedState { trial_in, times, because }: PassedState, now: u64) -> ServerState {
-        let (state, left) = trial_in.map_or((Exclusion::Down, 0), |left| (Exclusion::Ejected, left));
-        let out = Some(Excluded { state, until: now.saturating_add(left), because });
-        ServerState { out, times, ..ServerState::default() }
+    pub fn passed(
+        PassedState {
+            trial_in,
+            times,
+            because,
+        }: PassedState,
+        now: u64,
+    ) -> ServerState {
+        let (state, left) =
+            trial_in.map_or((Exclusion::Down, 0), |left| (Exclusion::Ejected, left));
+        let out = Some(Excluded {
+            state,
+            until: now.saturating_add(left),
+            because,
+        });
+        ServerState {
+            out,
+            times,
+            ..ServerState::default()
+        }
     }
 
-    /// Ejects it, and returns for how long: twice as long each time, and as at first after a long time without an ejection.
+    /// Ejects it, and returns for how long: twice as long each time, and as at first after a long
+    /// time without an ejection.
     pub fn eject(&mut self, rules: &Ejection, because: Because, now: u64) -> Duration {
         let lasted = Duration::from_millis(now.saturating_sub(self.returned));
         if self.is_up() && lasted > rules.most {
@@ -130,7 +161,11 @@ impl ServerState {
         self.times = self.times.saturating_add(1);
         let because = self.because().cloned().unwrap_or(because);
         let until = now.saturating_add(time.as_millis() as u64);
-        self.out = Some(Excluded { state: Exclusion::Ejected, until, because });
+        self.out = Some(Excluded {
+            state: Exclusion::Ejected,
+            until,
+            because,
+        });
         time
     }
 
@@ -139,7 +174,8 @@ impl ServerState {
         self.leave(Exclusion::Ejected, Exclusion::OnTrial)
     }
 
-    /// Ends a trial without a result: the next one is due when this one was. Returns whether there was one.
+    /// Ends a trial without a result: the next one is due when this one was. Returns whether there
+    /// was one.
     pub fn break_off_trial(&mut self) -> bool {
         self.leave(Exclusion::OnTrial, Exclusion::Ejected)
     }
@@ -160,15 +196,25 @@ impl ServerState {
 
     /// Counts a check. Returns the number of checks in a row that ended like this one.
     pub fn count_check(&mut self, is_well: bool) -> u32 {
-        let count = if self.checks.0 == is_well { self.checks.1.saturating_add(1) } else { 1 };
+        let count = if self.checks.0 == is_well {
+            self.checks.1.saturating_add(1)
+        } else {
+            1
+        };
         self.checks = (is_well, count);
         count
     }
 
     /// Takes it down, because checks fail. If it got no requests before, the earlier moment stays.
     pub fn go_down(&mut self, because: Because) {
-        let since = self.because().map_or(because.since, |earlier| earlier.since);
-        self.out = Some(Excluded { state: Exclusion::Down, until: 0, because: Because { since, ..because } });
+        let since = self
+            .because()
+            .map_or(because.since, |earlier| earlier.since);
+        self.out = Some(Excluded {
+            state: Exclusion::Down,
+            until: 0,
+            because: Because { since, ..because },
+        });
     }
 
     /// Takes it up again.
@@ -182,7 +228,11 @@ mod tests {
     use super::*;
 
     fn because(second: i64) -> Because {
-        Because { since: Timestamp(second), reason: "connect_refused".into(), status: None }
+        Because {
+            since: Timestamp(second),
+            reason: "connect_refused".into(),
+            status: None,
+        }
     }
 
     #[test]
@@ -196,13 +246,18 @@ mod tests {
             assert!(standing.begin_trial());
         }
         assert_eq!(seconds, [10, 20, 40, 80, 160, 300, 300]);
-        assert_eq!(standing.because().map(|because| because.since), Some(Timestamp(0)), "it was never up since");
+        assert_eq!(
+            standing.because().map(|because| because.since),
+            Some(Timestamp(0)),
+            "it was never up since"
+        );
     }
 
     #[test]
     fn server_that_was_up_for_long_begins_anew() {
         let (rules, mut standing) = (Ejection::default(), ServerState::default());
-        let eject = |standing: &mut ServerState, now| standing.eject(&rules, because(0), now).as_secs();
+        let eject =
+            |standing: &mut ServerState, now| standing.eject(&rules, because(0), now).as_secs();
         assert_eq!(eject(&mut standing, 1_000), 10);
         assert!(standing.begin_trial() && standing.come_back(11_000) && standing.is_up());
         assert_eq!(eject(&mut standing, 12_000), 20, "it was up for a second");
@@ -214,10 +269,27 @@ mod tests {
     fn requests_bring_no_server_back_that_checks_say_is_down() {
         let (rules, mut standing) = (Ejection::default(), ServerState::default());
         standing.eject(&rules, because(1), 0);
-        standing.go_down(Because { reason: "status".into(), status: Some(503), ..because(2) });
-        let expected = Because { since: Timestamp(1), reason: "status".into(), status: Some(503) };
-        assert_eq!(standing.because(), Some(&expected), "it has had no requests since the ejection");
-        assert!(!standing.begin_trial() && !standing.break_off_trial() && !standing.come_back(1) && !standing.is_up());
+        standing.go_down(Because {
+            reason: "status".into(),
+            status: Some(503),
+            ..because(2)
+        });
+        let expected = Because {
+            since: Timestamp(1),
+            reason: "status".into(),
+            status: Some(503),
+        };
+        assert_eq!(
+            standing.because(),
+            Some(&expected),
+            "it has had no requests since the ejection"
+        );
+        assert!(
+            !standing.begin_trial()
+                && !standing.break_off_trial()
+                && !standing.come_back(1)
+                && !standing.is_up()
+        );
         assert_eq!(standing.trial_due(), None);
         standing.go_up(2);
         assert!(standing.is_up());
@@ -226,7 +298,8 @@ mod tests {
     #[test]
     fn checks_are_counted_as_long_as_they_end_alike() {
         let mut standing = ServerState::default();
-        let counts = [true, true, false, false, false, true].map(|is_well| standing.count_check(is_well));
+        let counts =
+            [true, true, false, false, false, true].map(|is_well| standing.count_check(is_well));
         assert_eq!(counts, [1, 2, 1, 2, 3, 1]);
     }
 
@@ -236,10 +309,20 @@ mod tests {
         assert_eq!(standing.pass(0), None);
         standing.eject(&rules, because(7), 1_000);
         let mut next = ServerState::passed(standing.pass(4_000).expect("ejected"), 100);
-        assert_eq!((next.trial_due(), next.because()), (Some(7_100), Some(&because(7))));
+        assert_eq!(
+            (next.trial_due(), next.because()),
+            (Some(7_100), Some(&because(7)))
+        );
         assert!(next.begin_trial());
-        assert_eq!(ServerState::passed(next.pass(8_000).expect("on trial"), 50).trial_due(), Some(50));
-        assert_eq!(next.eject(&rules, because(8), 8_000).as_secs(), 20, "the second one in a row");
+        assert_eq!(
+            ServerState::passed(next.pass(8_000).expect("on trial"), 50).trial_due(),
+            Some(50)
+        );
+        assert_eq!(
+            next.eject(&rules, because(8), 8_000).as_secs(),
+            20,
+            "the second one in a row"
+        );
         standing.go_down(because(9));
         assert!(ServerState::passed(standing.pass(5_000).expect("down"), 0).is_down());
     }
@@ -249,7 +332,11 @@ mod tests {
         let (rules, mut standing) = (Ejection::default(), ServerState::default());
         assert!(!standing.begin_trial() && !standing.break_off_trial() && !standing.come_back(0));
         standing.eject(&rules, because(0), 0);
-        assert!(standing.begin_trial() && standing.is_tried_early(9_999) && !standing.is_tried_early(10_000));
+        assert!(
+            standing.begin_trial()
+                && standing.is_tried_early(9_999)
+                && !standing.is_tried_early(10_000)
+        );
         assert!(standing.break_off_trial());
         assert_eq!(standing.trial_due(), Some(10_000));
     }

@@ -1,5 +1,6 @@
-//! [`Table`]: the servers of an origin that requests may go to now. [`Table::choose`] selects one of them, without a lock
-//! or an allocation. The table is made anew when a server comes, goes or changes its state.
+//! [`Table`]: the servers of an origin that requests may go to now. [`Table::choose`] selects one
+//! of them, without a lock or an allocation. The table is made anew when a server comes, goes or
+//! changes its state.
 
 use super::hash::{mix, of_client};
 use super::server::Server;
@@ -22,10 +23,14 @@ pub struct Table {
 }
 
 impl Table {
-    /// Backups get requests only where no other server is up. Where none at all is up, all are tried.
+    /// Backups get requests only where no other server is up. Where none at all is up, all are
+    /// tried.
     pub fn new(all: Vec<Arc<Server>>) -> Table {
         let up = |is_backup: bool| {
-            all.iter().filter(move |server| server.entry.is_backup == is_backup && server.is_up()).cloned().collect()
+            all.iter()
+                .filter(move |server| server.entry.is_backup == is_backup && server.is_up())
+                .cloned()
+                .collect()
         };
         let (mut usable, mut spare): (Vec<_>, Vec<_>) = (up(false), up(true));
         if usable.is_empty() {
@@ -36,11 +41,22 @@ impl Table {
         }
         let weights: Vec<u16> = usable.iter().map(|server| server.entry.weight).collect();
         let has_equal_weights = weights.windows(2).all(|pair| pair[0] == pair[1]);
-        Table { turns: turns(&weights), all, usable, spare, has_equal_weights }
+        Table {
+            turns: turns(&weights),
+            all,
+            usable,
+            spare,
+            has_equal_weights,
+        }
     }
 
     /// The server for a request. `turn` is a different number for each request.
-    pub fn choose(&self, balance: Balance, turn: usize, client: Option<IpAddr>) -> Option<&Arc<Server>> {
+    pub fn choose(
+        &self,
+        balance: Balance,
+        turn: usize,
+        client: Option<IpAddr>,
+    ) -> Option<&Arc<Server>> {
         match (balance, client) {
             _ if self.usable.len() <= 1 => self.usable.first(),
             (Balance::Client, Some(client)) => self.kept_by(client),
@@ -76,12 +92,15 @@ impl Table {
             let share = (drawn(server) >> 11) as f64 / (1_u64 << 53) as f64;
             f64::from(server.entry.weight) / -share.max(f64::MIN_POSITIVE).ln()
         };
-        self.usable.iter().max_by(|one, other| score(one).total_cmp(&score(other)))
+        self.usable
+            .iter()
+            .max_by(|one, other| score(one).total_cmp(&score(other)))
     }
 
     /// The server for another attempt: the next usable one after the failed one, else a backup.
     pub fn after(&self, failed: &Arc<Server>) -> Option<&Arc<Server>> {
-        let of_all = |server: &Arc<Server>| self.all.iter().position(|other| Arc::ptr_eq(other, server));
+        let of_all =
+            |server: &Arc<Server>| self.all.iter().position(|other| Arc::ptr_eq(other, server));
         let failed_place = of_all(failed);
         let is_other = |server: &&Arc<Server>| !Arc::ptr_eq(server, failed);
         let behind = |server: &&Arc<Server>| of_all(server) > failed_place;
@@ -93,18 +112,27 @@ impl Table {
     /// An ejected server for another attempt, or one on trial.
     pub fn ejected(&self, failed: &Arc<Server>) -> Option<&Arc<Server>> {
         let is_ejected = |server: &Server| !server.is_up() && !server.state().is_down();
-        self.all.iter().find(|server| !Arc::ptr_eq(server, failed) && is_ejected(server))
+        self.all
+            .iter()
+            .find(|server| !Arc::ptr_eq(server, failed) && is_ejected(server))
     }
 }
 
-/// Smooth weighted turns: each of `weights` as often as its weight says, spread as evenly as can be.
+/// Smooth weighted turns: each of `weights` as often as its weight says, spread as evenly as can
+/// be.
 fn turns(weights: &[u16]) -> Vec<u16> {
     let divisor = weights.iter().copied().fold(0, common_divisor).max(1);
-    let weights: Vec<i64> = weights.iter().map(|weight| i64::from(weight / divisor)).collect();
+    let weights: Vec<i64> = weights
+        .iter()
+        .map(|weight| i64::from(weight / divisor))
+        .collect();
     let total: i64 = weights.iter().sum();
     let mut credit = vec![0; weights.len()];
     let turn = |_| {
-        credit.iter_mut().zip(&weights).for_each(|(credit, weight)| *credit += weight);
+        credit
+            .iter_mut()
+            .zip(&weights)
+            .for_each(|(credit, weight)| *credit += weight);
         // Of equal ones the first.
         let best = (0..credit.len()).rev().max_by_key(|place| credit[*place])?;
         credit[best] -= total;
@@ -114,7 +142,11 @@ fn turns(weights: &[u16]) -> Vec<u16> {
 }
 
 fn common_divisor(one: u16, other: u16) -> u16 {
-    if other == 0 { one } else { common_divisor(other, one % other) }
+    if other == 0 {
+        one
+    } else {
+        common_divisor(other, one % other)
+    }
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
-//! [`Tally`] counts the outcomes of requests to one server in the last minutes, and logs failures. [`OriginStatus`] is what
-//! an operator reads of it. [`WithoutOrigin`] counts the requests for hosts that have no origin.
+//! [`Tally`] counts the outcomes of requests to one server in the last minutes, and logs failures.
+//! [`OriginStatus`] is what an operator reads of it. [`WithoutOrigin`] counts the requests for
+//! hosts that have no origin.
 
 use crate::clock::Moment;
 use crate::locks::lock;
@@ -13,7 +14,8 @@ use std::time::Duration;
 const SHOWN: usize = 200;
 /// Hosts that the status names.
 const HOSTS: usize = 5;
-/// Above this share of requests without an answer the operator has to look: one in 20, as for the alert on it.
+/// Above this share of requests without an answer the operator has to look: one in 20, as for the
+/// alert on it.
 const TOLERATED: u64 = 20;
 /// So many seconds a search crawler may be turned away before the operator has to look.
 const TURNED_AWAY_TOO_LONG: u64 = 3_600;
@@ -111,8 +113,17 @@ pub struct OutOfUse {
 impl OutOfUse {
     /// Why it gets no requests, in words.
     pub fn why(&self) -> String {
-        let OutOfUse { reason, status, is_down, .. } = self;
-        let failed = if *is_down { "its health check fails" } else { "requests failed" };
+        let OutOfUse {
+            reason,
+            status,
+            is_down,
+            ..
+        } = self;
+        let failed = if *is_down {
+            "its health check fails"
+        } else {
+            "requests failed"
+        };
         match status {
             Some(status) => format!("{failed}: {reason} {status}"),
             None => format!("{failed}: {reason}"),
@@ -131,7 +142,8 @@ pub struct QueueStatus {
     pub crawlers_turned_away: u64,
     /// People of the last five minutes who found no place.
     pub people_turned_away: u64,
-    /// Verified search crawlers that were turned away lately, and for how many seconds that happens already.
+    /// Verified search crawlers that were turned away lately, and for how many seconds that happens
+    /// already.
     pub search_crawlers: Vec<(String, u64)>,
 }
 
@@ -149,7 +161,8 @@ pub struct UpstreamsStatus {
 }
 
 impl QueueStatus {
-    /// What an operator has to look at: a search engine that has been turned away for an hour may drop pages.
+    /// What an operator has to look at: a search engine that has been turned away for an hour may
+    /// drop pages.
     pub fn problem(&self) -> Option<String> {
         let long: Vec<&str> = self
             .search_crawlers
@@ -180,13 +193,20 @@ impl Tally {
 
     /// Counts a request without an answer. Logs at most one a second.
     pub fn failed(&self, origin: &str, request: &FailedRequest<'_>) {
-        let FailedRequest { reason, error, at, .. } = *request;
+        let FailedRequest {
+            reason, error, at, ..
+        } = *request;
         self.failures.add(at.lived);
         let (host, target) = (shown(request.host), shown(request.target));
         if let Some(left_out) = self.throttle.admit(at.lived) {
             tracing::warn!(origin, ?host, ?target, reason, left_out, %error, "the origin did not answer a request");
         }
-        let failure = LastFailure { at: at.now, reason: reason.to_owned(), host, target };
+        let failure = LastFailure {
+            at: at.now,
+            reason: reason.to_owned(),
+            host,
+            target,
+        };
         *lock(&self.last_failure) = Some(failure);
     }
 
@@ -206,24 +226,40 @@ impl Tally {
 impl OriginStatus {
     /// The hosts and paths that it is for, in words.
     pub fn what_for(&self) -> String {
-        let hosts = if self.hosts.is_empty() { "every other host".to_owned() } else { self.hosts.join(", ") };
-        if self.paths.is_empty() { hosts } else { format!("{hosts}, below {}", self.paths.join(", ")) }
+        let hosts = if self.hosts.is_empty() {
+            "every other host".to_owned()
+        } else {
+            self.hosts.join(", ")
+        };
+        if self.paths.is_empty() {
+            hosts
+        } else {
+            format!("{hosts}, below {}", self.paths.join(", "))
+        }
     }
 
-    /// What an operator has to look at: no address, more than one request in 20 without an answer, a server that checks
-    /// say is down, or more than half of the answers 5xx.
+    /// What an operator has to look at: no address, more than one request in 20 without an answer,
+    /// a server that checks say is down, or more than half of the answers 5xx.
     pub fn problem(&self) -> Option<String> {
-        let OriginStatus { origin, requests, failures, server_errors, .. } = self;
+        let OriginStatus {
+            origin,
+            requests,
+            failures,
+            server_errors,
+            ..
+        } = self;
         if self.addresses == 0 {
             return Some(format!(
                 "the name of the origin {origin} cannot be resolved; its requests get 502. Check DNS and `origins`"
             ));
         }
         if failures * TOLERATED > *requests {
-            let why = self
-                .last_failure
-                .as_ref()
-                .map(|last| format!(", last at {} for {}{} ({})", last.at, last.host, last.target, last.reason));
+            let why = self.last_failure.as_ref().map(|last| {
+                format!(
+                    ", last at {} for {}{} ({})",
+                    last.at, last.host, last.target, last.reason
+                )
+            });
             return Some(format!(
                 "the origin {origin} did not answer {failures} of {requests} requests in the last five minutes{}; \
                  a client gets 502 or 504, unless another server of the origin answers. Check whether it runs and can be \
@@ -283,7 +319,10 @@ impl WithoutOrigin {
     }
 
     pub fn status(&self, lived: Duration) -> WithoutOriginStatus {
-        WithoutOriginStatus { requests: self.hosts.sum(lived), hosts: self.hosts.top(HOSTS, lived) }
+        WithoutOriginStatus {
+            requests: self.hosts.sum(lived),
+            hosts: self.hosts.top(HOSTS, lived),
+        }
     }
 }
 
@@ -298,7 +337,15 @@ mod tests {
 
     fn status(requests: u64, failures: u64, server_errors: u64) -> OriginStatus {
         let (origin, hosts) = ("http://10.0.0.1".to_owned(), Vec::new());
-        OriginStatus { origin, hosts, addresses: 1, requests, failures, server_errors, ..OriginStatus::default() }
+        OriginStatus {
+            origin,
+            hosts,
+            addresses: 1,
+            requests,
+            failures,
+            server_errors,
+            ..OriginStatus::default()
+        }
     }
 
     #[test]
@@ -314,20 +361,43 @@ mod tests {
             let status = status(requests, failures, server_errors);
             assert_eq!(status.problem().is_some(), is_problem, "{status:?}");
         }
-        assert!(OriginStatus { addresses: 0, ..status(0, 0, 0) }.problem().is_some());
+        assert!(
+            OriginStatus {
+                addresses: 0,
+                ..status(0, 0, 0)
+            }
+            .problem()
+            .is_some()
+        );
     }
 
     #[test]
     fn a_failure_counts_for_five_minutes_and_stays_the_last() {
-        let (health, at) = (Tally::default(), Moment { now: Timestamp(1_000), lived: Duration::from_secs(10) });
-        let request =
-            FailedRequest { host: b"shop.example", target: b"/a", reason: "connect_refused", error: &"refused", at };
+        let (health, at) = (
+            Tally::default(),
+            Moment {
+                now: Timestamp(1_000),
+                lived: Duration::from_secs(10),
+            },
+        );
+        let request = FailedRequest {
+            host: b"shop.example",
+            target: b"/a",
+            reason: "connect_refused",
+            error: &"refused",
+            at,
+        };
         health.failed("http://10.0.0.1", &request);
         health.answered(200, at.lived);
         health.answered(503, at.lived);
         let seen = |seconds| {
             let status = health.status(Duration::from_secs(seconds));
-            (status.requests, status.failures, status.server_errors, status.last_failure.map(|last| last.target))
+            (
+                status.requests,
+                status.failures,
+                status.server_errors,
+                status.last_failure.map(|last| last.target),
+            )
         };
         assert_eq!(seen(10), (3, 1, 1, Some("/a".to_owned())));
         assert_eq!(seen(400), (0, 0, 0, Some("/a".to_owned())));

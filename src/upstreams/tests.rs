@@ -14,13 +14,21 @@ use std::task::Poll;
 const MINUTE: Duration = Duration::from_secs(60);
 
 fn servers(hosts: &[&str]) -> OriginSettings {
-    let server = |host: &&str| ServerAddress { tls: false, host: (*host).to_owned(), port: 8080, socket: None };
+    let server = |host: &&str| ServerAddress {
+        tls: false,
+        host: (*host).to_owned(),
+        port: 8080,
+        socket: None,
+    };
     OriginSettings::of(hosts.iter().map(server))
 }
 
 /// The same, known to a name server that is not there.
 fn unresolved(hosts: &[&str]) -> OriginSettings {
-    OriginSettings { resolvers: vec!["127.0.0.1:1".parse().expect("an address")], ..servers(hosts) }
+    OriginSettings {
+        resolvers: vec!["127.0.0.1:1".parse().expect("an address")],
+        ..servers(hosts)
+    }
 }
 
 fn upstreams(origins: &[OriginSettings]) -> Upstreams {
@@ -41,11 +49,17 @@ fn wanted(is_repeatable: bool) -> Wanted<'static> {
 }
 
 fn crawler() -> Wanted<'static> {
-    Wanted { is_crawler: true, ..wanted(true) }
+    Wanted {
+        is_crawler: true,
+        ..wanted(true)
+    }
 }
 
 fn from(client: &str) -> Wanted<'static> {
-    Wanted { client: Some(client.parse().expect("an address")), ..wanted(true) }
+    Wanted {
+        client: Some(client.parse().expect("an address")),
+        ..wanted(true)
+    }
 }
 
 fn failure(kind: ErrorType) -> Box<Error> {
@@ -57,8 +71,13 @@ fn failure(kind: ErrorType) -> Box<Error> {
 /// The last number of the address of the chosen server.
 async fn chosen(attempts: &mut Attempts, upstreams: &Upstreams, wanted: &Wanted<'_>) -> u8 {
     attempts.next(upstreams, wanted).await.expect("a server");
-    let address = attempts.peer().and_then(|peer| peer._address.as_inet().copied()).expect("an address");
-    let IpAddr::V4(ip) = address.ip() else { panic!("{address} is not IPv4") };
+    let address = attempts
+        .peer()
+        .and_then(|peer| peer._address.as_inet().copied())
+        .expect("an address");
+    let IpAddr::V4(ip) = address.ip() else {
+        panic!("{address} is not IPv4")
+    };
     ip.octets()[3]
 }
 
@@ -75,7 +94,12 @@ async fn failing(upstreams: &Upstreams, server: u8, kind: ErrorType, requests: u
 }
 
 /// The same for several servers.
-async fn failing_at(upstreams: &Upstreams, failing: &[u8], kind: ErrorType, requests: usize) -> Vec<u8> {
+async fn failing_at(
+    upstreams: &Upstreams,
+    failing: &[u8],
+    kind: ErrorType,
+    requests: usize,
+) -> Vec<u8> {
     let mut asked = Vec::new();
     for _ in 0..requests {
         let (mut attempts, wanted) = (Attempts::default(), wanted(true));
@@ -108,31 +132,58 @@ async fn servers_take_turns_and_one_without_address_is_skipped() {
 async fn weights_and_paths_of_the_settings_are_kept_to() {
     let mut heavy = servers(&["127.0.0.1", "127.0.0.2"]);
     heavy.servers[0].weight = 3;
-    let api = OriginSettings { paths: vec!["/api/".into()], ..servers(&["127.0.0.9"]) };
+    let api = OriginSettings {
+        paths: vec!["/api/".into()],
+        ..servers(&["127.0.0.9"])
+    };
     let upstreams = upstreams(&[heavy, api]);
     let mut seen = Vec::new();
     for _ in 0..8 {
         seen.push(one(&upstreams, &wanted(true)).await);
     }
     assert_eq!(seen, [1, 1, 2, 1, 1, 1, 2, 1]);
-    assert_eq!(one(&upstreams, &Wanted { target: b"/api/a", ..wanted(true) }).await, 9);
+    assert_eq!(
+        one(
+            &upstreams,
+            &Wanted {
+                target: b"/api/a",
+                ..wanted(true)
+            }
+        )
+        .await,
+        9
+    );
 }
 
 #[tokio::test]
 async fn host_without_origin_and_name_without_address_have_no_server() {
-    let upstreams =
-        upstreams(&[OriginSettings { hosts: vec!["shop.example".into()], ..servers(&["unresolved.invalid"]) }]);
+    let upstreams = upstreams(&[OriginSettings {
+        hosts: vec!["shop.example".into()],
+        ..servers(&["unresolved.invalid"])
+    }]);
     let mut attempts = Attempts::default();
-    assert_eq!(attempts.next(&upstreams, &wanted(true)).await.err(), Some(NoServer::NoAddress));
-    let other = Wanted { host: b"blog.example", ..wanted(true) };
+    assert_eq!(
+        attempts.next(&upstreams, &wanted(true)).await.err(),
+        Some(NoServer::NoAddress)
+    );
+    let other = Wanted {
+        host: b"blog.example",
+        ..wanted(true)
+    };
     let mut attempts = Attempts::default();
-    assert_eq!(attempts.next(&upstreams, &other).await.err(), Some(NoServer::NoOrigin));
+    assert_eq!(
+        attempts.next(&upstreams, &other).await.err(),
+        Some(NoServer::NoOrigin)
+    );
     assert_eq!(upstreams.status(Duration::ZERO).servers[0].failures, 1);
 }
 
 #[tokio::test]
 async fn retry_takes_no_turn() {
-    let upstreams = upstreams(&[OriginSettings { ejection: None, ..servers(&["127.0.0.1", "127.0.0.2"]) }]);
+    let upstreams = upstreams(&[OriginSettings {
+        ejection: None,
+        ..servers(&["127.0.0.1", "127.0.0.2"])
+    }]);
     let asked = failing(&upstreams, 1, ErrorType::ConnectRefused, 4).await;
     assert_eq!(asked, [1, 2, 2, 1, 2, 2]);
 }
@@ -140,7 +191,10 @@ async fn retry_takes_no_turn() {
 #[tokio::test]
 async fn only_what_is_safe_is_sent_once_more_and_only_once() {
     use ErrorType::{ConnectRefused, ConnectionClosed, InvalidHTTPHeader, ReadTimedout};
-    let upstreams = upstreams(&[OriginSettings { ejection: None, ..servers(&["127.0.0.1", "127.0.0.2"]) }]);
+    let upstreams = upstreams(&[OriginSettings {
+        ejection: None,
+        ..servers(&["127.0.0.1", "127.0.0.2"])
+    }]);
     for (is_repeatable, reached, kind, goes_on) in [
         (false, Reached::Nothing, ConnectRefused, true),
         (true, Reached::KeptConnection, ConnectionClosed, true),
@@ -159,43 +213,78 @@ async fn only_what_is_safe_is_sent_once_more_and_only_once() {
         assert_eq!(said, goes_on, "{is_repeatable} {reached:?} {kind:?}");
         if goes_on {
             assert_ne!(chosen(&mut attempts, &upstreams, &wanted).await, first);
-            assert!(!attempts.failed(&upstreams, &wanted, Reached::Nothing, &failure(ConnectRefused)));
+            assert!(!attempts.failed(
+                &upstreams,
+                &wanted,
+                Reached::Nothing,
+                &failure(ConnectRefused)
+            ));
         }
     }
     let mut attempts = Attempts::default();
     chosen(&mut attempts, &upstreams, &wanted(true)).await;
     let mut left = Error::new(ConnectionClosed);
     left.as_down();
-    assert!(!attempts.failed(&upstreams, &wanted(true), Reached::NewConnection, &left), "the client has left");
+    assert!(
+        !attempts.failed(&upstreams, &wanted(true), Reached::NewConnection, &left),
+        "the client has left"
+    );
 }
 
 #[tokio::test]
 async fn third_failure_in_a_row_ejects_a_server_and_one_request_tries_it_later() {
     let upstreams = upstreams(&[servers(&["127.0.0.1", "127.0.0.2"])]);
     let asked = failing(&upstreams, 1, ErrorType::ConnectRefused, 8).await;
-    assert_eq!(asked.iter().filter(|server| **server == 1).count(), 3, "{asked:?}");
+    assert_eq!(
+        asked.iter().filter(|server| **server == 1).count(),
+        3,
+        "{asked:?}"
+    );
     let server = first(&upstreams);
     assert!(!server.is_up());
     end_ejection(&upstreams);
-    assert_eq!(one(&upstreams, &wanted(false)).await, 2, "a request that may not be sent twice tries nothing");
+    assert_eq!(
+        one(&upstreams, &wanted(false)).await,
+        2,
+        "a request that may not be sent twice tries nothing"
+    );
     let mut attempts = Attempts::default();
     assert_eq!(chosen(&mut attempts, &upstreams, &wanted(true)).await, 1);
-    assert_eq!(one(&upstreams, &wanted(true)).await, 2, "one request tries it");
+    assert_eq!(
+        one(&upstreams, &wanted(true)).await,
+        2,
+        "one request tries it"
+    );
     attempts.answered(&upstreams, 200, Duration::ZERO, || false);
     drop(attempts);
     assert!(server.is_up());
-    let seen: BTreeSet<u8> = [one(&upstreams, &wanted(true)).await, one(&upstreams, &wanted(true)).await].into();
+    let seen: BTreeSet<u8> = [
+        one(&upstreams, &wanted(true)).await,
+        one(&upstreams, &wanted(true)).await,
+    ]
+    .into();
     assert_eq!(seen, [1, 2].into());
 }
 
 #[tokio::test]
 async fn request_that_may_not_be_sent_twice_tries_a_server_that_no_other_tries() {
-    let ejection = Some(Ejection { time: Duration::ZERO, ..Ejection::default() });
-    let upstreams = upstreams(&[OriginSettings { ejection, ..servers(&["127.0.0.1", "127.0.0.2"]) }]);
+    let ejection = Some(Ejection {
+        time: Duration::ZERO,
+        ..Ejection::default()
+    });
+    let upstreams = upstreams(&[OriginSettings {
+        ejection,
+        ..servers(&["127.0.0.1", "127.0.0.2"])
+    }]);
     for _ in 0..5 {
         let mut attempts = Attempts::default();
         while chosen(&mut attempts, &upstreams, &wanted(false)).await == 1 {
-            attempts.failed(&upstreams, &wanted(false), Reached::Nothing, &failure(ErrorType::ConnectRefused));
+            attempts.failed(
+                &upstreams,
+                &wanted(false),
+                Reached::Nothing,
+                &failure(ErrorType::ConnectRefused),
+            );
         }
     }
     assert!(!first(&upstreams).is_up());
@@ -222,12 +311,18 @@ fn first(upstreams: &Upstreams) -> Arc<Server> {
 
 /// The time of that server's ejection is over.
 fn end_ejection(upstreams: &Upstreams) {
-    let rules = Ejection { time: Duration::ZERO, ..Ejection::default() };
+    let rules = Ejection {
+        time: Duration::ZERO,
+        ..Ejection::default()
+    };
     first(upstreams).change(|standing| {
         let because = standing.because().cloned().expect("it is ejected");
         standing.eject(&rules, because, 0)
     });
-    upstreams.groups[0].shared.trial_due.store(0, std::sync::atomic::Ordering::Relaxed);
+    upstreams.groups[0]
+        .shared
+        .trial_due
+        .store(0, std::sync::atomic::Ordering::Relaxed);
 }
 
 #[tokio::test]
@@ -241,23 +336,42 @@ async fn ejected_server_is_tried_early_where_no_other_is_up() {
     for (expected, goes_on) in [(2, true), (1, false)] {
         assert_eq!(chosen(&mut attempts, &upstreams, &request).await, expected);
         let refused = failure(ErrorType::ConnectRefused);
-        assert_eq!(attempts.failed(&upstreams, &request, Reached::Nothing, &refused), goes_on);
+        assert_eq!(
+            attempts.failed(&upstreams, &request, Reached::Nothing, &refused),
+            goes_on
+        );
     }
     drop(attempts);
     assert_eq!(server.state().trial_due(), due);
     // The first one is there again, and the second one is not yet.
-    assert_eq!(failing(&upstreams, 2, ErrorType::ConnectRefused, 1).await, [2, 1]);
+    assert_eq!(
+        failing(&upstreams, 2, ErrorType::ConnectRefused, 1).await,
+        [2, 1]
+    );
     assert!(server.is_up());
 }
 
 #[tokio::test]
 async fn server_that_checks_say_is_down_gets_no_request_of_another() {
-    let health = HealthSettings { unhealthy_after: 1, ..HealthSettings::of("/".into()) };
+    let health = HealthSettings {
+        unhealthy_after: 1,
+        ..HealthSettings::of("/".into())
+    };
     let upstreams = upstreams(&[servers(&["127.0.0.1", "127.0.0.2"])]);
-    let unwell = group::Unwell { reason: "timeout", status: None };
+    let unwell = group::Unwell {
+        reason: "timeout",
+        status: None,
+    };
     let at = (Duration::ZERO, crate::time::Timestamp(0));
-    assert!(upstreams.groups[0].checked(&first(&upstreams), &health, Err(unwell), at).is_some());
-    assert_eq!(failing(&upstreams, 2, ErrorType::ConnectRefused, 1).await, [2]);
+    assert!(
+        upstreams.groups[0]
+            .checked(&first(&upstreams), &health, Err(unwell), at)
+            .is_some()
+    );
+    assert_eq!(
+        failing(&upstreams, 2, ErrorType::ConnectRefused, 1).await,
+        [2]
+    );
 }
 
 #[tokio::test]
@@ -274,7 +388,12 @@ async fn half_of_the_servers_stay_unless_a_backup_is_up() {
             failing_at(&upstreams, failed, ErrorType::ConnectRefused, 20).await;
         }
         let group = &upstreams.groups[0];
-        let up = group.entries.iter().flat_map(|entry| group.servers(entry)).filter(|server| server.is_up()).count();
+        let up = group
+            .entries
+            .iter()
+            .flat_map(|entry| group.servers(entry))
+            .filter(|server| server.is_up())
+            .count();
         assert_eq!(up, stay, "{is_backup}");
     }
 }
@@ -300,10 +419,21 @@ async fn slow_request_ejects_no_server_that_answers_others() {
         one(&upstreams, &wanted(true)).await;
     }
     for attempts in &mut slow {
-        attempts.failed(&upstreams, &wanted(true), Reached::NewConnection, &failure(ErrorType::ReadTimedout));
+        attempts.failed(
+            &upstreams,
+            &wanted(true),
+            Reached::NewConnection,
+            &failure(ErrorType::ReadTimedout),
+        );
     }
     let group = &upstreams.groups[0];
-    assert!(group.entries.iter().flat_map(|entry| group.servers(entry)).all(|server| server.is_up()));
+    assert!(
+        group
+            .entries
+            .iter()
+            .flat_map(|entry| group.servers(entry))
+            .all(|server| server.is_up())
+    );
 }
 
 /// A GET that each server which gets it closes without an answer.
@@ -312,7 +442,12 @@ async fn closed(upstreams: &Upstreams) {
     let mut goes_on = true;
     while goes_on {
         chosen(&mut attempts, upstreams, &wanted).await;
-        goes_on = attempts.failed(upstreams, &wanted, Reached::NewConnection, &failure(ErrorType::ConnectionClosed));
+        goes_on = attempts.failed(
+            upstreams,
+            &wanted,
+            Reached::NewConnection,
+            &failure(ErrorType::ConnectionClosed),
+        );
     }
 }
 
@@ -325,10 +460,16 @@ async fn request_that_every_server_closes_ejects_none() {
     // The first of them may have had a kept connection.
     for _ in 0..20 {
         let (mut attempts, wanted) = (Attempts::default(), wanted(true));
-        for (reached, goes_on) in [(Reached::KeptConnection, true), (Reached::NewConnection, false)] {
+        for (reached, goes_on) in [
+            (Reached::KeptConnection, true),
+            (Reached::NewConnection, false),
+        ] {
             chosen(&mut attempts, &upstreams, &wanted).await;
             let error = failure(ErrorType::ConnectionClosed);
-            assert_eq!(attempts.failed(&upstreams, &wanted, reached, &error), goes_on);
+            assert_eq!(
+                attempts.failed(&upstreams, &wanted, reached, &error),
+                goes_on
+            );
         }
     }
     assert!(all(&upstreams).iter().all(|server| server.is_up()));
@@ -349,7 +490,12 @@ async fn server_that_closes_what_another_answers_is_ejected() {
     for _ in 0..6 {
         let (mut attempts, wanted) = (Attempts::default(), wanted(true));
         while chosen(&mut attempts, &upstreams, &wanted).await == 1 {
-            assert!(attempts.failed(&upstreams, &wanted, Reached::NewConnection, &failure(ErrorType::ReadError)));
+            assert!(attempts.failed(
+                &upstreams,
+                &wanted,
+                Reached::NewConnection,
+                &failure(ErrorType::ReadError)
+            ));
         }
         attempts.answered(&upstreams, 200, Duration::ZERO, || false);
     }
@@ -376,25 +522,44 @@ async fn failure_of_one_path_ejects_no_server_that_answers_others() {
             chosen(&mut attempts, &upstreams, &wanted(false)).await;
             attempts.failed(&upstreams, &wanted(false), reached, &failure(kind.clone()));
         }
-        assert_eq!(all(&upstreams).iter().all(|server| server.is_up()), is_up, "{reached:?} {kind:?} {answers}");
+        assert_eq!(
+            all(&upstreams).iter().all(|server| server.is_up()),
+            is_up,
+            "{reached:?} {kind:?} {answers}"
+        );
     }
 }
 
 /// The servers of the first origin.
 fn all(upstreams: &Upstreams) -> Vec<Arc<Server>> {
     let group = &upstreams.groups[0];
-    group.entries.iter().flat_map(|entry| group.servers(entry)).collect()
+    group
+        .entries
+        .iter()
+        .flat_map(|entry| group.servers(entry))
+        .collect()
 }
 
 #[tokio::test]
 async fn statuses_eject_only_where_the_settings_say_so() {
     for (statuses, is_up) in [(vec![], true), (vec![502..=503], false)] {
-        let ejection = Some(Ejection { statuses, ..Ejection::default() });
-        let upstreams = upstreams(&[OriginSettings { ejection, ..servers(&["127.0.0.1", "127.0.0.2"]) }]);
+        let ejection = Some(Ejection {
+            statuses,
+            ..Ejection::default()
+        });
+        let upstreams = upstreams(&[OriginSettings {
+            ejection,
+            ..servers(&["127.0.0.1", "127.0.0.2"])
+        }]);
         for _ in 0..6 {
             let mut attempts = Attempts::default();
             let server = chosen(&mut attempts, &upstreams, &wanted(true)).await;
-            attempts.answered(&upstreams, if server == 1 { 503 } else { 200 }, Duration::ZERO, || false);
+            attempts.answered(
+                &upstreams,
+                if server == 1 { 503 } else { 200 },
+                Duration::ZERO,
+                || false,
+            );
         }
         let group = &upstreams.groups[0];
         assert_eq!(group.servers(&group.entries[0])[0].is_up(), is_up);
@@ -416,7 +581,10 @@ async fn backup_gets_requests_only_while_no_other_server_is_up() {
 #[tokio::test]
 async fn server_with_fewer_requests_in_flight_is_preferred() {
     let balance = Balance::LeastRequests;
-    let upstreams = upstreams(&[OriginSettings { balance, ..servers(&["127.0.0.1", "127.0.0.2"]) }]);
+    let upstreams = upstreams(&[OriginSettings {
+        balance,
+        ..servers(&["127.0.0.1", "127.0.0.2"])
+    }]);
     let mut busy = Vec::new();
     for _ in 0..10 {
         let mut attempts = Attempts::default();
@@ -437,8 +605,14 @@ async fn client_keeps_its_server_and_a_lost_server_moves_only_its_own() {
     let balance = Balance::Client;
     let hosts = ["127.0.0.1", "127.0.0.2", "127.0.0.3"];
     let clients: Vec<String> = (0..200).map(|client| format!("192.0.2.{client}")).collect();
-    let all = upstreams(&[OriginSettings { balance, ..servers(&hosts) }]);
-    let fewer = upstreams(&[OriginSettings { balance, ..servers(&hosts[..2]) }]);
+    let all = upstreams(&[OriginSettings {
+        balance,
+        ..servers(&hosts)
+    }]);
+    let fewer = upstreams(&[OriginSettings {
+        balance,
+        ..servers(&hosts[..2])
+    }]);
     let mut of_each = [0; 4];
     for client in &clients {
         let server = one(&all, &from(client)).await;
@@ -448,7 +622,12 @@ async fn client_keeps_its_server_and_a_lost_server_moves_only_its_own() {
         }
         of_each[usize::from(server)] += 1;
     }
-    assert!(of_each[1..].iter().all(|clients| (40..100).contains(clients)), "{of_each:?}");
+    assert!(
+        of_each[1..]
+            .iter()
+            .all(|clients| (40..100).contains(clients)),
+        "{of_each:?}"
+    );
 }
 
 #[tokio::test]
@@ -456,14 +635,26 @@ async fn address_that_stays_keeps_what_is_known_of_it() {
     let upstreams = upstreams(&[unresolved(&["name.invalid"])]);
     let (group, entry) = (&upstreams.groups[0], &upstreams.groups[0].entries[0]);
     let address = |text: &str| -> SocketAddr { text.parse().expect("an address") };
-    let (one, two, three) = (address("127.0.0.1:80"), address("127.0.0.2:80"), address("127.0.0.3:80"));
+    let (one, two, three) = (
+        address("127.0.0.1:80"),
+        address("127.0.0.2:80"),
+        address("127.0.0.3:80"),
+    );
     group.use_addresses(entry, &[one, two]);
     let before = group.servers(entry);
     group.use_addresses(entry, &[two, one]);
-    assert!(before.iter().zip(group.servers(entry)).all(|(before, now)| Arc::ptr_eq(before, &now)));
+    assert!(
+        before
+            .iter()
+            .zip(group.servers(entry))
+            .all(|(before, now)| Arc::ptr_eq(before, &now))
+    );
     group.use_addresses(entry, &[three, two]);
     let now = group.servers(entry);
-    assert_eq!((now[0].address, Arc::ptr_eq(&now[1], &before[1])), (three, true));
+    assert_eq!(
+        (now[0].address, Arc::ptr_eq(&now[1], &before[1])),
+        (three, true)
+    );
 }
 
 #[tokio::test]
@@ -481,7 +672,10 @@ async fn next_process_sends_nothing_to_an_ejected_server() {
     }
     // As the last server it would be needed, and other settings may eject none.
     let alone = upstreams(&[servers(&hosts[1..2])]);
-    let never = upstreams(&[OriginSettings { ejection: None, ..servers(&hosts) }]);
+    let never = upstreams(&[OriginSettings {
+        ejection: None,
+        ..servers(&hosts)
+    }]);
     for upstreams in [alone, never] {
         upstreams.go_on(&passed);
         assert_eq!(upstreams.pass(), Vec::new());
@@ -526,9 +720,15 @@ async fn peer_has_timeouts_and_verifies_the_servers_name() {
     origin.servers[0].address.tls = true;
     let upstreams = upstreams(&[origin]);
     let mut attempts = Attempts::default();
-    attempts.next(&upstreams, &wanted(true)).await.expect("a server");
+    attempts
+        .next(&upstreams, &wanted(true))
+        .await
+        .expect("a server");
     let peer = attempts.peer().expect("a peer");
-    assert_eq!(peer.options.connection_timeout, Some(Duration::from_secs(3)));
+    assert_eq!(
+        peer.options.connection_timeout,
+        Some(Duration::from_secs(3))
+    );
     assert_eq!(peer.options.read_timeout, Some(MINUTE));
     assert_eq!(peer.options.write_timeout, Some(Duration::from_secs(30)));
     assert_eq!(peer.options.idle_timeout, Some(Duration::from_secs(55)));
@@ -537,14 +737,22 @@ async fn peer_has_timeouts_and_verifies_the_servers_name() {
 }
 
 fn bounded(connections: usize, crawlers: usize) -> OriginSettings {
-    let places = PlaceSettings { crawlers, wait: MINUTE, ..PlaceSettings::of(connections) };
-    OriginSettings { places: Some(places), ..servers(&["127.0.0.1"]) }
+    let places = PlaceSettings {
+        crawlers,
+        wait: MINUTE,
+        ..PlaceSettings::of(connections)
+    };
+    OriginSettings {
+        places: Some(places),
+        ..servers(&["127.0.0.1"])
+    }
 }
 
 /// A request that has a place.
 async fn placed(upstreams: &Upstreams, wanted: &Wanted<'_>) -> Option<Attempts> {
     let mut attempts = Attempts::default();
-    let next = tokio::time::timeout(Duration::from_millis(20), attempts.next(upstreams, wanted)).await;
+    let next =
+        tokio::time::timeout(Duration::from_millis(20), attempts.next(upstreams, wanted)).await;
     matches!(next, Ok(Ok(_))).then_some(attempts)
 }
 
@@ -553,15 +761,24 @@ async fn crawlers_have_their_part_of_the_places_and_people_the_rest() {
     let upstreams = upstreams(&[bounded(5, 2)]);
     let mut inside = Vec::new();
     for _ in 0..2 {
-        inside.push(placed(&upstreams, &crawler()).await.expect("a place of crawlers"));
+        inside.push(
+            placed(&upstreams, &crawler())
+                .await
+                .expect("a place of crawlers"),
+        );
     }
     let mut third = Attempts::default();
-    let Err(NoServer::Full(full)) = third.next(&upstreams, &crawler()).await else { panic!("a third crawler got in") };
+    let Err(NoServer::Full(full)) = third.next(&upstreams, &crawler()).await else {
+        panic!("a third crawler got in")
+    };
     assert_eq!(full.reason, "turned_away");
     for _ in 0..3 {
         inside.push(placed(&upstreams, &wanted(true)).await.expect("a place"));
     }
-    assert!(placed(&upstreams, &wanted(true)).await.is_none(), "all places are taken");
+    assert!(
+        placed(&upstreams, &wanted(true)).await.is_none(),
+        "all places are taken"
+    );
     drop(inside);
     assert!(placed(&upstreams, &crawler()).await.is_some());
 }
@@ -576,7 +793,10 @@ async fn people_wait_in_their_order_and_crawlers_stay_out_meanwhile() {
         let (servers, sender) = (upstreams.clone(), sender.clone());
         waiting.push(tokio::spawn(async move {
             let mut attempts = Attempts::default();
-            attempts.next(&servers, &wanted(true)).await.expect("a place");
+            attempts
+                .next(&servers, &wanted(true))
+                .await
+                .expect("a place");
             sender.send(number).expect("the test listens");
         }));
         let room = upstreams.groups[0].shared.room.as_ref().expect("a bound");
@@ -591,7 +811,10 @@ async fn people_wait_in_their_order_and_crawlers_stay_out_meanwhile() {
         tokio::task::yield_now().await;
     }
     let mut attempts = Attempts::default();
-    assert!(matches!(attempts.next(&upstreams, &crawler()).await, Err(NoServer::Full(_))));
+    assert!(matches!(
+        attempts.next(&upstreams, &crawler()).await,
+        Err(NoServer::Full(_))
+    ));
     drop(inside);
     assert_eq!((order.recv().await, order.recv().await), (Some(0), Some(2)));
 }
@@ -599,7 +822,11 @@ async fn people_wait_in_their_order_and_crawlers_stay_out_meanwhile() {
 #[tokio::test]
 async fn queue_is_bounded_in_length_and_time() {
     let mut origin = bounded(1, 1);
-    origin.places = Some(PlaceSettings { length: 1, wait: Duration::from_millis(30), ..PlaceSettings::of(1) });
+    origin.places = Some(PlaceSettings {
+        length: 1,
+        wait: Duration::from_millis(30),
+        ..PlaceSettings::of(1)
+    });
     let upstreams = Arc::new(upstreams(&[origin]));
     let _inside = placed(&upstreams, &wanted(true)).await.expect("a place");
     let waits = async {
@@ -619,14 +846,20 @@ async fn queue_is_bounded_in_length_and_time() {
         Some(NoServer::Full(full)) => full.reason,
         other => panic!("{other:?}"),
     };
-    assert_eq!((reason(waited), reason(refused)), ("queue_timeout", "queue_full"));
+    assert_eq!(
+        (reason(waited), reason(refused)),
+        ("queue_timeout", "queue_full")
+    );
 }
 
 #[tokio::test]
 async fn one_address_takes_a_quarter_of_the_places() {
     let upstreams = upstreams(&[bounded(8, 1)]);
     let (one, other) = (from("192.0.2.1"), from("192.0.2.2"));
-    let _inside = [placed(&upstreams, &one).await.expect("a place"), placed(&upstreams, &one).await.expect("a place")];
+    let _inside = [
+        placed(&upstreams, &one).await.expect("a place"),
+        placed(&upstreams, &one).await.expect("a place"),
+    ];
     assert!(placed(&upstreams, &one).await.is_none());
     assert!(placed(&upstreams, &other).await.is_some());
 }
@@ -634,10 +867,15 @@ async fn one_address_takes_a_quarter_of_the_places() {
 #[tokio::test]
 async fn address_with_the_fewest_places_goes_first() {
     let upstreams = Arc::new(upstreams(&[bounded(8, 1)]));
-    let _one = placed(&upstreams, &from("192.0.2.1")).await.expect("a place");
+    let _one = placed(&upstreams, &from("192.0.2.1"))
+        .await
+        .expect("a place");
     let mut inside = Vec::new();
     for last in 2..9 {
-        let wanted = Wanted { client: Some([192, 0, 2, last].into()), ..wanted(true) };
+        let wanted = Wanted {
+            client: Some([192, 0, 2, last].into()),
+            ..wanted(true)
+        };
         inside.push(placed(&upstreams, &wanted).await.expect("a place"));
     }
     let second = waits(&upstreams, from("192.0.2.1")).await;
@@ -661,13 +899,18 @@ async fn address_with_the_fewest_places_goes_first() {
 #[tokio::test]
 async fn place_is_wanted_while_its_server_has_no_other() {
     let upstreams = Arc::new(upstreams(&[bounded(4, 1)]));
-    let inside = placed(&upstreams, &from("192.0.2.1")).await.expect("a place");
+    let inside = placed(&upstreams, &from("192.0.2.1"))
+        .await
+        .expect("a place");
     let _waiting = waits(&upstreams, from("192.0.2.1")).await;
     let is_wanted = || inside.place().is_some_and(|place| place.people_wait());
     assert!(!is_wanted(), "whoever waits has his share");
     let crawler = placed(&upstreams, &crawler()).await.expect("a place");
     assert!(crawler.place().is_none(), "a crawler keeps its place");
-    let _others = [placed(&upstreams, &wanted(true)).await, placed(&upstreams, &wanted(true)).await];
+    let _others = [
+        placed(&upstreams, &wanted(true)).await,
+        placed(&upstreams, &wanted(true)).await,
+    ];
     assert!(is_wanted());
     let place = inside.place().expect("a place");
     assert!(place.give_up() && inside.place().is_none());
@@ -675,14 +918,27 @@ async fn place_is_wanted_while_its_server_has_no_other() {
 
 #[tokio::test]
 async fn another_attempt_has_a_place_and_counts_for_its_address() {
-    let upstreams =
-        upstreams(&[OriginSettings { places: bounded(2, 1).places, ..servers(&["127.0.0.1", "127.0.0.2"]) }]);
+    let upstreams = upstreams(&[OriginSettings {
+        places: bounded(2, 1).places,
+        ..servers(&["127.0.0.1", "127.0.0.2"])
+    }]);
     let one = from("192.0.2.1");
     let mut attempts = placed(&upstreams, &one).await.expect("a place");
-    assert!(attempts.failed(&upstreams, &one, Reached::Nothing, &failure(ErrorType::ConnectRefused)));
-    attempts.next(&upstreams, &one).await.expect("the other server");
+    assert!(attempts.failed(
+        &upstreams,
+        &one,
+        Reached::Nothing,
+        &failure(ErrorType::ConnectRefused)
+    ));
+    attempts
+        .next(&upstreams, &one)
+        .await
+        .expect("the other server");
     assert!(attempts.place().is_some());
-    assert!(placed(&upstreams, &one).await.is_none(), "its address has its share");
+    assert!(
+        placed(&upstreams, &one).await.is_none(),
+        "its address has its share"
+    );
     drop(attempts);
     assert!(placed(&upstreams, &one).await.is_some());
 }
@@ -690,29 +946,60 @@ async fn another_attempt_has_a_place_and_counts_for_its_address() {
 #[tokio::test]
 async fn newcomer_takes_a_turn_of_the_address_with_the_most() {
     let mut origin = bounded(1, 1);
-    origin.places.iter_mut().for_each(|places| places.length = 40);
+    origin
+        .places
+        .iter_mut()
+        .for_each(|places| places.length = 40);
     let upstreams = Arc::new(upstreams(&[origin]));
     let _inside = placed(&upstreams, &wanted(true)).await.expect("a place");
     let mut waiting = Vec::new();
     for last in 1..=20 {
         for _ in 0..2 {
             let client = Some([192, 0, 2, last].into());
-            waiting.push(waits(&upstreams, Wanted { client, ..wanted(true) }).await);
+            waiting.push(
+                waits(
+                    &upstreams,
+                    Wanted {
+                        client,
+                        ..wanted(true)
+                    },
+                )
+                .await,
+            );
         }
     }
     let mut newcomer = Attempts::default();
     let other = from("198.51.100.1");
     let mut newcomer = pin!(newcomer.next(&upstreams, &other));
     assert!(poll_fn(|context| Poll::Ready(newcomer.as_mut().poll(context).is_pending())).await);
-    let displaced = waiting.pop().expect("the last one").await.expect("no panic");
-    assert!(matches!(displaced, Some(NoServer::Full(Full { reason: "queue_full", .. }))), "{displaced:?}");
+    let displaced = waiting
+        .pop()
+        .expect("the last one")
+        .await
+        .expect("no panic");
+    assert!(
+        matches!(
+            displaced,
+            Some(NoServer::Full(Full {
+                reason: "queue_full",
+                ..
+            }))
+        ),
+        "{displaced:?}"
+    );
     let mut second = Attempts::default();
     let refused = second.next(&upstreams, &other).await.err();
-    assert!(matches!(refused, Some(NoServer::Full(_))), "it has as many as the others: {refused:?}");
+    assert!(
+        matches!(refused, Some(NoServer::Full(_))),
+        "it has as many as the others: {refused:?}"
+    );
 }
 
 /// A request of a person who waits for a place.
-async fn waits(upstreams: &Arc<Upstreams>, wanted: Wanted<'static>) -> tokio::task::JoinHandle<Option<NoServer>> {
+async fn waits(
+    upstreams: &Arc<Upstreams>,
+    wanted: Wanted<'static>,
+) -> tokio::task::JoinHandle<Option<NoServer>> {
     let servers = upstreams.clone();
     let room = upstreams.groups[0].shared.room.as_ref().expect("a bound");
     let before = room.waiting();
@@ -729,13 +1016,28 @@ async fn waits(upstreams: &Arc<Upstreams>, wanted: Wanted<'static>) -> tokio::ta
 #[tokio::test]
 async fn one_address_takes_a_sixteenth_of_the_queue() {
     let mut origin = bounded(1, 1);
-    origin.places.iter_mut().for_each(|places| places.length = 32);
+    origin
+        .places
+        .iter_mut()
+        .for_each(|places| places.length = 32);
     let upstreams = Arc::new(upstreams(&[origin]));
     let _inside = placed(&upstreams, &wanted(true)).await.expect("a place");
-    let _waiting = [waits(&upstreams, from("192.0.2.1")).await, waits(&upstreams, from("192.0.2.1")).await];
+    let _waiting = [
+        waits(&upstreams, from("192.0.2.1")).await,
+        waits(&upstreams, from("192.0.2.1")).await,
+    ];
     let mut third = Attempts::default();
     let refused = third.next(&upstreams, &from("192.0.2.1")).await.err();
-    assert!(matches!(refused, Some(NoServer::Full(Full { reason: "queue_full", .. }))), "{refused:?}");
+    assert!(
+        matches!(
+            refused,
+            Some(NoServer::Full(Full {
+                reason: "queue_full",
+                ..
+            }))
+        ),
+        "{refused:?}"
+    );
     let other = waits(&upstreams, from("192.0.2.2")).await;
     // One that leaves makes room for another one.
     other.abort();
@@ -751,30 +1053,54 @@ async fn one_address_takes_a_sixteenth_of_the_queue() {
 #[tokio::test]
 async fn address_that_waits_for_its_share_keeps_no_crawler_out() {
     let upstreams = Arc::new(upstreams(&[bounded(4, 1)]));
-    let _inside = placed(&upstreams, &from("192.0.2.1")).await.expect("a place");
+    let _inside = placed(&upstreams, &from("192.0.2.1"))
+        .await
+        .expect("a place");
     let waiting = waits(&upstreams, from("192.0.2.1")).await;
-    let crawler = placed(&upstreams, &crawler()).await.expect("a place of crawlers");
-    let others = [placed(&upstreams, &wanted(true)).await, placed(&upstreams, &wanted(true)).await];
+    let crawler = placed(&upstreams, &crawler())
+        .await
+        .expect("a place of crawlers");
+    let others = [
+        placed(&upstreams, &wanted(true)).await,
+        placed(&upstreams, &wanted(true)).await,
+    ];
     assert!(others.iter().all(Option::is_some), "nor another person");
     let second = waits(&upstreams, from("192.0.2.2")).await;
     drop(crawler);
-    assert_eq!(second.await.expect("no panic"), None, "the place of the crawler is this person's");
+    assert_eq!(
+        second.await.expect("no panic"),
+        None,
+        "the place of the crawler is this person's"
+    );
     assert!(!waiting.is_finished());
 }
 
 #[tokio::test]
 async fn verified_crawler_of_the_list_waits_like_a_person() {
-    let googlebot = Registry::builtin().find("googlebot").expect("a known crawler");
+    let googlebot = Registry::builtin()
+        .find("googlebot")
+        .expect("a known crawler");
     let mut origin = bounded(4, 1);
-    origin.places.iter_mut().for_each(|places| places.exempt = vec![googlebot]);
+    origin
+        .places
+        .iter_mut()
+        .for_each(|places| places.exempt = vec![googlebot]);
     let upstreams = upstreams(&[origin]);
-    let verified = Wanted { verified: Some(googlebot), is_search: true, ..crawler() };
+    let verified = Wanted {
+        verified: Some(googlebot),
+        is_search: true,
+        ..crawler()
+    };
     let mut inside = Vec::new();
     for _ in 0..4 {
         inside.push(placed(&upstreams, &verified).await.expect("a place"));
     }
     let mut attempts = Attempts::default();
-    let waits = tokio::time::timeout(Duration::from_millis(10), attempts.next(&upstreams, &verified)).await;
+    let waits = tokio::time::timeout(
+        Duration::from_millis(10),
+        attempts.next(&upstreams, &verified),
+    )
+    .await;
     assert!(waits.is_err(), "it waits");
 }
 
@@ -796,18 +1122,29 @@ async fn crawlers_that_are_turned_away_are_told_later_and_later_moments() {
 
 #[tokio::test]
 async fn search_crawler_that_is_turned_away_for_long_is_known() {
-    let googlebot = Registry::builtin().find("googlebot").expect("a known crawler");
+    let googlebot = Registry::builtin()
+        .find("googlebot")
+        .expect("a known crawler");
     let origin = bounded(2, 1);
     let group = Group::new(0, &origin, None);
     let room = group.shared.room.as_ref().expect("a bound");
     let _inside = Held::enter(group.servers(&group.entries[0])[0].clone());
-    let searching = Wanted { verified: Some(googlebot), is_search: true, ..crawler() };
+    let searching = Wanted {
+        verified: Some(googlebot),
+        is_search: true,
+        ..crawler()
+    };
     let minutes = |minutes: u32| MINUTE * minutes;
-    let taken: Vec<_> = (0..2).map(|_| group.enter(&searching, || Duration::ZERO)).collect();
+    let taken: Vec<_> = (0..2)
+        .map(|_| group.enter(&searching, || Duration::ZERO))
+        .collect();
     for minute in [1, 10, 19] {
         group.enter(&searching, || minutes(minute));
     }
-    let found = |minute| room.status(String::new(), minutes(minute), Duration::ZERO).search_crawlers;
+    let found = |minute| {
+        room.status(String::new(), minutes(minute), Duration::ZERO)
+            .search_crawlers
+    };
     let name = &Registry::builtin().get(googlebot).name;
     assert_eq!(found(20), [(name.clone(), 19 * 60)]);
     assert!(found(40).is_empty());

@@ -1,11 +1,13 @@
-//! [`ServerTls`]: the authorities, the client certificate and the server name for TLS to the servers of an origin.
-//! After a change of the files, crawlgate uses the new content. If it cannot be used, the former content stays in use.
+//! [`ServerTls`]: the authorities, the client certificate and the server name for TLS to the
+//! servers of an origin. After a change of the files, crawlgate uses the new content. If it cannot
+//! be used, the former content stays in use.
 //!
-//! All connections of an origin share one configuration, so that TLS sessions are resumed. With authorities or a client
-//! certificate of the settings, Pingora's own connector makes a configuration for each connection, and resumes no session.
-//! Pingora can send a request over a connection of crawlgate's connector, but it does not keep the connection: it finds
-//! kept ones by their sockets (Pingora 0.9.1). So Pingora gets the same certificates in its own form, and connects by
-//! itself.
+//! All connections of an origin share one configuration, so that TLS sessions are resumed. With
+//! authorities or a client certificate of the settings, Pingora's own connector makes a
+//! configuration for each connection, and resumes no session. Pingora can send a request over a
+//! connection of crawlgate's connector, but it does not keep the connection: it finds kept ones by
+//! their sockets (Pingora 0.9.1). So Pingora gets the same certificates in its own form, and
+//! connects by itself.
 
 use crate::locks::lock;
 use crate::settings::{OriginTls, TlsFile};
@@ -54,7 +56,8 @@ struct LookedAt {
 
 #[derive(Default)]
 struct InUse {
-    /// For connections of the lane and of checks. `None` without files: Pingora's own connector does then.
+    /// For connections of the lane and of checks. `None` without files: Pingora's own connector
+    /// does then.
     connector: Option<TlsConnector>,
     /// The authorities and the client's certificate in Pingora's form.
     ca: Option<Arc<CaType>>,
@@ -94,7 +97,10 @@ impl ServerTls {
         let contents = Contents::read(settings)?;
         Ok(ServerTls {
             in_use: ArcSwap::from_pointee(InUse::new(&contents)?),
-            looked_at: Mutex::new(LookedAt { contents: Some(contents), refused: None }),
+            looked_at: Mutex::new(LookedAt {
+                contents: Some(contents),
+                refused: None,
+            }),
             settings: settings.clone(),
         })
     }
@@ -113,13 +119,22 @@ impl ServerTls {
         looked_at.contents = None;
         match contents.and_then(|contents| InUse::new(looked_at.contents.insert(contents))) {
             Ok(renewed) => {
-                let files: Vec<_> = self.settings.files().map(|file| file.path.display().to_string()).collect();
-                tracing::info!(?files, "took renewed files for TLS to an origin; new connections are made with them");
+                let files: Vec<_> = self
+                    .settings
+                    .files()
+                    .map(|file| file.path.display().to_string())
+                    .collect();
+                tracing::info!(
+                    ?files,
+                    "took renewed files for TLS to an origin; new connections are made with them"
+                );
                 self.in_use.store(Arc::new(renewed));
                 looked_at.refused = None;
             }
             Err(error) => {
-                tracing::warn!("{error}; connections to the origin are made with the former files. Mend the file");
+                tracing::warn!(
+                    "{error}; connections to the origin are made with the former files. Mend the file"
+                );
                 looked_at.refused = Some(error.to_string());
             }
         }
@@ -137,9 +152,15 @@ impl ServerTls {
         peer.client_cert_key = in_use.client.clone();
     }
 
-    /// Prepares connections to one server that resume TLS sessions; `None` without files. The group key of `peer` keeps its
-    /// connections from being used for another origin, which may trust other authorities.
-    pub(super) fn prepare(self: &Arc<Self>, peer: &mut HttpPeer, origin: usize, name: &str) -> Option<Prepared> {
+    /// Prepares connections to one server that resume TLS sessions; `None` without files. The group
+    /// key of `peer` keeps its connections from being used for another origin, which may trust
+    /// other authorities.
+    pub(super) fn prepare(
+        self: &Arc<Self>,
+        peer: &mut HttpPeer,
+        origin: usize,
+        name: &str,
+    ) -> Option<Prepared> {
         peer.group_key = 1 + origin as u64;
         if !self.has_files() {
             return None;
@@ -147,46 +168,76 @@ impl ServerTls {
         let mut clear = HttpPeer::new("0.0.0.0:0", false, String::new());
         (clear._address, clear.options) = (peer._address.clone(), peer.options.clone());
         let limit = peer.options.connection_timeout.unwrap_or(Duration::MAX);
-        Some(Prepared { tls: self.clone(), name: name.to_owned(), clear, limit })
+        Some(Prepared {
+            tls: self.clone(),
+            name: name.to_owned(),
+            clear,
+            limit,
+        })
     }
 }
 
 impl Contents {
     fn read(settings: &OriginTls) -> Result<Contents, TlsFileError> {
         let read = |file: &TlsFile| match crate::files::read(&file.path) {
-            Ok(octets) => Ok(Content { file: file.clone(), octets }),
+            Ok(octets) => Ok(Content {
+                file: file.clone(),
+                octets,
+            }),
             Err(error) => Err(wrong(file, format_args!("cannot read this file: {error}"))),
         };
         Ok(Contents {
             ca: settings.ca.as_ref().map(read).transpose()?,
-            client: settings.client.as_ref().map(|[cert, key]| Ok([read(cert)?, read(key)?])).transpose()?,
+            client: settings
+                .client
+                .as_ref()
+                .map(|[cert, key]| Ok([read(cert)?, read(key)?]))
+                .transpose()?,
         })
     }
 }
 
 impl InUse {
     fn new(Contents { ca, client }: &Contents) -> Result<InUse, TlsFileError> {
-        let Some(first) = ca.iter().chain(client.iter().flatten()).next() else { return Ok(InUse::default()) };
-        let ca = ca.as_ref().map(|ca| Ok((&ca.file, ca.certificates()?))).transpose()?;
+        let Some(first) = ca.iter().chain(client.iter().flatten()).next() else {
+            return Ok(InUse::default());
+        };
+        let ca = ca
+            .as_ref()
+            .map(|ca| Ok((&ca.file, ca.certificates()?)))
+            .transpose()?;
         let client = client.as_ref();
-        let client = client.map(|[cert, key]| Ok((&key.file, cert.certificates()?, key.key()?))).transpose()?;
+        let client = client
+            .map(|[cert, key]| Ok((&key.file, cert.certificates()?, key.key()?)))
+            .transpose()?;
         let of_pingora = client.as_ref().map(|(_, chain, key)| {
-            let chain = chain.iter().map(|certificate| certificate.to_vec()).collect();
+            let chain = chain
+                .iter()
+                .map(|certificate| certificate.to_vec())
+                .collect();
             Arc::new(CertKey::new(chain, key.secret_der().to_vec()))
         });
         let builder = trusting(ca.as_ref().map(|(_, certificates)| certificates.as_slice()));
-        let builder = builder
-            .map_err(|error| wrong(&first.file, format_args!("a certificate in this file cannot be used: {error}")))?;
+        let builder = builder.map_err(|error| {
+            wrong(
+                &first.file,
+                format_args!("a certificate in this file cannot be used: {error}"),
+            )
+        })?;
         let config = match client {
             Some((file, chain, key)) => {
                 let config = builder.with_client_auth_cert(chain, key);
                 config.map_err(|error| {
-                    wrong(file, format_args!("this key cannot be used with the certificate: {error}"))
+                    wrong(
+                        file,
+                        format_args!("this key cannot be used with the certificate: {error}"),
+                    )
                 })?
             }
             None => builder.with_no_client_auth(),
         };
-        let wrapped = |certificate: &CertificateDer<'_>| WrappedX509::new(certificate.to_vec(), parse_x509);
+        let wrapped =
+            |certificate: &CertificateDer<'_>| WrappedX509::new(certificate.to_vec(), parse_x509);
         Ok(InUse {
             connector: Some(TlsConnector::from(Arc::new(config))),
             ca: ca.map(|(_, certificates)| certificates.iter().map(wrapped).collect()),
@@ -204,11 +255,17 @@ pub fn trusting(
 ) -> Result<ConfigBuilder<ClientConfig, WantsClientCert>, rustls::Error> {
     let mut roots = RootCertStore::empty();
     match ca {
-        Some(certificates) => certificates.iter().try_for_each(|certificate| roots.add(certificate.clone()))?,
-        None => drop(roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs)),
+        Some(certificates) => certificates
+            .iter()
+            .try_for_each(|certificate| roots.add(certificate.clone()))?,
+        None => {
+            drop(roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs))
+        }
     }
     let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
-    Ok(builder.with_safe_default_protocol_versions()?.with_root_certificates(roots))
+    Ok(builder
+        .with_safe_default_protocol_versions()?
+        .with_root_certificates(roots))
 }
 
 impl Prepared {
@@ -217,8 +274,14 @@ impl Prepared {
     /// # Errors
     /// The server cannot be reached, or TLS fails.
     pub(super) async fn connect(&self, connector: &TransportConnector) -> Result<BoxedStream> {
-        let stream = connector.new_stream(&self.clear).await?.into_any().downcast::<Stream>();
-        let stream = *stream.map_err(|_| Error::explain(ErrorType::InternalError, "not a connection in clear text"))?;
+        let stream = connector
+            .new_stream(&self.clear)
+            .await?
+            .into_any()
+            .downcast::<Stream>();
+        let stream = *stream.map_err(|_| {
+            Error::explain(ErrorType::InternalError, "not a connection in clear text")
+        })?;
         let in_use = self.tls.in_use.load_full();
         let Some(connector) = &in_use.connector else {
             return Error::e_explain(ErrorType::InternalError, "no files of `tls`");
@@ -226,24 +289,41 @@ impl Prepared {
         let handshake = client::handshake(connector, &self.name, stream);
         match tokio::time::timeout(self.limit, handshake).await {
             Ok(stream) => Ok(Box::new(stream?)),
-            Err(_) => Error::e_explain(ErrorType::TLSHandshakeTimedout, "the server does not finish the TLS handshake"),
+            Err(_) => Error::e_explain(
+                ErrorType::TLSHandshakeTimedout,
+                "the server does not finish the TLS handshake",
+            ),
         }
     }
 }
 
 fn wrong(file: &TlsFile, mistake: impl fmt::Display) -> TlsFileError {
-    TlsFileError { file: file.clone(), mistake: mistake.to_string() }
+    TlsFileError {
+        file: file.clone(),
+        mistake: mistake.to_string(),
+    }
 }
 
 impl Content {
     fn certificates(&self) -> Result<Vec<CertificateDer<'static>>, TlsFileError> {
-        let found = CertificateDer::pem_slice_iter(&self.octets).collect::<std::result::Result<Vec<_>, _>>();
+        let found = CertificateDer::pem_slice_iter(&self.octets)
+            .collect::<std::result::Result<Vec<_>, _>>();
         match found {
-            Ok(found) if found.iter().any(|certificate| X509Certificate::from_der(certificate).is_err()) => {
-                Err(wrong(&self.file, "a certificate in this file cannot be read"))
+            Ok(found)
+                if found
+                    .iter()
+                    .any(|certificate| X509Certificate::from_der(certificate).is_err()) =>
+            {
+                Err(wrong(
+                    &self.file,
+                    "a certificate in this file cannot be read",
+                ))
             }
             Ok(found) if !found.is_empty() => Ok(found),
-            _ => Err(wrong(&self.file, "this file contains no certificate in PEM")),
+            _ => Err(wrong(
+                &self.file,
+                "this file contains no certificate in PEM",
+            )),
         }
     }
 

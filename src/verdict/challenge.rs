@@ -1,5 +1,6 @@
-//! Challenges: the requests by which certificate authorities check who controls a host. [`is_challenge`] knows them. They
-//! are no crawler's requests, and crawlgate gates none: a certificate that is not renewed takes the site down weeks later.
+//! Challenges: the requests by which certificate authorities check who controls a host.
+//! [`is_challenge`] knows them. They are no crawler's requests, and crawlgate gates none: a
+//! certificate that is not renewed takes the site down weeks later.
 
 use crate::robots::path_of;
 
@@ -12,9 +13,9 @@ const MAX_TOKEN: usize = 256;
 /// Authorities name files like `fileauth.txt`, or by a hash.
 const MAX_NAME: usize = 128;
 
-/// Whether a request is a challenge, given the method, and path with query. Authorities send GET. The path is that of
-/// challenges and one plain segment after it: then every reader resolves it to itself, and what is open for challenges is
-/// open for nothing else.
+/// Whether a request is a challenge, given the method, and path with query. Authorities send GET.
+/// The path is that of challenges and one plain segment after it: then every reader resolves it to
+/// itself, and what is open for challenges is open for nothing else.
 pub fn is_challenge(method: &[u8], target: &[u8]) -> bool {
     acme_token(method, target).is_some() || is_pki_validation(method, target)
 }
@@ -25,12 +26,15 @@ pub fn acme_token<'t>(method: &[u8], target: &'t [u8]) -> Option<&'t [u8]> {
     ((1..=MAX_TOKEN).contains(&token.len()) && token.iter().all(is_of_base64url)).then_some(token)
 }
 
-/// Whether a request asks for the file of another challenge. Its name begins with no dot, so it is no dot segment.
+/// Whether a request asks for the file of another challenge. Its name begins with no dot, so it is
+/// no dot segment.
 fn is_pki_validation(method: &[u8], target: &[u8]) -> bool {
     let name = segment_after(PKI_VALIDATION, method, target).unwrap_or_default();
     name.len() <= MAX_NAME
         && name.first().is_some_and(is_of_base64url)
-        && name.iter().all(|byte| is_of_base64url(byte) || *byte == b'.')
+        && name
+            .iter()
+            .all(|byte| is_of_base64url(byte) || *byte == b'.')
 }
 
 fn segment_after<'t>(prefix: &[u8], method: &[u8], target: &'t [u8]) -> Option<&'t [u8]> {
@@ -59,13 +63,26 @@ mod tests {
             "/.well-known/pki-validation/_a..b",
             &file,
         ] {
-            assert!(is_challenge(b"GET", target.as_bytes()) && is_challenge(b"HEAD", target.as_bytes()), "{target}");
+            assert!(
+                is_challenge(b"GET", target.as_bytes()) && is_challenge(b"HEAD", target.as_bytes()),
+                "{target}"
+            );
             for method in ["POST", "PUT", "OPTIONS", "get", ""] {
-                assert!(!is_challenge(method.as_bytes(), target.as_bytes()), "{method} {target}");
+                assert!(
+                    !is_challenge(method.as_bytes(), target.as_bytes()),
+                    "{method} {target}"
+                );
             }
         }
-        for (target, token) in [("/.well-known/acme-challenge/a?b", Some("a")), (&*file, None)] {
-            assert_eq!(acme_token(b"GET", target.as_bytes()), token.map(str::as_bytes), "{target}");
+        for (target, token) in [
+            ("/.well-known/acme-challenge/a?b", Some("a")),
+            (&*file, None),
+        ] {
+            assert_eq!(
+                acme_token(b"GET", target.as_bytes()),
+                token.map(str::as_bytes),
+                "{target}"
+            );
         }
     }
 
@@ -96,7 +113,8 @@ mod tests {
                 assert!(!is_challenge(b"GET", target.as_bytes()), "{target}");
             }
         }
-        let long = |directory: &str, length| format!("/.well-known/{directory}/{}", "a".repeat(length));
+        let long =
+            |directory: &str, length| format!("/.well-known/{directory}/{}", "a".repeat(length));
         for target in [
             "/.well-known/acme-challenge/a.txt",
             "/.well-known/security.txt",

@@ -1,5 +1,6 @@
-//! [`decide`] and [`decide_for`] judge one request: the verdict of the rules, the enforcement, and the [`Action`].
-//! [`crawl_delay`] is the delay that a crawler is held to. None of them locks or reads a clock.
+//! [`decide`] and [`decide_for`] judge one request: the verdict of the rules, the enforcement, and
+//! the [`Action`]. [`crawl_delay`] is the delay that a crawler is held to. None of them locks or
+//! reads a clock.
 
 use super::challenge::is_challenge;
 use super::decision::{Action, Decision, Kind, Readings, RuleRef, Verdict};
@@ -8,15 +9,16 @@ use super::{Behaviour, CachedVersions, Case, Claimant, Facts, Scratch};
 use crate::crawlers::{Binds, Claim, Registry};
 use crate::policy::model::{Audience, Mode, Unverified};
 use crate::policy::site::{
-    ActivePause, Binding, CrawlerRules, ParsedVersion, PathSignals, RobotsTxtAnswer, SecondReading, Site, Snapshot,
+    ActivePause, Binding, CrawlerRules, ParsedVersion, PathSignals, RobotsTxtAnswer, SecondReading,
+    Site, Snapshot,
 };
 use crate::robots::{Dialect, GoogleRules, RuleSet, Target};
 use crate::time::Timestamp;
 use std::time::Duration;
 
-/// Judges a request by its facts and the versions that the crawler may have cached. `None` where no site claims the
-/// host: the request is forwarded untouched. Neither allocates, locks nor reads a clock (beyond eight matching tag
-/// rules the selection grows).
+/// Judges a request by its facts and the versions that the crawler may have cached. `None` where no
+/// site claims the host: the request is forwarded untouched. Neither allocates, locks nor reads a
+/// clock (beyond eight matching tag rules the selection grows).
 pub fn decide(
     snapshot: &Snapshot,
     registry: &Registry,
@@ -25,20 +27,39 @@ pub fn decide(
     scratch: &mut Scratch,
 ) -> Option<Decision> {
     let claimant = Claimant::of(snapshot, registry, facts)?;
-    let case = Case { registry, facts: *facts, claimant, cached_versions: *cached_versions };
+    let case = Case {
+        registry,
+        facts: *facts,
+        claimant,
+        cached_versions: *cached_versions,
+    };
     Some(decide_for(&case, Behaviour::default(), scratch))
 }
 
 /// Judges a request whose claimant is known, together with what the client did recently.
 pub fn decide_for(case: &Case<'_>, behaviour: Behaviour, scratch: &mut Scratch) -> Decision {
-    let Claimant { site: index, entry, claim, .. } = case.claimant;
+    let Claimant {
+        site: index,
+        entry,
+        claim,
+        ..
+    } = case.claimant;
     let site = &*entry.site;
     let target = scratch.target.normalise(case.facts.target);
-    let question = Question { case, behaviour, rules: site.crawler_rules(claim), target };
+    let question = Question {
+        case,
+        behaviour,
+        rules: site.crawler_rules(claim),
+        target,
+    };
     let ruling = question.ruling();
     let signals = site.signals.for_path(target);
     let trap_hit = question.is_trap_hit(&ruling);
-    let Enforcement { kind, refusal, mode } = question.enforcement(&ruling, trap_hit, signals);
+    let Enforcement {
+        kind,
+        refusal,
+        mode,
+    } = question.enforcement(&ruling, trap_hit, signals);
     let (action, would) = match (question.action_before_rules(), refusal, mode) {
         (Some(action), ..) => (action, None),
         (None, Some(refusal), Mode::Enforce) => (refusal, None),
@@ -71,7 +92,8 @@ struct Question<'a> {
     target: Target<'a>,
 }
 
-/// The result of robots.txt: the verdict of the version in force, and the kind that cached versions make of it.
+/// The result of robots.txt: the verdict of the version in force, and the kind that cached versions
+/// make of it.
 struct Ruling {
     verdict: Verdict,
     readings: Readings,
@@ -79,8 +101,8 @@ struct Ruling {
     rule: Option<RuleRef>,
 }
 
-/// The result of enforcement: the kind of the request, the answer that a crawler against the rules gets, and the mode,
-/// which decides whether the answer is sent.
+/// The result of enforcement: the kind of the request, the answer that a crawler against the rules
+/// gets, and the mode, which decides whether the answer is sent.
 struct Enforcement {
     kind: Kind,
     refusal: Option<Action>,
@@ -99,39 +121,60 @@ impl<'a> Question<'a> {
     }
 
     fn ruling(&self) -> Ruling {
-        let (Matched { verdict: said, readings, .. }, rule) = self.matched();
+        let (
+            Matched {
+                verdict: said,
+                readings,
+                ..
+            },
+            rule,
+        ) = self.matched();
         let (verdict, kind) = match said {
             VersionVerdict::NotACrawler => (Verdict::NotACrawler, Kind::NotACrawler),
             VersionVerdict::NotBound => (Verdict::NotBound, Kind::NotBound),
             VersionVerdict::Allowed => (Verdict::Allowed, Kind::Allowed),
             VersionVerdict::Disallowed | VersionVerdict::Ambiguous => {
                 let kind = match mildest_cached(self.case, self.target) {
-                    VersionVerdict::Allowed | VersionVerdict::NotBound | VersionVerdict::NotACrawler => Kind::StaleCopy,
+                    VersionVerdict::Allowed
+                    | VersionVerdict::NotBound
+                    | VersionVerdict::NotACrawler => Kind::StaleCopy,
                     _ if said == VersionVerdict::Ambiguous => Kind::Ambiguous,
                     _ if self.rules.binds == Binds::Never => Kind::NotBound,
                     // A crawler that uses that version keeps to the letter of the RFC.
                     VersionVerdict::Ambiguous => Kind::Ambiguous,
-                    VersionVerdict::Disallowed if self.case.cached_versions.is_whole() => Kind::Violation,
+                    VersionVerdict::Disallowed if self.case.cached_versions.is_whole() => {
+                        Kind::Violation
+                    }
                     VersionVerdict::Disallowed => Kind::Unproven,
                 };
                 (Verdict::Disallowed, kind)
             }
         };
-        Ruling { verdict, readings, kind, rule }
+        Ruling {
+            verdict,
+            readings,
+            kind,
+            rule,
+        }
     }
 
     /// The verdict of the version in force, and the rule of its document that decided.
     fn matched(&self) -> (Matched, Option<RuleRef>) {
         let site = self.site();
         let group = match self.rules.binding {
-            _ if !self.rules.judged => return (Matched::by_no_rule(VersionVerdict::NotACrawler), None),
+            _ if !self.rules.judged => {
+                return (Matched::by_no_rule(VersionVerdict::NotACrawler), None);
+            }
             Binding::NotBound => return (Matched::by_no_rule(VersionVerdict::NotBound), None),
             Binding::NoRules => return (Matched::by_no_rule(VersionVerdict::Allowed), None),
             Binding::Group(group) => group,
         };
         // crawlgate hands out this file to crawlers itself, so a request for it breaks no rule.
         if site.signals.is_tdmrep(self.target) {
-            return (Matched::by_no_rule(VersionVerdict::Allowed), Some(RuleRef { group, rule: None }));
+            return (
+                Matched::by_no_rule(VersionVerdict::Allowed),
+                Some(RuleRef { group, rule: None }),
+            );
         }
         let rules = site.matcher.rules(usize::from(group));
         let own = site.own_rules(self.rules.second_reading);
@@ -144,38 +187,68 @@ impl<'a> Question<'a> {
             Some(own) => matched.rule.and_then(|rule| own.source(rule)),
             None => matched.rule.map(|rule| (usize::from(group), Some(rule))),
         };
-        let group = place.and_then(|(group, _)| u16::try_from(group).ok()).unwrap_or(group);
-        (matched, Some(RuleRef { group, rule: place.and_then(|(_, rule)| u32::try_from(rule?).ok()) }))
+        let group = place
+            .and_then(|(group, _)| u16::try_from(group).ok())
+            .unwrap_or(group);
+        (
+            matched,
+            Some(RuleRef {
+                group,
+                rule: place.and_then(|(_, rule)| u32::try_from(rule?).ok()),
+            }),
+        )
     }
 
-    /// Whether enforcement looks at this request. The files that crawlgate itself hands out are free for every client.
+    /// Whether enforcement looks at this request. The files that crawlgate itself hands out are
+    /// free for every client.
     fn is_enforced(&self) -> bool {
         let free = self.target.reaches_robots_txt() || self.site().signals.is_tdmrep(self.target);
         self.rules.judged && self.rules.mode != Mode::Off && !free
     }
 
-    /// Whether the request hits a trap. The rules must disallow the URL as sent for this crawler, and each version that
-    /// it may have cached must have the trap in the group that binds it. On a host that was not observed for long
-    /// enough no trap counts: a crawler that was served the version in force may still use an older copy.
+    /// Whether the request hits a trap. The rules must disallow the URL as sent for this crawler,
+    /// and each version that it may have cached must have the trap in the group that binds it. On a
+    /// host that was not observed for long enough no trap counts: a crawler that was served the
+    /// version in force may still use an older copy.
     fn is_trap_hit(&self, ruling: &Ruling) -> bool {
         let against_the_rules = ruling.verdict == Verdict::Disallowed
-            && matches!(ruling.kind, Kind::Violation | Kind::Unproven | Kind::NotBound);
-        if !against_the_rules || self.rules.exempt || !self.case.cached_versions.is_whole() || !self.is_enforced() {
+            && matches!(
+                ruling.kind,
+                Kind::Violation | Kind::Unproven | Kind::NotBound
+            );
+        if !against_the_rules
+            || self.rules.exempt
+            || !self.case.cached_versions.is_whole()
+            || !self.is_enforced()
+        {
             return false;
         }
         let traps = &self.site().traps;
-        let Some(trap) = traps.find(self.target.sent).and_then(|trap| traps.rules().get(trap)) else {
+        let Some(trap) = traps
+            .find(self.target.sent)
+            .and_then(|trap| traps.rules().get(trap))
+        else {
             return false;
         };
         self.case.cached_versions.superseded().all(|held| {
             let group = binding_in(self.case, &held.parsed).group();
-            group.is_some_and(|group| held.parsed.matcher.rules(usize::from(group)).rules().contains(trap))
+            group.is_some_and(|group| {
+                held.parsed
+                    .matcher
+                    .rules(usize::from(group))
+                    .rules()
+                    .contains(trap)
+            })
         })
     }
 
     fn enforcement(&self, ruling: &Ruling, trap_hit: bool, signals: PathSignals) -> Enforcement {
         let (rules, kind) = (self.rules, ruling.kind);
-        let mut enforcement = Enforcement { kind, refusal: None, mode: rules.mode };
+        let mut enforcement = Enforcement {
+            kind,
+            refusal: None,
+            mode: rules.mode,
+        };
         let enforced = self.is_enforced();
         if enforced && self.case.facts.identity == Identity::Impostor {
             enforcement.refuse(Kind::Impostor, Action::Block(rules.impostor));
@@ -191,40 +264,67 @@ impl<'a> Question<'a> {
     /// The first that applies, in order of weight: a trap, the rules, the identity, the crawl rate.
     fn weighed(&self, ruling: &Ruling, trap_hit: bool) -> Enforcement {
         let (rules, identity) = (self.rules, self.case.facts.identity);
-        let not_verified = matches!(identity, Identity::Unverified | Identity::Suspended | Identity::Pending);
+        let not_verified = matches!(
+            identity,
+            Identity::Unverified | Identity::Suspended | Identity::Pending
+        );
         let mode = match rules.unverified {
             Unverified::Observe if not_verified => rules.mode.min(Mode::Observe),
             _ => rules.mode,
         };
-        let mut enforcement = Enforcement { kind: ruling.kind, refusal: None, mode };
+        let mut enforcement = Enforcement {
+            kind: ruling.kind,
+            refusal: None,
+            mode,
+        };
         match (ruling.verdict, ruling.kind) {
-            // Verified crawlers are reported. What an address did before does not count against them.
+            // Verified crawlers are reported. What an address did before does not count against
+            // them.
             _ if trap_hit || self.behaviour.trapped && identity != Identity::Verified => {
                 enforcement.refuse(Kind::Trapped, Action::Block(rules.trapped));
             }
-            (Verdict::Disallowed, Kind::Ambiguous) => enforcement.refusal = Some(Action::Block(rules.ambiguous)),
+            (Verdict::Disallowed, Kind::Ambiguous) => {
+                enforcement.refusal = Some(Action::Block(rules.ambiguous))
+            }
             (Verdict::Disallowed, Kind::Violation | Kind::Unproven | Kind::NotBound) => {
                 enforcement.refusal = Some(Action::Block(rules.disallowed));
             }
             _ if rules.unverified == Unverified::Refuse && not_verified => {
                 let may_be_proven = matches!(identity, Identity::Pending | Identity::Suspended);
-                let answer = if may_be_proven { rules.awaiting_proof } else { rules.disallowed };
+                let answer = if may_be_proven {
+                    rules.awaiting_proof
+                } else {
+                    rules.disallowed
+                };
                 enforcement.refuse(Kind::Unverified, Action::Block(answer));
             }
             _ => {
                 if let Some(wait) = self.behaviour.too_fast {
-                    let retry_after = u32::try_from(wait.as_millis().div_ceil(1_000)).unwrap_or(u32::MAX).max(1);
-                    // The crawler may have cached an unknown version with a shorter delay, or with none.
-                    let kind = if self.case.cached_versions.is_whole() { Kind::TooFast } else { Kind::Unproven };
-                    enforcement.refuse(kind, Action::Slow { answer: rules.too_fast, retry_after });
+                    let retry_after = u32::try_from(wait.as_millis().div_ceil(1_000))
+                        .unwrap_or(u32::MAX)
+                        .max(1);
+                    // The crawler may have cached an unknown version with a shorter delay, or with
+                    // none.
+                    let kind = if self.case.cached_versions.is_whole() {
+                        Kind::TooFast
+                    } else {
+                        Kind::Unproven
+                    };
+                    enforcement.refuse(
+                        kind,
+                        Action::Slow {
+                            answer: rules.too_fast,
+                            retry_after,
+                        },
+                    );
                 }
             }
         }
         enforcement
     }
 
-    /// The answer to a crawler without a licence token where the policy asks for one. The licence itself can always be
-    /// read.
+    /// The answer to a crawler without a licence token where the policy asks for one. The licence
+    /// itself can always be read.
     fn license_wanted(&self, signals: PathSignals) -> Option<Action> {
         let status = self.rules.unlicensed?;
         let site = self.site();
@@ -235,7 +335,8 @@ impl<'a> Question<'a> {
     /// robots.txt, tdmrep.json and pauses come before any rule.
     fn action_before_rules(&self) -> Option<Action> {
         let (entry, target, now) = (self.case.claimant.entry, self.target, self.case.facts.now);
-        let concerns = |pause: &&ActivePause| pause.audience == Audience::Everyone || self.rules.pausable;
+        let concerns =
+            |pause: &&ActivePause| pause.audience == Audience::Everyone || self.rules.pausable;
         if target.reaches_robots_txt() {
             let paused = match entry.robots_txt {
                 RobotsTxtAnswer::Paused(place) => entry.pauses.get(place).filter(concerns),
@@ -254,22 +355,39 @@ impl<'a> Question<'a> {
 
 fn pause_action(pause: &ActivePause, now: Timestamp) -> Action {
     let left = u32::try_from(pause.until.since(now).as_secs()).unwrap_or(u32::MAX);
-    Action::Pause { retry_after: pause.retry_after.min(left).max(1) }
+    Action::Pause {
+        retry_after: pause.retry_after.min(left).max(1),
+    }
 }
 
-/// The crawl delay that a crawler is held to: the shortest of all versions that it may have cached, and none where one
-/// of them has none. On a host that was not observed for long enough, the delay holds only for a client that was
-/// served the version in force, and a request that comes sooner is no violation.
+/// The crawl delay that a crawler is held to: the shortest of all versions that it may have cached,
+/// and none where one of them has none. On a host that was not observed for long enough, the delay
+/// holds only for a client that was served the version in force, and a request that comes sooner is
+/// no violation.
 pub fn crawl_delay(case: &Case<'_>, was_served_current: bool) -> Option<Duration> {
-    let now = case.claimant.entry.site.crawler_rules(case.claimant.claim).crawl_delay?;
-    if case.cached_versions.may_be_unknown || !case.cached_versions.is_whole() && !was_served_current {
+    let now = case
+        .claimant
+        .entry
+        .site
+        .crawler_rules(case.claimant.claim)
+        .crawl_delay?;
+    if case.cached_versions.may_be_unknown
+        || !case.cached_versions.is_whole() && !was_served_current
+    {
         return None;
     }
-    case.cached_versions.superseded().try_fold(now, |shortest, held| {
-        let group = binding_in(case, &held.parsed).group()?;
-        let delay = held.parsed.delays.get(usize::from(group)).copied().flatten();
-        delay.map(|delay| delay.min(shortest))
-    })
+    case.cached_versions
+        .superseded()
+        .try_fold(now, |shortest, held| {
+            let group = binding_in(case, &held.parsed).group()?;
+            let delay = held
+                .parsed
+                .delays
+                .get(usize::from(group))
+                .copied()
+                .flatten();
+            delay.map(|delay| delay.min(shortest))
+        })
 }
 
 /// The verdict of the rules of one version.
@@ -292,7 +410,11 @@ struct Matched {
 
 impl Matched {
     fn by_no_rule(verdict: VersionVerdict) -> Matched {
-        Matched { verdict, readings: Readings::default(), rule: None }
+        Matched {
+            verdict,
+            readings: Readings::default(),
+            rule: None,
+        }
     }
 
     /// Whether the rule is one of Google's reading.
@@ -301,8 +423,8 @@ impl Matched {
     }
 }
 
-/// The verdict of one version alone. `google` are the rules as Google's published parser reads them, for a crawler that
-/// goes by it.
+/// The verdict of one version alone. `google` are the rules as Google's published parser reads
+/// them, for a crawler that goes by it.
 fn match_rules(rules: &RuleSet, google: Option<&RuleSet>, target: Target<'_>) -> Matched {
     if target.reaches_robots_txt() {
         return Matched::by_no_rule(VersionVerdict::Allowed);
@@ -312,7 +434,11 @@ fn match_rules(rules: &RuleSet, google: Option<&RuleSet>, target: Target<'_>) ->
     let by_google = google.map(|google| {
         // The same rules say the same of a path in normal form.
         let is_same = std::ptr::eq(google, rules) && target.is_normal();
-        let found = if is_same { sent } else { google.find(target.written) };
+        let found = if is_same {
+            sent
+        } else {
+            google.find(target.written)
+        };
         (found, disallows(google, found))
     });
     let readings = match by_google {
@@ -321,7 +447,11 @@ fn match_rules(rules: &RuleSet, google: Option<&RuleSet>, target: Target<'_>) ->
         Some(_) if is_disallowed => Readings::OnlyRfc9309,
         Some(_) => Readings::OnlyGoogle,
     };
-    let matched = |verdict, rule| Matched { verdict, readings, rule };
+    let matched = |verdict, rule| Matched {
+        verdict,
+        readings,
+        rule,
+    };
     if is_disallowed {
         return match by_google {
             Some((found, false)) if target.is_normal() => matched(VersionVerdict::Allowed, found),
@@ -330,14 +460,24 @@ fn match_rules(rules: &RuleSet, google: Option<&RuleSet>, target: Target<'_>) ->
             _ => matched(VersionVerdict::Disallowed, sent),
         };
     }
-    let priority = |rule: usize| rules.rules().get(rule).map_or(0, |rule| rule.pattern.priority());
-    // Many origins resolve dot segments, doubled slashes, `%2F` and parameters; where only that makes the path
-    // disallowed, the crawler kept to the letter of the RFC and still reaches what the owner closed. An Allow of the URL
-    // as sent counts if it says more than the Disallow: `Allow: /` does not. Where dot segments or parameters were
-    // removed it never counts: `/public/../private` has nothing of `/public/`, nor `/private/x;.css` of `/*.css$`.
+    let priority = |rule: usize| {
+        rules
+            .rules()
+            .get(rule)
+            .map_or(0, |rule| rule.pattern.priority())
+    };
+    // Many origins resolve dot segments, doubled slashes, `%2F` and parameters; where only that
+    // makes the path disallowed, the crawler kept to the letter of the RFC and still reaches what
+    // the owner closed. An Allow of the URL as sent counts if it says more than the Disallow:
+    // `Allow: /` does not. Where dot segments or parameters were removed it never counts:
+    // `/public/../private` has nothing of `/public/`, nor `/private/x;.css` of `/*.css$`.
     let closed = target.resolutions().find_map(|resolved| {
-        let outranks = |rule: usize| resolved.is_shortened || sent.is_none_or(|sent| priority(sent) < priority(rule));
-        rules.find(resolved.target).filter(|rule| disallows(rules, Some(*rule)) && outranks(*rule))
+        let outranks = |rule: usize| {
+            resolved.is_shortened || sent.is_none_or(|sent| priority(sent) < priority(rule))
+        };
+        rules
+            .find(resolved.target)
+            .filter(|rule| disallows(rules, Some(*rule)) && outranks(*rule))
     });
     match closed {
         Some(rule) => matched(VersionVerdict::Ambiguous, Some(rule)),
@@ -347,11 +487,13 @@ fn match_rules(rules: &RuleSet, google: Option<&RuleSet>, target: Target<'_>) ->
 
 /// Whether a rule that was found is a Disallow.
 fn disallows(rules: &RuleSet, found: Option<usize>) -> bool {
-    found.and_then(|rule| rules.rules().get(rule)).is_some_and(|rule| !rule.allow)
+    found
+        .and_then(|rule| rules.rules().get(rule))
+        .is_some_and(|rule| !rule.allow)
 }
 
-/// The mildest verdict of the versions that a crawler may have cached, on a request that the version in force disallows. A
-/// version whose rules are no longer known counts as one that allows.
+/// The mildest verdict of the versions that a crawler may have cached, on a request that the
+/// version in force disallows. A version whose rules are no longer known counts as one that allows.
 fn mildest_cached(case: &Case<'_>, target: Target<'_>) -> VersionVerdict {
     if case.cached_versions.may_be_unknown {
         return VersionVerdict::Allowed;
@@ -368,7 +510,11 @@ fn mildest_cached(case: &Case<'_>, target: Target<'_>) -> VersionVerdict {
 }
 
 /// The verdict of a superseded version.
-fn superseded_verdict(case: &Case<'_>, parsed: &ParsedVersion, target: Target<'_>) -> VersionVerdict {
+fn superseded_verdict(
+    case: &Case<'_>,
+    parsed: &ParsedVersion,
+    target: Target<'_>,
+) -> VersionVerdict {
     let group = match binding_in(case, parsed) {
         Binding::NotBound => return VersionVerdict::NotBound,
         Binding::NoRules => return VersionVerdict::Allowed,
@@ -376,23 +522,30 @@ fn superseded_verdict(case: &Case<'_>, parsed: &ParsedVersion, target: Target<'_
     };
     let Claimant { entry, claim, .. } = case.claimant;
     let google = match claim {
-        Claim::Known(index) if case.registry.get(index).reading == Dialect::Google => {
-            parsed.google_rules(case.registry.get(index), entry.site.crawler_rules(claim).binds)
-        }
+        Claim::Known(index) if case.registry.get(index).reading == Dialect::Google => parsed
+            .google_rules(
+                case.registry.get(index),
+                entry.site.crawler_rules(claim).binds,
+            ),
         _ => None,
     };
     match_rules(parsed.matcher.rules(usize::from(group)), google, target).verdict
 }
 
-/// The group of a superseded version that binds the claimant. The site in force says which rules bind the crawler at
-/// all.
+/// The group of a superseded version that binds the claimant. The site in force says which rules
+/// bind the crawler at all.
 fn binding_in(case: &Case<'_>, parsed: &ParsedVersion) -> Binding {
-    let binds = case.claimant.entry.site.crawler_rules(case.claimant.claim).binds;
+    let binds = case
+        .claimant
+        .entry
+        .site
+        .crawler_rules(case.claimant.claim)
+        .binds;
     parsed.binding(case.registry, claim_in(case, parsed), binds)
 }
 
-/// The claim as a superseded version knows it. A token's index is its policy's own: the same crawler may have another
-/// one, or be known otherwise, in another version.
+/// The claim as a superseded version knows it. A token's index is its policy's own: the same
+/// crawler may have another one, or be known otherwise, in another version.
 fn claim_in(case: &Case<'_>, parsed: &ParsedVersion) -> Claim {
     let claim = case.claimant.claim;
     let token = match claim {
@@ -403,7 +556,10 @@ fn claim_in(case: &Case<'_>, parsed: &ParsedVersion) -> Claim {
     if let Some(theirs) = token.and_then(|token| parsed.tokens.named(token)) {
         return theirs;
     }
-    match case.registry.identify_with(case.facts.user_agent, &parsed.tokens) {
+    match case
+        .registry
+        .identify_with(case.facts.user_agent, &parsed.tokens)
+    {
         found @ Claim::Token(_) => found,
         // A crawler that the version does not name follows its `*`.
         _ if matches!(claim, Claim::Token(_)) => Claim::Other,

@@ -1,4 +1,5 @@
-//! Promises of `decide` where two conditions meet: marks, traps, exemption, licences, crawl delays, versions.
+//! Promises of `decide` where two conditions meet: marks, traps, exemption, licences, crawl delays,
+//! versions.
 
 use super::*;
 use crate::policy::site::Binding;
@@ -7,7 +8,10 @@ const ADSBOT: &str = "AdsBot-Google (+http://www.google.com/adsbot.html)";
 
 /// What is known of the versions that a crawler may have cached: all, and it was served none.
 fn whole<'a>() -> CachedVersions<'a> {
-    CachedVersions { basis: HistoryBasis::Observed, ..CachedVersions::default() }
+    CachedVersions {
+        basis: HistoryBasis::Observed,
+        ..CachedVersions::default()
+    }
 }
 
 /// A world of which a part may be changed before a request is judged.
@@ -23,7 +27,14 @@ struct Request<'a> {
 impl<'a> Request<'a> {
     fn new(world: &'a World, user_agent: &'a str, target: &'a str) -> Request<'a> {
         let (identity, behaviour) = (Identity::Unverified, Behaviour::default());
-        Request { world, user_agent, target, identity, cached_versions: whole(), behaviour }
+        Request {
+            world,
+            user_agent,
+            target,
+            identity,
+            cached_versions: whole(),
+            behaviour,
+        }
     }
 
     fn case(&self) -> Case<'a> {
@@ -36,8 +47,14 @@ impl<'a> Request<'a> {
             identity: self.identity,
             now: self.world.now,
         };
-        let claimant = Claimant::of(&self.world.snapshot, Registry::builtin(), &facts).expect("a site has the host");
-        Case { registry: Registry::builtin(), facts, claimant, cached_versions: self.cached_versions }
+        let claimant = Claimant::of(&self.world.snapshot, Registry::builtin(), &facts)
+            .expect("a site has the host");
+        Case {
+            registry: Registry::builtin(),
+            facts,
+            claimant,
+            cached_versions: self.cached_versions,
+        }
     }
 
     fn decide(&self) -> Decision {
@@ -46,12 +63,23 @@ impl<'a> Request<'a> {
 }
 
 fn superseded(text: &str) -> [SupersededVersion; 1] {
-    let parsed = Arc::new(ParsedVersion::read(text.as_bytes().into(), Registry::builtin()));
-    [SupersededVersion { parsed, since: Timestamp(0), superseded_at: Timestamp(10 * DAY) }]
+    let parsed = Arc::new(ParsedVersion::read(
+        text.as_bytes().into(),
+        Registry::builtin(),
+    ));
+    [SupersededVersion {
+        parsed,
+        since: Timestamp(0),
+        superseded_at: Timestamp(10 * DAY),
+    }]
 }
 
 fn holding(versions: &[SupersededVersion]) -> CachedVersions<'_> {
-    CachedVersions { versions, cached: 1, ..whole() }
+    CachedVersions {
+        versions,
+        cached: 1,
+        ..whole()
+    }
 }
 
 #[test]
@@ -62,57 +90,156 @@ fn never_fetched_marks_violations_without_a_served_copy() {
         (decision.kind, decision.never_fetched)
     };
     let violation = || Request::new(&world, BINGBOT, "/a/");
-    let served = CachedVersions { was_served: true, ..whole() };
+    let served = CachedVersions {
+        was_served: true,
+        ..whole()
+    };
     assert_eq!(mark(violation()), (Kind::Violation, true));
-    assert_eq!(mark(Request { cached_versions: served, ..violation() }), (Kind::Violation, false));
-    assert_eq!(mark(Request { cached_versions: CachedVersions::default(), ..violation() }), (Kind::Unproven, false));
-    assert_eq!(mark(Request { identity: Identity::Impostor, ..violation() }), (Kind::Impostor, false));
-    let trapped = Behaviour { trapped: true, ..Behaviour::default() };
-    assert_eq!(mark(Request { behaviour: trapped, ..violation() }), (Kind::Trapped, false));
-    assert_eq!(mark(Request::new(&world, BINGBOT, "/")), (Kind::Allowed, false));
-    assert_eq!(mark(Request::new(&world, BINGBOT, "//a/")), (Kind::Ambiguous, false));
+    assert_eq!(
+        mark(Request {
+            cached_versions: served,
+            ..violation()
+        }),
+        (Kind::Violation, false)
+    );
+    assert_eq!(
+        mark(Request {
+            cached_versions: CachedVersions::default(),
+            ..violation()
+        }),
+        (Kind::Unproven, false)
+    );
+    assert_eq!(
+        mark(Request {
+            identity: Identity::Impostor,
+            ..violation()
+        }),
+        (Kind::Impostor, false)
+    );
+    let trapped = Behaviour {
+        trapped: true,
+        ..Behaviour::default()
+    };
+    assert_eq!(
+        mark(Request {
+            behaviour: trapped,
+            ..violation()
+        }),
+        (Kind::Trapped, false)
+    );
+    assert_eq!(
+        mark(Request::new(&world, BINGBOT, "/")),
+        (Kind::Allowed, false)
+    );
+    assert_eq!(
+        mark(Request::new(&world, BINGBOT, "//a/")),
+        (Kind::Ambiguous, false)
+    );
 }
 
 #[test]
 fn mode_off_records_nothing() {
     for (mode, recorded) in [("off", false), ("observe", true), ("enforce", true)] {
-        let world = World::of(&with("{ agents: '*', disallow: [/a/] }", &format!("enforcement: {{ mode: {mode} }}")));
+        let world = World::of(&with(
+            "{ agents: '*', disallow: [/a/] }",
+            &format!("enforcement: {{ mode: {mode} }}"),
+        ));
         let decision = Request::new(&world, BINGBOT, "/a/").decide();
-        assert_eq!((decision.kind, decision.recorded), (Kind::Violation, recorded), "{mode}");
+        assert_eq!(
+            (decision.kind, decision.recorded),
+            (Kind::Violation, recorded),
+            "{mode}"
+        );
     }
 }
 
 #[test]
 fn trap_is_hit_only_by_whom_every_version_forbids_it() {
-    let world = World::of(&with("{ agents: '*', disallow: [/a/] }", "enforcement: { mode: enforce, traps: [/trap/] }"));
+    let world = World::of(&with(
+        "{ agents: '*', disallow: [/a/] }",
+        "enforcement: { mode: enforce, traps: [/trap/] }",
+    ));
     let hits = |request: Request<'_>| request.decide().trap_hit;
     let request = |user_agent| Request::new(&world, user_agent, "/trap/");
     assert!(hits(request(BINGBOT)));
-    assert!(hits(Request { identity: Identity::Verified, ..request(BINGBOT) }));
-    assert!(!hits(Request { identity: Identity::Impostor, ..request(BINGBOT) }), "another's name");
-    assert!(!hits(Request::new(&world, BINGBOT, "/a/")), "disallowed, and no trap");
+    assert!(hits(Request {
+        identity: Identity::Verified,
+        ..request(BINGBOT)
+    }));
+    assert!(
+        !hits(Request {
+            identity: Identity::Impostor,
+            ..request(BINGBOT)
+        }),
+        "another's name"
+    );
+    assert!(
+        !hits(Request::new(&world, BINGBOT, "/a/")),
+        "disallowed, and no trap"
+    );
     assert!(!hits(request(ADSBOT)), "not bound");
     assert!(!hits(request(PERSON)));
-    assert!(!hits(Request::new(&world, GOOGLEBOT, "/%74rap/")), "allowed by its own parser");
-    assert!(!hits(Request { cached_versions: CachedVersions::default(), ..request(BINGBOT) }), "not observed");
-    let forgotten = CachedVersions { may_be_unknown: true, ..whole() };
-    assert!(!hits(Request { cached_versions: forgotten, ..request(BINGBOT) }), "a version is not known any more");
-    let (knows, does_not) =
-        (superseded("User-agent: *\nDisallow: /trap/\n"), superseded("User-agent: *\nDisallow: /\n"));
-    assert!(hits(Request { cached_versions: holding(&knows), ..request(BINGBOT) }));
-    assert!(!hits(Request { cached_versions: holding(&does_not), ..request(BINGBOT) }), "disallowed without a trap");
+    assert!(
+        !hits(Request::new(&world, GOOGLEBOT, "/%74rap/")),
+        "allowed by its own parser"
+    );
+    assert!(
+        !hits(Request {
+            cached_versions: CachedVersions::default(),
+            ..request(BINGBOT)
+        }),
+        "not observed"
+    );
+    let forgotten = CachedVersions {
+        may_be_unknown: true,
+        ..whole()
+    };
+    assert!(
+        !hits(Request {
+            cached_versions: forgotten,
+            ..request(BINGBOT)
+        }),
+        "a version is not known any more"
+    );
+    let (knows, does_not) = (
+        superseded("User-agent: *\nDisallow: /trap/\n"),
+        superseded("User-agent: *\nDisallow: /\n"),
+    );
+    assert!(hits(Request {
+        cached_versions: holding(&knows),
+        ..request(BINGBOT)
+    }));
+    assert!(
+        !hits(Request {
+            cached_versions: holding(&does_not),
+            ..request(BINGBOT)
+        }),
+        "disallowed without a trap"
+    );
     for more in ["mode: off", "mode: enforce, exempt: [Bingbot]"] {
-        let text = with("{ agents: '*', disallow: [/a/] }", &format!("enforcement: {{ {more}, traps: [/trap/] }}"));
-        assert!(!hits(Request::new(&World::of(&text), BINGBOT, "/trap/")), "{more}");
+        let text = with(
+            "{ agents: '*', disallow: [/a/] }",
+            &format!("enforcement: {{ {more}, traps: [/trap/] }}"),
+        );
+        assert!(
+            !hits(Request::new(&World::of(&text), BINGBOT, "/trap/")),
+            "{more}"
+        );
     }
 }
 
 #[test]
 fn reservation_file_is_open_where_all_is_disallowed() {
     let text = "acknowledge: site_disallowed\ntdm: [{ reservation: yes }]\n";
-    let world = World::of(&format!("{}{text}", enforced("{ agents: '*', disallow: [/] }")));
+    let world = World::of(&format!(
+        "{}{text}",
+        enforced("{ agents: '*', disallow: [/] }")
+    ));
     for identity in [Identity::Unverified, Identity::Impostor] {
-        let request = Request { identity, ..Request::new(&world, BINGBOT, "/.well-known/tdmrep.json") };
+        let request = Request {
+            identity,
+            ..Request::new(&world, BINGBOT, "/.well-known/tdmrep.json")
+        };
         let decision = request.decide();
         assert_eq!(
             (decision.verdict, decision.kind, decision.action),
@@ -120,23 +247,41 @@ fn reservation_file_is_open_where_all_is_disallowed() {
         );
         assert!(decision.rule.is_some_and(|rule| rule.rule.is_none()));
     }
-    assert_eq!(Request::new(&world, BINGBOT, "/.well-known/tdmrep.json5").decide().kind, Kind::Violation);
+    assert_eq!(
+        Request::new(&world, BINGBOT, "/.well-known/tdmrep.json5")
+            .decide()
+            .kind,
+        Kind::Violation
+    );
 }
 
 #[test]
 fn exempt_is_the_kind_of_what_would_be_a_violation() {
-    let text = with("{ agents: '*', disallow: [/a/] }", "enforcement: { mode: enforce, exempt: [Bingbot] }");
+    let text = with(
+        "{ agents: '*', disallow: [/a/] }",
+        "enforcement: { mode: enforce, exempt: [Bingbot] }",
+    );
     let world = World::of(&text);
     let kind = |request: Request<'_>| request.decide().kind;
     assert_eq!(kind(Request::new(&world, BINGBOT, "/a/")), Kind::Exempt);
     assert_eq!(kind(Request::new(&world, BINGBOT, "/")), Kind::Allowed);
     let open = superseded("User-agent: *\nDisallow: /b/\n");
     assert_eq!(
-        kind(Request { cached_versions: holding(&open), ..Request::new(&world, BINGBOT, "/a/") }),
+        kind(Request {
+            cached_versions: holding(&open),
+            ..Request::new(&world, BINGBOT, "/a/")
+        }),
         Kind::StaleCopy
     );
-    let off = World::of(&with("{ agents: '*', disallow: [/a/] }", "enforcement: { mode: off }"));
-    assert_eq!(kind(Request::new(&off, BINGBOT, "/a/")), Kind::Violation, "nobody is exempt");
+    let off = World::of(&with(
+        "{ agents: '*', disallow: [/a/] }",
+        "enforcement: { mode: off }",
+    ));
+    assert_eq!(
+        kind(Request::new(&off, BINGBOT, "/a/")),
+        Kind::Violation,
+        "nobody is exempt"
+    );
 }
 
 #[test]
@@ -148,37 +293,78 @@ fn licence_terms_and_challenges_need_no_licence() {
     assert_eq!(action("/"), Action::License { status: 402 });
     assert_eq!(action("/terms.xml"), Action::Pass);
     assert_eq!(action("/.well-known/acme-challenge/token"), Action::Pass);
-    assert_eq!(action("/.well-known/acme-challenge/"), Action::License { status: 402 });
-    assert_eq!(Request::new(&world, PERSON, "/").decide().action, Action::Pass);
+    assert_eq!(
+        action("/.well-known/acme-challenge/"),
+        Action::License { status: 402 }
+    );
+    assert_eq!(
+        Request::new(&world, PERSON, "/").decide().action,
+        Action::Pass
+    );
 }
 
 #[test]
 fn crawl_delay_is_the_shortest_that_may_be_cached() {
-    let world = World::of(&enforced("{ agents: [bingbot], crawl_delay: 10s, disallow: [/a/] }"));
+    let world = World::of(&enforced(
+        "{ agents: [bingbot], crawl_delay: 10s, disallow: [/a/] }",
+    ));
     let delay = |cached_versions: CachedVersions<'_>, was_served_current: bool| {
-        let request = Request { cached_versions, ..Request::new(&world, BINGBOT, "/") };
+        let request = Request {
+            cached_versions,
+            ..Request::new(&world, BINGBOT, "/")
+        };
         crawl_delay(&request.case(), was_served_current).map(|delay| delay.as_secs())
     };
     assert_eq!(delay(whole(), false), Some(10));
-    assert_eq!(delay(CachedVersions { may_be_unknown: true, ..whole() }, true), None);
+    assert_eq!(
+        delay(
+            CachedVersions {
+                may_be_unknown: true,
+                ..whole()
+            },
+            true
+        ),
+        None
+    );
     assert_eq!(delay(CachedVersions::default(), false), None);
     assert_eq!(delay(CachedVersions::default(), true), Some(10));
     for (rules, expected) in [
         ("User-agent: bingbot\nCrawl-delay: 4\nDisallow:\n", Some(4)),
-        ("User-agent: bingbot\nCrawl-delay: 60\nDisallow:\n", Some(10)),
+        (
+            "User-agent: bingbot\nCrawl-delay: 60\nDisallow:\n",
+            Some(10),
+        ),
         ("User-agent: bingbot\nDisallow:\n", None),
         ("User-agent: GPTBot\nCrawl-delay: 4\nDisallow:\n", None),
     ] {
-        assert_eq!(delay(holding(&superseded(rules)), false), expected, "{rules}");
+        assert_eq!(
+            delay(holding(&superseded(rules)), false),
+            expected,
+            "{rules}"
+        );
     }
-    assert_eq!(crawl_delay(&Request::new(&world, GPTBOT, "/").case(), true), None, "it has no delay");
+    assert_eq!(
+        crawl_delay(&Request::new(&world, GPTBOT, "/").case(), true),
+        None,
+        "it has no delay"
+    );
 }
 
 #[test]
 fn allow_as_sent_counts_unless_the_disallow_is_longer() {
-    for (allow, expected) in [("//priv", Kind::Ambiguous), ("//priv/", Kind::Allowed), ("//priv/a", Kind::Allowed)] {
-        let world = World::of(&enforced(&format!("{{ agents: '*', disallow: [/priv/a], allow: ['{allow}'] }}")));
-        assert_eq!(Request::new(&world, BINGBOT, "//priv/a").decide().kind, expected, "{allow}");
+    for (allow, expected) in [
+        ("//priv", Kind::Ambiguous),
+        ("//priv/", Kind::Allowed),
+        ("//priv/a", Kind::Allowed),
+    ] {
+        let world = World::of(&enforced(&format!(
+            "{{ agents: '*', disallow: [/priv/a], allow: ['{allow}'] }}"
+        )));
+        assert_eq!(
+            Request::new(&world, BINGBOT, "//priv/a").decide().kind,
+            expected,
+            "{allow}"
+        );
     }
 }
 
@@ -188,19 +374,26 @@ fn crawler_is_found_in_a_superseded_version_by_its_own_names() {
     let world = World::of(&enforced(now));
     let kind = |user_agent, target, before: &str| {
         let versions = superseded(before);
-        Request { cached_versions: holding(&versions), ..Request::new(&world, user_agent, target) }.decide().kind
+        Request {
+            cached_versions: holding(&versions),
+            ..Request::new(&world, user_agent, target)
+        }
+        .decide()
+        .kind
     };
     // Another token has the place of HouseBot's.
     let others = "User-agent: FirstBot\nDisallow: /h/\n\nUser-agent: *\nDisallow: /b/\n";
     assert_eq!(kind("HouseBot/1.0", "/h/", others), Kind::StaleCopy);
-    assert_eq!(kind("HouseBot/1.0", "/h/", "User-agent: *\nDisallow: /h/\n"), Kind::Violation);
+    assert_eq!(
+        kind("HouseBot/1.0", "/h/", "User-agent: *\nDisallow: /h/\n"),
+        Kind::Violation
+    );
     // A token that only the superseded version has.
     let former = "User-agent: FormerBot\nDisallow: /b/\n\nUser-agent: *\nDisallow: /a/\n";
     assert_eq!(kind("FormerBot/1.0", "/a/", former), Kind::StaleCopy);
     assert_eq!(kind("OtherBot/1.0", "/a/", former), Kind::Violation);
     // A crawler of the registry beside such a token.
-    let named =
-        "User-agent: FormerBot\nDisallow: /b/\n\nUser-agent: bingbot\nDisallow: /c/\n\nUser-agent: *\nDisallow: /a/\n";
+    let named = "User-agent: FormerBot\nDisallow: /b/\n\nUser-agent: bingbot\nDisallow: /c/\n\nUser-agent: *\nDisallow: /a/\n";
     assert_eq!(kind(BINGBOT, "/a/", named), Kind::StaleCopy);
     assert_eq!(kind(GPTBOT, "/a/", named), Kind::Violation);
 }
@@ -208,20 +401,33 @@ fn crawler_is_found_in_a_superseded_version_by_its_own_names() {
 #[test]
 fn described_crawler_is_found_in_superseded_version_by_token() {
     let described = "crawlers: [{ token: HouseBot, user_agent: [our-reader] }]\n";
-    let world = World::of(&format!("{}{described}", enforced("{ agents: '*', disallow: [/a/] }")));
+    let world = World::of(&format!(
+        "{}{described}",
+        enforced("{ agents: '*', disallow: [/a/] }")
+    ));
     for (before, expected) in [
-        ("User-agent: HouseBot\nDisallow: /b/\n\nUser-agent: *\nDisallow: /a/\n", Kind::StaleCopy),
-        ("User-agent: OtherBot\nDisallow: /b/\n\nUser-agent: *\nDisallow: /a/\n", Kind::Violation),
+        (
+            "User-agent: HouseBot\nDisallow: /b/\n\nUser-agent: *\nDisallow: /a/\n",
+            Kind::StaleCopy,
+        ),
+        (
+            "User-agent: OtherBot\nDisallow: /b/\n\nUser-agent: *\nDisallow: /a/\n",
+            Kind::Violation,
+        ),
     ] {
         let versions = superseded(before);
-        let request = Request { cached_versions: holding(&versions), ..Request::new(&world, "our-reader/1.0", "/a/") };
+        let request = Request {
+            cached_versions: holding(&versions),
+            ..Request::new(&world, "our-reader/1.0", "/a/")
+        };
         assert_eq!(request.decide().kind, expected, "{before}");
     }
 }
 
 #[test]
 fn crawler_without_rules_is_allowed_and_unbound_is_neither() {
-    let world = World::of("robots: { origin: replace, groups: [{ agents: GPTBot, disallow: /a/ }] }\n");
+    let world =
+        World::of("robots: { origin: replace, groups: [{ agents: GPTBot, disallow: /a/ }] }\n");
     for (user_agent, verdict, binding) in [
         (BINGBOT, Verdict::Allowed, Binding::NoRules),
         (ADSBOT, Verdict::NotBound, Binding::NotBound),
@@ -229,8 +435,16 @@ fn crawler_without_rules_is_allowed_and_unbound_is_neither() {
     ] {
         let request = Request::new(&world, user_agent, "/a/");
         let claimant = request.case().claimant;
-        assert_eq!(claimant.entry.site.crawler_rules(claimant.claim).binding, binding, "{user_agent}");
+        assert_eq!(
+            claimant.entry.site.crawler_rules(claimant.claim).binding,
+            binding,
+            "{user_agent}"
+        );
         let decision = request.decide();
-        assert_eq!((decision.verdict, decision.rule), (verdict, None), "{user_agent}");
+        assert_eq!(
+            (decision.verdict, decision.rule),
+            (verdict, None),
+            "{user_agent}"
+        );
     }
 }

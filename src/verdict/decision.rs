@@ -1,5 +1,5 @@
-//! [`Decision`]: the judgement of one request. It holds the [`Verdict`] of the rules, the [`Kind`] of the request, and
-//! the [`Action`].
+//! [`Decision`]: the judgement of one request. It holds the [`Verdict`] of the rules, the [`Kind`]
+//! of the request, and the [`Action`].
 
 use crate::crawlers::Claim;
 use crate::policy::site::{PathRules, PathSignals};
@@ -34,8 +34,8 @@ pub enum Kind {
     StaleCopy,
     /// Disallowed by every version that the crawler may have cached.
     Violation,
-    /// Disallowed, or sooner than the crawl delay, on a host that is not observed for long enough: the crawler may have
-    /// cached an unknown version.
+    /// Disallowed, or sooner than the crawl delay, on a host that is not observed for long enough:
+    /// the crawler may have cached an unknown version.
     Unproven,
     /// Only what the path resolves to is disallowed.
     Ambiguous,
@@ -53,8 +53,9 @@ pub enum Kind {
     Exempt,
 }
 
-/// The readings of robots.txt that the verdict rests on. For a crawler whose operator publishes its parser, that parser's
-/// reading counts beside RFC 9309's: what only one of them disallows is no violation.
+/// The readings of robots.txt that the verdict rests on. For a crawler whose operator publishes its
+/// parser, that parser's reading counts beside RFC 9309's: what only one of them disallows is no
+/// violation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
@@ -112,8 +113,8 @@ pub enum Action {
     TdmRep,
 }
 
-/// The judgement of one request to a site. Indexes point into the snapshot that it was made with. A request for a host
-/// that no site claims has no decision: it is forwarded untouched.
+/// The judgement of one request to a site. Indexes point into the snapshot that it was made with. A
+/// request for a host that no site claims has no decision: it is forwarded untouched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decision {
     /// Index of the site.
@@ -126,8 +127,8 @@ pub struct Decision {
     pub readings: Readings,
     /// The kind of the request.
     pub kind: Kind,
-    /// Whether this is a violation by a crawler that was served no robots.txt here within the time that it may use a copy,
-    /// though it could have been.
+    /// Whether this is a violation by a crawler that was served no robots.txt here within the time
+    /// that it may use a copy, though it could have been.
     pub never_fetched: bool,
     /// The group and the rule that decided.
     pub rule: Option<RuleRef>,
@@ -135,8 +136,8 @@ pub struct Decision {
     pub action: Action,
     /// The action of `mode: enforce`, where `mode: observe` lets the request pass.
     pub would: Option<Action>,
-    /// Whether the request asks for a trap that the crawler could know of. Its address and claim are to be marked,
-    /// unless the crawler is verified.
+    /// Whether the request asks for a trap that the crawler could know of. Its address and claim
+    /// are to be marked, unless the crawler is verified.
     pub trap_hit: bool,
     /// The tag rules that the path selects.
     pub path_rules: PathRules,
@@ -179,10 +180,15 @@ impl Action {
 impl Decision {
     /// The name of the kind for records: `off` where the policy wants no record.
     pub fn recorded_kind(&self) -> &'static str {
-        if self.recorded || self.kind == Kind::NotACrawler { self.kind.name() } else { "off" }
+        if self.recorded || self.kind == Kind::NotACrawler {
+            self.kind.name()
+        } else {
+            "off"
+        }
     }
 
-    /// Whether the request does not count because the crawler may use another robots.txt than the one in force.
+    /// Whether the request does not count because the crawler may use another robots.txt than the
+    /// one in force.
     pub fn is_in_doubt(&self) -> bool {
         self.recorded && matches!(self.kind, Kind::Unproven | Kind::StaleCopy)
     }
@@ -191,18 +197,22 @@ impl Decision {
     #[cfg(feature = "gate")]
     pub(crate) fn slowed_for(&self) -> Option<u32> {
         match (self.action, self.would) {
-            (Action::Slow { retry_after, .. }, _) | (_, Some(Action::Slow { retry_after, .. })) => Some(retry_after),
+            (Action::Slow { retry_after, .. }, _) | (_, Some(Action::Slow { retry_after, .. })) => {
+                Some(retry_after)
+            }
             _ => None,
         }
     }
 
-    /// The decision for a request that carries a licence token. The origin or the licence server checks the token: a
-    /// policy holds no keys.
+    /// The decision for a request that carries a licence token. The origin or the licence server
+    /// checks the token: a policy holds no keys.
     pub fn with_license_token(mut self) -> Decision {
         if matches!(self.action, Action::License { .. }) {
             self.action = Action::Pass;
         }
-        self.would = self.would.filter(|would| !matches!(would, Action::License { .. }));
+        self.would = self
+            .would
+            .filter(|would| !matches!(would, Action::License { .. }));
         self
     }
 }

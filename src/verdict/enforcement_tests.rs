@@ -1,4 +1,5 @@
-//! What is decided beyond the rules: identity, exemption, crawlers of the owner's own, traps in robots.txt.
+//! What is decided beyond the rules: identity, exemption, crawlers of the owner's own, traps in
+//! robots.txt.
 
 use super::*;
 use crate::crawlers::Claim;
@@ -13,9 +14,19 @@ const PERSON: &str = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 F
 const GOOGLEBOT: &str = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)";
 
 fn load_text(text: &str) -> (Option<Arc<Site>>, Vec<(&'static str, u32)>) {
-    let source = Source { name: "shop.yaml".into(), text: text.into() };
+    let source = Source {
+        name: "shop.yaml".into(),
+        text: text.into(),
+    };
     let (site, findings) = load("shop", &source, Registry::builtin());
-    (site, findings.items.iter().map(|item| (item.id, item.span.map_or(0, |span| span.line))).collect())
+    (
+        site,
+        findings
+            .items
+            .iter()
+            .map(|item| (item.id, item.span.map_or(0, |span| span.line)))
+            .collect(),
+    )
 }
 
 fn site(text: &str) -> Arc<Site> {
@@ -49,13 +60,27 @@ fn decided(
         identity,
         now: Timestamp(0),
     };
-    let (registry, cached_versions) =
-        (Registry::builtin(), CachedVersions { basis: HistoryBasis::Observed, ..CachedVersions::default() });
+    let (registry, cached_versions) = (
+        Registry::builtin(),
+        CachedVersions {
+            basis: HistoryBasis::Observed,
+            ..CachedVersions::default()
+        },
+    );
     let claimant = Claimant::of(&snapshot, registry, &facts).expect("a site has the host");
-    let case = Case { registry, facts, claimant, cached_versions };
+    let case = Case {
+        registry,
+        facts,
+        claimant,
+        cached_versions,
+    };
     let decision = decide_for(&case, behaviour, &mut Scratch::default());
     let told = explain_for(&case, behaviour, &ResponseFacts::default());
-    assert_eq!((told.kind, told.action.kind), (decision.kind, decision.action.name()), "explain says the same");
+    assert_eq!(
+        (told.kind, told.action.kind),
+        (decision.kind, decision.action.name()),
+        "explain says the same"
+    );
     (decision, site)
 }
 
@@ -63,7 +88,9 @@ fn decided(
 fn held(text: &str, identity: Identity, user_agent: &str, target: &str) -> (Kind, Option<u16>) {
     let (decision, site) = decided(text, identity, user_agent, target, Behaviour::default());
     let answer = match decision.would.unwrap_or(decision.action) {
-        Action::Block(answer) | Action::Slow { answer, .. } => Some(site.answers[usize::from(answer)].status),
+        Action::Block(answer) | Action::Slow { answer, .. } => {
+            Some(site.answers[usize::from(answer)].status)
+        }
         _ => None,
     };
     (decision.kind, answer)
@@ -72,47 +99,116 @@ fn held(text: &str, identity: Identity, user_agent: &str, target: &str) -> (Kind
 #[test]
 fn impostor_is_refused_everything_but_robots_txt() {
     let text = with("{ mode: enforce, impostor: 404, agents: { Bingbot: { impostor: 410 } } }");
-    assert_eq!(held(&text, Identity::Impostor, GOOGLEBOT, "/"), (Kind::Impostor, Some(404)));
-    assert_eq!(held(&text, Identity::Impostor, "bingbot/2.0", "/cart/"), (Kind::Impostor, Some(410)));
-    assert_eq!(held(&text, Identity::Impostor, GOOGLEBOT, "/robots.txt"), (Kind::Allowed, None));
-    assert_eq!(held(&text, Identity::Verified, GOOGLEBOT, "/"), (Kind::Allowed, None));
-    assert_eq!(held(&text, Identity::Verified, GOOGLEBOT, "/cart/"), (Kind::Violation, Some(403)));
+    assert_eq!(
+        held(&text, Identity::Impostor, GOOGLEBOT, "/"),
+        (Kind::Impostor, Some(404))
+    );
+    assert_eq!(
+        held(&text, Identity::Impostor, "bingbot/2.0", "/cart/"),
+        (Kind::Impostor, Some(410))
+    );
+    assert_eq!(
+        held(&text, Identity::Impostor, GOOGLEBOT, "/robots.txt"),
+        (Kind::Allowed, None)
+    );
+    assert_eq!(
+        held(&text, Identity::Verified, GOOGLEBOT, "/"),
+        (Kind::Allowed, None)
+    );
+    assert_eq!(
+        held(&text, Identity::Verified, GOOGLEBOT, "/cart/"),
+        (Kind::Violation, Some(403))
+    );
     let off = with("{ mode: off }");
-    assert_eq!(held(&off, Identity::Impostor, GOOGLEBOT, "/"), (Kind::Allowed, None));
+    assert_eq!(
+        held(&off, Identity::Impostor, GOOGLEBOT, "/"),
+        (Kind::Allowed, None)
+    );
 }
 
 #[test]
 fn unverified_crawler_is_trusted_observed_or_refused() {
     let as_claimed = with("{ mode: enforce }");
-    assert_eq!(held(&as_claimed, Identity::Unverified, GOOGLEBOT, "/"), (Kind::Allowed, None));
+    assert_eq!(
+        held(&as_claimed, Identity::Unverified, GOOGLEBOT, "/"),
+        (Kind::Allowed, None)
+    );
     let observe = with("{ mode: enforce, unverified: observe }");
-    for (identity, action) in [(Identity::Unverified, "pass"), (Identity::Verified, "block")] {
-        let (decision, _) = decided(&observe, identity, GOOGLEBOT, "/cart/", Behaviour::default());
+    for (identity, action) in [
+        (Identity::Unverified, "pass"),
+        (Identity::Verified, "block"),
+    ] {
+        let (decision, _) = decided(
+            &observe,
+            identity,
+            GOOGLEBOT,
+            "/cart/",
+            Behaviour::default(),
+        );
         assert_eq!(decision.action.name(), action, "{identity:?}");
         assert_eq!(decision.would.is_some(), action == "pass");
     }
-    let refuse = with("{ mode: enforce, unverified: refuse, agents: { Bingbot: { unverified: as_claimed } } }");
-    assert_eq!(held(&refuse, Identity::Unverified, GOOGLEBOT, "/"), (Kind::Unverified, Some(403)));
-    assert_eq!(held(&refuse, Identity::Unverified, GOOGLEBOT, "/cart/"), (Kind::Violation, Some(403)));
-    assert_eq!(held(&refuse, Identity::Verified, GOOGLEBOT, "/"), (Kind::Allowed, None));
-    assert_eq!(held(&refuse, Identity::Unverified, "bingbot/2.0", "/"), (Kind::Allowed, None));
-    assert_eq!(held(&refuse, Identity::Unverified, GOOGLEBOT, "/robots.txt"), (Kind::Allowed, None));
-    assert_eq!(held(&refuse, Identity::Unverified, PERSON, "/"), (Kind::NotACrawler, None));
+    let refuse = with(
+        "{ mode: enforce, unverified: refuse, agents: { Bingbot: { unverified: as_claimed } } }",
+    );
+    assert_eq!(
+        held(&refuse, Identity::Unverified, GOOGLEBOT, "/"),
+        (Kind::Unverified, Some(403))
+    );
+    assert_eq!(
+        held(&refuse, Identity::Unverified, GOOGLEBOT, "/cart/"),
+        (Kind::Violation, Some(403))
+    );
+    assert_eq!(
+        held(&refuse, Identity::Verified, GOOGLEBOT, "/"),
+        (Kind::Allowed, None)
+    );
+    assert_eq!(
+        held(&refuse, Identity::Unverified, "bingbot/2.0", "/"),
+        (Kind::Allowed, None)
+    );
+    assert_eq!(
+        held(&refuse, Identity::Unverified, GOOGLEBOT, "/robots.txt"),
+        (Kind::Allowed, None)
+    );
+    assert_eq!(
+        held(&refuse, Identity::Unverified, PERSON, "/"),
+        (Kind::NotACrawler, None)
+    );
 }
 
 #[test]
 fn exempt_crawler_is_never_refused_unless_an_impostor() {
-    let text = with("{ mode: enforce, exempt: [IntranetBot, Googlebot], unverified: refuse, traps: [/trap/] }");
+    let text = with(
+        "{ mode: enforce, exempt: [IntranetBot, Googlebot], unverified: refuse, traps: [/trap/] }",
+    );
     for target in ["/", "/cart/", "/x/../cart/", "/trap/"] {
         for user_agent in ["IntranetBot/1.0", GOOGLEBOT] {
-            assert_eq!(held(&text, Identity::Unverified, user_agent, target).1, None, "{user_agent} {target}");
+            assert_eq!(
+                held(&text, Identity::Unverified, user_agent, target).1,
+                None,
+                "{user_agent} {target}"
+            );
         }
     }
-    let paced = Behaviour { too_fast: Some(Duration::from_secs(5)), trapped: true, was_served_current: true };
+    let paced = Behaviour {
+        too_fast: Some(Duration::from_secs(5)),
+        trapped: true,
+        was_served_current: true,
+    };
     let (decision, _) = decided(&text, Identity::Unverified, GOOGLEBOT, "/", paced);
-    assert_eq!((decision.kind, decision.action, decision.would), (Kind::Allowed, Action::Pass, None));
-    assert_eq!(held(&text, Identity::Impostor, GOOGLEBOT, "/"), (Kind::Impostor, Some(403)));
-    assert_eq!(held(&text, Identity::Unverified, "bingbot/2.0", "/cart/"), (Kind::Violation, Some(403)));
+    assert_eq!(
+        (decision.kind, decision.action, decision.would),
+        (Kind::Allowed, Action::Pass, None)
+    );
+    assert_eq!(
+        held(&text, Identity::Impostor, GOOGLEBOT, "/"),
+        (Kind::Impostor, Some(403))
+    );
+    assert_eq!(
+        held(&text, Identity::Unverified, "bingbot/2.0", "/cart/"),
+        (Kind::Violation, Some(403))
+    );
 }
 
 #[test]
@@ -127,7 +223,12 @@ fn answer_fields_come_from_agent_then_purpose_then_site() {
         let claim = Registry::builtin().identify_with(user_agent.as_bytes(), &site.tokens);
         let standing = site.crawler_rules(claim);
         let status = |answer: u16| site.answers[usize::from(answer)].status;
-        (standing.mode.name(), status(standing.disallowed), status(standing.too_fast), status(standing.trapped))
+        (
+            standing.mode.name(),
+            status(standing.disallowed),
+            status(standing.too_fast),
+            status(standing.trapped),
+        )
     };
     assert_eq!(answers("GPTBot/1.2"), ("observe", 401, 503, 404));
     assert_eq!(answers(GOOGLEBOT), ("enforce", 402, 503, 410));
@@ -146,32 +247,74 @@ fn what_an_answer_does_not_say_is_as_the_wider_one_says() {
     let said = |user_agent: &str, get: fn(CrawlerRules) -> u16| {
         let claim = Registry::builtin().identify_with(user_agent.as_bytes(), &site.tokens);
         let answer = &site.answers[usize::from(get(site.crawler_rules(claim)))];
-        (answer.status, answer.retry_after, answer.body.as_deref().unwrap_or("none").to_owned())
+        (
+            answer.status,
+            answer.retry_after,
+            answer.body.as_deref().unwrap_or("none").to_owned(),
+        )
     };
     let disallowed = |user_agent| said(user_agent, |standing| standing.disallowed);
-    assert_eq!(disallowed("ClaudeBot/1.0"), (410, Some(3_600), "ours".into()));
+    assert_eq!(
+        disallowed("ClaudeBot/1.0"),
+        (410, Some(3_600), "ours".into())
+    );
     assert_eq!(disallowed(GOOGLEBOT), (410, Some(3_600), "theirs".into()));
-    assert_eq!(disallowed("bingbot/2.0"), (418, Some(3_600), "theirs".into()));
+    assert_eq!(
+        disallowed("bingbot/2.0"),
+        (418, Some(3_600), "theirs".into())
+    );
     assert_eq!(disallowed("GPTBot/1.2"), (410, Some(7_200), String::new()));
-    assert_eq!(said("bingbot/2.0", |standing| standing.trapped), (404, None, "pit".into()));
-    assert_eq!(said("GPTBot/1.2", |standing| standing.trapped), (404, None, "none".into()));
-    assert_eq!(said("bingbot/2.0", |standing| standing.too_fast), (429, None, "slow".into()));
-    assert_eq!(said("bingbot/2.0", |standing| standing.ambiguous), (403, None, "none".into()));
+    assert_eq!(
+        said("bingbot/2.0", |standing| standing.trapped),
+        (404, None, "pit".into())
+    );
+    assert_eq!(
+        said("GPTBot/1.2", |standing| standing.trapped),
+        (404, None, "none".into())
+    );
+    assert_eq!(
+        said("bingbot/2.0", |standing| standing.too_fast),
+        (429, None, "slow".into())
+    );
+    assert_eq!(
+        said("bingbot/2.0", |standing| standing.ambiguous),
+        (403, None, "none".into())
+    );
 }
 
 #[test]
 fn what_weighs_more_comes_first() {
     let text = with("{ mode: enforce, trapped: 410, traps: [/trap/] }");
-    let both = Behaviour { too_fast: Some(Duration::from_millis(4_001)), trapped: true, was_served_current: true };
+    let both = Behaviour {
+        too_fast: Some(Duration::from_millis(4_001)),
+        trapped: true,
+        was_served_current: true,
+    };
     let (decision, _) = decided(&text, Identity::Unverified, GOOGLEBOT, "/cart/", both);
-    assert_eq!((decision.kind, decision.verdict), (Kind::Trapped, Verdict::Disallowed));
+    assert_eq!(
+        (decision.kind, decision.verdict),
+        (Kind::Trapped, Verdict::Disallowed)
+    );
     let (decision, _) = decided(&text, Identity::Verified, GOOGLEBOT, "/", both);
-    assert_eq!(decision.kind, Kind::TooFast, "who is verified answers for nobody's address");
-    let Action::Slow { retry_after, .. } = decision.action else { panic!("{decision:?}") };
+    assert_eq!(
+        decision.kind,
+        Kind::TooFast,
+        "who is verified answers for nobody's address"
+    );
+    let Action::Slow { retry_after, .. } = decision.action else {
+        panic!("{decision:?}")
+    };
     assert_eq!(retry_after, 5, "whole seconds, up");
-    let fast = Behaviour { trapped: false, ..both };
+    let fast = Behaviour {
+        trapped: false,
+        ..both
+    };
     let (decision, _) = decided(&text, Identity::Unverified, GOOGLEBOT, "/cart/", fast);
-    assert_eq!(decision.kind, Kind::Violation, "what is disallowed does not become allowed by waiting");
+    assert_eq!(
+        decision.kind,
+        Kind::Violation,
+        "what is disallowed does not become allowed by waiting"
+    );
     let (decision, _) = decided(&text, Identity::Unverified, PERSON, "/", both);
     assert_eq!(decision.kind, Kind::NotACrawler);
 }
@@ -183,7 +326,12 @@ fn traps_stand_in_every_group_or_make_one() {
     let site = site(text);
     assert!(site.document.groups.len() > 3 && site.matcher.star().is_some());
     for group in &site.document.groups {
-        let has = |path: &str| group.rules.iter().any(|rule| !rule.allow && rule.pattern.as_str() == path);
+        let has = |path: &str| {
+            group
+                .rules
+                .iter()
+                .any(|rule| !rule.allow && rule.pattern.as_str() == path)
+        };
         assert!(has("/trap/") && has("/pit/"), "{group:?}");
     }
     let (_, findings) = load_text(text);
@@ -204,17 +352,39 @@ fn described_crawler_is_known_by_its_markers() {
     assert_eq!(claim("your-reader/1.0 (like Our Fetcher)"), Claim::Tool);
     assert_eq!(claim("GoogleTest/1.0"), google);
     let robots = String::from_utf8_lossy(&site.robots_txt.body);
-    assert!(robots.contains("User-agent: OurBot\nDisallow: /\n"), "{robots}");
-    assert!(robots.contains("User-agent: Googlebot\nDisallow: /\n"), "a corrected purpose moves it: {robots}");
-    assert_eq!(held(text, Identity::Unverified, "our-reader", "/"), (Kind::Violation, Some(403)));
-    assert_eq!(site.networks.hold(claim("our-reader"), "10.1.1.1".parse().expect("an address")), Some(true));
-    assert_eq!(site.networks.hold(google, "192.0.2.1".parse().expect("an address")), Some(false));
+    assert!(
+        robots.contains("User-agent: OurBot\nDisallow: /\n"),
+        "{robots}"
+    );
+    assert!(
+        robots.contains("User-agent: Googlebot\nDisallow: /\n"),
+        "a corrected purpose moves it: {robots}"
+    );
     assert_eq!(
-        site.networks.hold(google, "2001:db8::1".parse().expect("an address")),
+        held(text, Identity::Unverified, "our-reader", "/"),
+        (Kind::Violation, Some(403))
+    );
+    assert_eq!(
+        site.networks
+            .hold(claim("our-reader"), "10.1.1.1".parse().expect("an address")),
+        Some(true)
+    );
+    assert_eq!(
+        site.networks
+            .hold(google, "192.0.2.1".parse().expect("an address")),
+        Some(false)
+    );
+    assert_eq!(
+        site.networks
+            .hold(google, "2001:db8::1".parse().expect("an address")),
         None,
         "the list says nothing of IPv6"
     );
-    assert_eq!(site.networks.hold(Claim::Other, "10.1.1.1".parse().expect("an address")), None);
+    assert_eq!(
+        site.networks
+            .hold(Claim::Other, "10.1.1.1".parse().expect("an address")),
+        None
+    );
 }
 
 #[test]
@@ -222,16 +392,27 @@ fn registry_override_changes_binding_and_crawl_delay() {
     let text = with("{ mode: enforce }");
     let corrected = |more: &str| {
         let site = site(&format!("{text}crawlers: {{ token: Googlebot, {more} }}\n"));
-        site.crawler_rules(Claim::Known(Registry::builtin().find("googlebot").expect("known")))
+        site.crawler_rules(Claim::Known(
+            Registry::builtin().find("googlebot").expect("known"),
+        ))
     };
     assert_eq!(corrected("purpose: search").crawl_delay, None);
-    assert_eq!(corrected("crawl_delay: yes").crawl_delay, Some(Duration::from_secs(10)));
-    assert_eq!(corrected("binds: never").binding, crate::policy::site::Binding::NotBound);
+    assert_eq!(
+        corrected("crawl_delay: yes").crawl_delay,
+        Some(Duration::from_secs(10))
+    );
+    assert_eq!(
+        corrected("binds: never").binding,
+        crate::policy::site::Binding::NotBound
+    );
 }
 
 #[test]
 fn addresses_prove_and_accuse_only_where_they_may() {
-    let text = format!("{}crawlers: {{ token: Googlebot, networks: [198.51.100.0/24, 10.9.0.0/16] }}\n", with("{}"));
+    let text = format!(
+        "{}crawlers: {{ token: Googlebot, networks: [198.51.100.0/24, 10.9.0.0/16] }}\n",
+        with("{}")
+    );
     let site = site(&text);
     let claim = Claim::Known(Registry::builtin().find("googlebot").expect("known"));
     let identity = |address: &str, may_accuse: bool| {
@@ -249,8 +430,16 @@ fn addresses_prove_and_accuse_only_where_they_may() {
     assert_eq!(identity("198.51.100.7", false), Identity::Verified);
     assert_eq!(identity("10.9.1.1", true), Identity::Verified);
     assert_eq!(identity("203.0.113.1", true), Identity::Impostor);
-    assert_eq!(identity("203.0.113.1", false), Identity::Unverified, "it may be a proxy's");
-    assert_eq!(identity("10.8.0.1", true), Identity::Unverified, "an undeclared proxy has such an address");
+    assert_eq!(
+        identity("203.0.113.1", false),
+        Identity::Unverified,
+        "it may be a proxy's"
+    );
+    assert_eq!(
+        identity("10.8.0.1", true),
+        Identity::Unverified,
+        "an undeclared proxy has such an address"
+    );
     assert_eq!(identity("127.0.0.1", true), Identity::Unverified);
     assert_eq!(identity("2001:db8::1", true), Identity::Unverified);
     assert_eq!(identity("", true), Identity::Unverified);
@@ -283,7 +472,11 @@ fn mistakes_are_shown_in_their_places_all_in_one_run() {
     ];
     for (id, line) in wanted {
         let count = |list: &[(&str, u32)]| list.iter().filter(|item| **item == (id, line)).count();
-        assert_eq!(count(&found), count(&wanted), "{id} in line {line}: {found:?}");
+        assert_eq!(
+            count(&found),
+            count(&wanted),
+            "{id} in line {line}: {found:?}"
+        );
     }
     assert_eq!(found.len(), wanted.len(), "{found:?}");
 }
@@ -296,11 +489,22 @@ fn policy_test_may_name_address_and_identity() {
             with("{ mode: observe, traps: [/trap/], unverified: observe }")
         )
     };
-    let fails = |expect: &str| load_text(&text(expect)).1.iter().any(|(id, _)| *id == "test-failed");
-    assert!(!fails("ip: 203.0.113.1, expect: { kind: impostor, action: block, status: 403 }"));
-    assert!(!fails("ip: 10.1.1.1, expect: { kind: allowed, action: pass }"));
+    let fails = |expect: &str| {
+        load_text(&text(expect))
+            .1
+            .iter()
+            .any(|(id, _)| *id == "test-failed")
+    };
+    assert!(!fails(
+        "ip: 203.0.113.1, expect: { kind: impostor, action: block, status: 403 }"
+    ));
+    assert!(!fails(
+        "ip: 10.1.1.1, expect: { kind: allowed, action: pass }"
+    ));
     assert!(!fails("identity: impostor, expect: { kind: impostor }"));
-    assert!(!fails("ip: 203.0.113.1, identity: verified, expect: { kind: allowed }"));
+    assert!(!fails(
+        "ip: 203.0.113.1, identity: verified, expect: { kind: allowed }"
+    ));
     assert!(fails("ip: 10.1.1.1, expect: { kind: impostor }"));
 }
 
@@ -315,16 +519,46 @@ fn licence_is_asked_after_every_other_refusal() {
         (decision.kind, decision.action.name(), decision.trap_hit)
     };
     let calm = Behaviour::default();
-    assert_eq!(asked("bingbot/2.0", "/", calm), (Kind::Allowed, "license", false));
-    assert_eq!(asked("bingbot/2.0", "/cart/", calm), (Kind::Violation, "block", false));
-    assert_eq!(asked("bingbot/2.0", "/trap/", calm), (Kind::Trapped, "block", true));
-    assert_eq!(asked("Applebot/0.1", "/", calm), (Kind::Allowed, "pass", false));
-    let fast = Behaviour { too_fast: Some(Duration::from_secs(5)), ..Behaviour::default() };
-    assert_eq!(asked("bingbot/2.0", "/", fast), (Kind::TooFast, "slow", false));
-    let trapped = Behaviour { trapped: true, ..Behaviour::default() };
-    assert_eq!(asked("bingbot/2.0", "/", trapped), (Kind::Trapped, "block", false));
-    assert_eq!(asked("bingbot/2.0", "/.well-known/tdmrep.json", trapped), (Kind::Allowed, "tdmrep", false));
-    assert_eq!(asked("bingbot/2.0", "/robots.txt", trapped), (Kind::Allowed, "robots_txt", false));
+    assert_eq!(
+        asked("bingbot/2.0", "/", calm),
+        (Kind::Allowed, "license", false)
+    );
+    assert_eq!(
+        asked("bingbot/2.0", "/cart/", calm),
+        (Kind::Violation, "block", false)
+    );
+    assert_eq!(
+        asked("bingbot/2.0", "/trap/", calm),
+        (Kind::Trapped, "block", true)
+    );
+    assert_eq!(
+        asked("Applebot/0.1", "/", calm),
+        (Kind::Allowed, "pass", false)
+    );
+    let fast = Behaviour {
+        too_fast: Some(Duration::from_secs(5)),
+        ..Behaviour::default()
+    };
+    assert_eq!(
+        asked("bingbot/2.0", "/", fast),
+        (Kind::TooFast, "slow", false)
+    );
+    let trapped = Behaviour {
+        trapped: true,
+        ..Behaviour::default()
+    };
+    assert_eq!(
+        asked("bingbot/2.0", "/", trapped),
+        (Kind::Trapped, "block", false)
+    );
+    assert_eq!(
+        asked("bingbot/2.0", "/.well-known/tdmrep.json", trapped),
+        (Kind::Allowed, "tdmrep", false)
+    );
+    assert_eq!(
+        asked("bingbot/2.0", "/robots.txt", trapped),
+        (Kind::Allowed, "robots_txt", false)
+    );
 }
 
 /// Everything by which a policy can turn a request away.
@@ -335,27 +569,51 @@ const STRICT: &str = "robots:\n  origin: replace\n  license: https://shop.exampl
 
 #[test]
 fn challenges_pass_every_rule_and_are_no_crawlers() {
-    let behaviour = Behaviour { too_fast: Some(Duration::from_secs(9)), trapped: true, was_served_current: true };
-    let le = "Mozilla/5.0 (compatible; Let's Encrypt validation server; +https://www.letsencrypt.org)";
+    let behaviour = Behaviour {
+        too_fast: Some(Duration::from_secs(9)),
+        trapped: true,
+        was_served_current: true,
+    };
+    let le =
+        "Mozilla/5.0 (compatible; Let's Encrypt validation server; +https://www.letsencrypt.org)";
     let is_refused = |target: &str| {
         let (decision, _) = decided(STRICT, Identity::Impostor, "GPTBot/1.2", target, behaviour);
         matches!(decision.action, Action::Block(_))
     };
     for directory in ["acme-challenge", "pki-validation"] {
-        for identity in [Identity::Unverified, Identity::Pending, Identity::Impostor, Identity::Verified] {
+        for identity in [
+            Identity::Unverified,
+            Identity::Pending,
+            Identity::Impostor,
+            Identity::Verified,
+        ] {
             for agent in [le, "GPTBot/1.2", GOOGLEBOT, "curl/8.0", PERSON] {
                 let target = format!("/.well-known/{directory}/abcdefghijk");
                 let (decision, _) = decided(STRICT, identity, agent, &target, behaviour);
-                assert_eq!((decision.action, decision.would), (Action::Pass, None), "{identity:?} {agent} {target}");
-                assert_eq!((decision.claim, decision.kind), (Claim::Nobody, Kind::NotACrawler), "{agent} {target}");
+                assert_eq!(
+                    (decision.action, decision.would),
+                    (Action::Pass, None),
+                    "{identity:?} {agent} {target}"
+                );
+                assert_eq!(
+                    (decision.claim, decision.kind),
+                    (Claim::Nobody, Kind::NotACrawler),
+                    "{agent} {target}"
+                );
                 assert!(!decision.trap_hit, "{agent} {target}");
             }
         }
         for name in ["", "../cart/", "..%2fcart/", "a/b", "%61", ".a"] {
-            assert!(is_refused(&format!("/.well-known/{directory}/{name}")), "{directory} {name}");
+            assert!(
+                is_refused(&format!("/.well-known/{directory}/{name}")),
+                "{directory} {name}"
+            );
         }
     }
-    for target in ["/.well-known/security.txt", "/.well-known/acme-challenge/a.txt"] {
+    for target in [
+        "/.well-known/security.txt",
+        "/.well-known/acme-challenge/a.txt",
+    ] {
         assert!(is_refused(target), "{target}");
     }
 }

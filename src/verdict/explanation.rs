@@ -1,5 +1,5 @@
-//! [`Explanation`]: a decision with its reasons, in values that `explain --json` prints. `report` fills it in, `render`
-//! writes it as text.
+//! [`Explanation`]: a decision with its reasons, in values that `explain --json` prints. `report`
+//! fills it in, `render` writes it as text.
 
 use super::HistoryBasis;
 use super::decision::{Kind, Readings, Verdict};
@@ -24,7 +24,11 @@ pub struct ResponseFacts<'a> {
 impl Default for ResponseFacts<'_> {
     /// 200, of unknown type, without tags.
     fn default() -> Self {
-        ResponseFacts { status: 200, content_type: None, origin_tags: &[] }
+        ResponseFacts {
+            status: 200,
+            content_type: None,
+            origin_tags: &[],
+        }
     }
 }
 
@@ -37,7 +41,8 @@ pub struct Explanation {
     pub host: String,
     pub target: String,
     pub crawler: Option<CrawlerReport>,
-    /// The hosts of the site that crawlers requested, where none requested this one yet. Only a running crawlgate knows.
+    /// The hosts of the site that crawlers requested, where none requested this one yet. Only a
+    /// running crawlgate knows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) requested_hosts: Option<BTreeSet<String>>,
     pub identity: Identity,
@@ -58,10 +63,12 @@ pub struct Explanation {
     /// The readings of robots.txt that the verdict rests on.
     pub(crate) readings: Readings,
     pub kind: Kind,
-    /// A violation of a crawler that was served no robots.txt here within the time that it may use a copy.
+    /// A violation of a crawler that was served no robots.txt here within the time that it may use
+    /// a copy.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub never_fetched: bool,
-    /// Of a request that does not count, what the knowledge of cached copies rests on, as in events.
+    /// Of a request that does not count, what the knowledge of cached copies rests on, as in
+    /// events.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) history: Option<HistoryBasis>,
     /// Until when, at the latest, requests like this one do not count.
@@ -83,7 +90,8 @@ pub struct Explanation {
     pub(super) taken_by: &'static str,
     /// Header lines about the use of the content, as they are sent.
     pub signals: Vec<String>,
-    /// The directives of these lines for search engines, for each bot that they name, and for any other (`*`).
+    /// The directives of these lines for search engines, for each bot that they name, and for any
+    /// other (`*`).
     pub effective: Vec<EffectiveReport>,
     /// The version of robots.txt it was judged by.
     pub version: Option<String>,

@@ -1,6 +1,6 @@
-//! [`Identity`]: the finding about a claimed identity. It comes with its [`Proof`], or with the [`Doubt`] about it.
-//! [`identity_by_policy`] compares an address with the networks that a policy lists; the module `identity` has all
-//! other proofs.
+//! [`Identity`]: the finding about a claimed identity. It comes with its [`Proof`], or with the
+//! [`Doubt`] about it. [`identity_by_policy`] compares an address with the networks that a policy
+//! lists; the module `identity` has all other proofs.
 
 use super::Facts;
 use crate::crawlers::{Claim, is_public};
@@ -19,10 +19,12 @@ pub enum Identity {
     Verified,
     /// Proven not to be the crawler.
     Impostor,
-    /// It would be an impostor, but the network list that says so verified no visit lately: treated as not verified.
+    /// It would be an impostor, but the network list that says so verified no visit lately: treated
+    /// as not verified.
     #[serde(rename = "unverified")]
     Suspended,
-    /// Not known yet: the crawler can be proven here, and its proof is still to come or cannot be had now.
+    /// Not known yet: the crawler can be proven here, and its proof is still to come or cannot be
+    /// had now.
     #[serde(rename = "unverified")]
     Pending,
 }
@@ -78,8 +80,8 @@ pub enum Doubt {
     ListOld,
     /// The lists have no networks of this kind, IPv4 or IPv6.
     ListOtherKind,
-    /// The lists say that the address is not the crawler's, but only reverse DNS may prove an impostor of this
-    /// crawler, and it is not asked here.
+    /// The lists say that the address is not the crawler's, but only reverse DNS may prove an
+    /// impostor of this crawler, and it is not asked here.
     DnsNotAsked,
     /// Neither the address nor a signature says anything.
     NoEvidence,
@@ -95,21 +97,29 @@ impl Doubt {
                 "the address of the client is not known; behind a trusted proxy see `client_address` of crawlgate.yaml"
             }
             Doubt::PrivateAddress => "the address is none of the public network",
-            Doubt::PerhapsProxy => "the address may be that of a proxy that `trusted_proxies` does not name",
+            Doubt::PerhapsProxy => {
+                "the address may be that of a proxy that `trusted_proxies` does not name"
+            }
             Doubt::DnsPending => "reverse DNS has not answered yet",
             Doubt::DnsFailed => "reverse DNS was asked and did not answer",
-            Doubt::DnsOneAnswer => "reverse DNS gave no name of this crawler once; a second answer decides",
+            Doubt::DnsOneAnswer => {
+                "reverse DNS gave no name of this crawler once; a second answer decides"
+            }
             Doubt::DnsNoForward => {
                 "its name is one of this crawler and has no address, which the crawler's operator does not promise either"
             }
             Doubt::ListUnknown => "a list of its operator was never read",
             Doubt::ListOld => "a list of its operator was not checked for too long",
-            Doubt::ListOtherKind => "the lists of its operator have no networks of this kind of address",
+            Doubt::ListOtherKind => {
+                "the lists of its operator have no networks of this kind of address"
+            }
             Doubt::DnsNotAsked => {
                 "suspected, for the address is in no list of its operator; only reverse DNS could prove an impostor, and it is \
                  not asked (`identity: { outgoing: yes }` in crawlgate.yaml asks it)"
             }
-            Doubt::NoEvidence => "neither lists nor reverse DNS nor a signature say anything of this address",
+            Doubt::NoEvidence => {
+                "neither lists nor reverse DNS nor a signature say anything of this address"
+            }
             Doubt::Suspended => {
                 "it comes from no address of this crawler, but no visit did within seven days, so the list proves nothing"
             }
@@ -127,8 +137,8 @@ impl Identity {
         }
     }
 
-    /// The name under which a finding is counted. A suspended finding has a name of its own, and so has one that only
-    /// reverse DNS could make.
+    /// The name under which a finding is counted. A suspended finding has a name of its own, and so
+    /// has one that only reverse DNS could make.
     pub(crate) fn outcome(self, doubt: Option<Doubt>) -> &'static str {
         match (self, doubt) {
             (Identity::Suspended, _) => "suspended",
@@ -138,9 +148,15 @@ impl Identity {
     }
 }
 
-/// The finding by the networks that the policy lists. `may_accuse` is `false` where the address may be that of an
-/// undeclared proxy: then it proves nothing against any crawler. Nor does an address of a private network.
-pub fn identity_by_policy(site: &Site, facts: &Facts<'_>, claim: Claim, may_accuse: bool) -> Identity {
+/// The finding by the networks that the policy lists. `may_accuse` is `false` where the address may
+/// be that of an undeclared proxy: then it proves nothing against any crawler. Nor does an address
+/// of a private network.
+pub fn identity_by_policy(
+    site: &Site,
+    facts: &Facts<'_>,
+    claim: Claim,
+    may_accuse: bool,
+) -> Identity {
     let address = facts.client;
     match address.and_then(|address| site.networks.hold(claim, address)) {
         Some(true) => Identity::Verified,
@@ -149,9 +165,13 @@ pub fn identity_by_policy(site: &Site, facts: &Facts<'_>, claim: Claim, may_accu
     }
 }
 
-/// Whether an address is in the networks that the policy lists for a crawler, in words; `None` where it lists none.
+/// Whether an address is in the networks that the policy lists for a crawler, in words; `None`
+/// where it lists none.
 pub fn evidence_of_policy(site: &Site, claim: Claim, address: Option<IpAddr>) -> Option<String> {
     let is_inside = site.networks.hold(claim, address?)?;
     let found = if is_inside { "inside" } else { "outside" };
-    Some(format!("the networks that the policy {} lists for this crawler: {found}", site.policy.source.name))
+    Some(format!(
+        "the networks that the policy {} lists for this crawler: {found}",
+        site.policy.source.name
+    ))
 }

@@ -1,5 +1,5 @@
-//! Labels for logs, metrics and reports: the names of crawlers ([`claim_label`], [`crawler_name`]), and the positions
-//! of rules in a policy file ([`rule_place`], [`group_place`]).
+//! Labels for logs, metrics and reports: the names of crawlers ([`claim_label`], [`crawler_name`]),
+//! and the positions of rules in a policy file ([`rule_place`], [`group_place`]).
 
 use super::decision::Decision;
 use crate::crawlers::{Claim, Registry};
@@ -16,8 +16,13 @@ pub fn claim_of(agent: &str, registry: &Registry, site: Option<&Site>) -> Claim 
     }
 }
 
-/// The label of a claim: the registry's id, the policy's token, `other` or `tool`; `None` for a person.
-pub fn claim_label<'a>(claim: Claim, registry: &'a Registry, site: Option<&'a Site>) -> Option<&'a str> {
+/// The label of a claim: the registry's id, the policy's token, `other` or `tool`; `None` for a
+/// person.
+pub fn claim_label<'a>(
+    claim: Claim,
+    registry: &'a Registry,
+    site: Option<&'a Site>,
+) -> Option<&'a str> {
     match claim {
         Claim::Nobody => None,
         Claim::Other => Some("other"),
@@ -30,13 +35,23 @@ pub fn claim_label<'a>(claim: Claim, registry: &'a Registry, site: Option<&'a Si
 /// `file:line:column` of the policy line behind the rule that decided; `None` where no rule did.
 pub fn rule_place(decision: &Decision, site: &Site) -> Option<String> {
     let rule = decision.rule?;
-    let source = site.rule_sources.get(usize::from(rule.group))?.get(rule.rule? as usize)?;
+    let source = site
+        .rule_sources
+        .get(usize::from(rule.group))?
+        .get(rule.rule? as usize)?;
     Some(source_place(source, site).0)
 }
 
-/// `file:line:column` of the policy line behind the group that applied, where its crawl delay stands.
+/// `file:line:column` of the policy line behind the group that applied, where its crawl delay
+/// stands.
 pub fn group_place(decision: &Decision, site: &Site) -> Option<String> {
-    Some(source_place(site.group_sources.get(usize::from(decision.rule?.group))?, site).0)
+    Some(
+        source_place(
+            site.group_sources.get(usize::from(decision.rule?.group))?,
+            site,
+        )
+        .0,
+    )
 }
 
 /// `file:line:column` of the source of a rule, and its span where that is in the policy.
@@ -47,9 +62,12 @@ pub fn source_place(source: &RuleSource, site: &Site) -> (String, Option<Span>) 
             (format!("{file}:{}:{}", span.line, span.column), Some(*span))
         }
         RuleSource::Staging => (format!("{file} (environment: staging)"), None),
-        RuleSource::Origin(line) => {
-            (site.origin.as_ref().map_or_else(|| "the origin".to_owned(), |origin| origin.place(*line)), None)
-        }
+        RuleSource::Origin(line) => (
+            site.origin
+                .as_ref()
+                .map_or_else(|| "the origin".to_owned(), |origin| origin.place(*line)),
+            None,
+        ),
     }
 }
 
@@ -60,7 +78,9 @@ pub fn crawler_name(registry: &Registry, entry: &SiteEntry, claim: Claim) -> Str
             let crawler = registry.get(index);
             crawler.tokens.first().unwrap_or(&crawler.name).clone()
         }
-        Claim::Token(_) => claim_label(claim, registry, Some(&entry.site)).unwrap_or_default().to_owned(),
+        Claim::Token(_) => claim_label(claim, registry, Some(&entry.site))
+            .unwrap_or_default()
+            .to_owned(),
         Claim::Other | Claim::Tool | Claim::Nobody => "this crawler".to_owned(),
     }
 }

@@ -1,4 +1,5 @@
-//! [`load`] makes a [`Site`] from the text of a policy. It reads and compiles the policy, lints it, and runs its tests.
+//! [`load`] makes a [`Site`] from the text of a policy. It reads and compiles the policy, lints it,
+//! and runs its tests.
 
 use super::suite::run_tests;
 use crate::crawlers::Registry;
@@ -8,12 +9,19 @@ use crate::time::Timestamp;
 use crate::yaml::{Diagnostics, Severity, Source};
 use std::sync::Arc;
 
-/// Reads, compiles, lints and tests a policy. There is a site only when no error was found; the findings are in the
-/// order of the file.
+/// Reads, compiles, lints and tests a policy. There is a site only when no error was found; the
+/// findings are in the order of the file.
 ///
 /// The site is the one before any pause or retirement begins; [`load_with`] loads for a moment.
-pub fn load(name: &str, source: &Source, registry: &'static Registry) -> (Option<Arc<Site>>, Diagnostics) {
-    let surroundings = Surroundings { origin: &Origin::Unknown, files: &IncludedFiles::default() };
+pub fn load(
+    name: &str,
+    source: &Source,
+    registry: &'static Registry,
+) -> (Option<Arc<Site>>, Diagnostics) {
+    let surroundings = Surroundings {
+        origin: &Origin::Unknown,
+        files: &IncludedFiles::default(),
+    };
     load_with(name, source, surroundings, registry, Timestamp(i64::MIN))
 }
 
@@ -26,9 +34,9 @@ pub struct Surroundings<'a> {
     pub files: &'a IncludedFiles,
 }
 
-/// [`load`] for a moment, with the other sources of the policy; the site holds until [`Site::next_switch`]. Errors that
-/// appear only once `retire` has come to its end are found, too: a file that is good now must not be refused by a later
-/// restart.
+/// [`load`] for a moment, with the other sources of the policy; the site holds until
+/// [`Site::next_switch`]. Errors that appear only once `retire` has come to its end are found, too:
+/// a file that is good now must not be refused by a later restart.
 pub fn load_with(
     name: &str,
     source: &Source,
@@ -37,10 +45,13 @@ pub fn load_with(
     at: Timestamp,
 ) -> (Option<Arc<Site>>, Diagnostics) {
     let (policy, mut diagnostics) = policy::read(name, source);
-    let Some(mut policy) = policy else { return (None, diagnostics) };
+    let Some(mut policy) = policy else {
+        return (None, diagnostics);
+    };
     policy.include(surroundings.files, &mut diagnostics);
     let policy = Arc::new(policy);
-    let site = match policy::compile_with_origin(policy.clone(), surroundings.origin, registry, at) {
+    let site = match policy::compile_with_origin(policy.clone(), surroundings.origin, registry, at)
+    {
         Ok(site) => Arc::new(site),
         Err(error) => {
             diagnostics.items.extend(error.diagnostics.items);
@@ -60,13 +71,28 @@ pub fn load_with(
 /// Adds the errors that the site will have once `retire` has come to its end.
 fn at_the_end(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     let mut found = Diagnostics::default();
-    match policy::compile_with_origin(site.policy.clone(), &site.origin_known(), registry, Timestamp(i64::MAX)) {
+    match policy::compile_with_origin(
+        site.policy.clone(),
+        &site.origin_known(),
+        registry,
+        Timestamp(i64::MAX),
+    ) {
         Ok(site) => policy::lint::lint(&site, registry, &mut found),
         Err(error) => found = error.diagnostics,
     }
-    for mut finding in found.items.into_iter().filter(|finding| finding.severity == Severity::Error) {
-        if !diagnostics.items.iter().any(|known| (known.id, known.span) == (finding.id, finding.span)) {
-            finding.message.push_str(", once `retire` has come to its end");
+    for mut finding in found
+        .items
+        .into_iter()
+        .filter(|finding| finding.severity == Severity::Error)
+    {
+        if !diagnostics
+            .items
+            .iter()
+            .any(|known| (known.id, known.span) == (finding.id, finding.span))
+        {
+            finding
+                .message
+                .push_str(", once `retire` has come to its end");
             diagnostics.push(finding);
         }
     }

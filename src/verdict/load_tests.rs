@@ -1,5 +1,5 @@
-//! Policies that change with the clock: mistakes are found when the policy is loaded, and its tests run as of a given
-//! moment.
+//! Policies that change with the clock: mistakes are found when the policy is loaded, and its tests
+//! run as of a given moment.
 
 use super::load::{Surroundings, load_with};
 use crate::crawlers::Registry;
@@ -23,9 +23,15 @@ tests:
 #[test]
 fn cases_are_judged_at_their_moment_whenever_they_are_run() {
     for moment in ["2026-01-01", "2026-11-25", "2030-01-01"] {
-        let source = Source { name: "shop.yaml".into(), text: RETIRED.into() };
+        let source = Source {
+            name: "shop.yaml".into(),
+            text: RETIRED.into(),
+        };
         let now = Timestamp::parse(moment).expect("a day");
-        let alone = Surroundings { origin: &Origin::Unknown, files: &IncludedFiles::default() };
+        let alone = Surroundings {
+            origin: &Origin::Unknown,
+            files: &IncludedFiles::default(),
+        };
         let (site, found) = load_with("shop", &source, alone, Registry::builtin(), now);
         assert!(site.is_some(), "{moment}: {found:?}");
     }
@@ -35,14 +41,28 @@ fn cases_are_judged_at_their_moment_whenever_they_are_run() {
 fn a_plan_that_ends_in_a_closed_site_is_refused_from_the_start() {
     let text = "robots: { origin: replace }\nretire: { paths: /, noindex_from: 2030-01-01 }\n";
     let ids = |text: &str| {
-        let source = Source { name: "shop.yaml".into(), text: text.into() };
+        let source = Source {
+            name: "shop.yaml".into(),
+            text: text.into(),
+        };
         let now = Timestamp::parse("2026-11-21").expect("a day");
-        let alone = Surroundings { origin: &Origin::Unknown, files: &IncludedFiles::default() };
+        let alone = Surroundings {
+            origin: &Origin::Unknown,
+            files: &IncludedFiles::default(),
+        };
         let (site, found) = load_with("shop", &source, alone, Registry::builtin(), now);
-        (site.is_some(), found.items.iter().map(|item| item.id).collect::<Vec<_>>())
+        (
+            site.is_some(),
+            found.items.iter().map(|item| item.id).collect::<Vec<_>>(),
+        )
     };
     let (usable, found) = ids(text);
-    assert!(!usable && found.contains(&"site-disallowed") && found.contains(&"site-noindex"), "{found:?}");
-    let (usable, found) = ids(&format!("acknowledge: [site_disallowed, site_noindex]\n{text}"));
+    assert!(
+        !usable && found.contains(&"site-disallowed") && found.contains(&"site-noindex"),
+        "{found:?}"
+    );
+    let (usable, found) = ids(&format!(
+        "acknowledge: [site_disallowed, site_noindex]\n{text}"
+    ));
     assert!(usable, "{found:?}");
 }

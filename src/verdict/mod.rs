@@ -1,5 +1,6 @@
-//! [`decide()`] judges one request: it makes a [`Decision`] of [`Facts`] and [`CachedVersions`]. [`explain`] makes the
-//! same decision and gives its reasons. Neither locks nor reads a clock, and `decide` does not allocate.
+//! [`decide()`] judges one request: it makes a [`Decision`] of [`Facts`] and [`CachedVersions`].
+//! [`explain`] makes the same decision and gives its reasons. Neither locks nor reads a clock, and
+//! `decide` does not allocate.
 
 mod challenge;
 mod decide;
@@ -18,7 +19,8 @@ pub use challenge::{acme_token, is_challenge};
 pub use decide::{crawl_delay, decide, decide_for};
 pub use decision::{Action, Decision, Kind, Readings, Verdict};
 pub use explanation::{
-    ActionReport, CrawlerReport, EffectiveReport, Explanation, GroupReport, ResponseFacts, RuleReport,
+    ActionReport, CrawlerReport, EffectiveReport, Explanation, GroupReport, ResponseFacts,
+    RuleReport,
 };
 pub use identity::{Doubt, Identity, Proof, identity_by_policy};
 pub use labels::{claim_label, claim_of, crawler_name, group_place, rule_place, source_place};
@@ -80,13 +82,20 @@ pub struct Claimant<'a> {
 }
 
 impl<'a> Claimant<'a> {
-    /// The claimant by the host and the user agent of a request. `None` where no site claims the host.
-    pub fn of(snapshot: &'a Snapshot, registry: &Registry, facts: &Facts<'_>) -> Option<Claimant<'a>> {
-        Claimant::identified(snapshot, facts, |_, site| registry.identify_with(facts.user_agent, &site.tokens))
+    /// The claimant by the host and the user agent of a request. `None` where no site claims the
+    /// host.
+    pub fn of(
+        snapshot: &'a Snapshot,
+        registry: &Registry,
+        facts: &Facts<'_>,
+    ) -> Option<Claimant<'a>> {
+        Claimant::identified(snapshot, facts, |_, site| {
+            registry.identify_with(facts.user_agent, &site.tokens)
+        })
     }
 
-    /// [`of`](Claimant::of), where the caller identifies the user agent for the site. A challenge is no crawler's request,
-    /// whoever sends it.
+    /// [`of`](Claimant::of), where the caller identifies the user agent for the site. A challenge
+    /// is no crawler's request, whoever sends it.
     pub fn identified(
         snapshot: &'a Snapshot,
         facts: &Facts<'_>,
@@ -94,25 +103,42 @@ impl<'a> Claimant<'a> {
     ) -> Option<Claimant<'a>> {
         let (site, history) = snapshot.site_and_history(facts.host)?;
         let entry = snapshot.sites().get(site)?;
-        let claim = if facts.is_challenge() { Claim::Nobody } else { identify(site, &entry.site) };
-        Some(Claimant { site, entry, history, claim })
+        let claim = if facts.is_challenge() {
+            Claim::Nobody
+        } else {
+            identify(site, &entry.site)
+        };
+        Some(Claimant {
+            site,
+            entry,
+            history,
+            claim,
+        })
     }
 
-    /// [`of`](Claimant::of), where `user_agent` may also be the bare token, id or name of a crawler, as people write
-    /// it.
-    pub fn named(snapshot: &'a Snapshot, registry: &Registry, facts: &Facts<'_>) -> Option<Claimant<'a>> {
+    /// [`of`](Claimant::of), where `user_agent` may also be the bare token, id or name of a
+    /// crawler, as people write it.
+    pub fn named(
+        snapshot: &'a Snapshot,
+        registry: &Registry,
+        facts: &Facts<'_>,
+    ) -> Option<Claimant<'a>> {
         let agent = String::from_utf8_lossy(facts.user_agent);
-        Claimant::identified(snapshot, facts, |_, site| site.claim_of_request(&agent, registry))
+        Claimant::identified(snapshot, facts, |_, site| {
+            site.claim_of_request(&agent, registry)
+        })
     }
 
-    /// Whether Last-Modified tells the version in force from every other that was published on the host. Where the host
-    /// came to the site later than the version, an earlier version of the host may have had the same date.
+    /// Whether Last-Modified tells the version in force from every other that was published on the
+    /// host. Where the host came to the site later than the version, an earlier version of the host
+    /// may have had the same date.
     pub fn is_told_by_its_date(&self) -> bool {
         self.history.is_told_by_its_date && self.history.since == self.entry.since
     }
 }
 
-/// One request to a site, with everything that its judgement rests on, but for the claimant's behaviour.
+/// One request to a site, with everything that its judgement rests on, but for the claimant's
+/// behaviour.
 #[derive(Clone, Copy, Debug)]
 pub struct Case<'a> {
     /// Known crawlers.
@@ -132,41 +158,44 @@ pub struct Behaviour {
     pub too_fast: Option<Duration>,
     /// The client requested a trap under the same name, and the mark has not expired.
     pub trapped: bool,
-    /// The client was served the version in force on this host, as far as that is proven: the fetch was verified, or
-    /// came from the same address. On a host that was not observed for long enough, other cached versions are unknown,
-    /// and every client can use a crawler's name. So a crawl delay holds there only for a client that was served it.
+    /// The client was served the version in force on this host, as far as that is proven: the fetch
+    /// was verified, or came from the same address. On a host that was not observed for long
+    /// enough, other cached versions are unknown, and every client can use a crawler's name. So a
+    /// crawl delay holds there only for a client that was served it.
     pub was_served_current: bool,
 }
 
-/// Whether the client's behaviour counts for a request, so that the ledger is asked. The files that crawlgate hands out
-/// itself are free for every client.
+/// Whether the client's behaviour counts for a request, so that the ledger is asked. The files that
+/// crawlgate hands out itself are free for every client.
 pub fn behaviour_counts(site: &Site, rules: &CrawlerRules, target: &[u8]) -> bool {
-    // The cheap answer first, without reading the target: people send most requests, and their behaviour never counts.
+    // The cheap answer first, without reading the target: people send most requests, and their
+    // behaviour never counts.
     if !rules.judged || rules.exempt || rules.mode == Mode::Off {
         return false;
     }
     !reaches_robots_txt(target) && !site.signals.has_at(path_of(target))
 }
 
-/// The versions of robots.txt that a crawler may have cached, besides the one in force. The default is what is known
-/// without a ledger: nothing.
+/// The versions of robots.txt that a crawler may have cached, besides the one in force. The default
+/// is what is known without a ledger: nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CachedVersions<'a> {
     /// Superseded versions, as the history of the host has them.
     pub versions: &'a [SupersededVersion],
     /// Which of them the crawler may have cached: a bit each, the first the lowest.
     pub cached: u64,
-    /// Whether the crawler may have cached a version whose rules are not known any more. That counts as allowing.
+    /// Whether the crawler may have cached a version whose rules are not known any more. That
+    /// counts as allowing.
     pub may_be_unknown: bool,
     /// Whether the crawler was served any version that it may still use.
     pub was_served: bool,
-    /// Whether the crawler itself was served the version in force on this host. Never of bots that no list knows, which
-    /// share a name, nor behind a cache.
+    /// Whether the crawler itself was served the version in force on this host. Never of bots that
+    /// no list knows, which share a name, nor behind a cache.
     pub has_version_in_force: bool,
     /// The reason why the crawler can have cached nothing else.
     pub basis: HistoryBasis,
-    /// Until when, at the latest, the crawler may use anything but the version in force. `None` where it has nothing else, and
-    /// where no time ends the doubt.
+    /// Until when, at the latest, the crawler may use anything but the version in force. `None`
+    /// where it has nothing else, and where no time ends the doubt.
     pub older_until: Option<Timestamp>,
 }
 
@@ -182,8 +211,8 @@ pub enum HistoryBasis {
     PerhapsCached,
     /// The host was observed without a gap for as long as a copy may be used.
     Observed,
-    /// The host was observed without a gap since crawlgate began to answer for it, and the operator says what it served
-    /// before.
+    /// The host was observed without a gap since crawlgate began to answer for it, and the operator
+    /// says what it served before.
     Declared,
 }
 
@@ -194,29 +223,41 @@ pub struct UnprovenHost {
     pub host: String,
     /// `Unknown` or `PerhapsCached`.
     pub history: HistoryBasis,
-    /// Until when crawlers may use a copy from before the host was observed. No time ends `PerhapsCached`.
+    /// Until when crawlers may use a copy from before the host was observed. No time ends
+    /// `PerhapsCached`.
     #[serde(serialize_with = "rfc3339")]
     pub until: Option<Timestamp>,
 }
 
 impl<'a> CachedVersions<'a> {
-    /// The versions that any crawler may have cached, where it is not known which crawler was served which version:
-    /// every version that was in force within the time for which a copy may be used.
+    /// The versions that any crawler may have cached, where it is not known which crawler was
+    /// served which version: every version that was in force within the time for which a copy may
+    /// be used.
     pub fn of_anyone(claimant: Claimant<'a>, now: Timestamp) -> CachedVersions<'a> {
         let Claimant { entry, history, .. } = claimant;
         let cached_since = history.cached_since(entry.site.copy_time(), now);
         let cached = superseded_since(claimant, cached_since);
-        let may_be_unknown = history.unknown_until.is_some_and(|until| until >= cached_since);
-        CachedVersions { versions: &history.superseded, cached, may_be_unknown, ..CachedVersions::default() }
+        let may_be_unknown = history
+            .unknown_until
+            .is_some_and(|until| until >= cached_since);
+        CachedVersions {
+            versions: &history.superseded,
+            cached,
+            may_be_unknown,
+            ..CachedVersions::default()
+        }
     }
 
     /// Whether the crawler can have cached nothing else.
     pub fn is_whole(&self) -> bool {
-        !matches!(self.basis, HistoryBasis::Unknown | HistoryBasis::PerhapsCached)
+        !matches!(
+            self.basis,
+            HistoryBasis::Unknown | HistoryBasis::PerhapsCached
+        )
     }
 
-    /// The same versions where a cache in front of crawlgate may have answered the crawler: it may have got any version that
-    /// was in force, and crawlgate does not know what it got.
+    /// The same versions where a cache in front of crawlgate may have answered the crawler: it may
+    /// have got any version that was in force, and crawlgate does not know what it got.
     pub fn perhaps_cached(self, claimant: Claimant<'a>, now: Timestamp) -> CachedVersions<'a> {
         let anyone = CachedVersions::of_anyone(claimant, now);
         CachedVersions {
@@ -236,12 +277,21 @@ impl<'a> CachedVersions<'a> {
 }
 
 /// The versions whose bits are set: the reverse of `bits`.
-pub fn chosen(versions: &[SupersededVersion], bits: u64) -> impl Iterator<Item = &SupersededVersion> {
-    versions.iter().take(64).enumerate().filter(move |(place, _)| bits >> place & 1 == 1).map(|(_, held)| held)
+pub fn chosen(
+    versions: &[SupersededVersion],
+    bits: u64,
+) -> impl Iterator<Item = &SupersededVersion> {
+    versions
+        .iter()
+        .take(64)
+        .enumerate()
+        .filter(move |(place, _)| bits >> place & 1 == 1)
+        .map(|(_, held)| held)
 }
 
-/// A bit for each superseded version of the claimant's host that was in force at `cached_since` or later. While
-/// robots.txt answers 503 the version that the site is judged by is among those of the history; it is left out here.
+/// A bit for each superseded version of the claimant's host that was in force at `cached_since` or
+/// later. While robots.txt answers 503 the version that the site is judged by is among those of the
+/// history; it is left out here.
 pub fn superseded_since(claimant: Claimant<'_>, cached_since: Timestamp) -> u64 {
     let current = claimant.entry.site.robots_txt.version;
     let versions = claimant.history.superseded.iter().take(64).enumerate();

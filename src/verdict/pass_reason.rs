@@ -1,5 +1,5 @@
-//! [`PassReason`]: the reason why crawlgate lets a request pass although it breaks the rules. [`line_for_one`] and
-//! [`LINE_FOR_ALL`] are lines of a policy that let an unlisted bot be refused.
+//! [`PassReason`]: the reason why crawlgate lets a request pass although it breaks the rules.
+//! [`line_for_one`] and [`LINE_FOR_ALL`] are lines of a policy that let an unlisted bot be refused.
 
 use super::decision::Decision;
 use crate::policy::model::Mode;

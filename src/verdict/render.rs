@@ -1,4 +1,5 @@
-//! An [`Explanation`] as text for a person: several lines, then the line of the policy that decided.
+//! An [`Explanation`] as text for a person: several lines, then the line of the policy that
+//! decided.
 
 use super::HistoryBasis;
 use super::challenge::is_challenge;
@@ -34,13 +35,20 @@ impl Explanation {
         let mut lines = Lines::default();
         lines.add("request", format!("{}{}", self.host, self.target));
         lines.add("crawler", self.crawler_line());
-        if self.crawler.as_ref().is_some_and(|crawler| crawler.makes_no_requests) {
+        if self
+            .crawler
+            .as_ref()
+            .is_some_and(|crawler| crawler.makes_no_requests)
+        {
             lines.add(
                 "requests",
                 "it makes none: robots.txt has this name for what other crawlers of its operator fetch",
             );
         }
-        let entry = self.site.as_deref().and_then(|name| snapshot.entry_named(name));
+        let entry = self
+            .site
+            .as_deref()
+            .and_then(|name| snapshot.entry_named(name));
         let Some(site) = entry.map(|entry| &*entry.site) else {
             lines.add("site", "no policy claims this host: forwarded untouched");
             return lines.0;
@@ -53,7 +61,8 @@ impl Explanation {
         }
         let mut text = lines.0;
         if let Some(span) = self.rule.as_ref().and_then(|rule| rule.span) {
-            let note = Diagnostic::warning("rule", span, "this line decided").label(self.verdict.name());
+            let note =
+                Diagnostic::warning("rule", span, "this line decided").label(self.verdict.name());
             // The renderer speaks of warnings; the heading is ours.
             let shown = note.render(&site.policy.source, colour);
             let snippet: Vec<&str> = shown.lines().skip(1).collect();
@@ -77,7 +86,10 @@ impl Explanation {
 
     fn add_site(&self, lines: &mut Lines, site: &Site) {
         let (file, version) = (&site.policy.source.name, site.robots_txt.version);
-        lines.add("site", format!("{} ({file}), robots.txt version {version}", site.name));
+        lines.add(
+            "site",
+            format!("{} ({file}), robots.txt version {version}", site.name),
+        );
         if let Some(until) = self.robots_txt_unavailable_until {
             let said = format!(
                 "answered 503 until {until}, for there is no copy of the origin's own: a crawler that asks for it now takes all for \
@@ -87,11 +99,18 @@ impl Explanation {
         }
         if let Some(hosts) = &self.requested_hosts {
             lines.add("host", "no crawler has requested this one yet");
-            hosts.iter().take(MAX_HOSTS).for_each(|host| lines.add("requested", host));
+            hosts
+                .iter()
+                .take(MAX_HOSTS)
+                .for_each(|host| lines.add("requested", host));
         }
         let identity = match (self.identity, self.doubt) {
-            (Identity::Verified, _) => "verified: it comes from an address of this crawler".to_owned(),
-            (Identity::Impostor, _) => "impostor: it does not come from an address of this crawler".to_owned(),
+            (Identity::Verified, _) => {
+                "verified: it comes from an address of this crawler".to_owned()
+            }
+            (Identity::Impostor, _) => {
+                "impostor: it does not come from an address of this crawler".to_owned()
+            }
             (_, Some(doubt)) => format!("unverified: {}", doubt.in_words()),
             (Identity::Suspended, None) => format!("unverified: {}", Doubt::Suspended.in_words()),
             (Identity::Unverified | Identity::Pending, None) => {
@@ -108,29 +127,55 @@ impl Explanation {
         if let Some(group) = &self.group {
             lines.add("group", format!("User-agent: {}", group.agents.join(", ")));
         }
-        if let Some(RuleReport { kind, pattern, source, .. }) = &self.rule {
-            let field = if *kind == "allow" { "Allow" } else { "Disallow" };
+        if let Some(RuleReport {
+            kind,
+            pattern,
+            source,
+            ..
+        }) = &self.rule
+        {
+            let field = if *kind == "allow" {
+                "Allow"
+            } else {
+                "Disallow"
+            };
             lines.add("rule", format!("{field}: {pattern}   ({source})"));
         }
-        lines.add("verdict", format!("{} — {}", self.verdict.name(), self.why()));
+        lines.add(
+            "verdict",
+            format!("{} — {}", self.verdict.name(), self.why()),
+        );
         if let Some(readings) = self.readings() {
             lines.add("readings", readings);
         }
-        let mark = if self.never_fetched { ", marked never_fetched" } else { "" };
+        let mark = if self.never_fetched {
+            ", marked never_fetched"
+        } else {
+            ""
+        };
         lines.add("kind", format!("{}{mark}", self.kind.name()));
         if self.history == Some(HistoryBasis::PerhapsCached) {
             lines.add("until", PERHAPS_CACHED);
         }
         if let Some(until) = self.older_until {
-            lines.add("until", format!("{until}: it may use an older robots.txt; what it requests after that counts"));
+            lines.add(
+                "until",
+                format!(
+                    "{until}: it may use an older robots.txt; what it requests after that counts"
+                ),
+            );
         }
         let mut action = self.action.sentence();
         if let (Some(would), Some(observed)) = (&self.action.would, self.observed) {
             let would = would.sentence();
             let when = match observed {
                 PassReason::Mode => "; under enforce",
-                PassReason::Unverified => ", by `unverified: observe`; once the crawler is verified",
-                PassReason::Unlisted => ", because the policy does not name this bot; named, and under enforce",
+                PassReason::Unverified => {
+                    ", by `unverified: observe`; once the crawler is verified"
+                }
+                PassReason::Unlisted => {
+                    ", because the policy does not name this bot; named, and under enforce"
+                }
             };
             action += &format!(" (observed only{when}: {would})");
         }
@@ -150,11 +195,26 @@ impl Explanation {
             lines.add("tag", format!("X-Robots-Tag: {tag}"));
         }
         for tag in &self.taken_away {
-            lines.add("taken away", format!("X-Robots-Tag: {tag} (the origin's, by {})", self.taken_by));
+            lines.add(
+                "taken away",
+                format!("X-Robots-Tag: {tag} (the origin's, by {})", self.taken_by),
+            );
         }
-        for bot in self.effective.iter().filter(|_| !(self.x_robots_tag.is_empty() && self.taken_away.is_empty())) {
-            let name = if bot.bot == "*" { "any other" } else { &bot.bot };
-            let said = if bot.directives.is_empty() { "nothing".into() } else { bot.directives.join(", ") };
+        for bot in self
+            .effective
+            .iter()
+            .filter(|_| !(self.x_robots_tag.is_empty() && self.taken_away.is_empty()))
+        {
+            let name = if bot.bot == "*" {
+                "any other"
+            } else {
+                &bot.bot
+            };
+            let said = if bot.directives.is_empty() {
+                "nothing".into()
+            } else {
+                bot.directives.join(", ")
+            };
             lines.add("tells", format!("{name}: {said}"));
         }
     }
@@ -165,14 +225,18 @@ impl Explanation {
             Readings::Rfc9309 => None,
             Readings::Both => Some("Google's parser and RFC 9309 say the same of it"),
             Readings::OnlyRfc9309 => Some("Google's parser allows it; RFC 9309 disallows it"),
-            Readings::OnlyGoogle => Some("Google's parser disallows it; RFC 9309 allows it, so crawlgate does"),
+            Readings::OnlyGoogle => {
+                Some("Google's parser disallows it; RFC 9309 allows it, so crawlgate does")
+            }
         }
     }
 
     fn why(&self) -> &'static str {
         match self.kind {
             Kind::NotACrawler => "people, and tools that the policy does not name, are not judged",
-            Kind::Allowed if self.readings == Readings::OnlyRfc9309 => "Google's own parser allows it",
+            Kind::Allowed if self.readings == Readings::OnlyRfc9309 => {
+                "Google's own parser allows it"
+            }
             Kind::Allowed if self.rule.is_some() => "the longest rule that matches allows it",
             Kind::Allowed => "no rule matches it",
             Kind::StaleCopy => {
@@ -194,15 +258,21 @@ impl Explanation {
             Kind::Ambiguous if self.readings == Readings::OnlyRfc9309 => {
                 "Google's own parser allows this spelling of a URL that is disallowed: no violation"
             }
-            Kind::Ambiguous => "the URL as sent is not disallowed, but what it resolves to is: no violation",
+            Kind::Ambiguous => {
+                "the URL as sent is not disallowed, but what it resolves to is: no violation"
+            }
             Kind::NotBound if self.verdict == Verdict::Disallowed => {
                 "the policy names it, though its operator says it ignores robots.txt"
             }
-            Kind::NotBound => "its operator says that these rules do not bind it, and no group names it",
+            Kind::NotBound => {
+                "its operator says that these rules do not bind it, and no group names it"
+            }
             Kind::TooFast => "sooner after the last request than crawl_delay says",
             Kind::Impostor => "the address is proven not to be that of the crawler",
             Kind::Trapped => "this client requested a trap, now or recently",
-            Kind::Exempt => "disallowed, and the policy exempts it: never refused, and no violation",
+            Kind::Exempt => {
+                "disallowed, and the policy exempts it: never refused, and no violation"
+            }
             Kind::Unverified => "the policy refuses crawlers that are not verified",
         }
     }
@@ -213,11 +283,19 @@ impl ActionReport {
         match (self.kind, self.status) {
             ("block", Some(status)) => format!("refused with {status}"),
             ("slow", Some(status)) => {
-                format!("refused with {status}, come back in {} s", self.retry_after.unwrap_or(0))
+                format!(
+                    "refused with {status}, come back in {} s",
+                    self.retry_after.unwrap_or(0)
+                )
             }
-            ("pause", _) => format!("answered 503, come back in {} s", self.retry_after.unwrap_or(0)),
+            ("pause", _) => format!(
+                "answered 503, come back in {} s",
+                self.retry_after.unwrap_or(0)
+            ),
             ("robots_txt", _) => "answered with the site's robots.txt".into(),
-            ("license", Some(status)) => format!("answered {status} without a licence token, forwarded with one"),
+            ("license", Some(status)) => {
+                format!("answered {status} without a licence token, forwarded with one")
+            }
             ("tdmrep", _) => "answered with the site's tdmrep.json".into(),
             _ => "forwarded".into(),
         }

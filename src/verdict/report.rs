@@ -1,10 +1,11 @@
-//! [`report`] makes an [`Explanation`] of a [`Decision`]: it looks up what the indexes of the decision point at.
-//! [`explain`] makes the decision, too.
+//! [`report`] makes an [`Explanation`] of a [`Decision`]: it looks up what the indexes of the
+//! decision point at. [`explain`] makes the decision, too.
 
 use super::decide::decide_for;
 use super::decision::{Action, Decision};
 use super::explanation::{
-    ActionReport, CrawlerReport, EffectiveReport, Explanation, GroupReport, ResponseFacts, RuleReport,
+    ActionReport, CrawlerReport, EffectiveReport, Explanation, GroupReport, ResponseFacts,
+    RuleReport,
 };
 use super::identity::{Identity, Proof, evidence_of_policy};
 use super::labels::{claim_label, claim_of, source_place};
@@ -17,8 +18,9 @@ use crate::policy::lint::may_be_enforced;
 use crate::policy::model::OriginTags;
 use crate::policy::site::{Sent, Site, combine};
 
-/// Decides and gives the reasons, without a ledger: the crawler may have cached every version that was in force within
-/// the grace time. The user agent may be the bare token, id or name of a crawler.
+/// Decides and gives the reasons, without a ledger: the crawler may have cached every version that
+/// was in force within the grace time. The user agent may be the bare token, id or name of a
+/// crawler.
 pub fn explain(
     snapshot: &Snapshot,
     registry: &Registry,
@@ -28,15 +30,32 @@ pub fn explain(
     match Claimant::named(snapshot, registry, facts) {
         Some(claimant) => {
             let cached_versions = CachedVersions::of_anyone(claimant, facts.now);
-            explain_for(&Case { registry, facts: *facts, claimant, cached_versions }, Behaviour::default(), response)
+            explain_for(
+                &Case {
+                    registry,
+                    facts: *facts,
+                    claimant,
+                    cached_versions,
+                },
+                Behaviour::default(),
+                response,
+            )
         }
         None => report_unclaimed(registry, facts, response),
     }
 }
 
 /// [`explain`] for a claimant whose cached versions and behaviour are known.
-pub fn explain_for(case: &Case<'_>, behaviour: Behaviour, response: &ResponseFacts<'_>) -> Explanation {
-    report(case, &decide_for(case, behaviour, &mut Scratch::default()), response)
+pub fn explain_for(
+    case: &Case<'_>,
+    behaviour: Behaviour,
+    response: &ResponseFacts<'_>,
+) -> Explanation {
+    report(
+        case,
+        &decide_for(case, behaviour, &mut Scratch::default()),
+        response,
+    )
 }
 
 /// The explanation of a decision that was made about a case.
@@ -46,7 +65,10 @@ pub fn report(case: &Case<'_>, decision: &Decision, response: &ResponseFacts<'_>
     let crawler = crawler_report(decision.claim, case.registry, Some(site));
     let (lines, taken_away, taken_by) = tag_lines(site, decision, response);
     let token = crawler.as_ref().and_then(|crawler| crawler.token.clone());
-    let (action, observed) = (action_report(decision.action, site), PassReason::of(decision, site));
+    let (action, observed) = (
+        action_report(decision.action, site),
+        PassReason::of(decision, site),
+    );
     Explanation {
         site: Some(site.name.clone()),
         host: String::from_utf8_lossy(facts.host).into_owned(),
@@ -62,18 +84,28 @@ pub fn report(case: &Case<'_>, decision: &Decision, response: &ResponseFacts<'_>
         .name(),
         doubt: None,
         requested_hosts: None,
-        evidence: evidence_of_policy(site, decision.claim, facts.client).into_iter().collect(),
-        group: decision
-            .rule
-            .map(|rule| GroupReport { agents: site.document.groups[usize::from(rule.group)].agents.clone() }),
+        evidence: evidence_of_policy(site, decision.claim, facts.client)
+            .into_iter()
+            .collect(),
+        group: decision.rule.map(|rule| GroupReport {
+            agents: site.document.groups[usize::from(rule.group)].agents.clone(),
+        }),
         rule: rule_report(decision, site),
         verdict: decision.verdict,
         readings: decision.readings,
         kind: decision.kind,
         never_fetched: decision.never_fetched,
         history: decision.is_in_doubt().then_some(case.cached_versions.basis),
-        older_until: case.cached_versions.older_until.filter(|_| decision.is_in_doubt()),
-        action: ActionReport { would: decision.would.map(|would| Box::new(action_report(would, site))), ..action },
+        older_until: case
+            .cached_versions
+            .older_until
+            .filter(|_| decision.is_in_doubt()),
+        action: ActionReport {
+            would: decision
+                .would
+                .map(|would| Box::new(action_report(would, site))),
+            ..action
+        },
         observed,
         to_enforce: match observed {
             Some(PassReason::Unlisted) => lines_to_enforce(case, decision.claim, site),
@@ -85,12 +117,19 @@ pub fn report(case: &Case<'_>, decision: &Decision, response: &ResponseFacts<'_>
         taken_away,
         taken_by,
         version: Some(site.robots_txt.version.to_string()),
-        robots_txt_unavailable_until: site.robots_txt.awaits_origin_until.filter(|until| facts.now < *until),
+        robots_txt_unavailable_until: site
+            .robots_txt
+            .awaits_origin_until
+            .filter(|until| facts.now < *until),
     }
 }
 
 /// A request for a host that no site claims: it is forwarded, and the response passes untouched.
-pub fn report_unclaimed(registry: &Registry, facts: &Facts<'_>, response: &ResponseFacts<'_>) -> Explanation {
+pub fn report_unclaimed(
+    registry: &Registry,
+    facts: &Facts<'_>,
+    response: &ResponseFacts<'_>,
+) -> Explanation {
     let claim = claim_of(&String::from_utf8_lossy(facts.user_agent), registry, None);
     let crawler = crawler_report(claim, registry, None);
     let token = crawler.as_ref().and_then(|crawler| crawler.token.clone());
@@ -100,15 +139,18 @@ pub fn report_unclaimed(registry: &Registry, facts: &Facts<'_>, response: &Respo
         crawler,
         identity: facts.identity,
         proof: Proof::None.name(),
-        action: ActionReport { kind: Action::Pass.name(), ..ActionReport::default() },
+        action: ActionReport {
+            kind: Action::Pass.name(),
+            ..ActionReport::default()
+        },
         effective: effective(response.origin_tags, token),
         x_robots_tag: response.origin_tags.to_vec(),
         ..Explanation::default()
     }
 }
 
-/// The lines of a policy that let the bot be refused: one with its name, if it has a name that a policy can have, and one
-/// for all unlisted bots.
+/// The lines of a policy that let the bot be refused: one with its name, if it has a name that a
+/// policy can have, and one for all unlisted bots.
 fn lines_to_enforce(case: &Case<'_>, claim: Claim, site: &Site) -> Vec<String> {
     let (registry, user_agent) = (case.registry, case.facts.user_agent);
     let own = || {
@@ -124,7 +166,10 @@ fn lines_to_enforce(case: &Case<'_>, claim: Claim, site: &Site) -> Vec<String> {
         Claim::Token(index) => site.tokens.token(index),
         Claim::Other | Claim::Tool | Claim::Nobody => own(),
     };
-    name.map(line_for_one).into_iter().chain([LINE_FOR_ALL.to_owned()]).collect()
+    name.map(line_for_one)
+        .into_iter()
+        .chain([LINE_FOR_ALL.to_owned()])
+        .collect()
 }
 
 fn rule_report(decision: &Decision, site: &Site) -> Option<RuleReport> {
@@ -133,56 +178,102 @@ fn rule_report(decision: &Decision, site: &Site) -> Option<RuleReport> {
     let rule = &site.document.groups[group].rules[index];
     let (source, span) = source_place(&site.rule_sources[group][index], site);
     let kind = if rule.allow { "allow" } else { "disallow" };
-    Some(RuleReport { kind, pattern: rule.pattern.as_str().to_owned(), source, span })
+    Some(RuleReport {
+        kind,
+        pattern: rule.pattern.as_str().to_owned(),
+        source,
+        span,
+    })
 }
 
-/// The lines of X-Robots-Tag that the client receives, the origin's lines that it does not, and the reason.
+/// The lines of X-Robots-Tag that the client receives, the origin's lines that it does not, and the
+/// reason.
 fn tag_lines(
     site: &Site,
     decision: &Decision,
     response: &ResponseFacts<'_>,
 ) -> (Vec<String>, Vec<String>, &'static str) {
-    // An answer that crawlgate makes itself is text, whatever the page would have been. The origin has no part in it.
-    let theirs = if decision.action == Action::Pass { response.origin_tags } else { &[] };
-    let status = action_report(decision.action, site).status.unwrap_or(response.status);
+    // An answer that crawlgate makes itself is text, whatever the page would have been. The origin
+    // has no part in it.
+    let theirs = if decision.action == Action::Pass {
+        response.origin_tags
+    } else {
+        &[]
+    };
+    let status = action_report(decision.action, site)
+        .status
+        .unwrap_or(response.status);
     let content_type = match decision.action {
         Action::Pass => response.content_type,
         Action::RobotsTxt => Some("text/plain"),
         Action::TdmRep => Some("application/json"),
-        Action::Block(_) | Action::Slow { .. } | Action::Pause { .. } | Action::License { .. } => Some("text/html"),
+        Action::Block(_) | Action::Slow { .. } | Action::Pause { .. } | Action::License { .. } => {
+            Some("text/html")
+        }
     };
     if site.tags.is_hidden(&decision.path_rules, status) {
-        let taken_by = if theirs.is_empty() { "" } else { "a 304 does not say which rules hold" };
+        let taken_by = if theirs.is_empty() {
+            ""
+        } else {
+            "a 304 does not say which rules hold"
+        };
         return (Vec::new(), theirs.to_vec(), taken_by);
     }
-    let ours = site.tags.tags(&decision.path_rules, status, content_type.map(str::as_bytes));
-    match combine(ours.as_deref(), theirs.iter().map(String::as_bytes), site.origin_tags) {
+    let ours = site.tags.tags(
+        &decision.path_rules,
+        status,
+        content_type.map(str::as_bytes),
+    );
+    match combine(
+        ours.as_deref(),
+        theirs.iter().map(String::as_bytes),
+        site.origin_tags,
+    ) {
         Sent::Added([]) => (theirs.to_vec(), Vec::new(), ""),
         Sent::Added(lines) => {
             let mut all: Vec<String> = theirs.iter().chain(lines).cloned().collect();
             all.sort_by_key(|line| place_of(line.as_bytes()));
             (all, Vec::new(), "")
         }
-        Sent::Instead(lines) => match ours.as_ref().and_then(|ours| ours.origin_tags).unwrap_or(site.origin_tags) {
+        Sent::Instead(lines) => match ours
+            .as_ref()
+            .and_then(|ours| ours.origin_tags)
+            .unwrap_or(site.origin_tags)
+        {
             OriginTags::Strip => (lines.into_owned(), theirs.to_vec(), "`origin_tags: strip`"),
-            OriginTags::Replace => (lines.into_owned(), theirs.to_vec(), "`origin_tags: replace`"),
+            OriginTags::Replace => (
+                lines.into_owned(),
+                theirs.to_vec(),
+                "`origin_tags: replace`",
+            ),
             OriginTags::Keep | OriginTags::Merge => (lines.into_owned(), Vec::new(), ""),
         },
     }
 }
 
-/// The header lines about the use of the content. crawlgate's own answers have none, but the one that demands a licence
-/// links it.
+/// The header lines about the use of the content. crawlgate's own answers have none, but the one
+/// that demands a licence links it.
 fn signal_lines(decision: &Decision, site: &Site) -> Vec<String> {
     match decision.action {
-        Action::Pass => site.signals.fields(decision.signals).map(|(name, value)| format!("{name}: {value}")).collect(),
+        Action::Pass => site
+            .signals
+            .fields(decision.signals)
+            .map(|(name, value)| format!("{name}: {value}"))
+            .collect(),
         Action::License { .. } => {
-            let license = site.signals.license(decision.signals, decision.rule.map(|rule| rule.group));
-            license.map(|license| format!("Link: {}", license.link)).into_iter().collect()
+            let license = site
+                .signals
+                .license(decision.signals, decision.rule.map(|rule| rule.group));
+            license
+                .map(|license| format!("Link: {}", license.link))
+                .into_iter()
+                .collect()
         }
-        Action::Block(_) | Action::Slow { .. } | Action::Pause { .. } | Action::RobotsTxt | Action::TdmRep => {
-            Vec::new()
-        }
+        Action::Block(_)
+        | Action::Slow { .. }
+        | Action::Pause { .. }
+        | Action::RobotsTxt
+        | Action::TdmRep => Vec::new(),
     }
 }
 
@@ -200,8 +291,18 @@ fn effective(lines: &[String], asks: Option<String>) -> Vec<EffectiveReport> {
         }
     }
     bots.push("*".into());
-    let directives = |bot: &str| tags.effective(bot).iter().map(ToString::to_string).collect();
-    bots.into_iter().map(|bot| EffectiveReport { directives: directives(&bot), bot }).collect()
+    let directives = |bot: &str| {
+        tags.effective(bot)
+            .iter()
+            .map(ToString::to_string)
+            .collect()
+    };
+    bots.into_iter()
+        .map(|bot| EffectiveReport {
+            directives: directives(&bot),
+            bot,
+        })
+        .collect()
 }
 
 fn crawler_report(claim: Claim, registry: &Registry, site: Option<&Site>) -> Option<CrawlerReport> {
@@ -215,13 +316,24 @@ fn crawler_report(claim: Claim, registry: &Registry, site: Option<&Site>) -> Opt
                 name: crawler.name.clone(),
                 operator: Some(crawler.operator.clone()),
                 token: crawler.tokens.first().cloned(),
-                purpose: crawler.tokens.first().and_then(described).unwrap_or(crawler.purpose).name(),
+                purpose: crawler
+                    .tokens
+                    .first()
+                    .and_then(described)
+                    .unwrap_or(crawler.purpose)
+                    .name(),
                 makes_no_requests: crawler.markers.is_empty(),
             }
         }
         Claim::Token(_) => {
             let purpose = described(&id).unwrap_or(Purpose::Other).name();
-            CrawlerReport { name: id.clone(), token: Some(id.clone()), id, purpose, ..CrawlerReport::default() }
+            CrawlerReport {
+                name: id.clone(),
+                token: Some(id.clone()),
+                id,
+                purpose,
+                ..CrawlerReport::default()
+            }
         }
         Claim::Tool => CrawlerReport {
             id,
@@ -229,9 +341,12 @@ fn crawler_report(claim: Claim, registry: &Registry, site: Option<&Site>) -> Opt
             purpose: "tool",
             ..CrawlerReport::default()
         },
-        Claim::Other | Claim::Nobody => {
-            CrawlerReport { id, name: "a bot that no list knows".into(), purpose: "other", ..CrawlerReport::default() }
-        }
+        Claim::Other | Claim::Nobody => CrawlerReport {
+            id,
+            name: "a bot that no list knows".into(),
+            purpose: "other",
+            ..CrawlerReport::default()
+        },
     })
 }
 
@@ -243,10 +358,19 @@ pub fn action_report(action: Action, site: &Site) -> ActionReport {
         Action::RobotsTxt | Action::TdmRep => (Some(200), None),
         Action::License { status } => (Some(status), None),
         Action::Pause { retry_after } => (Some(503), Some(retry_after)),
-        Action::Block(index) => {
-            (answer(index).map(|answer| answer.status), answer(index).and_then(|answer| answer.retry_after))
-        }
-        Action::Slow { answer: index, retry_after } => (answer(index).map(|answer| answer.status), Some(retry_after)),
+        Action::Block(index) => (
+            answer(index).map(|answer| answer.status),
+            answer(index).and_then(|answer| answer.retry_after),
+        ),
+        Action::Slow {
+            answer: index,
+            retry_after,
+        } => (answer(index).map(|answer| answer.status), Some(retry_after)),
     };
-    ActionReport { kind: action.name(), status, retry_after, would: None }
+    ActionReport {
+        kind: action.name(),
+        status,
+        retry_after,
+        would: None,
+    }
 }

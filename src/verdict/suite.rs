@@ -1,5 +1,5 @@
-//! [`run_tests`] runs a policy's own `tests:` against its compiled site. Each case that does not hold becomes a
-//! [`Diagnostic`].
+//! [`run_tests`] runs a policy's own `tests:` against its compiled site. Each case that does not
+//! hold becomes a [`Diagnostic`].
 
 use super::explanation::{Explanation, ResponseFacts};
 use super::identity::{Identity, identity_by_policy};
@@ -15,12 +15,18 @@ use crate::yaml::{Diagnostic, Located};
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// Runs every case: a finding for each that does not hold, at its place in the policy. What goes by the clock is as it
-/// is at the moment of the case; without one, as it is before any of it began, so that a case holds tomorrow as it does
-/// today.
+/// Runs every case: a finding for each that does not hold, at its place in the policy. What goes by
+/// the clock is as it is at the moment of the case; without one, as it is before any of it began,
+/// so that a case holds tomorrow as it does today.
 pub fn run_tests(site: &Arc<Site>, registry: &Registry) -> Vec<Diagnostic> {
     let snapshot = alone(site);
-    let run = |test| run(test, &at_its_moment(test, &snapshot, site, registry), registry);
+    let run = |test| {
+        run(
+            test,
+            &at_its_moment(test, &snapshot, site, registry),
+            registry,
+        )
+    };
     site.policy.tests.iter().flat_map(run).collect()
 }
 
@@ -44,13 +50,26 @@ fn at_its_moment<'a>(
 /// The explanation of the request of a case, for tests that compare it with the running proxy.
 #[cfg(feature = "internals")]
 pub fn ask(test: &PolicyTest, site: &Arc<Site>, registry: &Registry) -> Explanation {
-    answer(test, &at_its_moment(test, &alone(site), site, registry), registry)
+    answer(
+        test,
+        &at_its_moment(test, &alone(site), site, registry),
+        registry,
+    )
 }
 
 /// The host that a case asks for: its own, else the site's first, else any.
 pub fn host_of(test: &PolicyTest, policy: &Policy) -> String {
-    let first = || policy.hosts.first().map(|host| host.value.to_string().replacen('*', "www", 1));
-    test.host.as_ref().map(|host| host.value.clone()).or_else(first).unwrap_or_else(|| "site.test".to_owned())
+    let first = || {
+        policy
+            .hosts
+            .first()
+            .map(|host| host.value.to_string().replacen('*', "www", 1))
+    };
+    test.host
+        .as_ref()
+        .map(|host| host.value.clone())
+        .or_else(first)
+        .unwrap_or_else(|| "site.test".to_owned())
 }
 
 /// A snapshot of the site alone.
@@ -58,12 +77,15 @@ fn alone(site: &Arc<Site>) -> Snapshot {
     Snapshot::new(vec![SiteEntry::new(site.clone(), Timestamp(0))], 0)
 }
 
-/// The site with the pauses around the moment of a case; a case without a moment has no pauses. A pause without a
-/// beginning is left out, because its end is not known.
+/// The site with the pauses around the moment of a case; a case without a moment has no pauses. A
+/// pause without a beginning is left out, because its end is not known.
 fn with_pauses_of(test: &PolicyTest, snapshot: &Snapshot) -> Snapshot {
     let entry = snapshot.sites()[0].clone();
     let pauses = pauses_around(&entry.site.policy, test.at);
-    Snapshot::new(vec![entry.with_pauses(pauses, test.at.unwrap_or(Timestamp(0)))], 0)
+    Snapshot::new(
+        vec![entry.with_pauses(pauses, test.at.unwrap_or(Timestamp(0)))],
+        0,
+    )
 }
 
 fn answer(test: &PolicyTest, snapshot: &Snapshot, registry: &Registry) -> Explanation {
@@ -80,7 +102,11 @@ fn answer(test: &PolicyTest, snapshot: &Snapshot, registry: &Registry) -> Explan
         now: test.at.unwrap_or_default(),
     };
     let content_type = Some(test.content_type.as_deref().unwrap_or("text/html"));
-    let response = ResponseFacts { status: test.status, content_type, origin_tags: &[] };
+    let response = ResponseFacts {
+        status: test.status,
+        content_type,
+        origin_tags: &[],
+    };
     let Some(claimant) = Claimant::named(snapshot, registry, &facts) else {
         return report_unclaimed(registry, &facts, &response);
     };
@@ -91,18 +117,43 @@ fn answer(test: &PolicyTest, snapshot: &Snapshot, registry: &Registry) -> Explan
         None => identity_by_policy(&entry.site, &facts, claimant.claim, true),
     };
     let superseded;
-    let nothing = CachedVersions { basis: HistoryBasis::Observed, ..CachedVersions::default() };
+    let nothing = CachedVersions {
+        basis: HistoryBasis::Observed,
+        ..CachedVersions::default()
+    };
     let cached_versions = match &test.held {
         None => CachedVersions::default(),
         Some(CachedByTest::Nothing) => nothing,
-        Some(CachedByTest::InForce) => CachedVersions { was_served: true, has_version_in_force: true, ..nothing },
+        Some(CachedByTest::InForce) => CachedVersions {
+            was_served: true,
+            has_version_in_force: true,
+            ..nothing
+        },
         Some(CachedByTest::Superseded(text)) => {
             let parsed = Arc::new(ParsedVersion::read(Arc::from(text.as_bytes()), registry));
-            superseded = [SupersededVersion { parsed, since: facts.now, superseded_at: facts.now }];
-            CachedVersions { versions: &superseded, cached: 1, was_served: true, ..nothing }
+            superseded = [SupersededVersion {
+                parsed,
+                since: facts.now,
+                superseded_at: facts.now,
+            }];
+            CachedVersions {
+                versions: &superseded,
+                cached: 1,
+                was_served: true,
+                ..nothing
+            }
         }
     };
-    explain_for(&Case { registry, facts, claimant, cached_versions }, Behaviour::default(), &response)
+    explain_for(
+        &Case {
+            registry,
+            facts,
+            claimant,
+            cached_versions,
+        },
+        Behaviour::default(),
+        &response,
+    )
 }
 
 /// The comparison of what a case expects with the explanation that it got.
@@ -115,16 +166,30 @@ struct Comparison<'a> {
 impl Comparison<'_> {
     /// Compares a name or a number.
     fn value<T: ToString>(&mut self, expected: &Option<Located<T>>, what: &str, came: &str) {
-        let Some(Located { value, span }) = expected else { return };
+        let Some(Located { value, span }) = expected else {
+            return;
+        };
         let expected = value.to_string();
         if expected == came {
             return;
         }
-        let reason = self.got.rule.as_ref().map_or("no rule decided".to_owned(), |rule| {
-            format!("{}: {} decided, from {}", rule.kind, rule.pattern, rule.source)
-        });
+        let reason = self
+            .got
+            .rule
+            .as_ref()
+            .map_or("no rule decided".to_owned(), |rule| {
+                format!(
+                    "{}: {} decided, from {}",
+                    rule.kind, rule.pattern, rule.source
+                )
+            });
         self.fail(
-            Diagnostic::error("test-failed", *span, format!("the {what} is `{came}`, not `{expected}`")).help(reason),
+            Diagnostic::error(
+                "test-failed",
+                *span,
+                format!("the {what} is `{came}`, not `{expected}`"),
+            )
+            .help(reason),
         );
     }
 
@@ -134,14 +199,24 @@ impl Comparison<'_> {
             return;
         }
         let span = expected.first().map_or(self.test.span, |line| line.span);
-        let came = if came.is_empty() { none.to_owned() } else { format!("`{}`", came.join("` and `")) };
+        let came = if came.is_empty() {
+            none.to_owned()
+        } else {
+            format!("`{}`", came.join("` and `"))
+        };
         let diagnostic = Diagnostic::error("test-failed", span, format!("{what} {came}"));
-        self.fail(diagnostic.help("write the lines as they are sent, in their order; `[]` for none"));
+        self.fail(
+            diagnostic.help("write the lines as they are sent, in their order; `[]` for none"),
+        );
     }
 
     fn fail(&mut self, diagnostic: Diagnostic) {
-        let asked = format!("{} asks for {}", self.test.agent.value, self.test.path.value);
-        self.failures.push(diagnostic.related(self.test.span, asked));
+        let asked = format!(
+            "{} asks for {}",
+            self.test.agent.value, self.test.path.value
+        );
+        self.failures
+            .push(diagnostic.related(self.test.span, asked));
     }
 }
 
@@ -149,17 +224,33 @@ fn run(test: &PolicyTest, snapshot: &Snapshot, registry: &Registry) -> Vec<Diagn
     let got = answer(test, snapshot, registry);
     if got.site.is_none() {
         let span = test.host.as_ref().map_or(test.span, |host| host.span);
-        return vec![Diagnostic::error("test-failed", span, "this host is not one of the site's")];
+        return vec![Diagnostic::error(
+            "test-failed",
+            span,
+            "this host is not one of the site's",
+        )];
     }
     // The action depends on the mode; a test of the answer is about the action under `enforce`.
     let action = got.action.would.as_deref().unwrap_or(&got.action);
     let expect = &test.expect;
-    let mut comparison = Comparison { test, got: &got, failures: Vec::new() };
+    let mut comparison = Comparison {
+        test,
+        got: &got,
+        failures: Vec::new(),
+    };
     comparison.value(&expect.verdict, "verdict", got.verdict.name());
     comparison.value(&expect.kind, "kind", got.kind.name());
-    comparison.value(&expect.never_fetched, "mark `never_fetched`", &got.never_fetched.to_string());
+    comparison.value(
+        &expect.never_fetched,
+        "mark `never_fetched`",
+        &got.never_fetched.to_string(),
+    );
     comparison.value(&expect.action, "action", action.kind);
-    comparison.value(&expect.answer_status, "status", &action.status.unwrap_or(test.status).to_string());
+    comparison.value(
+        &expect.answer_status,
+        "status",
+        &action.status.unwrap_or(test.status).to_string(),
+    );
     if let Some(lines) = &expect.tag {
         comparison.lines(lines, &got.x_robots_tag, "X-Robots-Tag is", "nothing");
     }

@@ -16,7 +16,14 @@ const UNLISTED: &str = "Mozilla/5.0 (compatible; NobodyKnowsBot/1.0; +https://ex
 const DAY: i64 = 86_400;
 
 fn load_text(text: &str) -> (Option<Arc<Site>>, Diagnostics) {
-    load("shop", &Source { name: "policies/shop.yaml".into(), text: text.into() }, Registry::builtin())
+    load(
+        "shop",
+        &Source {
+            name: "policies/shop.yaml".into(),
+            text: text.into(),
+        },
+        Registry::builtin(),
+    )
 }
 
 fn site(text: &str) -> Arc<Site> {
@@ -26,15 +33,27 @@ fn site(text: &str) -> Arc<Site> {
 
 /// A version that was in force until then.
 fn held(site: &Site, superseded_at: Timestamp) -> SupersededVersion {
-    let parsed = Arc::new(ParsedVersion::read(site.robots_txt.body.clone(), Registry::builtin()));
-    SupersededVersion { parsed, since: Timestamp(0), superseded_at }
+    let parsed = Arc::new(ParsedVersion::read(
+        site.robots_txt.body.clone(),
+        Registry::builtin(),
+    ));
+    SupersededVersion {
+        parsed,
+        since: Timestamp(0),
+        superseded_at,
+    }
 }
 
 /// Errors and warnings.
 fn errors(text: &str) -> Vec<(&'static str, u32)> {
     let findings = load_text(text).1;
-    let worth = findings.items.iter().filter(|item| item.severity > Severity::Note);
-    worth.map(|item| (item.id, item.span.map_or(0, |span| span.line))).collect()
+    let worth = findings
+        .items
+        .iter()
+        .filter(|item| item.severity > Severity::Note);
+    worth
+        .map(|item| (item.id, item.span.map_or(0, |span| span.line)))
+        .collect()
 }
 
 /// A policy with these rules for `*`, under enforce, and more lines.
@@ -57,14 +76,28 @@ impl World {
     }
 
     fn with(entry: SiteEntry) -> World {
-        World { snapshot: Snapshot::new(vec![entry], 1), now: Timestamp(10 * DAY) }
+        World {
+            snapshot: Snapshot::new(vec![entry], 1),
+            now: Timestamp(10 * DAY),
+        }
     }
 
-    fn with_history(entry: SiteEntry, superseded: Vec<SupersededVersion>, unknown_until: Option<Timestamp>) -> World {
+    fn with_history(
+        entry: SiteEntry,
+        superseded: Vec<SupersededVersion>,
+        unknown_until: Option<Timestamp>,
+    ) -> World {
         let world = World::with(entry);
-        let history = HostHistory { superseded, unknown_until, ..HostHistory::new(Timestamp(0)) };
+        let history = HostHistory {
+            superseded,
+            unknown_until,
+            ..HostHistory::new(Timestamp(0))
+        };
         let histories = HostHistories::new(vec![(None, Arc::new(history))]);
-        World { snapshot: world.snapshot.with_histories(histories, world.now), ..world }
+        World {
+            snapshot: world.snapshot.with_histories(histories, world.now),
+            ..world
+        }
     }
 
     fn ask(&self, user_agent: &str, target: &str) -> Decision {
@@ -78,8 +111,14 @@ impl World {
             now: self.now,
         };
         let cached_versions = CachedVersions::of_anyone(self.claimant(&facts), self.now);
-        decide(&self.snapshot, Registry::builtin(), &facts, &cached_versions, &mut Scratch::default())
-            .expect("a site has the host")
+        decide(
+            &self.snapshot,
+            Registry::builtin(),
+            &facts,
+            &cached_versions,
+            &mut Scratch::default(),
+        )
+        .expect("a site has the host")
     }
 
     fn explain(&self, user_agent: &str, target: &str) -> Explanation {
@@ -101,15 +140,32 @@ impl World {
     }
 
     /// Verdict, kind, what is done, what would be.
-    fn told(&self, user_agent: &str, target: &str) -> (&'static str, &'static str, &'static str, Option<&'static str>) {
+    fn told(
+        &self,
+        user_agent: &str,
+        target: &str,
+    ) -> (
+        &'static str,
+        &'static str,
+        &'static str,
+        Option<&'static str>,
+    ) {
         let decision = self.ask(user_agent, target);
-        (decision.verdict.name(), decision.kind.name(), decision.action.name(), decision.would.map(Action::name))
+        (
+            decision.verdict.name(),
+            decision.kind.name(),
+            decision.action.name(),
+            decision.would.map(Action::name),
+        )
     }
 
     fn tags(&self, target: &str, status: u16, content_type: &str) -> Vec<String> {
         let decision = self.ask(PERSON, target);
-        let lines =
-            self.snapshot.sites()[0].site.tags.tags(&decision.path_rules, status, Some(content_type.as_bytes()));
+        let lines = self.snapshot.sites()[0].site.tags.tags(
+            &decision.path_rules,
+            status,
+            Some(content_type.as_bytes()),
+        );
         lines.map(|lines| lines.lines.clone()).unwrap_or_default()
     }
 }
@@ -119,19 +175,30 @@ const ALLOWED: (&str, &str, &str, Option<&str>) = ("allowed", "allowed", "pass",
 
 #[test]
 fn the_longest_rule_decides_and_an_explicit_allow_stands() {
-    let world = World::of(&enforced("{ agents: '*', disallow: [/private/], allow: [/private/help, '//private/'] }"));
+    let world = World::of(&enforced(
+        "{ agents: '*', disallow: [/private/], allow: [/private/help, '//private/'] }",
+    ));
     assert_eq!(world.told(BINGBOT, "/private/a"), REFUSED);
     assert_eq!(world.told(BINGBOT, "/%70rivate/a"), REFUSED);
     assert_eq!(world.told(BINGBOT, "/private/help"), ALLOWED);
-    assert_eq!(world.told(BINGBOT, "//private/a"), ALLOWED, "the owner allowed the URL as sent");
-    assert_eq!(world.told(BINGBOT, "/robots.txt"), ("allowed", "allowed", "robots_txt", None));
+    assert_eq!(
+        world.told(BINGBOT, "//private/a"),
+        ALLOWED,
+        "the owner allowed the URL as sent"
+    );
+    assert_eq!(
+        world.told(BINGBOT, "/robots.txt"),
+        ("allowed", "allowed", "robots_txt", None)
+    );
     assert_eq!(world.told(BINGBOT, "/robots.txt?x=1").2, "robots_txt");
 }
 
 #[test]
 fn url_that_only_resolves_to_a_disallowed_one_is_ambiguous() {
-    let world =
-        World::of(&with("{ agents: '*', disallow: [/private/] }", "enforcement: { mode: enforce, ambiguous: 404 }"));
+    let world = World::of(&with(
+        "{ agents: '*', disallow: [/private/] }",
+        "enforcement: { mode: enforce, ambiguous: 404 }",
+    ));
     for target in [
         "/x/../private/a",
         "//private/a",
@@ -146,23 +213,57 @@ fn url_that_only_resolves_to_a_disallowed_one_is_ambiguous() {
         "/private;%2F../a",
         "/a;%2F..%2F..%2Fprivate/a",
     ] {
-        assert_eq!(world.told(BINGBOT, target), ("disallowed", "ambiguous", "block", None), "{target}");
+        assert_eq!(
+            world.told(BINGBOT, target),
+            ("disallowed", "ambiguous", "block", None),
+            "{target}"
+        );
     }
-    let Action::Block(answer) = world.ask(BINGBOT, "//private/a").action else { panic!("blocked") };
-    assert_eq!(world.snapshot.sites()[0].site.answers[usize::from(answer)].status, 404);
-    assert_eq!(world.told(BINGBOT, "/a?x=/../private/"), ALLOWED, "queries are not resolved");
-    assert_eq!(world.told(BINGBOT, "/a?x=%2F..%2Fprivate%2F"), ALLOWED, "queries are not resolved");
+    let Action::Block(answer) = world.ask(BINGBOT, "//private/a").action else {
+        panic!("blocked")
+    };
+    assert_eq!(
+        world.snapshot.sites()[0].site.answers[usize::from(answer)].status,
+        404
+    );
+    assert_eq!(
+        world.told(BINGBOT, "/a?x=/../private/"),
+        ALLOWED,
+        "queries are not resolved"
+    );
+    assert_eq!(
+        world.told(BINGBOT, "/a?x=%2F..%2Fprivate%2F"),
+        ALLOWED,
+        "queries are not resolved"
+    );
 
-    let world = World::of(&enforced("{ agents: '*', disallow: [/private/], allow: [/, '/open%2F'] }"));
-    assert_eq!(world.told(BINGBOT, "/private%2Fa").1, "ambiguous", "`Allow: /` says less than the Disallow");
-    assert_eq!(world.told(BINGBOT, "/open%2F..%2Fprivate%2Fa").1, "ambiguous");
-    let world = World::of(&enforced("{ agents: '*', disallow: [/private/], allow: ['/private%2F'] }"));
-    assert_eq!(world.told(BINGBOT, "/private%2Fa"), ALLOWED, "the owner allowed the URL as sent");
+    let world = World::of(&enforced(
+        "{ agents: '*', disallow: [/private/], allow: [/, '/open%2F'] }",
+    ));
+    assert_eq!(
+        world.told(BINGBOT, "/private%2Fa").1,
+        "ambiguous",
+        "`Allow: /` says less than the Disallow"
+    );
+    assert_eq!(
+        world.told(BINGBOT, "/open%2F..%2Fprivate%2Fa").1,
+        "ambiguous"
+    );
+    let world = World::of(&enforced(
+        "{ agents: '*', disallow: [/private/], allow: ['/private%2F'] }",
+    ));
+    assert_eq!(
+        world.told(BINGBOT, "/private%2Fa"),
+        ALLOWED,
+        "the owner allowed the URL as sent"
+    );
 }
 
 #[test]
 fn allow_list_holds_for_what_a_path_with_dot_segments_resolves_to() {
-    let world = World::of(&enforced("{ agents: GPTBot, disallow: [/], allow: [/public/] }"));
+    let world = World::of(&enforced(
+        "{ agents: GPTBot, disallow: [/], allow: [/public/] }",
+    ));
     for target in [
         "/public/../private/index.html",
         "/public/%2e%2e/private/index.html",
@@ -172,39 +273,90 @@ fn allow_list_holds_for_what_a_path_with_dot_segments_resolves_to() {
         "/public/x/../../private/index.html",
         "/public/..",
     ] {
-        let expected = if target.starts_with("/public%2f") { "unproven" } else { "ambiguous" };
-        assert_eq!(world.told(GPTBOT, target), ("disallowed", expected, "block", None), "{target}");
+        let expected = if target.starts_with("/public%2f") {
+            "unproven"
+        } else {
+            "ambiguous"
+        };
+        assert_eq!(
+            world.told(GPTBOT, target),
+            ("disallowed", expected, "block", None),
+            "{target}"
+        );
     }
-    for target in ["/public/", "/public/./a", "/public/a/../b", "/public//a", "/public/a;x=1", "/public/a?/../../b"] {
+    for target in [
+        "/public/",
+        "/public/./a",
+        "/public/a/../b",
+        "/public//a",
+        "/public/a;x=1",
+        "/public/a?/../../b",
+    ] {
         assert_eq!(world.told(GPTBOT, target), ALLOWED, "{target}");
     }
-    assert_eq!(world.told(GPTBOT, "/private/../public/a"), REFUSED, "a crawler that goes by the path as sent may not");
+    assert_eq!(
+        world.told(GPTBOT, "/private/../public/a"),
+        REFUSED,
+        "a crawler that goes by the path as sent may not"
+    );
 }
 
 #[test]
 fn allow_list_holds_for_a_path_without_its_parameters() {
     let rules = "{ agents: GPTBot, disallow: [/], allow: [/public/, /page, '/*.css$', '/*.jsp;v=', '/api;v=1'] }";
     let world = World::of(&enforced(rules));
-    for target in
-        ["/private/index.html;x.css", "/private/x;.css", "/private/a.jsp;v=1", "/private;/x.css/..;.css", "/api;v=1"]
-    {
-        assert_eq!(world.told(GPTBOT, target), ("disallowed", "ambiguous", "block", None), "{target}");
+    for target in [
+        "/private/index.html;x.css",
+        "/private/x;.css",
+        "/private/a.jsp;v=1",
+        "/private;/x.css/..;.css",
+        "/api;v=1",
+    ] {
+        assert_eq!(
+            world.told(GPTBOT, target),
+            ("disallowed", "ambiguous", "block", None),
+            "{target}"
+        );
     }
-    for target in
-        ["/page;jsessionid=1", "/public/a;x=1", "/a.css", "/a.css;v=1.css", "/private/a.css;.css", "/public/a?x;.css"]
-    {
+    for target in [
+        "/page;jsessionid=1",
+        "/public/a;x=1",
+        "/a.css",
+        "/a.css;v=1.css",
+        "/private/a.css;.css",
+        "/public/a?x;.css",
+    ] {
         assert_eq!(world.told(GPTBOT, target), ALLOWED, "{target}");
     }
-    let world = World::of(&enforced("{ agents: GPTBot, disallow: [/in/], allow: ['/*.css$'] }"));
-    assert_eq!(world.told(GPTBOT, "/in/x;.css").1, "ambiguous", "however long the Allow is");
+    let world = World::of(&enforced(
+        "{ agents: GPTBot, disallow: [/in/], allow: ['/*.css$'] }",
+    ));
+    assert_eq!(
+        world.told(GPTBOT, "/in/x;.css").1,
+        "ambiguous",
+        "however long the Allow is"
+    );
     assert_eq!(world.told(GPTBOT, "/open/x;.css"), ALLOWED);
 }
 
 #[test]
 fn whatever_resolves_to_robots_txt_is_answered_with_the_file_of_the_site() {
-    let world = World::of(&with("{ agents: '*', disallow: [/] }", "acknowledge: site_disallowed"));
-    for target in ["//robots.txt", "/./robots.txt", "/a/../robots.txt?x", "/%2Frobots.txt", "/a%2f..%2frobots%2etxt"] {
-        assert_eq!(world.told(BINGBOT, target), ("allowed", "allowed", "robots_txt", None), "{target}");
+    let world = World::of(&with(
+        "{ agents: '*', disallow: [/] }",
+        "acknowledge: site_disallowed",
+    ));
+    for target in [
+        "//robots.txt",
+        "/./robots.txt",
+        "/a/../robots.txt?x",
+        "/%2Frobots.txt",
+        "/a%2f..%2frobots%2etxt",
+    ] {
+        assert_eq!(
+            world.told(BINGBOT, target),
+            ("allowed", "allowed", "robots_txt", None),
+            "{target}"
+        );
     }
     assert_eq!(world.told(BINGBOT, "/a/robots.txt").0, "disallowed");
 }
@@ -217,10 +369,22 @@ fn a_crawler_follows_the_most_specific_of_its_tokens() {
     let image = "Googlebot-Image/1.0";
     assert_eq!(world.told(image, "/image/"), REFUSED);
     assert_eq!(world.told(image, "/google/"), ALLOWED);
-    assert_eq!(world.told("Googlebot-Video/1.0", "/google/"), REFUSED, "no group of its own: Googlebot's");
-    assert_eq!(world.told(GOOGLEBOT, "/star/"), ALLOWED, "a named group replaces `*`");
+    assert_eq!(
+        world.told("Googlebot-Video/1.0", "/google/"),
+        REFUSED,
+        "no group of its own: Googlebot's"
+    );
+    assert_eq!(
+        world.told(GOOGLEBOT, "/star/"),
+        ALLOWED,
+        "a named group replaces `*`"
+    );
     let applebot = "Mozilla/5.0 (compatible; Applebot/0.1; +http://www.apple.com/go/applebot)";
-    assert_eq!(world.told(applebot, "/google/"), REFUSED, "Applebot follows Googlebot's group");
+    assert_eq!(
+        world.told(applebot, "/google/"),
+        REFUSED,
+        "Applebot follows Googlebot's group"
+    );
     assert_eq!(world.told(BINGBOT, "/star/"), REFUSED);
 }
 
@@ -228,13 +392,19 @@ fn a_crawler_follows_the_most_specific_of_its_tokens() {
 fn what_does_not_bind_a_crawler_is_not_held_against_it() {
     let adsbot = "AdsBot-Google (+http://www.google.com/adsbot.html)";
     let star = World::of(&enforced("{ agents: '*', disallow: [/a/] }"));
-    assert_eq!(star.told(adsbot, "/a/"), ("not_bound", "not_bound", "pass", None));
-    let named = World::of(&enforced("{ agents: '*', disallow: [/a/] }, { agents: AdsBot-Google, disallow: [/a/] }"));
+    assert_eq!(
+        star.told(adsbot, "/a/"),
+        ("not_bound", "not_bound", "pass", None)
+    );
+    let named = World::of(&enforced(
+        "{ agents: '*', disallow: [/a/] }, { agents: AdsBot-Google, disallow: [/a/] }",
+    ));
     assert_eq!(named.told(adsbot, "/a/"), REFUSED);
     let ignoring = "FeedFetcher-Google; (+http://www.google.com/feedfetcher.html)";
     assert_eq!(star.told(ignoring, "/a/").0, "not_bound");
-    let named =
-        World::of(&enforced("{ agents: '*', disallow: [/a/] }, { agents: FeedFetcher-Google, disallow: [/a/] }"));
+    let named = World::of(&enforced(
+        "{ agents: '*', disallow: [/a/] }, { agents: FeedFetcher-Google, disallow: [/a/] }",
+    ));
     assert_eq!(
         named.told(ignoring, "/a/"),
         ("disallowed", "not_bound", "block", None),
@@ -258,18 +428,32 @@ fn modes_go_from_agent_over_purpose_to_site_per_field() {
         ("disallowed", "unproven", "pass", Some("block")),
         "observe records what enforce would do"
     );
-    assert_eq!(world.told("AhrefsBot/7.0", "/a/"), ("disallowed", "unproven", "pass", None), "off records nothing");
+    assert_eq!(
+        world.told("AhrefsBot/7.0", "/a/"),
+        ("disallowed", "unproven", "pass", None),
+        "off records nothing"
+    );
     assert_eq!(answer("GPTBot/1.2").status, 404);
-    assert_eq!(answer("CCBot/2.0 (https://commoncrawl.org/faq/)").retry_after, Some(3_600));
+    assert_eq!(
+        answer("CCBot/2.0 (https://commoncrawl.org/faq/)").retry_after,
+        Some(3_600)
+    );
     assert_eq!(answer(BINGBOT).status, 404);
 }
 
 #[test]
 fn people_are_never_judged_and_tools_only_as_far_as_meant() {
     let world = World::of(&enforced("{ agents: '*', disallow: [/a/] }"));
-    assert_eq!(world.told(PERSON, "/a/"), ("not_a_crawler", "not_a_crawler", "pass", None));
+    assert_eq!(
+        world.told(PERSON, "/a/"),
+        ("not_a_crawler", "not_a_crawler", "pass", None)
+    );
     assert_eq!(world.told("curl/8.0", "/a/").0, "not_a_crawler");
-    assert_eq!(world.told(UNLISTED, "/a/"), ("disallowed", "unproven", "pass", Some("block")), "only observed");
+    assert_eq!(
+        world.told(UNLISTED, "/a/"),
+        ("disallowed", "unproven", "pass", Some("block")),
+        "only observed"
+    );
     let meant = World::of(&with(
         "{ agents: '*', disallow: [/a/] }",
         "enforcement: { mode: enforce, agents: { curl: {} }, purposes: { other: enforce } }",
@@ -278,20 +462,31 @@ fn people_are_never_judged_and_tools_only_as_far_as_meant() {
     assert_eq!(meant.told("Wget/1.21", "/a/").0, "not_a_crawler");
     assert_eq!(meant.told(UNLISTED, "/a/"), REFUSED);
     let grouped = World::of(&enforced("{ agents: Wget, disallow: [/a/] }"));
-    assert_eq!(grouped.told("Wget/1.21.3", "/a/"), REFUSED, "a group that names a tool means it");
+    assert_eq!(
+        grouped.told("Wget/1.21.3", "/a/"),
+        REFUSED,
+        "a group that names a tool means it"
+    );
 }
 
 #[test]
 fn a_policy_token_is_published_and_never_enforced() {
     let text = "purposes: { training: disallow }\nrobots: { origin: replace }\nenforcement: { mode: enforce }\ntests:\n  - { agent: Google-Extended, path: /, expect: { verdict: disallowed, action: pass } }\n";
     let world = World::of(text);
-    assert_eq!(world.told("Mozilla/5.0 (X11; Linux) Google-Extended/1.0 Safari/1", "/").0, "not_a_crawler");
+    assert_eq!(
+        world
+            .told("Mozilla/5.0 (X11; Linux) Google-Extended/1.0 Safari/1", "/")
+            .0,
+        "not_a_crawler"
+    );
     assert!(served(text).contains("User-agent: Google-Extended\nDisallow: /\n"));
 }
 
 #[test]
 fn tokens_that_only_the_policy_knows_join_identification() {
-    let world = World::of(&enforced("{ agents: '*', allow: [/] }, { agents: IntranetBot, disallow: [/a/] }"));
+    let world = World::of(&enforced(
+        "{ agents: '*', allow: [/] }, { agents: IntranetBot, disallow: [/a/] }",
+    ));
     assert_eq!(world.told("IntranetBot/3 (intranet)", "/a/"), REFUSED);
     assert_eq!(world.told("NotIntranetBot/3", "/a/").0, "allowed");
 }
@@ -301,20 +496,43 @@ fn request_that_a_cached_version_allows_is_never_refused() {
     let closed = enforced("{ agents: '*', disallow: [/a/] }");
     let open = site(&enforced("{ agents: '*', disallow: [/b/] }"));
     let entry = || SiteEntry::new(site(&closed), Timestamp(0));
-    let world = |superseded_at: i64| World::with_history(entry(), vec![held(&open, Timestamp(superseded_at))], None);
-    assert_eq!(world(10 * DAY - 60).told(BINGBOT, "/a/"), ("disallowed", "stale_copy", "pass", None));
-    assert_eq!(world(9 * DAY).told(BINGBOT, "/a/").1, "stale_copy", "to the last second of the grace time");
+    let world = |superseded_at: i64| {
+        World::with_history(entry(), vec![held(&open, Timestamp(superseded_at))], None)
+    };
+    assert_eq!(
+        world(10 * DAY - 60).told(BINGBOT, "/a/"),
+        ("disallowed", "stale_copy", "pass", None)
+    );
+    assert_eq!(
+        world(9 * DAY).told(BINGBOT, "/a/").1,
+        "stale_copy",
+        "to the last second of the grace time"
+    );
     assert_eq!(world(9 * DAY - 1).told(BINGBOT, "/a/"), REFUSED);
-    assert_eq!(world(10 * DAY).told(BINGBOT, "//a/").1, "stale_copy", "the older one is not ambiguous about it");
-    let same = World::with_history(entry(), vec![held(&site(&closed), Timestamp(10 * DAY))], None);
-    assert_eq!(same.told(BINGBOT, "/a/"), REFUSED, "the older one disallows it as well");
+    assert_eq!(
+        world(10 * DAY).told(BINGBOT, "//a/").1,
+        "stale_copy",
+        "the older one is not ambiguous about it"
+    );
+    let same = World::with_history(
+        entry(),
+        vec![held(&site(&closed), Timestamp(10 * DAY))],
+        None,
+    );
+    assert_eq!(
+        same.told(BINGBOT, "/a/"),
+        REFUSED,
+        "the older one disallows it as well"
+    );
     let unknown = World::with_history(entry(), vec![], Some(Timestamp(10 * DAY - 1)));
     assert_eq!(unknown.told(BINGBOT, "/a/").1, "stale_copy");
 }
 
 #[test]
 fn a_token_is_the_same_crawler_in_another_version() {
-    let before = site(&enforced("{ agents: [FirstBot], disallow: [/x/] }, { agents: [HouseBot], disallow: [/b/] }"));
+    let before = site(&enforced(
+        "{ agents: [FirstBot], disallow: [/x/] }, { agents: [HouseBot], disallow: [/b/] }",
+    ));
     let now = site(&enforced("{ agents: [HouseBot], disallow: [/a/, /b/] }"));
     let superseded = vec![held(&before, Timestamp(10 * DAY))];
     let world = World::with_history(SiteEntry::new(now, Timestamp(0)), superseded, None);
@@ -334,28 +552,59 @@ fn a_pause_stops_its_audience_until_its_end() {
     };
     let world = |pause: ActivePause| {
         let site = site(&enforced("{ agents: '*', disallow: [/a/] }"));
-        World::with(SiteEntry::new(site, Timestamp(0)).with_pauses(vec![pause], Timestamp(10 * DAY)))
+        World::with(
+            SiteEntry::new(site, Timestamp(0)).with_pauses(vec![pause], Timestamp(10 * DAY)),
+        )
     };
     let crawlers = world(pause(Audience::Crawlers, None));
-    assert_eq!(crawlers.ask(BINGBOT, "/").action, Action::Pause { retry_after: 50 }, "the time left is shorter");
+    assert_eq!(
+        crawlers.ask(BINGBOT, "/").action,
+        Action::Pause { retry_after: 50 },
+        "the time left is shorter"
+    );
     assert_eq!(crawlers.ask(UNLISTED, "/").action.name(), "pause");
-    for passing in [PERSON, "curl/8.0", "Mozilla/5.0+(compatible; UptimeRobot/2.0; http://www.uptimerobot.com/)"] {
+    for passing in [
+        PERSON,
+        "curl/8.0",
+        "Mozilla/5.0+(compatible; UptimeRobot/2.0; http://www.uptimerobot.com/)",
+    ] {
         assert_eq!(crawlers.ask(passing, "/").action, Action::Pass, "{passing}");
     }
-    assert_eq!(crawlers.ask(BINGBOT, "/robots.txt").action, Action::RobotsTxt);
-    assert_eq!(crawlers.ask(BINGBOT, "/.well-known/acme-challenge/x").action, Action::Pass);
-    for beside in
-        ["/.well-known/acme-challenge/../../a", "/.well-known/acme-challenge/", "/.well-known/acme-challenge/x/y"]
-    {
-        assert_eq!(crawlers.ask(BINGBOT, beside).action.name(), "pause", "{beside}");
+    assert_eq!(
+        crawlers.ask(BINGBOT, "/robots.txt").action,
+        Action::RobotsTxt
+    );
+    assert_eq!(
+        crawlers
+            .ask(BINGBOT, "/.well-known/acme-challenge/x")
+            .action,
+        Action::Pass
+    );
+    for beside in [
+        "/.well-known/acme-challenge/../../a",
+        "/.well-known/acme-challenge/",
+        "/.well-known/acme-challenge/x/y",
+    ] {
+        assert_eq!(
+            crawlers.ask(BINGBOT, beside).action.name(),
+            "pause",
+            "{beside}"
+        );
     }
     let everyone = world(pause(Audience::Everyone, Some(Timestamp(10 * DAY + 10))));
     assert_eq!(everyone.ask(PERSON, "/").action.name(), "pause");
     assert_eq!(everyone.ask(BINGBOT, "/robots.txt").action.name(), "pause");
-    let over = World { now: Timestamp(10 * DAY + 50), ..everyone };
+    let over = World {
+        now: Timestamp(10 * DAY + 50),
+        ..everyone
+    };
     assert_eq!(over.ask(PERSON, "/").action, Action::Pass);
     let half = world(pause(Audience::Crawlers, Some(Timestamp(10 * DAY))));
-    assert_eq!(half.ask(BINGBOT, "/robots.txt").action, Action::RobotsTxt, "its part of the pause is over");
+    assert_eq!(
+        half.ask(BINGBOT, "/robots.txt").action,
+        Action::RobotsTxt,
+        "its part of the pause is over"
+    );
 }
 
 #[test]
@@ -387,7 +636,11 @@ fn hosts_choose_the_site() {
         ("", 3),
         ("shop.example.evil.example", 3),
     ] {
-        assert_eq!(snapshot.site_for_host(host.as_bytes()), Some(expected), "{host}");
+        assert_eq!(
+            snapshot.site_for_host(host.as_bytes()),
+            Some(expected),
+            "{host}"
+        );
     }
     let long = "a".repeat(400) + ".shop.example";
     assert_eq!(snapshot.site_for_host(long.as_bytes()), Some(3));
@@ -410,39 +663,62 @@ fn purposes_are_published_for_each_of_their_tokens() {
     ] {
         assert!(text.contains(group), "{group} is not in\n{text}");
     }
-    assert!(!text.to_lowercase().contains("user-agent: bingbot"), "search inherits");
+    assert!(
+        !text.to_lowercase().contains("user-agent: bingbot"),
+        "search inherits"
+    );
     let open = served(
         "purposes: { archive: allow }\nacknowledge: site_disallowed\nrobots: { origin: replace, groups: [{ agents: '*', disallow: ['/', /cart/] }] }\n",
     );
-    assert!(open.contains("User-agent: archive.org_bot\nDisallow: /cart/\n"), "without the blanket rule: {open}");
+    assert!(
+        open.contains("User-agent: archive.org_bot\nDisallow: /cart/\n"),
+        "without the blanket rule: {open}"
+    );
 }
 
 #[test]
 fn large_file_shares_groups_of_tokens_with_the_same_rules() {
-    let paths: Vec<String> = (0..200).map(|index| format!("/some/rather/long/path/number/{index}/")).collect();
+    let paths: Vec<String> = (0..200)
+        .map(|index| format!("/some/rather/long/path/number/{index}/"))
+        .collect();
     let text = format!(
         "purposes: {{ archive: allow, seo: allow }}\nrobots: {{ origin: replace, groups: [{{ agents: '*', disallow: [{}] }}] }}\n",
         paths.join(", ")
     );
     let body = served(&text);
     assert!(body.len() < 64 * 1024, "{} bytes", body.len());
-    assert!(body.contains("User-agent: AhrefsBot\nUser-agent: "), "they share");
-    assert!(body.contains("User-agent: *\nDisallow: /some"), "`*` stays alone");
+    assert!(
+        body.contains("User-agent: AhrefsBot\nUser-agent: "),
+        "they share"
+    );
+    assert!(
+        body.contains("User-agent: *\nDisallow: /some"),
+        "`*` stays alone"
+    );
     // The same where `*` has the rules of the others and stands before them.
     let paths = paths.join(", ");
     let agents: Vec<String> = (0..60).map(|index| format!("Our{index}Bot")).collect();
     let agents = agents.join(", ");
-    let text = format!("robots: {{ origin: replace, groups: [{{ agents: ['*', {agents}], disallow: [{paths}] }}] }}\n");
+    let text = format!(
+        "robots: {{ origin: replace, groups: [{{ agents: ['*', {agents}], disallow: [{paths}] }}] }}\n"
+    );
     let body = served(&text);
     assert!(body.len() < 64 * 1024, "{} bytes", body.len());
-    assert!(body.contains("User-agent: *\nDisallow: /some"), "`*` stays alone");
+    assert!(
+        body.contains("User-agent: *\nDisallow: /some"),
+        "`*` stays alone"
+    );
 }
 
 #[test]
 fn a_file_above_500_kib_is_refused() {
-    let paths: Vec<String> = (0..6_000).map(|index| format!("/{}{index}", "x".repeat(90))).collect();
-    let text =
-        format!("robots: {{ origin: replace, groups: [{{ agents: '*', disallow: [{}] }}] }}\n", paths.join(", "));
+    let paths: Vec<String> = (0..6_000)
+        .map(|index| format!("/{}{index}", "x".repeat(90)))
+        .collect();
+    let text = format!(
+        "robots: {{ origin: replace, groups: [{{ agents: '*', disallow: [{}] }}] }}\n",
+        paths.join(", ")
+    );
     assert_eq!(errors(&text), [("robots-txt-too-large", 1)]);
 }
 
@@ -453,8 +729,12 @@ fn staging_is_crawlable_and_says_noindex() {
     );
     assert_eq!(world.told(BINGBOT, "/a/"), ALLOWED);
     assert_eq!(world.tags("/a/", 200, "text/html"), ["noindex"]);
-    assert_eq!(world.tags("/a/x.pdf", 200, "application/pdf"), ["noindex, noarchive"]);
-    let closed = served("environment: staging\nstaging_crawl: disallow\nrobots: { origin: replace }\n");
+    assert_eq!(
+        world.tags("/a/x.pdf", 200, "application/pdf"),
+        ["noindex, noarchive"]
+    );
+    let closed =
+        served("environment: staging\nstaging_crawl: disallow\nrobots: { origin: replace }\n");
     assert!(closed.contains("User-agent: *\nDisallow: /\n"), "{closed}");
 }
 
@@ -469,9 +749,19 @@ fn tags_follow_path_type_and_status() {
   - { paths: ["/events/"], tag: "max-snippet: 0", not: { status: [404], types: [text/html] } }
   - { status: [4xx], tag: noindex }"#,
     ));
-    assert_eq!(world.tags("/a.pdf", 200, "Application/PDF; version=1.7"), ["noindex, noarchive"]);
-    assert_eq!(world.tags("/images/a.png", 200, "image/png"), ["noimageindex", "googlebot: nofollow"]);
-    assert!(world.tags("/images/press/a.png", 200, "image/png").is_empty());
+    assert_eq!(
+        world.tags("/a.pdf", 200, "Application/PDF; version=1.7"),
+        ["noindex, noarchive"]
+    );
+    assert_eq!(
+        world.tags("/images/a.png", 200, "image/png"),
+        ["noimageindex", "googlebot: nofollow"]
+    );
+    assert!(
+        world
+            .tags("/images/press/a.png", 200, "image/png")
+            .is_empty()
+    );
     assert_eq!(
         world.tags("/events/a.html?q=1", 200, "text/html"),
         ["max-snippet: 0"],
@@ -482,10 +772,20 @@ fn tags_follow_path_type_and_status() {
         ["noindex, max-snippet: 50"],
         "excluded only where all of `not` holds"
     );
-    assert_eq!(world.tags("/events/a.html", 404, "text/plain"), ["noindex, max-snippet: 0"]);
+    assert_eq!(
+        world.tags("/events/a.html", 404, "text/plain"),
+        ["noindex, max-snippet: 0"]
+    );
     assert!(world.tags("/a.pdf", 103, "application/pdf").is_empty());
-    let escaped = World::of(&with("", r#"indexing: { path_regex: "^/bücher/.*\\*$", tag: noindex }"#));
-    assert_eq!(escaped.tags("/b%C3%BCcher/a*?x", 200, "text/html"), ["noindex"], "expressions are for decoded paths");
+    let escaped = World::of(&with(
+        "",
+        r#"indexing: { path_regex: "^/bücher/.*\\*$", tag: noindex }"#,
+    ));
+    assert_eq!(
+        escaped.tags("/b%C3%BCcher/a*?x", 200, "text/html"),
+        ["noindex"],
+        "expressions are for decoded paths"
+    );
     assert!(world.tags("/", 200, "text/html").is_empty());
 }
 
@@ -496,7 +796,10 @@ fn answer_304_gets_the_tags_of_its_200_unless_the_type_decides() {
         "indexing:\n  - { paths: [/a/], status: [200], tag: noarchive }\n  - { paths: [/a/b/], types: [text/html], tag: nosnippet }",
     ));
     assert_eq!(world.tags("/a/", 304, ""), ["noarchive"]);
-    assert!(world.tags("/a/b/", 304, "").is_empty(), "a partial field would replace the stored one");
+    assert!(
+        world.tags("/a/b/", 304, "").is_empty(),
+        "a partial field would replace the stored one"
+    );
 }
 
 #[test]
@@ -504,7 +807,10 @@ fn interlocks_keep_a_production_site_from_deindexing_itself() {
     let closed = "robots: { origin: replace, groups: [{ agents: '*', disallow: / }] }\n";
     assert_eq!(errors(closed), [("site-disallowed", 1)]);
     assert!(errors(&format!("{closed}acknowledge: site_disallowed\n")).is_empty());
-    assert_eq!(errors("purposes: { search: disallow }\nrobots: { origin: replace }\n"), [("site-disallowed", 1)]);
+    assert_eq!(
+        errors("purposes: { search: disallow }\nrobots: { origin: replace }\n"),
+        [("site-disallowed", 1)]
+    );
     assert!(errors(&format!("environment: staging\n{closed}")).is_empty());
     let noindex = "robots: { origin: replace }\nindexing: [{ tag: noindex }]\n";
     assert_eq!(errors(noindex), [("site-noindex", 2)]);
@@ -526,10 +832,16 @@ fn is_policys(word: &str) -> bool {
 /// The policy names every word that stands in people's strings, wherever it can name a crawler.
 #[test]
 fn no_person_is_judged_whatever_a_policy_names() {
-    let words = words_of_people().into_iter().filter(|word| is_policys(word));
+    let words = words_of_people()
+        .into_iter()
+        .filter(|word| is_policys(word));
     let words: Vec<String> = words.map(|word| format!("\"{word}\"")).collect();
     let (list, enforced) = (words.join(", "), words.join(": enforce, "));
-    let described: Vec<String> = words.iter().take(150).map(|word| format!("{{ token: {word} }}")).collect();
+    let described: Vec<String> = words
+        .iter()
+        .take(150)
+        .map(|word| format!("{{ token: {word} }}"))
+        .collect();
     for text in [
         with(
             &format!("{{ agents: [\"*\", {list}, bot, spider, crawler], disallow: / }}"),
@@ -556,17 +868,25 @@ fn no_person_is_judged_whatever_a_policy_names() {
                 "{person}"
             );
         }
-        assert_ne!(world.ask("Mozilla/5.0 (compatible; GPTBot/1.2)", "/x/").kind, Kind::NotACrawler);
+        assert_ne!(
+            world
+                .ask("Mozilla/5.0 (compatible; GPTBot/1.2)", "/x/")
+                .kind,
+            Kind::NotACrawler
+        );
     }
 }
 
 #[test]
 fn an_acknowledged_marker_blocks_the_app() {
-    let described = "crawlers: [{ token: Insta, user_agent: Instagram }]\nenforcement: { mode: enforce }";
+    let described =
+        "crawlers: [{ token: Insta, user_agent: Instagram }]\nenforcement: { mode: enforce }";
     let policy = with("{ agents: Insta, disallow: / }", described);
     assert_eq!(errors(&policy), [("blocks-people", 4)]);
     let world = World::of(&format!("{policy}\nacknowledge: [blocks_people]\n"));
-    let apps: Vec<&str> = people().filter(|person| person.contains("Instagram")).collect();
+    let apps: Vec<&str> = people()
+        .filter(|person| person.contains("Instagram"))
+        .collect();
     assert!(!apps.is_empty());
     for person in people() {
         let is_blocked = matches!(world.ask(person, "/x/").action, Action::Block(_));
@@ -578,9 +898,18 @@ fn an_acknowledged_marker_blocks_the_app() {
 #[test]
 fn a_superseded_version_names_no_person() {
     let registry = Registry::builtin();
-    let parsed = ParsedVersion::read(b"User-agent: Safari\nUser-agent: bot\nDisallow: /\n".as_slice().into(), registry);
+    let parsed = ParsedVersion::read(
+        b"User-agent: Safari\nUser-agent: bot\nDisallow: /\n"
+            .as_slice()
+            .into(),
+        registry,
+    );
     for person in people() {
-        assert_eq!(registry.identify_with(person.as_bytes(), &parsed.tokens), Claim::Nobody, "{person}");
+        assert_eq!(
+            registry.identify_with(person.as_bytes(), &parsed.tokens),
+            Claim::Nobody,
+            "{person}"
+        );
     }
     let bot = b"PriceHunter/2.0 (bot; +http://x.example)";
     assert_eq!(registry.identify_with(bot, &parsed.tokens), Claim::Other);
@@ -588,14 +917,25 @@ fn a_superseded_version_names_no_person() {
 
 #[test]
 fn explain_sees_a_person_where_the_gate_does() {
-    let world = World::of(&with("{ agents: [Spider, Instagram, bot], disallow: / }", "enforcement: { mode: enforce }"));
+    let world = World::of(&with(
+        "{ agents: [Spider, Instagram, bot], disallow: / }",
+        "enforcement: { mode: enforce }",
+    ));
     for person in people().chain(["Instagram"]) {
         assert!(world.explain(person, "/x/").crawler.is_none(), "{person}");
     }
-    assert_eq!(world.explain("bot", "/x/").crawler.map(|crawler| crawler.id).as_deref(), Some("other"));
+    assert_eq!(
+        world
+            .explain("bot", "/x/")
+            .crawler
+            .map(|crawler| crawler.id)
+            .as_deref(),
+        Some("other")
+    );
 }
 
-/// The line passes the check without a warning, blocks the bot, and nobody else who blocked nothing before.
+/// The line passes the check without a warning, blocks the bot, and nobody else who blocked nothing
+/// before.
 #[test]
 fn the_line_for_an_unlisted_bot_does_what_it_says() {
     let closed = |more: &str| with("{ agents: '*', disallow: /x/ }", more);
@@ -605,7 +945,10 @@ fn the_line_for_an_unlisted_bot_does_what_it_says() {
     ];
     for (user_agent, lines) in [
         ("PriceHunter/2.0 (bot; +http://x.example)", 2),
-        ("Mozilla/5.0 (compatible; PriceHunter/2.0; bot; +http://x.example)", 2),
+        (
+            "Mozilla/5.0 (compatible; PriceHunter/2.0; bot; +http://x.example)",
+            2,
+        ),
         ("FoozleBot/1.0 (+https://foozle.example)", 2),
         // Names that a policy cannot have without a warning, and none.
         ("bot/1.0 (+http://x.example)", 1),
@@ -614,15 +957,28 @@ fn the_line_for_an_unlisted_bot_does_what_it_says() {
         ("Opera/1.0 (bot; +http://x.example)", 1),
         ("The Web Reader (bot; +http://x.example)", 1),
     ] {
-        let found = World::of(&closed("enforcement: { mode: enforce }")).explain(user_agent, "/x/").to_enforce;
+        let found = World::of(&closed("enforcement: { mode: enforce }"))
+            .explain(user_agent, "/x/")
+            .to_enforce;
         assert_eq!(found.len(), lines, "{user_agent}: {found:?}");
         for (place, line) in found.iter().enumerate() {
             let policy = closed(&line.replace("enforcement: {", "enforcement: { mode: enforce,"));
-            assert!(errors(&policy).is_empty(), "{policy}: {:?}", errors(&policy));
+            assert!(
+                errors(&policy).is_empty(),
+                "{policy}: {:?}",
+                errors(&policy)
+            );
             let world = World::of(&policy);
-            assert!(matches!(world.ask(user_agent, "/x/").action, Action::Block(_)), "{policy} {user_agent}");
+            assert!(
+                matches!(world.ask(user_agent, "/x/").action, Action::Block(_)),
+                "{policy} {user_agent}"
+            );
             let is_for_all = place + 1 == lines;
-            assert_eq!(matches!(world.ask(others[0], "/x/").action, Action::Block(_)), is_for_all, "{policy}");
+            assert_eq!(
+                matches!(world.ask(others[0], "/x/").action, Action::Block(_)),
+                is_for_all,
+                "{policy}"
+            );
             assert_eq!(world.ask(others[1], "/x/").action, Action::Pass, "{policy}");
         }
     }
@@ -630,9 +986,15 @@ fn the_line_for_an_unlisted_bot_does_what_it_says() {
 
 #[test]
 fn lints_say_what_an_owner_may_not_have_meant() {
-    assert_eq!(errors(&with("{ agents: archive-org-bot, disallow: [/x/] }", "")), [("not-a-token", 3)]);
     assert_eq!(
-        errors(&with("{ agents: '*', disallow: [/drafts/] }", "indexing: [{ paths: [/drafts/], tag: noindex }]")),
+        errors(&with("{ agents: archive-org-bot, disallow: [/x/] }", "")),
+        [("not-a-token", 3)]
+    );
+    assert_eq!(
+        errors(&with(
+            "{ agents: '*', disallow: [/drafts/] }",
+            "indexing: [{ paths: [/drafts/], tag: noindex }]"
+        )),
         [("noindex-unseen", 4)]
     );
     assert_eq!(
@@ -646,7 +1008,9 @@ fn lints_say_what_an_owner_may_not_have_meant() {
         [("permanent-error", 0)]
     );
     assert_eq!(
-        errors("robots: { origin: replace }\nenforcement: { agents: { Gogglebot: { mode: off } } }\n"),
+        errors(
+            "robots: { origin: replace }\nenforcement: { agents: { Gogglebot: { mode: off } } }\n"
+        ),
         [("unknown-crawler", 2)]
     );
 }
@@ -659,27 +1023,44 @@ fn a_policy_whose_tests_fail_is_refused_and_says_which() {
     );
     let (site, findings) = load_text(&format!("hosts: shop.example\n{text}"));
     assert!(site.is_none());
-    let lines: Vec<_> =
-        findings.items.iter().map(|item| (item.id, item.span.map(|span| span.line), item.message.as_str())).collect();
+    let lines: Vec<_> = findings
+        .items
+        .iter()
+        .map(|item| {
+            (
+                item.id,
+                item.span.map(|span| span.line),
+                item.message.as_str(),
+            )
+        })
+        .collect();
     assert_eq!(
         lines,
         [
-            ("test-failed", Some(6), "the verdict is `disallowed`, not `allowed`"),
+            (
+                "test-failed",
+                Some(6),
+                "the verdict is `disallowed`, not `allowed`"
+            ),
             ("test-failed", Some(8), "X-Robots-Tag is nothing"),
             ("test-failed", Some(8), "the action is `pass`, not `block`"),
             ("test-failed", Some(9), "this host is not one of the site's"),
         ]
     );
     assert!(
-        findings.items[0].help.as_deref().is_some_and(|help| help.contains("policies/shop.yaml:4:")),
+        findings.items[0]
+            .help
+            .as_deref()
+            .is_some_and(|help| help.contains("policies/shop.yaml:4:")),
         "{findings:?}"
     );
 }
 
 #[test]
 fn an_explanation_names_the_line_of_the_policy() {
-    let world =
-        World::of("purposes:\n  training: disallow\nrobots: { origin: replace }\nenforcement: { mode: enforce }\n");
+    let world = World::of(
+        "purposes:\n  training: disallow\nrobots: { origin: replace }\nenforcement: { mode: enforce }\n",
+    );
     let facts = Facts {
         host: b"shop.example",
         target: b"/cart/",
@@ -689,11 +1070,19 @@ fn an_explanation_names_the_line_of_the_policy() {
         identity: Identity::Unverified,
         now: Timestamp(0),
     };
-    let explanation = explain(&world.snapshot, Registry::builtin(), &facts, &ResponseFacts::default());
+    let explanation = explain(
+        &world.snapshot,
+        Registry::builtin(),
+        &facts,
+        &ResponseFacts::default(),
+    );
     let json = serde_json::to_value(&explanation).expect("JSON");
     assert_eq!(json["crawler"]["id"], "gptbot");
     assert_eq!(json["rule"]["source"], "policies/shop.yaml:2:13");
-    assert_eq!(json["action"], serde_json::json!({ "kind": "block", "status": 403 }));
+    assert_eq!(
+        json["action"],
+        serde_json::json!({ "kind": "block", "status": 403 })
+    );
     let text = explanation.to_text(&world.snapshot, false);
     for part in [
         "GPTBot (OpenAI, training)",
@@ -716,8 +1105,15 @@ fn names_without_requests_are_explained_as_such() {
     let world = World::of("robots: { origin: replace }\n");
     for crawler in Registry::builtin().crawlers() {
         let explanation = world.explain(&crawler.id, "/");
-        let makes_none = explanation.crawler.is_some_and(|crawler| crawler.makes_no_requests);
+        let makes_none = explanation
+            .crawler
+            .is_some_and(|crawler| crawler.makes_no_requests);
         assert_eq!(makes_none, crawler.markers.is_empty(), "{}", crawler.id);
     }
-    assert!(world.explain("Google-Extended", "/").crawler.is_some_and(|crawler| crawler.makes_no_requests));
+    assert!(
+        world
+            .explain("Google-Extended", "/")
+            .crawler
+            .is_some_and(|crawler| crawler.makes_no_requests)
+    );
 }

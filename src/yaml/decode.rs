@@ -1,5 +1,5 @@
-//! [`Decoder`] and [`Fields`] decode the tree of a YAML file. They read a node, add an error where the node is wrong,
-//! and go on, so that one run shows every mistake of a file.
+//! [`Decoder`] and [`Fields`] decode the tree of a YAML file. They read a node, add an error where
+//! the node is wrong, and go on, so that one run shows every mistake of a file.
 
 use super::{Diagnostic, Diagnostics, Document, Located, Mapping, Node, Source, Span, Value};
 use crate::time::Timestamp;
@@ -8,8 +8,8 @@ use std::str::FromStr;
 use std::time::Duration;
 use strum::VariantNames;
 
-/// Reads a file. `decode` gets the root of its tree, which an empty file does not have. There is a value only when no
-/// error was found; warnings leave it usable.
+/// Reads a file. `decode` gets the root of its tree, which an empty file does not have. There is a
+/// value only when no error was found; warnings leave it usable.
 pub fn read<T>(
     source: &Source,
     decode: impl FnOnce(&mut Decoder, Option<&Node>) -> Option<T>,
@@ -44,17 +44,31 @@ impl Decoder {
         message: impl Into<String>,
         help: impl Into<String>,
     ) {
-        self.diagnostics.push(Diagnostic::error(id, span, message).help(help));
+        self.diagnostics
+            .push(Diagnostic::error(id, span, message).help(help));
     }
 
     fn refuse(&mut self, id: &'static str, span: Span, message: &str, help: Option<&str>) {
         let help = help.map(str::to_owned);
-        self.diagnostics.push(Diagnostic { help, ..Diagnostic::error(id, span, message) });
+        self.diagnostics.push(Diagnostic {
+            help,
+            ..Diagnostic::error(id, span, message)
+        });
     }
 
     /// Adds the error that something is written a second time.
-    pub fn duplicate(&mut self, id: &'static str, [span, first]: [Span; 2], message: impl Into<String>, help: &str) {
-        self.diagnostics.push(Diagnostic::error(id, span, message).related(first, "first here").help(help));
+    pub fn duplicate(
+        &mut self,
+        id: &'static str,
+        [span, first]: [Span; 2],
+        message: impl Into<String>,
+        help: &str,
+    ) {
+        self.diagnostics.push(
+            Diagnostic::error(id, span, message)
+                .related(first, "first here")
+                .help(help),
+        );
     }
 
     /// Adds the error that `node` is not what it should be.
@@ -77,12 +91,22 @@ impl Decoder {
     }
 
     /// A map, whose fields `read` takes. Those that it leaves are unknown.
-    pub fn map<T>(&mut self, node: &Node, wanted: &str, read: impl FnOnce(&mut Fields<'_>) -> T) -> Option<T> {
+    pub fn map<T>(
+        &mut self,
+        node: &Node,
+        wanted: &str,
+        read: impl FnOnce(&mut Fields<'_>) -> T,
+    ) -> Option<T> {
         let entries = self.entries(node, wanted)?;
         Some(self.read(node.span, entries, read))
     }
 
-    fn read<T>(&mut self, span: Span, entries: &[(Node, Node)], read: impl FnOnce(&mut Fields<'_>) -> T) -> T {
+    fn read<T>(
+        &mut self,
+        span: Span,
+        entries: &[(Node, Node)],
+        read: impl FnOnce(&mut Fields<'_>) -> T,
+    ) -> T {
         let mut fields: Vec<(&str, &Node, &Node, bool)> = Vec::with_capacity(entries.len());
         for (key, value) in entries {
             let Value::Scalar { text, .. } = &key.value else {
@@ -100,7 +124,12 @@ impl Decoder {
             }
             fields.push((text, key, value, false));
         }
-        let mut fields = Fields { span, decoder: self, fields, known: Vec::new() };
+        let mut fields = Fields {
+            span,
+            decoder: self,
+            fields,
+            known: Vec::new(),
+        };
         let value = read(&mut fields);
         fields.finish();
         value
@@ -118,7 +147,10 @@ impl Decoder {
             Value::Mapping(_) => std::slice::from_ref(node),
             Value::Scalar { .. } => self.wrong_type(node, wanted[0]).unwrap_or_default(),
         };
-        items.iter().filter_map(|item| self.map(item, wanted[1], &mut read).flatten()).collect()
+        items
+            .iter()
+            .filter_map(|item| self.map(item, wanted[1], &mut read).flatten())
+            .collect()
     }
 
     /// Text; numbers and words are text too.
@@ -131,7 +163,10 @@ impl Decoder {
 
     /// Text with its place.
     pub fn located(&mut self, node: &Node, wanted: &str) -> Option<Located<String>> {
-        self.text(node, wanted).map(|text| Located { value: text.to_owned(), span: node.span })
+        self.text(node, wanted).map(|text| Located {
+            value: text.to_owned(),
+            span: node.span,
+        })
     }
 
     /// A list; a single value is a list of one. Nothing at all is an error.
@@ -145,7 +180,10 @@ impl Decoder {
 
     /// A list of texts.
     pub fn texts(&mut self, node: &Node, wanted: &str) -> Vec<Located<String>> {
-        self.one_or_many(node, wanted).iter().filter_map(|item| self.located(item, wanted)).collect()
+        self.one_or_many(node, wanted)
+            .iter()
+            .filter_map(|item| self.located(item, wanted))
+            .collect()
     }
 
     /// Those of a list of texts that `check` accepts; it adds an error for the others.
@@ -160,8 +198,8 @@ impl Decoder {
         texts
     }
 
-    /// The value that `read` makes of a text. `mistake` is the error where there is none: its id, the rest of its
-    /// message after the text, and what to do.
+    /// The value that `read` makes of a text. `mistake` is the error where there is none: its id,
+    /// the rest of its message after the text, and what to do.
     pub fn parsed<T>(
         &mut self,
         node: &Node,
@@ -172,7 +210,12 @@ impl Decoder {
         let text = self.text(node, wanted)?;
         let value = read(text);
         if value.is_none() {
-            self.error_with_help(mistake.0, node.span, format!("`{text}` {}", mistake.1), mistake.2);
+            self.error_with_help(
+                mistake.0,
+                node.span,
+                format!("`{text}` {}", mistake.1),
+                mistake.2,
+            );
         }
         value
     }
@@ -186,7 +229,9 @@ impl Decoder {
         mistake: (&'static str, &str, &str),
     ) -> Vec<T> {
         let items = self.one_or_many(node, wanted).iter();
-        items.filter_map(|item| self.parsed(item, wanted, &read, mistake)).collect()
+        items
+            .filter_map(|item| self.parsed(item, wanted, &read, mistake))
+            .collect()
     }
 
     /// `yes`, `no`, `on`, `off`, `true`, `false`.
@@ -196,17 +241,31 @@ impl Decoder {
             "yes" | "true" | "on" => Some(true),
             "no" | "false" | "off" => Some(false),
             _ => {
-                self.error("bad-value", node.span, format!("`{text}` is neither yes nor no"));
+                self.error(
+                    "bad-value",
+                    node.span,
+                    format!("`{text}` is neither yes nor no"),
+                );
                 None
             }
         }
     }
 
     /// A whole number within bounds.
-    pub fn integer<T: TryFrom<u64>>(&mut self, node: &Node, bounds: RangeInclusive<u64>, wanted: &str) -> Option<T> {
+    pub fn integer<T: TryFrom<u64>>(
+        &mut self,
+        node: &Node,
+        bounds: RangeInclusive<u64>,
+        wanted: &str,
+    ) -> Option<T> {
         let read = |text: &str| text.parse().ok().filter(|number| bounds.contains(number));
         let help = format!("a whole number from {} to {}", bounds.start(), bounds.end());
-        let number = self.parsed(node, wanted, read, ("bad-value", &format!("is not {wanted}"), &help))?;
+        let number = self.parsed(
+            node,
+            wanted,
+            read,
+            ("bad-value", &format!("is not {wanted}"), &help),
+        )?;
         T::try_from(number).ok()
     }
 
@@ -216,7 +275,11 @@ impl Decoder {
             node,
             "a duration",
             parse_duration,
-            ("bad-value", "is not a duration", "write `250ms`, `1.5s`, `30s`, `10m`, `1h`, `1h30m` or `14d`"),
+            (
+                "bad-value",
+                "is not a duration",
+                "write `250ms`, `1.5s`, `30s`, `10m`, `1h`, `1h30m` or `14d`",
+            ),
         )
     }
 
@@ -242,7 +305,11 @@ impl Decoder {
             node,
             "a moment",
             Timestamp::parse,
-            ("bad-value", "is not a moment", "write it as RFC 3339: `2026-12-01T01:00:00Z`"),
+            (
+                "bad-value",
+                "is not a moment",
+                "write it as RFC 3339: `2026-12-01T01:00:00Z`",
+            ),
         )
     }
 
@@ -251,9 +318,19 @@ impl Decoder {
         let text = self.text(node, wanted)?;
         let place = words.iter().position(|word| *word == text);
         if place.is_none() {
-            let near = nearest(text, words.iter().copied()).map(|near| format!("did you mean `{near}`? It"));
-            let help = format!("{} is one of: {}", near.as_deref().unwrap_or("it"), words.join(", "));
-            self.error_with_help("bad-value", node.span, format!("`{text}` is not {wanted}"), help);
+            let near = nearest(text, words.iter().copied())
+                .map(|near| format!("did you mean `{near}`? It"));
+            let help = format!(
+                "{} is one of: {}",
+                near.as_deref().unwrap_or("it"),
+                words.join(", ")
+            );
+            self.error_with_help(
+                "bad-value",
+                node.span,
+                format!("`{text}` is not {wanted}"),
+                help,
+            );
         }
         place
     }
@@ -261,12 +338,15 @@ impl Decoder {
     /// The value of one of these words.
     pub fn word<T: Copy>(&mut self, node: &Node, words: &[(&str, T)], wanted: &str) -> Option<T> {
         let names: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
-        self.one_of(node, &names, wanted).map(|place| words[place].1)
+        self.one_of(node, &names, wanted)
+            .map(|place| words[place].1)
     }
 
     /// The name of a variant.
     pub fn variant<T: VariantNames + FromStr>(&mut self, node: &Node, wanted: &str) -> Option<T> {
-        T::VARIANTS[self.one_of(node, T::VARIANTS, wanted)?].parse().ok()
+        T::VARIANTS[self.one_of(node, T::VARIANTS, wanted)?]
+            .parse()
+            .ok()
     }
 }
 
@@ -278,11 +358,15 @@ pub fn parse_duration(text: &str) -> Option<Duration> {
     }
     let (mut rest, mut total) = (text, Duration::ZERO);
     while !rest.is_empty() {
-        let (number, after) =
-            rest.split_at(rest.find(|sign: char| !sign.is_ascii_digit() && sign != '.').unwrap_or(rest.len()));
+        let (number, after) = rest.split_at(
+            rest.find(|sign: char| !sign.is_ascii_digit() && sign != '.')
+                .unwrap_or(rest.len()),
+        );
         let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
         rest = after;
-        let letters = rest.find(|sign: char| !sign.is_ascii_alphabetic()).unwrap_or(rest.len());
+        let letters = rest
+            .find(|sign: char| !sign.is_ascii_alphabetic())
+            .unwrap_or(rest.len());
         let unit = &rest[..letters];
         rest = rest[letters..].trim_start();
         let milliseconds: u64 = match unit {
@@ -295,8 +379,11 @@ pub fn parse_duration(text: &str) -> Option<Duration> {
             "w" => 604_800_000,
             _ => return None,
         };
-        let part =
-            whole.parse::<u64>().ok()?.checked_mul(milliseconds)?.checked_add(of_unit(fraction, milliseconds)?)?;
+        let part = whole
+            .parse::<u64>()
+            .ok()?
+            .checked_mul(milliseconds)?
+            .checked_add(of_unit(fraction, milliseconds)?)?;
         total = total.checked_add(Duration::from_millis(part))?;
     }
     // Moments are i64 seconds; nothing that a person means is longer than a century.
@@ -318,7 +405,12 @@ pub fn nearest<'k>(written: &str, known: impl IntoIterator<Item = &'k str>) -> O
     let written = written.to_ascii_lowercase();
     known
         .into_iter()
-        .map(|word| (strsim::damerau_levenshtein(&written, &word.to_ascii_lowercase()), word))
+        .map(|word| {
+            (
+                strsim::damerau_levenshtein(&written, &word.to_ascii_lowercase()),
+                word,
+            )
+        })
         .filter(|(distance, word)| *distance <= 1 + word.len() / 4)
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, word)| word)
@@ -350,14 +442,19 @@ impl<'n> Fields<'n> {
         self.take_foreign(name)
     }
 
-    /// A field of another map that people write into this one. It is not listed among the fields of this map.
+    /// A field of another map that people write into this one. It is not listed among the fields of
+    /// this map.
     pub fn take_foreign(&mut self, name: &str) -> Option<(Span, &'n Node)> {
-        let field = self.fields.iter_mut().find(|(written, ..)| *written == name)?;
+        let field = self
+            .fields
+            .iter_mut()
+            .find(|(written, ..)| *written == name)?;
         field.3 = true;
         Some((field.1.span, field.2))
     }
 
-    /// The value of a field that has to be there. `message` is the error otherwise, with what to do.
+    /// The value of a field that has to be there. `message` is the error otherwise, with what to
+    /// do.
     pub fn required<'h>(
         &mut self,
         name: &'static str,
@@ -366,13 +463,18 @@ impl<'n> Fields<'n> {
     ) -> Option<&'n Node> {
         let node = self.take(name);
         if node.is_none() {
-            self.decoder.refuse("missing-field", self.span, message, help.into());
+            self.decoder
+                .refuse("missing-field", self.span, message, help.into());
         }
         node
     }
 
     /// The value of a field, as `read` reads it.
-    pub fn get<T>(&mut self, name: &'static str, read: impl FnOnce(&mut Decoder, &'n Node) -> Option<T>) -> Option<T> {
+    pub fn get<T>(
+        &mut self,
+        name: &'static str,
+        read: impl FnOnce(&mut Decoder, &'n Node) -> Option<T>,
+    ) -> Option<T> {
         let node = self.take(name)?;
         read(self.decoder, node)
     }
@@ -383,7 +485,12 @@ impl<'n> Fields<'n> {
         name: &'static str,
         read: impl FnOnce(&mut Decoder, &'n Node) -> Option<T>,
     ) -> Option<Located<T>> {
-        self.get(name, |decoder, node| Some(Located { value: read(decoder, node)?, span: node.span }))
+        self.get(name, |decoder, node| {
+            Some(Located {
+                value: read(decoder, node)?,
+                span: node.span,
+            })
+        })
     }
 
     /// A field with a text.
@@ -397,30 +504,51 @@ impl<'n> Fields<'n> {
         name: &'static str,
         read: impl FnOnce(&mut Decoder, &'n Node) -> T,
     ) -> T {
-        self.get(name, |decoder, node| Some(read(decoder, node))).unwrap_or_default()
+        self.get(name, |decoder, node| Some(read(decoder, node)))
+            .unwrap_or_default()
     }
 
-    /// A map whose fields `read` takes. Where it is left out or is no map, `read` finds no fields, so that all have their
-    /// defaults.
-    pub fn section<T>(&mut self, name: &'static str, wanted: &str, read: impl FnOnce(&mut Fields<'_>) -> T) -> T {
+    /// A map whose fields `read` takes. Where it is left out or is no map, `read` finds no fields,
+    /// so that all have their defaults.
+    pub fn section<T>(
+        &mut self,
+        name: &'static str,
+        wanted: &str,
+        read: impl FnOnce(&mut Fields<'_>) -> T,
+    ) -> T {
         let entries = self.get(name, |decoder, node| decoder.entries(node, wanted));
-        self.decoder.read(self.span, entries.map_or(&[], Vec::as_slice), read)
+        self.decoder
+            .read(self.span, entries.map_or(&[], Vec::as_slice), read)
     }
 
     /// Puts the value of a field in the place of its default.
-    pub fn set<T>(&mut self, name: &'static str, into: &mut T, read: impl FnOnce(&mut Decoder, &'n Node) -> Option<T>) {
+    pub fn set<T>(
+        &mut self,
+        name: &'static str,
+        into: &mut T,
+        read: impl FnOnce(&mut Decoder, &'n Node) -> Option<T>,
+    ) {
         if let Some(value) = self.get(name, read) {
             *into = value;
         }
     }
 
     /// A field with one of a fixed set of words.
-    pub fn word<T: Copy>(&mut self, name: &'static str, words: &[(&str, T)], wanted: &str) -> Option<T> {
+    pub fn word<T: Copy>(
+        &mut self,
+        name: &'static str,
+        words: &[(&str, T)],
+        wanted: &str,
+    ) -> Option<T> {
         self.get(name, |decoder, node| decoder.word(node, words, wanted))
     }
 
     /// A field with the name of a variant.
-    pub fn variant<T: VariantNames + FromStr>(&mut self, name: &'static str, wanted: &str) -> Option<T> {
+    pub fn variant<T: VariantNames + FromStr>(
+        &mut self,
+        name: &'static str,
+        wanted: &str,
+    ) -> Option<T> {
         self.get(name, |decoder, node| decoder.variant(node, wanted))
     }
 
@@ -444,14 +572,20 @@ impl<'n> Fields<'n> {
         for (name, key, value, _) in self.fields.extract_if(.., |(.., taken)| !*taken) {
             let help = match nearest(name, self.known.iter().copied()) {
                 Some(near) => format!("did you mean `{near}`?"),
-                // `{ tag: noindex, noarchive }` splits at the comma: the second half is a key without a value.
+                // `{ tag: noindex, noarchive }` splits at the comma: the second half is a key
+                // without a value.
                 None if value.is_null() => {
                     "inside `{ }` a comma begins the next field: put quotes around the value, or write a list"
                         .to_owned()
                 }
                 None => format!("the fields here are: {}", self.known.join(", ")),
             };
-            self.decoder.error_with_help("unknown-field", key.span, format!("there is no field `{name}` here"), help);
+            self.decoder.error_with_help(
+                "unknown-field",
+                key.span,
+                format!("there is no field `{name}` here"),
+                help,
+            );
         }
     }
 }

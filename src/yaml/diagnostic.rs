@@ -1,5 +1,5 @@
-//! [`Diagnostic`]: one mistake or warning, with its place and what to do. It is shown as rustc shows its own, or in one
-//! line for logs.
+//! [`Diagnostic`]: one mistake or warning, with its place and what to do. It is shown as rustc
+//! shows its own, or in one line for logs.
 
 use super::{Source, Span};
 use crate::printable::{is_hidden, printable};
@@ -7,7 +7,9 @@ use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 
 /// The severity of a finding.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, strum::IntoStaticStr)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, strum::IntoStaticStr,
+)]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 pub enum Severity {
@@ -86,12 +88,18 @@ impl Diagnostic {
 
     /// A warning at a place.
     pub(crate) fn warning(id: &'static str, span: Span, message: impl Into<String>) -> Diagnostic {
-        Diagnostic { severity: Severity::Warning, ..Diagnostic::error(id, span, message) }
+        Diagnostic {
+            severity: Severity::Warning,
+            ..Diagnostic::error(id, span, message)
+        }
     }
 
     /// An error about the file as a whole.
     pub(crate) fn whole_file(id: &'static str, message: impl Into<String>) -> Diagnostic {
-        Diagnostic { span: None, ..Diagnostic::error(id, Span::default(), message) }
+        Diagnostic {
+            span: None,
+            ..Diagnostic::error(id, Span::default(), message)
+        }
     }
 
     /// Says something under the marked place.
@@ -108,7 +116,10 @@ impl Diagnostic {
 
     /// Points at another place.
     pub(crate) fn related(mut self, span: Span, label: impl Into<String>) -> Diagnostic {
-        self.related.push(Related { span, label: label.into() });
+        self.related.push(Related {
+            span,
+            label: label.into(),
+        });
         self
     }
 
@@ -126,7 +137,9 @@ impl Diagnostic {
             let start = floor(&text, span.start);
             let end = floor(&text, span.end.max(start));
             // A mark over many lines hides what it is about: mark the first.
-            let first_line = text[start..end].find('\n').map_or(end, |newline| start + newline);
+            let first_line = text[start..end]
+                .find('\n')
+                .map_or(end, |newline| start + newline);
             start..first_line.max(start)
         };
         let title = level.primary_title(shown(&self.message)).id(self.id);
@@ -134,23 +147,39 @@ impl Diagnostic {
             Some(span) => {
                 let label = self.label.as_deref().map(shown).unwrap_or_default();
                 let primary = AnnotationKind::Primary.span(range(span)).label(label);
-                let context =
-                    |related: &Related| AnnotationKind::Context.span(range(related.span)).label(shown(&related.label));
+                let context = |related: &Related| {
+                    AnnotationKind::Context
+                        .span(range(related.span))
+                        .label(shown(&related.label))
+                };
                 let related = self.related.iter().map(context);
-                title.element(Snippet::source(&text).path(&name).annotation(primary).annotations(related))
+                title.element(
+                    Snippet::source(&text)
+                        .path(&name)
+                        .annotation(primary)
+                        .annotations(related),
+                )
             }
             None => title.element(annotate_snippets::Origin::path(&name)),
         };
         if let Some(help) = self.help_and_more() {
             group = group.element(Level::HELP.message(shown(&help)));
         }
-        let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
-        renderer.decor_style(DecorStyle::Ascii).render(&[group]).to_string()
+        let renderer = if colour {
+            Renderer::styled()
+        } else {
+            Renderer::plain()
+        };
+        renderer
+            .decor_style(DecorStyle::Ascii)
+            .render(&[group])
+            .to_string()
     }
 
     /// What to do, and how many more findings there are.
     fn help_and_more(&self) -> Option<String> {
-        let more = (self.more > 0).then(|| format!("and {} more of this kind in the file", self.more));
+        let more =
+            (self.more > 0).then(|| format!("and {} more of this kind in the file", self.more));
         match (&self.help, more) {
             (Some(help), Some(more)) => Some(format!("{help}; {more}")),
             (help, more) => more.or_else(|| help.clone()),
@@ -160,24 +189,44 @@ impl Diagnostic {
     /// `file:line:column: error[id]: message`, for logs and `status`.
     pub fn one_line(&self, source: &Source) -> String {
         let message = on_one_line(&self.message);
-        let (name, severity, id) = (printable(source.name.as_bytes()), self.severity.name(), self.id);
+        let (name, severity, id) = (
+            printable(source.name.as_bytes()),
+            self.severity.name(),
+            self.id,
+        );
         match self.span {
-            Some(span) => format!("{name}:{}:{}: {severity}[{id}]: {message}", span.line, span.column),
+            Some(span) => format!(
+                "{name}:{}:{}: {severity}[{id}]: {message}",
+                span.line, span.column
+            ),
             None => format!("{name}: {severity}[{id}]: {message}"),
         }
     }
 
     /// [`one_line`](Diagnostic::one_line), with the labels and what to do.
     pub(crate) fn with_help(&self, source: &Source) -> String {
-        let beside = self.related.iter().map(|related| &related.label).chain(&self.label).cloned();
-        let beside = beside.chain(self.help_and_more()).map(|text| shortened(on_one_line(&text)));
+        let beside = self
+            .related
+            .iter()
+            .map(|related| &related.label)
+            .chain(&self.label)
+            .cloned();
+        let beside = beside
+            .chain(self.help_and_more())
+            .map(|text| shortened(on_one_line(&text)));
         let (line, beside) = (self.one_line(source), beside.collect::<Vec<_>>());
-        if beside.is_empty() { line } else { format!("{line} ({})", beside.join("; ")) }
+        if beside.is_empty() {
+            line
+        } else {
+            format!("{line} ({})", beside.join("; "))
+        }
     }
 }
 
 fn on_one_line(text: &str) -> String {
-    text.chars().map(|sign| if is_hidden(sign) { ' ' } else { sign }).collect()
+    text.chars()
+        .map(|sign| if is_hidden(sign) { ' ' } else { sign })
+        .collect()
 }
 
 /// A text that is too long to be read, without its middle: a pattern mostly stands there.
@@ -187,7 +236,10 @@ fn shortened(text: String) -> String {
     if length <= 2 * END {
         return text;
     }
-    let (first, last): (String, String) = (text.chars().take(END).collect(), text.chars().skip(length - END).collect());
+    let (first, last): (String, String) = (
+        text.chars().take(END).collect(),
+        text.chars().skip(length - END).collect(),
+    );
     format!("{first} [...] {last}")
 }
 
@@ -203,7 +255,10 @@ fn harmless(sign: char) -> char {
 }
 
 fn floor(text: &str, offset: usize) -> usize {
-    (0..=offset.min(text.len())).rev().find(|&offset| text.is_char_boundary(offset)).unwrap_or_default()
+    (0..=offset.min(text.len()))
+        .rev()
+        .find(|&offset| text.is_char_boundary(offset))
+        .unwrap_or_default()
 }
 
 /// All findings about one file.
@@ -221,11 +276,14 @@ impl Diagnostics {
 
     /// Whether the file is refused.
     pub fn has_errors(&self) -> bool {
-        self.items.iter().any(|item| item.severity == Severity::Error)
+        self.items
+            .iter()
+            .any(|item| item.severity == Severity::Error)
     }
 
     /// Puts the findings in the order of the file.
     pub(crate) fn sort(&mut self) {
-        self.items.sort_by_key(|item| item.span.map(|span| span.start));
+        self.items
+            .sort_by_key(|item| item.span.map(|span| span.start));
     }
 }

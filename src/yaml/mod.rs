@@ -1,5 +1,6 @@
-//! Reads YAML into a tree with places, decodes its values, and shows mistakes in their place as rustc does
-//! ([`Diagnostic`]). A derived deserializer stops at the first mistake; these decoders go on and collect all.
+//! Reads YAML into a tree with places, decodes its values, and shows mistakes in their place as
+//! rustc does ([`Diagnostic`]). A derived deserializer stops at the first mistake; these decoders
+//! go on and collect all.
 
 mod decode;
 mod diagnostic;

@@ -1,4 +1,5 @@
-//! [`Source`]: the name and the text of a file. [`Span`]: a place in the file. [`Located`]: a value with its place.
+//! [`Source`]: the name and the text of a file. [`Span`]: a place in the file. [`Located`]: a value
+//! with its place.
 
 use std::sync::Arc;
 

@@ -4,7 +4,10 @@ use super::*;
 use proptest::prelude::*;
 
 fn source(text: &str) -> Source {
-    Source { name: "policies/x.yaml".into(), text: text.into() }
+    Source {
+        name: "policies/x.yaml".into(),
+        text: text.into(),
+    }
 }
 
 fn parse(text: &str) -> (Option<Document>, Diagnostics) {
@@ -20,8 +23,14 @@ fn root(text: &str) -> Node {
 }
 
 fn entry<'n>(node: &'n Node, name: &str) -> &'n Node {
-    let Value::Mapping(entries) = &node.value else { panic!("not a map: {node:?}") };
-    &entries.iter().find(|(key, _)| matches!(&key.value, Value::Scalar { text, .. } if text == name)).expect(name).1
+    let Value::Mapping(entries) = &node.value else {
+        panic!("not a map: {node:?}")
+    };
+    &entries
+        .iter()
+        .find(|(key, _)| matches!(&key.value, Value::Scalar { text, .. } if text == name))
+        .expect(name)
+        .1
 }
 
 fn slice(text: &str, span: Span) -> &str {
@@ -32,7 +41,9 @@ fn slice(text: &str, span: Span) -> &str {
 fn spans_are_bytes_and_columns_are_characters() {
     let text = "# größe\nschlüssel: [ä, bb]\nx: \"ü\"\r\nlast: 1\r\n";
     let node = root(text);
-    let Value::Sequence(items) = &entry(&node, "schlüssel").value else { panic!("a list") };
+    let Value::Sequence(items) = &entry(&node, "schlüssel").value else {
+        panic!("a list")
+    };
     assert_eq!(slice(text, items[1].span), "bb");
     assert_eq!((items[1].span.line, items[1].span.column), (2, 16));
     assert_eq!(slice(text, entry(&node, "x").span), "\"ü\"");
@@ -59,16 +70,25 @@ fn an_alias_bomb_is_refused() {
     let mut text = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
     for level in 1..12 {
         let previous = level - 1;
-        text.push_str(&format!("a{level}: &a{level} [{}]\n", vec![format!("*a{previous}"); 10].join(", ")));
+        text.push_str(&format!(
+            "a{level}: &a{level} [{}]\n",
+            vec![format!("*a{previous}"); 10].join(", ")
+        ));
     }
     let (document, diagnostics) = parse(&text);
     assert!(document.is_none());
-    assert!(matches!(diagnostics.items[0].id, "too-large" | "too-deep"), "{diagnostics:?}");
+    assert!(
+        matches!(diagnostics.items[0].id, "too-large" | "too-deep"),
+        "{diagnostics:?}"
+    );
 }
 
 #[test]
 fn deep_nesting_and_self_reference_are_refused() {
-    assert_eq!(parse(&"[".repeat(10_000)).1.items[0].severity, Severity::Error);
+    assert_eq!(
+        parse(&"[".repeat(10_000)).1.items[0].severity,
+        Severity::Error
+    );
     assert!(parse("a: &a [*a]\n").1.has_errors());
 }
 
@@ -77,10 +97,19 @@ fn known_traps_have_their_own_words() {
     assert_eq!(parse("paths: [*.pdf]\n").1.items[0].id, "unquoted-star");
     assert_eq!(parse("agents: *\n").1.items[0].id, "unquoted-star");
     let tab = parse("a:\n\tb: 1\n").1;
-    assert!(tab.items[0].help.as_deref().is_some_and(|help| help.contains("tab")), "{tab:?}");
+    assert!(
+        tab.items[0]
+            .help
+            .as_deref()
+            .is_some_and(|help| help.contains("tab")),
+        "{tab:?}"
+    );
     let colon = parse("a: b: c\n").1;
     assert!(colon.has_errors());
-    assert_eq!(parse("a: 1\n---\nb: 2\n").1.items[0].id, "several-documents");
+    assert_eq!(
+        parse("a: 1\n---\nb: 2\n").1.items[0].id,
+        "several-documents"
+    );
 }
 
 #[test]
@@ -95,11 +124,19 @@ fn an_empty_file_has_no_root() {
 #[test]
 fn a_finding_is_shown_as_rustc_would() {
     let text = "robots:\n  gruops: []\n";
-    let span = Span { start: 10, end: 16, line: 2, column: 3 };
+    let span = Span {
+        start: 10,
+        end: 16,
+        line: 2,
+        column: 3,
+    };
     let shown = Diagnostic::error("unknown-field", span, "there is no field `gruops` here")
         .help("did you mean `groups`?")
         .render(&source(text), false);
-    assert!(shown.starts_with("error[unknown-field]: there is no field `gruops` here"), "{shown}");
+    assert!(
+        shown.starts_with("error[unknown-field]: there is no field `gruops` here"),
+        "{shown}"
+    );
     assert!(shown.contains("policies/x.yaml:2:3"), "{shown}");
     assert!(shown.contains("gruops: []"), "{shown}");
     assert!(shown.contains("^^^^^^"), "{shown}");
@@ -109,9 +146,19 @@ fn a_finding_is_shown_as_rustc_would() {
 #[test]
 fn escape_sequences_of_a_file_do_not_reach_the_terminal() {
     let text = "a: \"\x1b[31mred\u{9b}\"\n";
-    let span = Span { start: 0, end: 1, line: 1, column: 1 };
-    let shown = Diagnostic::error("bad-value", span, "\x1b[2J").related(span, "\x1b[1m").render(&source(text), false);
-    assert!(!shown.contains('\x1b') && !shown.contains('\u{9b}'), "{shown:?}");
+    let span = Span {
+        start: 0,
+        end: 1,
+        line: 1,
+        column: 1,
+    };
+    let shown = Diagnostic::error("bad-value", span, "\x1b[2J")
+        .related(span, "\x1b[1m")
+        .render(&source(text), false);
+    assert!(
+        !shown.contains('\x1b') && !shown.contains('\u{9b}'),
+        "{shown:?}"
+    );
 }
 
 #[test]
@@ -125,9 +172,23 @@ fn every_mistake_of_a_map_is_reported() {
         fields.get("four", Decoder::boolean);
     });
     let diagnostics = decoder.diagnostics;
-    let ids: Vec<_> = diagnostics.items.iter().map(|item| (item.id, item.span.map(|span| span.line))).collect();
-    assert_eq!(ids, [("duplicate-key", Some(2)), ("bad-value", Some(4)), ("unknown-field", Some(3))]);
-    assert_eq!(diagnostics.items[2].help.as_deref(), Some("did you mean `three`?"));
+    let ids: Vec<_> = diagnostics
+        .items
+        .iter()
+        .map(|item| (item.id, item.span.map(|span| span.line)))
+        .collect();
+    assert_eq!(
+        ids,
+        [
+            ("duplicate-key", Some(2)),
+            ("bad-value", Some(4)),
+            ("unknown-field", Some(3))
+        ]
+    );
+    assert_eq!(
+        diagnostics.items[2].help.as_deref(),
+        Some("did you mean `three`?")
+    );
 }
 
 proptest! {
@@ -144,7 +205,8 @@ proptest! {
 /// What robots.txt files say (`Crawl-delay: 1.5`) can be said.
 #[test]
 fn durations_have_fractions() {
-    let milliseconds = |text: &str| super::parse_duration(text).map(|duration| duration.as_millis());
+    let milliseconds =
+        |text: &str| super::parse_duration(text).map(|duration| duration.as_millis());
     for (text, expected) in [
         ("1.5s", 1_500),
         ("0.5", 500),

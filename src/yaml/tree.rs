@@ -1,5 +1,6 @@
-//! [`Document`]: a YAML file as a tree of [`Node`]s, each with its place in the file. Aliases are resolved, up to a
-//! limit, and merge keys are applied. Duplicate keys stay for the decoder, which reports them.
+//! [`Document`]: a YAML file as a tree of [`Node`]s, each with its place in the file. Aliases are
+//! resolved, up to a limit, and merge keys are applied. Duplicate keys stay for the decoder, which
+//! reports them.
 
 use super::place::{Source, Span};
 use super::{Diagnostic, Diagnostics};
@@ -96,14 +97,25 @@ pub struct Document {
 impl Document {
     /// Reads a file. A syntax error goes to `diagnostics` and there is no document.
     pub fn parse(source: &Source, diagnostics: &mut Diagnostics) -> Option<Document> {
-        // A byte order mark is allowed at the start (YAML 1.2 section 5.2); the parser's positions do not count it.
+        // A byte order mark is allowed at the start (YAML 1.2 section 5.2); the parser's positions
+        // do not count it.
         let (text, offset) = match source.text.strip_prefix('\u{feff}') {
             Some(rest) => (rest, '\u{feff}'.len_utf8()),
             None => (&*source.text, 0),
         };
-        let bytes = (!text.is_ascii()).then(|| text.char_indices().map(|(byte, _)| byte as u32).collect());
-        let mut builder = Builder { text, offset, bytes, ..Builder::default() };
-        builder.build().map(|root| Document { root }).map_err(|error| diagnostics.push(*error)).ok()
+        let bytes =
+            (!text.is_ascii()).then(|| text.char_indices().map(|(byte, _)| byte as u32).collect());
+        let mut builder = Builder {
+            text,
+            offset,
+            bytes,
+            ..Builder::default()
+        };
+        builder
+            .build()
+            .map(|root| Document { root })
+            .map_err(|error| diagnostics.push(*error))
+            .ok()
     }
 }
 
@@ -134,25 +146,39 @@ impl Builder<'_> {
     fn build(&mut self) -> Result<Option<Node>, Failure> {
         let mut parser = Parser::new_from_str(self.text);
         while let Some(event) = parser.next_event() {
-            let (event, place) = event.map_err(|error| self.syntax_error(error.marker(), error.info()))?;
+            let (event, place) =
+                event.map_err(|error| self.syntax_error(error.marker(), error.info()))?;
             let span = self.span(&place.start, &place.end);
             match event {
                 Event::DocumentStart(_) => {
                     self.documents += 1;
                     if self.documents > 1 {
-                        let error = Diagnostic::error("several-documents", span, "a second YAML document begins here");
-                        return Err(error.help("a file holds one policy; remove the `---` or make two files").into());
+                        let error = Diagnostic::error(
+                            "several-documents",
+                            span,
+                            "a second YAML document begins here",
+                        );
+                        return Err(error
+                            .help("a file holds one policy; remove the `---` or make two files")
+                            .into());
                     }
                 }
                 Event::Scalar(text, style, anchor, _) => {
                     let node = Node {
-                        value: Value::Scalar { text: text.into_owned(), plain: style == ScalarStyle::Plain },
+                        value: Value::Scalar {
+                            text: text.into_owned(),
+                            plain: style == ScalarStyle::Plain,
+                        },
                         span,
                     };
                     self.close(node, anchor)?;
                 }
-                Event::SequenceStart(anchor, _) => self.begin(anchor, span, Value::Sequence(Vec::new()))?,
-                Event::MappingStart(anchor, _) => self.begin(anchor, span, Value::Mapping(Vec::new()))?,
+                Event::SequenceStart(anchor, _) => {
+                    self.begin(anchor, span, Value::Sequence(Vec::new()))?
+                }
+                Event::MappingStart(anchor, _) => {
+                    self.begin(anchor, span, Value::Mapping(Vec::new()))?
+                }
                 Event::SequenceEnd | Event::MappingEnd => {
                     if let Some(open) = self.open.pop() {
                         let span = whole(open.span, &open.value, span);
@@ -161,7 +187,8 @@ impl Builder<'_> {
                     }
                 }
                 Event::Alias(anchor) => {
-                    // An alias to an enclosing node is not in the table yet: such a tree would have no end.
+                    // An alias to an enclosing node is not in the table yet: such a tree would have
+                    // no end.
                     let message = "this alias refers to a value that it is part of";
                     let endless = || Diagnostic::error("recursive-alias", span, message);
                     let target = self.anchors.get(&anchor).ok_or_else(endless)?;
@@ -169,7 +196,10 @@ impl Builder<'_> {
                     if self.open.len() + levels > MAX_DEPTH {
                         return Err(too_deep(span));
                     }
-                    let node = Node { span, ..target.clone() };
+                    let node = Node {
+                        span,
+                        ..target.clone()
+                    };
                     self.nodes += nodes;
                     self.close(node, 0)?;
                 }
@@ -183,7 +213,12 @@ impl Builder<'_> {
         if self.open.len() >= MAX_DEPTH {
             return Err(too_deep(span));
         }
-        self.open.push(Open { anchor, span, value, key: None });
+        self.open.push(Open {
+            anchor,
+            span,
+            value,
+            key: None,
+        });
         Ok(())
     }
 
@@ -193,7 +228,9 @@ impl Builder<'_> {
         if self.nodes > MAX_NODES {
             let message = format!("the file holds more than {MAX_NODES} values, aliases expanded");
             let error = Diagnostic::error("too-large", node.span, message);
-            return Err(error.help("write fewer aliases, or split the policy into several sites").into());
+            return Err(error
+                .help("write fewer aliases, or split the policy into several sites")
+                .into());
         }
         if anchor != 0 {
             self.anchors.insert(anchor, node.clone());
@@ -215,7 +252,9 @@ impl Builder<'_> {
     fn byte(&self, character: usize) -> usize {
         let within = match &self.bytes {
             None => character.min(self.text.len()),
-            Some(bytes) => bytes.get(character).map_or(self.text.len(), |byte| *byte as usize),
+            Some(bytes) => bytes
+                .get(character)
+                .map_or(self.text.len(), |byte| *byte as usize),
         };
         within + self.offset
     }
@@ -233,10 +272,17 @@ impl Builder<'_> {
     fn last(&self) -> Span {
         let written = self.text.trim_end();
         let start = written.char_indices().last().map_or(0, |(start, _)| start);
-        let line_start = written[..start].rfind('\n').map_or(0, |newline| newline + 1);
+        let line_start = written[..start]
+            .rfind('\n')
+            .map_or(0, |newline| newline + 1);
         let line = 1 + written[..start].matches('\n').count();
         let column = 1 + written[line_start..start].chars().count();
-        Span { start: start + self.offset, end: written.len() + self.offset, line: count(line), column: count(column) }
+        Span {
+            start: start + self.offset,
+            end: written.len() + self.offset,
+            line: count(line),
+            column: count(column),
+        }
     }
 
     fn syntax_error(&self, marker: &Marker, info: &str) -> Diagnostic {
@@ -244,14 +290,24 @@ impl Builder<'_> {
         if span.start >= self.text.trim_end().len() + self.offset {
             span = self.last();
         }
-        let line = self.text.lines().nth(span.line.saturating_sub(1) as usize).unwrap_or("");
+        let line = self
+            .text
+            .lines()
+            .nth(span.line.saturating_sub(1) as usize)
+            .unwrap_or("");
         if span.start < self.text.len() + self.offset {
-            let width = self.text[span.start - self.offset..].chars().next().map_or(0, char::len_utf8);
+            let width = self.text[span.start - self.offset..]
+                .chars()
+                .next()
+                .map_or(0, char::len_utf8);
             span.end = span.start + width;
         }
         let written = line.trim_start().trim_start_matches("- ").trim_start();
-        let value = line.split_once(": ").map_or(written, |(_, value)| value.trim_start());
-        let star = |text: &str| text.starts_with('*') || text.contains("[*") || text.contains(", *");
+        let value = line
+            .split_once(": ")
+            .map_or(written, |(_, value)| value.trim_start());
+        let star =
+            |text: &str| text.starts_with('*') || text.contains("[*") || text.contains(", *");
         if star(value) || star(written) || info.contains("anchor") && line.contains('*') {
             return Diagnostic::error("unquoted-star", span, "an unquoted `*` begins a YAML alias")
                 .label(info.to_owned())
@@ -276,28 +332,44 @@ fn count(number: usize) -> u32 {
 }
 
 fn too_deep(span: Span) -> Failure {
-    Diagnostic::error("too-deep", span, format!("this is nested more than {MAX_DEPTH} levels deep")).into()
+    Diagnostic::error(
+        "too-deep",
+        span,
+        format!("this is nested more than {MAX_DEPTH} levels deep"),
+    )
+    .into()
 }
 
-/// The place of a list or map: a block collection's own events mark only where it begins, so its last entry ends it.
+/// The place of a list or map: a block collection's own events mark only where it begins, so its
+/// last entry ends it.
 fn whole(start: Span, value: &Value, end: Span) -> Span {
     let last = match value {
         Value::Sequence(items) => items.last().map(|item| item.span.end),
-        Value::Mapping(entries) => entries.last().map(|(key, value)| value.span.end.max(key.span.end)),
+        Value::Mapping(entries) => entries
+            .last()
+            .map(|(key, value)| value.span.end.max(key.span.end)),
         Value::Scalar { .. } => None,
     };
     let flow_end = (end.end > end.start).then_some(end.end);
-    Span { end: flow_end.or(last).unwrap_or(start.end).max(start.start), ..start }
+    Span {
+        end: flow_end.or(last).unwrap_or(start.end).max(start.start),
+        ..start
+    }
 }
 
-/// Applies `<<` (the merge key of YAML 1.1, which people use with anchors): explicit keys win, earlier sources win.
+/// Applies `<<` (the merge key of YAML 1.1, which people use with anchors): explicit keys win,
+/// earlier sources win.
 fn merged(value: Value, span: Span) -> Result<Value, Failure> {
-    let Value::Mapping(entries) = value else { return Ok(value) };
-    let is_merge = |key: &Node| matches!(&key.value, Value::Scalar { text, plain: true } if text == "<<");
+    let Value::Mapping(entries) = value else {
+        return Ok(value);
+    };
+    let is_merge =
+        |key: &Node| matches!(&key.value, Value::Scalar { text, plain: true } if text == "<<");
     if !entries.iter().any(|(key, _)| is_merge(key)) {
         return Ok(Value::Mapping(entries));
     }
-    let (merges, mut own): (Mapping, Mapping) = entries.into_iter().partition(|(key, _)| is_merge(key));
+    let (merges, mut own): (Mapping, Mapping) =
+        entries.into_iter().partition(|(key, _)| is_merge(key));
     for (key, value) in merges {
         let sources = match value.value {
             Value::Sequence(items) => items,
@@ -305,8 +377,16 @@ fn merged(value: Value, span: Span) -> Result<Value, Failure> {
         };
         for source in sources {
             let Value::Mapping(entries) = source.value else {
-                let span = Span { end: span.end, ..key.span };
-                return Err(Diagnostic::error("bad-merge", span, "`<<` takes a map, or a list of maps").into());
+                let span = Span {
+                    end: span.end,
+                    ..key.span
+                };
+                return Err(Diagnostic::error(
+                    "bad-merge",
+                    span,
+                    "`<<` takes a map, or a list of maps",
+                )
+                .into());
             };
             for (key, value) in entries {
                 if !own.iter().any(|(present, _)| present.value == key.value) {

@@ -1,5 +1,5 @@
-//! The engine through its library: no program, no network, no clock. What needs no feature runs where none is chosen:
-//! `cargo test --no-default-features --test it`, the first step of `./test`.
+//! The engine through its library: no program, no network, no clock. What needs no feature runs
+//! where none is chosen: `cargo test --no-default-features --test it`, the first step of `./test`.
 
 mod fuzz_corpora;
 #[cfg(not(feature = "proxy"))]

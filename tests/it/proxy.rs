@@ -1,5 +1,5 @@
-//! crawlgate as a running process, by the room that a test is mostly about. `shipped` is what comes with crawlgate: the
-//! documentation, the examples and the files for deployment.
+//! crawlgate as a running process, by the room that a test is mostly about. `shipped` is what comes
+//! with crawlgate: the documentation, the examples and the files for deployment.
 
 mod acme;
 mod admin {

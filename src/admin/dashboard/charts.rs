@@ -1,5 +1,6 @@
-//! Charts as inline SVG: [`bars`] draws the requests of each period, [`trend`] a small chart for a row of a table.
-//! Each chart has a text alternative, and the pages show the same numbers as tables.
+//! Charts as inline SVG: [`bars`] draws the requests of each period, [`trend`] a small chart for a
+//! row of a table. Each chart has a text alternative, and the pages show the same numbers as
+//! tables.
 
 use super::format::thousands;
 use std::fmt::Write;
@@ -34,7 +35,9 @@ const HEIGHT: f64 = 150.0;
 /// Stacked bars. Only digits, and the periods that crawlgate writes itself, go into the SVG.
 pub fn bars(shown: &[Bar]) -> String {
     let most = shown.iter().map(Bar::all).max().unwrap_or(0);
-    let (Some(first), Some(last)) = (shown.first(), shown.last()) else { return String::new() };
+    let (Some(first), Some(last)) = (shown.first(), shown.last()) else {
+        return String::new();
+    };
     if most == 0 {
         return String::new();
     }
@@ -55,7 +58,14 @@ pub fn bars(shown: &[Bar]) -> String {
     for (place, bar) in shown.iter().enumerate().filter(|(_, bar)| bar.all() > 0) {
         let x = place as f64 * step;
         let width = (step * 0.85).min(100.0);
-        let Bar { period, kept, uncounted, broke, broke_unverified, impostor } = bar;
+        let Bar {
+            period,
+            kept,
+            uncounted,
+            broke,
+            broke_unverified,
+            impostor,
+        } = bar;
         let _ = write!(
             out,
             "<g><title>{period}: {kept} obeyed, {uncounted} do not count, {broke} broke the rules ({broke_unverified} \
@@ -71,7 +81,11 @@ pub fn bars(shown: &[Bar]) -> String {
         ];
         let mut top = HEIGHT;
         for (class, number) in parts {
-            let height = if number == 0 { 0.0 } else { (number as f64 / most as f64 * HEIGHT).max(1.5) };
+            let height = if number == 0 {
+                0.0
+            } else {
+                (number as f64 / most as f64 * HEIGHT).max(1.5)
+            };
             top -= height;
             if number > 0 {
                 let y = top.max(0.0);
@@ -83,12 +97,16 @@ pub fn bars(shown: &[Bar]) -> String {
         }
         out.push_str("</g>");
     }
-    let _ = write!(out, "</svg><p class=\"axis\"><span>{}</span><span>{}</span></p>", first.period, last.period);
+    let _ = write!(
+        out,
+        "</svg><p class=\"axis\"><span>{}</span><span>{}</span></p>",
+        first.period, last.period
+    );
     out
 }
 
-/// A small bar for each period of a crawler: the share of requests that broke the rules, in the colour of the identity. A
-/// line below marks the periods with judged requests.
+/// A small bar for each period of a crawler: the share of requests that broke the rules, in the
+/// colour of the identity. A line below marks the periods with judged requests.
 pub fn trend(shares: &[(u64, u64)], identity: &str) -> String {
     let class = match identity {
         "verified" => "bad",
@@ -102,11 +120,22 @@ pub fn trend(shares: &[(u64, u64)], identity: &str) -> String {
         "<svg class=\"trend\" viewBox=\"0 0 120 24\" role=\"img\" aria-label=\"broke rules in {broken} of \
          {with_requests} periods with requests\">"
     );
-    for (place, (judged, broke)) in shares.iter().enumerate().filter(|(_, (judged, _))| *judged > 0) {
-        let height = if *broke == 0 { 0.0 } else { (*broke as f64 / *judged as f64 * 20.0).max(3.0) };
+    for (place, (judged, broke)) in shares
+        .iter()
+        .enumerate()
+        .filter(|(_, (judged, _))| *judged > 0)
+    {
+        let height = if *broke == 0 {
+            0.0
+        } else {
+            (*broke as f64 / *judged as f64 * 20.0).max(3.0)
+        };
         let x = place as f64 * step;
         let width = (step * 0.8).max(1.0);
-        let _ = write!(out, "<rect class=\"some\" x=\"{x:.1}\" y=\"21\" width=\"{width:.1}\" height=\"3\"/>");
+        let _ = write!(
+            out,
+            "<rect class=\"some\" x=\"{x:.1}\" y=\"21\" width=\"{width:.1}\" height=\"3\"/>"
+        );
         if height > 0.0 {
             let y = 21.0 - height;
             let _ = write!(

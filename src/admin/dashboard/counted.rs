@@ -1,5 +1,6 @@
-//! [`Dashboard::counts`]: the counts that the pages show. Where several instances of crawlgate share a store, the
-//! counts are the sums over these instances. A sentence says how many instances are included and which are missing.
+//! [`Dashboard::counts`]: the counts that the pages show. Where several instances of crawlgate
+//! share a store, the counts are the sums over these instances. A sentence says how many instances
+//! are included and which are missing.
 
 use super::Dashboard;
 use super::period::Period;
@@ -9,16 +10,24 @@ use crate::state::history::{HistoryError, HistoryReader, Told};
 use crate::time::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// An instance that has written no counts for so many seconds is missing. Instances write every five seconds.
+/// An instance that has written no counts for so many seconds is missing. Instances write every
+/// five seconds.
 const OVERDUE: i64 = 60;
 
 impl Dashboard {
-    /// The history with the counts of all instances, and the sentence. Without a store it is the history of this
-    /// instance, and the sentence is empty.
+    /// The history with the counts of all instances, and the sentence. Without a store it is the
+    /// history of this instance, and the sentence is empty.
     pub(super) fn counts(&self, period: &Period) -> Result<(HistoryReader, String), HistoryError> {
-        let Some(instances) = self.operations.instances.get() else { return Ok((self.history.clone(), String::new())) };
+        let Some(instances) = self.operations.instances.get() else {
+            return Ok((self.history.clone(), String::new()));
+        };
         let store = instances.status();
-        let alone = |why: &str| Ok((self.history.clone(), format!("Counts of this instance alone: {why}.")));
+        let alone = |why: &str| {
+            Ok((
+                self.history.clone(),
+                format!("Counts of this instance alone: {why}."),
+            ))
+        };
         if let Some(away) = &store.exchange.away {
             return alone(&away.error);
         }
@@ -27,43 +36,68 @@ impl Dashboard {
             Err(error) => return alone(&error),
         };
         let says = sentence(&store, &told, period);
-        Ok((self.history.with_others(period.step, period.from, &told)?, says))
+        Ok((
+            self.history.with_others(period.step, period.from, &told)?,
+            says,
+        ))
     }
 
     /// A sentence that says whose samples a page shows; empty without a store.
     pub(super) fn whose_samples(&self) -> String {
         let says = "Samples of this instance alone: each instance keeps its own.";
-        self.operations.instances.get().map(|_| says.to_owned()).unwrap_or_default()
+        self.operations
+            .instances
+            .get()
+            .map(|_| says.to_owned())
+            .unwrap_or_default()
     }
 }
 
 fn sentence(store: &StoreStatus, told: &[Told], period: &Period) -> String {
     let mut last: BTreeMap<&str, i64> = BTreeMap::new();
-    for Told { instance, counted, .. } in told.iter().filter(|told| told.start >= period.from) {
+    for Told {
+        instance, counted, ..
+    } in told.iter().filter(|told| told.start >= period.from)
+    {
         let last = last.entry(instance).or_insert(counted.at);
         *last = counted.at.max(*last);
     }
-    let is_there = |found: &&MemberStatus| matches!(found.standing, Standing::Present | Standing::Silent);
-    let there = store.exchange.members.iter().filter(is_there).filter(|found| found.member.id != store.exchange.id);
+    let is_there =
+        |found: &&MemberStatus| matches!(found.standing, Standing::Present | Standing::Silent);
+    let there = store
+        .exchange
+        .members
+        .iter()
+        .filter(is_there)
+        .filter(|found| found.member.id != store.exchange.id);
     let mut missing = Vec::new();
     for MemberStatus { member, .. } in there {
         let name = format!("{} on {}", member.id, member.host);
         match last.get(member.id.as_str()) {
             None => missing.push(format!("{name} has told nothing")),
             Some(at) if period.to.0 - at > OVERDUE => {
-                missing.push(format!("{name} has told nothing since {} UTC", super::format::minute(Timestamp(*at))));
+                missing.push(format!(
+                    "{name} has told nothing since {} UTC",
+                    super::format::minute(Timestamp(*at))
+                ));
             }
             Some(_) => {}
         }
     }
     let instances: BTreeSet<&str> = last.into_keys().collect();
     let mut says = match instances.len() {
-        0 => "Counts of this instance: no other one has told what it counted in this time.".to_owned(),
-        others => format!("Sums of {} instances; each tells what it counted every 5 seconds.", others + 1),
+        0 => "Counts of this instance: no other one has told what it counted in this time."
+            .to_owned(),
+        others => format!(
+            "Sums of {} instances; each tells what it counted every 5 seconds.",
+            others + 1
+        ),
     };
     if !missing.is_empty() {
         says.push_str(&format!(" Missing: {}.", missing.join("; ")));
     }
-    says.push_str(" Names of unlisted bots, and what is suspected or suspended, are of this instance alone.");
+    says.push_str(
+        " Names of unlisted bots, and what is suspected or suspended, are of this instance alone.",
+    );
     says
 }

@@ -1,5 +1,6 @@
-//! The page of a crawler: whether its name is proven, and its requests over time, by site and by kind (such as
-//! `allowed` or `violation`). For unlisted bots it lists the names that they give themselves.
+//! The page of a crawler: whether its name is proven, and its requests over time, by site and by
+//! kind (such as `allowed` or `violation`). For unlisted bots it lists the names that they give
+//! themselves.
 
 use super::charts::Bar;
 use super::layout::{self, Layout, Link};
@@ -14,7 +15,14 @@ use askama::Template;
 /// Names of unlisted bots that are shown.
 const NAMES: usize = 100;
 /// Columns of the history that are not kinds of requests.
-const NO_KINDS: [&str; 6] = ["requests", "robots_txt", "refused", "would_refuse", "paused", "not_a_crawler"];
+const NO_KINDS: [&str; 6] = [
+    "requests",
+    "robots_txt",
+    "refused",
+    "would_refuse",
+    "paused",
+    "not_a_crawler",
+];
 
 #[derive(Template)]
 #[template(path = "crawler.html")]
@@ -31,7 +39,8 @@ struct CrawlerPage<'a> {
     sites: Vec<Row>,
     /// Identities and kinds of requests.
     kinds: Vec<(&'static str, &'static str, u64)>,
-    /// Requests from outside of all lists of the operator, where reverse DNS is not asked; by whole days.
+    /// Requests from outside of all lists of the operator, where reverse DNS is not asked; by whole
+    /// days.
     suspected: u64,
     /// Requests that would be impostors', but for a list that verified none lately; by whole days.
     suspended: u64,
@@ -48,13 +57,17 @@ impl Dashboard {
         let series = history.series("", id, period.from, period.step)?;
         let is_known = known.is_some() || matches!(id, "other" | "tool") || !series.is_empty();
         if id.is_empty() || !is_known {
-            let problem = format!("crawlgate knows no crawler `{id}`, and the history has none in this time");
+            let problem =
+                format!("crawlgate knows no crawler `{id}`, and the history has none in this time");
             return Err(PageError::Unknown(problem));
         }
         let mut totals = ByIdentity::default();
         series.iter().for_each(|(_, counts)| totals.add_all(counts));
         let of_outcome = |outcome: &str| -> Result<u64, PageError> {
-            let found = history.with_outcome(outcome, period.from)?.into_iter().find(|(crawler, _)| crawler == id);
+            let found = history
+                .with_outcome(outcome, period.from)?
+                .into_iter()
+                .find(|(crawler, _)| crawler == id);
             Ok(found.map_or(0, |(_, requests)| requests))
         };
         let sites = history.sites(id, period.from, period.step)?;
@@ -69,10 +82,17 @@ impl Dashboard {
             suspended: of_outcome("suspended")?,
             bars: period.bars(&series),
             identities: identities(id, &totals),
-            sites: sites.iter().flat_map(|(site, counts)| on_site(site, id, counts)).collect(),
+            sites: sites
+                .iter()
+                .flat_map(|(site, counts)| on_site(site, id, counts))
+                .collect(),
             kinds: kinds(&totals),
             totals,
-            unlisted: if id == "other" { history.unlisted(period.from, NAMES)? } else { Vec::new() },
+            unlisted: if id == "other" {
+                history.unlisted(period.from, NAMES)?
+            } else {
+                Vec::new()
+            },
             period,
         };
         Ok(page.render()?)
@@ -83,19 +103,30 @@ impl Dashboard {
 fn identities(id: &str, counts: &ByIdentity) -> Vec<Row> {
     let mut rows = Row::each("", id, counts);
     for row in &mut rows {
-        row.name = if claims_nothing(id) { String::new() } else { std::mem::take(&mut row.says) };
+        row.name = if claims_nothing(id) {
+            String::new()
+        } else {
+            std::mem::take(&mut row.says)
+        };
     }
     rows
 }
 
 fn on_site(site: &str, id: &str, counts: &ByIdentity) -> Vec<Row> {
     let mut rows = Row::each(site, id, counts);
-    rows.iter_mut().for_each(|row| (row.href, row.name) = (layout::site_link(site), site.to_owned()));
+    rows.iter_mut()
+        .for_each(|row| (row.href, row.name) = (layout::site_link(site), site.to_owned()));
     rows
 }
 
 fn kinds(counts: &ByIdentity) -> Vec<(&'static str, &'static str, u64)> {
     let each = counts.each().into_iter();
-    let kinds = each.flat_map(|(identity, counts)| counts.each().map(move |(kind, count)| (identity, kind, count)));
-    kinds.filter(|(_, kind, _)| !NO_KINDS.contains(kind)).collect()
+    let kinds = each.flat_map(|(identity, counts)| {
+        counts
+            .each()
+            .map(move |(kind, count)| (identity, kind, count))
+    });
+    kinds
+        .filter(|(_, kind, _)| !NO_KINDS.contains(kind))
+        .collect()
 }

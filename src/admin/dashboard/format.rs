@@ -1,4 +1,5 @@
-//! Formats numbers, times and words for the pages of the dashboard: [`percent`], [`minute`] and [`words`].
+//! Formats numbers, times and words for the pages of the dashboard: [`percent`], [`minute`] and
+//! [`words`].
 
 pub use crate::numbers::thousands;
 
@@ -17,7 +18,12 @@ pub fn percent(share: impl Borrow<f64>) -> String {
 
 /// The day and the minute of a moment: `2026-11-22 10:00`.
 pub fn minute(moment: impl Display) -> String {
-    moment.to_string().chars().take(16).map(|sign| if sign == 'T' { ' ' } else { sign }).collect()
+    moment
+        .to_string()
+        .chars()
+        .take(16)
+        .map(|sign| if sign == 'T' { ' ' } else { sign })
+        .collect()
 }
 
 /// A kind, an action or a verdict in words: metrics write `_` between them.

@@ -1,5 +1,6 @@
-//! The page of health: the problems that need a person, then the state of policies, origins and their queues,
-//! instances, certificates, the proof of crawlers' identities, and the published lists that this proof uses.
+//! The page of health: the problems that need a person, then the state of policies, origins and
+//! their queues, instances, certificates, the proof of crawlers' identities, and the published
+//! lists that this proof uses.
 
 use super::layout::Layout;
 use super::{Dashboard, Page};
@@ -28,7 +29,10 @@ impl Dashboard {
         Query::read(query, &[])?;
         let mut status = self.operations.status();
         if let Some(store) = &mut status.store {
-            store.exchange.members.sort_by_cached_key(|found| (found.member.host.clone(), found.member.id.clone()));
+            store
+                .exchange
+                .members
+                .sort_by_cached_key(|found| (found.member.host.clone(), found.member.id.clone()));
         }
         let lists = &self.operations.instance.proofs.lists;
         let page = HealthPage {

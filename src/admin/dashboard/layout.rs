@@ -1,8 +1,12 @@
-//! [`Layout`]: the frame of every page of the dashboard (title, navigation, version). The functions of this file make
-//! links to pages.
+//! [`Layout`]: the frame of every page of the dashboard (title, navigation, version). The functions
+//! of this file make links to pages.
 
 /// The pages in the navigation.
-const PAGES: [(&str, &str); 3] = [("/", "Overview"), ("/violations", "Violations"), ("/health", "Health")];
+const PAGES: [(&str, &str); 3] = [
+    ("/", "Overview"),
+    ("/violations", "Violations"),
+    ("/health", "Health"),
+];
 
 /// The frame of a page.
 #[derive(Debug)]
@@ -26,12 +30,25 @@ impl Layout {
     /// The frame of the page at a path.
     pub fn new(title: &str, path: &'static str, problems: usize) -> Layout {
         let page = |(href, name): (&'static str, &str)| {
-            let name = if href == "/health" && problems > 0 { format!("{name} ({problems})") } else { name.to_owned() };
-            Link { href: href.to_owned(), name, is_current: href == path }
+            let name = if href == "/health" && problems > 0 {
+                format!("{name} ({problems})")
+            } else {
+                name.to_owned()
+            };
+            Link {
+                href: href.to_owned(),
+                name,
+                is_current: href == path,
+            }
         };
         let version = env!("CARGO_PKG_VERSION");
         let counted = String::new();
-        Layout { title: title.to_owned(), pages: PAGES.map(page).into(), version, counted }
+        Layout {
+            title: title.to_owned(),
+            pages: PAGES.map(page).into(),
+            version,
+            counted,
+        }
     }
 
     /// Adds the sentence that says whose counts the page shows.

@@ -1,6 +1,7 @@
-//! [`Dashboard`]: pages for people on the admin listener, read-only and without script. It makes them from
-//! [`Operations`] (the present state) and from the history (stored counts and samples of requests). [`Overview`] is
-//! the content of the first page, which `report` prints as well. The templates escape texts from outside.
+//! [`Dashboard`]: pages for people on the admin listener, read-only and without script. It makes
+//! them from [`Operations`] (the present state) and from the history (stored counts and samples of
+//! requests). [`Overview`] is the content of the first page, which `report` prints as well. The
+//! templates escape texts from outside.
 
 mod charts;
 mod counted;
@@ -27,7 +28,10 @@ use layout::Layout;
 use std::sync::Arc;
 
 /// The style of all pages; the report of `audit` begins with the same.
-const STYLE: &str = concat!(include_str!("../../look.css"), include_str!("dashboard.css"));
+const STYLE: &str = concat!(
+    include_str!("../../look.css"),
+    include_str!("dashboard.css")
+);
 
 /// The sources of the pages.
 pub struct Dashboard {
@@ -58,11 +62,19 @@ pub enum PageError {
 impl Dashboard {
     /// Pages from what the operations know and the history has.
     pub fn new(operations: Arc<Operations>, history: HistoryReader) -> Dashboard {
-        Dashboard { operations, history }
+        Dashboard {
+            operations,
+            history,
+        }
     }
 
-    /// The page at a path, or the style of the pages: its media type and its content. `None` where there is none.
-    pub fn answer(&self, path: &str, query: &str) -> Option<Result<(&'static str, String), PageError>> {
+    /// The page at a path, or the style of the pages: its media type and its content. `None` where
+    /// there is none.
+    pub fn answer(
+        &self,
+        path: &str,
+        query: &str,
+    ) -> Option<Result<(&'static str, String), PageError>> {
         let page = match path {
             "/" => self.overview(query),
             "/site" => self.site(query),

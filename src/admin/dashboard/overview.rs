@@ -1,6 +1,7 @@
-//! [`Overview`]: the content of the first page: which crawlers obeyed the rules, which broke them and since when, and
-//! what enforcement would refuse. It is made of nothing but the stored counts and samples of requests
-//! (`state/history`). [`report_page`] shows it as one file that needs no server.
+//! [`Overview`]: the content of the first page: which crawlers obeyed the rules, which broke them
+//! and since when, and what enforcement would refuse. It is made of nothing but the stored counts
+//! and samples of requests (`state/history`). [`report_page`] shows it as one file that needs no
+//! server.
 
 use super::charts::Bar;
 use super::layout::{Layout, Link};
@@ -35,16 +36,18 @@ pub struct Overview {
     pub to: Timestamp,
     /// A summary in sentences.
     pub summary: Vec<String>,
-    /// Requests of all crawlers, and of clients in their names. Those of `unlisted_would_refuse` do not count as
-    /// `would_refuse`, here and in all rows.
+    /// Requests of all crawlers, and of clients in their names. Those of `unlisted_would_refuse` do
+    /// not count as `would_refuse`, here and in all rows.
     pub totals: Counts,
     /// The requests by what is proven of the names.
     pub by_identity: ByIdentity,
-    /// Requests of unlisted bots that would be refused if `purposes: { other: enforce }` were written, too.
+    /// Requests of unlisted bots that would be refused if `purposes: { other: enforce }` were
+    /// written, too.
     pub unlisted_would_refuse: u64,
     /// Requests of people.
     pub people: u64,
-    /// Requests of crawlers for hosts without a policy, and requests that were refused before they were judged.
+    /// Requests of crawlers for hosts without a policy, and requests that were refused before they
+    /// were judged.
     pub unclaimed: u64,
     /// The requests by hour, day or week.
     pub periods: Vec<Bar>,
@@ -90,25 +93,42 @@ impl Overview {
         let mut series = Vec::new();
         let mut by_identity = ByIdentity::default();
         let mut people = 0;
-        history.each("", (from, Timestamp(i64::MAX)), step, |start, (crawler, identity), counts| match crawler {
-            "" => {
-                by_identity.add(identity, counts);
-                let mut of_period = ByIdentity::default();
-                of_period.add(identity, counts);
-                series.push((start, of_period));
-            }
-            "none" => people += counts.requests(),
-            crawler => {
-                let place = IDENTITIES.iter().position(|known| *known == identity).unwrap_or(1);
-                seen.entry(crawler.to_owned()).or_default()[place].add(&period, start, counts);
-            }
-        })?;
-        let suspected: HashMap<String, u64> = history.with_outcome("suspected", from)?.into_iter().collect();
+        history.each(
+            "",
+            (from, Timestamp(i64::MAX)),
+            step,
+            |start, (crawler, identity), counts| match crawler {
+                "" => {
+                    by_identity.add(identity, counts);
+                    let mut of_period = ByIdentity::default();
+                    of_period.add(identity, counts);
+                    series.push((start, of_period));
+                }
+                "none" => people += counts.requests(),
+                crawler => {
+                    let place = IDENTITIES
+                        .iter()
+                        .position(|known| *known == identity)
+                        .unwrap_or(1);
+                    seen.entry(crawler.to_owned()).or_default()[place].add(&period, start, counts);
+                }
+            },
+        )?;
+        let suspected: HashMap<String, u64> = history
+            .with_outcome("suspected", from)?
+            .into_iter()
+            .collect();
         let mut crawlers = crawler_rows(seen, &period);
-        for row in crawlers.iter_mut().filter(|row| row.identity == "unverified") {
-            row.suspected = suspected.get(&row.id).map_or(0, |suspected| row.counts.requests().min(*suspected));
+        for row in crawlers
+            .iter_mut()
+            .filter(|row| row.identity == "unverified")
+        {
+            row.suspected = suspected
+                .get(&row.id)
+                .map_or(0, |suspected| row.counts.requests().min(*suspected));
         }
-        let of_unlisted: HashMap<String, ByIdentity> = history.sites(UNLISTED, from, step)?.into_iter().collect();
+        let of_unlisted: HashMap<String, ByIdentity> =
+            history.sites(UNLISTED, from, step)?.into_iter().collect();
         let site_row = |(site, mut by_identity): (String, ByIdentity)| SiteRow {
             unlisted_would_refuse: of_unlisted
                 .get(&site)
@@ -117,8 +137,10 @@ impl Overview {
             by_identity,
             site,
         };
-        let unlisted_would_refuse =
-            of_unlisted.values().map(|unlisted| by_identity.take_out("would_refuse", unlisted)).sum();
+        let unlisted_would_refuse = of_unlisted
+            .values()
+            .map(|unlisted| by_identity.take_out("would_refuse", unlisted))
+            .sum();
         let (unclaimed, mut sites): (Vec<_>, Vec<_>) = history
             .sites("", from, step)?
             .into_iter()
@@ -144,18 +166,31 @@ impl Overview {
     }
 }
 
-/// Rows of crawlers, those that broke most rules first. Verified offenders come before all others. The identities of one
-/// crawler stand together.
+/// Rows of crawlers, those that broke most rules first. Verified offenders come before all others.
+/// The identities of one crawler stand together.
 fn crawler_rows(seen: HashMap<String, [Trend; 3]>, period: &Period) -> Vec<CrawlerRow> {
     let rows = |(id, trends): (String, [Trend; 3])| -> Vec<CrawlerRow> {
-        let some = IDENTITIES.into_iter().zip(trends).filter(|(_, trend)| trend.counts.requests() > 0);
-        some.map(|(identity, trend)| trend.row(&id, identity, period)).collect()
+        let some = IDENTITIES
+            .into_iter()
+            .zip(trends)
+            .filter(|(_, trend)| trend.counts.requests() > 0);
+        some.map(|(identity, trend)| trend.row(&id, identity, period))
+            .collect()
     };
     let mut crawlers: Vec<Vec<CrawlerRow>> = seen.into_iter().map(rows).collect();
     crawlers.sort_by_cached_key(|rows| {
         let sum = |of: fn(&Counts) -> u64| rows.iter().map(|row| of(&row.counts)).sum::<u64>();
-        let proven: u64 = rows.iter().filter(|row| row.identity == "verified").map(|row| row.counts.broke()).sum();
-        let weight = (proven, sum(Counts::broke), sum(|counts| counts.get("would_refuse")), sum(Counts::requests));
+        let proven: u64 = rows
+            .iter()
+            .filter(|row| row.identity == "verified")
+            .map(|row| row.counts.broke())
+            .sum();
+        let weight = (
+            proven,
+            sum(Counts::broke),
+            sum(|counts| counts.get("would_refuse")),
+            sum(Counts::requests),
+        );
         (Reverse(weight), rows.first().map(|row| row.id.clone()))
     });
     crawlers.into_iter().flatten().collect()
@@ -175,7 +210,10 @@ impl Trend {
         self.counts.add_all(counts);
         self.shares.resize(period.len(), (0, 0));
         let broke = counts.broke() + counts.get("impostor");
-        if let Some(share) = period.place(start).and_then(|place| self.shares.get_mut(place)) {
+        if let Some(share) = period
+            .place(start)
+            .and_then(|place| self.shares.get_mut(place))
+        {
             *share = (share.0 + counts.kept() + broke, share.1 + broke);
         }
         if broke > 0 {
@@ -186,7 +224,10 @@ impl Trend {
 
     fn row(self, id: &str, identity: &'static str, period: &Period) -> CrawlerRow {
         CrawlerRow {
-            broke: self.first.zip(self.last).map(|(first, last)| (period.name(first), period.name(last))),
+            broke: self
+                .first
+                .zip(self.last)
+                .map(|(first, last)| (period.name(first), period.name(last))),
             trend: self.shares,
             ..CrawlerRow::new(id, identity, self.counts)
         }
@@ -204,9 +245,24 @@ struct View<'a> {
 }
 
 impl View<'_> {
-    fn new<'a>(overview: &'a Overview, modes: &'a BTreeMap<String, String>, shown: usize, has_links: bool) -> View<'a> {
-        let crawlers = overview.crawlers.iter().take(shown).map(|row| Row::new("", row.clone())).collect();
-        View { overview, modes, crawlers, has_links }
+    fn new<'a>(
+        overview: &'a Overview,
+        modes: &'a BTreeMap<String, String>,
+        shown: usize,
+        has_links: bool,
+    ) -> View<'a> {
+        let crawlers = overview
+            .crawlers
+            .iter()
+            .take(shown)
+            .map(|row| Row::new("", row.clone()))
+            .collect();
+        View {
+            overview,
+            modes,
+            crawlers,
+            has_links,
+        }
     }
 }
 
@@ -234,7 +290,11 @@ struct ReportPage<'a> {
 /// # Errors
 /// None that depends on what is shown.
 pub fn report_page(overview: &Overview) -> Result<String, askama::Error> {
-    ReportPage { style: STYLE, view: View::new(overview, &BTreeMap::new(), usize::MAX, false) }.render()
+    ReportPage {
+        style: STYLE,
+        view: View::new(overview, &BTreeMap::new(), usize::MAX, false),
+    }
+    .render()
 }
 
 impl Dashboard {
@@ -247,7 +307,11 @@ impl Dashboard {
         let sites = status.policies.sites.into_iter();
         let modes: BTreeMap<String, String> = sites.map(|site| (site.site, site.mode)).collect();
         let is_quiet = |site: &&String| !overview.sites.iter().any(|row| row.site == **site);
-        let shown = if query.get("all").is_some() { usize::MAX } else { SHOWN };
+        let shown = if query.get("all").is_some() {
+            usize::MAX
+        } else {
+            SHOWN
+        };
         let page = OverviewPage {
             layout: Layout::new("Overview", "/", status.problems.len()).counted(counted),
             view: View::new(&overview, &modes, shown, true),

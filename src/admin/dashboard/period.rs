@@ -24,30 +24,42 @@ const MOST_DAYS: i64 = 120;
 const DAYS: [i64; 5] = [1, 7, 30, 90, 400];
 
 impl Period {
-    /// The last `days` days: in hours for one day, in weeks for more than 120 days. The first hour, day or week is a
-    /// whole one, so the period may be longer.
+    /// The last `days` days: in hours for one day, in weeks for more than 120 days. The first hour,
+    /// day or week is a whole one, so the period may be longer.
     pub fn days(days: i64, now: Timestamp) -> Period {
         let step = match days {
             ..=1 => Step::Hour,
             2..=MOST_DAYS => Step::Day,
             _ => Step::Week,
         };
-        Period { from: step.begin(Timestamp(now.0 - days * DAY)), to: now, step }
+        Period {
+            from: step.begin(Timestamp(now.0 - days * DAY)),
+            to: now,
+            step,
+        }
     }
 
-    /// At least the last `duration`, in hours. It is in days if `duration` is a number of days, or longer than hours are kept.
+    /// At least the last `duration`, in hours. It is in days if `duration` is a number of days, or
+    /// longer than hours are kept.
     pub fn since(duration: Duration, now: Timestamp) -> Period {
         let seconds = i64::try_from(duration.as_secs()).unwrap_or(i64::MAX);
         if seconds % DAY == 0 || seconds > Step::Hour.kept() {
             return Period::days(seconds / DAY + i64::from(seconds % DAY != 0), now);
         }
-        Period { from: Step::Hour.begin(Timestamp(now.0 - seconds)), to: now, step: Step::Hour }
+        Period {
+            from: Step::Hour.begin(Timestamp(now.0 - seconds)),
+            to: now,
+            step: Step::Hour,
+        }
     }
 
     /// The period that `days` of a query asks for; 30 days without it.
     pub(super) fn of(query: &Query<'_>, now: Timestamp) -> Result<Period, QueryError> {
         let given = query.one_of("days", &DAYS.map(|days| days.to_string()))?;
-        Ok(Period::days(given.and_then(|days| days.parse().ok()).unwrap_or(30), now))
+        Ok(Period::days(
+            given.and_then(|days| days.parse().ok()).unwrap_or(30),
+            now,
+        ))
     }
 
     /// How many hours, days or weeks it has.
@@ -56,7 +68,9 @@ impl Period {
     }
 
     pub(super) fn place(&self, start: Timestamp) -> Option<usize> {
-        usize::try_from((start.0 - self.from.0) / self.step.seconds()).ok().filter(|place| *place < self.len())
+        usize::try_from((start.0 - self.from.0) / self.step.seconds())
+            .ok()
+            .filter(|place| *place < self.len())
     }
 
     /// An hour, day or week of it, for people.
@@ -70,11 +84,17 @@ impl Period {
 
     /// The days that may be chosen, with links of a page.
     pub(super) fn choices(&self, page: &str) -> Vec<Link> {
-        let chosen = DAYS.into_iter().find(|days| Period::days(*days, self.to) == *self);
+        let chosen = DAYS
+            .into_iter()
+            .find(|days| Period::days(*days, self.to) == *self);
         let separator = if page.contains('?') { '&' } else { '?' };
         let choice = |days: i64| Link {
             href: format!("{page}{separator}days={days}"),
-            name: if days == 1 { "24 hours".to_owned() } else { format!("{days} days") },
+            name: if days == 1 {
+                "24 hours".to_owned()
+            } else {
+                format!("{days} days")
+            },
             is_current: Some(days) == chosen,
         };
         DAYS.map(choice).into()
@@ -84,8 +104,13 @@ impl Period {
     pub(super) fn bars(&self, series: &[(Timestamp, ByIdentity)]) -> Vec<Bar> {
         let mut bars: Vec<Bar> = (0..self.len())
             .map(|place| {
-                let start = Timestamp(self.from.0 + i64::try_from(place).unwrap_or(0) * self.step.seconds());
-                Bar { period: self.name(start), ..Bar::default() }
+                let start = Timestamp(
+                    self.from.0 + i64::try_from(place).unwrap_or(0) * self.step.seconds(),
+                );
+                Bar {
+                    period: self.name(start),
+                    ..Bar::default()
+                }
             })
             .collect();
         for (start, counts) in series {
@@ -120,7 +145,10 @@ mod tests {
         assert_eq!(since(36), ("2026-11-21T07:00:00Z".into(), Step::Hour));
         assert_eq!(since(24), ("2026-11-21T19:00:00Z".into(), Step::Hour));
         assert_eq!(since(48), ("2026-11-20T00:00:00Z".into(), Step::Day));
-        assert_eq!(since(7 * 24 + 1), ("2026-11-14T00:00:00Z".into(), Step::Day));
+        assert_eq!(
+            since(7 * 24 + 1),
+            ("2026-11-14T00:00:00Z".into(), Step::Day)
+        );
     }
 
     #[test]

@@ -1,6 +1,7 @@
-//! Rows of the tables of crawlers. [`CrawlerRow`]: the counts of one crawler name and one identity (`verified`,
-//! `unverified` or `impostor`). [`Row`]: a `CrawlerRow` with its link and its text. Each identity has its own row, so
-//! that the requests of impostors do not count against the crawler.
+//! Rows of the tables of crawlers. [`CrawlerRow`]: the counts of one crawler name and one identity
+//! (`verified`, `unverified` or `impostor`). [`Row`]: a `CrawlerRow` with its link and its text.
+//! Each identity has its own row, so that the requests of impostors do not count against the
+//! crawler.
 
 use crate::crawlers::{Crawler, Registry};
 use crate::state::history::{ByIdentity, Counts};
@@ -11,7 +12,10 @@ pub const UNLISTED: &str = "other";
 
 /// The crawler of the registry that has an id.
 pub fn known(id: &str) -> Option<&'static Crawler> {
-    Registry::builtin().crawlers().iter().find(|crawler| crawler.id == id)
+    Registry::builtin()
+        .crawlers()
+        .iter()
+        .find(|crawler| crawler.id == id)
 }
 
 /// What people call a crawler.
@@ -26,7 +30,8 @@ pub fn name(id: &str) -> String {
     name.to_owned()
 }
 
-/// Names that claim nothing which could be proven: unlisted bots, unlisted programs, and what is beyond the bound.
+/// Names that claim nothing which could be proven: unlisted bots, unlisted programs, and what is
+/// beyond the bound.
 pub fn claims_nothing(id: &str) -> bool {
     matches!(id, "other" | "tool" | "overflow")
 }
@@ -48,11 +53,11 @@ pub struct CrawlerRow {
     pub id: String,
     /// What is proven of the name: `verified`, `unverified` or `impostor`.
     pub identity: &'static str,
-    /// Requests among the unverified ones that come from outside of all lists of the operator, where reverse DNS is not
-    /// asked. By whole days.
+    /// Requests among the unverified ones that come from outside of all lists of the operator,
+    /// where reverse DNS is not asked. By whole days.
     pub suspected: u64,
-    /// Requests of unlisted bots that would be refused if `purposes: { other: enforce }` were written, too; `counts` is
-    /// without them.
+    /// Requests of unlisted bots that would be refused if `purposes: { other: enforce }` were
+    /// written, too; `counts` is without them.
     pub unlisted_would_refuse: u64,
     /// The name of the crawler.
     pub name: String,
@@ -60,19 +65,24 @@ pub struct CrawlerRow {
     pub purpose: &'static str,
     /// The counts.
     pub counts: Counts,
-    /// The share of requests that obeyed the rules, in percent of those of which it is known; `None` where most disallowed
-    /// requests do not count.
+    /// The share of requests that obeyed the rules, in percent of those of which it is known;
+    /// `None` where most disallowed requests do not count.
     pub compliance: Option<f64>,
     /// When it first and last broke a rule; of impostors, when they came.
     pub broke: Option<(String, String)>,
-    /// Requests of which it is known whether they broke a rule, and those that did, by hour, day or week.
+    /// Requests of which it is known whether they broke a rule, and those that did, by hour, day or
+    /// week.
     pub trend: Vec<(u64, u64)>,
 }
 
 impl CrawlerRow {
     /// A row of these counts, without times.
     pub fn new(id: &str, identity: &'static str, mut counts: Counts) -> CrawlerRow {
-        let unlisted_would_refuse = if id == UNLISTED { counts.get("would_refuse") } else { 0 };
+        let unlisted_would_refuse = if id == UNLISTED {
+            counts.get("would_refuse")
+        } else {
+            0
+        };
         counts.take_out("would_refuse", unlisted_would_refuse);
         CrawlerRow {
             id: id.to_owned(),
@@ -105,14 +115,26 @@ impl Row {
         let mut says = in_words(&of.id, &of.name, of.identity);
         if of.unlisted_would_refuse > 0 {
             let number = super::format::thousands(of.unlisted_would_refuse);
-            says.push_str(&format!("{number} would be refused with purposes: {{ other: enforce }}"));
+            says.push_str(&format!(
+                "{number} would be refused with purposes: {{ other: enforce }}"
+            ));
         }
-        Row { href: super::layout::crawler_link(&of.id), name: of.name.clone(), says, site: site.to_owned(), of }
+        Row {
+            href: super::layout::crawler_link(&of.id),
+            name: of.name.clone(),
+            says,
+            site: site.to_owned(),
+            of,
+        }
     }
 
     /// A row for each identity with requests.
     pub fn each(site: &str, id: &str, counts: &ByIdentity) -> Vec<Row> {
-        let some = counts.each().into_iter().filter(|(_, counts)| counts.requests() > 0);
-        some.map(|(identity, counts)| Row::new(site, CrawlerRow::new(id, identity, *counts))).collect()
+        let some = counts
+            .each()
+            .into_iter()
+            .filter(|(_, counts)| counts.requests() > 0);
+        some.map(|(identity, counts)| Row::new(site, CrawlerRow::new(id, identity, *counts)))
+            .collect()
     }
 }

@@ -1,6 +1,6 @@
-//! The page of a site: what crawlers did there, its robots.txt with the policy line behind each line, its X-Robots-Tag
-//! rules, findings and tests, and the commands that pause it. It shows the policy with numbered lines, to which other
-//! pages link.
+//! The page of a site: what crawlers did there, its robots.txt with the policy line behind each
+//! line, its X-Robots-Tag rules, findings and tests, and the commands that pause it. It shows the
+//! policy with numbered lines, to which other pages link.
 
 use super::layout::{Layout, Link, site_link};
 use super::period::Period;
@@ -47,14 +47,28 @@ impl Dashboard {
         let mut counts: BTreeMap<String, ByIdentity> = BTreeMap::new();
         let times = (period.from, Timestamp(i64::MAX));
         let (history, counted) = self.counts(&period)?;
-        history.each(name, times, period.step, |_, (crawler, identity), of_period| {
-            if !matches!(crawler, "" | "none") {
-                counts.entry(crawler.to_owned()).or_default().add(identity, of_period);
-            }
-        })?;
+        history.each(
+            name,
+            times,
+            period.step,
+            |_, (crawler, identity), of_period| {
+                if !matches!(crawler, "" | "none") {
+                    counts
+                        .entry(crawler.to_owned())
+                        .or_default()
+                        .add(identity, of_period);
+                }
+            },
+        )?;
         let snapshot = self.operations.instance.sites.snapshot();
         let entry = snapshot.entry_named(name);
-        let status = self.operations.status().policies.sites.into_iter().find(|site| site.site == name);
+        let status = self
+            .operations
+            .status()
+            .policies
+            .sites
+            .into_iter()
+            .find(|site| site.site == name);
         if name.is_empty() || (entry.is_none() && status.is_none() && counts.is_empty()) {
             return Err(PageError::Unknown(format!(
                 "there is no site `{name}`, and the history has none in this time"
@@ -77,8 +91,12 @@ impl Dashboard {
 /// The rows of crawlers, those that broke most rules first.
 fn on_site(site: &str, counts: BTreeMap<String, ByIdentity>) -> Vec<Row> {
     let mut counts: Vec<(String, ByIdentity)> = counts.into_iter().collect();
-    counts.sort_by_cached_key(|(_, counts)| Reverse((counts.all().broke(), counts.all().requests())));
-    counts.iter().flat_map(|(id, counts)| Row::each(site, id, counts)).collect()
+    counts
+        .sort_by_cached_key(|(_, counts)| Reverse((counts.all().broke(), counts.all().requests())));
+    counts
+        .iter()
+        .flat_map(|(id, counts)| Row::each(site, id, counts))
+        .collect()
 }
 
 /// The lines of the file as served. Rules are found again by their order.
@@ -98,20 +116,32 @@ fn served(site: &Site) -> Vec<ServedLine> {
             is_in_agents = true;
         } else if let Some(group) = group {
             is_in_agents = false;
-            let expected = site.document.groups.get(group).and_then(|group| group.rules.get(rule));
+            let expected = site
+                .document
+                .groups
+                .get(group)
+                .and_then(|group| group.rules.get(rule));
             if expected.is_some_and(|expected| expected.to_string().trim_end() == line.trim_end()) {
-                source = site.rule_sources.get(group).and_then(|sources| sources.get(rule));
+                source = site
+                    .rule_sources
+                    .get(group)
+                    .and_then(|sources| sources.get(rule));
                 rule += 1;
             }
         }
         let (source, line_of_policy) = source.map(|source| place(source, site)).unwrap_or_default();
-        lines.push(ServedLine { text: line.to_owned(), source, line: line_of_policy });
+        lines.push(ServedLine {
+            text: line.to_owned(),
+            source,
+            line: line_of_policy,
+        });
     }
     lines
 }
 
 fn place(source: &RuleSource, site: &Site) -> (String, Option<u32>) {
-    let of_span = |what: &str, span: &Span| (format!("{what}, line {}", span.line), Some(span.line));
+    let of_span =
+        |what: &str, span: &Span| (format!("{what}, line {}", span.line), Some(span.line));
     match source {
         RuleSource::Policy(span) => of_span("policy", span),
         RuleSource::Purpose(span) => of_span("policy: purposes", span),
@@ -126,7 +156,11 @@ fn responses(rule: &IndexingRule) -> String {
     if let Some(unless) = &rule.unless {
         conditions.push(format!("not ({})", said(unless).join(", ")));
     }
-    if conditions.is_empty() { "every response".to_owned() } else { conditions.join(", ") }
+    if conditions.is_empty() {
+        "every response".to_owned()
+    } else {
+        conditions.join(", ")
+    }
 }
 
 fn said(conditions: &Conditions) -> Vec<String> {
@@ -136,7 +170,14 @@ fn said(conditions: &Conditions) -> Vec<String> {
     };
     [
         ("paths", values(&conditions.paths).join(" ")),
-        ("path_regex", conditions.path_regex.as_ref().map(|regex| regex.value.clone()).unwrap_or_default()),
+        (
+            "path_regex",
+            conditions
+                .path_regex
+                .as_ref()
+                .map(|regex| regex.value.clone())
+                .unwrap_or_default(),
+        ),
         ("types", values(&conditions.types).join(" ")),
         ("status", join(conditions.status.iter().map(status), " ")),
     ]

@@ -1,5 +1,6 @@
-//! [`sentences`]: the summary at the top of the overview, for readers who are not engineers. It says which crawlers
-//! obeyed the rules, which broke them and since when, and what was refused. A crawler that broke rules is always named together with what is proven of its identity.
+//! [`sentences`]: the summary at the top of the overview, for readers who are not engineers. It
+//! says which crawlers obeyed the rules, which broke them and since when, and what was refused. A
+//! crawler that broke rules is always named together with what is proven of its identity.
 
 use super::format::thousands;
 use super::rows::{CrawlerRow, claims_nothing};
@@ -26,14 +27,20 @@ pub fn sentences(by_identity: &ByIdentity, crawlers: &[CrawlerRow]) -> Vec<Strin
 }
 
 fn requests(number: u64) -> String {
-    if number == 1 { "1 request".to_owned() } else { format!("{} requests", thousands(number)) }
+    if number == 1 {
+        "1 request".to_owned()
+    } else {
+        format!("{} requests", thousands(number))
+    }
 }
 
 /// `a`, `a and b`, `a, b, c and 4 others`.
 fn list<S: Borrow<str>>(names: &[S]) -> String {
     let shown = &names[..names.len().min(NAMED)];
     match (names.len() - shown.len(), shown) {
-        (0, [first @ .., last]) if !first.is_empty() => format!("{} and {}", first.join(", "), last.borrow()),
+        (0, [first @ .., last]) if !first.is_empty() => {
+            format!("{} and {}", first.join(", "), last.borrow())
+        }
         (0, _) => shown.concat(),
         (1, _) => format!("{} and 1 other", shown.join(", ")),
         (others, _) => format!("{} and {others} others", shown.join(", ")),
@@ -51,14 +58,21 @@ fn uncounted(number: u64) -> Option<String> {
         1 => "1 disallowed request does not count".to_owned(),
         number => format!("{} disallowed requests do not count", thousands(number)),
     };
-    Some(format!("{does_not_count}: the crawlers may use an older robots.txt, and crawlgate cannot know which."))
+    Some(format!(
+        "{does_not_count}: the crawlers may use an older robots.txt, and crawlgate cannot know which."
+    ))
 }
 
-/// The crawlers that certainly obeyed. One with a disallowed request that does not count may have obeyed or not.
+/// The crawlers that certainly obeyed. One with a disallowed request that does not count may have
+/// obeyed or not.
 fn kept(crawlers: &[CrawlerRow]) -> Vec<String> {
     let of = |identity: &'static str| {
-        let rows = crawlers.iter().filter(move |row| row.identity == identity && !claims_nothing(&row.id));
-        names(rows.filter(|row| row.counts.broke() == 0 && row.counts.uncounted() == 0 && row.counts.kept() > 0))
+        let rows = crawlers
+            .iter()
+            .filter(move |row| row.identity == identity && !claims_nothing(&row.id));
+        names(rows.filter(|row| {
+            row.counts.broke() == 0 && row.counts.uncounted() == 0 && row.counts.kept() > 0
+        }))
     };
     let mut out = Vec::new();
     let verified = of("verified");
@@ -69,9 +83,14 @@ fn kept(crawlers: &[CrawlerRow]) -> Vec<String> {
     match unverified[..] {
         [] => {}
         [name] => {
-            out.push(format!("A client that claims to be {name} obeyed the rules; nothing is proven."));
+            out.push(format!(
+                "A client that claims to be {name} obeyed the rules; nothing is proven."
+            ));
         }
-        _ => out.push(format!("Clients that claim to be {} obeyed the rules; nothing is proven.", list(&unverified))),
+        _ => out.push(format!(
+            "Clients that claim to be {} obeyed the rules; nothing is proven.",
+            list(&unverified)
+        )),
     }
     out
 }
@@ -82,26 +101,50 @@ fn broke(crawlers: &[CrawlerRow]) -> Vec<String> {
     let (verified, others): (Vec<_>, Vec<_>) = rows.partition(|row| row.identity == "verified");
     if verified.is_empty() && others.is_empty() {
         let is_certain = crawlers.iter().all(|row| row.counts.uncounted() == 0);
-        return is_certain.then(|| "No crawler broke the rules.".to_owned()).into_iter().collect();
+        return is_certain
+            .then(|| "No crawler broke the rules.".to_owned())
+            .into_iter()
+            .collect();
     }
     let sentence = |row: &CrawlerRow| {
-        let CrawlerRow { name, counts, broke, .. } = row;
+        let CrawlerRow {
+            name,
+            counts,
+            broke,
+            ..
+        } = row;
         let since = broke.as_ref().map_or("", |(first, _)| first);
         let number = requests(counts.broke());
         match row.identity {
-            _ if claims_nothing(&row.id) => format!("{number} of {name} broke the rules, the first on {since}."),
-            "verified" => format!("{name} broke the rules (verified): {number}, the first on {since}."),
+            _ if claims_nothing(&row.id) => {
+                format!("{number} of {name} broke the rules, the first on {since}.")
+            }
+            "verified" => {
+                format!("{name} broke the rules (verified): {number}, the first on {since}.")
+            }
             _ => format!(
                 "{number} broke the rules, the first on {since}, of a client that claims to be {name}; nothing is proven."
             ),
         }
     };
-    let mut out: Vec<String> = verified.iter().chain(others.iter().take(NAMED)).map(|row| sentence(row)).collect();
+    let mut out: Vec<String> = verified
+        .iter()
+        .chain(others.iter().take(NAMED))
+        .map(|row| sentence(row))
+        .collect();
     if let more @ 1.. = others.len().saturating_sub(NAMED) {
-        out.push(format!("{more} more of which nothing is proven broke rules; the table has them."));
+        out.push(format!(
+            "{more} more of which nothing is proven broke rules; the table has them."
+        ));
     }
-    if others.iter().any(|row| row.identity == "unverified" && !claims_nothing(&row.id)) {
-        out.push("To see what is proven of an address: `crawlgate crawlers --verify ADDRESS --as NAME`.".to_owned());
+    if others
+        .iter()
+        .any(|row| row.identity == "unverified" && !claims_nothing(&row.id))
+    {
+        out.push(
+            "To see what is proven of an address: `crawlgate crawlers --verify ADDRESS --as NAME`."
+                .to_owned(),
+        );
     }
     out
 }
@@ -142,7 +185,10 @@ fn refused(by: &ByIdentity) -> String {
     match (would, of_impostors) {
         (0, 0) => format!("{of}."),
         (would, 0) => format!("{of}; enforcement would refuse {} more.", thousands(would)),
-        (0, impostors) => format!("{of}; enforcement would refuse {} of impostors.", thousands(impostors)),
+        (0, impostors) => format!(
+            "{of}; enforcement would refuse {} of impostors.",
+            thousands(impostors)
+        ),
         (would, impostors) => format!(
             "{of}; enforcement would refuse {} more, and {} of impostors.",
             thousands(would),
@@ -172,15 +218,29 @@ mod tests {
             let mut counts = Counts::default();
             counts.add(kind, "would_block", requests);
             by_identity.add(identity, &counts);
-            CrawlerRow { id: name.into(), name: name.into(), identity, counts, ..CrawlerRow::default() }
+            CrawlerRow {
+                id: name.into(),
+                name: name.into(),
+                identity,
+                counts,
+                ..CrawlerRow::default()
+            }
         };
         let crawlers = given.map(row);
         let said = sentences(&by_identity, &crawlers);
         assert!(said[0].contains("40 requests"), "{said:?}");
-        let place = |name: &str| said.iter().position(|sentence| sentence.contains(name)).expect("a sentence");
-        assert!(place("GPTBot") < place("AhrefsBot") && place("AhrefsBot") < place("bingbot"), "{said:?}");
+        let place = |name: &str| {
+            said.iter()
+                .position(|sentence| sentence.contains(name))
+                .expect("a sentence")
+        };
         assert!(
-            said.iter().any(|sentence| sentence.contains("would refuse 40 more, and 14 of impostors.")),
+            place("GPTBot") < place("AhrefsBot") && place("AhrefsBot") < place("bingbot"),
+            "{said:?}"
+        );
+        assert!(
+            said.iter()
+                .any(|sentence| sentence.contains("would refuse 40 more, and 14 of impostors.")),
             "{said:?}"
         );
     }
@@ -202,9 +262,15 @@ mod tests {
             };
             let crawlers = [("Bytespider", kind, 21), ("bingbot", "allowed", 5)].map(row);
             let mut by_identity = ByIdentity::default();
-            crawlers.iter().for_each(|row| by_identity.add(row.identity, &row.counts));
+            crawlers
+                .iter()
+                .for_each(|row| by_identity.add(row.identity, &row.counts));
             let said = sentences(&by_identity, &crawlers);
-            let of = |name: &str| said.iter().filter(|sentence| sentence.contains(name)).count();
+            let of = |name: &str| {
+                said.iter()
+                    .filter(|sentence| sentence.contains(name))
+                    .count()
+            };
             assert_eq!((of("Bytespider"), of("bingbot")), (0, 1), "{said:?}");
             assert_eq!((of("21 "), of("No crawler broke")), (1, 0), "{said:?}");
         }

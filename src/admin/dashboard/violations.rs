@@ -1,6 +1,6 @@
-//! The page of violations: samples of requests that crawlgate refused, or would refuse under enforcement. One table
-//! groups them by crawler and rule, with the first and the last time. A list shows the latest samples with the policy
-//! line that decided.
+//! The page of violations: samples of requests that crawlgate refused, or would refuse under
+//! enforcement. One table groups them by crawler and rule, with the first and the last time. A list
+//! shows the latest samples with the policy line that decided.
 
 use super::layout::{Layout, Link, samples_link};
 use super::period::Period;
@@ -28,24 +28,43 @@ struct ViolationsPage {
 
 impl Dashboard {
     pub(super) fn violations(&self, query: &str) -> Page {
-        let query = Query::read(query, &["site", "crawler", "kind", "rule", "identity", "days"])?;
+        let query = Query::read(
+            query,
+            &["site", "crawler", "kind", "rule", "identity", "days"],
+        )?;
         let period = Period::of(&query, self.now())?;
         let [site, crawler, kind, rule, identity] = SELECTED.map(|name| query.get(name));
-        let filter = SampleFilter { site, crawler, kind, rule, identity };
-        let chosen: Vec<(&str, &str)> =
-            SELECTED.iter().filter_map(|name| query.get(name).map(|value| (*name, value))).collect();
+        let filter = SampleFilter {
+            site,
+            crawler,
+            kind,
+            rule,
+            identity,
+        };
+        let chosen: Vec<(&str, &str)> = SELECTED
+            .iter()
+            .filter_map(|name| query.get(name).map(|value| (*name, value)))
+            .collect();
         let without = |dropped: &str| {
-            let others: Vec<(&str, &str)> = chosen.iter().filter(|(name, _)| *name != dropped).copied().collect();
+            let others: Vec<(&str, &str)> = chosen
+                .iter()
+                .filter(|(name, _)| *name != dropped)
+                .copied()
+                .collect();
             samples_link(&others)
         };
         let page = ViolationsPage {
-            layout: self.layout("Violations", "/violations").counted(self.whose_samples()),
+            layout: self
+                .layout("Violations", "/violations")
+                .counted(self.whose_samples()),
             choices: period.choices(&samples_link(&chosen)),
             selected: chosen
                 .iter()
                 .map(|(name, value)| (crate::printable::printable(value.as_bytes()), without(name)))
                 .collect(),
-            groups: self.history.sample_groups(&filter, period.from, GROUPS + 1)?,
+            groups: self
+                .history
+                .sample_groups(&filter, period.from, GROUPS + 1)?,
             samples: self.history.samples(&filter, period.from, SAMPLES)?,
         };
         Ok(page.render()?)

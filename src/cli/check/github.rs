@@ -1,8 +1,9 @@
-//! `check --format github`: each finding as a workflow command, which GitHub shows beside the line of a change
+//! `check --format github`: each finding as a workflow command, which GitHub shows beside the line
+//! of a change
 //! (<https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-commands>).
 //!
-//! GitHub obeys commands in the log of a job, and anybody may propose a policy. So text of a policy is printed only
-//! inside of crawlgate's own commands, and escaped.
+//! GitHub obeys commands in the log of a job, and anybody may propose a policy. So text of a policy
+//! is printed only inside of crawlgate's own commands, and escaped.
 
 use super::{Checked, Repository, end_column, explanation};
 use crate::yaml::{Diagnostic, Severity, Source, Span};
@@ -15,7 +16,11 @@ pub fn print(out: &mut impl Write, checked: &Checked, notes: bool) -> io::Result
     }
     for problem in &checked.certificates {
         let command = if problem.is_error { "error" } else { "warning" };
-        writeln!(out, "::{command} title=crawlgate certificate::{}", data(&problem.text))?;
+        writeln!(
+            out,
+            "::{command} title=crawlgate certificate::{}",
+            data(&problem.text)
+        )?;
     }
     Ok(())
 }
@@ -34,13 +39,23 @@ fn command(source: &Source, finding: &Diagnostic, repository: &Repository) -> St
         format!(",line={line},endLine={line},col={column},endColumn={end}")
     };
     let place = finding.span.map(place).unwrap_or_default();
-    let text = format!("{}\n{}", finding.one_line(source), explanation(finding).join("\n"));
-    format!("::{command} title=crawlgate {},file={file}{place}::{}", finding.id, data(text.trim_end()))
+    let text = format!(
+        "{}\n{}",
+        finding.one_line(source),
+        explanation(finding).join("\n")
+    );
+    format!(
+        "::{command} title=crawlgate {},file={file}{place}::{}",
+        finding.id,
+        data(text.trim_end())
+    )
 }
 
 /// Text after a command.
 fn data(text: &str) -> String {
-    text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
+    text.replace('%', "%25")
+        .replace('\r', "%0D")
+        .replace('\n', "%0A")
 }
 
 /// Text as the value of a property.

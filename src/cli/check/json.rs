@@ -1,4 +1,5 @@
-//! `check --format json`: the findings, and the sites that the policies describe, as JSON ([`Report`]).
+//! `check --format json`: the findings, and the sites that the policies describe, as JSON
+//! ([`Report`]).
 
 use super::{Checked, SiteReport};
 use crate::yaml::Diagnostic;
@@ -25,15 +26,24 @@ struct FindingInFile<'a> {
 
 /// Everything that was found.
 pub fn report(checked: &Checked) -> Report<'_> {
-    let Checked { origins, counts, .. } = checked;
+    let Checked {
+        origins, counts, ..
+    } = checked;
     let sites = super::policies::sites(&checked.loaded);
-    let findings = checked.listed(true).map(|(source, finding)| FindingInFile { file: &source.name, finding });
+    let findings = checked.listed(true).map(|(source, finding)| FindingInFile {
+        file: &source.name,
+        finding,
+    });
     Report {
         sites: sites.map(|site| SiteReport::new(site, origins)).collect(),
         findings: findings.collect(),
         errors: counts.errors,
         warnings: counts.warnings,
         notes: counts.notes(),
-        certificates: checked.certificates.iter().map(|problem| problem.text.as_str()).collect(),
+        certificates: checked
+            .certificates
+            .iter()
+            .map(|problem| problem.text.as_str())
+            .collect(),
     }
 }

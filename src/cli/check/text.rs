@@ -1,4 +1,5 @@
-//! `check` for a person: prints the findings, then each valid site with its robots.txt, then a summary.
+//! `check` for a person: prints the findings, then each valid site with its robots.txt, then a
+//! summary.
 
 use super::{Checked, PlannedPause, SiteReport, mode_name};
 use crate::cli::import;
@@ -23,33 +24,71 @@ pub fn print(out: &mut impl Write, checked: &Checked, notes: bool) -> io::Result
 /// Prints the findings alone.
 pub fn print_findings(out: &mut impl Write, checked: &Checked, notes: bool) -> io::Result<()> {
     for CertificateProblem { is_error, text } in &checked.certificates {
-        writeln!(out, "{}: {text}\n", if *is_error { "error" } else { "warning" })?;
+        writeln!(
+            out,
+            "{}: {text}\n",
+            if *is_error { "error" } else { "warning" }
+        )?;
     }
     let colour = crate::cli::colour(&io::stdout());
-    checked
-        .listed(notes)
-        .try_for_each(|(source, finding)| writeln!(out, "{}\n", finding.render(source, colour).trim_end()))
+    checked.listed(notes).try_for_each(|(source, finding)| {
+        writeln!(out, "{}\n", finding.render(source, colour).trim_end())
+    })
 }
 
 /// How many files are good, and how many findings there are.
-pub fn summary(Checked { found, loaded, counts, .. }: &Checked) -> String {
+pub fn summary(
+    Checked {
+        found,
+        loaded,
+        counts,
+        ..
+    }: &Checked,
+) -> String {
     let good = loaded.iter().filter(|file| file.site.is_some()).count();
-    let findings = format!("{}, {}", plural(counts.errors, "error"), plural(counts.warnings, "warning"));
+    let findings = format!(
+        "{}, {}",
+        plural(counts.errors, "error"),
+        plural(counts.warnings, "warning")
+    );
     let read = plural(found.len(), "robots.txt file");
     match (loaded.len(), found.len()) {
         (0, _) => format!("{read} read, {findings}"),
-        (files, 0) => format!("{good} of {} good, {findings}", plural(files, "policy file")),
-        (files, _) => format!("{good} of {} good, {read} read, {findings}", plural(files, "policy file")),
+        (files, 0) => format!(
+            "{good} of {} good, {findings}",
+            plural(files, "policy file")
+        ),
+        (files, _) => format!(
+            "{good} of {} good, {read} read, {findings}",
+            plural(files, "policy file")
+        ),
     }
 }
 
 /// A good site: what it is for, what it does, and its robots.txt.
 fn print_site(out: &mut impl Write, site: &Site, report: &SiteReport<'_>) -> io::Result<()> {
-    let SiteReport { site: name, file, hosts, tests, .. } = report;
+    let SiteReport {
+        site: name,
+        file,
+        hosts,
+        tests,
+        ..
+    } = report;
     writeln!(out, "{name} ({file})")?;
     let every = "every host that no other policy claims".to_owned();
-    writeln!(out, "  hosts       {}", if hosts.is_empty() { every } else { hosts.join(", ") })?;
-    if let Some(first) = hosts.first().filter(|_| hosts.iter().all(|host| import::is_local(host))) {
+    writeln!(
+        out,
+        "  hosts       {}",
+        if hosts.is_empty() {
+            every
+        } else {
+            hosts.join(", ")
+        }
+    )?;
+    if let Some(first) = hosts
+        .first()
+        .filter(|_| hosts.iter().all(|host| import::is_local(host)))
+    {
         writeln!(
             out,
             "  WARNING     {first} is an address, localhost, or has a port: clients ask for the public name of"
@@ -70,22 +109,48 @@ fn print_site(out: &mut impl Write, site: &Site, report: &SiteReport<'_>) -> io:
     };
     writeln!(out, "  tests       {tests}")?;
     if site.html.is_some() {
-        writeln!(out, "  html        crawlgate requests the pages that it rewrites without compression: compress in")?;
-        writeln!(out, "              front of crawlgate, or limit `html.paths`")?;
+        writeln!(
+            out,
+            "  html        crawlgate requests the pages that it rewrites without compression: compress in"
+        )?;
+        writeln!(
+            out,
+            "              front of crawlgate, or limit `html.paths`"
+        )?;
     }
     for retired in &report.retire {
         writeln!(out, "  retire      {retired}")?;
     }
-    for PlannedPause { audience, time, next } in &report.pauses {
-        let next = next.as_ref().map(|next| format!("; next {} to {}", next.from, next.until)).unwrap_or_default();
+    for PlannedPause {
+        audience,
+        time,
+        next,
+    } in &report.pauses
+    {
+        let next = next
+            .as_ref()
+            .map(|next| format!("; next {} to {}", next.from, next.until))
+            .unwrap_or_default();
         writeln!(out, "  pause       {audience}, {time}{next}")?;
     }
     if let Some(assumption) = &report.origin_robots {
         writeln!(out, "  origin's    robots.txt {assumption}")?;
     }
-    writeln!(out, "  robots.txt  version {}, {} bytes\n", report.version, report.bytes)?;
+    writeln!(
+        out,
+        "  robots.txt  version {}, {} bytes\n",
+        report.version, report.bytes
+    )?;
     for line in report.robots_txt.lines() {
-        writeln!(out, "{}", if line.is_empty() { String::new() } else { format!("    {line}") })?;
+        writeln!(
+            out,
+            "{}",
+            if line.is_empty() {
+                String::new()
+            } else {
+                format!("    {line}")
+            }
+        )?;
     }
     writeln!(out)
 }
@@ -94,8 +159,14 @@ fn print_site(out: &mut impl Write, site: &Site, report: &SiteReport<'_>) -> io:
 fn mode(site: &Site) -> String {
     let enforcement = &site.policy.enforcement;
     let mut text = mode_name(&enforcement.site).unwrap_or("observe").to_owned();
-    let purposes = enforcement.purposes.iter().map(|(purpose, fields)| (purpose.name(), fields));
-    let agents = enforcement.agents.iter().map(|(agent, fields)| (agent.value.as_str(), fields));
+    let purposes = enforcement
+        .purposes
+        .iter()
+        .map(|(purpose, fields)| (purpose.name(), fields));
+    let agents = enforcement
+        .agents
+        .iter()
+        .map(|(agent, fields)| (agent.value.as_str(), fields));
     for (name, fields) in purposes.chain(agents) {
         if let Some(mode) = mode_name(fields) {
             text.push_str(&format!("; {mode} for {name}"));

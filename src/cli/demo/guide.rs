@@ -1,4 +1,5 @@
-//! The guide that `demo` prints after the start: commands to try, with the ports that the demo listens on.
+//! The guide that `demo` prints after the start: commands to try, with the ports that the demo
+//! listens on.
 
 use crate::server::Bound;
 use std::env;
@@ -29,15 +30,29 @@ fn program() -> String {
 fn quoted(path: &Path) -> String {
     let text = path.display().to_string();
     let plain = |sign: char| sign.is_ascii_alphanumeric() || "-_./+@%:=".contains(sign);
-    if !text.is_empty() && text.chars().all(plain) { text } else { format!("'{}'", text.replace('\'', "'\\''")) }
+    if !text.is_empty() && text.chars().all(plain) {
+        text
+    } else {
+        format!("'{}'", text.replace('\'', "'\\''"))
+    }
 }
 
-fn text(bound: &Bound, policies: &Path, control: &Path, access_log: &Path, program: &str) -> String {
+fn text(
+    bound: &Bound,
+    policies: &Path,
+    control: &Path,
+    access_log: &Path,
+    program: &str,
+) -> String {
     let url = bound.urls().next().unwrap_or_default();
     let is_tls = url.starts_with("https:");
     let site = url.split("://").nth(1).unwrap_or_default();
     // The certificate of the demo is self-signed.
-    let (curl, wget) = if is_tls { ("curl -k", "wget --no-check-certificate") } else { ("curl", "wget") };
+    let (curl, wget) = if is_tls {
+        ("curl -k", "wget --no-check-certificate")
+    } else {
+        ("curl", "wget")
+    };
     let policies = quoted(policies);
     let control = quoted(control);
     let mut text = String::new();
@@ -47,16 +62,26 @@ fn text(bound: &Bound, policies: &Path, control: &Path, access_log: &Path, progr
             let _ = writeln!(text, "  {command}");
         }
     };
-    section("a person gets the page", &[format!("{curl} -s -o /dev/null -w '%{{http_code}}\\n' -A Firefox {url}/")]);
+    section(
+        "a person gets the page",
+        &[format!(
+            "{curl} -s -o /dev/null -w '%{{http_code}}\\n' -A Firefox {url}/"
+        )],
+    );
     section(
         "a crawler that the policy disallows is refused, with the reason",
         &[format!("{curl} -i -A GPTBot {url}/")],
     );
     section(
         "the reason, with the line of the policy",
-        &[format!("{program} explain --policies {policies} --host {site} --user-agent GPTBot /")],
+        &[format!(
+            "{program} explain --policies {policies} --host {site} --user-agent GPTBot /"
+        )],
     );
-    section("the rules, as crawlers read them", &[format!("{curl} -s {url}/robots.txt")]);
+    section(
+        "the rules, as crawlers read them",
+        &[format!("{curl} -s {url}/robots.txt")],
+    );
     section(
         "the PDF and the drafts carry X-Robots-Tag",
         &[
@@ -66,7 +91,10 @@ fn text(bound: &Bound, policies: &Path, control: &Path, access_log: &Path, progr
     );
     section(
         "a real crawler that follows robots.txt, and the same one told to ignore it",
-        &[format!("{wget} -r -nv -P /tmp/museum {url}/"), format!("{wget} -r -nv -P /tmp/museum -e robots=off {url}/")],
+        &[
+            format!("{wget} -r -nv -P /tmp/museum {url}/"),
+            format!("{wget} -r -nv -P /tmp/museum -e robots=off {url}/"),
+        ],
     );
     section(
         "pause crawling for ten minutes; people still get pages",
@@ -99,9 +127,10 @@ mod tests {
 
     #[test]
     fn commands_speak_the_protocol_of_the_demo() {
-        for (is_tls, command) in
-            [(false, "curl -i -A GPTBot http://127.0.0.1:1/"), (true, "curl -k -i -A GPTBot https://127.0.0.1:1/")]
-        {
+        for (is_tls, command) in [
+            (false, "curl -i -A GPTBot http://127.0.0.1:1/"),
+            (true, "curl -k -i -A GPTBot https://127.0.0.1:1/"),
+        ] {
             let bound = Bound {
                 listen: vec![(is_tls, SocketAddr::from(([127, 0, 0, 1], 1)))],
                 decisions: Vec::new(),
@@ -109,8 +138,14 @@ mod tests {
             };
             let place = Path::new("/tmp/place");
             let text = text(&bound, place, place, place, "crawlgate");
-            assert!(text.contains(command) && text.contains("--host 127.0.0.1:1 "), "{text}");
-            assert!(!text.contains("{curl}") && !text.contains("{wget}"), "{text}");
+            assert!(
+                text.contains(command) && text.contains("--host 127.0.0.1:1 "),
+                "{text}"
+            );
+            assert!(
+                !text.contains("{curl}") && !text.contains("{wget}"),
+                "{text}"
+            );
         }
     }
 }

@@ -1,4 +1,5 @@
-//! `demo`: runs the proxy in front of a built-in sample site, with the example policy, and prints what to try.
+//! `demo`: runs the proxy in front of a built-in sample site, with the example policy, and prints
+//! what to try.
 
 mod guide;
 mod origin;
@@ -7,7 +8,8 @@ mod site;
 use super::{Failure, Result, run};
 use crate::server::Beginning;
 use crate::settings::{
-    CertificateFiles, ListenSettings, LogDestination, Logs, OriginSettings, ServerAddress, Settings, TlsSettings,
+    CertificateFiles, ListenSettings, LogDestination, Logs, OriginSettings, ServerAddress,
+    Settings, TlsSettings,
 };
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -36,11 +38,18 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> Result {
     let origin = origin::start()?;
     // Removed with everything in it when the demo ends.
-    let temporary = tempfile::Builder::new().prefix("crawlgate-demo-").tempdir()?;
+    let temporary = tempfile::Builder::new()
+        .prefix("crawlgate-demo-")
+        .tempdir()?;
     let policies = policies(arguments, temporary.path())?;
     let control = temporary.path().join("control.sock");
     let access_log = temporary.path().join("access.log");
-    let server = ServerAddress { tls: false, host: origin.ip().to_string(), port: origin.port(), socket: None };
+    let server = ServerAddress {
+        tls: false,
+        host: origin.ip().to_string(),
+        port: origin.port(),
+        socket: None,
+    };
     let settings = run::settled(Settings {
         listen: vec![listener(arguments, temporary.path())?],
         origins: vec![OriginSettings::of([server])],
@@ -49,14 +58,19 @@ pub fn run(arguments: &Arguments) -> Result {
         admin: Some(arguments.admin.unwrap_or_else(|| preferred(9090))),
         control: Some(control.clone()),
         state: Some(temporary.path().join("state")),
-        logs: Logs { access: LogDestination::File(access_log.clone()), ..Logs::default() },
+        logs: Logs {
+            access: LogDestination::File(access_log.clone()),
+            ..Logs::default()
+        },
         strict: true,
         // The site is new with the demo: no crawler can have a copy of another robots.txt.
         new_hosts: ["127.0.0.1", "localhost", "::1"].map(String::from).to_vec(),
         clock: arguments.clock.clone(),
         ..Settings::default()
     })?;
-    let outcome = run::serve(settings, Beginning::Alone, |bound| guide::print(bound, &policies, &control, &access_log));
+    let outcome = run::serve(settings, Beginning::Alone, |bound| {
+        guide::print(bound, &policies, &control, &access_log)
+    });
     // Not left to drop: an error here would go unnoticed and leave files behind.
     temporary.close()?;
     outcome
@@ -64,10 +78,24 @@ pub fn run(arguments: &Arguments) -> Result {
 
 /// Where to listen.
 fn listener(arguments: &Arguments, temporary: &Path) -> Result<ListenSettings> {
-    let address = arguments.listen.unwrap_or_else(|| preferred(if arguments.tls { 8443 } else { 8080 }));
-    let certificates = arguments.tls.then(|| certificate(temporary)).transpose()?.map(|files| vec![files]);
-    let tls = |certificates| TlsSettings { certificates, acme: None, allows_tls12: true, hsts: None };
-    Ok(ListenSettings { tls: certificates.map(tls), ..address.into() })
+    let address = arguments
+        .listen
+        .unwrap_or_else(|| preferred(if arguments.tls { 8443 } else { 8080 }));
+    let certificates = arguments
+        .tls
+        .then(|| certificate(temporary))
+        .transpose()?
+        .map(|files| vec![files]);
+    let tls = |certificates| TlsSettings {
+        certificates,
+        acme: None,
+        allows_tls12: true,
+        hsts: None,
+    };
+    Ok(ListenSettings {
+        tls: certificates.map(tls),
+        ..address.into()
+    })
 }
 
 /// Makes a self-signed certificate for this machine, and writes it to this directory.
@@ -75,13 +103,17 @@ fn certificate(directory: &Path) -> Result<CertificateFiles> {
     let names = ["localhost", "127.0.0.1", "::1"].map(str::to_owned);
     let made = rcgen::generate_simple_self_signed(names)
         .map_err(|error| Failure::CouldNot(format!("cannot make a certificate: {error}")))?;
-    let files = CertificateFiles { certificate: directory.join("demo.pem"), key: directory.join("demo.key") };
+    let files = CertificateFiles {
+        certificate: directory.join("demo.pem"),
+        key: directory.join("demo.key"),
+    };
     fs::write(&files.certificate, made.cert.pem())?;
     fs::write(&files.key, made.signing_key.serialize_pem())?;
     Ok(files)
 }
 
-/// The directory to serve from: the one that was named, the checkout's, else a copy that can be edited.
+/// The directory to serve from: the one that was named, the checkout's, else a copy that can be
+/// edited.
 fn policies(arguments: &Arguments, temporary: &Path) -> Result<PathBuf> {
     if let Some(directory) = &arguments.policies {
         return Ok(directory.clone());

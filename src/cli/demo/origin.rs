@@ -1,5 +1,5 @@
-//! The server of the sample site: HTTP/1.1 with keep-alive, GET and HEAD, on a free port of this machine. It treats all
-//! clients alike, so that the demo shows what crawlgate does.
+//! The server of the sample site: HTTP/1.1 with keep-alive, GET and HEAD, on a free port of this
+//! machine. It treats all clients alike, so that the demo shows what crawlgate does.
 
 use super::site::{self, Page};
 use crate::threads::spawn;
@@ -11,10 +11,12 @@ use std::time::Duration;
 const MAX_HEAD: usize = 32 * 1024;
 /// A request's body is read and forgotten up to here; a connection that sends more is closed.
 const MAX_BODY: u64 = 1024 * 1024;
-/// Longer than the time for which the proxy keeps an unused connection, so that the proxy closes it first.
+/// Longer than the time for which the proxy keeps an unused connection, so that the proxy closes it
+/// first.
 const IDLE: Duration = Duration::from_secs(120);
 
-/// Starts serving in threads of its own, one for each connection, until the process ends. Returns where.
+/// Starts serving in threads of its own, one for each connection, until the process ends. Returns
+/// where.
 ///
 /// # Errors
 /// No port of this machine can be listened on.
@@ -33,7 +35,8 @@ pub fn start() -> io::Result<SocketAddr> {
     Ok(address)
 }
 
-/// Answers until the client is done, says nothing for too long, or goes away, which is no event for a sample site.
+/// Answers until the client is done, says nothing for too long, or goes away, which is no event for
+/// a sample site.
 fn serve(mut stream: TcpStream) -> io::Result<()> {
     stream.set_read_timeout(Some(IDLE))?;
     stream.set_write_timeout(Some(IDLE))?;
@@ -79,15 +82,23 @@ impl Head {
         request.parse(bytes).ok()?;
         let method = request.method?.to_owned();
         let target = request.path?.to_owned();
-        let mut head = Head { method, target, body: 0, close: request.version == Some(0) };
+        let mut head = Head {
+            method,
+            target,
+            body: 0,
+            close: request.version == Some(0),
+        };
         for httparse::Header { name, value } in request.headers {
             let value = str::from_utf8(value).ok()?.trim();
             match name.to_ascii_lowercase().as_str() {
                 "content-length" => head.body = value.parse().ok()?,
-                // The sample site takes no uploads: refusing is safer than reading frames half right.
+                // The sample site takes no uploads: refusing is safer than reading frames half
+                // right.
                 "transfer-encoding" => return None,
                 "connection" => {
-                    head.close |= value.split(',').any(|option| option.trim().eq_ignore_ascii_case("close"));
+                    head.close |= value
+                        .split(',')
+                        .any(|option| option.trim().eq_ignore_ascii_case("close"));
                 }
                 _ => {}
             }
@@ -96,7 +107,13 @@ impl Head {
     }
 }
 
-fn respond(stream: &mut TcpStream, status: u16, page: &Page, head_only: bool, close: bool) -> io::Result<()> {
+fn respond(
+    stream: &mut TcpStream,
+    status: u16,
+    page: &Page,
+    head_only: bool,
+    close: bool,
+) -> io::Result<()> {
     let reason = match status {
         200 => "OK",
         404 => "Not Found",
@@ -104,7 +121,11 @@ fn respond(stream: &mut TcpStream, status: u16, page: &Page, head_only: bool, cl
         413 => "Content Too Large",
         _ => "Bad Request",
     };
-    let allow = if status == 405 { "Allow: GET, HEAD\r\n" } else { "" };
+    let allow = if status == 405 {
+        "Allow: GET, HEAD\r\n"
+    } else {
+        ""
+    };
     let connection = if close { "close" } else { "keep-alive" };
     let head = format!(
         "HTTP/1.1 {status} {reason}\r\nContent-Type: {}\r\nContent-Length: {}\r\n{allow}Connection: {connection}\r\n\r\n",

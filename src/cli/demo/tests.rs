@@ -9,16 +9,24 @@ fn ask(request: &str) -> String {
     let mut stream = TcpStream::connect(address).expect("the origin listens");
     stream.write_all(request.as_bytes()).expect("it reads");
     let mut answer = Vec::new();
-    stream.read_to_end(&mut answer).expect("it answers and closes");
+    stream
+        .read_to_end(&mut answer)
+        .expect("it answers and closes");
     String::from_utf8_lossy(&answer).into_owned()
 }
 
 #[test]
 fn every_link_of_the_site_leads_somewhere() {
     let mut followed = 0;
-    for page in site::PAGES.iter().filter(|page| page.content_type.starts_with("text/html")) {
+    for page in site::PAGES
+        .iter()
+        .filter(|page| page.content_type.starts_with("text/html"))
+    {
         let text = String::from_utf8_lossy(page.body);
-        for link in ["href=\"", "src=\"", "action=\""].iter().flat_map(|mark| text.split(mark).skip(1)) {
+        for link in ["href=\"", "src=\"", "action=\""]
+            .iter()
+            .flat_map(|mark| text.split(mark).skip(1))
+        {
             let link = link.split('"').next().unwrap_or("").replace("&amp;", "&");
             assert!(site::find(&link).is_some(), "{link} on {}", page.path);
             followed += 1;
@@ -30,9 +38,15 @@ fn every_link_of_the_site_leads_somewhere() {
 #[test]
 fn targets_are_resolved_as_many_servers_do() {
     let path = |target| site::find(target).map(|page| page.path);
-    assert_eq!(path("/members/minutes.html?x=1"), Some("/members/minutes.html"));
+    assert_eq!(
+        path("/members/minutes.html?x=1"),
+        Some("/members/minutes.html")
+    );
     assert_eq!(path("/exhibits/../members/"), Some("/members/"));
-    assert_eq!(path("//members//minutes.html"), Some("/members/minutes.html"));
+    assert_eq!(
+        path("//members//minutes.html"),
+        Some("/members/minutes.html")
+    );
     assert_eq!(path("/%6dembers/"), Some("/members/"));
     assert_eq!(path("/members"), Some("/members/"));
     assert_eq!(path("/../../"), Some("/"));
@@ -43,17 +57,33 @@ fn targets_are_resolved_as_many_servers_do() {
 
 #[test]
 fn a_connection_serves_several_requests() {
-    let answer = ask("HEAD /reports/annual-report.pdf HTTP/1.1\r\nHost: a\r\n\r\n\
+    let answer = ask(
+        "HEAD /reports/annual-report.pdf HTTP/1.1\r\nHost: a\r\n\r\n\
                       POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc\
-                      GET /nowhere HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
-    let statuses: Vec<&str> = answer.lines().filter(|line| line.starts_with("HTTP/1.1 ")).collect();
-    assert_eq!(statuses, ["HTTP/1.1 200 OK", "HTTP/1.1 405 Method Not Allowed", "HTTP/1.1 404 Not Found"]);
+                      GET /nowhere HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
+    );
+    let statuses: Vec<&str> = answer
+        .lines()
+        .filter(|line| line.starts_with("HTTP/1.1 "))
+        .collect();
+    assert_eq!(
+        statuses,
+        [
+            "HTTP/1.1 200 OK",
+            "HTTP/1.1 405 Method Not Allowed",
+            "HTTP/1.1 404 Not Found"
+        ]
+    );
     assert!(answer.contains("Content-Type: application/pdf"), "{answer}");
 }
 
 #[test]
 fn what_is_no_request_is_refused() {
-    for request in ["GET\r\n\r\n", "GET x HTTP/1.1\r\n\r\n", "GET / HTTP/1.1\r\nContent-Length: -1\r\n\r\n"] {
+    for request in [
+        "GET\r\n\r\n",
+        "GET x HTTP/1.1\r\n\r\n",
+        "GET / HTTP/1.1\r\nContent-Length: -1\r\n\r\n",
+    ] {
         assert!(ask(request).starts_with("HTTP/1.1 400 "), "{request}");
     }
 }

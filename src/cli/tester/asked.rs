@@ -1,5 +1,6 @@
-//! [`Asked`]: the crawler that an `--agent` of `tester` names, with the tokens (names in `User-agent` lines) that it
-//! obeys. [`Asked::followed`] says whose rules the crawler follows in a robots.txt.
+//! [`Asked`]: the crawler that an `--agent` of `tester` names, with the tokens (names in
+//! `User-agent` lines) that it obeys. [`Asked::followed`] says whose rules the crawler follows in a
+//! robots.txt.
 
 use super::{Failure, Result};
 use crate::crawlers::{Binds, Claim, Crawler, Registry, SiteMarkers, calls_itself};
@@ -24,22 +25,41 @@ impl<'a> Asked<'a> {
     /// The token alone, whatever is known of its crawler.
     pub fn literal(written: &'a str) -> Asked<'a> {
         let tokens = vec![written];
-        Asked { written, crawler: None, is_user_agent: false, is_person: false, tokens, binds: Binds::Unknown }
+        Asked {
+            written,
+            crawler: None,
+            is_user_agent: false,
+            is_person: false,
+            tokens,
+            binds: Binds::Unknown,
+        }
     }
 
-    /// A token, id or name of the registry, a whole user agent, or any other token. `named` are the tokens of the file that
-    /// the registry does not know.
-    pub fn new(written: &'a str, registry: &'a Registry, named: &'a SiteMarkers) -> Result<Asked<'a>> {
+    /// A token, id or name of the registry, a whole user agent, or any other token. `named` are the
+    /// tokens of the file that the registry does not know.
+    pub fn new(
+        written: &'a str,
+        registry: &'a Registry,
+        named: &'a SiteMarkers,
+    ) -> Result<Asked<'a>> {
         if let Some(index) = registry.find(written) {
             return Ok(Asked::known(written, registry.get(index), false));
         }
         if !written.contains([' ', '/', ';', '(']) {
             return Ok(Asked::literal(written));
         }
-        let asked = Asked { is_user_agent: true, ..Asked::literal(written) };
+        let asked = Asked {
+            is_user_agent: true,
+            ..Asked::literal(written)
+        };
         let token = match registry.identify_with(written.as_bytes(), named) {
             Claim::Known(index) => return Ok(Asked::known(written, registry.get(index), true)),
-            Claim::Nobody => return Ok(Asked { is_person: true, ..asked }),
+            Claim::Nobody => {
+                return Ok(Asked {
+                    is_person: true,
+                    ..asked
+                });
+            }
             Claim::Token(index) => named.token(index),
             Claim::Other | Claim::Tool => calls_itself(written.as_bytes()),
         };
@@ -48,7 +68,10 @@ impl<'a> Asked<'a> {
                 "`{written}` is the user agent of no crawler that crawlgate knows; give its product token, like Googlebot"
             ))
         })?;
-        Ok(Asked { tokens: vec![token], ..asked })
+        Ok(Asked {
+            tokens: vec![token],
+            ..asked
+        })
     }
 
     fn known(written: &'a str, crawler: &'a Crawler, is_user_agent: bool) -> Asked<'a> {
@@ -57,12 +80,22 @@ impl<'a> Asked<'a> {
         } else {
             crawler.tokens.iter().map(String::as_str).collect()
         };
-        Asked { crawler: Some(crawler), is_user_agent, tokens, binds: crawler.binds, ..Asked::literal(written) }
+        Asked {
+            crawler: Some(crawler),
+            is_user_agent,
+            tokens,
+            binds: crawler.binds,
+            ..Asked::literal(written)
+        }
     }
 
     /// What the crawler is called in an answer.
     pub fn name(&self) -> &'a str {
-        if self.is_user_agent { self.tokens[0] } else { self.written }
+        if self.is_user_agent {
+            self.tokens[0]
+        } else {
+            self.written
+        }
     }
 
     /// Whether a token is the crawler's own, and not that of another one whose group it follows.
@@ -75,8 +108,9 @@ impl<'a> Asked<'a> {
         self.binds == Binds::Never
     }
 
-    /// The token whose group the crawler obeys: the first of its tokens that a group names; else the first one, which `*`
-    /// binds, or nothing. `None` where no group names the crawler, and `*` does not bind it.
+    /// The token whose group the crawler obeys: the first of its tokens that a group names; else
+    /// the first one, which `*` binds, or nothing. `None` where no group names the crawler, and `*`
+    /// does not bind it.
     pub fn followed(&self, reading: &Reading) -> Option<(&'a str, Bound)> {
         if self.is_person {
             return None;

@@ -1,5 +1,6 @@
-//! [`run`]: `tester --batch`. It answers one question in each line of standard input, `file TAB token TAB url`, with
-//! one line, `allow|deny TAB line`. It keeps the robots.txt files parsed, so millions of questions are answered fast.
+//! [`run`]: `tester --batch`. It answers one question in each line of standard input, `file TAB
+//! token TAB url`, with one line, `allow|deny TAB line`. It keeps the robots.txt files parsed, so
+//! millions of questions are answered fast.
 
 use super::Result;
 use crate::crawlers::Registry;
@@ -10,14 +11,16 @@ use std::ffi::OsStr;
 use std::io::{self, BufRead, BufWriter, Read, Write};
 use std::os::unix::ffi::OsStrExt;
 
-/// Octets of files that are kept prepared; beyond it, all are forgotten and read again when asked about.
+/// Octets of files that are kept prepared; beyond it, all are forgotten and read again when asked
+/// about.
 const KEPT: usize = 256 * 1024 * 1024;
 
 /// Bytes of a line.
 const MAX_LINE: u64 = 1024 * 1024;
 
-/// Answers each line of standard input. A line that is not a question, and a file that cannot be read, get `error` and
-/// the reason in place of the verdict, so that lines in and out stay side by side.
+/// Answers each line of standard input. A line that is not a question, and a file that cannot be
+/// read, get `error` and the reason in place of the verdict, so that lines in and out stay side by
+/// side.
 pub fn run(dialect: Dialect) -> Result {
     let mut questions = io::stdin().lock();
     let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
@@ -25,11 +28,17 @@ pub fn run(dialect: Dialect) -> Result {
     let mut files = Files::default();
     let mut progress = crate::cli::progress::Progress::new();
     let mut lines = 0_u64;
-    let far = |lines: u64, seconds: f64| format!("{lines} lines, {:.0} a second", lines as f64 / seconds);
+    let far =
+        |lines: u64, seconds: f64| format!("{lines} lines, {:.0} a second", lines as f64 / seconds);
     let mut line = Vec::new();
     loop {
         line.clear();
-        if questions.by_ref().take(MAX_LINE).read_until(b'\n', &mut line)? == 0 {
+        if questions
+            .by_ref()
+            .take(MAX_LINE)
+            .read_until(b'\n', &mut line)?
+            == 0
+        {
             break;
         }
         let is_whole = line.len() < MAX_LINE as usize || line.ends_with(b"\n");
@@ -41,14 +50,16 @@ pub fn run(dialect: Dialect) -> Result {
         let question = question.strip_suffix(b"\r").unwrap_or(question);
         let mut parts = question.splitn(3, |octet| *octet == b'\t');
         match (parts.next(), parts.next(), parts.next()) {
-            (Some(file), Some(token), Some(url)) if is_whole => match files.reading(file, dialect, &spaced) {
-                Ok(reading) => {
-                    let verdict = reading.verdict(token, url);
-                    let word = if verdict.allowed { "allow" } else { "deny" };
-                    writeln!(out, "{word}\t{}", verdict.line.unwrap_or(0))?;
+            (Some(file), Some(token), Some(url)) if is_whole => {
+                match files.reading(file, dialect, &spaced) {
+                    Ok(reading) => {
+                        let verdict = reading.verdict(token, url);
+                        let word = if verdict.allowed { "allow" } else { "deny" };
+                        writeln!(out, "{word}\t{}", verdict.line.unwrap_or(0))?;
+                    }
+                    Err(error) => writeln!(out, "error\t{error}")?,
                 }
-                Err(error) => writeln!(out, "error\t{error}")?,
-            },
+            }
             _ if !is_whole => writeln!(out, "error\tthe line is longer than 1 MiB")?,
             _ => writeln!(out, "error\ta line is: file TAB token TAB url")?,
         }
@@ -71,7 +82,12 @@ struct Files {
 }
 
 impl Files {
-    fn reading(&mut self, path: &[u8], dialect: Dialect, spaced: &[&str]) -> Result<&Reading, &io::Error> {
+    fn reading(
+        &mut self,
+        path: &[u8],
+        dialect: Dialect,
+        spaced: &[&str],
+    ) -> Result<&Reading, &io::Error> {
         // Not `entry`, which would copy the path of every question.
         if !self.readings.contains_key(path) {
             if self.octets > KEPT {

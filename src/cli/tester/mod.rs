@@ -29,16 +29,21 @@ pub struct Arguments {
     #[arg(value_name = "URL", required_unless_present = "batch")]
     urls: Vec<String>,
     /// A crawler: its product token, like Googlebot, or its user agent; may be repeated
-    #[arg(long = "agent", value_name = "TOKEN|UA", required_unless_present = "batch")]
+    #[arg(
+        long = "agent",
+        value_name = "TOKEN|UA",
+        required_unless_present = "batch"
+    )]
     agents: Vec<String>,
     /// Look for the token alone, also where its crawler follows another group or ignores `*`
     #[arg(long)]
     literal: bool,
-    /// How to read the file: as RFC 9309 says, or as Google's library does [default: as each crawler itself does]
+    /// How to read the file: as RFC 9309 says, or as Google's library does [default: as each
+    /// crawler itself does]
     #[arg(long, value_name = "rfc9309|google")]
     dialect: Option<Dialect>,
-    /// Read lines of `file TAB token TAB url` from standard input, write `allow|deny TAB line` for each; always exit 0.
-    /// Tokens are literal
+    /// Read lines of `file TAB token TAB url` from standard input, write `allow|deny TAB line` for
+    /// each; always exit 0. Tokens are literal
     #[arg(long, conflicts_with_all = ["file", "urls", "agents", "json"])]
     batch: bool,
     /// Print JSON
@@ -67,9 +72,17 @@ pub fn run(arguments: &Arguments) -> Result {
     if arguments.batch {
         return batch::run(arguments.dialect.unwrap_or_default());
     }
-    let Some(source) = &arguments.file else { return Err(Failure::Usage("a FILE is missing".into())) };
-    if let Some(agent) = arguments.agents.iter().find(|agent| agent.trim().is_empty() || agent.as_str() == "*") {
-        return Err(Failure::Usage(format!("`{agent}` is not a product token; give one like Googlebot")));
+    let Some(source) = &arguments.file else {
+        return Err(Failure::Usage("a FILE is missing".into()));
+    };
+    if let Some(agent) = arguments
+        .agents
+        .iter()
+        .find(|agent| agent.trim().is_empty() || agent.as_str() == "*")
+    {
+        return Err(Failure::Usage(format!(
+            "`{agent}` is not a product token; give one like Googlebot"
+        )));
     }
     arguments.urls.iter().try_for_each(|url| check_url(url))?;
     let registry = Registry::builtin();
@@ -88,9 +101,15 @@ pub fn run(arguments: &Arguments) -> Result {
     };
     let named = ParsedVersion::read(file.bytes().clone(), registry).tokens;
     let asked = asked(arguments, registry, &named)?;
-    for agent in asked.iter().filter(|asked| asked.crawler.is_none() && !asked.is_user_agent) {
+    for agent in asked
+        .iter()
+        .filter(|asked| asked.crawler.is_none() && !asked.is_user_agent)
+    {
         if let Some(meant) = meant_tokens(agent.written, registry) {
-            super::say(&format!("note: no crawler looks for `{}`; {meant}", agent.written));
+            super::say(&format!(
+                "note: no crawler looks for `{}`; {meant}",
+                agent.written
+            ));
         }
     }
     let spaced = registry.tokens_with_blanks();
@@ -98,7 +117,9 @@ pub fn run(arguments: &Arguments) -> Result {
     let mut answers = Vec::new();
     for asked in &asked {
         let urls = arguments.urls.iter();
-        answers.extend(urls.map(|url| UrlVerdict::new(&file, &readings, arguments.dialect_for(asked), asked, url)));
+        answers.extend(urls.map(|url| {
+            UrlVerdict::new(&file, &readings, arguments.dialect_for(asked), asked, url)
+        }));
     }
     if arguments.json {
         super::print_json(&answers)?;
@@ -114,23 +135,34 @@ pub fn run(arguments: &Arguments) -> Result {
     fine(answers.iter().all(|answer| answer.allowed))
 }
 
-/// The crawlers that are asked about. `named` are the tokens of the file that the registry does not know.
-fn asked<'a>(arguments: &'a Arguments, registry: &'a Registry, named: &'a SiteMarkers) -> Result<Vec<Asked<'a>>> {
+/// The crawlers that are asked about. `named` are the tokens of the file that the registry does not
+/// know.
+fn asked<'a>(
+    arguments: &'a Arguments,
+    registry: &'a Registry,
+    named: &'a SiteMarkers,
+) -> Result<Vec<Asked<'a>>> {
     let agents = arguments.agents.iter().map(String::as_str);
     if arguments.literal {
         Ok(agents.map(Asked::literal).collect())
     } else {
-        agents.map(|agent| Asked::new(agent, registry, named)).collect()
+        agents
+            .map(|agent| Asked::new(agent, registry, named))
+            .collect()
     }
 }
 
-/// Rules are about paths: what is neither a path nor a URL would be answered as another path than was meant.
+/// Rules are about paths: what is neither a path nor a URL would be answered as another path than
+/// was meant.
 fn check_url(url: &str) -> Result {
     if url.starts_with('/') || url.contains("://") {
         return Ok(());
     }
     let problem = format!("`{url}` is neither a path nor a URL");
-    let looks_like_host = url.split(['/', '?']).next().is_some_and(|first| first.contains('.'));
+    let looks_like_host = url
+        .split(['/', '?'])
+        .next()
+        .is_some_and(|first| first.contains('.'));
     Err(Failure::Usage(if looks_like_host {
         format!("{problem}; write `https://{url}` for a URL, or `/{url}` for a path")
     } else {
@@ -141,7 +173,11 @@ fn check_url(url: &str) -> Result {
 /// The rules of a robots.txt are about its own host (RFC 9309 section 2.3).
 fn warn_of_other_hosts(source: &str, urls: &[String]) {
     let Some(own) = host_of(source) else { return };
-    for other in urls.iter().filter_map(|url| host_of(url)).filter(|other| *other != own) {
+    for other in urls
+        .iter()
+        .filter_map(|url| host_of(url))
+        .filter(|other| *other != own)
+    {
         super::say(&format!(
             "warning: this robots.txt is that of {own}, and says nothing about {other}; the answer is for the same path on \
              {own}. Test with the file of {other}"
@@ -150,10 +186,19 @@ fn warn_of_other_hosts(source: &str, urls: &[String]) {
 }
 
 /// Where there is no file, the status decides.
-fn answer_by_status(arguments: &Arguments, asked: &[Asked<'_>], source: &str, status: u16, allowed: bool) -> Result {
+fn answer_by_status(
+    arguments: &Arguments,
+    asked: &[Asked<'_>],
+    source: &str,
+    status: u16,
+    allowed: bool,
+) -> Result {
     let urls = |asked| {
         let dialect = arguments.dialect_for(asked);
-        arguments.urls.iter().map(move |url| UrlVerdict::by_status(asked, url, dialect, allowed))
+        arguments
+            .urls
+            .iter()
+            .map(move |url| UrlVerdict::by_status(asked, url, dialect, allowed))
     };
     let answers: Vec<UrlVerdict> = asked.iter().flat_map(urls).collect();
     let meaning = if allowed {
@@ -170,9 +215,9 @@ fn answer_by_status(arguments: &Arguments, asked: &[Asked<'_>], source: &str, st
     show(arguments.json, &answers, |out, _| {
         writeln!(out, "{source} answered {status}; {meaning} ({by}).")?;
         let people = asked.iter().filter(|asked| asked.is_person);
-        people
-            .map(|person| person.written)
-            .try_for_each(|person| writeln!(out, "`{person}` is a person's: no rule is for people."))
+        people.map(|person| person.written).try_for_each(|person| {
+            writeln!(out, "`{person}` is a person's: no rule is for people.")
+        })
     })?;
     fine(answers.iter().all(|answer| answer.allowed))
 }
@@ -199,17 +244,22 @@ impl Source {
     fn file(self, source: &str, purpose: &str) -> Result<RobotsTxt> {
         match self {
             Source::File(file) => Ok(file),
-            Source::Status { status, .. } => {
-                Err(Failure::CouldNot(format!("{source} answered {status}; there is no file to {purpose}")))
-            }
+            Source::Status { status, .. } => Err(Failure::CouldNot(format!(
+                "{source} answered {status}; there is no file to {purpose}"
+            ))),
         }
     }
 }
 
-/// Fails for a robots.txt that is a link out of its directory, where it may be what somebody proposes.
+/// Fails for a robots.txt that is a link out of its directory, where it may be what somebody
+/// proposes.
 pub fn refuse_link_out(path: &Path) -> Result {
     if leads_out(path) {
-        Err(Failure::CouldNot(format!("{} {}", printable_path(path), Unread::LeadsOut)))
+        Err(Failure::CouldNot(format!(
+            "{} {}",
+            printable_path(path),
+            Unread::LeadsOut
+        )))
     } else {
         Ok(())
     }
@@ -224,43 +274,77 @@ pub fn file(source: &str, purpose: &str) -> Result<RobotsTxt> {
 pub fn rules(source: &str, purpose: &str) -> Result<RobotsTxt> {
     let read = read(source)?;
     if matches!(read, Source::Status { allowed: true, .. }) {
-        return Ok(RobotsTxt { name: source.to_owned(), bytes: Vec::new() });
+        return Ok(RobotsTxt {
+            name: source.to_owned(),
+            bytes: Vec::new(),
+        });
     }
     let file = read.file(source, purpose)?;
     warn_unless_robots_txt(&file.name, &File::parse(&*file.bytes));
     Ok(file)
 }
 
-/// Warns of a file that cannot be meant: a log, a page, a list of something else. Crawlers find no rules in it.
+/// Warns of a file that cannot be meant: a log, a page, a list of something else. Crawlers find no
+/// rules in it.
 fn warn_unless_robots_txt(name: &str, file: &File) {
-    let Some(line) = file.lines().iter().find(|line| !line.text.is_empty() && line.comment.is_none()) else { return };
+    let Some(line) = file
+        .lines()
+        .iter()
+        .find(|line| !line.text.is_empty() && line.comment.is_none())
+    else {
+        return;
+    };
     if file.shape() == Shape::Text && !file.is_page(true) {
         return;
     }
     let text: String = file.text(&line.text).chars().take(60).collect();
-    super::say(&format!("warning: {name} has no line of a robots.txt, so it allows everything; it says `{text}`"));
+    super::say(&format!(
+        "warning: {name} has no line of a robots.txt, so it allows everything; it says `{text}`"
+    ));
 }
 
 /// Reads a file, standard input, or an http(s) URL.
 fn read(source: &str) -> Result<Source> {
-    let file = |name: &str, bytes| Ok(Source::File(RobotsTxt { name: printable(name.as_bytes()), bytes }));
+    let file = |name: &str, bytes| {
+        Ok(Source::File(RobotsTxt {
+            name: printable(name.as_bytes()),
+            bytes,
+        }))
+    };
     if source == "-" {
         let read = read_up_to(std::io::stdin().lock(), MAX_BYTES);
-        return file("standard input", read.map_err(cannot("read", "standard input".as_ref()))?);
+        return file(
+            "standard input",
+            read.map_err(cannot("read", "standard input".as_ref()))?,
+        );
     }
     if source.starts_with("http://") || source.starts_with("https://") {
         return Ok(match fetch(source)? {
-            Fetched::File { bytes, location } => Source::File(RobotsTxt { name: location, bytes }),
-            Fetched::Unavailable(status) => Source::Status { status, allowed: true },
-            Fetched::Unreachable(status) => Source::Status { status, allowed: false },
+            Fetched::File { bytes, location } => Source::File(RobotsTxt {
+                name: location,
+                bytes,
+            }),
+            Fetched::Unavailable(status) => Source::Status {
+                status,
+                allowed: true,
+            },
+            Fetched::Unreachable(status) => Source::Status {
+                status,
+                allowed: false,
+            },
         });
     }
-    file(source, read_argument(source.as_ref(), MAX_BYTES).map_err(cannot("read", source.as_ref()))?)
+    file(
+        source,
+        read_argument(source.as_ref(), MAX_BYTES).map_err(cannot("read", source.as_ref()))?,
+    )
 }
 
 /// The host of a URL, with its port; `None` of anything else.
 pub fn host_of(url: &str) -> Option<String> {
-    let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"))?;
+    let rest = url
+        .strip_prefix("https://")
+        .or_else(|| url.strip_prefix("http://"))?;
     let authority = rest.split(['/', '?', '#']).next()?;
     let host = authority.rsplit('@').next()?;
     (!host.is_empty()).then(|| host.to_ascii_lowercase())

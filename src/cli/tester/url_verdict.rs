@@ -1,6 +1,6 @@
-//! [`UrlVerdict`]: one answer of the tester, that is whether a crawler may fetch a URL, by which group of rules, and
-//! the deciding line with the lines around it. Where crawlgate and Google's library read the file differently, the
-//! answer also has the other verdict.
+//! [`UrlVerdict`]: one answer of the tester, that is whether a crawler may fetch a URL, by which
+//! group of rules, and the deciding line with the lines around it. Where crawlgate and Google's
+//! library read the file differently, the answer also has the other verdict.
 
 use super::asked::Asked;
 use crate::crawlers::Purpose;
@@ -27,8 +27,8 @@ pub struct UrlVerdict<'a> {
     line: Option<usize>,
     /// The line itself.
     rule: Option<String>,
-    /// `named`, `star`, `nothing` when no group is for the crawler, `not_bound` when its operator says that `*` does not
-    /// bind it, or `person`.
+    /// `named`, `star`, `nothing` when no group is for the crawler, `not_bound` when its operator
+    /// says that `*` does not bind it, or `person`.
     group: &'static str,
     /// The token that the group names; null where no group names the crawler.
     token: Option<&'a str>,
@@ -60,14 +60,23 @@ impl<'a> UrlVerdict<'a> {
         let mut verdict = UrlVerdict::by_status(asked, url, dialect, true);
         for (other, reading) in readings {
             let followed = asked.followed(reading);
-            let verdict_of = |(token, _): (&str, _)| reading.verdict(token.as_bytes(), url.as_bytes());
-            let (allowed, line) = followed.map(verdict_of).map_or((true, None), |found| (found.allowed, found.line));
+            let verdict_of =
+                |(token, _): (&str, _)| reading.verdict(token.as_bytes(), url.as_bytes());
+            let (allowed, line) = followed
+                .map(verdict_of)
+                .map_or((true, None), |found| (found.allowed, found.line));
             if *other != dialect {
-                verdict.differs = Some(Other { dialect: other.name(), allowed, line });
+                verdict.differs = Some(Other {
+                    dialect: other.name(),
+                    allowed,
+                    line,
+                });
                 continue;
             }
             (verdict.allowed, verdict.line) = (allowed, line);
-            verdict.rule = line.and_then(|line| file.line(line)).map(|line| shown(file, line));
+            verdict.rule = line
+                .and_then(|line| file.line(line))
+                .map(|line| shown(file, line));
             (verdict.group, verdict.token) = match followed {
                 Some((token, Bound::Named)) => ("named", Some(token)),
                 Some((_, Bound::Star)) => ("star", None),
@@ -75,14 +84,23 @@ impl<'a> UrlVerdict<'a> {
                 None if asked.is_person => ("person", None),
                 None => ("not_bound", None),
             };
-            verdict.group_lines = followed.map(|followed| group_lines(reading, followed)).unwrap_or_default();
+            verdict.group_lines = followed
+                .map(|followed| group_lines(reading, followed))
+                .unwrap_or_default();
         }
-        verdict.differs = verdict.differs.filter(|other| other.allowed != verdict.allowed);
+        verdict.differs = verdict
+            .differs
+            .filter(|other| other.allowed != verdict.allowed);
         verdict
     }
 
     /// The verdict by a status, where there is no file.
-    pub fn by_status(asked: &'a Asked<'a>, url: &'a str, dialect: Dialect, allowed: bool) -> UrlVerdict<'a> {
+    pub fn by_status(
+        asked: &'a Asked<'a>,
+        url: &'a str,
+        dialect: Dialect,
+        allowed: bool,
+    ) -> UrlVerdict<'a> {
         UrlVerdict {
             agent: asked.written,
             crawler: asked.crawler.map(|crawler| crawler.id.as_str()),
@@ -100,13 +118,30 @@ impl<'a> UrlVerdict<'a> {
     }
 
     /// Writes the verdict for a person.
-    pub fn write(&self, out: &mut impl Write, name: &str, file: &File, colour: bool) -> io::Result<()> {
-        let (word, paint) = if self.allowed { ("allow", "32") } else { ("deny", "31") };
-        let (on, off) = if colour { (format!("\x1b[1;{paint}m"), "\x1b[0m") } else { (String::new(), "") };
+    pub fn write(
+        &self,
+        out: &mut impl Write,
+        name: &str,
+        file: &File,
+        colour: bool,
+    ) -> io::Result<()> {
+        let (word, paint) = if self.allowed {
+            ("allow", "32")
+        } else {
+            ("deny", "31")
+        };
+        let (on, off) = if colour {
+            (format!("\x1b[1;{paint}m"), "\x1b[0m")
+        } else {
+            (String::new(), "")
+        };
         let agent = printable(self.asked.name());
         writeln!(out, "{on}{word}{off} {agent} {}", printable(self.url))?;
         if self.asked.is_person {
-            return writeln!(out, "  this is the user agent of a person's browser or app: no rule is for people");
+            return writeln!(
+                out,
+                "  this is the user agent of a person's browser or app: no rule is for people"
+            );
         }
         if self.asked.is_user_agent {
             let taken_for = match self.asked.crawler {
@@ -128,8 +163,14 @@ impl<'a> UrlVerdict<'a> {
         }
         if let Some(other) = &self.differs {
             let verdict = if other.allowed { "allow" } else { "deny" };
-            let place = other.line.map_or("no rule matches".to_owned(), |line| format!("line {line}"));
-            writeln!(out, "  {} reads this differently: {verdict} ({place})", spoken(other.dialect))?;
+            let place = other
+                .line
+                .map_or("no rule matches".to_owned(), |line| format!("line {line}"));
+            writeln!(
+                out,
+                "  {} reads this differently: {verdict} ({place})",
+                spoken(other.dialect)
+            )?;
         }
         Ok(())
     }
@@ -139,15 +180,23 @@ impl<'a> UrlVerdict<'a> {
         let lines = places(name, &self.group_lines);
         match (self.group, self.token) {
             ("named", Some(token)) if !self.asked.is_own(token) => {
-                format!("{agent} has no group of its own and follows {}'s ({lines})", printable(token))
+                format!(
+                    "{agent} has no group of its own and follows {}'s ({lines})",
+                    printable(token)
+                )
             }
-            ("named", token) => format!("the group for {} decides ({lines})", printable(token.unwrap_or(agent))),
+            ("named", token) => format!(
+                "the group for {} decides ({lines})",
+                printable(token.unwrap_or(agent))
+            ),
             ("star", _) => format!("no group names {agent}; the group for * decides ({lines})"),
             ("not_bound", _) if self.asked.ignores_robots_txt() => {
                 format!("{agent} ignores robots.txt, as its operator says")
             }
             ("not_bound", _) => {
-                format!("no group names {agent}, and its operator says that it does not obey the group for *")
+                format!(
+                    "no group names {agent}, and its operator says that it does not obey the group for *"
+                )
             }
             _ => format!("{name} has no group for {agent}, nor for *"),
         }
@@ -161,13 +210,24 @@ fn group_lines(reading: &Reading, (token, bound): (&str, Bound)) -> Vec<usize> {
         _ => !star && agent.eq_ignore_ascii_case(token),
     };
     let (_, groups) = reading.binding(token.as_bytes());
-    let groups = groups.iter().filter_map(|&group| reading.groups().get(group));
-    let agents = groups.filter_map(|group| group.agents.iter().find(|agent| binds(agent.star, &agent.token)));
+    let groups = groups
+        .iter()
+        .filter_map(|&group| reading.groups().get(group));
+    let agents = groups.filter_map(|group| {
+        group
+            .agents
+            .iter()
+            .find(|agent| binds(agent.star, &agent.token))
+    });
     agents.map(|agent| agent.line).collect()
 }
 
 fn spoken(dialect: &str) -> &'static str {
-    if dialect == Dialect::Google.name() { "Google's library" } else { "RFC 9309" }
+    if dialect == Dialect::Google.name() {
+        "Google's library"
+    } else {
+        "RFC 9309"
+    }
 }
 
 fn places(name: &str, lines: &[usize]) -> String {
@@ -179,11 +239,17 @@ fn context(out: &mut impl Write, file: &File, agents: &[usize], line: usize) -> 
     let near = line.saturating_sub(CONTEXT).max(1)..=line + CONTEXT;
     // The nearest list of agents above: a token may have several groups.
     let agent = agents.iter().copied().filter(|agent| *agent < line).max();
-    let numbers: Vec<usize> = agent.into_iter().filter(|agent| !near.contains(agent)).chain(near.clone()).collect();
+    let numbers: Vec<usize> = agent
+        .into_iter()
+        .filter(|agent| !near.contains(agent))
+        .chain(near.clone())
+        .collect();
     let width = numbers.last().map_or(1, |last| last.to_string().len());
     let mut before = None;
     for number in numbers {
-        let Some(shown_line) = file.line(number) else { continue };
+        let Some(shown_line) = file.line(number) else {
+            continue;
+        };
         if before.is_some_and(|before: usize| before + 1 < number) {
             writeln!(out, "  {:>width$} ...", "")?;
         }
@@ -200,7 +266,8 @@ fn shown(file: &File, line: &crate::robots::Line) -> String {
 
 /// What a terminal can be shown, cut to a length that fits it.
 fn printable(text: &str) -> String {
-    let mut out: String = crate::printable::printable(text.chars().take(SHOWN).collect::<String>().as_bytes());
+    let mut out: String =
+        crate::printable::printable(text.chars().take(SHOWN).collect::<String>().as_bytes());
     if text.chars().nth(SHOWN).is_some() {
         out.push_str("...");
     }

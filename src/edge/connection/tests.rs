@@ -12,11 +12,19 @@ const STALL: Duration = Duration::from_secs(30);
 /// A client, and its connection as the server has it.
 async fn pair(stall: Duration) -> (TcpStream, Connection) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-    let client = TcpStream::connect(listener.local_addr().expect("its address")).await.expect("a connection");
+    let client = TcpStream::connect(listener.local_addr().expect("its address"))
+        .await
+        .expect("a connection");
     let (stream, address) = listener.accept().await.expect("a connection");
-    let peer = Peer { address: Some(address.ip()), ..Peer::default() };
+    let peer = Peer {
+        address: Some(address.ip()),
+        ..Peer::default()
+    };
     let shared = ClientConnection::new(peer, None);
-    (client, Connection::new(Transport::Plain(stream), Some(address), shared, None, stall))
+    (
+        client,
+        Connection::new(Transport::Plain(stream), Some(address), shared, None, stall),
+    )
 }
 
 /// What is read for a request with this body, when this follows the head on the wire.
@@ -39,8 +47,16 @@ async fn octets_after_a_request_are_kept_for_the_next_one() {
     for (body, wire, length) in [
         (Framing::None, b"GET /next".to_vec(), 0),
         (Framing::Length(5), b"helloGET /next".to_vec(), 5),
-        (Framing::Length(300), [&[b'x'; 300], b"GET /next".as_slice()].concat(), 300),
-        (Framing::Chunked, [chunks, b"GET /next".as_slice()].concat(), chunks.len()),
+        (
+            Framing::Length(300),
+            [&[b'x'; 300], b"GET /next".as_slice()].concat(),
+            300,
+        ),
+        (
+            Framing::Chunked,
+            [chunks, b"GET /next".as_slice()].concat(),
+            chunks.len(),
+        ),
     ] {
         let (octets, mut connection, client) = read(body, &wire).await;
         assert_eq!(octets, [b"head", &wire[..length]].concat(), "{body:?}");
@@ -62,7 +78,11 @@ async fn client_that_leaves_during_its_request_is_noticed() {
 #[tokio::test]
 async fn everything_passes_after_a_switch_of_protocols() {
     let (_, mut connection, client) = read(Framing::None, b"early").await;
-    assert!(timeout(Duration::from_millis(20), connection.read(&mut [0; 16])).await.is_err());
+    assert!(
+        timeout(Duration::from_millis(20), connection.read(&mut [0; 16]))
+            .await
+            .is_err()
+    );
     connection.client.switch_protocol();
     let mut octets = [0; 5];
     connection.read_exact(&mut octets).await.expect("octets");
@@ -89,7 +109,10 @@ async fn body_in_bad_chunks_is_an_error() {
 async fn client_that_takes_nothing_is_given_up() {
     let (client, mut connection) = pair(Duration::from_millis(50)).await;
     let octets = vec![0; 64 * 1024 * 1024];
-    let error = connection.write_all(&octets).await.expect_err("the client reads nothing");
+    let error = connection
+        .write_all(&octets)
+        .await
+        .expect_err("the client reads nothing");
     assert_eq!(error.kind(), io::ErrorKind::TimedOut);
     drop(client);
 }
@@ -119,17 +142,27 @@ async fn first_octet_unlike_the_preface_decides() {
         ("PRI * HT", 8),
         ("P", 1),
     ] {
-        assert_eq!(begun(text.as_bytes(), 1).await.unwrap(), (tells, text.as_bytes().to_vec()), "{text:?}");
+        assert_eq!(
+            begun(text.as_bytes(), 1).await.unwrap(),
+            (tells, text.as_bytes().to_vec()),
+            "{text:?}"
+        );
         for at_a_time in [2, 5, 23, 24, 4_096] {
             let (seen, read) = begun(text.as_bytes(), at_a_time).await.unwrap();
-            assert!(seen >= tells && read == text.as_bytes(), "{text:?}, {at_a_time} at a time");
+            assert!(
+                seen >= tells && read == text.as_bytes(),
+                "{text:?}, {at_a_time} at a time"
+            );
         }
     }
 }
 
 #[tokio::test]
 async fn stream_without_octets_is_an_error() {
-    assert_eq!(begun(b"", 1).await.unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+    assert_eq!(
+        begun(b"", 1).await.unwrap_err().kind(),
+        io::ErrorKind::UnexpectedEof
+    );
 }
 
 #[tokio::test]

@@ -1,5 +1,6 @@
-//! [`Http1Client`]: the client's side of a request that the lane (`lane`) forwards, over HTTP/1.1. It reads the body
-//! of the request, frames the response, and gathers small writes into larger ones.
+//! [`Http1Client`]: the client's side of a request that the lane (`lane`) forwards, over HTTP/1.1.
+//! It reads the body of the request, frames the response, and gathers small writes into larger
+//! ones.
 
 use crate::answers::Answer;
 use crate::edge::buffered::GATHERED;
@@ -8,8 +9,8 @@ use crate::edge::connection::{Connection, LINGER_LIMIT};
 use crate::edge::date::with_date;
 use crate::edge::head::fields_of;
 use crate::edge::lane::{
-    BadTrailers, BodyError, Client, ClientHead, LaneRequest, Outgoing, ResponseFraming, ResponseHead, read_trailers,
-    write_chunk,
+    BadTrailers, BodyError, Client, ClientHead, LaneRequest, Outgoing, ResponseFraming,
+    ResponseHead, read_trailers, write_chunk,
 };
 use crate::requests;
 use http::{HeaderMap, StatusCode};
@@ -43,7 +44,11 @@ fn poll_read(
             let most = usize::try_from(*left).unwrap_or(usize::MAX);
             let mut room = [const { MaybeUninit::uninit() }; READ];
             let mut buffer = ReadBuf::uninit(&mut room);
-            *left -= some(ready!(connection.stream.poll_read_unseen(most, context, &mut buffer))?)? as u64;
+            *left -= some(ready!(connection.stream.poll_read_unseen(
+                most,
+                context,
+                &mut buffer
+            ))?)? as u64;
             request.add(buffer.filled());
             return Poll::Ready(Ok(()));
         }
@@ -51,14 +56,18 @@ fn poll_read(
     }
     let (seen, mut read) = (connection.stream.seen(), 0);
     while read < seen.len() && !rest.is_over() {
-        let (data, count) = rest.piece(&seen[read..]).map_err(|BadChunk| BodyError::Malformed)?;
+        let (data, count) = rest
+            .piece(&seen[read..])
+            .map_err(|BadChunk| BodyError::Malformed)?;
         request.add(data);
         read += count;
     }
     connection.stream.discard(read);
     if rest.is_over() {
         let added = read_trailers(rest.trailers(), |trailers| {
-            trailers.iter().for_each(|trailer| request.add_trailer(trailer.name, trailer.value));
+            trailers
+                .iter()
+                .for_each(|trailer| request.add_trailer(trailer.name, trailer.value));
         });
         added.map_err(|BadTrailers| BodyError::Malformed)?;
     }
@@ -67,7 +76,11 @@ fn poll_read(
 
 /// The number of octets that were read. 0 is the end of the connection, and an error.
 fn some(count: usize) -> io::Result<usize> {
-    if count == 0 { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(count) }
+    if count == 0 {
+        Err(io::ErrorKind::UnexpectedEof.into())
+    } else {
+        Ok(count)
+    }
 }
 
 pub(super) struct Http1Client<'c> {
@@ -101,13 +114,19 @@ impl<'c> Http1Client<'c> {
         }
     }
 
-    /// Throws away the rest of the body. Returns whether the connection goes on after a whole response.
+    /// Throws away the rest of the body. Returns whether the connection goes on after a whole
+    /// response.
     pub(super) async fn goes_on(&mut self) -> bool {
         self.connection.set_deadline(LINGER_LIMIT);
         while self.keeps_alive
             && let Rest::Length(left @ 1..) = &mut self.body
         {
-            let count = self.connection.stream.seen().len().min(usize::try_from(*left).unwrap_or(usize::MAX));
+            let count = self
+                .connection
+                .stream
+                .seen()
+                .len()
+                .min(usize::try_from(*left).unwrap_or(usize::MAX));
             self.connection.stream.discard(count);
             *left -= count as u64;
             if *left > 0 {
@@ -143,7 +162,11 @@ impl Client for Http1Client<'_> {
         fields_of(self.head)
     }
 
-    fn poll_body(&mut self, request: &mut Outgoing, context: &mut Context<'_>) -> Poll<Result<bool, BodyError>> {
+    fn poll_body(
+        &mut self,
+        request: &mut Outgoing,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<bool, BodyError>> {
         ready!(poll_read(&mut self.body, self.connection, request, context))?;
         self.expects = false;
         Poll::Ready(Ok(self.body.is_over()))
@@ -156,13 +179,21 @@ impl Client for Http1Client<'_> {
     }
 
     fn begin(&mut self, head: &ClientHead<'_, '_>, origins: &ResponseHead) {
-        // A small rest of the body can be thrown away after the response. A client that waits for a 100 may send the body, or
-        // go on with another request.
-        let is_small = self.body.is_over() || matches!(self.body, Rest::Length(..=LEFT) if !self.expects);
+        // A small rest of the body can be thrown away after the response. A client that waits for a
+        // 100 may send the body, or go on with another request.
+        let is_small =
+            self.body.is_over() || matches!(self.body, Rest::Length(..=LEFT) if !self.expects);
         self.keeps_alive &= is_small && !*self.leaving.borrow();
-        self.sends_chunks = matches!(origins.framing, ResponseFraming::Chunked | ResponseFraming::UntilClose);
+        self.sends_chunks = matches!(
+            origins.framing,
+            ResponseFraming::Chunked | ResponseFraming::UntilClose
+        );
         self.write_head(head);
-        let connection = if self.keeps_alive { "keep-alive" } else { "close" };
+        let connection = if self.keeps_alive {
+            "keep-alive"
+        } else {
+            "close"
+        };
         let output = self.output();
         if origins.framing == ResponseFraming::UntilClose {
             output.extend_from_slice(b"Transfer-Encoding: chunked\r\n");
@@ -181,7 +212,12 @@ impl Client for Http1Client<'_> {
         }
     }
 
-    fn poll_send(&mut self, octets: &[u8], _ends: bool, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
+    fn poll_send(
+        &mut self,
+        octets: &[u8],
+        _ends: bool,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<usize>> {
         if self.sends_chunks {
             ready!(self.poll_room(context))?;
             write_chunk(octets, self.output());
@@ -204,7 +240,10 @@ impl Client for Http1Client<'_> {
 
     fn poll_gone(&mut self, context: &mut Context<'_>) -> Poll<io::Error> {
         let gone = self.connection.poll_client_gone(context);
-        gone.map(|gone| gone.err().unwrap_or_else(|| io::ErrorKind::UnexpectedEof.into()))
+        gone.map(|gone| {
+            gone.err()
+                .unwrap_or_else(|| io::ErrorKind::UnexpectedEof.into())
+        })
     }
 
     fn has_passed(&mut self, moment: Instant, context: &mut Context<'_>) -> bool {

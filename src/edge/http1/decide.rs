@@ -1,11 +1,13 @@
-//! [`decide`] chooses the [`Course`] of a request over HTTP/1: an answer of crawlgate's, forwarding by the lane
-//! (`lane`), or forwarding by Pingora's proxy.
+//! [`decide`] chooses the [`Course`] of a request over HTTP/1: an answer of crawlgate's, forwarding
+//! by the lane (`lane`), or forwarding by Pingora's proxy.
 
 use crate::answers::Asked;
 use crate::edge::door::{Edge, IN_PINGORA, PINGORA_UPLOAD};
 use crate::edge::head::{MOST_FIELDS, Request, header_map};
 use crate::edge::lane::{LANE_UPLOAD, LaneRequest, fits};
-use crate::requests::{Connection, Framing, Mistake, Next, Received, RequestHead, Responded, Ticket, memory_of_head};
+use crate::requests::{
+    Connection, Framing, Mistake, Next, Received, RequestHead, Responded, Ticket, memory_of_head,
+};
 
 /// Room for the fields of most heads.
 const USUAL_FIELDS: usize = 32;
@@ -15,23 +17,32 @@ pub(super) enum Course {
     Answer(Box<Responded>, bool),
     /// It goes to the origin through the lane.
     Lane(Ticket, Box<LaneRequest>),
-    /// It goes to the origin through Pingora, with this body. The client may wait for a 100 before it sends that (true).
+    /// It goes to the origin through Pingora, with this body. The client may wait for a 100 before
+    /// it sends that (true).
     Forward(Ticket, Framing, bool),
 }
 
 /// Reads a whole head, has the request judged, and chooses its course.
 pub(super) fn decide(edge: &Edge, head: &[u8], connection: &Connection<'_>) -> Course {
-    // Room for most heads. To clear the room for the largest head would cost as much as reading most heads.
+    // Room for most heads. To clear the room for the largest head would cost as much as reading
+    // most heads.
     let decided = match decide_within::<USUAL_FIELDS>(edge, head, connection) {
         Err(Mistake::TooManyFields) => decide_within::<MOST_FIELDS>(edge, head, connection),
         decided => decided,
     };
     decided.unwrap_or_else(|mistake| {
-        Course::Answer(Box::new(edge.requests.refuse(head, mistake, connection).into()), false)
+        Course::Answer(
+            Box::new(edge.requests.refuse(head, mistake, connection).into()),
+            false,
+        )
     })
 }
 
-fn decide_within<const ROOM: usize>(edge: &Edge, head: &[u8], connection: &Connection<'_>) -> Result<Course, Mistake> {
+fn decide_within<const ROOM: usize>(
+    edge: &Edge,
+    head: &[u8],
+    connection: &Connection<'_>,
+) -> Result<Course, Mistake> {
     let mut room = [httparse::EMPTY_HEADER; ROOM];
     let request = Request::read(head, &mut room, edge.limits())?;
     let arrival = edge.requests.arrival();
@@ -54,17 +65,34 @@ fn decide_within<const ROOM: usize>(edge: &Edge, head: &[u8], connection: &Conne
         Next::Answer(answer) => Course::Answer(Box::new((ticket, answer).into()), may_go_on),
         Next::Forward => {
             let lane = edge.lane.as_ref().filter(|_| fits(&request, &ticket));
-            let (space, body) = if lane.is_some() { (0, LANE_UPLOAD) } else { (IN_PINGORA, PINGORA_UPLOAD) };
-            ticket.hold_request(memory_of_head(head.len()) + space, request.framing.at_most(body));
+            let (space, body) = if lane.is_some() {
+                (0, LANE_UPLOAD)
+            } else {
+                (IN_PINGORA, PINGORA_UPLOAD)
+            };
+            ticket.hold_request(
+                memory_of_head(head.len()) + space,
+                request.framing.at_most(body),
+            );
             if ticket.lacks_space() {
                 let method = request.answer_method();
                 let headers = request.answer_fields();
-                let answer = ticket.forward(*connection).fail(503, &Asked { method: &method, headers: &headers });
+                let answer = ticket.forward(*connection).fail(
+                    503,
+                    &Asked {
+                        method: &method,
+                        headers: &headers,
+                    },
+                );
                 return Ok(Course::Answer(Box::new((ticket, answer).into()), may_go_on));
             }
             match lane {
                 Some(lane) => {
-                    let in_lane = LaneRequest::new(&request, &ticket.forward(*connection), lane.origin_host(&ticket));
+                    let in_lane = LaneRequest::new(
+                        &request,
+                        &ticket.forward(*connection),
+                        lane.origin_host(&ticket),
+                    );
                     Course::Lane(ticket, Box::new(in_lane))
                 }
                 None => Course::Forward(ticket, request.framing, request.expects),

@@ -1,8 +1,9 @@
-//! [`Http2Client`]: the client's side of a request that the lane (`lane`) forwards, over a stream of HTTP/2.
+//! [`Http2Client`]: the client's side of a request that the lane (`lane`) forwards, over a stream
+//! of HTTP/2.
 //!
-//! The client may send more of its body as the origin takes it (flow control of HTTP/2). Of a response, crawlgate
-//! reads from the origin as much as one buffer holds. It reads more when the client and its connection have taken
-//! that.
+//! The client may send more of its body as the origin takes it (flow control of HTTP/2). Of a
+//! response, crawlgate reads from the origin as much as one buffer holds. It reads more when the
+//! client and its connection have taken that.
 
 use super::head::{head_of, head_of_http2, trailers as trailers_of};
 use super::output::Output;
@@ -10,7 +11,8 @@ use super::stream::{Gone, Stream};
 use crate::answers::Answer;
 use crate::edge::date::date_value;
 use crate::edge::lane::{
-    BadTrailers, BodyError, Client, ClientHead, Outgoing, ResponseFraming, ResponseHead, check_trailers,
+    BadTrailers, BodyError, Client, ClientHead, Outgoing, ResponseFraming, ResponseHead,
+    check_trailers,
 };
 use crate::edge::timer::Timer;
 use crate::requests::{ClientConnection, Connection};
@@ -35,8 +37,21 @@ pub(super) struct Http2Client {
 }
 
 impl Http2Client {
-    pub(super) fn new(stream: Stream, client: Arc<ClientConnection>, fields: HeaderMap, output: Output) -> Http2Client {
-        Http2Client { stream, client, fields, output, rest: Bytes::new(), is_cut: false, timer: Timer::default() }
+    pub(super) fn new(
+        stream: Stream,
+        client: Arc<ClientConnection>,
+        fields: HeaderMap,
+        output: Output,
+    ) -> Http2Client {
+        Http2Client {
+            stream,
+            client,
+            fields,
+            output,
+            rest: Bytes::new(),
+            is_cut: false,
+            timer: Timer::default(),
+        }
     }
 
     /// For how many of the `wanted` octets the client has room, one at least.
@@ -64,7 +79,11 @@ impl Client for Http2Client {
         self.fields.clone()
     }
 
-    fn poll_body(&mut self, request: &mut Outgoing, context: &mut Context<'_>) -> Poll<Result<bool, BodyError>> {
+    fn poll_body(
+        &mut self,
+        request: &mut Outgoing,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<bool, BodyError>> {
         let Stream { body, ahead, .. } = &mut self.stream;
         if !ahead.is_empty() {
             request.add(&std::mem::take(ahead));
@@ -81,9 +100,9 @@ impl Client for Http2Client {
             None => {
                 if let Ok(Some(trailers)) = ready!(body.poll_trailers(context)) {
                     check_trailers(&trailers).map_err(|BadTrailers| BodyError::Malformed)?;
-                    trailers
-                        .iter()
-                        .for_each(|(name, value)| request.add_trailer(name.as_str(), value.as_bytes().trim_ascii()));
+                    trailers.iter().for_each(|(name, value)| {
+                        request.add_trailer(name.as_str(), value.as_bytes().trim_ascii())
+                    });
                 }
                 Poll::Ready(Ok(true))
             }
@@ -91,12 +110,18 @@ impl Client for Http2Client {
     }
 
     fn inform(&mut self, head: &ClientHead<'_, '_>) {
-        let sent = self.stream.sending.inform(head_of_http2(head.status, head.lines.iter()));
+        let sent = self
+            .stream
+            .sending
+            .inform(head_of_http2(head.status, head.lines.iter()));
         self.note(sent);
     }
 
     fn begin(&mut self, head: &ClientHead<'_, '_>, origins: &ResponseHead) {
-        let ends = matches!(origins.framing, ResponseFraming::None | ResponseFraming::Length(0));
+        let ends = matches!(
+            origins.framing,
+            ResponseFraming::None | ResponseFraming::Length(0)
+        );
         let mut response = head_of_http2(head.status, head.lines.iter());
         response.headers_mut().insert(header::DATE, date_value());
         let sent = self.stream.sending.head(response, ends);
@@ -107,28 +132,44 @@ impl Client for Http2Client {
         self.output.poll_room(context).map(Ok)
     }
 
-    fn poll_send(&mut self, octets: &[u8], ends: bool, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
+    fn poll_send(
+        &mut self,
+        octets: &[u8],
+        ends: bool,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<usize>> {
         ready!(self.output.poll_room(context));
         let count = ready!(self.poll_window(octets.len(), context))?;
         self.output.note_moved(count);
-        let sent = self.stream.sending.send(Bytes::copy_from_slice(&octets[..count]), ends && count == octets.len());
+        let sent = self.stream.sending.send(
+            Bytes::copy_from_slice(&octets[..count]),
+            ends && count == octets.len(),
+        );
         Poll::Ready(sent.map(|()| count).map_err(cut))
     }
 
     fn end(&mut self, trailers: &[Header<'_>]) {
         let sending = &mut self.stream.sending;
         let fields = trailers_of(trailers.iter().map(|field| (field.name, field.value)));
-        let sent = if fields.is_empty() { sending.send(Bytes::new(), true) } else { sending.end_with(fields) };
+        let sent = if fields.is_empty() {
+            sending.send(Bytes::new(), true)
+        } else {
+            sending.end_with(fields)
+        };
         self.note(sent);
     }
 
     fn answer(&mut self, answer: &Answer) {
         self.rest = answer.body().clone();
-        let sent = self.stream.sending.head(head_of(answer), self.rest.is_empty());
+        let sent = self
+            .stream
+            .sending
+            .head(head_of(answer), self.rest.is_empty());
         self.note(sent);
     }
 
-    /// Ready when h2 has all octets. The connection's task sends them before it records the exchange.
+    /// Ready when h2 has all octets. The connection's task sends them before it records the
+    /// exchange.
     fn poll_flush(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         if self.is_cut {
             return Poll::Ready(Err(cut(Gone)));
@@ -136,7 +177,10 @@ impl Client for Http2Client {
         while !self.rest.is_empty() {
             let room = ready!(self.poll_window(self.rest.len(), context))?;
             let piece = self.rest.split_to(room);
-            self.stream.sending.send(piece, self.rest.is_empty()).map_err(cut)?;
+            self.stream
+                .sending
+                .send(piece, self.rest.is_empty())
+                .map_err(cut)?;
         }
         Poll::Ready(Ok(()))
     }

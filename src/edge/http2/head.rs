@@ -1,5 +1,5 @@
-//! Converts heads between HTTP/2 and HTTP/1.1: of requests with [`mapped`] and [`fields_of_http1`], of responses with
-//! [`head_of`] and [`head_of_http2`].
+//! Converts heads between HTTP/2 and HTTP/1.1: of requests with [`mapped`] and [`fields_of_http1`],
+//! of responses with [`head_of`] and [`head_of_http2`].
 
 use super::names::field_name;
 use crate::answers::Answer;
@@ -33,11 +33,13 @@ fn authority(head: &Parts) -> Option<&str> {
 /// Path and query. CONNECT has an authority alone.
 pub(super) fn target(head: &Parts) -> &[u8] {
     let path = head.uri.path_and_query().map(PathAndQuery::as_str);
-    path.or_else(|| authority(head)).unwrap_or_default().as_bytes()
+    path.or_else(|| authority(head))
+        .unwrap_or_default()
+        .as_bytes()
 }
 
-/// The framing of the body for an origin. `is_over` says whether the client has sent all of it. h2 checks that a body is as
-/// long as its head says.
+/// The framing of the body for an origin. `is_over` says whether the client has sent all of it. h2
+/// checks that a body is as long as its head says.
 pub(super) fn framing(head: &Parts, is_over: bool) -> Framing {
     if is_over {
         return Framing::None;
@@ -51,8 +53,8 @@ pub(super) fn framing(head: &Parts, is_over: bool) -> Framing {
     }
 }
 
-/// The framing for an origin that gets trailers: chunks, if the head announces some. Only chunks carry trailers (RFC 9112
-/// section 7.1.2).
+/// The framing for an origin that gets trailers: chunks, if the head announces some. Only chunks
+/// carry trailers (RFC 9112 section 7.1.2).
 pub(super) fn framing_with_trailers(head: &Parts, framing: Framing) -> Framing {
     match framing {
         Framing::Length(_) if head.headers.contains_key(header::TRAILER) => Framing::Chunked,
@@ -62,7 +64,11 @@ pub(super) fn framing_with_trailers(head: &Parts, framing: Framing) -> Framing {
 
 /// The pieces of a cookie as one line, if there are several (RFC 9113 section 8.2.3).
 pub(super) fn joined_cookies(head: &Parts) -> Option<Vec<u8>> {
-    let mut pieces = head.headers.get_all(header::COOKIE).iter().map(HeaderValue::as_bytes);
+    let mut pieces = head
+        .headers
+        .get_all(header::COOKIE)
+        .iter()
+        .map(HeaderValue::as_bytes);
     let (first, second) = (pieces.next()?, pieces.next()?);
     let mut joined = [first, b"; ", second].concat();
     for piece in pieces {
@@ -72,7 +78,8 @@ pub(super) fn joined_cookies(head: &Parts) -> Option<Vec<u8>> {
     Some(joined)
 }
 
-/// The fields of a request as an origin gets them: Host first, a cookie in one line, and how the body is framed.
+/// The fields of a request as an origin gets them: Host first, a cookie in one line, and how the
+/// body is framed.
 pub(super) fn fields_of_http1<'h>(
     head: &'h Parts,
     framing: Framing,
@@ -81,10 +88,13 @@ pub(super) fn fields_of_http1<'h>(
     let authority = authority(head).filter(|_| !head.headers.contains_key(header::HOST));
     let mut is_joined = false;
     let fields = head.headers.iter().filter_map(move |(name, value)| {
-        // White space around a value is no part of it (RFC 9110 section 5.5); the h2 crate lets it pass.
+        // White space around a value is no part of it (RFC 9110 section 5.5); the h2 crate lets it
+        // pass.
         let value = value.as_bytes().trim_ascii();
         match (name.as_str(), cookies) {
-            ("cookie", Some(cookies)) => (!std::mem::replace(&mut is_joined, true)).then_some(("cookie", cookies)),
+            ("cookie", Some(cookies)) => {
+                (!std::mem::replace(&mut is_joined, true)).then_some(("cookie", cookies))
+            }
             // TE is for the next hop alone, and HTTP2-Settings for a change of the version.
             ("te" | "http2-settings", _) => None,
             ("content-length", _) if framing == Framing::Chunked => None,
@@ -93,7 +103,8 @@ pub(super) fn fields_of_http1<'h>(
     });
     let framing = match framing {
         Framing::Chunked => Some(("transfer-encoding", b"chunked".as_slice())),
-        // Servers may wait for the body of a request with one of these methods, or refuse it, unless it says that there is none.
+        // Servers may wait for the body of a request with one of these methods, or refuse it,
+        // unless it says that there is none.
         Framing::None
             if matches!(head.method, Method::POST | Method::PUT | Method::PATCH)
                 && !head.headers.contains_key(header::CONTENT_LENGTH) =>
@@ -102,7 +113,11 @@ pub(super) fn fields_of_http1<'h>(
         }
         Framing::None | Framing::Length(_) => None,
     };
-    authority.map(|authority| ("host", authority.as_bytes())).into_iter().chain(fields).chain(framing)
+    authority
+        .map(|authority| ("host", authority.as_bytes()))
+        .into_iter()
+        .chain(fields)
+        .chain(framing)
 }
 
 /// The head of an answer of crawlgate's own.
@@ -115,7 +130,8 @@ pub(super) fn head_of(answer: &Answer) -> Response<()> {
     response(answer.status(), fields)
 }
 
-/// The head of a response with these fields of HTTP/1.1, without those of one hop (RFC 9113 section 8.2.2).
+/// The head of a response with these fields of HTTP/1.1, without those of one hop (RFC 9113 section
+/// 8.2.2).
 pub(super) fn head_of_http2<'h>(
     status: StatusCode,
     lines: impl Iterator<Item = (&'h str, &'h [u8])> + Clone,
@@ -135,7 +151,9 @@ pub(super) fn trailers<'h>(lines: impl Iterator<Item = (&'h str, &'h [u8])> + Cl
 /// The values share one allocation: a usual response has eight of them.
 fn append<'h>(lines: impl Iterator<Item = (&'h str, &'h [u8])> + Clone, fields: &mut HeaderMap) {
     let mut values = BytesMut::with_capacity(USUAL_VALUES);
-    lines.clone().for_each(|(_, value)| values.extend_from_slice(value));
+    lines
+        .clone()
+        .for_each(|(_, value)| values.extend_from_slice(value));
     let mut values: Bytes = values.freeze();
     for (name, value) in lines {
         let value = HeaderValue::from_maybe_shared(values.split_to(value.len()));
@@ -170,7 +188,9 @@ mod tests {
         let cookies = joined_cookies(head);
         let fields = fields_of_http1(head, framing(head, is_over), cookies.as_deref());
         let text = |octets: &[u8]| String::from_utf8_lossy(octets).into_owned();
-        fields.map(|(name, value)| (name.to_owned(), text(value))).collect()
+        fields
+            .map(|(name, value)| (name.to_owned(), text(value)))
+            .collect()
     }
 
     fn line(name: &str, value: &str) -> (String, String) {
@@ -179,44 +199,100 @@ mod tests {
 
     #[test]
     fn host_comes_from_the_authority_and_a_cookie_in_one_line() {
-        let lines = [("cookie", "a=1"), ("x-a", "1"), ("cookie", "b=2"), ("cookie", "c=3"), ("http2-settings", "x")];
+        let lines = [
+            ("cookie", "a=1"),
+            ("x-a", "1"),
+            ("cookie", "b=2"),
+            ("cookie", "c=3"),
+            ("http2-settings", "x"),
+        ];
         let pieces = head("GET", "http://shop.example:81/a?b", &lines);
         assert_eq!(target(&pieces), b"/a?b");
-        let expected = [line("host", "shop.example:81"), line("cookie", "a=1; b=2; c=3"), line("x-a", "1")];
+        let expected = [
+            line("host", "shop.example:81"),
+            line("cookie", "a=1; b=2; c=3"),
+            line("x-a", "1"),
+        ];
         assert_eq!(written(&pieces, true), expected);
-        let own = head("GET", "http://shop.example/", &[("host", "shop.example"), ("cookie", "a=1")]);
-        assert_eq!(written(&own, true), [line("host", "shop.example"), line("cookie", "a=1")]);
-        assert_eq!(target(&head("CONNECT", "shop.example:443", &[])), b"shop.example:443");
+        let own = head(
+            "GET",
+            "http://shop.example/",
+            &[("host", "shop.example"), ("cookie", "a=1")],
+        );
+        assert_eq!(
+            written(&own, true),
+            [line("host", "shop.example"), line("cookie", "a=1")]
+        );
+        assert_eq!(
+            target(&head("CONNECT", "shop.example:443", &[])),
+            b"shop.example:443"
+        );
     }
 
     #[test]
     fn body_is_framed_by_its_length_or_in_chunks() {
         let of = |method: &str, lines: &[_], is_over| {
             let head = head(method, "http://a/", lines);
-            (framing(&head, is_over), written(&head, is_over).split_off(1))
+            (
+                framing(&head, is_over),
+                written(&head, is_over).split_off(1),
+            )
         };
         let length = [("content-length", "5")];
-        assert_eq!(of("POST", &length, false), (Framing::Length(5), vec![line("content-length", "5")]));
-        assert_eq!(of("POST", &[], false), (Framing::Chunked, vec![line("transfer-encoding", "chunked")]));
-        assert_eq!(of("POST", &[], true), (Framing::None, vec![line("content-length", "0")]));
+        assert_eq!(
+            of("POST", &length, false),
+            (Framing::Length(5), vec![line("content-length", "5")])
+        );
+        assert_eq!(
+            of("POST", &[], false),
+            (Framing::Chunked, vec![line("transfer-encoding", "chunked")])
+        );
+        assert_eq!(
+            of("POST", &[], true),
+            (Framing::None, vec![line("content-length", "0")])
+        );
         let none = [("content-length", "0")];
-        assert_eq!(of("PUT", &none, false), (Framing::None, vec![line("content-length", "0")]));
+        assert_eq!(
+            of("PUT", &none, false),
+            (Framing::None, vec![line("content-length", "0")])
+        );
         assert_eq!(of("DELETE", &[], true), (Framing::None, vec![]));
         let lines = [("content-length", "5"), ("trailer", "x-sum")];
         let announced = head("POST", "http://a/", &lines);
-        assert_eq!(framing_with_trailers(&announced, framing(&announced, true)), Framing::None);
+        assert_eq!(
+            framing_with_trailers(&announced, framing(&announced, true)),
+            Framing::None
+        );
         let framing = framing_with_trailers(&announced, framing(&announced, false));
-        let fields: Vec<_> = fields_of_http1(&announced, framing, None).map(|(name, _)| name).collect();
+        let fields: Vec<_> = fields_of_http1(&announced, framing, None)
+            .map(|(name, _)| name)
+            .collect();
         assert_eq!(fields, ["host", "trailer", "transfer-encoding"]);
-        assert_eq!(framing_with_trailers(&head("POST", "http://a/", &length), Framing::Length(5)), Framing::Length(5));
+        assert_eq!(
+            framing_with_trailers(&head("POST", "http://a/", &length), Framing::Length(5)),
+            Framing::Length(5)
+        );
     }
 
     #[test]
     fn fields_of_one_hop_are_none_of_a_response_over_http2() {
-        let lines =
-            ["Connection", "Keep-Alive", "Proxy-Connection", "TE", "Transfer-Encoding", "Upgrade", "X-Robots-Tag"];
-        let response = head_of_http2(StatusCode::NOT_FOUND, lines.iter().map(|name| (*name, b"a".as_slice())));
+        let lines = [
+            "Connection",
+            "Keep-Alive",
+            "Proxy-Connection",
+            "TE",
+            "Transfer-Encoding",
+            "Upgrade",
+            "X-Robots-Tag",
+        ];
+        let response = head_of_http2(
+            StatusCode::NOT_FOUND,
+            lines.iter().map(|name| (*name, b"a".as_slice())),
+        );
         assert_eq!(response.status(), 404);
-        assert_eq!(response.headers().keys().collect::<Vec<_>>(), ["x-robots-tag"]);
+        assert_eq!(
+            response.headers().keys().collect::<Vec<_>>(),
+            ["x-robots-tag"]
+        );
     }
 }

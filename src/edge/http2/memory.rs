@@ -1,8 +1,9 @@
-//! [`InMemory`]: a request over HTTP/2 that Pingora forwards. It gets a connection in memory, over which Pingora sees one
-//! request of HTTP/1.1 and nothing else.
+//! [`InMemory`]: a request over HTTP/2 that Pingora forwards. It gets a connection in memory, over
+//! which Pingora sees one request of HTTP/1.1 and nothing else.
 //!
-//! The body of the request is passed on as fast as Pingora takes it, and the response as fast as the client takes it.
-//! A stream that ends early ends the connection in memory, and with it the request at the origin.
+//! The body of the request is passed on as fast as Pingora takes it, and the response as fast as
+//! the client takes it. A stream that ends early ends the connection in memory, and with it the
+//! request at the origin.
 
 use super::head::{fields_of_http1, head_of_http2, joined_cookies, target};
 use super::output::Output;
@@ -13,7 +14,8 @@ use crate::edge::chunks::BadChunk;
 use crate::edge::connection::Connection;
 use crate::edge::door::{Edge, IN_PINGORA};
 use crate::edge::lane::{
-    BadResponse, BadTrailers, Incoming, Lines, Outgoing, Parsed, ResponseFraming, check_trailers, poll_read, write_head,
+    BadResponse, BadTrailers, Incoming, Lines, Outgoing, Parsed, ResponseFraming, check_trailers,
+    poll_read, write_head,
 };
 use crate::edge::transport::Transport;
 use crate::requests::{ClientConnection, Framing, Ticket};
@@ -74,19 +76,46 @@ impl InMemory {
     ) -> InMemory {
         let (near, far) = duplex(WAITING);
         client.hand_on(ticket);
-        let mut connection = Box::new(Connection::new(Transport::Memory(far), None, client, None, stall));
+        let mut connection = Box::new(Connection::new(
+            Transport::Memory(far),
+            None,
+            client,
+            None,
+            stall,
+        ));
         let cookies = joined_cookies(head);
         let mut lines = Lines::default();
         lines.take(fields_of_http1(head, framing, cookies.as_deref()));
         let mut octets = Vec::with_capacity(1024);
-        write_head((head.method.as_str().as_bytes(), target(head)), &lines, &mut octets);
+        write_head(
+            (head.method.as_str().as_bytes(), target(head)),
+            &lines,
+            &mut octets,
+        );
         connection.open_for(octets, framing);
-        InMemory { connection, near, framing, is_head: head.method == Method::HEAD, output }
+        InMemory {
+            connection,
+            near,
+            framing,
+            is_head: head.method == Method::HEAD,
+            output,
+        }
     }
 
     /// Has Pingora forward the request. The client may still have to take the end of the response.
-    pub(super) async fn pass_on(self, edge: &Edge, stop: ShutdownWatch, mut stream: Stream) -> Finished {
-        let InMemory { connection, near, framing, is_head, output } = self;
+    pub(super) async fn pass_on(
+        self,
+        edge: &Edge,
+        stop: ShutdownWatch,
+        mut stream: Stream,
+    ) -> Finished {
+        let InMemory {
+            connection,
+            near,
+            framing,
+            is_head,
+            output,
+        } = self;
         let client = connection.client.clone();
         let session = ServerSession::new_http1(connection);
         // The connection that Pingora gives back is closed: the next request has one of its own.
@@ -95,19 +124,28 @@ impl InMemory {
                 drop(app.process(session, &stop).await);
             }
         };
-        let ((), carried) = tokio::join!(process, carry(near, &mut stream, (framing, is_head), &output));
+        let ((), carried) = tokio::join!(
+            process,
+            carry(near, &mut stream, (framing, is_head), &output)
+        );
         let record = client.take_record();
-        let Err(cut) = carried else { return Finished::Sent(stream, record.map(Unrecorded::Response)) };
+        let Err(cut) = carried else {
+            return Finished::Sent(stream, record.map(Unrecorded::Response));
+        };
         tracing::debug!(%cut, "a response over HTTP/2 broke off");
         if let Some(record) = record {
             record.finish(false);
         }
         let was_reset = matches!(cut, Cut::Gone(Gone));
-        // The client gets what came before: a reset throws away what h2 has not written. Of a stream that is over it does
-        // nothing.
+        // The client gets what came before: a reset throws away what h2 has not written. Of a
+        // stream that is over it does nothing.
         yield_now().await;
         stream.sending.reset(Reason::INTERNAL_ERROR);
-        if was_reset { Finished::Reset } else { Finished::Sent(stream, None) }
+        if was_reset {
+            Finished::Reset
+        } else {
+            Finished::Sent(stream, None)
+        }
     }
 }
 
@@ -119,7 +157,11 @@ async fn carry(
     output: &Output,
 ) -> Result<(), Cut> {
     let (read, write) = split(near);
-    let Stream { sending, body, ahead } = stream;
+    let Stream {
+        sending,
+        body,
+        ahead,
+    } = stream;
     let mut request = Outgoing::new(Buffer::default(), framing);
     request.add(&std::mem::take(ahead));
     let upload = async {
@@ -127,14 +169,20 @@ async fn carry(
         // The response ends the exchange.
         pending().await
     };
-    let mut download = Download { read, sending, response: Incoming::default(), output };
+    let mut download = Download {
+        read,
+        sending,
+        response: Incoming::default(),
+        output,
+    };
     tokio::select! {
         carried = download.run(is_head) => carried,
         cut = upload => cut,
     }
 }
 
-/// Carries the body of a request. Trailers are checked and stay behind: Pingora passes none on (Pingora 0.9.1).
+/// Carries the body of a request. Trailers are checked and stay behind: Pingora passes none on
+/// (Pingora 0.9.1).
 async fn upload(
     body: &mut RecvStream,
     mut request: Outgoing,
@@ -179,13 +227,16 @@ impl Download<'_> {
     async fn run(&mut self, is_head: bool) -> Result<(), Cut> {
         while self.response.is_before_body() {
             let mut sent = Ok(());
-            let taken = self.response.take_head(is_head, |parsed| sent = pass_head(self.sending, parsed))?;
+            let taken = self
+                .response
+                .take_head(is_head, |parsed| sent = pass_head(self.sending, parsed))?;
             sent?;
             if taken.is_none() {
                 self.more().await?;
             }
         }
-        // Pingora frames every response to HTTP/1.1. Of one without framing, a part looks like the whole.
+        // Pingora frames every response to HTTP/1.1. Of one without framing, a part looks like the
+        // whole.
         if self.response.ends_by_close() {
             return Err(Cut::Response);
         }
@@ -203,7 +254,8 @@ impl Download<'_> {
                 let count = count.await?;
                 let (piece, ends) = self.response.piece();
                 let ends = ends && count == piece.len();
-                self.sending.send(Bytes::copy_from_slice(&piece[..count]), ends)?;
+                self.sending
+                    .send(Bytes::copy_from_slice(&piece[..count]), ends)?;
                 self.response.passed_on(count);
             } else if self.response.is_body_over() {
                 return match self.response.has_length() {
@@ -238,9 +290,18 @@ impl Download<'_> {
 
 fn pass_head(sending: &mut Sending, parsed: &Parsed<'_, '_>) -> Result<(), Gone> {
     let head = parsed.head;
-    let response = head_of_http2(head.status, parsed.fields.iter().map(|field| (field.name, field.value)));
+    let response = head_of_http2(
+        head.status,
+        parsed.fields.iter().map(|field| (field.name, field.value)),
+    );
     if head.status.is_informational() {
         return sending.inform(response);
     }
-    sending.head(response, matches!(head.framing, ResponseFraming::None | ResponseFraming::Length(0)))
+    sending.head(
+        response,
+        matches!(
+            head.framing,
+            ResponseFraming::None | ResponseFraming::Length(0)
+        ),
+    )
 }

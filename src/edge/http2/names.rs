@@ -1,5 +1,6 @@
-//! [`field_name`] converts the name of a field into that of `http`, and remembers it. Origins send the same few names in
-//! each response, and parsing one takes three times as long as finding it again.
+//! [`field_name`] converts the name of a field into that of `http`, and remembers it. Origins send
+//! the same few names in each response, and parsing one takes three times as long as finding it
+//! again.
 
 use http::HeaderName;
 use smallvec::SmallVec;
@@ -28,11 +29,17 @@ pub(super) fn field_name(written: &str) -> Option<HeaderName> {
     }
     KNOWN.with_borrow_mut(|known| {
         let known = &mut known[place(octets)];
-        if let Some(known) = known.as_ref().filter(|known| known.written.as_slice() == octets) {
+        if let Some(known) = known
+            .as_ref()
+            .filter(|known| known.written.as_slice() == octets)
+        {
             return Some(known.name.clone());
         }
         let name = read()?;
-        *known = Some(Known { written: SmallVec::from_slice(octets), name: name.clone() });
+        *known = Some(Known {
+            written: SmallVec::from_slice(octets),
+            name: name.clone(),
+        });
         Some(name)
     })
 }
@@ -40,7 +47,8 @@ pub(super) fn field_name(written: &str) -> Option<HeaderName> {
 /// The place where a name is remembered. The usual names have places of their own.
 fn place(octets: &[u8]) -> usize {
     let at = |place: usize| octets.get(place).map_or(0, |octet| usize::from(*octet));
-    (octets.len() + at(0) + 12 * at(octets.len() / 2) + at(octets.len().saturating_sub(2))) % REMEMBERED
+    (octets.len() + at(0) + 12 * at(octets.len() / 2) + at(octets.len().saturating_sub(2)))
+        % REMEMBERED
 }
 
 #[cfg(test)]
@@ -78,19 +86,39 @@ mod tests {
 
     #[test]
     fn name_is_the_one_that_was_written_whatever_was_before() {
-        let of_one_place = (0..20_000).map(|number| format!("X-{number}")).filter(|name| place(name.as_bytes()) == 7);
-        let names: Vec<String> = USUAL.iter().map(ToString::to_string).chain(of_one_place.take(50)).collect();
+        let of_one_place = (0..20_000)
+            .map(|number| format!("X-{number}"))
+            .filter(|name| place(name.as_bytes()) == 7);
+        let names: Vec<String> = USUAL
+            .iter()
+            .map(ToString::to_string)
+            .chain(of_one_place.take(50))
+            .collect();
         for name in names.iter().chain(names.iter().rev()).chain(&names) {
-            for written in [name.clone(), name.to_ascii_lowercase(), name.to_ascii_uppercase()] {
-                assert_eq!(field_name(&written).as_ref().map(HeaderName::as_str), Some(&*name.to_ascii_lowercase()));
+            for written in [
+                name.clone(),
+                name.to_ascii_lowercase(),
+                name.to_ascii_uppercase(),
+            ] {
+                assert_eq!(
+                    field_name(&written).as_ref().map(HeaderName::as_str),
+                    Some(&*name.to_ascii_lowercase())
+                );
             }
         }
         for longer in [LONGEST, LONGEST + 1, 200] {
             let name = "a".repeat(longer);
-            assert_eq!(field_name(&name).as_ref().map(HeaderName::as_str), Some(name.as_str()));
+            assert_eq!(
+                field_name(&name).as_ref().map(HeaderName::as_str),
+                Some(name.as_str())
+            );
         }
         for wrong in ["", "a b", "a:", "\u{e4}"] {
-            assert_eq!((field_name(wrong), field_name(wrong)), (None, None), "{wrong:?}");
+            assert_eq!(
+                (field_name(wrong), field_name(wrong)),
+                (None, None),
+                "{wrong:?}"
+            );
         }
     }
 

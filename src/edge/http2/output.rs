@@ -1,8 +1,10 @@
-//! [`Output`]: the connection below the crate `h2`. It gathers what the crate writes until the connection's task has
-//! nothing more to do. The crate flushes after each DATA frame of 1 KiB and more (h2 0.4.20), and each flush would be a TLS
-//! record and a system call of its own. [`Output::is_flooded`] detects floods.
+//! [`Output`]: the connection below the crate `h2`. It gathers what the crate writes until the
+//! connection's task has nothing more to do. The crate flushes after each DATA frame of 1 KiB and
+//! more (h2 0.4.20), and each flush would be a TLS record and a system call of its own.
+//! [`Output::is_flooded`] detects floods.
 //!
-//! Gathered octets wait for [`Output::poll_flush`]. If more than [`MOST`] are gathered, they leave at once.
+//! Gathered octets wait for [`Output::poll_flush`]. If more than [`MOST`] are gathered, they leave
+//! at once.
 
 use crate::edge::connection::Connection;
 use crate::locks::lock;
@@ -14,10 +16,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// Octets that are gathered. With more of them, large responses leave the processor's cache before they are written.
+/// Octets that are gathered. With more of them, large responses leave the processor's cache before
+/// they are written.
 const MOST: usize = 64 * 1024;
-/// A client may send so many octets for each octet of requests, bodies and responses that moves on, and `OCTETS_MORE` in
-/// addition. Of bodies, 1 MiB may wait for origins. A client that reads sends a few for each frame that it gets.
+/// A client may send so many octets for each octet of requests, bodies and responses that moves on,
+/// and `OCTETS_MORE` in addition. Of bodies, 1 MiB may wait for origins. A client that reads sends
+/// a few for each frame that it gets.
 const OCTETS_EACH: u64 = 8;
 const OCTETS_MORE: u64 = 2 * 1024 * 1024;
 /// What each piece that moves on counts beside its octets.
@@ -26,7 +30,8 @@ const PIECE: u64 = 32;
 /// A connection, with counts of the octets on it.
 struct Shared {
     gathered: Mutex<Gathered>,
-    /// Octets that came, and octets of requests, bodies and responses that moved on. Only the connection's task counts.
+    /// Octets that came, and octets of requests, bodies and responses that moved on. Only the
+    /// connection's task counts.
     came: AtomicU64,
     moved: AtomicU64,
 }
@@ -47,7 +52,10 @@ pub(super) struct Output(Arc<Shared>);
 
 /// Adds to a count that only one task changes.
 fn add(count: &AtomicU64, octets: u64) {
-    count.store(count.load(Ordering::Relaxed).saturating_add(octets), Ordering::Relaxed);
+    count.store(
+        count.load(Ordering::Relaxed).saturating_add(octets),
+        Ordering::Relaxed,
+    );
 }
 
 impl Gathered {
@@ -70,8 +78,17 @@ impl Gathered {
 
 impl Output {
     pub(super) fn new(connection: Box<Connection>) -> Output {
-        let gathered = Mutex::new(Gathered { connection, is_full: false, waiters: Vec::new(), is_dry: false });
-        Output(Arc::new(Shared { gathered, came: AtomicU64::new(0), moved: AtomicU64::new(0) }))
+        let gathered = Mutex::new(Gathered {
+            connection,
+            is_full: false,
+            waiters: Vec::new(),
+            is_dry: false,
+        });
+        Output(Arc::new(Shared {
+            gathered,
+            came: AtomicU64::new(0),
+            moved: AtomicU64::new(0),
+        }))
     }
 
     pub(super) fn poll_flush(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -84,7 +101,11 @@ impl Output {
         if !shared.is_full {
             return Poll::Ready(());
         }
-        if !shared.waiters.iter().any(|waiter| waiter.will_wake(context.waker())) {
+        if !shared
+            .waiters
+            .iter()
+            .any(|waiter| waiter.will_wake(context.waker()))
+        {
             shared.waiters.push(context.waker().clone());
         }
         Poll::Pending
@@ -100,11 +121,14 @@ impl Output {
         add(&self.0.moved, PIECE + octets as u64);
     }
 
-    /// Whether the client floods: it sends PING, SETTINGS, PRIORITY and the like without end, which move nothing. h2 has no
-    /// limit for these (h2 0.4.20).
+    /// Whether the client floods: it sends PING, SETTINGS, PRIORITY and the like without end, which
+    /// move nothing. h2 has no limit for these (h2 0.4.20).
     pub(super) fn is_flooded(&self) -> bool {
         let moved = self.0.moved.load(Ordering::Relaxed);
-        self.0.came.load(Ordering::Relaxed) > moved.saturating_mul(OCTETS_EACH).saturating_add(OCTETS_MORE)
+        self.0.came.load(Ordering::Relaxed)
+            > moved
+                .saturating_mul(OCTETS_EACH)
+                .saturating_add(OCTETS_MORE)
     }
 
     /// Notes that more may have come. Until then nothing is read after a read that found nothing.
@@ -138,7 +162,11 @@ impl Output {
 }
 
 impl AsyncRead for Output {
-    fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         let mut shared = lock(&self.0.gathered);
         if shared.is_dry {
             return Poll::Pending;
@@ -152,7 +180,11 @@ impl AsyncRead for Output {
 }
 
 impl AsyncWrite for Output {
-    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, octets: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        octets: &[u8],
+    ) -> Poll<io::Result<usize>> {
         let mut shared = lock(&self.0.gathered);
         ready!(shared.poll_room(context))?;
         shared.connection.stream.gather().extend_from_slice(octets);
@@ -167,7 +199,9 @@ impl AsyncWrite for Output {
         let mut shared = lock(&self.0.gathered);
         ready!(shared.poll_room(context))?;
         let waiting = shared.connection.stream.gather();
-        parts.iter().for_each(|part| waiting.extend_from_slice(part));
+        parts
+            .iter()
+            .for_each(|part| waiting.extend_from_slice(part));
         Poll::Ready(Ok(parts.iter().map(|part| part.len()).sum()))
     }
 

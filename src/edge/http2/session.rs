@@ -1,4 +1,5 @@
-//! [`Session`]: a connection over HTTP/2 with all its requests, driven by one task until its last request is over.
+//! [`Session`]: a connection over HTTP/2 with all its requests, driven by one task until its last
+//! request is over.
 
 mod requests;
 
@@ -31,7 +32,10 @@ type InFlight<'e> = Pin<Box<dyn Future<Output = Finished> + Send + 'e>>;
 /// A request that h2 has taken, or why there are no more.
 type Accepted = Result<(http::Request<RecvStream>, SendResponse<Bytes>), h2::Error>;
 
-#[expect(clippy::large_enum_variant, reason = "it is taken apart at once, and a box would be an allocation")]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "it is taken apart at once, and a box would be an allocation"
+)]
 pub(super) enum Finished {
     /// An answer or a response was sent whole. It is recorded later.
     Sent(Stream, Option<Unrecorded>),
@@ -42,7 +46,10 @@ pub(super) enum Finished {
 }
 
 /// An answer or a response, to be recorded when its octets have left.
-#[expect(clippy::large_enum_variant, reason = "few of them wait, and not for long")]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "few of them wait, and not for long"
+)]
 pub(super) enum Unrecorded {
     Answer(Responded),
     Response(Record),
@@ -51,7 +58,14 @@ pub(super) enum Unrecorded {
 impl Unrecorded {
     fn record(self, has_left: bool) {
         match self {
-            Unrecorded::Answer(responded) => record(responded, if has_left { Extent::Whole } else { Extent::Begun(0) }),
+            Unrecorded::Answer(responded) => record(
+                responded,
+                if has_left {
+                    Extent::Whole
+                } else {
+                    Extent::Begun(0)
+                },
+            ),
             Unrecorded::Response(record) => record.finish(has_left),
         }
     }
@@ -138,8 +152,8 @@ impl<'e> Session<'e> {
             }
             match ready!(self.timeouts.poll(is_active, context)) {
                 Due::FirstGoaway => self.announce_end(),
-                // The client has not read the first one in time. A request that is under way is not taken, and the client can
-                // tell (RFC 9113 section 6.8).
+                // The client has not read the first one in time. A request that is under way is not
+                // taken, and the client can tell (RFC 9113 section 6.8).
                 Due::LastGoaway => {
                     self.timeouts.begin_to_end();
                     self.connection.abrupt_shutdown(Reason::NO_ERROR);
@@ -150,8 +164,8 @@ impl<'e> Session<'e> {
         }
     }
 
-    /// Sends a GOAWAY and goes on with the requests that the client sends until it has read that. A second GOAWAY then says
-    /// which was the last one (RFC 9113 section 6.8).
+    /// Sends a GOAWAY and goes on with the requests that the client sends until it has read that. A
+    /// second GOAWAY then says which was the last one (RFC 9113 section 6.8).
     fn announce_end(&mut self) {
         self.timeouts.begin_to_end();
         self.connection.graceful_shutdown();
@@ -171,7 +185,8 @@ impl<'e> Session<'e> {
             if let Poll::Ready(end) = self.poll_requests(context) {
                 return Poll::Ready(end);
             }
-            if self.closed_for.is_none() && !self.client.peer.is_trusted && self.output.is_flooded() {
+            if self.closed_for.is_none() && !self.client.peer.is_trusted && self.output.is_flooded()
+            {
                 self.close_for("too many frames that move nothing");
                 continue;
             }
@@ -183,7 +198,9 @@ impl<'e> Session<'e> {
                 tracing::debug!(%error, "an HTTP/2 connection broke");
                 return Poll::Ready(Ok(()));
             }
-            self.in_output.drain(..).for_each(|unrecorded| unrecorded.record(true));
+            self.in_output
+                .drain(..)
+                .for_each(|unrecorded| unrecorded.record(true));
             // Otherwise h2 has more to write.
             if !was_full {
                 return Poll::Pending;
@@ -191,7 +208,8 @@ impl<'e> Session<'e> {
         }
     }
 
-    /// Advances all requests, and takes new ones. The output then has everything that there is room for.
+    /// Advances all requests, and takes new ones. The output then has everything that there is room
+    /// for.
     fn poll_requests(&mut self, context: &mut Context<'_>) -> Poll<End> {
         let connection = Waker::from(self.wakes.clone());
         let mut is_due = true;
@@ -209,7 +227,9 @@ impl<'e> Session<'e> {
                 return Poll::Pending;
             }
             // This also has h2 write into the output what the requests have sent.
-            let accepted = self.connection.poll_accept(&mut Context::from_waker(&connection));
+            let accepted = self
+                .connection
+                .poll_accept(&mut Context::from_waker(&connection));
             self.wakes.note(context.waker());
             is_due = accepted.is_ready();
             if let Poll::Ready(accepted) = accepted
@@ -256,10 +276,12 @@ impl<'e> Session<'e> {
                 None
             }
         };
-        self.in_h2.extend(unrecorded.map(|unrecorded| (sending, unrecorded)));
+        self.in_h2
+            .extend(unrecorded.map(|unrecorded| (sending, unrecorded)));
     }
 
-    /// Notes that h2 has written what it was given into the output, except on streams that the client has reset.
+    /// Notes that h2 has written what it was given into the output, except on streams that the
+    /// client has reset.
     fn let_leave(&mut self) {
         for (sending, unrecorded) in self.in_h2.drain(..) {
             match sending.is_some_and(|mut sending| sending.is_gone()) {
@@ -269,10 +291,18 @@ impl<'e> Session<'e> {
         }
     }
 
-    /// Ends all requests, and returns the connection. Requests notice that the client is gone, and are counted and logged
-    /// before a stop is complete.
+    /// Ends all requests, and returns the connection. Requests notice that the client is gone, and
+    /// are counted and logged before a stop is complete.
     pub(super) async fn finish(self) -> Option<Box<Connection>> {
-        let Session { connection, mut exchanges, output, in_h2, in_output, counted, .. } = self;
+        let Session {
+            connection,
+            mut exchanges,
+            output,
+            in_h2,
+            in_output,
+            counted,
+            ..
+        } = self;
         drop(connection);
         in_h2
             .into_iter()

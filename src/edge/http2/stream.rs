@@ -1,5 +1,5 @@
-//! [`Stream`]: one request over HTTP/2. [`Sending`] is its half for the response: it sends as much as the flow control
-//! of the client allows, and notices when the client is gone.
+//! [`Stream`]: one request over HTTP/2. [`Sending`] is its half for the response: it sends as much
+//! as the flow control of the client allows, and notices when the client is gone.
 
 use super::output::Output;
 use crate::edge::timer::Stall;
@@ -12,8 +12,9 @@ use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 use tokio::time::timeout;
 
-/// How long a client may go on sending a request that was answered, and how many octets of it are thrown away. A client
-/// that has not sent all of its request when its stream is reset may lose the answer (curl 7.88).
+/// How long a client may go on sending a request that was answered, and how many octets of it are
+/// thrown away. A client that has not sent all of its request when its stream is reset may lose the
+/// answer (curl 7.88).
 const READ_ON: Duration = Duration::from_secs(2);
 const THROWN_AWAY: usize = 1024 * 1024;
 
@@ -37,9 +38,18 @@ pub(super) struct Stream {
 }
 
 impl Stream {
-    /// A stream. If its client has no room for anything of a response for `stall`, the stream is reset.
+    /// A stream. If its client has no room for anything of a response for `stall`, the stream is
+    /// reset.
     pub(super) fn new(respond: SendResponse<Bytes>, body: RecvStream, stall: Duration) -> Stream {
-        Stream { sending: Sending { respond, body: None, stall: Stall::new(stall) }, body, ahead: BytesMut::new() }
+        Stream {
+            sending: Sending {
+                respond,
+                body: None,
+                stall: Stall::new(stall),
+            },
+            body,
+            ahead: BytesMut::new(),
+        }
     }
 
     /// Whether the client has sent all of its request.
@@ -47,8 +57,9 @@ impl Stream {
         self.body.is_end_stream()
     }
 
-    /// Reads the body ahead, until its end or so many bytes of it are there. Other streams may use the connection's window
-    /// meanwhile: if half-sent bodies filled it, none of them could be completed.
+    /// Reads the body ahead, until its end or so many bytes of it are there. Other streams may use
+    /// the connection's window meanwhile: if half-sent bodies filled it, none of them could be
+    /// completed.
     pub(super) async fn read_ahead(&mut self, most: usize, output: &Output) -> Result<(), Gone> {
         while self.ahead.len() < most
             && let Some(piece) = self.body.data().await
@@ -61,15 +72,20 @@ impl Stream {
         Ok(())
     }
 
-    /// Throws away what the client still sends of a request that was answered, for a while. Afterwards the stream is reset.
+    /// Throws away what the client still sends of a request that was answered, for a while.
+    /// Afterwards the stream is reset.
     pub(super) async fn read_on(mut self, output: &Output) {
-        if timeout(READ_ON, throw_away(&mut self.body, output)).await.is_err() {
+        if timeout(READ_ON, throw_away(&mut self.body, output))
+            .await
+            .is_err()
+        {
             self.sending.reset(Reason::NO_ERROR);
         }
     }
 }
 
-/// Throws away what the client sends, until its end. Of a body, the client may send [`THROWN_AWAY`] octets and a window.
+/// Throws away what the client sends, until its end. Of a body, the client may send [`THROWN_AWAY`]
+/// octets and a window.
 pub(super) async fn throw_away(body: &mut RecvStream, output: &Output) {
     let mut left = THROWN_AWAY;
     while let Some(Ok(piece)) = body.data().await {
@@ -80,7 +96,8 @@ pub(super) async fn throw_away(body: &mut RecvStream, output: &Output) {
             let _ = body.flow_control().release_capacity(piece.len());
         }
     }
-    // h2 holds trailers until they are taken: a few octets on the wire may be a map of thousands of fields.
+    // h2 holds trailers until they are taken: a few octets on the wire may be a map of thousands of
+    // fields.
     let _ = body.trailers().await;
 }
 
@@ -96,9 +113,13 @@ impl Sending {
         Ok(())
     }
 
-    /// For how many of the `wanted` octets the client has room, one at least. If the client has none for too long, the
-    /// stream is reset.
-    pub(super) fn poll_room(&mut self, wanted: usize, context: &mut Context<'_>) -> Poll<Result<usize, Gone>> {
+    /// For how many of the `wanted` octets the client has room, one at least. If the client has
+    /// none for too long, the stream is reset.
+    pub(super) fn poll_room(
+        &mut self,
+        wanted: usize,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<usize, Gone>> {
         let polled = self.poll_capacity(wanted, context);
         if !self.stall.is_over(&polled, context) {
             return polled;
@@ -107,8 +128,14 @@ impl Sending {
         Poll::Ready(Err(Gone))
     }
 
-    fn poll_capacity(&mut self, wanted: usize, context: &mut Context<'_>) -> Poll<Result<usize, Gone>> {
-        let Some(body) = &mut self.body else { return Poll::Ready(Err(Gone)) };
+    fn poll_capacity(
+        &mut self,
+        wanted: usize,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<usize, Gone>> {
+        let Some(body) = &mut self.body else {
+            return Poll::Ready(Err(Gone));
+        };
         body.reserve_capacity(wanted);
         loop {
             match body.capacity() {
@@ -136,11 +163,19 @@ impl Sending {
 
     /// Sends octets that there is room for.
     pub(super) fn send(&mut self, octets: Bytes, ends: bool) -> Result<(), Gone> {
-        self.body.as_mut().ok_or(Gone)?.send_data(octets, ends).map_err(|_| Gone)
+        self.body
+            .as_mut()
+            .ok_or(Gone)?
+            .send_data(octets, ends)
+            .map_err(|_| Gone)
     }
 
     pub(super) fn end_with(&mut self, trailers: HeaderMap) -> Result<(), Gone> {
-        self.body.as_mut().ok_or(Gone)?.send_trailers(trailers).map_err(|_| Gone)
+        self.body
+            .as_mut()
+            .ok_or(Gone)?
+            .send_trailers(trailers)
+            .map_err(|_| Gone)
     }
 
     /// Ends the stream early.
@@ -159,6 +194,7 @@ impl Sending {
 
     /// Whether the client does not want the response any more.
     pub(super) fn is_gone(&mut self) -> bool {
-        self.poll_gone(&mut Context::from_waker(Waker::noop())).is_ready()
+        self.poll_gone(&mut Context::from_waker(Waker::noop()))
+            .is_ready()
     }
 }

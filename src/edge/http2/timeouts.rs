@@ -1,9 +1,10 @@
-//! [`Timeouts`]: the timeouts of a connection over HTTP/2, with one timer. [`Resets`] limits how many requests of a connection
-//! end by a reset of their stream.
+//! [`Timeouts`]: the timeouts of a connection over HTTP/2, with one timer. [`Resets`] limits how
+//! many requests of a connection end by a reset of their stream.
 //!
-//! On a connection without a request, the client gets a GOAWAY after `limits.idle`. If the connection does not end, a
-//! second GOAWAY names the last request, and soon afterwards crawlgate closes the connection. On a connection with a
-//! request, the client gets a PING every `limits.stall`, and has the same time to answer it.
+//! On a connection without a request, the client gets a GOAWAY after `limits.idle`. If the
+//! connection does not end, a second GOAWAY names the last request, and soon afterwards crawlgate
+//! closes the connection. On a connection with a request, the client gets a PING every
+//! `limits.stall`, and has the same time to answer it.
 
 use crate::edge::timer::Timer;
 use crate::settings::Limits;
@@ -15,15 +16,17 @@ use tokio::time::Instant;
 /// How long a connection stays open after each GOAWAY when no request is open.
 const FAREWELL: Duration = Duration::from_secs(2);
 
-/// Requests of a connection that may end by a reset within [`RESET_WINDOW`]. Those that the client resets (CVE-2023-44487)
-/// and those that it provokes crawlgate to reset (CVE-2025-8671) are one count: they cost the origin the same. A browser that
-/// leaves a page resets what is open, at most `limits.streams` requests at once, which are 100 by default. An attack does
-/// so again and again.
+/// Requests of a connection that may end by a reset within [`RESET_WINDOW`]. Those that the client
+/// resets (CVE-2023-44487) and those that it provokes crawlgate to reset (CVE-2025-8671) are one
+/// count: they cost the origin the same. A browser that leaves a page resets what is open, at most
+/// `limits.streams` requests at once, which are 100 by default. An attack does so again and again.
 ///
-/// h2 keeps counts of its own (h2 0.4.20), which have the same bound: resets of streams that no request is known of, for the
-/// life of the connection, and requests that are reset before crawlgate has begun with them.
+/// h2 keeps counts of its own (h2 0.4.20), which have the same bound: resets of streams that no
+/// request is known of, for the life of the connection, and requests that are reset before
+/// crawlgate has begun with them.
 pub(super) const RESETS: usize = 100;
-/// Requests of a trusted proxy that may be reset before crawlgate has begun with them. They take memory until then: 10 MB.
+/// Requests of a trusted proxy that may be reset before crawlgate has begun with them. They take
+/// memory until then: 10 MB.
 pub(super) const MAX_RESETS_OF_PROXY: usize = 10_000;
 const RESET_WINDOW: Duration = Duration::from_secs(10);
 
@@ -102,7 +105,11 @@ impl Timeouts {
         }
         loop {
             // An error ends the connection, which tells of it.
-            let pong = self.pings.as_mut().filter(|_| self.is_asked).map(|pings| pings.poll_pong(context));
+            let pong = self
+                .pings
+                .as_mut()
+                .filter(|_| self.is_asked)
+                .map(|pings| pings.poll_pong(context));
             self.is_asked &= !matches!(pong, Some(Poll::Ready(Ok(_))));
             if !self.timer.has_passed(self.until, context) {
                 return Poll::Pending;
@@ -113,7 +120,10 @@ impl Timeouts {
                 (false, _) => return Poll::Ready(Due::Close),
                 (true, _) if self.is_asked => return Poll::Ready(Due::Lost),
                 (true, _) => {
-                    self.is_asked = self.pings.as_mut().is_some_and(|pings| pings.send_ping(Ping::opaque()).is_ok());
+                    self.is_asked = self
+                        .pings
+                        .as_mut()
+                        .is_some_and(|pings| pings.send_ping(Ping::opaque()).is_ok());
                     self.until = Instant::now() + self.stall;
                 }
             }
@@ -129,7 +139,10 @@ pub(super) struct Resets {
 
 impl Resets {
     pub(super) fn new() -> Resets {
-        Resets { since: Instant::now(), count: 0 }
+        Resets {
+            since: Instant::now(),
+            count: 0,
+        }
     }
 
     /// Counts a reset. Returns whether it is one too many.
@@ -155,26 +168,46 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn resting_connection_is_told_and_then_ended() {
-        let limits = Limits { idle: Duration::from_secs(60), ..Limits::DEFAULT };
+        let limits = Limits {
+            idle: Duration::from_secs(60),
+            ..Limits::DEFAULT
+        };
         let mut timeouts = Timeouts::new(&limits, None);
         let began = tokio::time::Instant::now();
         timeouts.note_request();
-        assert_eq!(poll_fn(|context| timeouts.poll(false, context)).await, Due::FirstGoaway);
+        assert_eq!(
+            poll_fn(|context| timeouts.poll(false, context)).await,
+            Due::FirstGoaway
+        );
         assert_eq!(began.elapsed().as_secs(), 60);
         timeouts.begin_to_end();
         assert!(timeouts.is_ending());
-        assert_eq!(poll_fn(|context| timeouts.poll(false, context)).await, Due::LastGoaway);
+        assert_eq!(
+            poll_fn(|context| timeouts.poll(false, context)).await,
+            Due::LastGoaway
+        );
         assert_eq!(began.elapsed().as_secs(), 62);
         timeouts.begin_to_end();
-        assert_eq!(poll_fn(|context| timeouts.poll(false, context)).await, Due::Close);
+        assert_eq!(
+            poll_fn(|context| timeouts.poll(false, context)).await,
+            Due::Close
+        );
         assert_eq!(began.elapsed().as_secs(), 64);
     }
 
     #[tokio::test(start_paused = true)]
     async fn client_that_cannot_be_asked_is_not_given_up() {
-        let limits = Limits { idle: Duration::from_secs(5), stall: Duration::from_secs(60), ..Limits::DEFAULT };
+        let limits = Limits {
+            idle: Duration::from_secs(5),
+            stall: Duration::from_secs(60),
+            ..Limits::DEFAULT
+        };
         let mut timeouts = Timeouts::new(&limits, None);
-        let due = tokio::time::timeout(Duration::from_secs(600), poll_fn(|context| timeouts.poll(true, context))).await;
+        let due = tokio::time::timeout(
+            Duration::from_secs(600),
+            poll_fn(|context| timeouts.poll(true, context)),
+        )
+        .await;
         assert!(due.is_err());
     }
 }

@@ -1,9 +1,9 @@
-//! [`Wakes`]: a waker for the crate h2 that can hold back the wakes of a connection's task. The task advances its
-//! requests and writes their output in one turn. h2 wakes the task for that output all the same, and each such wake
-//! would cause another turn with nothing to do.
+//! [`Wakes`]: a waker for the crate h2 that can hold back the wakes of a connection's task. The
+//! task advances its requests and writes their output in one turn. h2 wakes the task for that
+//! output all the same, and each such wake would cause another turn with nothing to do.
 //!
-//! While wakes are held back, [`Wakes`] only notes that there was one. [`Wakes::pass_on`] ends this, and returns
-//! whether there was a wake meanwhile.
+//! While wakes are held back, [`Wakes`] only notes that there was one. [`Wakes::pass_on`] ends
+//! this, and returns whether there was a wake meanwhile.
 
 use futures_util::task::AtomicWaker;
 use std::sync::Arc;

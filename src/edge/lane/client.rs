@@ -1,4 +1,5 @@
-//! [`Client`]: the client's side of a request that the lane forwards (see `mod.rs`). HTTP/1.1 and HTTP/2 implement it.
+//! [`Client`]: the client's side of a request that the lane forwards (see `mod.rs`). HTTP/1.1 and
+//! HTTP/2 implement it.
 
 use super::lines::Lines;
 use super::outgoing::Outgoing;
@@ -32,8 +33,9 @@ pub struct ClientHead<'h, 'b> {
     pub lines: &'h Lines<'b>,
 }
 
-/// The client's side of an exchange. A function that is not ready wakes the task when it is. An error ends the exchange:
-/// the client is gone, or takes nothing for too long, which the implementation has to notice.
+/// The client's side of an exchange. A function that is not ready wakes the task when it is. An
+/// error ends the exchange: the client is gone, or takes nothing for too long, which the
+/// implementation has to notice.
 pub trait Client {
     /// Whether the client gets the trailers of a response.
     const TAKES_TRAILERS: bool;
@@ -44,9 +46,14 @@ pub trait Client {
     /// The fields of the request that shape an answer.
     fn asked(&self) -> HeaderMap;
 
-    /// Adds the octets of the request's body that have come. Ready with whether that was its end. Only called while there
-    /// is room for more, so that a client is read no faster than the origin takes its body.
-    fn poll_body(&mut self, request: &mut Outgoing, context: &mut Context<'_>) -> Poll<Result<bool, BodyError>>;
+    /// Adds the octets of the request's body that have come. Ready with whether that was its end.
+    /// Only called while there is room for more, so that a client is read no faster than the origin
+    /// takes its body.
+    fn poll_body(
+        &mut self,
+        request: &mut Outgoing,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<bool, BodyError>>;
 
     /// Passes an informational response on.
     fn inform(&mut self, head: &ClientHead<'_, '_>);
@@ -57,9 +64,14 @@ pub trait Client {
     /// Ready when octets of the response's body may be read for the client.
     fn poll_room(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>>;
 
-    /// Sends octets of the body, and returns how many of them are taken: one at least. With `ends`, the body ends when all
-    /// of them are taken.
-    fn poll_send(&mut self, octets: &[u8], ends: bool, context: &mut Context<'_>) -> Poll<io::Result<usize>>;
+    /// Sends octets of the body, and returns how many of them are taken: one at least. With `ends`,
+    /// the body ends when all of them are taken.
+    fn poll_send(
+        &mut self,
+        octets: &[u8],
+        ends: bool,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<usize>>;
 
     /// Ends a body whose end was not known before.
     fn end(&mut self, trailers: &[Header<'_>]);
@@ -67,10 +79,12 @@ pub trait Client {
     /// Sends a whole answer, in place of a response that was not begun.
     fn answer(&mut self, answer: &Answer);
 
-    /// Ready when all that was sent has left. Also called, and not awaited, when nothing more comes for now.
+    /// Ready when all that was sent has left. Also called, and not awaited, when nothing more comes
+    /// for now.
     fn poll_flush(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>>;
 
-    /// Ready when the client is gone. Only called before any of the request's body is asked for, and after its end.
+    /// Ready when the client is gone. Only called before any of the request's body is asked for,
+    /// and after its end.
     fn poll_gone(&mut self, context: &mut Context<'_>) -> Poll<io::Error>;
 
     /// Whether this moment has passed. If not, the task is woken when it has.

@@ -1,4 +1,5 @@
-//! [`Exchange`]: one request that the lane forwards, from the choice of a server to the record of what was sent.
+//! [`Exchange`]: one request that the lane forwards, from the choice of a server to the record of
+//! what was sent.
 
 mod ask;
 mod response;
@@ -60,7 +61,8 @@ pub struct Exchange<'e, C> {
     attempts: Attempts,
     response: Incoming,
     informational: u8,
-    /// Bytes of their heads. Beyond [`SMALL`](crate::requests::SMALL) they are passed on without fields.
+    /// Bytes of their heads. Beyond [`SMALL`](crate::requests::SMALL) they are passed on without
+    /// fields.
     informational_bytes: usize,
     transfer: Transfer,
     expectation: Expectation,
@@ -77,8 +79,20 @@ pub struct Exchange<'e, C> {
 
 impl<'e, C: Client> Exchange<'e, C> {
     /// An exchange of which nothing was sent yet.
-    pub fn new(lane: &'e Lane, client: &'e mut C, ticket: Ticket, request: LaneRequest) -> Exchange<'e, C> {
-        let LaneRequest { head, body, is_head, may_repeat, expects, .. } = request;
+    pub fn new(
+        lane: &'e Lane,
+        client: &'e mut C,
+        ticket: Ticket,
+        request: LaneRequest,
+    ) -> Exchange<'e, C> {
+        let LaneRequest {
+            head,
+            body,
+            is_head,
+            may_repeat,
+            expects,
+            ..
+        } = request;
         Exchange {
             lane,
             client,
@@ -91,7 +105,11 @@ impl<'e, C: Client> Exchange<'e, C> {
             informational: 0,
             informational_bytes: 0,
             transfer: Transfer::default(),
-            expectation: if expects { Expectation::Asked } else { Expectation::None },
+            expectation: if expects {
+                Expectation::Asked
+            } else {
+                Expectation::None
+            },
             keeps_origin: false,
             tags: Vec::new(),
             status: 0,
@@ -107,8 +125,12 @@ impl<'e, C: Client> Exchange<'e, C> {
         after
     }
 
-    /// [`Exchange::run`] for a client whose octets leave later: the caller finishes the [`Record`] then.
-    #[expect(clippy::manual_async_fn, reason = "the future of an `async fn` has room for the exchange twice")]
+    /// [`Exchange::run`] for a client whose octets leave later: the caller finishes the [`Record`]
+    /// then.
+    #[expect(
+        clippy::manual_async_fn,
+        reason = "the future of an `async fn` has room for the exchange twice"
+    )]
     pub fn run_unrecorded(mut self) -> impl Future<Output = (After, Record)> + use<'e, C> {
         async move {
             let passed_on = self.pass_on().await;
@@ -116,12 +138,27 @@ impl<'e, C: Client> Exchange<'e, C> {
                 Ok(()) => After::Whole,
                 Err(error) => self.fail(error).await,
             };
-            let Exchange { ticket, tags, status, body_octets, .. } = self;
+            let Exchange {
+                ticket,
+                tags,
+                status,
+                body_octets,
+                ..
+            } = self;
             let ended_by = match &passed_on {
                 Ok(()) => EndedBy::Complete,
                 Err(error) => EndedBy::Error(error.etype().as_str()),
             };
-            (after, Record { ticket, tags, status, bytes: body_octets, ended_by })
+            (
+                after,
+                Record {
+                    ticket,
+                    tags,
+                    status,
+                    bytes: body_octets,
+                    ended_by,
+                },
+            )
         }
     }
 
@@ -134,8 +171,11 @@ impl<'e, C: Client> Exchange<'e, C> {
 
     /// Reports that the server did not answer. Returns whether the request may be sent once more.
     fn note_failure(&mut self, reached: Reached, error: &Error) -> bool {
-        let wanted = self.ticket.wanted(self.may_repeat || !self.request.is_begun);
-        self.attempts.failed(&self.lane.upstreams, &wanted, reached, error)
+        let wanted = self
+            .ticket
+            .wanted(self.may_repeat || !self.request.is_begun);
+        self.attempts
+            .failed(&self.lane.upstreams, &wanted, reached, error)
     }
 
     /// Answers for an origin that did not, if nothing of a response was sent yet.
@@ -154,9 +194,12 @@ impl<'e, C: Client> Exchange<'e, C> {
         }
         let answer = self.answer(status);
         self.tags.clear();
-        answer.values(Field::XRobotsTag).for_each(|tag| self.tags.extend(tag.as_bytes().iter().chain(b"\n")));
+        answer
+            .values(Field::XRobotsTag)
+            .for_each(|tag| self.tags.extend(tag.as_bytes().iter().chain(b"\n")));
         self.client.answer(&answer);
-        // A client without a window may take its time, and the answer takes the place of what the origin sent.
+        // A client without a window may take its time, and the answer takes the place of what the
+        // origin sent.
         self.response = Incoming::default();
         self.status = status;
         match self.flush().await {
@@ -170,7 +213,10 @@ impl<'e, C: Client> Exchange<'e, C> {
 
     fn answer(&self, status: u16) -> Answer {
         let method = Method::from_bytes(self.ticket.method()).unwrap_or_default();
-        let asked = Asked { method: &method, headers: &self.client.asked() };
+        let asked = Asked {
+            method: &method,
+            headers: &self.client.asked(),
+        };
         let forward = self.ticket.forward(self.client.connection());
         forward.unanswered(status, &self.attempts, &asked)
     }

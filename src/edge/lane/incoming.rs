@@ -1,5 +1,5 @@
-//! [`Incoming`]: a response on its way from an origin. It holds the octets that were read from the origin and not
-//! passed on to the client yet.
+//! [`Incoming`]: a response on its way from an origin. It holds the octets that were read from the
+//! origin and not passed on to the client yet.
 
 use super::response::{self, BadResponse, Framing, Parsed, ResponseHead};
 use crate::edge::buffers::Buffer;
@@ -60,8 +60,8 @@ impl Incoming {
         matches!(self.stage, Stage::Awaited | Stage::Head)
     }
 
-    /// Moves the bytes that wait for the client into memory of their size, if they fill less than half of the buffer. The
-    /// buffer is then free for another request.
+    /// Moves the bytes that wait for the client into memory of their size, if they fill less than
+    /// half of the buffer. The buffer is then free for another request.
     pub fn settle(&mut self) {
         let waiting = self.input.len() - self.piece.start;
         if self.input.capacity() > SMALL_BUFFER.max(2 * waiting) {
@@ -104,7 +104,10 @@ impl Incoming {
 
     /// The octets of the body that can be passed on, and whether the body ends with them.
     pub fn piece(&self) -> (&[u8], bool) {
-        (&self.input[self.piece.clone()], matches!(self.stage, Stage::Body(Rest::Length(0))))
+        (
+            &self.input[self.piece.clone()],
+            matches!(self.stage, Stage::Body(Rest::Length(0))),
+        )
     }
 
     /// Notes how many octets of the piece were passed on.
@@ -144,7 +147,9 @@ impl Incoming {
         if octets.is_empty() {
             return Ok(false);
         }
-        let Stage::Body(rest) = &mut self.stage else { return Ok(false) };
+        let Stage::Body(rest) = &mut self.stage else {
+            return Ok(false);
+        };
         let (data, count) = rest.piece(octets)?;
         self.read += count;
         self.piece = self.read - data.len()..self.read;
@@ -163,16 +168,28 @@ mod tests {
 
     #[test]
     fn little_that_waits_for_the_client_holds_no_buffer() {
-        let (head, body) = (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n", b"some octe");
+        let (head, body) = (
+            b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n",
+            b"some octe",
+        );
         let mut response = Incoming::default();
         response.room().reserve(64 * 1024);
-        response.room().extend_from_slice(&[head.as_slice(), body, b"surplus"].concat());
+        response
+            .room()
+            .extend_from_slice(&[head.as_slice(), body, b"surplus"].concat());
         response.received();
-        assert!(response.take_head(false, |_| ()).is_ok_and(|head| head.is_some()));
+        assert!(
+            response
+                .take_head(false, |_| ())
+                .is_ok_and(|head| head.is_some())
+        );
         assert_eq!(response.next_piece(), Ok(true));
         response.passed_on(2);
         response.settle();
-        assert_eq!((response.piece(), response.has_surplus()), ((b"me octe".as_slice(), true), true));
+        assert_eq!(
+            (response.piece(), response.has_surplus()),
+            ((b"me octe".as_slice(), true), true)
+        );
         assert!(response.input.capacity() <= SMALL_BUFFER);
         response.passed_on(7);
         assert!(response.is_body_over() && response.has_surplus());

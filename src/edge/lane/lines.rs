@@ -1,5 +1,5 @@
-//! [`Lines`]: the fields of a head that the lane forwards. They refer to the octets that arrived, together with
-//! crawlgate's changes, and are written all at once.
+//! [`Lines`]: the fields of a head that the lane forwards. They refer to the octets that arrived,
+//! together with crawlgate's changes, and are written all at once.
 
 use crate::forwarding::{Head, field_value};
 use http::HeaderName;
@@ -21,14 +21,18 @@ pub struct Lines<'b> {
 }
 
 impl<'b> Lines<'b> {
-    /// Takes these fields. Not a constructor: lines take more than a kilobyte, which a return would copy.
+    /// Takes these fields. Not a constructor: lines take more than a kilobyte, which a return would
+    /// copy.
     pub fn take(&mut self, fields: impl Iterator<Item = (&'b str, &'b [u8])>) {
-        self.lines.extend(fields.map(|(name, value)| (name, Value::Kept(value))));
+        self.lines
+            .extend(fields.map(|(name, value)| (name, Value::Kept(value))));
     }
 
     /// All of them, in their order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &[u8])> + Clone {
-        self.lines.iter().map(|(name, value)| (*name, self.octets(value)))
+        self.lines
+            .iter()
+            .map(|(name, value)| (*name, self.octets(value)))
     }
 
     /// Writes them, each with its end.
@@ -48,7 +52,8 @@ impl<'b> Lines<'b> {
         }
     }
 
-    /// Removes the lines of a field. Most heads have none of it, and looking for one costs less than rewriting all lines.
+    /// Removes the lines of a field. Most heads have none of it, and looking for one costs less
+    /// than rewriting all lines.
     fn remove_named(&mut self, name: &str) {
         if self.lines.iter().any(|(own, _)| is_named(own, name)) {
             self.lines.retain(|(own, _)| !is_named(own, name));
@@ -63,7 +68,10 @@ fn is_named(own: &str, name: &str) -> bool {
 impl Head for Lines<'_> {
     fn lines(&self, name: HeaderName) -> impl Iterator<Item = &[u8]> {
         let length = name.as_str().len();
-        let lines = self.lines.iter().filter(move |(own, _)| own.len() == length && is_named(own, name.as_str()));
+        let lines = self
+            .lines
+            .iter()
+            .filter(move |(own, _)| own.len() == length && is_named(own, name.as_str()));
         lines.map(|(_, value)| self.octets(value))
     }
 
@@ -76,7 +84,8 @@ impl Head for Lines<'_> {
         if is_plain(value) || field_value(name, value).is_some() {
             let begin = self.added.len();
             self.added.extend_from_slice(value);
-            self.lines.push((name, Value::Added(begin, self.added.len())));
+            self.lines
+                .push((name, Value::Added(begin, self.added.len())));
         }
     }
 
@@ -89,17 +98,24 @@ impl Head for Lines<'_> {
     }
 }
 
-/// Whether these octets are visible ASCII and spaces, so that every field may have them. All are looked at, many at a time.
+/// Whether these octets are visible ASCII and spaces, so that every field may have them. All are
+/// looked at, many at a time.
 fn is_plain(value: &[u8]) -> bool {
-    value.iter().fold(true, |is_plain, octet| is_plain & (b' '..=b'~').contains(octet))
+    value.iter().fold(true, |is_plain, octet| {
+        is_plain & (b' '..=b'~').contains(octet)
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const FIELDS: [(&str, &[u8]); 4] =
-        [("Host", b"a.example"), ("X-A", b"1"), ("connection", b"close"), ("x-a", b"\xff")];
+    const FIELDS: [(&str, &[u8]); 4] = [
+        ("Host", b"a.example"),
+        ("X-A", b"1"),
+        ("connection", b"close"),
+        ("x-a", b"\xff"),
+    ];
 
     fn written(lines: &Lines<'_>) -> Vec<u8> {
         let mut out = Vec::new();
@@ -111,8 +127,16 @@ mod tests {
     fn lines_keep_their_order_and_spelling() {
         let mut lines = Lines::default();
         lines.take(FIELDS.into_iter().filter(|(name, _)| *name != "connection"));
-        assert_eq!(written(&lines), b"Host: a.example\r\nX-A: 1\r\nx-a: \xff\r\n");
-        assert_eq!(lines.lines(HeaderName::from_static("x-a")).collect::<Vec<_>>(), [b"1".as_slice(), b"\xff"]);
+        assert_eq!(
+            written(&lines),
+            b"Host: a.example\r\nX-A: 1\r\nx-a: \xff\r\n"
+        );
+        assert_eq!(
+            lines
+                .lines(HeaderName::from_static("x-a"))
+                .collect::<Vec<_>>(),
+            [b"1".as_slice(), b"\xff"]
+        );
     }
 
     #[test]

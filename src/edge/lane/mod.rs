@@ -1,13 +1,14 @@
-//! The lane: crawlgate's own forwarding of requests to origins, over HTTP/1.1 and without Pingora's proxy. Most
-//! requests take it, because it costs less. [`fits`] decides which requests of HTTP/1 take the lane, and
-//! `http2::session::requests` which of HTTP/2.
+//! The lane: crawlgate's own forwarding of requests to origins, over HTTP/1.1 and without Pingora's
+//! proxy. Most requests take it, because it costs less. [`fits`] decides which requests of HTTP/1
+//! take the lane, and `http2::session::requests` which of HTTP/2.
 //!
-//! [`Lane`] holds the connections to origins. [`Exchange`] sends a [`LaneRequest`] and passes its response on.
-//! [`Client`] is the client's side of an exchange, for each version of HTTP.
+//! [`Lane`] holds the connections to origins. [`Exchange`] sends a [`LaneRequest`] and passes its
+//! response on. [`Client`] is the client's side of an exchange, for each version of HTTP.
 //!
-//! An exchange gets a connection to a server, then the head of the response, then its body. Before the first octet of
-//! a response it may begin again, once, as `upstreams` says. If it fails before the client has a head, the client gets
-//! an error from crawlgate. Later, a failure ends the client's connection or stream.
+//! An exchange gets a connection to a server, then the head of the response, then its body. Before
+//! the first octet of a response it may begin again, once, as `upstreams` says. If it fails before
+//! the client has a head, the client gets an error from crawlgate. Later, a failure ends the
+//! client's connection or stream.
 
 mod client;
 mod exchange;
@@ -60,8 +61,13 @@ impl Lane {
     pub fn new(upstreams: Arc<Upstreams>, configuration: &ServerConf, stall: Duration) -> Lane {
         Lane {
             upstreams,
-            connector: TransportConnector::new(Some(ConnectorOptions::from_server_conf(configuration))),
-            pool: Arc::new(Pool::new(configuration.threads, configuration.upstream_keepalive_pool_size)),
+            connector: TransportConnector::new(Some(ConnectorOptions::from_server_conf(
+                configuration,
+            ))),
+            pool: Arc::new(Pool::new(
+                configuration.threads,
+                configuration.upstream_keepalive_pool_size,
+            )),
             stall,
         }
     }

@@ -1,5 +1,5 @@
-//! [`Outgoing`]: a request on its way to an origin. It holds the octets that wait to be written to the origin's
-//! connection.
+//! [`Outgoing`]: a request on its way to an origin. It holds the octets that wait to be written to
+//! the origin's connection.
 
 use super::trailers::may_be_trailer;
 use crate::edge::buffers::Buffer;
@@ -31,7 +31,15 @@ impl Outgoing {
     /// A request with this head, and a body with this framing.
     pub fn new(head: Buffer, body: Framing) -> Outgoing {
         let is_whole = body == Framing::None;
-        Outgoing { octets: head, written: 0, body, body_octets: 0, trailers: Vec::new(), is_begun: false, is_whole }
+        Outgoing {
+            octets: head,
+            written: 0,
+            body,
+            body_octets: 0,
+            trailers: Vec::new(),
+            is_begun: false,
+            is_whole,
+        }
     }
 
     /// Adds octets of the body.
@@ -72,8 +80,8 @@ impl Outgoing {
         &self.octets[self.written..]
     }
 
-    /// Notes how many octets were written. The head of a request without a body is kept, because it may be sent again.
-    /// Otherwise no memory is held while nothing waits.
+    /// Notes how many octets were written. The head of a request without a body is kept, because it
+    /// may be sent again. Otherwise no memory is held while nothing waits.
     pub fn wrote(&mut self, count: usize) {
         self.written += count;
         self.is_begun = true;

@@ -1,8 +1,8 @@
-//! [`Pool`]: connections to origins that wait for their next request. Each worker has a list of its own, so that a connection
-//! stays with the worker that reads it.
+//! [`Pool`]: connections to origins that wait for their next request. Each worker has a list of its
+//! own, so that a connection stays with the worker that reads it.
 //!
-//! A request takes the connection that was kept last. A kept connection is closed when it expires, when the origin
-//! closes it or sends octets that belong to no response, or when the list is full.
+//! A request takes the connection that was kept last. A kept connection is closed when it expires,
+//! when the origin closes it or sends octets that belong to no response, or when the list is full.
 
 use crate::locks::lock;
 use pingora_core::protocols::Stream;
@@ -69,7 +69,11 @@ impl Pool {
             let mut list = lock(self.own_list());
             // The longest kept one is the first.
             let dropped = (list.len() >= self.most && !list.is_empty()).then(|| list.remove(0));
-            list.push(Kept { key, stream, until: Instant::now() + time });
+            list.push(Kept {
+                key,
+                stream,
+                until: Instant::now() + time,
+            });
             dropped
         };
         drop(dropped);
@@ -117,7 +121,9 @@ async fn sweep(pool: Weak<Pool>) {
 fn is_silent(stream: &mut (impl AsyncRead + Unpin)) -> bool {
     let mut octet = [0];
     let mut context = Context::from_waker(Waker::noop());
-    Pin::new(stream).poll_read(&mut context, &mut ReadBuf::new(&mut octet)).is_pending()
+    Pin::new(stream)
+        .poll_read(&mut context, &mut ReadBuf::new(&mut octet))
+        .is_pending()
 }
 
 #[cfg(test)]

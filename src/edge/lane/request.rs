@@ -21,8 +21,8 @@ pub struct LaneRequest {
     pub(in crate::edge) closes: bool,
 }
 
-/// Whether a request of HTTP/1 takes the lane: it is HTTP/1.1 for a path, its fields are simple, and the site rewrites no
-/// pages.
+/// Whether a request of HTTP/1 takes the lane: it is HTTP/1.1 for a path, its fields are simple,
+/// and the site rewrites no pages.
 pub fn fits(request: &Request<'_, '_>, ticket: &Ticket) -> bool {
     request.is_simple
         && (!request.expects || request.framing != Framing::None)
@@ -33,16 +33,30 @@ pub fn fits(request: &Request<'_, '_>, ticket: &Ticket) -> bool {
 
 impl LaneRequest {
     /// A request of HTTP/1.1, with its head for the origin.
-    pub(in crate::edge) fn new(request: &Request<'_, '_>, forward: &Forward<'_>, host: Option<&str>) -> LaneRequest {
+    pub(in crate::edge) fn new(
+        request: &Request<'_, '_>,
+        forward: &Forward<'_>,
+        host: Option<&str>,
+    ) -> LaneRequest {
         let fields = request.lines.iter().map(|field| (field.name, field.value));
         let target = target_for_origin(request.fields.target);
         let line = (request.fields.method, &*target);
-        let written = LaneRequest::of(line, fields, (request.framing, request.expects), forward, host);
-        LaneRequest { closes: request.closes, ..written }
+        let written = LaneRequest::of(
+            line,
+            fields,
+            (request.framing, request.expects),
+            forward,
+            host,
+        );
+        LaneRequest {
+            closes: request.closes,
+            ..written
+        }
     }
 
-    /// A request with this request line, these fields, and a body with this framing. `expects` says whether the client
-    /// waits for a 100 before it sends the body. `host` is the Host that the origin wants in place of the client's.
+    /// A request with this request line, these fields, and a body with this framing. `expects` says
+    /// whether the client waits for a 100 before it sends the body. `host` is the Host that the
+    /// origin wants in place of the client's.
     pub(in crate::edge) fn of<'h>(
         (method, target): (&[u8], &[u8]),
         fields: impl Iterator<Item = (&'h str, &'h [u8])>,
@@ -81,7 +95,8 @@ pub fn write_head((method, target): (&[u8], &[u8]), lines: &Lines<'_>, octets: &
     octets.extend_from_slice(b"\r\n");
 }
 
-/// Whether a field ends at crawlgate. Those that frame the body do, too: the lane writes them itself.
+/// Whether a field ends at crawlgate. Those that frame the body do, too: the lane writes them
+/// itself.
 fn is_for_next_hop(name: &str) -> bool {
     match name.len() {
         18 => name.eq_ignore_ascii_case("proxy-authenticate"),

@@ -1,5 +1,5 @@
-//! [`ResponseHead`]: the head of an origin's response, read strictly: a response whose end two readers could see in
-//! different places is refused.
+//! [`ResponseHead`]: the head of an origin's response, read strictly: a response whose end two
+//! readers could see in different places is refused.
 
 use http::StatusCode;
 use httparse::{Header, ParserConfig, Status};
@@ -70,8 +70,8 @@ pub struct Parsed<'h, 'b> {
     pub fields: &'h [Header<'b>],
 }
 
-/// Reads the head that these octets begin with and hands it to `with_head`; `None` if it is not complete. `is_head` says
-/// whether the request was HEAD.
+/// Reads the head that these octets begin with and hands it to `with_head`; `None` if it is not
+/// complete. `is_head` says whether the request was HEAD.
 ///
 /// # Errors
 /// The response cannot be passed on.
@@ -82,13 +82,20 @@ pub fn read<'b, T>(
 ) -> Result<Option<T>, BadResponse> {
     let mut room = [const { MaybeUninit::uninit() }; MOST_FIELDS];
     let mut response = httparse::Response::new(&mut []);
-    let parsed = ParserConfig::default().parse_response_with_uninit_headers(&mut response, octets, &mut room);
+    let parsed = ParserConfig::default().parse_response_with_uninit_headers(
+        &mut response,
+        octets,
+        &mut room,
+    );
     let length = match parsed.map_err(BadResponse::Malformed)? {
         Status::Complete(length) if length <= LARGEST_HEAD => length,
         Status::Partial if octets.len() <= LARGEST_HEAD => return Ok(None),
         _ => return Err(BadResponse::TooLarge),
     };
-    let status = response.code.and_then(|code| StatusCode::from_u16(code).ok()).ok_or(BadResponse::Status)?;
+    let status = response
+        .code
+        .and_then(|code| StatusCode::from_u16(code).ok())
+        .ok_or(BadResponse::Status)?;
     if status == StatusCode::SWITCHING_PROTOCOLS {
         return Err(BadResponse::Switch);
     }
@@ -98,12 +105,24 @@ pub fn read<'b, T>(
     }
     let is_http10 = response.version == Some(0);
     let framing = match seen.framing(is_http10)? {
-        _ if is_head || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED) => Framing::None,
+        _ if is_head || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED) => {
+            Framing::None
+        }
         framing => framing,
     };
     let (keeps_alive, names_fields) = (seen.keeps_alive(is_http10), seen.names_others);
-    let head = ResponseHead { status, framing, keeps_alive, names_fields, length };
-    Ok(Some(with_head(Parsed { head, reason: response.reason.unwrap_or_default(), fields: response.headers })))
+    let head = ResponseHead {
+        status,
+        framing,
+        keeps_alive,
+        names_fields,
+        length,
+    };
+    Ok(Some(with_head(Parsed {
+        head,
+        reason: response.reason.unwrap_or_default(),
+        fields: response.headers,
+    })))
 }
 
 /// The fields that say where the response ends.
@@ -132,7 +151,11 @@ impl Seen {
                 self.is_chunked = true;
             }
             10 if is("connection") => {
-                for token in field.value.split(|octet| *octet == b',').map(<[u8]>::trim_ascii) {
+                for token in field
+                    .value
+                    .split(|octet| *octet == b',')
+                    .map(<[u8]>::trim_ascii)
+                {
                     match token.len() {
                         5 if token.eq_ignore_ascii_case(b"close") => self.closes = true,
                         10 if token.eq_ignore_ascii_case(b"keep-alive") => self.keeps = true,
@@ -163,8 +186,13 @@ impl Seen {
 
 /// A length: digits and nothing else.
 fn number(value: &[u8]) -> Option<u64> {
-    let is_number = !value.is_empty() && value.len() <= DIGITS && value.iter().all(u8::is_ascii_digit);
-    is_number.then(|| value.iter().fold(0, |number, digit| 10 * number + u64::from(digit - b'0')))
+    let is_number =
+        !value.is_empty() && value.len() <= DIGITS && value.iter().all(u8::is_ascii_digit);
+    is_number.then(|| {
+        value
+            .iter()
+            .fold(0, |number, digit| 10 * number + u64::from(digit - b'0'))
+    })
 }
 
 #[cfg(test)]
@@ -183,30 +211,66 @@ mod tests {
     fn end_of_a_body_is_told_by_length_chunks_or_close() {
         assert_eq!(framing("Content-Length: 12\r\n"), Ok(Framing::Length(12)));
         assert_eq!(framing("content-length: 0\r\n"), Ok(Framing::Length(0)));
-        assert_eq!(framing("Transfer-Encoding: Chunked\r\n"), Ok(Framing::Chunked));
+        assert_eq!(
+            framing("Transfer-Encoding: Chunked\r\n"),
+            Ok(Framing::Chunked)
+        );
         assert_eq!(framing("A: b\r\n"), Ok(Framing::UntilClose));
     }
 
     #[test]
     fn body_whose_end_two_readers_could_see_elsewhere_is_refused() {
         for length in ["+1", "-1", "1 2", "1,1", "0x1", "", "1234567890123456789"] {
-            assert_eq!(framing(&format!("Content-Length: {length}\r\n")), Err(BadResponse::Length), "{length}");
+            assert_eq!(
+                framing(&format!("Content-Length: {length}\r\n")),
+                Err(BadResponse::Length),
+                "{length}"
+            );
         }
-        assert_eq!(framing("Content-Length: 1\r\nContent-Length: 1\r\n"), Err(BadResponse::Length));
-        for coding in ["gzip, chunked", "identity", "chunked, chunked", "chunked;a", "", "x"] {
-            assert_eq!(framing(&format!("Transfer-Encoding: {coding}\r\n")), Err(BadResponse::Coding), "{coding}");
+        assert_eq!(
+            framing("Content-Length: 1\r\nContent-Length: 1\r\n"),
+            Err(BadResponse::Length)
+        );
+        for coding in [
+            "gzip, chunked",
+            "identity",
+            "chunked, chunked",
+            "chunked;a",
+            "",
+            "x",
+        ] {
+            assert_eq!(
+                framing(&format!("Transfer-Encoding: {coding}\r\n")),
+                Err(BadResponse::Coding),
+                "{coding}"
+            );
         }
-        assert_eq!(framing("Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n"), Err(BadResponse::Coding));
+        assert_eq!(
+            framing("Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n"),
+            Err(BadResponse::Coding)
+        );
         let both = "Transfer-Encoding: chunked\r\nContent-Length: 1\r\n";
         assert_eq!(framing(both), Err(BadResponse::LengthAndCoding));
-        let old = head("HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", false);
+        let old = head(
+            "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
+            false,
+        );
         assert_eq!(old, Err(BadResponse::Coding));
     }
 
     #[test]
     fn responses_without_a_body_have_none_whatever_they_say() {
-        for (status, is_head) in [("204 No Content", false), ("304 Not Modified", false), ("200 OK", true)] {
-            let read = head(&format!("HTTP/1.1 {status}\r\nContent-Length: 5\r\n\r\nrest"), is_head).unwrap().unwrap();
+        for (status, is_head) in [
+            ("204 No Content", false),
+            ("304 Not Modified", false),
+            ("200 OK", true),
+        ] {
+            let read = head(
+                &format!("HTTP/1.1 {status}\r\nContent-Length: 5\r\n\r\nrest"),
+                is_head,
+            )
+            .unwrap()
+            .unwrap();
             assert_eq!(read.framing, Framing::None, "{status}");
         }
     }
@@ -219,7 +283,11 @@ mod tests {
             ("HTTP/1.0 200 OK\r\n\r\n", false),
             ("HTTP/1.0 200 OK\r\nConnection: Keep-Alive\r\n\r\n", true),
         ] {
-            assert_eq!(head(octets, false).unwrap().unwrap().keeps_alive, keeps_alive, "{octets:?}");
+            assert_eq!(
+                head(octets, false).unwrap().unwrap().keeps_alive,
+                keeps_alive,
+                "{octets:?}"
+            );
         }
     }
 
@@ -232,7 +300,9 @@ mod tests {
             ("Connection: close, X-Hop\r\n", true),
             ("Connection: Keep-Alive\r\nkeep-alive: timeout=5\r\n", false),
         ] {
-            let head = head(&format!("HTTP/1.1 200 OK\r\n{fields}\r\n"), false).unwrap().unwrap();
+            let head = head(&format!("HTTP/1.1 200 OK\r\n{fields}\r\n"), false)
+                .unwrap()
+                .unwrap();
             assert_eq!(head.names_fields, names_fields, "{fields:?}");
         }
     }
@@ -241,18 +311,36 @@ mod tests {
     fn head_that_is_too_large_is_refused_complete_or_not() {
         let large = format!("HTTP/1.1 200 OK\r\nA: {}", "b".repeat(LARGEST_HEAD));
         assert_eq!(head(&large, false), Err(BadResponse::TooLarge));
-        assert_eq!(head(&format!("{large}\r\n\r\n"), false), Err(BadResponse::TooLarge));
+        assert_eq!(
+            head(&format!("{large}\r\n\r\n"), false),
+            Err(BadResponse::TooLarge)
+        );
     }
 
     #[test]
     fn head_is_read_when_it_is_complete_and_proper() {
         assert_eq!(head("HTTP/1.1 200 OK\r\nA: b\r\n", false), Ok(None));
-        assert_eq!(head("HTTP/1.1 101 Switch\r\n\r\n", false), Err(BadResponse::Switch));
-        assert_eq!(head("HTTP/1.1 099 No\r\n\r\n", false), Err(BadResponse::Status));
-        for octets in ["HTTP/2 200 OK\r\n\r\n", "SSH-2.0-x\r\n", "HTTP/1.1 200 OK\r\nA : b\r\n\r\n"] {
-            assert!(matches!(head(octets, false), Err(BadResponse::Malformed(_))), "{octets:?}");
+        assert_eq!(
+            head("HTTP/1.1 101 Switch\r\n\r\n", false),
+            Err(BadResponse::Switch)
+        );
+        assert_eq!(
+            head("HTTP/1.1 099 No\r\n\r\n", false),
+            Err(BadResponse::Status)
+        );
+        for octets in [
+            "HTTP/2 200 OK\r\n\r\n",
+            "SSH-2.0-x\r\n",
+            "HTTP/1.1 200 OK\r\nA : b\r\n\r\n",
+        ] {
+            assert!(
+                matches!(head(octets, false), Err(BadResponse::Malformed(_))),
+                "{octets:?}"
+            );
         }
-        let read = head("HTTP/1.1 404 Gone missing\r\n\r\nrest", false).unwrap().unwrap();
+        let read = head("HTTP/1.1 404 Gone missing\r\n\r\nrest", false)
+            .unwrap()
+            .unwrap();
         assert_eq!((read.status.as_u16(), read.length), (404, 29));
     }
 }

@@ -1,12 +1,14 @@
-//! [`read_trailers`] reads the trailers of a body in chunks. It leaves out fields that a server could take for fields of
-//! the head: with those a client could contradict the head that crawlgate has judged.
+//! [`read_trailers`] reads the trailers of a body in chunks. It leaves out fields that a server
+//! could take for fields of the head: with those a client could contradict the head that crawlgate
+//! has judged.
 
 use crate::edge::chunks::{ASIDE, MAX_TRAILERS};
 use crate::heads::ForwardingFields;
 use http::HeaderMap;
 use httparse::{EMPTY_HEADER, Header, Status};
 
-/// Fields that say where a message ends or goes to, how it is read or who sends it (RFC 9110 section 6.5.1).
+/// Fields that say where a message ends or goes to, how it is read or who sends it (RFC 9110
+/// section 6.5.1).
 const OF_HEADS: [&str; 29] = [
     "authorization",
     "cache-control",
@@ -47,7 +49,10 @@ pub struct BadTrailers;
 ///
 /// # Errors
 /// The lines are no fields.
-pub fn read_trailers<T>(lines: &[u8], with: impl FnOnce(&[Header<'_>]) -> T) -> Result<T, BadTrailers> {
+pub fn read_trailers<T>(
+    lines: &[u8],
+    with: impl FnOnce(&[Header<'_>]) -> T,
+) -> Result<T, BadTrailers> {
     if lines.is_empty() {
         return Ok(with(&[]));
     }
@@ -55,20 +60,32 @@ pub fn read_trailers<T>(lines: &[u8], with: impl FnOnce(&[Header<'_>]) -> T) -> 
     let mut room = [EMPTY_HEADER; MAX_TRAILERS];
     match httparse::parse_headers(&octets, &mut room) {
         Ok(Status::Complete((length, fields))) if length == octets.len() => {
-            let passed: Vec<Header<'_>> = fields.iter().filter(|field| may_be_trailer(field.name)).copied().collect();
+            let passed: Vec<Header<'_>> = fields
+                .iter()
+                .filter(|field| may_be_trailer(field.name))
+                .copied()
+                .collect();
             Ok(with(&passed))
         }
         _ => Err(BadTrailers),
     }
 }
 
-/// Checks trailers of HTTP/2 against the limits that those of HTTP/1.1 have. A colon counts as one of their bytes.
+/// Checks trailers of HTTP/2 against the limits that those of HTTP/1.1 have. A colon counts as one
+/// of their bytes.
 ///
 /// # Errors
 /// They are too many or too large.
 pub fn check_trailers(trailers: &HeaderMap) -> Result<(), BadTrailers> {
-    let bytes: usize = trailers.iter().map(|(name, value)| name.as_str().len() + 1 + value.len()).sum();
-    if trailers.len() > MAX_TRAILERS || bytes > ASIDE { Err(BadTrailers) } else { Ok(()) }
+    let bytes: usize = trailers
+        .iter()
+        .map(|(name, value)| name.as_str().len() + 1 + value.len())
+        .sum();
+    if trailers.len() > MAX_TRAILERS || bytes > ASIDE {
+        Err(BadTrailers)
+    } else {
+        Ok(())
+    }
 }
 
 /// Whether a trailer with this name is passed on. Applications read `_` as `-`.
@@ -84,7 +101,9 @@ mod tests {
     use super::*;
 
     fn passed(lines: &str) -> Result<Vec<String>, BadTrailers> {
-        let line = |field: &Header<'_>| format!("{}: {}", field.name, String::from_utf8_lossy(field.value));
+        let line = |field: &Header<'_>| {
+            format!("{}: {}", field.name, String::from_utf8_lossy(field.value))
+        };
         read_trailers(lines.as_bytes(), |fields| fields.iter().map(line).collect())
     }
 
@@ -93,13 +112,25 @@ mod tests {
         assert!(OF_HEADS.is_sorted());
         let lines = "X-Check: 1\r\nContent-Length: 5\r\ntransfer-encoding: chunked\r\nHost: a\r\nX_Forwarded_For: 192.0.2.1\r\n\
                      X-Real-IP: 192.0.2.1\r\nX-Rewrite-URL: /\r\nFly_Client_IP: 192.0.2.1\r\nProxy-Authorization: a\r\nServer-Timing: a;dur=1 \r\n";
-        assert_eq!(passed(lines), Ok(vec!["X-Check: 1".to_owned(), "Server-Timing: a;dur=1".to_owned()]));
+        assert_eq!(
+            passed(lines),
+            Ok(vec![
+                "X-Check: 1".to_owned(),
+                "Server-Timing: a;dur=1".to_owned()
+            ])
+        );
         assert_eq!(passed(""), Ok(Vec::new()));
     }
 
     #[test]
     fn lines_that_are_no_fields_are_refused() {
-        for lines in ["no colon\r\n", "A : b\r\n", ": b\r\n", "A: b\0\r\n", &"A: b\r\n".repeat(MAX_TRAILERS + 1)] {
+        for lines in [
+            "no colon\r\n",
+            "A : b\r\n",
+            ": b\r\n",
+            "A: b\0\r\n",
+            &"A: b\r\n".repeat(MAX_TRAILERS + 1),
+        ] {
             assert_eq!(passed(lines), Err(BadTrailers), "{lines:?}");
         }
     }

@@ -1,6 +1,6 @@
-//! [`poll_read`] and [`poll_write`]: one read from, or one write to, the connection to an origin. [`of_origin`] and
-//! [`because`] make the Pingora error for a failure on the origin's side ([`because`] adds the cause). [`of_client`]
-//! makes the one for a client that has left.
+//! [`poll_read`] and [`poll_write`]: one read from, or one write to, the connection to an origin.
+//! [`of_origin`] and [`because`] make the Pingora error for a failure on the origin's side
+//! ([`because`] adds the cause). [`of_client`] makes the one for a client that has left.
 
 use pingora_core::protocols::Stream;
 use pingora_core::{Error, ErrorType};
@@ -9,7 +9,8 @@ use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 
-/// Octets that are read at a time. Pingora's streams copy what is read in smaller pieces (Pingora 0.9.1).
+/// Octets that are read at a time. Pingora's streams copy what is read in smaller pieces (Pingora
+/// 0.9.1).
 const READ: usize = 64 * 1024;
 
 pub(super) fn of_origin(kind: ErrorType, context: &'static str) -> Box<Error> {
@@ -30,7 +31,11 @@ pub(super) fn of_client(kind: ErrorType, cause: io::Error) -> Box<Error> {
     Error::because(kind, "the client left", cause).into_down()
 }
 
-pub(super) fn poll_write(stream: &mut Stream, octets: &[u8], context: &mut Context<'_>) -> Poll<io::Result<usize>> {
+pub(super) fn poll_write(
+    stream: &mut Stream,
+    octets: &[u8],
+    context: &mut Context<'_>,
+) -> Poll<io::Result<usize>> {
     match Pin::new(stream).poll_write(context, octets) {
         Poll::Ready(Ok(0)) => Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
         polled => polled,

@@ -1,5 +1,5 @@
-//! [`Certificate`]: a certificate with its key, read from files and checked. One that no client would accept is refused,
-//! with a [`CertificateError`].
+//! [`Certificate`]: a certificate with its key, read from files and checked. One that no client
+//! would accept is refused, with a [`CertificateError`].
 
 use crate::evidence::Hash;
 use crate::settings::CertificateFiles;
@@ -13,7 +13,11 @@ use std::sync::Arc;
 use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
 
 /// Signatures that no client accepts any more: with MD5 and SHA-1.
-const BROKEN: [&str; 3] = ["1.2.840.113549.1.1.4", "1.2.840.113549.1.1.5", "1.2.840.10045.4.1"];
+const BROKEN: [&str; 3] = [
+    "1.2.840.113549.1.1.4",
+    "1.2.840.113549.1.1.5",
+    "1.2.840.10045.4.1",
+];
 
 /// Why a certificate cannot be used: the file, and what is wrong with it.
 #[derive(Debug, thiserror::Error)]
@@ -45,26 +49,39 @@ impl Contents {
     /// Reads the files.
     pub fn read(files: &CertificateFiles) -> Result<Contents, CertificateError> {
         let read = |path: &Path| {
-            crate::files::read(path)
-                .map_err(|error| CertificateError(format!("cannot read {}: {error}", path.display())))
+            crate::files::read(path).map_err(|error| {
+                CertificateError(format!("cannot read {}: {error}", path.display()))
+            })
         };
-        Ok(Contents { certificate: read(&files.certificate)?, key: read(&files.key)? })
+        Ok(Contents {
+            certificate: read(&files.certificate)?,
+            key: read(&files.key)?,
+        })
     }
 
     /// A hash of both files, which shows whether they changed.
     pub fn digest(&self) -> Hash {
-        Hash::of(&[&self.certificate.len().to_be_bytes(), &self.certificate, &self.key])
+        Hash::of(&[
+            &self.certificate.len().to_be_bytes(),
+            &self.certificate,
+            &self.key,
+        ])
     }
 }
 
 impl Certificate {
     /// Checks what the files contain.
-    pub fn new(files: &CertificateFiles, contents: &Contents) -> Result<Certificate, CertificateError> {
+    pub fn new(
+        files: &CertificateFiles,
+        contents: &Contents,
+    ) -> Result<Certificate, CertificateError> {
         let path = files.certificate.display();
         let key_path = files.key.display();
-        let chain = CertificateDer::pem_slice_iter(&contents.certificate).collect::<Result<Vec<_>, _>>();
+        let chain =
+            CertificateDer::pem_slice_iter(&contents.certificate).collect::<Result<Vec<_>, _>>();
         let chain = chain.ok().filter(|chain| !chain.is_empty());
-        let chain = chain.ok_or_else(|| CertificateError(format!("{path} contains no certificate in PEM")))?;
+        let chain = chain
+            .ok_or_else(|| CertificateError(format!("{path} contains no certificate in PEM")))?;
         let first = chain[0].clone();
         let is_alone = chain.len() == 1;
         let key = PrivateKeyDer::from_pem_slice(&contents.key)
@@ -72,17 +89,24 @@ impl Certificate {
         let unreadable = || CertificateError(format!("the certificate in {path} cannot be read"));
         let (_, parsed) = X509Certificate::from_der(&first).map_err(|_| unreadable())?;
         if BROKEN.contains(&parsed.signature_algorithm.algorithm.to_id_string().as_str()) {
-            let mistake = format!("the certificate in {path} is signed with MD5 or SHA-1, which no client accepts");
+            let mistake = format!(
+                "the certificate in {path} is signed with MD5 or SHA-1, which no client accepts"
+            );
             return Err(CertificateError(mistake));
         }
-        let key = CertifiedKey::from_der(chain, key, &ring::default_provider()).map_err(|reason| match reason {
-            rustls::Error::InconsistentKeys(_) => {
-                CertificateError(format!("the key in {key_path} does not belong to the certificate in {path}"))
-            }
-            rustls::Error::InvalidCertificate(_) => unreadable(),
-            // Of a kind or size that is not accepted: RSA below 2048 bits, for example.
-            reason => CertificateError(format!("the key in {key_path} cannot be used: {reason}")),
-        })?;
+        let key =
+            CertifiedKey::from_der(chain, key, &ring::default_provider()).map_err(|reason| {
+                match reason {
+                    rustls::Error::InconsistentKeys(_) => CertificateError(format!(
+                        "the key in {key_path} does not belong to the certificate in {path}"
+                    )),
+                    rustls::Error::InvalidCertificate(_) => unreadable(),
+                    // Of a kind or size that is not accepted: RSA below 2048 bits, for example.
+                    reason => {
+                        CertificateError(format!("the key in {key_path} cannot be used: {reason}"))
+                    }
+                }
+            })?;
         Ok(Certificate {
             key: Arc::new(key),
             names: names(&parsed),
@@ -96,7 +120,9 @@ impl Certificate {
 /// The host names of a certificate. Clients have not looked at its common name for years.
 fn names(certificate: &X509Certificate<'_>) -> Vec<String> {
     let extension = certificate.subject_alternative_name().ok().flatten();
-    let names = extension.iter().flat_map(|extension| &extension.value.general_names);
+    let names = extension
+        .iter()
+        .flat_map(|extension| &extension.value.general_names);
     names
         .filter_map(|name| match name {
             GeneralName::DNSName(name) => Some(name.to_ascii_lowercase()),

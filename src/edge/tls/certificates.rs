@@ -1,8 +1,8 @@
-//! [`Certificates`]: the certificates of all listeners, chosen by the name that a client asks for. Some are from files,
-//! others from crawlgate's own orders ([`Issued`]).
+//! [`Certificates`]: the certificates of all listeners, chosen by the name that a client asks for.
+//! Some are from files, others from crawlgate's own orders ([`Issued`]).
 //!
-//! After a change of a certificate's files, crawlgate uses the new certificate. If it cannot be used, the former one
-//! stays in use. Open connections are not affected.
+//! After a change of a certificate's files, crawlgate uses the new certificate. If it cannot be
+//! used, the former one stays in use. Open connections are not affected.
 
 use super::certificate::{Certificate, CertificateError, Contents};
 use super::{TlsError, TlsListener};
@@ -69,7 +69,8 @@ pub struct CertificateProblem {
 }
 
 impl Certificates {
-    /// Reads the certificates of these listeners, and sets TLS up for each that has some, or issued ones.
+    /// Reads the certificates of these listeners, and sets TLS up for each that has some, or issued
+    /// ones.
     ///
     /// # Errors
     /// A certificate cannot be used.
@@ -79,7 +80,9 @@ impl Certificates {
     ) -> Result<(Certificates, Vec<Option<TlsListener>>), TlsError> {
         let mut certificates = Certificates::default();
         let mut open = |listener: &ListenSettings| -> Result<Option<TlsListener>, TlsError> {
-            let Some(tls) = &listener.tls else { return Ok(None) };
+            let Some(tls) = &listener.tls else {
+                return Ok(None);
+            };
             let issued = tls.acme.as_ref().map(|_| issued.clone());
             let set = Arc::new(CertificateSet::open(&tls.certificates, issued.clone())?);
             if issued.is_some() {
@@ -92,18 +95,24 @@ impl Certificates {
         Ok((certificates, tls))
     }
 
-    /// Reads the files again, uses those that changed, and logs each change. Returns how many certificates have refused
-    /// files.
+    /// Reads the files again, uses those that changed, and logs each change. Returns how many
+    /// certificates have refused files.
     pub fn renew(&self, now: Timestamp, metrics: &Metrics) -> usize {
         let (mut not_after, mut refused) = (Vec::new(), 0);
         for set in &self.sets {
             let mut kept = lock(&set.kept);
-            let changed = kept.iter_mut().map(|kept| kept.renew(now)).fold(false, |any, changed| any | changed);
+            let changed = kept
+                .iter_mut()
+                .map(|kept| kept.renew(now))
+                .fold(false, |any, changed| any | changed);
             if changed {
                 set.by_name.store(Arc::new(ByName::new(&kept)));
             }
             refused += kept.iter().filter(|kept| kept.refused.is_some()).count();
-            not_after.extend(kept.iter().map(|kept| (kept.name().to_owned(), kept.certificate.not_after.0)));
+            not_after.extend(
+                kept.iter()
+                    .map(|kept| (kept.name().to_owned(), kept.certificate.not_after.0)),
+            );
         }
         not_after.extend(self.issued.iter().flat_map(|issued| issued.ends()));
         metrics.set_certificates(&not_after);
@@ -120,7 +129,8 @@ impl Certificates {
         self.sets.iter().flat_map(of).collect()
     }
 
-    /// Whether a certificate from files is for a host of the settings, which may be a wildcard itself.
+    /// Whether a certificate from files is for a host of the settings, which may be a wildcard
+    /// itself.
     pub fn has_file_for(&self, host: &str) -> bool {
         self.sets.iter().any(|set| set.by_name.load().has(host))
     }
@@ -130,14 +140,19 @@ impl Certificates {
         self.has_file_for(host) || self.issued.as_ref().is_some_and(|issued| issued.has(host))
     }
 
-    /// The hosts of the settings that no certificate is for, if a listener has TLS. With orders of its own, crawlgate gets
-    /// the certificates of whole names by itself.
-    pub fn uncovered<'a>(&self, hosts: impl IntoIterator<Item = &'a String>) -> Vec<CertificateProblem> {
+    /// The hosts of the settings that no certificate is for, if a listener has TLS. With orders of
+    /// its own, crawlgate gets the certificates of whole names by itself.
+    pub fn uncovered<'a>(
+        &self,
+        hosts: impl IntoIterator<Item = &'a String>,
+    ) -> Vec<CertificateProblem> {
         if self.is_empty() {
             return Vec::new();
         }
         let is_got = |host: &str| self.issued.is_some() && !host.starts_with("*.");
-        let hosts = hosts.into_iter().filter(|host| !is_got(host) && !self.has_file_for(host));
+        let hosts = hosts
+            .into_iter()
+            .filter(|host| !is_got(host) && !self.has_file_for(host));
         let uncovered = hosts.map(|host| CertificateProblem {
             is_error: false,
             text: format!(
@@ -160,20 +175,30 @@ impl Certificates {
 }
 
 impl CertificateSet {
-    fn open(files: &[CertificateFiles], issued: Option<Arc<Issued>>) -> Result<CertificateSet, CertificateError> {
+    fn open(
+        files: &[CertificateFiles],
+        issued: Option<Arc<Issued>>,
+    ) -> Result<CertificateSet, CertificateError> {
         let kept: Vec<Kept> = files.iter().map(Kept::open).collect::<Result<_, _>>()?;
         let by_name = ArcSwap::from_pointee(ByName::new(&kept));
-        Ok(CertificateSet { kept: Mutex::new(kept), by_name, issued })
+        Ok(CertificateSet {
+            kept: Mutex::new(kept),
+            by_name,
+            issued,
+        })
     }
 
-    /// The certificate for a client that asks for this [`certificate_name`]. One of files outranks an issued one, and a whole
-    /// name a wildcard.
+    /// The certificate for a client that asks for this [`certificate_name`]. One of files outranks
+    /// an issued one, and a whole name a wildcard.
     fn of(&self, name: Option<&str>) -> Option<Arc<CertifiedKey>> {
         let by_name = self.by_name.load();
         let exact = name.and_then(|name| by_name.exact.get(name).cloned());
         let issued = || self.issued.as_ref()?.certificate(name?);
         let wildcard = || by_name.wildcard(name?);
-        let found = exact.or_else(issued).or_else(wildcard).or_else(|| by_name.first.clone());
+        let found = exact
+            .or_else(issued)
+            .or_else(wildcard)
+            .or_else(|| by_name.first.clone());
         found.or_else(|| match (name, self.issued.as_ref()?) {
             (Some(name), issued) => {
                 issued.note_missing(name);
@@ -186,7 +211,9 @@ impl CertificateSet {
 
 impl ResolvesServerCert for CertificateSet {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        let is_question = hello.alpn().is_some_and(|mut offered| offered.any(|protocol| protocol == ALPN));
+        let is_question = hello
+            .alpn()
+            .is_some_and(|mut offered| offered.any(|protocol| protocol == ALPN));
         let name = hello.server_name().map(certificate_name);
         match &self.issued {
             Some(issued) if is_question => issued.handshake(name.as_deref()?),
@@ -195,10 +222,13 @@ impl ResolvesServerCert for CertificateSet {
     }
 }
 
-/// The name that a client asks for, as certificates have it: in lower case, and without a final dot. RFC 6066 section 3
-/// forbids the dot, and some clients send it.
+/// The name that a client asks for, as certificates have it: in lower case, and without a final
+/// dot. RFC 6066 section 3 forbids the dot, and some clients send it.
 fn certificate_name(asked: &str) -> String {
-    asked.strip_suffix('.').unwrap_or(asked).to_ascii_lowercase()
+    asked
+        .strip_suffix('.')
+        .unwrap_or(asked)
+        .to_ascii_lowercase()
 }
 
 impl Kept {
@@ -206,11 +236,20 @@ impl Kept {
         let contents = Contents::read(files)?;
         let certificate = Certificate::new(files, &contents)?;
         let looked_at = Some(contents.digest());
-        Ok(Kept { files: files.clone(), certificate, looked_at, renewed: None, refused: None })
+        Ok(Kept {
+            files: files.clone(),
+            certificate,
+            looked_at,
+            renewed: None,
+            refused: None,
+        })
     }
 
     fn name(&self) -> &str {
-        self.certificate.names.first().map_or("none", String::as_str)
+        self.certificate
+            .names
+            .first()
+            .map_or("none", String::as_str)
     }
 
     /// Reads the files again. Returns whether another certificate is in use now.
@@ -222,19 +261,25 @@ impl Kept {
         }
         self.looked_at = digest;
         let until = |certificate: &Certificate| certificate.not_after.to_http_date();
-        let renewed = contents.and_then(|contents| Certificate::new(&self.files, &contents)).and_then(|renewed| {
-            match now > renewed.not_after && now <= self.certificate.not_after {
-                true => Err(CertificateError(format!(
-                    "the certificate in {} expired on {}",
-                    self.files.certificate.display(),
-                    until(&renewed)
-                ))),
-                false => Ok(renewed),
-            }
-        });
+        let renewed = contents
+            .and_then(|contents| Certificate::new(&self.files, &contents))
+            .and_then(|renewed| {
+                match now > renewed.not_after && now <= self.certificate.not_after {
+                    true => Err(CertificateError(format!(
+                        "the certificate in {} expired on {}",
+                        self.files.certificate.display(),
+                        until(&renewed)
+                    ))),
+                    false => Ok(renewed),
+                }
+            });
         match renewed {
             Ok(renewed) => {
-                let lost = self.certificate.names.iter().filter(|name| !renewed.names.contains(name));
+                let lost = self
+                    .certificate
+                    .names
+                    .iter()
+                    .filter(|name| !renewed.names.contains(name));
                 let lost: Vec<&String> = lost.collect();
                 if !lost.is_empty() {
                     tracing::warn!(names = ?lost, "a renewed certificate lacks these names of the former one");
@@ -246,14 +291,21 @@ impl Kept {
             Err(error) => {
                 let kept = until(&self.certificate);
                 tracing::warn!("{error}; the former certificate stays in use, valid until {kept}");
-                self.refused = Some(RefusedRenewal { at: now, reason: error.to_string() });
+                self.refused = Some(RefusedRenewal {
+                    at: now,
+                    reason: error.to_string(),
+                });
                 false
             }
         }
     }
 
     fn status(&self, now: Timestamp) -> CertificateStatus {
-        let mut problems: Vec<String> = self.problems(now).into_iter().map(|problem| problem.text).collect();
+        let mut problems: Vec<String> = self
+            .problems(now)
+            .into_iter()
+            .map(|problem| problem.text)
+            .collect();
         problems.extend(self.refused.as_ref().map(|refused| {
             format!(
                 "{}; the former certificate stays in use, valid until {}. Mend the files before the next start: crawlgate \
@@ -265,9 +317,15 @@ impl Kept {
         CertificateStatus {
             names: self.certificate.names.clone(),
             // An operator may be in another directory.
-            file: std::path::absolute(&self.files.certificate).unwrap_or_else(|_| self.files.certificate.clone()),
+            file: std::path::absolute(&self.files.certificate)
+                .unwrap_or_else(|_| self.files.certificate.clone()),
             not_after: self.certificate.not_after,
-            days_left: self.certificate.not_after.0.saturating_sub(now.0).div_euclid(DAY),
+            days_left: self
+                .certificate
+                .not_after
+                .0
+                .saturating_sub(now.0)
+                .div_euclid(DAY),
             renewed: self.renewed,
             refused: self.refused.clone(),
             problems,
@@ -310,14 +368,19 @@ impl ByName {
     /// Of two certificates with one name, the first one counts.
     fn new(kept: &[Kept]) -> ByName {
         let first = kept.first().map(|kept| kept.certificate.key.clone());
-        let mut by_name = ByName { first, ..ByName::default() };
+        let mut by_name = ByName {
+            first,
+            ..ByName::default()
+        };
         for Kept { certificate, .. } in kept {
             for name in &certificate.names {
                 let (names, name) = match name.strip_prefix("*.") {
                     Some(rest) => (&mut by_name.wildcards, rest),
                     None => (&mut by_name.exact, name.as_str()),
                 };
-                names.entry(name.to_owned()).or_insert_with(|| certificate.key.clone());
+                names
+                    .entry(name.to_owned())
+                    .or_insert_with(|| certificate.key.clone());
             }
         }
         by_name
@@ -327,13 +390,18 @@ impl ByName {
     fn has(&self, host: &str) -> bool {
         match host.split_once('.') {
             Some(("*", rest)) => self.wildcards.contains_key(rest),
-            parts => self.exact.contains_key(host) || parts.is_some_and(|(_, rest)| self.wildcards.contains_key(rest)),
+            parts => {
+                self.exact.contains_key(host)
+                    || parts.is_some_and(|(_, rest)| self.wildcards.contains_key(rest))
+            }
         }
     }
 
     /// The certificate of a wildcard, which stands for one label (RFC 9525 section 6.3).
     fn wildcard(&self, name: &str) -> Option<Arc<CertifiedKey>> {
-        name.split_once('.').and_then(|(_, rest)| self.wildcards.get(rest)).cloned()
+        name.split_once('.')
+            .and_then(|(_, rest)| self.wildcards.get(rest))
+            .cloned()
     }
 }
 

@@ -1,5 +1,5 @@
-//! TLS by rustls: [`TlsListener`] does the handshakes of a listener, [`Certificates`] holds the certificates of all
-//! listeners and takes renewed ones.
+//! TLS by rustls: [`TlsListener`] does the handshakes of a listener, [`Certificates`] holds the
+//! certificates of all listeners and takes renewed ones.
 
 mod certificate;
 mod certificates;
@@ -61,7 +61,11 @@ impl TlsListener {
         speaks_http2: bool,
         certificates: Arc<CertificateSet>,
     ) -> Result<TlsListener, TlsError> {
-        let versions: &[_] = if settings.allows_tls12 { &[&TLS13, &TLS12] } else { &[&TLS13] };
+        let versions: &[_] = if settings.allows_tls12 {
+            &[&TLS13, &TLS12]
+        } else {
+            &[&TLS13]
+        };
         let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_protocol_versions(versions)?
             .with_no_client_auth()
@@ -74,8 +78,13 @@ impl TlsListener {
             config.alpn_protocols.push(acme::ALPN.to_vec());
         }
         config.ticketer = ring::Ticketer::new()?;
-        let hsts = settings.hsts.and_then(|hsts| HeaderValue::try_from(hsts.value()).ok());
-        Ok(TlsListener { acceptor: TlsAcceptor::from(Arc::new(config)), hsts })
+        let hsts = settings
+            .hsts
+            .and_then(|hsts| HeaderValue::try_from(hsts.value()).ok());
+        Ok(TlsListener {
+            acceptor: TlsAcceptor::from(Arc::new(config)),
+            hsts,
+        })
     }
 
     /// Does a handshake.
@@ -91,6 +100,11 @@ impl TlsListener {
             Some(ProtocolVersion::TLSv1_2) => "1.2",
             _ => "1.3",
         };
-        Ok(Handshake { stream, version, speaks_http2, is_question })
+        Ok(Handshake {
+            stream,
+            version,
+            speaks_http2,
+            is_question,
+        })
     }
 }

@@ -1,10 +1,12 @@
-//! [`Writing`]: what a transaction can do to the evidence log. It appends entries, makes checkpoints (signed summaries
-//! of the log), and stores changes of the key and timestamps. It also deletes entries that are too old
-//! ([`Writing::prune`]), and personal values that an operator withdraws ([`Writing::forget`]).
+//! [`Writing`]: what a transaction can do to the evidence log. It appends entries, makes
+//! checkpoints (signed summaries of the log), and stores changes of the key and timestamps. It also
+//! deletes entries that are too old ([`Writing::prune`]), and personal values that an operator
+//! withdraws ([`Writing::forget`]).
 
 use super::{EvidenceDatabase, Result, RunEnd};
 use crate::evidence::{
-    ChainName, Checkpoint, Document, Entry, Hash, NoteError, SigningKey, commitment, hash_of, merkle,
+    ChainName, Checkpoint, Document, Entry, Hash, NoteError, SigningKey, commitment, hash_of,
+    merkle,
 };
 use rusqlite::{Params, params};
 use serde_json::{Map, Value};
@@ -45,7 +47,11 @@ impl Record {
     pub fn of(kind: &'static str, data: Value) -> Record {
         let mut data = data.as_object().cloned().unwrap_or_default();
         data.retain(|_, value| !value.is_null());
-        Record { kind, data, ..Record::default() }
+        Record {
+            kind,
+            data,
+            ..Record::default()
+        }
     }
 }
 
@@ -63,7 +69,11 @@ pub struct Writing<'t>(pub(super) &'t EvidenceDatabase);
 
 impl Writing<'_> {
     fn run(&self, statement: &str, parameters: impl Params) -> Result<usize> {
-        Ok(self.0.connection.prepare_cached(statement)?.execute(parameters)?)
+        Ok(self
+            .0
+            .connection
+            .prepare_cached(statement)?
+            .execute(parameters)?)
     }
 
     /// See [`EvidenceDatabase::changed_key`].
@@ -97,7 +107,11 @@ impl Writing<'_> {
     /// It cannot be written.
     pub fn set_committed(&self, time: &str, end: Option<RunEnd>) -> Result {
         let clean = end.map_or(0, |end| end as u8);
-        self.run("UPDATE log SET committed = ?1, clean = ?2", params![time, clean]).map(drop)
+        self.run(
+            "UPDATE log SET committed = ?1, clean = ?2",
+            params![time, clean],
+        )
+        .map(drop)
     }
 
     /// Appends an entry to the chain of the log itself.
@@ -105,11 +119,12 @@ impl Writing<'_> {
     /// # Errors
     /// It cannot be written.
     pub fn note(&self, kind: &'static str, data: Value, now: &str) -> Result {
-        self.append(&ChainName::of_log(), Record::of(kind, data), now).map(drop)
+        self.append(&ChainName::of_log(), Record::of(kind, data), now)
+            .map(drop)
     }
 
-    /// Appends an entry, without the proof of its record. Its time is `now`, or that of the entry or checkpoint before it where
-    /// that is later.
+    /// Appends an entry, without the proof of its record. Its time is `now`, or that of the entry
+    /// or checkpoint before it where that is later.
     ///
     /// # Errors
     /// It cannot be written.
@@ -117,10 +132,15 @@ impl Writing<'_> {
         let log = self.0.one("SELECT id FROM log", [])?;
         let known = self.0.chain(name)?;
         let (number, previous, time) = match &known {
-            Some(chain) => (chain.head.entries, chain.head.hash, now.max(chain.time.as_str())),
+            Some(chain) => (
+                chain.head.entries,
+                chain.head.hash,
+                now.max(chain.time.as_str()),
+            ),
             None => (0, Hash::NONE, now),
         };
-        // No earlier than the last checkpoint, also where the clock was set back: an entry that is would be back-dated.
+        // No earlier than the last checkpoint, also where the clock was set back: an entry that is
+        // would be back-dated.
         let covered: Option<String> = self.0.one("SELECT max(time) FROM checkpoints", [])?;
         let time = covered.as_deref().map_or(time, |covered| time.max(covered));
         let salted = record
@@ -128,7 +148,9 @@ impl Writing<'_> {
             .into_iter()
             .map(|(field, value)| Ok((field, crate::evidence::note::random::<16>()?, value)));
         let values: Vec<_> = salted.collect::<Result<_, NoteError>>()?;
-        let commitments = values.iter().map(|(field, salt, value)| ((*field).to_owned(), commitment(salt, value)));
+        let commitments = values
+            .iter()
+            .map(|(field, salt, value)| ((*field).to_owned(), commitment(salt, value)));
         let entry = Entry {
             chain: name.clone(),
             log,
@@ -143,10 +165,15 @@ impl Writing<'_> {
         let hash = hash_of(&line);
         let row = "INSERT INTO chains (site, crawler, first, entries, head, time) VALUES (?1, ?2, 0, ?3, ?4, ?5) ON CONFLICT \
                    (site, crawler) DO UPDATE SET entries = ?3, head = ?4, time = ?5 RETURNING id";
-        let id: i64 = self.0.one(row, params![name.site, name.crawler, number + 1, hash.0, time])?;
-        let row = "INSERT INTO entries (chain, number, time, kind, line) VALUES (?1, ?2, ?3, ?4, ?5)";
+        let id: i64 = self.0.one(
+            row,
+            params![name.site, name.crawler, number + 1, hash.0, time],
+        )?;
+        let row =
+            "INSERT INTO entries (chain, number, time, kind, line) VALUES (?1, ?2, ?3, ?4, ?5)";
         self.run(row, params![id, number, time, record.kind, line])?;
-        let row = "INSERT INTO personal (chain, number, name, salt, value) VALUES (?1, ?2, ?3, ?4, ?5)";
+        let row =
+            "INSERT INTO personal (chain, number, name, salt, value) VALUES (?1, ?2, ?3, ?4, ?5)";
         for (field, salt, value) in values {
             self.run(row, params![id, number, field, salt, value])?;
         }
@@ -166,7 +193,10 @@ impl Writing<'_> {
         let leaves: Vec<Hash> = chains.iter().map(|chain| chain.head.leaf()).collect();
         let number = last.as_ref().map_or(0, |(number, ..)| number + 1);
         // No earlier than what it covers, also where the clock was set back.
-        let latest = chains.iter().map(|chain| chain.time.as_str()).chain(last.iter().map(|last| last.1.as_str()));
+        let latest = chains
+            .iter()
+            .map(|chain| chain.time.as_str())
+            .chain(last.iter().map(|last| last.1.as_str()));
         let time = latest.fold(now, |latest, time| latest.max(time)).to_owned();
         let checkpoint = Checkpoint {
             origin: key.verify_key().name,
@@ -182,7 +212,10 @@ impl Writing<'_> {
         let row = "INSERT INTO heads (checkpoint, place, chain, entries, hash) VALUES (?1, ?2, ?3, ?4, ?5)";
         for (place, chain) in chains.iter().enumerate() {
             let head = &chain.head;
-            self.run(row, params![number, place, chain.id, head.entries, head.hash.0])?;
+            self.run(
+                row,
+                params![number, place, chain.id, head.entries, head.hash.0],
+            )?;
         }
         Ok(number)
     }
@@ -203,7 +236,10 @@ impl Writing<'_> {
     /// It cannot be written.
     pub fn set_authorities(&self, urls: &[String]) -> Result {
         self.run("DELETE FROM authorities", [])?;
-        urls.iter().try_for_each(|url| self.run("INSERT OR IGNORE INTO authorities (url) VALUES (?1)", [url]).map(drop))
+        urls.iter().try_for_each(|url| {
+            self.run("INSERT OR IGNORE INTO authorities (url) VALUES (?1)", [url])
+                .map(drop)
+        })
     }
 
     /// Keeps a timestamp.
@@ -212,11 +248,12 @@ impl Writing<'_> {
     /// It cannot be written.
     pub fn keep_timestamp(&self, checkpoint: u64, authority: &str, response: &[u8]) -> Result {
         let row = "INSERT OR REPLACE INTO timestamps (checkpoint, authority, response) VALUES (?1, ?2, ?3)";
-        self.run(row, params![checkpoint, authority, response]).map(drop)
+        self.run(row, params![checkpoint, authority, response])
+            .map(drop)
     }
 
-    /// Deletes what is older than a moment, or a part of it: the beginnings of chains, with all that stands beside them. The
-    /// last entry of a chain stays, without its personal values.
+    /// Deletes what is older than a moment, or a part of it: the beginnings of chains, with all
+    /// that stands beside them. The last entry of a chain stays, without its personal values.
     ///
     /// # Errors
     /// It cannot be written.
@@ -227,14 +264,26 @@ impl Writing<'_> {
             let wanted = kept.unwrap_or(chain.head.entries.saturating_sub(1));
             let begin = wanted.min(chain.first.saturating_add(left));
             if begin > chain.first {
-                self.run("DELETE FROM entries WHERE chain = ?1 AND number < ?2", params![chain.id, begin])?;
-                self.run("UPDATE chains SET first = ?2 WHERE id = ?1", params![chain.id, begin])?;
+                self.run(
+                    "DELETE FROM entries WHERE chain = ?1 AND number < ?2",
+                    params![chain.id, begin],
+                )?;
+                self.run(
+                    "UPDATE chains SET first = ?2 WHERE id = ?1",
+                    params![chain.id, begin],
+                )?;
                 left -= begin - chain.first;
             }
             let forgotten = begin + u64::from(kept.is_none() && begin == wanted);
-            self.run("DELETE FROM personal WHERE chain = ?1 AND number < ?2", params![chain.id, forgotten])?;
+            self.run(
+                "DELETE FROM personal WHERE chain = ?1 AND number < ?2",
+                params![chain.id, forgotten],
+            )?;
             if begin < wanted {
-                return Ok(Deletion { entries: DELETED_AT_ONCE - left, is_complete: false });
+                return Ok(Deletion {
+                    entries: DELETED_AT_ONCE - left,
+                    is_complete: false,
+                });
             }
         }
         self.use_what_last_entries_name(before)?;
@@ -242,14 +291,20 @@ impl Writing<'_> {
         // The last checkpoint stays, with its proofs: the next one names its hash.
         let older = "time < ?1 AND number < (SELECT max(number) FROM checkpoints)";
         for table in ["heads", "timestamps"] {
-            let row = format!("DELETE FROM {table} WHERE checkpoint IN (SELECT number FROM checkpoints WHERE {older})");
+            let row = format!(
+                "DELETE FROM {table} WHERE checkpoint IN (SELECT number FROM checkpoints WHERE {older})"
+            );
             self.run(&row, [before])?;
         }
         self.run(&format!("DELETE FROM checkpoints WHERE {older}"), [before])?;
-        Ok(Deletion { entries: DELETED_AT_ONCE - left, is_complete: true })
+        Ok(Deletion {
+            entries: DELETED_AT_ONCE - left,
+            is_complete: true,
+        })
     }
 
-    /// The last entries of chains stay, so what they name stays: what is published, and what a crawler was judged by last.
+    /// The last entries of chains stay, so what they name stays: what is published, and what a
+    /// crawler was judged by last.
     fn use_what_last_entries_name(&self, time: &str) -> Result {
         let query = "SELECT line FROM entries JOIN chains ON chains.id = entries.chain AND number = chains.entries - 1 WHERE \
                      entries.time < ?1";

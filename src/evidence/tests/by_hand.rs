@@ -1,5 +1,5 @@
-//! Checks a case (an excerpt of the evidence log, as one file) without crawlgate, with the commands that the
-//! documentation gives.
+//! Checks a case (an excerpt of the evidence log, as one file) without crawlgate, with the commands
+//! that the documentation gives.
 
 use super::{Case, lines, put};
 use crate::evidence::tar::{self, Files};
@@ -7,22 +7,32 @@ use std::process::Command;
 
 /// The blocks of a language in the documentation.
 fn documented(language: &str) -> Vec<String> {
-    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/evidence.md")).expect("the page");
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/evidence.md"))
+        .expect("the page");
     let begin = format!("```{language}\n");
     let blocks = page.split(begin.as_str()).skip(1);
-    blocks.map(|block| block.split("```").next().expect("a block").to_owned()).collect()
+    blocks
+        .map(|block| block.split("```").next().expect("a block").to_owned())
+        .collect()
 }
 
 /// What the part in Python prints.
 fn check(files: &Files, key: &str) -> Result<String, String> {
     let directory = tempfile::tempdir().expect("a directory");
     std::fs::write(directory.path().join("case.tar"), tar::write(files)).expect("written");
-    let shell = documented("sh").into_iter().find(|block| block.starts_with("tar ")).expect("the commands");
+    let shell = documented("sh")
+        .into_iter()
+        .find(|block| block.starts_with("tar "))
+        .expect("the commands");
     let python = documented("python").remove(0);
     let mut said = String::new();
     for (program, script) in [("sh", shell), ("python3", python)] {
         let mut command = Command::new(program);
-        let done = command.args(["-c", &script]).current_dir(directory.path()).env("KEY", key).output();
+        let done = command
+            .args(["-c", &script])
+            .current_dir(directory.path())
+            .env("KEY", key)
+            .output();
         let done = done.unwrap_or_else(|error| panic!("{program}: {error}"));
         said = String::from_utf8_lossy(&done.stdout).into_owned();
         if !done.status.success() {
@@ -37,12 +47,18 @@ fn a_case_with_proofs_and_another_key_is_checked_by_hand() {
     let case = Case::rich();
     let (files, last) = (case.files(), case.log.key.verify_key().line());
     let change = String::from_utf8_lossy(&files["keys/000001.note"]).into_owned();
-    let first = change.lines().find_map(|line| line.strip_prefix("old ")).expect("the first key");
+    let first = change
+        .lines()
+        .find_map(|line| line.strip_prefix("old "))
+        .expect("the first key");
     for key in [first, last.as_str()] {
         let said = check(&files, key).expect("the case holds");
-        for part in
-            ["/private/d disallowed by", "203.0.113.0/24", "the signature is good", "reverse DNS gave crawl.example"]
-        {
+        for part in [
+            "/private/d disallowed by",
+            "203.0.113.0/24",
+            "the signature is good",
+            "reverse DNS gave crawl.example",
+        ] {
             assert!(said.contains(part), "{part}: {said}");
         }
     }
@@ -65,23 +81,51 @@ fn a_forged_key_proof_or_checkpoint_is_noticed_by_hand() {
     forged(&|files| replace(files, "keys/000001.note", "from ", "from 1"));
     forged(&|files| replace(files, "checkpoints/000000.note", "time 2", "time 3"));
     forged(&|files| drop(files.remove("checkpoints/000001.note")));
-    forged(&|files| put(files, "chains/crawler.jsonl", &lines(files, "chains/crawler.jsonl")[1..4]));
-    let said = forged(&|files| put(files, "chains/site.jsonl", &lines(files, "chains/site.jsonl")[1..]));
+    forged(&|files| {
+        put(
+            files,
+            "chains/crawler.jsonl",
+            &lines(files, "chains/crawler.jsonl")[1..4],
+        )
+    });
+    let said = forged(&|files| {
+        put(
+            files,
+            "chains/site.jsonl",
+            &lines(files, "chains/site.jsonl")[1..],
+        )
+    });
     assert!(said.contains("shortened at its beginning"), "{said}");
     let said = forged(&|files| {
-        let list = files.keys().find(|path| path.starts_with("lists/")).expect("a list").clone();
+        let list = files
+            .keys()
+            .find(|path| path.starts_with("lists/"))
+            .expect("a list")
+            .clone();
         files.insert(list, b"192.0.2.0/24\n".to_vec());
     });
     assert!(said.contains("AssertionError"), "{said}");
     // What the holder of the key could do after the timestamp.
     forged(&|files| {
-        let added = lines(files, "chains/crawler.jsonl").pop().expect("an entry");
-        files.get_mut("chains/crawler.jsonl").expect("the chain").extend(added.as_bytes());
+        let added = lines(files, "chains/crawler.jsonl")
+            .pop()
+            .expect("an entry");
+        files
+            .get_mut("chains/crawler.jsonl")
+            .expect("the chain")
+            .extend(added.as_bytes());
     });
     forged(&|files| {
-        let checkpoint = files.keys().rfind(|path| path.ends_with(".json") && path.contains('/'));
+        let checkpoint = files
+            .keys()
+            .rfind(|path| path.ends_with(".json") && path.contains('/'));
         let checkpoint = checkpoint.expect("a checkpoint").clone();
-        replace(files, &checkpoint, "\"chain\":", "\"x\":{\"head\":\"00\"},\"chain\":");
+        replace(
+            files,
+            &checkpoint,
+            "\"chain\":",
+            "\"x\":{\"head\":\"00\"},\"chain\":",
+        );
     });
     forged(&|files| {
         let log = files["chains/log.jsonl"].clone();
@@ -92,7 +136,12 @@ fn a_forged_key_proof_or_checkpoint_is_noticed_by_hand() {
 #[test]
 fn a_target_that_was_withdrawn_is_not_judged_by_hand() {
     let case = Case::rich();
-    let files = case.signed_anew(|files| drop(files.insert("personal.jsonl".to_owned(), Vec::new())));
+    let files =
+        case.signed_anew(|files| drop(files.insert("personal.jsonl".to_owned(), Vec::new())));
     let said = check(&files, &case.log.key.verify_key().line()).expect("the rest holds");
-    assert!(said.contains("the target was withdrawn: not judged by") && !said.contains("None disallowed"), "{said}");
+    assert!(
+        said.contains("the target was withdrawn: not judged by")
+            && !said.contains("None disallowed"),
+        "{said}"
+    );
 }

@@ -1,12 +1,12 @@
-//! The part of [`Exchange`] that writes to the shared store. Each turn writes the facts that wait in the outbox.
-//! [`Exchange::announce`] writes a publication before it comes into force, and [`Exchange::leave`] notes that this
-//! instance stops.
+//! The part of [`Exchange`] that writes to the shared store. Each turn writes the facts that wait
+//! in the outbox. [`Exchange::announce`] writes a publication before it comes into force, and
+//! [`Exchange::leave`] notes that this instance stops.
 
 use super::turn::FACTS_EACH;
 use super::{Exchange, Now};
 use crate::exchange::{
-    Batch, Entry, Event, HEARTBEAT, Identity, KEPT, Member, Merged, Position, SILENT_AFTER, SharedFact, Store,
-    StoreError, records, seconds,
+    Batch, Entry, Event, HEARTBEAT, Identity, KEPT, Member, Merged, Position, SILENT_AFTER,
+    SharedFact, Store, StoreError, records, seconds,
 };
 use crate::publications::{PublicationLog, VersionFile};
 use crate::time::Timestamp;
@@ -21,7 +21,8 @@ const PRUNE_EVERY: Duration = Duration::from_secs(3_600);
 
 impl Exchange {
     pub(super) fn is_due(&self, now: Now) -> bool {
-        self.last_write.is_none_or(|last| now.lived.saturating_sub(last) >= HEARTBEAT)
+        self.last_write
+            .is_none_or(|last| now.lived.saturating_sub(last) >= HEARTBEAT)
             || self.asks
             || self.must_answer
             || !self.outgoing.is_empty()
@@ -50,7 +51,8 @@ impl Exchange {
         for (event, at) in &waiting.events {
             let mut at = self.at(*at);
             if matches!(event, Event::Served(_)) {
-                // It was served since the last turn that told it, whatever a clock says that was set meanwhile.
+                // It was served since the last turn that told it, whatever a clock says that was
+                // set meanwhile.
                 at = at.max(self.me.reported.saturating_sub(2));
             }
             if let Some(fact) = self.told(event, at) {
@@ -58,11 +60,17 @@ impl Exchange {
             }
         }
         for observed in waiting.observed.values() {
-            self.outgoing.add(records::observation(&self.me.id, observed, self.clocks.now(), self.clocks));
+            self.outgoing.add(records::observation(
+                &self.me.id,
+                observed,
+                self.clocks.now(),
+                self.clocks,
+            ));
         }
         if waiting.has_lost {
             let now = self.clocks.to_own(self.clocks.now());
-            self.log.was_unreported(Some(Timestamp(now.0.saturating_sub(60))), now);
+            self.log
+                .was_unreported(Some(Timestamp(now.0.saturating_sub(60))), now);
         }
         if self.outgoing.len() > MOST_WAITING {
             self.outgoing = Merged::default();
@@ -72,7 +80,9 @@ impl Exchange {
     }
 
     pub(super) fn write(&mut self, store: &mut dyn Store, now: Now) -> Result<(), StoreError> {
-        let Some(identity) = self.settled.clone() else { return Ok(()) };
+        let Some(identity) = self.settled.clone() else {
+            return Ok(());
+        };
         let number = self.gather();
         let changes = self.log.changes(self.clocks);
         for fact in changes.facts {
@@ -91,7 +101,12 @@ impl Exchange {
             sets: false,
             asks: self.asks,
         };
-        let mut batch = Batch { facts, forget: changes.forget, entry: Some(entry), ..Batch::default() };
+        let mut batch = Batch {
+            facts,
+            forget: changes.forget,
+            entry: Some(entry),
+            ..Batch::default()
+        };
         self.prune(&mut batch, now);
         match self.write_part(store, &identity, batch.clone()) {
             Ok(position) => {
@@ -115,12 +130,17 @@ impl Exchange {
     pub(super) fn touch(&mut self, now: Now) {
         (self.last_contact, self.last_write) = (Some(now.lived), Some(now.lived));
         self.last_contact_at = self.clocks.now();
-        self.gauge.speaks_until.store(now.second().plus(SILENT_AFTER).0, SeqCst);
+        self.gauge
+            .speaks_until
+            .store(now.second().plus(SILENT_AFTER).0, SeqCst);
     }
 
     /// Deletes what is over, once an hour.
     fn prune(&mut self, batch: &mut Batch, now: Now) {
-        if self.pruned.is_some_and(|last| now.lived.saturating_sub(last) < PRUNE_EVERY) {
+        if self
+            .pruned
+            .is_some_and(|last| now.lived.saturating_sub(last) < PRUNE_EVERY)
+        {
             return;
         }
         self.pruned = Some(now.lived);
@@ -131,21 +151,30 @@ impl Exchange {
         let continued = self.members.continued(self.before.run.as_deref());
         facts.retain(|key, _, _| {
             let run = key.split('\n').nth(1).unwrap_or_default();
-            let goes = continued.contains(run) || over.iter().any(|id| run.starts_with(id.as_str()));
+            let goes =
+                continued.contains(run) || over.iter().any(|id| run.starts_with(id.as_str()));
             if goes {
                 batch.forget.push(key.to_owned());
             }
             !goes
         });
         let published = self.facts.starting_with("p\n");
-        let published = published.filter_map(|(key, _, value)| records::of_log(key, value, self.clocks)?.1.version());
-        batch.forget.extend(self.log.forget_files(&published.collect()));
+        let published = published
+            .filter_map(|(key, _, value)| records::of_log(key, value, self.clocks)?.1.version());
+        batch
+            .forget
+            .extend(self.log.forget_files(&published.collect()));
         self.members.forget(&over);
         batch.forget_members = over;
     }
 
     pub(super) fn member(&self, heard: Position, settled: Option<Identity>) -> Member {
-        Member { heard, settled, clock_ahead_ms: self.clocks.ahead, ..self.me.clone() }
+        Member {
+            heard,
+            settled,
+            clock_ahead_ms: self.clocks.ahead,
+            ..self.me.clone()
+        }
     }
 
     /// Tells others what is about to come into force. Only when this succeeded may it be served.
@@ -161,7 +190,11 @@ impl Exchange {
     ) -> Result<(), String> {
         let Some(identity) = self.settled.clone() else {
             let unsettled = "other instances may have yet to write what they know into the store";
-            return Err(self.away.as_ref().map_or(unsettled, |away| &away.error).to_owned());
+            return Err(self
+                .away
+                .as_ref()
+                .map_or(unsettled, |away| &away.error)
+                .to_owned());
         };
         self.look_at_clocks(now);
         let new_files = self.log.new_files(files, self.clocks.now());
@@ -177,7 +210,12 @@ impl Exchange {
             sets: false,
             asks: false,
         };
-        let batch = Batch { facts: facts.clone(), if_missing: new_files, entry: Some(entry), ..Batch::default() };
+        let batch = Batch {
+            facts: facts.clone(),
+            if_missing: new_files,
+            entry: Some(entry),
+            ..Batch::default()
+        };
         match self.write_part(store, &identity, batch) {
             Ok(position) if position > self.read => {
                 self.were_written(&facts);
@@ -220,9 +258,24 @@ impl Exchange {
         while !self.outgoing.is_empty() {
             self.write(store, now)?;
         }
-        let member = Member { has_left: true, ..self.member(self.heard, Some(identity.clone())) };
-        let entry = Entry { member, facts: Vec::new(), sets: false, asks: false };
-        self.write_part(store, &identity, Batch { entry: Some(entry), ..Batch::default() })?;
+        let member = Member {
+            has_left: true,
+            ..self.member(self.heard, Some(identity.clone()))
+        };
+        let entry = Entry {
+            member,
+            facts: Vec::new(),
+            sets: false,
+            asks: false,
+        };
+        self.write_part(
+            store,
+            &identity,
+            Batch {
+                entry: Some(entry),
+                ..Batch::default()
+            },
+        )?;
         self.gauge.speaks_until.store(i64::MIN, SeqCst);
         self.settled = None;
         Ok(())
@@ -234,7 +287,9 @@ impl Exchange {
     /// No other instance has this id.
     pub fn forget(&mut self, id: &str) -> Result<(), String> {
         if !self.members.all().any(|member| member.id == id) {
-            return Err(format!("no other instance has the id `{id}`; `crawlgate instances` lists them"));
+            return Err(format!(
+                "no other instance has the id `{id}`; `crawlgate instances` lists them"
+            ));
         }
         let gone = records::gone(id, self.clocks.now());
         self.others_changed |= self.facts.add(gone.clone());

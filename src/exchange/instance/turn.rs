@@ -1,15 +1,19 @@
-//! [`Exchange::turn`], which runs several times a second: it checks that the shared store is still the same, writes
-//! everything into a new store, reads the facts that other instances wrote, and writes the new facts of this one.
+//! [`Exchange::turn`], which runs several times a second: it checks that the shared store is still
+//! the same, writes everything into a new store, reads the facts that other instances wrote, and
+//! writes the new facts of this one.
 
 use super::{Exchange, Memory, Now};
 use crate::exchange::{
-    Away, Batch, CLOCK_EVERY, Clocks, Entry, Event, Identity, Member, Position, SharedFact, Store, StoreError, records,
+    Away, Batch, CLOCK_EVERY, Clocks, Entry, Event, Identity, Member, Position, SharedFact, Store,
+    StoreError, records,
 };
 use std::time::Duration;
 
-/// An instance that starts and finds another store than before waits so long for others to write what they know again.
+/// An instance that starts and finds another store than before waits so long for others to write
+/// what they know again.
 const SETTLE_WITHIN: Duration = Duration::from_secs(5);
-/// An instance that took no turn for so long slept: an instance that it does not know may have come and gone meanwhile.
+/// An instance that took no turn for so long slept: an instance that it does not know may have come
+/// and gone meanwhile.
 const SLEPT_AFTER: Duration = Duration::from_secs(60);
 
 /// Whether what was served while an instance was down, or slept, is known.
@@ -27,13 +31,22 @@ pub(super) enum Continuity {
 pub(super) const FACTS_EACH: usize = 2_000;
 
 impl Exchange {
-    /// Reads what others told and tells what is new. `asks`: records wait until others have told what happened until now.
-    pub fn turn(&mut self, store: &mut dyn Store, clock: &dyn Fn() -> Now, memory: &mut dyn Memory, asks: bool) {
+    /// Reads what others told and tells what is new. `asks`: records wait until others have told
+    /// what happened until now.
+    pub fn turn(
+        &mut self,
+        store: &mut dyn Store,
+        clock: &dyn Fn() -> Now,
+        memory: &mut dyn Memory,
+        asks: bool,
+    ) {
         self.heard = self.read;
         self.asks = asks;
         let now = clock();
         self.begin(now);
-        self.has_slept |= self.last_turn.is_some_and(|last| now.lived.saturating_sub(last) >= SLEPT_AFTER);
+        self.has_slept |= self
+            .last_turn
+            .is_some_and(|last| now.lived.saturating_sub(last) >= SLEPT_AFTER);
         let result = self.try_turn(store, clock, memory);
         let now = clock();
         self.last_turn = Some(now.lived);
@@ -64,11 +77,14 @@ impl Exchange {
         memory: &mut dyn Memory,
     ) -> Result<(), StoreError> {
         let asked = clock().lived;
-        let is_due = self.measured.is_none_or(|(_, at)| asked.saturating_sub(at) >= CLOCK_EVERY);
+        let is_due = self
+            .measured
+            .is_none_or(|(_, at)| asked.saturating_sub(at) >= CLOCK_EVERY);
         if is_due || self.away.is_some() || self.settled.is_none() {
             let (identity, time) = store.identity(&self.founding)?;
             let now = clock();
-            // The store read its clock about half way: an answer that was late does not make a clock wrong.
+            // The store read its clock about half way: an answer that was late does not make a
+            // clock wrong.
             self.measured = Some((time, asked + now.lived.saturating_sub(asked) / 2));
             self.look_at_clocks(now);
             if self.settled.as_ref() != Some(&identity) || self.must_write_all {
@@ -83,7 +99,9 @@ impl Exchange {
         self.look_at_clocks(now);
         if !self.follow(store, memory)? {
             self.settled = None;
-            return Err(StoreError::Away("the store is another one, or has lost facts".to_owned()));
+            return Err(StoreError::Away(
+                "the store is another one, or has lost facts".to_owned(),
+            ));
         }
         self.has_slept = false;
         if self.is_due(now) {
@@ -94,26 +112,43 @@ impl Exchange {
     }
 
     pub(super) fn look_at_clocks(&mut self, now: Now) {
-        let Some((store, at)) = self.measured else { return };
+        let Some((store, at)) = self.measured else {
+            return;
+        };
         let passed = i64::try_from(now.lived.saturating_sub(at).as_millis()).unwrap_or(i64::MAX);
         let store = store.saturating_add(passed);
-        let clocks = Clocks { store, ahead: now.milliseconds.saturating_sub(store) };
+        let clocks = Clocks {
+            store,
+            ahead: now.milliseconds.saturating_sub(store),
+        };
         self.others_changed |= clocks.ahead.abs_diff(self.clocks.ahead) > 1_000;
         self.clocks = if clocks.ahead.abs_diff(self.clocks.ahead) > 500 {
             clocks
         } else {
             // Moments that were told with the difference of before stay comparable.
-            Clocks { ahead: self.clocks.ahead, ..clocks }
+            Clocks {
+                ahead: self.clocks.ahead,
+                ..clocks
+            }
         };
     }
 
-    /// Whether what others served while this instance was down, or slept, is known in a store. Another one than before may
-    /// have lost it. It has not, if an instance that was there all that time has written everything again. That instance
-    /// became a member before this one last reported, and says so beside the last report of this one, which it wrote again,
-    /// too.
-    fn continuity(&mut self, store: &mut dyn Store, identity: &Identity, now: Now) -> Result<Continuity, StoreError> {
+    /// Whether what others served while this instance was down, or slept, is known in a store.
+    /// Another one than before may have lost it. It has not, if an instance that was there all that
+    /// time has written everything again. That instance became a member before this one last
+    /// reported, and says so beside the last report of this one, which it wrote again, too.
+    fn continuity(
+        &mut self,
+        store: &mut dyn Store,
+        identity: &Identity,
+        now: Now,
+    ) -> Result<Continuity, StoreError> {
         let known = self.before.identity.as_ref();
-        let is_continued = if self.has_joined { !self.has_slept } else { known == Some(identity) };
+        let is_continued = if self.has_joined {
+            !self.has_slept
+        } else {
+            known == Some(identity)
+        };
         if is_continued {
             return Ok(Continuity::Kept);
         }
@@ -121,7 +156,10 @@ impl Exchange {
             return Ok(Continuity::Lost);
         }
         let members = store.read_members()?;
-        let reported = members.iter().find(|member| member.id == self.me.id).map(|own| own.reported);
+        let reported = members
+            .iter()
+            .find(|member| member.id == self.me.id)
+            .map(|own| own.reported);
         let was_there = |member: &Member| {
             member.id != self.me.id
                 && member.settled.as_ref() == Some(identity)
@@ -136,10 +174,15 @@ impl Exchange {
         };
         self.undecided = Some((identity.clone(), since));
         let is_over = now.lived.saturating_sub(since) >= SETTLE_WITHIN;
-        Ok(if is_over { Continuity::Lost } else { Continuity::Undecided })
+        Ok(if is_over {
+            Continuity::Lost
+        } else {
+            Continuity::Undecided
+        })
     }
 
-    /// Writes everything that is known into a store, and reads what is there. From then on this instance is a member.
+    /// Writes everything that is known into a store, and reads what is there. From then on this
+    /// instance is a member.
     fn settle(
         &mut self,
         store: &mut dyn Store,
@@ -152,7 +195,8 @@ impl Exchange {
             memory.begin(self.has_joined || self.before.has_observed);
         }
         if !self.has_joined {
-            self.log.was_unreported(self.before.unreported_since, now.second());
+            self.log
+                .was_unreported(self.before.unreported_since, now.second());
         }
         if !self.has_joined || continuity == Continuity::Lost {
             self.me.joined = self.clocks.now();
@@ -170,13 +214,23 @@ impl Exchange {
         self.gather();
         let own = self.log.all(self.clocks);
         let files = self.log.all_files(self.clocks.now());
-        self.write_parts(store, &identity, &files, |if_missing| Batch { if_missing, ..Batch::default() })?;
+        self.write_parts(store, &identity, &files, |if_missing| Batch {
+            if_missing,
+            ..Batch::default()
+        })?;
         if !is_light {
             let is_same = is_known && !self.has_joined;
             self.write_everything(store, &identity, is_same, memory)?;
         }
         let members_if_missing = self.members.all().cloned().collect();
-        self.write_part(store, &identity, Batch { members_if_missing, ..Batch::default() })?;
+        self.write_part(
+            store,
+            &identity,
+            Batch {
+                members_if_missing,
+                ..Batch::default()
+            },
+        )?;
         let mut position = Position::default();
         for (place, facts) in own.chunks(FACTS_EACH).chain([&[][..]]).enumerate() {
             let is_last = place == own.len().div_ceil(FACTS_EACH);
@@ -186,7 +240,11 @@ impl Exchange {
                 sets: is_last && !is_light,
                 asks: is_last,
             };
-            let batch = Batch { facts: facts.to_vec(), entry: Some(entry), ..Batch::default() };
+            let batch = Batch {
+                facts: facts.to_vec(),
+                entry: Some(entry),
+                ..Batch::default()
+            };
             position = self.write_part(store, &identity, batch)?;
         }
         self.were_written(&own);
@@ -197,8 +255,8 @@ impl Exchange {
         self.take_sets(store, memory)
     }
 
-    /// Writes what is known here of others, of operators and of crawlers. `is_same` says that the store is that of the run
-    /// before.
+    /// Writes what is known here of others, of operators and of crawlers. `is_same` says that the
+    /// store is that of the run before.
     fn write_everything(
         &mut self,
         store: &mut dyn Store,
@@ -213,12 +271,19 @@ impl Exchange {
         }
         let fact = |host| records::observation(&self.me.id, host, self.clocks.now(), self.clocks);
         let observed: Vec<SharedFact> = observed.iter().map(fact).collect();
-        // What an older copy of a store says of this instance may be from before its observation began anew.
+        // What an older copy of a store says of this instance may be from before its observation
+        // began anew.
         match is_same {
             true => all.extend(observed),
-            false => self.write_parts(store, identity, &observed, |facts| Batch { facts, ..Batch::default() })?,
+            false => self.write_parts(store, identity, &observed, |facts| Batch {
+                facts,
+                ..Batch::default()
+            })?,
         }
-        self.write_parts(store, identity, &all, |if_missing| Batch { if_missing, ..Batch::default() })
+        self.write_parts(store, identity, &all, |if_missing| Batch {
+            if_missing,
+            ..Batch::default()
+        })
     }
 
     fn write_parts(
@@ -228,7 +293,10 @@ impl Exchange {
         facts: &[SharedFact],
         batch: impl Fn(Vec<SharedFact>) -> Batch,
     ) -> Result<(), StoreError> {
-        facts.chunks(FACTS_EACH).try_for_each(|part| self.write_part(store, identity, batch(part.to_vec())).map(drop))
+        facts.chunks(FACTS_EACH).try_for_each(|part| {
+            self.write_part(store, identity, batch(part.to_vec()))
+                .map(drop)
+        })
     }
 
     pub(super) fn write_part(
@@ -239,26 +307,35 @@ impl Exchange {
     ) -> Result<Position, StoreError> {
         let written = store.write(identity, &batch)?;
         if written.identity != *identity || written.position.is_none() != batch.entry.is_none() {
-            return Err(StoreError::Away("the store changed while it was written".to_owned()));
+            return Err(StoreError::Away(
+                "the store changed while it was written".to_owned(),
+            ));
         }
         self.totals.facts_written += (batch.facts.len() + batch.if_missing.len()) as u64;
         Ok(written.position.unwrap_or_default())
     }
 
     /// Reads the log; says whether it is that of the store that this instance is settled in.
-    fn follow(&mut self, store: &mut dyn Store, memory: &mut dyn Memory) -> Result<bool, StoreError> {
+    fn follow(
+        &mut self,
+        store: &mut dyn Store,
+        memory: &mut dyn Memory,
+    ) -> Result<bool, StoreError> {
         loop {
             let read = store.read(self.read)?;
             if Some(&read.identity) != self.settled.as_ref() || read.last < self.read {
                 return Ok(false);
             }
             let Some(entries) = read.entries else {
-                // What is in the sets now is at least as new as what was missed; the log goes on from its end.
+                // What is in the sets now is at least as new as what was missed; the log goes on
+                // from its end.
                 self.take_sets(store, memory)?;
                 self.read = read.last;
                 return Ok(true);
             };
-            let is_end = entries.last().is_none_or(|(position, _)| *position >= read.last);
+            let is_end = entries
+                .last()
+                .is_none_or(|(position, _)| *position >= read.last);
             let mut reads_sets = false;
             for (position, entry) in entries {
                 reads_sets |= entry.sets && entry.member.run != self.me.run;
@@ -281,10 +358,17 @@ impl Exchange {
         }
         self.must_answer |= entry.asks;
         self.others_changed |= self.members.heard_of(entry.member, position);
-        entry.facts.into_iter().for_each(|fact| self.take(fact, memory));
+        entry
+            .facts
+            .into_iter()
+            .for_each(|fact| self.take(fact, memory));
     }
 
-    fn take_sets(&mut self, store: &mut dyn Store, memory: &mut dyn Memory) -> Result<(), StoreError> {
+    fn take_sets(
+        &mut self,
+        store: &mut dyn Store,
+        memory: &mut dyn Memory,
+    ) -> Result<(), StoreError> {
         let sets = store.read_sets()?;
         for member in sets.members {
             if member.id != self.me.id && member.run != self.me.run {
@@ -293,9 +377,14 @@ impl Exchange {
         }
         self.others_changed = true;
         // A host is known with its site first, and then by what was served there.
-        let (observed, rest): (Vec<SharedFact>, Vec<SharedFact>) =
-            sets.facts.into_iter().partition(|fact| fact.key.starts_with("o\n"));
-        observed.into_iter().chain(rest).for_each(|fact| self.take(fact, memory));
+        let (observed, rest): (Vec<SharedFact>, Vec<SharedFact>) = sets
+            .facts
+            .into_iter()
+            .partition(|fact| fact.key.starts_with("o\n"));
+        observed
+            .into_iter()
+            .chain(rest)
+            .for_each(|fact| self.take(fact, memory));
         Ok(())
     }
 
@@ -306,8 +395,10 @@ impl Exchange {
         }
         if let Some(observed) = records::observation_of(&fact.key, &fact.value, self.clocks) {
             let is_of = |known: &&Member| fact.key.ends_with(&known.id);
-            // An instance that is gone may have missed what came after it, and one that is not in this store what was lost.
-            let is_there = |member: &Member| !self.is_over(member) && member.settled == self.settled;
+            // An instance that is gone may have missed what came after it, and one that is not in
+            // this store what was lost.
+            let is_there =
+                |member: &Member| !self.is_over(member) && member.settled == self.settled;
             if self.members.all().find(is_of).is_some_and(is_there) {
                 memory.observed_elsewhere(observed);
             }
@@ -317,7 +408,9 @@ impl Exchange {
             self.others_changed |= self.facts.add(fact);
             return;
         }
-        let Some((run, read)) = records::of_log(&fact.key, &fact.value, self.clocks) else { return };
+        let Some((run, read)) = records::of_log(&fact.key, &fact.value, self.clocks) else {
+            return;
+        };
         if run == self.me.run {
             return;
         }
@@ -347,8 +440,8 @@ impl Exchange {
         }
     }
 
-    /// Hands on the latest word on the pauses of sites, only now because sets and log are in no order; and what was
-    /// released here while marks came in.
+    /// Hands on the latest word on the pauses of sites, only now because sets and log are in no
+    /// order; and what was released here while marks came in.
     fn hand_on_orders(&mut self, memory: &mut dyn Memory) {
         for site in std::mem::take(&mut self.paused_elsewhere) {
             if let Some((at, paused)) = self.orders.of(&site) {

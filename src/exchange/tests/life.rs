@@ -1,4 +1,5 @@
-//! One instance of a simulated life: the exchange, the ledger and the history of one process, without threads and files.
+//! One instance of a simulated life: the exchange, the ledger and the history of one process,
+//! without threads and files.
 
 use super::orders::OfOperators;
 use super::simulated::{OnThread, Simulated};
@@ -11,7 +12,9 @@ use crate::policy::{HostHistories, Site, SiteEntry, Snapshot};
 use crate::publications::{Current, Horizon, PublicationLog, Published, VersionStore};
 use crate::state::{AsWritten, Observation};
 use crate::time::Timestamp;
-use crate::verdict::{Behaviour, Case, Claimant, Facts, Identity as Proven, Kind, Scratch, decide_for, load};
+use crate::verdict::{
+    Behaviour, Case, Claimant, Facts, Identity as Proven, Kind, Scratch, decide_for, load,
+};
 use crate::yaml::Source;
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -26,20 +29,32 @@ const LONGEST: Duration = Duration::from_secs(25 * 3_600);
 /// Versions that each close some of three paths, and `/never/`.
 pub static SITES: LazyLock<Vec<Arc<Site>>> = LazyLock::new(|| {
     let closed = |version: usize| -> String {
-        (0..3).filter(|path| version >> path & 1 == 1).map(|path| format!("/p{path}/, ")).collect()
+        (0..3)
+            .filter(|path| version >> path & 1 == 1)
+            .map(|path| format!("/p{path}/, "))
+            .collect()
     };
     let site = |version| {
         let text = format!(
             "hosts: [shop.example]\nrobots: {{ origin: replace, groups: [{{ agents: '*', disallow: [{}/never/] }}] }}\nenforcement: {{ mode: enforce }}\n",
             closed(version)
         );
-        let source = Source { name: "shop.yaml".into(), text: text.as_str().into() };
-        load("shop", &source, Registry::builtin()).0.expect("a policy")
+        let source = Source {
+            name: "shop.yaml".into(),
+            text: text.as_str().into(),
+        };
+        load("shop", &source, Registry::builtin())
+            .0
+            .expect("a policy")
     };
     (0..8).map(site).collect()
 });
 
-pub const AGENTS: [&str; 3] = ["bingbot/2.0", "Mozilla/5.0 (compatible; GPTBot/1.2)", "PetalBot/1.0"];
+pub const AGENTS: [&str; 3] = [
+    "bingbot/2.0",
+    "Mozilla/5.0 (compatible; GPTBot/1.2)",
+    "PetalBot/1.0",
+];
 
 /// What outlasts the process.
 #[derive(Clone, Debug, Default)]
@@ -111,14 +126,31 @@ struct OfLedger<'a> {
 }
 
 fn copy(served: ServedVersion, at: Timestamp) -> ServedCopy {
-    ServedCopy { host: served.host, crawler: served.crawler, version: served.version, at: at.0 }
+    ServedCopy {
+        host: served.host,
+        crawler: served.crawler,
+        version: served.version,
+        at: at.0,
+    }
 }
 
 fn everything(ledger: &Ledger) -> (Vec<(ServedVersion, Timestamp)>, Vec<Observation>) {
     let (served, observed) = ledger.everything();
     let served = served.into_iter().map(|copy| {
-        let ServedCopy { host, crawler, version, at } = copy;
-        (ServedVersion { host, crawler, version }, Timestamp(at))
+        let ServedCopy {
+            host,
+            crawler,
+            version,
+            at,
+        } = copy;
+        (
+            ServedVersion {
+                host,
+                crawler,
+                version,
+            },
+            Timestamp(at),
+        )
     });
     (served.collect(), observed)
 }
@@ -126,7 +158,9 @@ fn everything(ledger: &Ledger) -> (Vec<(ServedVersion, Timestamp)>, Vec<Observat
 impl Memory for OfLedger<'_> {
     fn everything(&self) -> (Vec<(Event, Timestamp)>, Vec<Observation>) {
         let (served, observed) = everything(self.ledger);
-        let served = served.into_iter().map(|(served, at)| (Event::Served(served), at));
+        let served = served
+            .into_iter()
+            .map(|(served, at)| (Event::Served(served), at));
         (served.chain(self.orders.everything()).collect(), observed)
     }
 
@@ -148,12 +182,19 @@ impl Memory for OfLedger<'_> {
 
 impl Instance {
     /// Starts a process with what the one before left on the disk.
-    pub fn start(number: usize, disk: Disk, run: u64, version: usize, (ahead, true_ms): (i64, i64)) -> Instance {
+    pub fn start(
+        number: usize,
+        disk: Disk,
+        run: u64,
+        version: usize,
+        (ahead, true_ms): (i64, i64),
+    ) -> Instance {
         let now = Timestamp((true_ms + ahead).div_euclid(1_000));
         let mut disk = disk;
         let has_observed = disk.committed.is_some();
-        let is_continued =
-            disk.committed.is_some_and(|at| (at.0 - 5..=at.0 + if disk.ended { 60 } else { 20 }).contains(&now.0));
+        let is_continued = disk.committed.is_some_and(|at| {
+            (at.0 - 5..=at.0 + if disk.ended { 60 } else { 20 }).contains(&now.0)
+        });
         if disk.id.is_empty() {
             disk.id = format!("{run:016x}");
         }
@@ -168,7 +209,10 @@ impl Instance {
             identity: disk.identity.clone(),
             has_left: disk.has_left && disk.ended,
             has_observed,
-            unreported_since: disk.committed.filter(|_| !disk.ended).map(|at| Timestamp(at.0 - 1)),
+            unreported_since: disk
+                .committed
+                .filter(|_| !disk.ended)
+                .map(|at| Timestamp(at.0 - 1)),
         };
         let me = Member {
             id: disk.id.clone(),
@@ -181,17 +225,37 @@ impl Instance {
         let entry = SiteEntry::new(SITES[version].clone(), now);
         record(&mut log, version, now);
         let published = log.versions_since(Timestamp(i64::MIN));
-        let files = SITES.iter().map(|site| (site.robots_txt.version, site.robots_txt.body.clone()));
-        let files: Vec<_> = files.filter(|(version, _)| published.contains(version)).collect();
-        files.iter().for_each(|(version, bytes)| versions.insert(*version, bytes.clone()));
+        let files = SITES
+            .iter()
+            .map(|site| (site.robots_txt.version, site.robots_txt.body.clone()));
+        let files: Vec<_> = files
+            .filter(|(version, _)| published.contains(version))
+            .collect();
+        files
+            .iter()
+            .for_each(|(version, bytes)| versions.insert(*version, bytes.clone()));
         let snapshot = snapshot(&log, &[], &mut versions, version, now);
-        let ledger =
-            Ledger::in_memory(Vec::new(), &Snapshot::new(vec![entry], 0), Moment { now, lived: Duration::ZERO });
+        let ledger = Ledger::in_memory(
+            Vec::new(),
+            &Snapshot::new(vec![entry], 0),
+            Moment {
+                now,
+                lived: Duration::ZERO,
+            },
+        );
         for observed in &disk.observed {
             let since = if is_continued { observed.since.0 } else { now };
-            ledger.observed_elsewhere(&Observation { since: AsWritten(since), ..observed.clone() }, now);
+            ledger.observed_elsewhere(
+                &Observation {
+                    since: AsWritten(since),
+                    ..observed.clone()
+                },
+                now,
+            );
         }
-        disk.served.iter().for_each(|(served, at)| ledger.served_elsewhere(&copy(served.clone(), *at), now));
+        disk.served
+            .iter()
+            .for_each(|(served, at)| ledger.served_elsewhere(&copy(served.clone(), *at), now));
         if let Some(since) = before.unreported_since {
             ledger.may_have_been_served(&snapshot, since, now);
         }
@@ -200,13 +264,31 @@ impl Instance {
         ledger.tell_others(
             move |copy| {
                 let at = Timestamp(copy.at);
-                let ServedCopy { host, crawler, version, .. } = copy;
-                served.happened(Event::Served(ServedVersion { host, crawler, version }), at);
+                let ServedCopy {
+                    host,
+                    crawler,
+                    version,
+                    ..
+                } = copy;
+                served.happened(
+                    Event::Served(ServedVersion {
+                        host,
+                        crawler,
+                        version,
+                    }),
+                    at,
+                );
             },
             move |host| observed.observed(host),
         );
         ledger.is_in_the_dark(true);
-        let exchange = Exchange::new(me.clone(), before, (outbox, gauge.clone()), log.clone(), files);
+        let exchange = Exchange::new(
+            me.clone(),
+            before,
+            (outbox, gauge.clone()),
+            log.clone(),
+            files,
+        );
         (disk.run, disk.ended, disk.has_left) = (Some(me.run), false, false);
         let mut instance = Instance {
             orders: disk.orders.clone(),
@@ -230,8 +312,12 @@ impl Instance {
     }
 
     pub fn now(&self, true_ms: i64) -> Now {
-        let lived = Duration::from_millis(u64::try_from(true_ms - self.began).expect("time goes on"));
-        Now { milliseconds: true_ms + self.ahead, lived }
+        let lived =
+            Duration::from_millis(u64::try_from(true_ms - self.began).expect("time goes on"));
+        Now {
+            milliseconds: true_ms + self.ahead,
+            lived,
+        }
     }
 
     pub fn second(&self, true_ms: i64) -> Timestamp {
@@ -243,33 +329,63 @@ impl Instance {
         (self.disk.served, self.disk.observed) = everything(&self.ledger);
         self.disk.log = self.log.clone();
         self.disk.orders = self.orders.clone();
-        self.disk.identity = self.exchange.settled().cloned().or(self.disk.identity.take());
+        self.disk.identity = self
+            .exchange
+            .settled()
+            .cloned()
+            .or(self.disk.identity.take());
         self.disk.committed = Some(self.second(true_ms));
         self.committed_at = true_ms;
     }
 
     fn rebuild(&mut self, true_ms: i64) {
         let now = self.second(true_ms);
-        self.snapshot = Arc::new(snapshot(&self.log, &self.others, &mut self.versions, self.version, now));
+        self.snapshot = Arc::new(snapshot(
+            &self.log,
+            &self.others,
+            &mut self.versions,
+            self.version,
+            now,
+        ));
         self.ledger.settle(&self.snapshot, now);
     }
 
     /// A turn of the exchange; what became of the requests that waited.
-    pub fn turn(&mut self, store: &Simulated, is_cut_off: bool, true_ms: i64) -> Vec<(Request, Word)> {
+    pub fn turn(
+        &mut self,
+        store: &Simulated,
+        is_cut_off: bool,
+        true_ms: i64,
+    ) -> Vec<(Request, Word)> {
         let (now, second) = (self.now(true_ms), self.second(true_ms));
         let ledger = self.ledger.clone();
-        let mut memory = OfLedger { ledger: &ledger, orders: &mut self.orders, now: second };
+        let mut memory = OfLedger {
+            ledger: &ledger,
+            orders: &mut self.orders,
+            now: second,
+        };
         let asks = !self.waiting.is_empty();
-        self.exchange.turn(&mut OnThread(store, is_cut_off), &|| now, &mut memory, asks);
+        self.exchange
+            .turn(&mut OnThread(store, is_cut_off), &|| now, &mut memory, asks);
         if let Some(others) = self.exchange.others(now) {
             self.others = others.logs;
-            others.files.into_iter().for_each(|(version, bytes)| self.versions.insert(version, bytes));
+            others
+                .files
+                .into_iter()
+                .for_each(|(version, bytes)| self.versions.insert(version, bytes));
             self.rebuild(true_ms);
         }
-        self.ledger.is_in_the_dark(self.exchange.hindrance(now).is_some());
+        self.ledger
+            .is_in_the_dark(self.exchange.hindrance(now).is_some());
         self.try_to_publish(store, is_cut_off, true_ms);
         if true_ms - self.committed_at >= 1_000 {
-            self.ledger.tick(&self.snapshot, Moment { now: second, lived: now.lived });
+            self.ledger.tick(
+                &self.snapshot,
+                Moment {
+                    now: second,
+                    lived: now.lived,
+                },
+            );
             self.commit(true_ms);
         }
         let confirmed = self.exchange.confirmed(now);
@@ -301,9 +417,14 @@ impl Instance {
         record(&mut log, self.wanted, second);
         let site = &SITES[self.wanted];
         let files = [(site.robots_txt.version, site.robots_txt.body.clone())];
-        if self.exchange.announce(&mut OnThread(store, is_cut_off), now, &log, &files).is_ok() {
+        if self
+            .exchange
+            .announce(&mut OnThread(store, is_cut_off), now, &log, &files)
+            .is_ok()
+        {
             (self.log, self.version) = (log, self.wanted);
-            self.versions.insert(site.robots_txt.version, site.robots_txt.body.clone());
+            self.versions
+                .insert(site.robots_txt.version, site.robots_txt.body.clone());
             // As the state store does: before it takes effect.
             self.commit(true_ms);
             self.rebuild(true_ms);
@@ -321,13 +442,27 @@ impl Instance {
         let snapshot = self.snapshot.clone();
         let facts = self.facts(agent, b"/robots.txt", self.second(true_ms));
         let claimant = Claimant::of(&snapshot, Registry::builtin(), &facts).expect("a site");
-        self.ledger.served(Registry::builtin(), claimant.entry, HOST, claimant.claim, facts.now);
+        self.ledger.served(
+            Registry::builtin(),
+            claimant.entry,
+            HOST,
+            claimant.claim,
+            facts.now,
+        );
         self.version
     }
 
     fn facts<'a>(&self, agent: usize, target: &'a [u8], now: Timestamp) -> Facts<'a> {
         let user_agent = AGENTS[agent].as_bytes();
-        Facts { host: HOST, target, method: b"GET", user_agent, client: None, identity: Proven::Unverified, now }
+        Facts {
+            host: HOST,
+            target,
+            method: b"GET",
+            user_agent,
+            client: None,
+            identity: Proven::Unverified,
+            now,
+        }
     }
 
     fn kind(&self, request: &Request, lived: Duration, has_heard_all: bool) -> Option<Kind> {
@@ -335,33 +470,63 @@ impl Instance {
         let registry = Registry::builtin();
         let facts = self.facts(request.agent, request.path.as_bytes(), request.at);
         let claimant = Claimant::of(&snapshot, registry, &facts)?;
-        let moment = Moment { now: request.at, lived };
-        let (cached_versions, visit) = self.ledger.look(registry, claimant, HOST, moment, has_heard_all);
+        let moment = Moment {
+            now: request.at,
+            lived,
+        };
+        let (cached_versions, visit) =
+            self.ledger
+                .look(registry, claimant, HOST, moment, has_heard_all);
         if !has_heard_all {
-            self.ledger.note_request(claimant.entry, HOST, visit, request.at);
+            self.ledger
+                .note_request(claimant.entry, HOST, visit, request.at);
         }
-        let case = Case { registry, facts, claimant, cached_versions };
+        let case = Case {
+            registry,
+            facts,
+            claimant,
+            cached_versions,
+        };
         Some(decide_for(&case, Behaviour::default(), &mut Scratch::default()).kind)
     }
 
     /// A crawler asks for a page. What was found at once, unless that has to wait.
-    pub fn ask(&mut self, agent: usize, path: &str, is_violator: bool, true_ms: i64) -> Option<Kind> {
+    pub fn ask(
+        &mut self,
+        agent: usize,
+        path: &str,
+        is_violator: bool,
+        true_ms: i64,
+    ) -> Option<Kind> {
         let now = self.now(true_ms);
-        let request = Request { agent, path: path.to_owned(), at: self.second(true_ms), is_violator, true_ms };
+        let request = Request {
+            agent,
+            path: path.to_owned(),
+            at: self.second(true_ms),
+            is_violator,
+            true_ms,
+        };
         let kind = self.kind(&request, now.lived, false)?;
         if kind != Kind::Violation {
             return Some(kind);
         }
         let ticket = self.gauge.next_entry.load(Ordering::SeqCst);
         let deadline = now.lived + crate::exchange::CONFIRM_WITHIN;
-        self.waiting.push(Waiting { ticket, deadline, request });
+        self.waiting.push(Waiting {
+            ticket,
+            deadline,
+            request,
+        });
         None
     }
 
     /// The end in order; what it leaves.
     pub fn end(mut self, store: &Simulated, is_cut_off: bool, true_ms: i64) -> Disk {
         let now = self.now(true_ms);
-        self.disk.has_left = self.exchange.leave(&mut OnThread(store, is_cut_off), now).is_ok();
+        self.disk.has_left = self
+            .exchange
+            .leave(&mut OnThread(store, is_cut_off), now)
+            .is_ok();
         self.commit(true_ms);
         self.disk.ended = true;
         self.disk
@@ -388,7 +553,10 @@ fn snapshot(
     version: usize,
     now: Timestamp,
 ) -> Snapshot {
-    let horizon = Horizon { longest: LONGEST, now };
+    let horizon = Horizon {
+        longest: LONGEST,
+        now,
+    };
     let known = log.histories_beside(others, versions, Registry::builtin(), horizon);
     let mut entry = SiteEntry::new(SITES[version].clone(), now);
     entry.since = log.in_force_since("shop").unwrap_or(now);

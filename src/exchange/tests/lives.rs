@@ -1,9 +1,10 @@
-//! Random lives of three instances and a store with every trouble, against an independent model of what each crawler may
-//! have cached: no obedient crawler is accused, and each violator is caught once all is well. Then all instances have the
-//! same marks of clients and the same pause, whatever was said of them in between.
+//! Random lives of three instances and a store with every trouble, against an independent model of
+//! what each crawler may have cached: no obedient crawler is accused, and each violator is caught
+//! once all is well. Then all instances have the same marks of clients and the same pause, whatever
+//! was said of them in between.
 //!
-//! `EXCHANGE_LIVES=100000` plays more of them, from `EXCHANGE_FIRST=N` on; `EXCHANGE_SEED=N` one alone, and says what happens
-//! where it fails.
+//! `EXCHANGE_LIVES=100000` plays more of them, from `EXCHANGE_FIRST=N` on; `EXCHANGE_SEED=N` one
+//! alone, and says what happens where it fails.
 
 mod crawlers;
 mod trouble;
@@ -18,14 +19,16 @@ const SECOND: i64 = 1_000;
 const GRACE: i64 = 24 * HOUR * SECOND;
 const COUNT: usize = 3;
 
-/// What an obedient crawler has cached: versions with the time at which it got them. It goes by any that is young enough.
+/// What an obedient crawler has cached: versions with the time at which it got them. It goes by any
+/// that is young enough.
 #[derive(Default)]
 struct Copies(Vec<(usize, i64)>);
 
 /// What happened in lives, so that it is known that they try what they are for.
 #[derive(Clone, Copy, Debug, Default)]
 struct Tally {
-    /// Requests of obedient crawlers that would be called violations without the word of the others.
+    /// Requests of obedient crawlers that would be called violations without the word of the
+    /// others.
     waited: u64,
     /// Requests of obedient crawlers by a copy that is not in force where they came.
     stale: u64,
@@ -64,7 +67,10 @@ impl Drop for Life {
     /// Says how to play it again where it failed, and what happened in it where somebody does.
     fn drop(&mut self) {
         if std::thread::panicking() {
-            eprintln!("EXCHANGE_SEED={} cargo test --lib exchange::tests::lives plays this life again", self.seed);
+            eprintln!(
+                "EXCHANGE_SEED={} cargo test --lib exchange::tests::lives plays this life again",
+                self.seed
+            );
             eprintln!("{}", self.log.join("\n"));
         }
     }
@@ -111,19 +117,32 @@ impl Life {
         self.say(|| format!("start {number}"));
         self.runs += 1;
         let run = self.seed.wrapping_mul(1_000).wrapping_add(self.runs);
-        let instance = Instance::start(number, disk, run, self.target, (self.ahead[number], self.now));
+        let instance = Instance::start(
+            number,
+            disk,
+            run,
+            self.target,
+            (self.ahead[number], self.now),
+        );
         self.instances.insert(number, instance);
     }
 
     fn is_stopped(&self, number: usize) -> bool {
-        self.stopped.get(&number).is_some_and(|until| *until > self.now)
+        self.stopped
+            .get(&number)
+            .is_some_and(|until| *until > self.now)
     }
 
     /// All instances that run take a turn, in any order.
     fn turns(&mut self) {
         let now = self.now;
         self.store.change(|inner| inner.milliseconds = now);
-        let due: Vec<usize> = self.disks.iter().filter(|(_, (_, at))| *at <= now).map(|(number, _)| *number).collect();
+        let due: Vec<usize> = self
+            .disks
+            .iter()
+            .filter(|(_, (_, at))| *at <= now)
+            .map(|(number, _)| *number)
+            .collect();
         for number in due {
             if let Some((disk, _)) = self.disks.remove(&number) {
                 self.start(number, disk);
@@ -140,11 +159,18 @@ impl Life {
         if self.dice.one_in(2) {
             numbers.reverse();
         }
-        for number in numbers.into_iter().filter(|number| !self.is_stopped(*number)).collect::<Vec<_>>() {
+        for number in numbers
+            .into_iter()
+            .filter(|number| !self.is_stopped(*number))
+            .collect::<Vec<_>>()
+        {
             let is_cut_off = self.cut_off.get(&number).is_some_and(|until| *until > now);
-            let Some(instance) = self.instances.get_mut(&number) else { continue };
+            let Some(instance) = self.instances.get_mut(&number) else {
+                continue;
+            };
             let over = instance.turn(&self.store, is_cut_off, now);
-            over.into_iter().for_each(|(request, word)| self.recorded(number, &request, word));
+            over.into_iter()
+                .for_each(|(request, word)| self.recorded(number, &request, word));
         }
     }
 
@@ -154,7 +180,10 @@ impl Life {
             return;
         }
         let at = (self.now - START) as f64 / 1e3;
-        assert!(request.is_violator, "instance {number} accuses an obedient crawler at {at:.1}: {request:?}");
+        assert!(
+            request.is_violator,
+            "instance {number} accuses an obedient crawler at {at:.1}: {request:?}"
+        );
         self.tally.violations += 1;
         self.caught.get_or_insert(self.now - request.true_ms);
     }
@@ -181,12 +210,18 @@ impl Life {
     }
 
     fn is_store_away(&self) -> bool {
-        self.store.change(|inner| inner.is_away) || self.cut_off.values().any(|until| *until > self.now)
+        self.store.change(|inner| inner.is_away)
+            || self.cut_off.values().any(|until| *until > self.now)
     }
 
     /// An instance that runs, if there is one.
     fn any(&mut self) -> Option<usize> {
-        let running: Vec<usize> = self.instances.keys().copied().filter(|number| !self.is_stopped(*number)).collect();
+        let running: Vec<usize> = self
+            .instances
+            .keys()
+            .copied()
+            .filter(|number| !self.is_stopped(*number))
+            .collect();
         (!running.is_empty()).then(|| *self.dice.pick(&running))
     }
 
@@ -234,16 +269,23 @@ impl Life {
 
     /// All instances have the same marks, and the same pause.
     fn agree(&mut self) {
-        let mut all = self.instances.values().map(|instance| instance.orders.in_force());
+        let mut all = self
+            .instances
+            .values()
+            .map(|instance| instance.orders.in_force());
         let (marks, paused) = all.next().expect("an instance");
         self.tally.marked += u64::from(!marks.is_empty());
         self.tally.paused += u64::from(paused);
         let all: Vec<_> = all.collect();
         let same = (marks, paused);
-        assert!(all.iter().all(|other| *other == same), "{same:?}, others {all:?}");
+        assert!(
+            all.iter().all(|other| *other == same),
+            "{same:?}, others {all:?}"
+        );
     }
 
-    /// The host is in use. While hours pass at once, members are silent; in the seconds after it they are heard again.
+    /// The host is in use. While hours pass at once, members are silent; in the seconds after it
+    /// they are heard again.
     fn hours(&mut self, hours: i64) {
         for _ in 0..hours {
             self.later((HOUR - 1) * SECOND);
@@ -253,14 +295,19 @@ impl Life {
         }
     }
 
-    /// All is well from now on: says how long after a violation is recorded for the first time, and how long it took to be.
+    /// All is well from now on: says how long after a violation is recorded for the first time, and
+    /// how long it took to be.
     fn end(mut self) -> (i64, i64, Tally) {
-        self.store.change(|inner| (inner.is_away, inner.loses_answers) = (false, 0));
+        self.store
+            .change(|inner| (inner.is_away, inner.loses_answers) = (false, 0));
         self.stopped.clear();
         self.cut_off.clear();
-        let left: Vec<(usize, Disk)> =
-            std::mem::take(&mut self.disks).into_iter().map(|(number, (disk, _))| (number, disk)).collect();
-        left.into_iter().for_each(|(number, disk)| self.start(number, disk));
+        let left: Vec<(usize, Disk)> = std::mem::take(&mut self.disks)
+            .into_iter()
+            .map(|(number, (disk, _))| (number, disk))
+            .collect();
+        left.into_iter()
+            .for_each(|(number, disk)| self.start(number, disk));
         let well = self.now;
         self.caught = None;
         for _ in 0..2 * 54 {
@@ -281,10 +328,17 @@ impl Life {
 
 #[test]
 fn in_random_lives_no_obedient_crawler_is_accused_and_violators_are_caught() {
-    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    let number = |name: &str| {
+        std::env::var(name)
+            .ok()
+            .and_then(|text| text.parse::<u64>().ok())
+    };
     let (first, count) = match number("EXCHANGE_SEED") {
         Some(seed) => (seed, 1),
-        None => (number("EXCHANGE_FIRST").unwrap_or(1), number("EXCHANGE_LIVES").unwrap_or(30)),
+        None => (
+            number("EXCHANGE_FIRST").unwrap_or(1),
+            number("EXCHANGE_LIVES").unwrap_or(30),
+        ),
     };
     let (mut worst, mut slowest, mut all) = (0, 0, Tally::default());
     for seed in first..first + count {
@@ -304,6 +358,16 @@ fn in_random_lives_no_obedient_crawler_is_accused_and_violators_are_caught() {
         worst as f64 / 3.6e6,
         slowest as f64 / 1e3
     );
-    let tried = [all.waited, all.taken_back, all.stale, all.violations, all.marked, all.paused];
-    assert!(count == 1 || tried.iter().all(|tried| *tried > 0), "{all:?}");
+    let tried = [
+        all.waited,
+        all.taken_back,
+        all.stale,
+        all.violations,
+        all.marked,
+        all.paused,
+    ];
+    assert!(
+        count == 1 || tried.iter().all(|tried| *tried > 0),
+        "{all:?}"
+    );
 }

@@ -1,7 +1,10 @@
-//! Tests that merging facts of instances ([`Merged`]), and what operators did ([`Orders`]), gives the same result in
-//! any sequence and with repetitions. Also, an [`Event`] is read from its key as it was written.
+//! Tests that merging facts of instances ([`Merged`]), and what operators did ([`Orders`]), gives
+//! the same result in any sequence and with repetitions. Also, an [`Event`] is read from its key as
+//! it was written.
 
-use crate::exchange::event::{Event, MarkedClient, PauseTerms, PausedSite, ProvenFetch, ServedVersion};
+use crate::exchange::event::{
+    Event, MarkedClient, PauseTerms, PausedSite, ProvenFetch, ServedVersion,
+};
 use crate::exchange::fact::Merged;
 use crate::exchange::orders::Orders;
 use crate::exchange::{SharedFact, event};
@@ -9,7 +12,11 @@ use proptest::prelude::*;
 use std::net::IpAddr;
 
 fn facts() -> impl Strategy<Value = Vec<SharedFact>> {
-    let fact = ("[spto]\n[ab]", 0..4i64, "[xy]?").prop_map(|(key, at, value)| SharedFact { key, at, value });
+    let fact = ("[spto]\n[ab]", 0..4i64, "[xy]?").prop_map(|(key, at, value)| SharedFact {
+        key,
+        at,
+        value,
+    });
     proptest::collection::vec(fact, 0..12)
 }
 
@@ -28,7 +35,10 @@ fn both(one: &Merged, other: &Merged) -> Merged {
 }
 
 fn address() -> impl Strategy<Value = IpAddr> {
-    prop_oneof![any::<[u8; 4]>().prop_map(IpAddr::from), any::<[u8; 16]>().prop_map(IpAddr::from)]
+    prop_oneof![
+        any::<[u8; 4]>().prop_map(IpAddr::from),
+        any::<[u8; 16]>().prop_map(IpAddr::from)
+    ]
 }
 
 fn paused() -> impl Strategy<Value = Event> {
@@ -38,24 +48,56 @@ fn paused() -> impl Strategy<Value = Event> {
         everyone,
         robots_txt: false,
     });
-    ("[ab]", proptest::option::of(terms)).prop_map(|(site, pause)| Event::Paused(PausedSite { site, pause }))
+    ("[ab]", proptest::option::of(terms))
+        .prop_map(|(site, pause)| Event::Paused(PausedSite { site, pause }))
 }
 
 fn released() -> impl Strategy<Value = Event> {
-    (0..2u8, 24..26u8)
-        .prop_map(|(last, length)| Event::Released(format!("192.0.{last}.0/{length}").parse().expect("a network")))
+    (0..2u8, 24..26u8).prop_map(|(last, length)| {
+        Event::Released(
+            format!("192.0.{last}.0/{length}")
+                .parse()
+                .expect("a network"),
+        )
+    })
 }
 
 fn events() -> impl Strategy<Value = Event> {
     let version = any::<[u8; 8]>();
-    let served = ("[a-z.]{1,9}", "[a-z]{0,5}", version)
-        .prop_map(|(host, crawler, version)| Event::Served(ServedVersion { host, crawler, version }));
-    let marked = ("[a-z]{1,5}", "[a-z /.0-9]{0,9}", address(), any::<u64>())
-        .prop_map(|(site, crawler, address, seconds)| Event::Marked(MarkedClient { site, crawler, address, seconds }));
-    let address = proptest::option::of(address());
-    let fetched = ("[a-z]{1,5}", "[a-z.:0-9]{1,9}", "[a-z]{1,5}", version, address).prop_map(
-        |(site, host, crawler, version, address)| Event::Fetched(ProvenFetch { site, host, crawler, version, address }),
+    let served = ("[a-z.]{1,9}", "[a-z]{0,5}", version).prop_map(|(host, crawler, version)| {
+        Event::Served(ServedVersion {
+            host,
+            crawler,
+            version,
+        })
+    });
+    let marked = ("[a-z]{1,5}", "[a-z /.0-9]{0,9}", address(), any::<u64>()).prop_map(
+        |(site, crawler, address, seconds)| {
+            Event::Marked(MarkedClient {
+                site,
+                crawler,
+                address,
+                seconds,
+            })
+        },
     );
+    let address = proptest::option::of(address());
+    let fetched = (
+        "[a-z]{1,5}",
+        "[a-z.:0-9]{1,9}",
+        "[a-z]{1,5}",
+        version,
+        address,
+    )
+        .prop_map(|(site, host, crawler, version, address)| {
+            Event::Fetched(ProvenFetch {
+                site,
+                host,
+                crawler,
+                version,
+                address,
+            })
+        });
     prop_oneof![served, marked, fetched, paused(), released()]
 }
 
@@ -116,8 +158,18 @@ proptest! {
 
 #[test]
 fn a_word_that_follows_another_at_once_is_the_later_one() {
-    let pause = PauseTerms { seconds: 60, retry_after: 60, everyone: true, robots_txt: false };
-    let said = |pause| Event::Paused(PausedSite { site: "shop".into(), pause });
+    let pause = PauseTerms {
+        seconds: 60,
+        retry_after: 60,
+        everyone: true,
+        robots_txt: false,
+    };
+    let said = |pause| {
+        Event::Paused(PausedSite {
+            site: "shop".into(),
+            pause,
+        })
+    };
     let (on, off) = (said(Some(pause)), said(None));
     let mut orders = Orders::default();
     for (event, at) in [(&on, 100), (&off, 100), (&on, 101), (&off, 101)] {
@@ -132,8 +184,12 @@ fn a_word_that_follows_another_at_once_is_the_later_one() {
 #[test]
 fn a_release_is_for_what_was_marked_before_it() {
     let mut orders = Orders::default();
-    orders.add(&Event::Released("192.0.2.0/24".parse().expect("a network")), 100);
-    let are_released = |address: &str, at| orders.are_released(address.parse().expect("an address"), at);
+    orders.add(
+        &Event::Released("192.0.2.0/24".parse().expect("a network")),
+        100,
+    );
+    let are_released =
+        |address: &str, at| orders.are_released(address.parse().expect("an address"), at);
     assert!(are_released("192.0.2.7", 100));
     assert!(!are_released("192.0.2.7", 101));
     assert!(!are_released("198.51.100.7", 100));
@@ -143,7 +199,13 @@ fn a_release_is_for_what_was_marked_before_it() {
 fn a_name_that_cannot_stand_in_a_key_is_not_told() {
     let of = |crawler: String| {
         let address = IpAddr::from([192, 0, 2, 1]);
-        Event::Marked(MarkedClient { site: "shop".into(), crawler, address, seconds: 1 }).fact(1)
+        Event::Marked(MarkedClient {
+            site: "shop".into(),
+            crawler,
+            address,
+            seconds: 1,
+        })
+        .fact(1)
     };
     assert!(of("a bot".into()).is_some());
     assert_eq!((of("a\nbot".into()), of("a".repeat(300))), (None, None));

@@ -22,7 +22,8 @@ impl Dice {
 
     /// Below `end`.
     pub fn below(&mut self, end: i64) -> i64 {
-        i64::try_from(self.next() % u64::try_from(end.max(1)).expect("positive")).expect("below end")
+        i64::try_from(self.next() % u64::try_from(end.max(1)).expect("positive"))
+            .expect("below end")
     }
 
     /// One time in so many.

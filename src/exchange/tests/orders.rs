@@ -1,5 +1,5 @@
-//! Marks and pauses of one instance of a simulated life, as plainly as can be: what an operator and clients did, and what was
-//! heard of others.
+//! Marks and pauses of one instance of a simulated life, as plainly as can be: what an operator and
+//! clients did, and what was heard of others.
 
 use crate::exchange::Outbox;
 use crate::exchange::event::{Event, MarkedClient, PauseTerms, PausedSite};
@@ -22,12 +22,25 @@ pub struct OfOperators {
 }
 
 fn mark(address: IpAddr) -> Event {
-    Event::Marked(MarkedClient { site: SITE.into(), crawler: "other".into(), address, seconds: MONTH })
+    Event::Marked(MarkedClient {
+        site: SITE.into(),
+        crawler: "other".into(),
+        address,
+        seconds: MONTH,
+    })
 }
 
 fn pause(is_on: bool) -> Event {
-    let terms = PauseTerms { seconds: MONTH, retry_after: 60, everyone: true, robots_txt: false };
-    Event::Paused(PausedSite { site: SITE.into(), pause: is_on.then_some(terms) })
+    let terms = PauseTerms {
+        seconds: MONTH,
+        retry_after: 60,
+        everyone: true,
+        robots_txt: false,
+    };
+    Event::Paused(PausedSite {
+        site: SITE.into(),
+        pause: is_on.then_some(terms),
+    })
 }
 
 impl OfOperators {
@@ -63,7 +76,9 @@ impl OfOperators {
     /// What is told to a store that starts over.
     pub fn everything(&self) -> Vec<(Event, Timestamp)> {
         let marks = self.marks.iter().map(|(address, at)| (mark(*address), *at));
-        marks.chain(self.paused.map(|at| (pause(true), at))).collect()
+        marks
+            .chain(self.paused.map(|at| (pause(true), at)))
+            .collect()
     }
 
     /// Another instance told this.
@@ -74,7 +89,8 @@ impl OfOperators {
                 *known = at.max(*known);
             }
             Event::Released(network) => {
-                self.marks.retain(|address, since| !network.contains(address) || *since > at);
+                self.marks
+                    .retain(|address, since| !network.contains(address) || *since > at);
             }
             Event::Paused(paused) => self.paused = paused.pause.map(|_| at),
             Event::Served(_) | Event::Fetched(_) => {}

@@ -92,7 +92,10 @@ impl Inner {
             let founding = format!("{founding}@{}", self.milliseconds);
             self.content.epoch.get_or_insert(founding);
         }
-        Identity { run_id: self.run.to_string(), epoch: self.content.epoch.clone().unwrap_or_default() }
+        Identity {
+            run_id: self.run.to_string(),
+            epoch: self.content.epoch.clone().unwrap_or_default(),
+        }
     }
 
     fn add(&mut self, fact: &SharedFact, replaces: bool) {
@@ -102,13 +105,18 @@ impl Inner {
         } else if replaces {
             facts.insert(fact.key.clone(), (fact.at, fact.value.clone()));
         } else {
-            facts.entry(fact.key.clone()).or_insert((fact.at, fact.value.clone()));
+            facts
+                .entry(fact.key.clone())
+                .or_insert((fact.at, fact.value.clone()));
         }
     }
 
     fn write(&mut self, batch: &Batch) -> Option<Position> {
         batch.facts.iter().for_each(|fact| self.add(fact, true));
-        batch.if_missing.iter().for_each(|fact| self.add(fact, false));
+        batch
+            .if_missing
+            .iter()
+            .for_each(|fact| self.add(fact, false));
         for key in &batch.forget {
             self.content.facts.remove(key);
         }
@@ -119,16 +127,27 @@ impl Inner {
             self.content.members.remove(id);
         }
         for member in &batch.members_if_missing {
-            self.content.members.entry(member.id.clone()).or_insert_with(|| member.clone());
+            self.content
+                .members
+                .entry(member.id.clone())
+                .or_insert_with(|| member.clone());
         }
         let entry = batch.entry.as_ref()?;
-        self.content.members.insert(entry.member.id.clone(), entry.member.clone());
+        self.content
+            .members
+            .insert(entry.member.id.clone(), entry.member.clone());
         let now = u64::try_from(self.milliseconds).expect("after 1970");
         let last = self.content.last;
         let position = if now > last.milliseconds {
-            Position { milliseconds: now, sequence: 0 }
+            Position {
+                milliseconds: now,
+                sequence: 0,
+            }
         } else {
-            Position { sequence: last.sequence + 1, ..last }
+            Position {
+                sequence: last.sequence + 1,
+                ..last
+            }
         };
         self.content.last = position;
         self.content.log.push((position, entry.clone()));
@@ -143,7 +162,10 @@ impl Inner {
 pub struct OnThread<'a>(pub &'a Simulated, pub bool);
 
 impl OnThread<'_> {
-    fn reach<T>(&self, ask: impl FnOnce(&mut Inner) -> Result<T, StoreError>) -> Result<T, StoreError> {
+    fn reach<T>(
+        &self,
+        ask: impl FnOnce(&mut Inner) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
         let mut inner = self.0.0.lock().expect("one thread");
         if inner.is_away || self.1 {
             return Err(StoreError::Away("connection refused".into()));
@@ -164,7 +186,10 @@ impl Store for OnThread<'_> {
         self.reach(|inner| {
             let identity = inner.identity(None);
             if identity != *expected {
-                return Ok(Written { identity, position: None });
+                return Ok(Written {
+                    identity,
+                    position: None,
+                });
             }
             let position = inner.write(batch);
             let many = inner.loses_answers;
@@ -179,19 +204,36 @@ impl Store for OnThread<'_> {
         self.reach(|inner| {
             let identity = inner.identity(None);
             let log = &inner.content.log;
-            let place = log.binary_search_by_key(&after, |(position, _)| *position).ok();
+            let place = log
+                .binary_search_by_key(&after, |(position, _)| *position)
+                .ok();
             let entries = place.map(|place| log[place + 1..].iter().take(1_000).cloned().collect());
-            Ok(LogRead { identity, last: inner.content.last, entries })
+            Ok(LogRead {
+                identity,
+                last: inner.content.last,
+                entries,
+            })
         })
     }
 
     fn read_sets(&mut self) -> Result<Sets, StoreError> {
         self.reach(|inner| {
-            let Content { served, facts, members, .. } = &inner.content;
+            let Content {
+                served,
+                facts,
+                members,
+                ..
+            } = &inner.content;
             let valued = facts.iter().filter(|(key, _)| !key.starts_with('v'));
-            let valued =
-                valued.map(|(key, (at, value))| SharedFact { key: key.clone(), at: *at, value: value.clone() });
-            Ok(Sets { facts: served.iter().chain(valued).collect(), members: members.values().cloned().collect() })
+            let valued = valued.map(|(key, (at, value))| SharedFact {
+                key: key.clone(),
+                at: *at,
+                value: value.clone(),
+            });
+            Ok(Sets {
+                facts: served.iter().chain(valued).collect(),
+                members: members.values().cloned().collect(),
+            })
         })
     }
 
@@ -203,7 +245,11 @@ impl Store for OnThread<'_> {
         self.reach(|inner| {
             let found = keys.iter().filter_map(|key| {
                 let (at, value) = inner.content.facts.get(key)?;
-                Some(SharedFact { key: key.clone(), at: *at, value: value.clone() })
+                Some(SharedFact {
+                    key: key.clone(),
+                    at: *at,
+                    value: value.clone(),
+                })
             });
             Ok(found.collect())
         })

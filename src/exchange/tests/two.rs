@@ -19,10 +19,22 @@ impl World {
     /// Two instances that have observed the host for more than a day.
     fn observed() -> World {
         let store = Simulated::new(1);
-        let start =
-            |number: usize, ahead| Instance::start(number, Disk::default(), number as u64 + 1, 0, (ahead, START));
+        let start = |number: usize, ahead| {
+            Instance::start(
+                number,
+                Disk::default(),
+                number as u64 + 1,
+                0,
+                (ahead, START),
+            )
+        };
         let instances = vec![start(0, 0), start(1, 3_000)];
-        let mut world = World { store, now: START, instances, recorded: Vec::new() };
+        let mut world = World {
+            store,
+            now: START,
+            instances,
+            recorded: Vec::new(),
+        };
         world.pass(5_000);
         world.hours(30);
         world
@@ -81,9 +93,16 @@ fn what_a_lost_instance_told_a_lost_store_is_no_violation() {
     world.instances = vec![other];
     world.pass(2_000);
     world.hours(14);
-    assert_eq!(world.instances[0].ask(0, "/p0/", false, world.now), Some(Kind::Unproven));
+    assert_eq!(
+        world.instances[0].ask(0, "/p0/", false, world.now),
+        Some(Kind::Unproven)
+    );
     world.hours(12);
-    assert_eq!(world.instances[0].ask(0, "/p0/", true, world.now), None, "its copy is too old");
+    assert_eq!(
+        world.instances[0].ask(0, "/p0/", true, world.now),
+        None,
+        "its copy is too old"
+    );
 }
 
 #[test]
@@ -92,7 +111,9 @@ fn what_a_lost_instance_served_before_a_new_one_reached_the_store_is_no_violatio
     world.instances.pop();
     world.store.change(|inner| inner.is_away = true);
     let now = world.now;
-    world.instances.push(Instance::start(2, Disk::default(), 9, 1, (0, now)));
+    world
+        .instances
+        .push(Instance::start(2, Disk::default(), 9, 1, (0, now)));
     world.hours(20);
     world.instances[0].serve(0, world.now);
     world.instances.remove(0);
@@ -102,9 +123,16 @@ fn what_a_lost_instance_served_before_a_new_one_reached_the_store_is_no_violatio
         inner.is_away = false;
     });
     world.pass(4_000);
-    assert_eq!(world.instances[0].ask(0, "/p0/", false, world.now), Some(Kind::Unproven));
+    assert_eq!(
+        world.instances[0].ask(0, "/p0/", false, world.now),
+        Some(Kind::Unproven)
+    );
     world.hours(25);
-    assert_eq!(world.instances[0].ask(0, "/p0/", true, world.now), None, "its copy is too old");
+    assert_eq!(
+        world.instances[0].ask(0, "/p0/", true, world.now),
+        None,
+        "its copy is too old"
+    );
 }
 
 impl World {
@@ -112,11 +140,16 @@ impl World {
     fn waits_for_witnesses(&mut self) {
         (0..3).for_each(|_| self.pass(3_000));
         let status = |instance: &Instance| instance.exchange.hindrance(instance.now(self.now));
-        assert!(self.instances.iter().all(|instance| status(instance).is_none()));
+        assert!(
+            self.instances
+                .iter()
+                .all(|instance| status(instance).is_none())
+        );
     }
 
-    /// Both have closed /p0/ for a day. One leaves in order and the other one sleeps for an hour. Meanwhile a new one opens
-    /// /p0/, serves that to a crawler, and is lost. Who sleeps, and what the other one left.
+    /// Both have closed /p0/ for a day. One leaves in order and the other one sleeps for an hour.
+    /// Meanwhile a new one opens /p0/, serves that to a crawler, and is lost. Who sleeps, and what
+    /// the other one left.
     fn sleeps_while_a_new_one_serves(&mut self) -> (Instance, Disk) {
         self.close_for_a_day();
         let left = self.instances.remove(1).end(&self.store, false, self.now);
@@ -128,13 +161,16 @@ impl World {
     }
 
     fn close_for_a_day(&mut self) {
-        self.instances.iter_mut().for_each(|instance| instance.wanted = 1);
+        self.instances
+            .iter_mut()
+            .for_each(|instance| instance.wanted = 1);
         self.hours(26);
     }
 
     fn a_new_one_serves_and_is_lost(&mut self) {
         let now = self.now;
-        self.instances.push(Instance::start(2, Disk::default(), 9, 0, (0, now)));
+        self.instances
+            .push(Instance::start(2, Disk::default(), 9, 0, (0, now)));
         self.pass(2_000);
         self.instances[0].serve(0, self.now);
         self.hours(1);
@@ -154,7 +190,10 @@ fn one_that_began_anew_is_no_witness_for_another_that_slept() {
         (0..3).for_each(|_| world.pass(3_000));
     }
     world.waits_for_witnesses();
-    assert_eq!(world.instances[1].ask(0, "/p0/", false, world.now), Some(Kind::Unproven));
+    assert_eq!(
+        world.instances[1].ask(0, "/p0/", false, world.now),
+        Some(Kind::Unproven)
+    );
 }
 
 #[test]
@@ -164,14 +203,26 @@ fn what_an_unknown_instance_served_while_another_one_slept_is_no_violation() {
     world.store.change(Inner::flush);
     world.instances.push(sleeper);
     world.waits_for_witnesses();
-    assert_eq!(world.instances[0].ask(0, "/p0/", false, world.now), Some(Kind::Unproven));
+    assert_eq!(
+        world.instances[0].ask(0, "/p0/", false, world.now),
+        Some(Kind::Unproven)
+    );
     // One that comes back later takes it for no witness of what was before.
     let now = world.now;
-    world.instances.push(Instance::start(1, left, 10, 1, (3_000, now)));
+    world
+        .instances
+        .push(Instance::start(1, left, 10, 1, (3_000, now)));
     world.waits_for_witnesses();
-    assert_eq!(world.instances[1].ask(0, "/p0/", false, world.now), Some(Kind::Unproven));
+    assert_eq!(
+        world.instances[1].ask(0, "/p0/", false, world.now),
+        Some(Kind::Unproven)
+    );
     world.hours(25);
-    assert_eq!(world.instances[0].ask(0, "/p0/", true, world.now), None, "its copy is too old");
+    assert_eq!(
+        world.instances[0].ask(0, "/p0/", true, world.now),
+        None,
+        "its copy is too old"
+    );
 }
 
 #[test]
@@ -180,14 +231,19 @@ fn what_an_older_copy_of_the_store_says_of_observation_does_not_count() {
     let (sleeper, _) = world.sleeps_while_a_new_one_serves();
     world.store.change(Inner::restart_from_backup);
     let now = world.now;
-    world.instances.push(Instance::start(3, Disk::default(), 10, 1, (0, now)));
+    world
+        .instances
+        .push(Instance::start(3, Disk::default(), 10, 1, (0, now)));
     world.pass(1_000);
     world.instances.push(sleeper);
     world.waits_for_witnesses();
     // Once more the same copy, for instances that are awake.
     for _ in 0..2 {
         for place in [0, 1] {
-            assert_eq!(world.instances[place].ask(0, "/p0/", false, world.now), Some(Kind::Unproven));
+            assert_eq!(
+                world.instances[place].ask(0, "/p0/", false, world.now),
+                Some(Kind::Unproven)
+            );
         }
         // What they tell of their visits is in the store, before that is lost.
         world.pass(2_000);
@@ -205,11 +261,23 @@ fn a_copy_from_one_instance_counts_on_the_other() {
         world.instances[place].wanted = 1;
     }
     world.pass(2_000);
-    assert_eq!(world.instances[1].ask(0, "/p0/", false, world.now), Some(Kind::StaleCopy));
+    assert_eq!(
+        world.instances[1].ask(0, "/p0/", false, world.now),
+        Some(Kind::StaleCopy)
+    );
     world.hours(25);
-    assert_eq!(world.instances[1].ask(0, "/p0/", true, world.now), None, "its copy is too old");
+    assert_eq!(
+        world.instances[1].ask(0, "/p0/", true, world.now),
+        None,
+        "its copy is too old"
+    );
     world.pass(5_000);
-    assert!(world.recorded.last().is_some_and(|(_, word)| *word == Word::Violation));
+    assert!(
+        world
+            .recorded
+            .last()
+            .is_some_and(|(_, word)| *word == Word::Violation)
+    );
 }
 
 #[test]
@@ -223,7 +291,10 @@ fn a_copy_that_was_served_a_moment_ago_takes_an_accusation_back() {
     world.turns();
     let found = world.instances[0].ask(0, "/p0/", false, world.now);
     world.pass(5_000);
-    let accused = world.recorded.iter().any(|(_, word)| *word == Word::Violation);
+    let accused = world
+        .recorded
+        .iter()
+        .any(|(_, word)| *word == Word::Violation);
     assert!(!accused, "{found:?}");
 }
 
@@ -246,8 +317,18 @@ fn nothing_is_recorded_while_the_store_is_away() {
     let found = world.instances[0].ask(0, "/never/", true, world.now);
     assert_eq!(found, None);
     world.pass(10_000);
-    assert_eq!(world.recorded.iter().map(|(_, word)| *word).collect::<Vec<_>>(), [Word::Late]);
-    assert_eq!(world.instances[0].ask(0, "/never/", true, world.now), Some(Kind::Unproven));
+    assert_eq!(
+        world
+            .recorded
+            .iter()
+            .map(|(_, word)| *word)
+            .collect::<Vec<_>>(),
+        [Word::Late]
+    );
+    assert_eq!(
+        world.instances[0].ask(0, "/never/", true, world.now),
+        Some(Kind::Unproven)
+    );
 }
 
 #[test]
@@ -257,11 +338,21 @@ fn while_the_store_is_away_others_stand_as_they_did() {
     // Whoever tries to announce looks at the clock.
     world.instances[0].wanted = 1;
     world.pass(60_000);
-    let status = world.instances[0].exchange.status(world.instances[0].now(world.now));
-    let other = status.members.iter().find(|found| found.member.id != status.id).expect("the other one");
+    let status = world.instances[0]
+        .exchange
+        .status(world.instances[0].now(world.now));
+    let other = status
+        .members
+        .iter()
+        .find(|found| found.member.id != status.id)
+        .expect("the other one");
     assert_eq!(other.standing, Standing::Present);
     assert!((58.0..63.0).contains(&other.lag), "{}", other.lag);
-    let own = status.members.iter().find(|found| found.member.id == status.id).expect("its own entry");
+    let own = status
+        .members
+        .iter()
+        .find(|found| found.member.id == status.id)
+        .expect("its own entry");
     assert_eq!(own.standing, Standing::Present);
 }
 
@@ -284,16 +375,26 @@ fn an_instance_that_never_reached_the_store_serves_no_robots_txt() {
     let mut instance = Instance::start(0, Disk::default(), 1, 0, (0, START));
     instance.turn(&store, false, START + 200);
     assert!(!instance.speaks(START + 200));
-    let withheld =
-        |of: &Instance, at| of.exchange.status(of.now(at)).withholds_robots_txt_since.map(|since| since.0 * 1_000);
+    let withheld = |of: &Instance, at| {
+        of.exchange
+            .status(of.now(at))
+            .withholds_robots_txt_since
+            .map(|since| since.0 * 1_000)
+    };
     assert_eq!(withheld(&instance, START + 60_000), Some(START));
     store.change(|inner| inner.is_away = false);
     instance.turn(&store, false, START + 400);
     assert!(instance.speaks(START + 400));
     assert!(instance.speaks(START + 24 * HOUR - 1_000));
     assert_eq!(withheld(&instance, START + 24 * HOUR - 1_000), None);
-    assert_eq!(withheld(&instance, START + 26 * HOUR), Some(START + 24 * HOUR));
-    assert!(!instance.speaks(START + 24 * HOUR + 1_400), "silent for a day");
+    assert_eq!(
+        withheld(&instance, START + 26 * HOUR),
+        Some(START + 24 * HOUR)
+    );
+    assert!(
+        !instance.speaks(START + 24 * HOUR + 1_400),
+        "silent for a day"
+    );
 }
 
 impl World {
@@ -312,7 +413,10 @@ fn an_instance_that_finds_an_empty_store_waits_for_those_that_were_there() {
     let mut returned = world.returns_to_a_flushed_store();
     returned.turn(&world.store, false, world.now);
     assert_eq!(returned.exchange.settled(), None);
-    assert_eq!(returned.exchange.hindrance(returned.now(world.now)), Some(Hindrance::StartingOver));
+    assert_eq!(
+        returned.exchange.hindrance(returned.now(world.now)),
+        Some(Hindrance::StartingOver)
+    );
     assert!(!returned.speaks(world.now));
     // One turn finds another store, and the next one writes everything again.
     world.turns();
@@ -332,17 +436,32 @@ fn an_instance_that_is_alone_in_an_empty_store_begins_anew_after_some_seconds() 
     assert_eq!(world.instances[0].exchange.settled(), None);
     world.pass(2_000);
     assert!(world.instances[0].exchange.settled().is_some());
-    assert_eq!(world.instances[0].exchange.hindrance(world.instances[0].now(world.now)), None);
-    assert_eq!(world.instances[0].ask(0, "/never/", true, world.now), Some(Kind::Unproven));
+    assert_eq!(
+        world.instances[0]
+            .exchange
+            .hindrance(world.instances[0].now(world.now)),
+        None
+    );
+    assert_eq!(
+        world.instances[0].ask(0, "/never/", true, world.now),
+        Some(Kind::Unproven)
+    );
 }
 
 #[test]
 fn a_fresh_instance_goes_by_what_the_others_observed() {
     let mut world = World::observed();
     let now = world.now;
-    world.instances.push(Instance::start(2, Disk::default(), 9, 0, (-2_000, now)));
+    world
+        .instances
+        .push(Instance::start(2, Disk::default(), 9, 0, (-2_000, now)));
     world.pass(4_000);
     assert_eq!(world.instances[2].ask(0, "/never/", true, world.now), None);
     world.pass(3_000);
-    assert!(world.recorded.last().is_some_and(|(_, word)| *word == Word::Violation));
+    assert!(
+        world
+            .recorded
+            .last()
+            .is_some_and(|(_, word)| *word == Word::Violation)
+    );
 }

@@ -1,4 +1,5 @@
-//! Which responses can be rewritten, by their fields alone. What comes of it is tested with the running binary.
+//! Which responses can be rewritten, by their fields alone. What comes of it is tested with the
+//! running binary.
 
 use super::*;
 use http::{HeaderMap, HeaderValue};
@@ -12,7 +13,10 @@ fn headers(fields: &[(&'static str, &'static str)]) -> HeaderMap {
 }
 
 fn is_page(status: u16, fields: &[(&'static str, &'static str)]) -> bool {
-    is_whole_page(StatusCode::from_u16(status).expect("a status"), &headers(fields))
+    is_whole_page(
+        StatusCode::from_u16(status).expect("a status"),
+        &headers(fields),
+    )
 }
 
 #[test]
@@ -21,12 +25,29 @@ fn only_whole_uncoded_html_can_be_rewritten() {
     for (status, fields) in [
         (200, vec![HTML]),
         (203, vec![HTML]),
-        (200, vec![("Content-Type", "TEXT/HTML;Charset=\"Shift_JIS\"")]),
-        (200, vec![HTML, ("Content-Encoding", "identity"), ("Content-Length", "10")]),
-        (200, vec![HTML, ("Cache-Control", "max-age=60, must-revalidate")]),
+        (
+            200,
+            vec![("Content-Type", "TEXT/HTML;Charset=\"Shift_JIS\"")],
+        ),
+        (
+            200,
+            vec![
+                HTML,
+                ("Content-Encoding", "identity"),
+                ("Content-Length", "10"),
+            ],
+        ),
+        (
+            200,
+            vec![HTML, ("Cache-Control", "max-age=60, must-revalidate")],
+        ),
     ] {
         assert!(is_page(status, &fields), "{status} {fields:?}");
-        assert_eq!(cannot_be_rewritten(&headers(&fields)), None, "{status} {fields:?}");
+        assert_eq!(
+            cannot_be_rewritten(&headers(&fields)),
+            None,
+            "{status} {fields:?}"
+        );
     }
     for (status, fields) in [
         (206, vec![HTML]),
@@ -45,22 +66,62 @@ fn only_whole_uncoded_html_can_be_rewritten() {
         assert!(!is_page(status, &fields), "{status} {fields:?}");
     }
     for (fields, why) in [
-        (vec![("Content-Type", "text/html; charset=utf-16le")], "encoding"),
-        (vec![("Content-Type", "text/html;charset=\"ISO-2022-JP\"")], "encoding"),
+        (
+            vec![("Content-Type", "text/html; charset=utf-16le")],
+            "encoding",
+        ),
+        (
+            vec![("Content-Type", "text/html;charset=\"ISO-2022-JP\"")],
+            "encoding",
+        ),
         (vec![HTML, ("Content-Encoding", "gzip")], "coded"),
-        (vec![HTML, ("Content-Encoding", "identity"), ("Content-Encoding", "br")], "coded"),
-        (vec![HTML, ("Cache-Control", "max-age=60"), ("Cache-Control", "public, No-Transform")], "no_transform"),
+        (
+            vec![
+                HTML,
+                ("Content-Encoding", "identity"),
+                ("Content-Encoding", "br"),
+            ],
+            "coded",
+        ),
+        (
+            vec![
+                HTML,
+                ("Cache-Control", "max-age=60"),
+                ("Cache-Control", "public, No-Transform"),
+            ],
+            "no_transform",
+        ),
     ] {
-        assert_eq!(cannot_be_rewritten(&headers(&fields)), Some(why), "{fields:?}");
+        assert_eq!(
+            cannot_be_rewritten(&headers(&fields)),
+            Some(why),
+            "{fields:?}"
+        );
     }
 }
 
 #[test]
 fn files_by_their_names_are_no_pages() {
-    for target in ["/a.css", "/a.b/c.PNG?x=y", "/video.mp4", "/a.tar.gz", "/.pdf"] {
+    for target in [
+        "/a.css",
+        "/a.b/c.PNG?x=y",
+        "/video.mp4",
+        "/a.tar.gz",
+        "/.pdf",
+    ] {
         assert!(has_other_name(target.as_bytes()), "{target}");
     }
-    for target in ["/", "/a", "/a.html", "/index.php?file=a.css", "/a.css/", "/v1.2", "/shop.example", "/a.", ""] {
+    for target in [
+        "/",
+        "/a",
+        "/a.html",
+        "/index.php?file=a.css",
+        "/a.css/",
+        "/v1.2",
+        "/shop.example",
+        "/a.",
+        "",
+    ] {
         assert!(!has_other_name(target.as_bytes()), "{target}");
     }
     let mut sorted = NO_PAGES;
@@ -78,9 +139,11 @@ fn an_entity_tag_is_made_weak_once() {
 
 #[test]
 fn a_304_names_the_entity_tag_that_the_client_has() {
-    for (asked, sent) in
-        [(vec![b"W/\"abc\"".to_vec()], "W/\"abc\""), (vec![b"\"abc\"".to_vec()], "\"abc\""), (Vec::new(), "W/\"abc\"")]
-    {
+    for (asked, sent) in [
+        (vec![b"W/\"abc\"".to_vec()], "W/\"abc\""),
+        (vec![b"\"abc\"".to_vec()], "\"abc\""),
+        (Vec::new(), "W/\"abc\""),
+    ] {
         let mut response = headers(&[("ETag", "\"abc\"")]);
         weaken_for_client(&asked, &mut response);
         assert_eq!(response[header::ETAG], sent, "{asked:?}");

@@ -4,10 +4,18 @@ use super::*;
 
 /// A site with these hosts, everything open, or `/p1/` closed.
 fn site_of(name: &str, hosts: &str, closed: bool) -> SiteEntry {
-    let rules = if closed { "[/always/, /p1/]" } else { "[/always/]" };
-    let text =
-        format!("hosts: [{hosts}]\nrobots: {{ origin: replace, groups: [{{ agents: '*', disallow: {rules} }}] }}\n");
-    let source = Source { name: format!("{name}.yaml").into(), text: text.as_str().into() };
+    let rules = if closed {
+        "[/always/, /p1/]"
+    } else {
+        "[/always/]"
+    };
+    let text = format!(
+        "hosts: [{hosts}]\nrobots: {{ origin: replace, groups: [{{ agents: '*', disallow: {rules} }}] }}\n"
+    );
+    let source = Source {
+        name: format!("{name}.yaml").into(),
+        text: text.as_str().into(),
+    };
     let (site, findings) = load(name, &source, Registry::builtin());
     let site = site.unwrap_or_else(|| panic!("{text}\n{findings:?}"));
     SiteEntry::new(site, Timestamp(0))
@@ -26,9 +34,17 @@ impl Moving {
     fn settled(state: Option<&Path>) -> Moving {
         let snapshot = sites("a.example, b.example", "c.example", 0);
         let (ledger, disk) = Disk::open(state, &snapshot, moment(1_000 * DAY, 0));
-        let mut moving = Moving { ledger, disk, snapshot, now: 1_000 * DAY };
+        let mut moving = Moving {
+            ledger,
+            disk,
+            snapshot,
+            now: 1_000 * DAY,
+        };
         moving.be_in_use(48);
-        assert_eq!((moving.kind("a.example"), moving.kind("b.example")), (Kind::Violation, Kind::Violation));
+        assert_eq!(
+            (moving.kind("a.example"), moving.kind("b.example")),
+            (Kind::Violation, Kind::Violation)
+        );
         moving
     }
 
@@ -61,7 +77,12 @@ impl Moving {
         let registry = Registry::builtin();
         let claimant = Claimant::of(&self.snapshot, registry, &facts).expect("a site has the host");
         let cached_versions = super::visit(&self.ledger, claimant, facts.host, moment(self.now, 0));
-        let case = Case { registry, facts, claimant, cached_versions };
+        let case = Case {
+            registry,
+            facts,
+            claimant,
+            cached_versions,
+        };
         decide_for(&case, Behaviour::default(), &mut Scratch::default()).kind
     }
 }
@@ -75,13 +96,25 @@ fn sites(one: &str, other: &str, generation: u64) -> Snapshot {
 fn host_back_from_another_site_is_observed_anew() {
     let mut moving = Moving::settled(None);
     moving.reload(sites("b.example", "c.example, a.example", 1));
-    assert_eq!(moving.kind("a.example"), Kind::Unproven, "it was not observed for this site");
+    assert_eq!(
+        moving.kind("a.example"),
+        Kind::Unproven,
+        "it was not observed for this site"
+    );
     moving.now += HOUR;
     moving.reload(sites("a.example, b.example", "c.example", 2));
     assert_eq!(moving.kind("a.example"), Kind::Unproven);
-    assert_eq!(moving.kind("b.example"), Kind::Violation, "the host that stayed is observed as before");
+    assert_eq!(
+        moving.kind("b.example"),
+        Kind::Violation,
+        "the host that stayed is observed as before"
+    );
     moving.be_in_use(30);
-    assert_eq!(moving.kind("a.example"), Kind::Violation, "a day later it is observed again");
+    assert_eq!(
+        moving.kind("a.example"),
+        Kind::Violation,
+        "a day later it is observed again"
+    );
 }
 
 #[test]
@@ -104,9 +137,21 @@ fn request_under_old_policies_restores_no_observation() {
     let before = moving.snapshot.clone();
     moving.reload(sites("b.example", "c.example, a.example", 1));
     let claim = Registry::builtin().identify(b"bingbot/2.0");
-    moving.ledger.served(Registry::builtin(), &before.sites()[0], b"a.example", claim, Timestamp(moving.now));
+    moving.ledger.served(
+        Registry::builtin(),
+        &before.sites()[0],
+        b"a.example",
+        claim,
+        Timestamp(moving.now),
+    );
     moving.ledger.tick(&moving.snapshot, moment(moving.now, 0));
-    assert!(moving.ledger.copies("one").iter().all(|visits| visits.host != "a.example"));
+    assert!(
+        moving
+            .ledger
+            .copies("one")
+            .iter()
+            .all(|visits| visits.host != "a.example")
+    );
     // With a day in between the observation would be long enough.
     for _ in 0..5 {
         moving.be_in_use(6);
@@ -118,7 +163,11 @@ fn request_under_old_policies_restores_no_observation() {
 #[test]
 fn move_of_one_port_begins_the_observation_anew() {
     let mut moving = Moving::settled(None);
-    moving.reload(sites("a.example, b.example", "c.example, 'a.example:443'", 1));
+    moving.reload(sites(
+        "a.example, b.example",
+        "c.example, 'a.example:443'",
+        1,
+    ));
     moving.reload(sites("a.example, b.example", "c.example", 2));
     assert_eq!(moving.kind("a.example"), Kind::Unproven);
     assert_eq!(moving.kind("b.example"), Kind::Violation);
@@ -128,7 +177,11 @@ fn move_of_one_port_begins_the_observation_anew() {
 fn wildcard_loses_one_host_and_keeps_the_others() {
     let mut moving = Moving::settled(None);
     moving.reload(sites("'*.example'", "c.example", 1));
-    assert_eq!(moving.kind("a.example"), Kind::Violation, "it is still this site's");
+    assert_eq!(
+        moving.kind("a.example"),
+        Kind::Violation,
+        "it is still this site's"
+    );
     moving.reload(sites("'*.example'", "c.example, a.example", 2));
     moving.reload(sites("'*.example'", "c.example", 3));
     assert_eq!(moving.kind("a.example"), Kind::Unproven);
@@ -148,7 +201,9 @@ fn crash_after_a_move_accuses_no_crawler() {
         }
         // Killed, twice in a few seconds.
         for snapshot in [moved, sites("a.example, b.example", "c.example", 0)] {
-            moving.disk.end(&mut moving.ledger, false, moment(moving.now, 0));
+            moving
+                .disk
+                .end(&mut moving.ledger, false, moment(moving.now, 0));
             moving.now += 2;
             moving.ledger = moving.disk.start(&snapshot, moment(moving.now, 0));
             moving.snapshot = snapshot;
@@ -161,7 +216,12 @@ fn crash_after_a_move_accuses_no_crawler() {
 
 #[test]
 fn key_of_an_address_is_stable() {
-    for host in ["[2001:db8::443]", "[2001:db8::1]:8443", "[::ffff:192.0.2.1]:80", "192.0.2.1:8080"] {
+    for host in [
+        "[2001:db8::443]",
+        "[2001:db8::1]:8443",
+        "[::ffff:192.0.2.1]:80",
+        "192.0.2.1:8080",
+    ] {
         let written = key(host.as_bytes()).expect("a key");
         assert_eq!(key(&written).as_ref(), Some(&written), "{host}");
     }

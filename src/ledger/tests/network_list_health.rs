@@ -7,7 +7,10 @@ fn entry(networks: &str) -> SiteEntry {
     let text = format!(
         "robots: {{ origin: replace }}\ncrawlers: [{{ token: PartnerBot, networks: [{networks}] }}, {{ token: bingbot, networks: 192.0.2.0/24 }}]\n"
     );
-    let source = Source { name: "shop.yaml".into(), text: text.as_str().into() };
+    let source = Source {
+        name: "shop.yaml".into(),
+        text: text.as_str().into(),
+    };
     let (site, findings) = load("shop", &source, Registry::builtin());
     SiteEntry::new(site.unwrap_or_else(|| panic!("{findings:?}")), Timestamp(0))
 }
@@ -30,7 +33,12 @@ impl Lists {
     fn new(state: Option<&Path>) -> Lists {
         let snapshot = snapshot(LIST, 0);
         let (ledger, disk) = Disk::open(state, &snapshot, moment(1_000 * DAY, 0));
-        Lists { ledger, disk, snapshot, now: 1_000 * DAY }
+        Lists {
+            ledger,
+            disk,
+            snapshot,
+            now: 1_000 * DAY,
+        }
     }
 
     fn check(&self, user_agent: &str, identity: Identity) -> Identity {
@@ -44,7 +52,11 @@ impl Lists {
         if is_due {
             self.ledger.list_health.note(list, identity, now);
         }
-        assert_eq!(prove(), (looked, false), "it is noted once, and changes nothing about the request");
+        assert_eq!(
+            prove(),
+            (looked, false),
+            "it is noted once, and changes nothing about the request"
+        );
         looked
     }
 
@@ -53,7 +65,10 @@ impl Lists {
     }
 
     fn verified(&self) {
-        assert_eq!(self.check("PartnerBot/1", Identity::Verified), Identity::Verified);
+        assert_eq!(
+            self.check("PartnerBot/1", Identity::Verified),
+            Identity::Verified
+        );
     }
 
     fn start_again(&mut self, later: i64) {
@@ -72,18 +87,41 @@ impl Lists {
 fn list_without_verified_visits_is_suspended() {
     let mut lists = Lists::new(None);
     assert_eq!(lists.impostor(), Identity::Suspended);
-    let [list] = &lists.ledger.list_health.report(Timestamp(lists.now))[..] else { panic!("one of them") };
+    let [list] = &lists.ledger.list_health.report(Timestamp(lists.now))[..] else {
+        panic!("one of them")
+    };
     assert!(list.suspended && list.verified.is_none() && list.crawler == "PartnerBot");
-    assert_eq!(lists.check("bingbot/2.0", Identity::Verified), Identity::Verified);
-    assert_eq!(lists.impostor(), Identity::Suspended, "each list speaks for itself");
+    assert_eq!(
+        lists.check("bingbot/2.0", Identity::Verified),
+        Identity::Verified
+    );
+    assert_eq!(
+        lists.impostor(),
+        Identity::Suspended,
+        "each list speaks for itself"
+    );
     lists.verified();
     assert_eq!(lists.impostor(), Identity::Impostor);
     lists.now += WEEK;
     assert_eq!(lists.impostor(), Identity::Impostor, "within seven days");
-    assert!(lists.ledger.list_health.report(Timestamp(lists.now)).iter().all(|list| !list.suspended));
+    assert!(
+        lists
+            .ledger
+            .list_health
+            .report(Timestamp(lists.now))
+            .iter()
+            .all(|list| !list.suspended)
+    );
     lists.now += 1;
-    assert_eq!(lists.impostor(), Identity::Suspended, "by now the operator may have other addresses");
-    assert_eq!(lists.check("PartnerBot/1", Identity::Unverified), Identity::Unverified);
+    assert_eq!(
+        lists.impostor(),
+        Identity::Suspended,
+        "by now the operator may have other addresses"
+    );
+    assert_eq!(
+        lists.check("PartnerBot/1", Identity::Unverified),
+        Identity::Unverified
+    );
 }
 
 #[test]
@@ -95,7 +133,11 @@ fn changed_list_proves_itself_anew() {
     lists.settle(snapshot("203.0.113.0/24", 2));
     assert_eq!(lists.impostor(), Identity::Suspended);
     lists.settle(snapshot(LIST, 1));
-    assert_eq!(lists.impostor(), Identity::Suspended, "older policies come too late");
+    assert_eq!(
+        lists.impostor(),
+        Identity::Suspended,
+        "older policies come too late"
+    );
 }
 
 #[test]
@@ -130,13 +172,29 @@ fn list_table_grows_with_policies_only() {
     let site = entry(LIST).site;
     for number in 0..10_000 {
         let crawler = format!("Bot{number}");
-        let (said, _) = lists.look((&site.name, &crawler), Identity::Impostor, Timestamp(number));
+        let (said, _) = lists.look(
+            (&site.name, &crawler),
+            Identity::Impostor,
+            Timestamp(number),
+        );
         assert_eq!(said, Identity::Suspended, "it is not known yet");
-        lists.note((&site.name, &crawler), Identity::Impostor, Timestamp(number));
+        lists.note(
+            (&site.name, &crawler),
+            Identity::Impostor,
+            Timestamp(number),
+        );
     }
     assert!(lists.report(Timestamp(10_000)).is_empty());
-    lists.settle(&Snapshot::new(vec![entry(LIST)], 0), Registry::builtin(), Timestamp(10_000));
-    lists.note((&site.name, "PartnerBot"), Identity::Impostor, Timestamp(10_000));
+    lists.settle(
+        &Snapshot::new(vec![entry(LIST)], 0),
+        Registry::builtin(),
+        Timestamp(10_000),
+    );
+    lists.note(
+        (&site.name, "PartnerBot"),
+        Identity::Impostor,
+        Timestamp(10_000),
+    );
     assert_eq!(lists.report(Timestamp(10_000)).len(), 1);
     lists.settle(&Snapshot::default(), Registry::builtin(), Timestamp(10_000));
     assert!(lists.report(Timestamp(10_000)).is_empty());

@@ -1,5 +1,5 @@
-//! Rare combinations: a cache in front of crawlgate that is removed, a 503 behind one, names that change around a
-//! restart, moments to the second.
+//! Rare combinations: a cache in front of crawlgate that is removed, a 503 behind one, names that
+//! change around a restart, moments to the second.
 
 use super::*;
 use crate::policy::host_history::Unavailability;
@@ -9,7 +9,10 @@ static BEHIND: LazyLock<Vec<Vec<Arc<Site>>>> = LazyLock::new(|| {
     let rules = ["", "/p0/, /p1/, /p2/, /p3/, ", "/p0/, "];
     let behind = ["", ", behind_cache: 1h", ", behind_cache: 6h"];
     let sites = |behind: &&str| {
-        rules.iter().map(|closed| site(&format!("disallow: [{closed}/always/]"), behind)).collect::<Vec<_>>()
+        rules
+            .iter()
+            .map(|closed| site(&format!("disallow: [{closed}/always/]"), behind))
+            .collect::<Vec<_>>()
     };
     behind.iter().map(sites).collect()
 });
@@ -31,7 +34,13 @@ impl World {
     /// robots.txt answers 503 at this moment.
     fn answer_503(&mut self) {
         let now = self.wall();
-        self.history.unavailable.insert(0, Unavailability { since: now, until: Some(now) });
+        self.history.unavailable.insert(
+            0,
+            Unavailability {
+                since: now,
+                until: Some(now),
+            },
+        );
     }
 
     /// Time in which the host is in use.
@@ -63,7 +72,8 @@ fn copy_of_a_removed_cache_counts_for_its_time() {
     for restart in [false, true] {
         let directory = tempfile::tempdir().expect("a directory");
         let mut world = behind_a_cache(Some(directory.path()));
-        // bingbot has the open version from the cache, unknown to crawlgate. Then the owner removes the cache.
+        // bingbot has the open version from the cache, unknown to crawlgate. Then the owner removes
+        // the cache.
         if restart {
             world.end(true);
             world.entry.site = BEHIND[0][0].clone();
@@ -71,12 +81,24 @@ fn copy_of_a_removed_cache_counts_for_its_time() {
         }
         world.reload(0, 1);
         world.live(20);
-        assert_ne!(world.ask(0, 0, "/p1/").0, Kind::Violation, "restart: {restart}");
+        assert_ne!(
+            world.ask(0, 0, "/p1/").0,
+            Kind::Violation,
+            "restart: {restart}"
+        );
         // What the cache had last it may have handed out an hour later.
         world.live(4);
-        assert_ne!(world.ask(0, 0, "/p1/").0, Kind::Violation, "restart: {restart}");
+        assert_ne!(
+            world.ask(0, 0, "/p1/").0,
+            Kind::Violation,
+            "restart: {restart}"
+        );
         world.live(2);
-        assert_eq!(world.ask(0, 0, "/p1/"), (Kind::Violation, true), "restart: {restart}");
+        assert_eq!(
+            world.ask(0, 0, "/p1/"),
+            (Kind::Violation, true),
+            "restart: {restart}"
+        );
     }
 }
 
@@ -97,9 +119,17 @@ fn clock_that_is_set_does_not_shorten_a_removed_cache() {
             world.tick();
         }
         world.live(29);
-        assert_ne!(world.ask(0, 0, "/p1/").0, Kind::Violation, "set by {set}, restart: {restart}");
+        assert_ne!(
+            world.ask(0, 0, "/p1/").0,
+            Kind::Violation,
+            "set by {set}, restart: {restart}"
+        );
         world.live(2);
-        assert_eq!(world.ask(0, 0, "/p1/"), (Kind::Violation, true), "set by {set}, restart: {restart}");
+        assert_eq!(
+            world.ask(0, 0, "/p1/"),
+            (Kind::Violation, true),
+            "set by {set}, restart: {restart}"
+        );
     }
 }
 
@@ -138,12 +168,17 @@ fn every_crawler_may_have_received_the_503() {
     world.answer_503();
     world.live(23);
     assert_eq!(world.ask(0, 0, "/p1/").0, Kind::StaleCopy);
-    assert_eq!(world.ask(1, 0, "/p1/"), (Kind::Violation, true), "it was served nothing here");
+    assert_eq!(
+        world.ask(1, 0, "/p1/"),
+        (Kind::Violation, true),
+        "it was served nothing here"
+    );
     world.live(2);
     assert_eq!(world.ask(0, 0, "/p1/").0, Kind::Violation);
 }
 
-/// The definition to the second: a copy is good for the whole of its time, the last second included.
+/// The definition to the second: a copy is good for the whole of its time, the last second
+/// included.
 #[test]
 fn copy_counts_until_its_last_second() {
     // From another server: the observation began in the same second.
@@ -181,7 +216,13 @@ fn bot_that_gets_a_name_around_a_restart_keeps_its_copy() {
         world.ask(4, 0, "/");
         let housebot = Registry::builtin().identify(b"HouseBot/1.0");
         assert_eq!(housebot, Claim::Other);
-        world.ledger.served(Registry::builtin(), &world.entry, b"a.example", housebot, world.wall());
+        world.ledger.served(
+            Registry::builtin(),
+            &world.entry,
+            b"a.example",
+            housebot,
+            world.wall(),
+        );
         world.start_again(true);
         // Its name comes, goes, and comes again, with a restart each time.
         for token in ["HouseBot", "OtherBot", "HouseBot"] {
@@ -196,8 +237,19 @@ fn bot_that_gets_a_name_around_a_restart_keeps_its_copy() {
         assert!(matches!(claim, Claim::Token(_)));
         let snapshot = world.snapshot();
         let cached_versions = peek(&world, &snapshot, "HouseBot/1.0");
-        let open = snapshot.history(b"a.example").superseded.last().expect("the first version").parsed.version;
-        assert!(cached_versions.superseded().any(|held| held.parsed.version == open), "in order: {in_order}");
+        let open = snapshot
+            .history(b"a.example")
+            .superseded
+            .last()
+            .expect("the first version")
+            .parsed
+            .version;
+        assert!(
+            cached_versions
+                .superseded()
+                .any(|held| held.parsed.version == open),
+            "in order: {in_order}"
+        );
     }
 }
 
@@ -225,7 +277,10 @@ fn clock_set_back_to_a_change_removes_no_copy() {
             // It fetched 15 hours ago, whatever the clock says.
             for _ in 0..9 {
                 let kind = world.ask(0, 0, "/p1/").0;
-                assert!([Kind::StaleCopy, Kind::Unproven].contains(&kind), "{kind:?}, {offset}, restart: {restart}");
+                assert!(
+                    [Kind::StaleCopy, Kind::Unproven].contains(&kind),
+                    "{kind:?}, {offset}, restart: {restart}"
+                );
                 world.live(1);
             }
         }
@@ -273,7 +328,8 @@ fn odd_events() -> impl Strategy<Value = Vec<Odd>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// The cache answers for as long as it may, with what it had at first, and it hands out what it has to anybody.
+    /// The cache answers for as long as it may, with what it had at first, and it hands out what it
+    /// has to anybody.
     #[test]
     fn obedient_crawler_is_no_violator_behind_changing_caches(
         first in (0usize..3, prop_oneof![3 => Just(0usize), 1 => 1usize..3]), events in odd_events()
@@ -283,7 +339,8 @@ proptest! {
         let (mut behind, mut version) = first;
         world.reload(behind, version);
         world.live(60);
-        // What each crawler holds, and what the cache has: version and when it was fetched, by what was lived through.
+        // What each crawler holds, and what the cache has: version and when it was fetched, by what
+        // was lived through.
         let mut copies: [Vec<(usize, i64)>; 4] = Default::default();
         let mut cache: Option<(usize, i64)> = (behind != 0).then_some((version, world.now));
         if behind != 0 {

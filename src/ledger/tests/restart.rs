@@ -1,4 +1,5 @@
-//! What the next start makes of a run: gaps, moments that lie ahead, and what the state store was told.
+//! What the next start makes of a run: gaps, moments that lie ahead, and what the state store was
+//! told.
 
 use super::*;
 use crate::ledger::{ProxyFetch, ProxyPath};
@@ -21,7 +22,11 @@ fn observation_continues_after_short_gaps_only() {
         world.end(in_order);
         world.now += away;
         world.start();
-        assert_eq!(world.ask(0, 0, "/always/").0, kind, "in order: {in_order}, {away} s");
+        assert_eq!(
+            world.ask(0, 0, "/always/").0,
+            kind,
+            "in order: {in_order}, {away} s"
+        );
     }
 }
 
@@ -37,7 +42,14 @@ fn visits_are_the_same_after_a_restart() {
         world.now += HOUR;
     }
     let visits = world.ledger.copies("shop");
-    assert_eq!(visits.iter().filter(|visits| visits.host == "a.example").count(), 4, "two share a cache");
+    assert_eq!(
+        visits
+            .iter()
+            .filter(|visits| visits.host == "a.example")
+            .count(),
+        4,
+        "two share a cache"
+    );
     world.start_again(true);
     assert_eq!(world.ledger.copies("shop"), visits);
 }
@@ -52,12 +64,21 @@ fn path_without_a_cache_is_known_after_a_restart() {
         assert!(!world.ledger.is_uncached(b"a.example", path));
         let claim = Claim::Known(Registry::builtin().find(id).expect(id));
         let fetch = ProxyFetch { claim, path };
-        world.ledger.served_through(Registry::builtin(), &world.entry, b"a.example", fetch, world.moment().now);
+        world.ledger.served_through(
+            Registry::builtin(),
+            &world.entry,
+            b"a.example",
+            fetch,
+            world.moment().now,
+        );
     }
     for in_order in [true, false] {
         world.tick();
         world.start_again(in_order);
-        assert!(world.ledger.is_uncached(b"a.example", path) && !world.ledger.is_uncached(b"b.example", path));
+        assert!(
+            world.ledger.is_uncached(b"a.example", path)
+                && !world.ledger.is_uncached(b"b.example", path)
+        );
     }
 }
 
@@ -80,8 +101,21 @@ fn dropped_version_counts_as_unknown_after_a_restart() {
 /// The hosts that the state store knows.
 fn stored(directory: &Path) -> Vec<Observation> {
     let now = Timestamp(1_100 * DAY);
-    let opened = StateStore::open(Some(directory), Arc::new(move || Moment { now, lived: Duration::ZERO }));
-    opened.expect("a state directory").1.facts.observations.into_iter().map(|(_, observation)| observation).collect()
+    let opened = StateStore::open(
+        Some(directory),
+        Arc::new(move || Moment {
+            now,
+            lived: Duration::ZERO,
+        }),
+    );
+    opened
+        .expect("a state directory")
+        .1
+        .facts
+        .observations
+        .into_iter()
+        .map(|(_, observation)| observation)
+        .collect()
 }
 
 #[test]
@@ -90,7 +124,13 @@ fn made_up_hosts_are_not_stored_and_forgotten_ones_removed() {
     let mut world = World::new(Some(directory.path()), 0, 1_000 * DAY);
     let serve = |world: &World, host: &str| {
         let claim = Registry::builtin().identify(agent(0).as_bytes());
-        world.ledger.served(Registry::builtin(), &world.entry, host.as_bytes(), claim, world.wall());
+        world.ledger.served(
+            Registry::builtin(),
+            &world.entry,
+            host.as_bytes(),
+            claim,
+            world.wall(),
+        );
     };
     for made_up in 0..20_000 {
         serve(&world, &format!("made-up-{made_up}.example"));
@@ -106,7 +146,13 @@ fn made_up_hosts_are_not_stored_and_forgotten_ones_removed() {
     world.tick();
     world.end(false);
     let hosts = stored(directory.path());
-    assert_eq!(hosts.iter().map(|host| host.host.as_str()).collect::<Vec<_>>(), ["real.example"]);
+    assert_eq!(
+        hosts
+            .iter()
+            .map(|host| host.host.as_str())
+            .collect::<Vec<_>>(),
+        ["real.example"]
+    );
     world.start();
     for made_up in 0..20_000 {
         serve(&world, &format!("made-up-{made_up}.example"));
@@ -123,12 +169,25 @@ fn gap_does_not_shorten_a_removed_cache() {
     let mut world = settled(Some(directory.path()));
     world.fetch(0, 0);
     let without_cache = world.entry.site.clone();
-    for (generation, site) in [(1, site("disallow: [/p1/]", ", behind_cache: 20h")), (2, without_cache)] {
+    for (generation, site) in [
+        (1, site("disallow: [/p1/]", ", behind_cache: 20h")),
+        (2, without_cache),
+    ] {
         world.entry.site = site;
-        world.ledger.tick(&Snapshot::new(vec![world.entry.clone()], generation), world.moment());
+        world.ledger.tick(
+            &Snapshot::new(vec![world.entry.clone()], generation),
+            world.moment(),
+        );
     }
     // Until its time is over, the cache hands out what it has.
-    let since = |world: &World| world.ledger.copies("shop").iter().map(|visits| visits.observed_since).max();
+    let since = |world: &World| {
+        world
+            .ledger
+            .copies("shop")
+            .iter()
+            .map(|visits| visits.observed_since)
+            .max()
+    };
     let cache_is_over = Timestamp(world.wall().0 + 20 * HOUR);
     assert_eq!(since(&world), Some(cache_is_over));
     world.end(true);
@@ -161,13 +220,24 @@ fn copy_from_a_clock_ahead_counts_from_now() {
             world.tick();
         }
         for visits in world.ledger.copies("shop") {
-            assert!(visits.versions.iter().all(|visit| visit.at <= world.wall()), "{visits:?}");
+            assert!(
+                visits.versions.iter().all(|visit| visit.at <= world.wall()),
+                "{visits:?}"
+            );
         }
         world.live(2);
         world.publish(15);
         world.live(21);
-        assert_eq!(world.ask(0, 0, "/p1/").0, Kind::StaleCopy, "restart: {restart}");
+        assert_eq!(
+            world.ask(0, 0, "/p1/").0,
+            Kind::StaleCopy,
+            "restart: {restart}"
+        );
         world.live(5);
-        assert_eq!(world.ask(0, 0, "/p1/").0, Kind::Violation, "restart: {restart}");
+        assert_eq!(
+            world.ask(0, 0, "/p1/").0,
+            Kind::Violation,
+            "restart: {restart}"
+        );
     }
 }

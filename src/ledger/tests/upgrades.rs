@@ -1,5 +1,5 @@
-//! Upgrades, in which another process takes over while the previous one still answers: what each process knows, and
-//! that neither accuses an obedient crawler.
+//! Upgrades, in which another process takes over while the previous one still answers: what each
+//! process knows, and that neither accuses an obedient crawler.
 
 use super::*;
 use crate::ledger::ServedCopy;
@@ -26,7 +26,13 @@ impl World {
         }
         let (next, store) = self.disk.hand_over(&self.snapshot(), moment);
         let ledger = std::mem::replace(&mut self.ledger, next);
-        self.before = Some(Draining { ledger, store, entry, history, told });
+        self.before = Some(Draining {
+            ledger,
+            store,
+            entry,
+            history,
+            told,
+        });
     }
 
     /// The next process dies after it has served a crawler, or before.
@@ -35,7 +41,16 @@ impl World {
         if let Some(crawler) = served {
             self.fetch(crawler, 0);
         }
-        let Some(Draining { ledger, store, entry, history, .. }) = self.before.take() else { return };
+        let Some(Draining {
+            ledger,
+            store,
+            entry,
+            history,
+            ..
+        }) = self.before.take()
+        else {
+            return;
+        };
         (self.entry, self.history, self.ledger, self.disk.store) = (entry, history, ledger, store);
         self.ledger.take_back();
         self.disk.store.take_back().expect("opened again");
@@ -54,8 +69,16 @@ impl World {
     pub(super) fn fetch_before(&self, crawler: usize) -> Option<usize> {
         let before = self.before.as_ref()?;
         let claim = Registry::builtin().identify(agent(crawler).as_bytes());
-        before.ledger.served(Registry::builtin(), &before.entry, HOSTS[0].as_bytes(), claim, self.wall());
-        SITES.iter().position(|site| Arc::ptr_eq(site, &before.entry.site))
+        before.ledger.served(
+            Registry::builtin(),
+            &before.entry,
+            HOSTS[0].as_bytes(),
+            claim,
+            self.wall(),
+        );
+        SITES
+            .iter()
+            .position(|site| Arc::ptr_eq(site, &before.entry.site))
     }
 
     /// It ends. If it dies, what it told last is lost.
@@ -65,14 +88,20 @@ impl World {
         }
         if let Some(before) = self.before.take() {
             before.store.pass_on();
-            self.ledger.predecessor_ended(&self.snapshot(), in_order, self.wall());
+            self.ledger
+                .predecessor_ended(&self.snapshot(), in_order, self.wall());
         }
     }
 
     /// Whatever crawlers have by now, of the process before or of the next one.
     pub(super) fn before_accuses_no_crawler(&self) -> bool {
-        let Some(before) = &self.before else { return true };
-        let snapshot = with_history(Snapshot::new(vec![before.entry.clone()], 0), &before.history);
+        let Some(before) = &self.before else {
+            return true;
+        };
+        let snapshot = with_history(
+            Snapshot::new(vec![before.entry.clone()], 0),
+            &before.history,
+        );
         let facts = |crawler: usize| Facts {
             host: HOSTS[0].as_bytes(),
             target: b"/always/",
@@ -85,8 +114,16 @@ impl World {
         [0, 3].into_iter().all(|crawler| {
             let (facts, registry) = (facts(crawler), Registry::builtin());
             let claimant = Claimant::of(&snapshot, registry, &facts).expect("a site has the host");
-            let (cached_versions, _) = before.ledger.look(registry, claimant, facts.host, self.moment(), false);
-            let case = Case { registry, facts, claimant, cached_versions };
+            let (cached_versions, _) =
+                before
+                    .ledger
+                    .look(registry, claimant, facts.host, self.moment(), false);
+            let case = Case {
+                registry,
+                facts,
+                claimant,
+                cached_versions,
+            };
             decide_for(&case, Behaviour::default(), &mut Scratch::default()).kind != Kind::Violation
         })
     }
@@ -96,11 +133,19 @@ impl Disk {
     /// Another process opens the directory. Its ledger, and the store of the process before.
     fn hand_over(&mut self, snapshot: &Snapshot, moment: Moment) -> (Ledger, StateStore) {
         self.show(moment);
-        let lock = self.store.hand_over().expect("everything is written").expect("a lock");
-        let (shown, directory) = (self.shown.clone(), self.directory.as_deref().expect("a state directory"));
+        let lock = self
+            .store
+            .hand_over()
+            .expect("everything is written")
+            .expect("a lock");
+        let (shown, directory) = (
+            self.shown.clone(),
+            self.directory.as_deref().expect("a state directory"),
+        );
         let now = Arc::new(move || *shown.lock().expect("shown"));
         let (store, remembered) = StateStore::take_over(directory, lock, now).expect("taken over");
-        let (ledger, facts) = Ledger::open(store.clone(), &remembered, Vec::new(), snapshot, moment);
+        let (ledger, facts) =
+            Ledger::open(store.clone(), &remembered, Vec::new(), snapshot, moment);
         store.begin(facts).expect("begun");
         store.settle().expect("settled");
         (ledger, std::mem::replace(&mut self.store, store))
@@ -118,15 +163,27 @@ fn copy_that_the_process_before_serves_counts_before_it_is_told() {
         if told {
             world.tell();
         }
-        assert_eq!(world.ask(0, 0, "/p1/").0, Kind::StaleCopy, "{in_order}, {told}");
+        assert_eq!(
+            world.ask(0, 0, "/p1/").0,
+            Kind::StaleCopy,
+            "{in_order}, {told}"
+        );
         world.end_before(in_order);
         world.live(23);
-        assert_eq!(world.ask(0, 0, "/p1/").0, Kind::StaleCopy, "{in_order}, {told}");
+        assert_eq!(
+            world.ask(0, 0, "/p1/").0,
+            Kind::StaleCopy,
+            "{in_order}, {told}"
+        );
         // A process that died may have served every crawler.
         let other = world.ask(3, 0, "/p1/").0;
         assert_eq!(other == Kind::Violation, in_order, "{other:?}, {told}");
         world.live(2);
-        assert_eq!(world.ask(0, 0, "/p1/").0, Kind::Violation, "{in_order}, {told}");
+        assert_eq!(
+            world.ask(0, 0, "/p1/").0,
+            Kind::Violation,
+            "{in_order}, {told}"
+        );
     }
 }
 
@@ -136,7 +193,11 @@ fn violator_is_known_across_an_upgrade() {
     let mut world = settled(Some(directory.path()));
     assert_eq!(world.ask(0, 0, "/always/").0, Kind::Violation);
     world.upgrade(None);
-    assert_eq!(world.ask(0, 0, "/always/").0, Kind::Violation, "every version closes it");
+    assert_eq!(
+        world.ask(0, 0, "/always/").0,
+        Kind::Violation,
+        "every version closes it"
+    );
     assert!(world.before_accuses_no_crawler());
     world.end_before(true);
     assert_eq!(world.ask(0, 0, "/always/").0, Kind::Violation);

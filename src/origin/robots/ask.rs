@@ -1,10 +1,10 @@
-//! [`ask`] fetches an origin's robots.txt over HTTP, as RFC 9309 section 2.3 tells crawlers to. It blocks its thread.
-//! [`Targets`] selects the servers of a site.
+//! [`ask`] fetches an origin's robots.txt over HTTP, as RFC 9309 section 2.3 tells crawlers to. It
+//! blocks its thread. [`Targets`] selects the servers of a site.
 //!
-//! A redirect to one of the site's own hosts is followed to the origin, not to the public name, which is crawlgate's. A
-//! redirect to a server of the origin is followed, too. Every other redirect must lead to a public address over https,
-//! because crawlgate publishes the file that it finds, and can reach addresses that no client can
-//! ([`Names::must_be_public`]).
+//! A redirect to one of the site's own hosts is followed to the origin, not to the public name,
+//! which is crawlgate's. A redirect to a server of the origin is followed, too. Every other
+//! redirect must lead to a public address over https, because crawlgate publishes the file that it
+//! finds, and can reach addresses that no client can ([`Names::must_be_public`]).
 
 use super::connections::{Names, NotPublic, UnixConnector, in_url, tls_of};
 use super::{FetchFailure, FetchResult};
@@ -46,7 +46,10 @@ pub struct Target {
 impl Targets {
     /// For the origins of the settings.
     pub fn new(origins: &[OriginSettings]) -> Targets {
-        Targets { index: OriginIndex::new(origins), groups: origins.to_vec() }
+        Targets {
+            index: OriginIndex::new(origins),
+            groups: origins.to_vec(),
+        }
     }
 
     /// Whether there is no origin.
@@ -54,11 +57,15 @@ impl Targets {
         self.groups.is_empty()
     }
 
-    /// The servers of a host. `None` stands for a site for every host: its servers are those for a request without a host.
+    /// The servers of a host. `None` stands for a site for every host: its servers are those for a
+    /// request without a host.
     pub fn target(&self, host: Option<&str>) -> Option<Target> {
         let group = match host {
             Some(host) => self.index.find(host.as_bytes(), ROBOTS_TXT),
-            None => self.index.find(b"", ROBOTS_TXT).or((!self.groups.is_empty()).then_some(0)),
+            None => self
+                .index
+                .find(b"", ROBOTS_TXT)
+                .or((!self.groups.is_empty()).then_some(0)),
         };
         self.target_of(group?, host)
     }
@@ -66,9 +73,21 @@ impl Targets {
     /// The servers of the origin at this place of the settings.
     pub fn target_of(&self, group: usize, host: Option<&str>) -> Option<Target> {
         let origin = self.groups.get(group)?.clone();
-        let named = origin.hosts.iter().find(|host| !host.starts_with('*')).cloned();
-        let host = host.map(str::to_owned).or(named).or_else(|| origin.host.clone());
-        let host = host.or_else(|| origin.servers.first().map(|server| server.address.authority()))?;
+        let named = origin
+            .hosts
+            .iter()
+            .find(|host| !host.starts_with('*'))
+            .cloned();
+        let host = host
+            .map(str::to_owned)
+            .or(named)
+            .or_else(|| origin.host.clone());
+        let host = host.or_else(|| {
+            origin
+                .servers
+                .first()
+                .map(|server| server.address.authority())
+        })?;
         Some(Target { host, origin })
     }
 }
@@ -127,72 +146,139 @@ impl Destination {
     }
 
     fn url(&self) -> String {
-        format!("{}://{}{}", if self.tls { "https" } else { "http" }, self.authority, self.path)
+        format!(
+            "{}://{}{}",
+            if self.tls { "https" } else { "http" },
+            self.authority,
+            self.path
+        )
     }
 
     /// The destination of a redirect from here with this `Location`. `None` if it cannot be read.
-    fn redirected(&self, location: &str, server: &ServerAddress, asked: &RobotsRequest<'_>) -> Option<Destination> {
+    fn redirected(
+        &self,
+        location: &str,
+        server: &ServerAddress,
+        asked: &RobotsRequest<'_>,
+    ) -> Option<Destination> {
         let to = Url::parse(&self.url()).ok()?.join(location).ok()?;
         let path = to[Position::BeforePath..Position::AfterQuery].to_owned();
         let is_relative = Url::parse(location) == Err(ParseError::RelativeUrlWithoutBase);
         if is_relative && !location.starts_with("//") {
-            return (!location.is_empty()).then(|| Destination { path, ..self.clone() });
+            return (!location.is_empty()).then(|| Destination {
+                path,
+                ..self.clone()
+            });
         }
         let is_web = matches!(to.scheme(), "http" | "https");
         if !is_web || to[Position::AfterScheme..Position::BeforeHost] != *"://" {
             return None;
         }
-        let (tls, host) = (to.scheme() == "https", to[Position::BeforeHost..Position::AfterPort].to_owned());
-        let is_wanted = asked.target.origin.host.as_ref().is_some_and(|wanted| wanted.eq_ignore_ascii_case(&host));
+        let (tls, host) = (
+            to.scheme() == "https",
+            to[Position::BeforeHost..Position::AfterPort].to_owned(),
+        );
+        let is_wanted = asked
+            .target
+            .origin
+            .host
+            .as_ref()
+            .is_some_and(|wanted| wanted.eq_ignore_ascii_case(&host));
         if is_wanted {
-            return Some(Destination { host: Some(asked.target.host.clone()), tls, path, ..Destination::at(server) });
+            return Some(Destination {
+                host: Some(asked.target.host.clone()),
+                tls,
+                path,
+                ..Destination::at(server)
+            });
         }
         if (asked.is_own)(&host) {
-            return Some(Destination { host: Some(host), tls, path, ..Destination::at(server) });
+            return Some(Destination {
+                host: Some(host),
+                tls,
+                path,
+                ..Destination::at(server)
+            });
         }
         let is_server = |ServerSettings { address, .. }: &ServerSettings| {
-            address.socket.is_none() && address.tls == tls && address.authority().eq_ignore_ascii_case(&host)
+            address.socket.is_none()
+                && address.tls == tls
+                && address.authority().eq_ignore_ascii_case(&host)
         };
         let is_foreign = !asked.target.origin.servers.iter().any(is_server);
-        Some(Destination { host: None, tls, authority: host, socket: None, path, is_foreign })
+        Some(Destination {
+            host: None,
+            tls,
+            authority: host,
+            socket: None,
+            path,
+            is_foreign,
+        })
     }
 }
 
 fn follow(asked: &RobotsRequest<'_>, server: &ServerAddress, deadline: Instant) -> FetchResult {
-    let mut place = Destination { host: Some(asked.target.host.clone()), ..Destination::at(server) };
+    let mut place = Destination {
+        host: Some(asked.target.host.clone()),
+        ..Destination::at(server)
+    };
     for _ in 0..=REDIRECTS {
         let url = match &place.host {
             // The redirect names the public URL. The settings say how the server is reached.
-            Some(_) => Destination { tls: server.tls, ..place.clone() }.url(),
+            Some(_) => Destination {
+                tls: server.tls,
+                ..place.clone()
+            }
+            .url(),
             None => place.url(),
         };
         if place.is_foreign && !place.tls {
-            return FetchResult::Unreachable(FetchFailure::LeadsAstray { url, why: "it is not https".into() });
+            return FetchResult::Unreachable(FetchFailure::LeadsAstray {
+                url,
+                why: "it is not https".into(),
+            });
         }
         let response = match request(asked, &place, &url, deadline) {
             Ok(response) => response,
             Err(ureq::Error::Other(error)) if error.is::<NotPublic>() => {
-                return FetchResult::Unreachable(FetchFailure::LeadsAstray { url, why: error.to_string() });
+                return FetchResult::Unreachable(FetchFailure::LeadsAstray {
+                    url,
+                    why: error.to_string(),
+                });
             }
             Err(error) => return unusable(&url, error),
         };
-        if place.host.is_none() && field(&response, "server").is_some_and(|name| name == "crawlgate") {
+        if place.host.is_none()
+            && field(&response, "server").is_some_and(|name| name == "crawlgate")
+        {
             return FetchResult::Unreachable(FetchFailure::LeadsBack { url });
         }
         let status = response.status().as_u16();
         match status {
-            304 if asked.etag.is_some() || asked.last_modified.is_some() => return FetchResult::Unchanged,
+            304 if asked.etag.is_some() || asked.last_modified.is_some() => {
+                return FetchResult::Unchanged;
+            }
             // crawlgate asked for the whole file. These answers do not contain it.
             206 => return unusable(&url, "the answer is 206, a part of the file"),
-            304 => return unusable(&url, "the answer is 304, and there is nothing to compare with"),
+            304 => {
+                return unusable(
+                    &url,
+                    "the answer is 304, and there is nothing to compare with",
+                );
+            }
             200..=299 => return file(response, url),
             301 | 302 | 303 | 307 | 308 => {
                 let location = field(&response, "location");
-                match location.as_deref().and_then(|to| place.redirected(to, server, asked)) {
+                match location
+                    .as_deref()
+                    .and_then(|to| place.redirected(to, server, asked))
+                {
                     Some(next) => place = next,
                     None => {
                         return FetchResult::Nothing {
-                            reason: format!("the Location of the {status} is missing or cannot be followed"),
+                            reason: format!(
+                                "the Location of the {status} is missing or cannot be followed"
+                            ),
                             url,
                         };
                     }
@@ -206,10 +292,18 @@ fn follow(asked: &RobotsRequest<'_>, server: &ServerAddress, deadline: Instant) 
                 );
             }
             429 | 500..=599 => return unusable(&url, format_args!("the answer is {status}")),
-            _ => return FetchResult::Nothing { reason: format!("the answer is {status}"), url },
+            _ => {
+                return FetchResult::Nothing {
+                    reason: format!("the answer is {status}"),
+                    url,
+                };
+            }
         }
     }
-    FetchResult::Nothing { url: place.url(), reason: format!("more than {REDIRECTS} redirects") }
+    FetchResult::Nothing {
+        url: place.url(),
+        reason: format!("more than {REDIRECTS} redirects"),
+    }
 }
 
 fn unusable(url: &str, reason: impl std::fmt::Display) -> FetchResult {
@@ -218,18 +312,32 @@ fn unusable(url: &str, reason: impl std::fmt::Display) -> FetchResult {
 
 fn file(response: Response, url: String) -> FetchResult {
     // A body in an unknown coding would be read as a file without rules.
-    let is_known = |coding: &str| ["", "identity", "gzip"].iter().any(|known| known.eq_ignore_ascii_case(coding));
-    if let Some(coding) = field(&response, "content-encoding").filter(|coding| !is_known(coding.trim())) {
+    let is_known = |coding: &str| {
+        ["", "identity", "gzip"]
+            .iter()
+            .any(|known| known.eq_ignore_ascii_case(coding))
+    };
+    if let Some(coding) =
+        field(&response, "content-encoding").filter(|coding| !is_known(coding.trim()))
+    {
         return unusable(
             &url,
-            format_args!("the answer has a Content-Encoding ({coding}) that crawlgate did not ask for"),
+            format_args!(
+                "the answer has a Content-Encoding ({coding}) that crawlgate did not ask for"
+            ),
         );
     }
     let (etag, last_modified) = (field(&response, "etag"), field(&response, "last-modified"));
     let media = field(&response, "content-type");
     let html = media.is_some_and(|media| media.to_ascii_lowercase().starts_with("text/html"));
     match octets(response.into_body(), MAX_BYTES) {
-        Ok(bytes) => FetchResult::File { bytes, url, etag, last_modified, html },
+        Ok(bytes) => FetchResult::File {
+            bytes,
+            url,
+            etag,
+            last_modified,
+            html,
+        },
         Err(error) => unusable(&url, format_args!("the answer broke off: {error}")),
     }
 }
@@ -243,18 +351,29 @@ fn request(
     let origin = &asked.target.origin;
     let is_tls = url.starts_with("https:");
     let tls = origin.tls.as_ref().filter(|_| is_tls && !place.is_foreign);
-    let mut config = client(deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1)))
-        .timeout_connect(Some(origin.timeouts.connect))
-        .timeout_recv_response(Some(origin.timeouts.read.min(TIME)))
-        // A proxy that the environment names is for other programs. The settings say how origins are reached.
-        .proxy(None);
+    let mut config = client(
+        deadline
+            .saturating_duration_since(Instant::now())
+            .max(Duration::from_millis(1)),
+    )
+    .timeout_connect(Some(origin.timeouts.connect))
+    .timeout_recv_response(Some(origin.timeouts.read.min(TIME)))
+    // A proxy that the environment names is for other programs. The settings say how origins are
+    // reached.
+    .proxy(None);
     if let Some(tls) = tls {
         config = config.tls_config(tls_of(tls)?);
     }
     let config = config.build();
-    let name = origin.certificate_name().filter(|_| is_tls && !place.is_foreign);
+    let name = origin
+        .certificate_name()
+        .filter(|_| is_tls && !place.is_foreign);
     let names = Names {
-        servers: if place.is_foreign { Vec::new() } else { origin.resolvers.clone() },
+        servers: if place.is_foreign {
+            Vec::new()
+        } else {
+            origin.resolvers.clone()
+        },
         server: match &place.socket {
             Some(_) => Some("127.0.0.1:80".into()),
             None => name.map(|_| place.authority.clone()),
@@ -266,13 +385,18 @@ fn request(
         None => Agent::with_parts(config, DefaultConnector::new(), names),
     };
     let named = name.map(|name| format!("https://{}{}", in_url(name), place.path));
-    let mut request = agent.get(named.as_deref().unwrap_or(url)).header("accept", "text/plain, */*;q=0.5");
+    let mut request = agent
+        .get(named.as_deref().unwrap_or(url))
+        .header("accept", "text/plain, */*;q=0.5");
     if let (Some(_), None) = (name, &place.host) {
         request = request.header("host", &place.authority);
     }
     if let Some(host) = &place.host {
         // For origins that redirect every request without https.
-        request = request.header("x-forwarded-proto", if place.tls { "https" } else { "http" });
+        request = request.header(
+            "x-forwarded-proto",
+            if place.tls { "https" } else { "http" },
+        );
         let wanted = origin.host.as_ref().unwrap_or(host);
         request = request.header("host", wanted);
         if wanted != host {

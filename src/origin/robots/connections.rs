@@ -1,5 +1,5 @@
-//! Connections to the servers of origins, for ureq: the addresses of their names ([`Names`]), their Unix sockets
-//! ([`UnixConnector`]), and TLS to them ([`tls_of`]).
+//! Connections to the servers of origins, for ureq: the addresses of their names ([`Names`]), their
+//! Unix sockets ([`UnixConnector`]), and TLS to them ([`tls_of`]).
 
 use crate::dns::addresses_of_host_blocking;
 use crate::settings::{OriginTls, TlsFile};
@@ -15,7 +15,9 @@ use ureq::http::Uri;
 use ureq::http::uri::Scheme;
 use ureq::tls::{Certificate, ClientCert, PemItem, PrivateKey, RootCerts, TlsConfig, parse_pem};
 use ureq::unversioned::resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver};
-use ureq::unversioned::transport::{Buffers, ConnectionDetails, Connector, LazyBuffers, NextTimeout, Transport};
+use ureq::unversioned::transport::{
+    Buffers, ConnectionDetails, Connector, LazyBuffers, NextTimeout, Transport,
+};
 
 /// Addresses that a lookup gives at most.
 const MOST: usize = 16;
@@ -29,10 +31,12 @@ const LONGEST: Duration = Duration::from_secs(60);
 pub struct Names {
     /// The name servers to ask; those of the system where it is empty.
     pub servers: Vec<SocketAddr>,
-    /// The server to connect to, if it is not that of the URL. The URL has the name in the server's certificate then.
+    /// The server to connect to, if it is not that of the URL. The URL has the name in the server's
+    /// certificate then.
     pub server: Option<String>,
-    /// Whether only public addresses count. A connection goes to one of the addresses that are given here, so a name that
-    /// resolves to another address the next time gains nothing (DNS rebinding).
+    /// Whether only public addresses count. A connection goes to one of the addresses that are
+    /// given here, so a name that resolves to another address the next time gains nothing (DNS
+    /// rebinding).
     pub must_be_public: bool,
 }
 
@@ -42,27 +46,58 @@ pub struct Names {
 pub struct NotPublic(SocketAddr);
 
 impl Resolver for Names {
-    fn resolve(&self, uri: &Uri, config: &Config, timeout: NextTimeout) -> Result<ResolvedSocketAddrs, Error> {
+    fn resolve(
+        &self,
+        uri: &Uri,
+        config: &Config,
+        timeout: NextTimeout,
+    ) -> Result<ResolvedSocketAddrs, Error> {
         let of = |server: &String| {
-            Uri::builder().scheme(Scheme::HTTPS).authority(server.as_str()).path_and_query("/").build()
+            Uri::builder()
+                .scheme(Scheme::HTTPS)
+                .authority(server.as_str())
+                .path_and_query("/")
+                .build()
         };
-        let server = self.server.as_ref().map(of).transpose().map_err(Error::Http)?;
+        let server = self
+            .server
+            .as_ref()
+            .map(of)
+            .transpose()
+            .map_err(Error::Http)?;
         let uri = server.as_ref().unwrap_or(uri);
         let mut addresses = self.empty();
-        let host = uri.host().filter(|host| host.trim_matches(['[', ']']).parse::<IpAddr>().is_err());
+        let host = uri
+            .host()
+            .filter(|host| host.trim_matches(['[', ']']).parse::<IpAddr>().is_err());
         let Some(host) = host.filter(|_| !self.servers.is_empty()) else {
             let found = DefaultResolver::default().resolve(uri, config, timeout)?;
             let counts = |address: &&SocketAddr| !self.must_be_public || is_public(address.ip());
-            found.iter().filter(counts).for_each(|address| addresses.push(*address));
+            found
+                .iter()
+                .filter(counts)
+                .for_each(|address| addresses.push(*address));
             return match found.first() {
-                Some(first) if addresses.is_empty() => Err(Error::Other(Box::new(NotPublic(*first)))),
+                Some(first) if addresses.is_empty() => {
+                    Err(Error::Other(Box::new(NotPublic(*first))))
+                }
                 _ => Ok(addresses),
             };
         };
-        let port = uri.port_u16().unwrap_or(if uri.scheme() == Some(&Scheme::HTTPS) { 443 } else { 80 });
+        let port = uri
+            .port_u16()
+            .unwrap_or(if uri.scheme() == Some(&Scheme::HTTPS) {
+                443
+            } else {
+                80
+            });
         let found = addresses_of_host_blocking(host, &self.servers);
         let found = found.map_err(|error| Error::Io(io::Error::other(error)))?;
-        found.addresses.into_iter().take(MOST).for_each(|ip| addresses.push(SocketAddr::new(ip, port)));
+        found
+            .addresses
+            .into_iter()
+            .take(MOST)
+            .for_each(|ip| addresses.push(SocketAddr::new(ip, port)));
         Ok(addresses)
     }
 }
@@ -82,7 +117,11 @@ pub struct UnixConnector(pub PathBuf);
 impl<In: Transport> Connector<In> for UnixConnector {
     type Out = UnixTransport;
 
-    fn connect(&self, details: &ConnectionDetails, _: Option<In>) -> Result<Option<UnixTransport>, Error> {
+    fn connect(
+        &self,
+        details: &ConnectionDetails,
+        _: Option<In>,
+    ) -> Result<Option<UnixTransport>, Error> {
         let stream = UnixStream::connect(&self.0)?;
         let config = &details.config;
         let buffers = LazyBuffers::new(config.input_buffer_size(), config.output_buffer_size());
@@ -110,7 +149,10 @@ impl Transport for UnixTransport {
 
     fn await_input(&mut self, timeout: NextTimeout) -> Result<bool, Error> {
         self.stream.set_read_timeout(Some(limit(&timeout)))?;
-        let count = self.stream.read(self.buffers.input_append_buf()).map_err(|error| of_transfer(error, &timeout))?;
+        let count = self
+            .stream
+            .read(self.buffers.input_append_buf())
+            .map_err(|error| of_transfer(error, &timeout))?;
         self.buffers.input_appended(count);
         Ok(count > 0)
     }
@@ -148,7 +190,10 @@ pub fn tls_of(tls: &OriginTls) -> Result<TlsConfig, Error> {
         }
         None => None,
     };
-    Ok(TlsConfig::builder().root_certs(roots).client_cert(client).build())
+    Ok(TlsConfig::builder()
+        .root_certs(roots)
+        .client_cert(client)
+        .build())
 }
 
 fn certificates(file: &TlsFile) -> Result<Vec<Certificate<'static>>, Error> {

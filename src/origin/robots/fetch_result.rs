@@ -1,5 +1,5 @@
-//! [`FetchResult`]: the result of fetching a robots.txt. A [`FetchFailure`] says why there is no usable answer. [`defect`]
-//! finds bodies that are no robots.txt, and [`cut`] limits their size.
+//! [`FetchResult`]: the result of fetching a robots.txt. A [`FetchFailure`] says why there is no
+//! usable answer. [`defect`] finds bodies that are no robots.txt, and [`cut`] limits their size.
 
 use crate::robots::{File, MAX_BYTES, Shape};
 use serde::{Deserialize, Serialize};
@@ -22,7 +22,8 @@ pub enum FetchResult {
     },
     /// 304: the copy is current.
     Unchanged,
-    /// 4xx except 429, or too many redirects. Crawlers treat the site as one without rules (RFC 9309 section 2.3.1.3).
+    /// 4xx except 429, or too many redirects. Crawlers treat the site as one without rules (RFC
+    /// 9309 section 2.3.1.3).
     Nothing {
         /// The URL that was asked for.
         url: String,
@@ -65,16 +66,17 @@ impl<T: Into<String>> From<T> for FetchFailure {
 }
 
 impl FetchResult {
-    /// The result as crawlers understand it: they read a page of HTML as a file without rules. A default site passes on
-    /// what the origin says, and single-page apps answer every request with their page.
+    /// The result as crawlers understand it: they read a page of HTML as a file without rules. A
+    /// default site passes on what the origin says, and single-page apps answer every request with
+    /// their page.
     pub fn read_by_crawlers(self) -> FetchResult {
         match self {
-            FetchResult::File { bytes, url, html, .. } if File::parse(bytes.as_slice()).is_page(html) => {
-                FetchResult::Nothing {
-                    url,
-                    reason: "the answer is a page of HTML, which crawlers read as no rules".into(),
-                }
-            }
+            FetchResult::File {
+                bytes, url, html, ..
+            } if File::parse(bytes.as_slice()).is_page(html) => FetchResult::Nothing {
+                url,
+                reason: "the answer is a page of HTML, which crawlers read as no rules".into(),
+            },
             other => other,
         }
     }
@@ -87,12 +89,14 @@ pub fn defect(file: &File, html: bool) -> Option<&'static str> {
         Shape::Utf16 => Some("this is UTF-16, which no crawler reads"),
         Shape::Text if !file.is_page(true) => None,
         Shape::Text if file.bytes().contains(&0) => Some("this is not text"),
-        Shape::Text => html.then_some("its media type is HTML, and there is no line of a robots.txt in it"),
+        Shape::Text => {
+            html.then_some("its media type is HTML, and there is no line of a robots.txt in it")
+        }
     }
 }
 
-/// Cuts a body to the 500 KiB that crawlers read, at the end of a line: half a line would be another rule. Returns what a
-/// person has to know of it.
+/// Cuts a body to the 500 KiB that crawlers read, at the end of a line: half a line would be
+/// another rule. Returns what a person has to know of it.
 pub fn cut(bytes: &mut Vec<u8>) -> Option<&'static str> {
     if bytes.len() <= MAX_BYTES {
         return None;
@@ -100,5 +104,7 @@ pub fn cut(bytes: &mut Vec<u8>) -> Option<&'static str> {
     bytes.truncate(MAX_BYTES);
     let end = memchr::memrchr2(b'\n', b'\r', bytes).map_or(0, |place| place + 1);
     bytes.truncate(end);
-    Some("the file has more than 500 KiB; crawlers read no more of it, and crawlgate publishes no more")
+    Some(
+        "the file has more than 500 KiB; crawlers read no more of it, and crawlgate publishes no more",
+    )
 }

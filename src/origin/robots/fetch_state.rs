@@ -1,6 +1,6 @@
-//! [`FetchState`]: the copy of one origin's robots.txt, the origin's last answer, and the time of the next fetch. It reads
-//! no clock: the moment is an argument. The caller fetches when a fetch is due, reports the [`FetchResult`], and says
-//! whether it accepted the new copy.
+//! [`FetchState`]: the copy of one origin's robots.txt, the origin's last answer, and the time of
+//! the next fetch. It reads no clock: the moment is an argument. The caller fetches when a fetch is
+//! due, reports the [`FetchResult`], and says whether it accepted the new copy.
 //!
 //! The last answer is a [`LastAnswer`]:
 //!
@@ -27,7 +27,8 @@ use std::time::Duration;
 const REFRESH: Duration = Duration::from_secs(600);
 /// After the first failure. Each further failure doubles it, up to [`REFRESH`].
 const RETRY: Duration = Duration::from_secs(5);
-/// How long the origin must say that a file is gone before crawlgate believes it. A deployment removes files for less.
+/// How long the origin must say that a file is gone before crawlgate believes it. A deployment
+/// removes files for less.
 const BELIEVED_AFTER: Duration = Duration::from_secs(600);
 
 /// What the status says while the origin was not asked since the copy was taken over.
@@ -92,7 +93,10 @@ pub struct FetchedCopy {
 impl FetchedCopy {
     /// Whether it has more than comments: rules, sitemaps, a licence.
     pub fn has_records(&self) -> bool {
-        File::parse(self.bytes.clone()).lines().iter().any(|line| line.record.is_some())
+        File::parse(self.bytes.clone())
+            .lines()
+            .iter()
+            .any(|line| line.record.is_some())
     }
 
     /// Whether it has a group of rules.
@@ -102,7 +106,11 @@ impl FetchedCopy {
 }
 
 fn has_rules(file: &File) -> bool {
-    file.lines().iter().any(|line| line.record.as_ref().is_some_and(|record| record.key == Key::UserAgent))
+    file.lines().iter().any(|line| {
+        line.record
+            .as_ref()
+            .is_some_and(|record| record.key == Key::UserAgent)
+    })
 }
 
 /// See the top of this file. All but `due` and the number of failures is stored.
@@ -122,14 +130,31 @@ pub struct FetchState {
 impl FetchState {
     /// A state without a copy. The first fetch is due.
     pub fn new(now: Timestamp) -> FetchState {
-        FetchState { wanted_since: now, copy: None, last_success: None, last_answer: LastAnswer::InUse, due: now }
+        FetchState {
+            wanted_since: now,
+            copy: None,
+            last_success: None,
+            last_answer: LastAnswer::InUse,
+            due: now,
+        }
     }
 
-    /// Takes over a copy that a site already uses and of which nothing else is known. The first fetch is due.
+    /// Takes over a copy that a site already uses and of which nothing else is known. The first
+    /// fetch is due.
     pub fn with_copy(url: String, bytes: Arc<[u8]>, now: Timestamp) -> FetchState {
         let exists = !bytes.is_empty();
-        let copy = FetchedCopy { bytes, url, fetched: now, exists, ..FetchedCopy::default() };
-        FetchState { copy: Some(copy), last_answer: LastAnswer::Unasked, ..FetchState::new(now) }
+        let copy = FetchedCopy {
+            bytes,
+            url,
+            fetched: now,
+            exists,
+            ..FetchedCopy::default()
+        };
+        FetchState {
+            copy: Some(copy),
+            last_answer: LastAnswer::Unasked,
+            ..FetchState::new(now)
+        }
     }
 
     /// Notes that the origin was not asked while the site was away.
@@ -139,8 +164,9 @@ impl FetchState {
         }
     }
 
-    /// The wall clock was set by so many seconds, or the machine slept. Time spans stay as long as they were: every
-    /// stored moment moves with the clock, and none but the next fetch lies in the future.
+    /// The wall clock was set by so many seconds, or the machine slept. Time spans stay as long as
+    /// they were: every stored moment moves with the clock, and none but the next fetch lies in the
+    /// future.
     pub fn clock_was_set(&mut self, by: i64, now: Timestamp) {
         let moved = |moment: &mut Timestamp| moment.0 = moment.0.saturating_add(by);
         moved(&mut self.due);
@@ -149,18 +175,23 @@ impl FetchState {
         // After a sleep of the machine these moments are right as they are.
         if by < 0 {
             self.last_success.iter_mut().for_each(moved);
-            self.copy.iter_mut().for_each(|copy| moved(&mut copy.fetched));
+            self.copy
+                .iter_mut()
+                .for_each(|copy| moved(&mut copy.fetched));
         }
         self.take_as_past(now);
     }
 
-    /// Takes moments that lie ahead as now: a clock that was wrong noted them, and crawlgate would wait for them.
+    /// Takes moments that lie ahead as now: a clock that was wrong noted them, and crawlgate would
+    /// wait for them.
     fn take_as_past(&mut self, now: Timestamp) {
         let past = |moment: &mut Timestamp| *moment = taken_as_past(*moment, now);
         past(&mut self.wanted_since);
         self.last_answer.gone_since().into_iter().for_each(past);
         self.last_success.iter_mut().for_each(past);
-        self.copy.iter_mut().for_each(|copy| past(&mut copy.fetched));
+        self.copy
+            .iter_mut()
+            .for_each(|copy| past(&mut copy.fetched));
     }
 
     /// The copy in use.
@@ -168,8 +199,8 @@ impl FetchState {
         self.copy.as_ref()
     }
 
-    /// Gives the copy its bytes back, which are stored apart from the rest. Returns whether the bytes can be its own:
-    /// where there is no copy, there are none.
+    /// Gives the copy its bytes back, which are stored apart from the rest. Returns whether the
+    /// bytes can be its own: where there is no copy, there are none.
     fn restore(&mut self, bytes: Arc<[u8]>) -> bool {
         match &mut self.copy {
             Some(copy) => copy.bytes = bytes,
@@ -184,9 +215,10 @@ impl FetchState {
             LastAnswer::InUse => None,
             LastAnswer::Unasked => Some(UNASKED.into()),
             LastAnswer::Failed { why, .. } => Some(why.to_string()),
-            LastAnswer::Gone { since, why } => {
-                Some(format!("{why}; believed if it still is so at {}", since.plus(BELIEVED_AFTER)))
-            }
+            LastAnswer::Gone { since, why } => Some(format!(
+                "{why}; believed if it still is so at {}",
+                since.plus(BELIEVED_AFTER)
+            )),
             LastAnswer::HeldBack { why, .. } => Some(why.clone()),
         }
     }
@@ -196,10 +228,16 @@ impl FetchState {
         self.last_answer == LastAnswer::Unasked
     }
 
-    /// Whether the origin redirects to crawlgate, or to a place that crawlgate does not follow it to.
+    /// Whether the origin redirects to crawlgate, or to a place that crawlgate does not follow it
+    /// to.
     pub fn is_redirected_away(&self) -> bool {
-        let LastAnswer::Failed { why, .. } = &self.last_answer else { return false };
-        matches!(why, FetchFailure::LeadsBack { .. } | FetchFailure::LeadsAstray { .. })
+        let LastAnswer::Failed { why, .. } = &self.last_answer else {
+            return false;
+        };
+        matches!(
+            why,
+            FetchFailure::LeadsBack { .. } | FetchFailure::LeadsAstray { .. }
+        )
     }
 
     /// When crawlgate will believe that the rules are gone, if the origin says so now.
@@ -226,36 +264,55 @@ impl FetchState {
             (None, _) => OriginCopyState::Missing,
             (Some(copy), LastAnswer::InUse) if copy.exists => OriginCopyState::Current,
             (Some(_), LastAnswer::InUse) => OriginCopyState::Absent,
-            (Some(_), LastAnswer::Unasked | LastAnswer::Failed { .. } | LastAnswer::Gone { .. }) => {
-                OriginCopyState::Kept
-            }
+            (
+                Some(_),
+                LastAnswer::Unasked | LastAnswer::Failed { .. } | LastAnswer::Gone { .. },
+            ) => OriginCopyState::Kept,
         }
     }
 
     /// Takes the result of a fetch. If it returns a new copy, [`accept`](FetchState::accept) or
-    /// [`hold_back`](FetchState::hold_back) must follow. `jitter` is a number from 0 to 1, so that sites do not fetch at
-    /// the same moment.
-    pub fn take_result(&mut self, result: FetchResult, now: Timestamp, jitter: f64) -> Option<FetchedCopy> {
+    /// [`hold_back`](FetchState::hold_back) must follow. `jitter` is a number from 0 to 1, so that
+    /// sites do not fetch at the same moment.
+    pub fn take_result(
+        &mut self,
+        result: FetchResult,
+        now: Timestamp,
+        jitter: f64,
+    ) -> Option<FetchedCopy> {
         let refresh = REFRESH.mul_f64(0.9 + 0.2 * jitter.clamp(0.0, 1.0));
         match result {
             FetchResult::Unreachable(why) => self.fail(why, now, jitter),
-            FetchResult::Unchanged if self.copy.is_none() => {
-                self.fail("the answer is 304, and there is nothing to compare with".into(), now, jitter)
-            }
+            FetchResult::Unchanged if self.copy.is_none() => self.fail(
+                "the answer is 304, and there is nothing to compare with".into(),
+                now,
+                jitter,
+            ),
             FetchResult::Unchanged => {
                 self.succeed(now, refresh);
                 None
             }
             FetchResult::Nothing { url, reason } => {
                 self.due = now.plus(refresh);
-                let none = FetchedCopy { url, fetched: now, reason: Some(reason.clone()), ..FetchedCopy::default() };
+                let none = FetchedCopy {
+                    url,
+                    fetched: now,
+                    reason: Some(reason.clone()),
+                    ..FetchedCopy::default()
+                };
                 if self.copy.as_ref().is_some_and(FetchedCopy::has_records) {
                     self.doubt(none, &reason, now)
                 } else {
                     Some(none)
                 }
             }
-            FetchResult::File { mut bytes, url, etag, last_modified, html } => {
+            FetchResult::File {
+                mut bytes,
+                url,
+                etag,
+                last_modified,
+                html,
+            } => {
                 let reason = cut(&mut bytes).map(str::to_owned);
                 let file = File::parse(bytes);
                 if let Some(reason) = defect(&file, html) {
@@ -263,15 +320,30 @@ impl FetchState {
                 }
                 self.due = now.plus(refresh);
                 let bytes = file.bytes().clone();
-                let new = FetchedCopy { bytes, url, etag, last_modified, fetched: now, exists: true, reason };
+                let new = FetchedCopy {
+                    bytes,
+                    url,
+                    etag,
+                    last_modified,
+                    fetched: now,
+                    exists: true,
+                    reason,
+                };
                 self.take_file(new, &file, now, refresh)
             }
         }
     }
 
-    fn take_file(&mut self, new: FetchedCopy, file: &File, now: Timestamp, refresh: Duration) -> Option<FetchedCopy> {
+    fn take_file(
+        &mut self,
+        new: FetchedCopy,
+        file: &File,
+        now: Timestamp,
+        refresh: Duration,
+    ) -> Option<FetchedCopy> {
         match &self.copy {
-            // Other validators alone make no new file. Another URL does: the caller compiles the file with its URL.
+            // Other validators alone make no new file. Another URL does: the caller compiles the
+            // file with its URL.
             Some(copy) if copy.exists && copy.bytes == new.bytes && copy.url == new.url => {
                 self.copy = Some(new);
                 self.succeed(now, refresh);
@@ -281,7 +353,8 @@ impl FetchState {
                 self.doubt(new, "there is no rule in the file any more", now)
             }
             _ => {
-                // There is a file, whether it can be used or not. An earlier absence does not count for the next one.
+                // There is a file, whether it can be used or not. An earlier absence does not count
+                // for the next one.
                 self.last_answer = LastAnswer::InUse;
                 Some(new)
             }
@@ -297,8 +370,10 @@ impl FetchState {
 
     /// Notes that the new copy would do harm. The copy in use stays.
     pub fn hold_back(&mut self, why: String) {
-        self.last_answer =
-            LastAnswer::HeldBack { why: bounded(why), gone_since: self.last_answer.gone_since().copied() };
+        self.last_answer = LastAnswer::HeldBack {
+            why: bounded(why),
+            gone_since: self.last_answer.gone_since().copied(),
+        };
     }
 
     fn succeed(&mut self, now: Timestamp, refresh: Duration) {
@@ -308,24 +383,38 @@ impl FetchState {
     }
 
     fn fail(&mut self, why: FetchFailure, now: Timestamp, jitter: f64) -> Option<FetchedCopy> {
-        let before = if let LastAnswer::Failed { failures, .. } = self.last_answer { failures } else { 0 };
+        let before = if let LastAnswer::Failed { failures, .. } = self.last_answer {
+            failures
+        } else {
+            0
+        };
         let wait = RETRY.saturating_mul(1 << before.min(16)).min(REFRESH);
-        // Only longer: moments are whole seconds, so a slightly shorter wait would lose a whole one.
+        // Only longer: moments are whole seconds, so a slightly shorter wait would lose a whole
+        // one.
         self.due = now.plus(wait.mul_f64(1.0 + 0.2 * jitter.clamp(0.0, 1.0)));
         let why = match why {
             FetchFailure::LeadsBack { url } => FetchFailure::LeadsBack { url: bounded(url) },
-            FetchFailure::LeadsAstray { url, why } => FetchFailure::LeadsAstray { url: bounded(url), why },
+            FetchFailure::LeadsAstray { url, why } => FetchFailure::LeadsAstray {
+                url: bounded(url),
+                why,
+            },
             FetchFailure::Other(reason) => FetchFailure::Other(bounded(reason)),
         };
-        self.last_answer = LastAnswer::Failed { why, failures: before.saturating_add(1) };
+        self.last_answer = LastAnswer::Failed {
+            why,
+            failures: before.saturating_add(1),
+        };
         None
     }
 
-    /// Takes an answer by which the rules are gone. Returns the new copy if the origin has said so for ten minutes, and
-    /// nothing else in between.
+    /// Takes an answer by which the rules are gone. Returns the new copy if the origin has said so
+    /// for ten minutes, and nothing else in between.
     fn doubt(&mut self, nothing: FetchedCopy, reason: &str, now: Timestamp) -> Option<FetchedCopy> {
         let since = self.last_answer.gone_since().map_or(now, |since| *since);
-        self.last_answer = LastAnswer::Gone { since, why: bounded(format!("{}: {reason}", nothing.url)) };
+        self.last_answer = LastAnswer::Gone {
+            since,
+            why: bounded(format!("{}: {reason}", nothing.url)),
+        };
         let believed_at = since.plus(BELIEVED_AFTER);
         if now >= believed_at {
             return Some(nothing);
@@ -339,7 +428,10 @@ impl FetchState {
 fn bounded(mut text: String) -> String {
     const LONGEST: usize = 8 * 1024;
     if text.len() > LONGEST {
-        let end = (0..=LONGEST).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+        let end = (0..=LONGEST)
+            .rev()
+            .find(|end| text.is_char_boundary(*end))
+            .unwrap_or(0);
         text.truncate(end);
         text.push_str(" [...]");
     }
@@ -375,16 +467,33 @@ pub enum DamagedCopy {
 impl StoredCopy {
     /// This copy as a fact of the state store.
     pub fn fact(&self, site: &str, now: Timestamp) -> Fact {
-        let bytes = self.fetch.copy().map(|copy| copy.bytes.clone()).unwrap_or_default();
-        // A state that could not be encoded would be read as damaged, and the origin would be asked again.
+        let bytes = self
+            .fetch
+            .copy()
+            .map(|copy| copy.bytes.clone())
+            .unwrap_or_default();
+        // A state that could not be encoded would be read as damaged, and the origin would be asked
+        // again.
         let state = serde_json::to_string(self).unwrap_or_default();
-        Fact::set(now, OriginCopy { site: site.to_owned(), digest: digest(&bytes), bytes, state })
+        Fact::set(
+            now,
+            OriginCopy {
+                site: site.to_owned(),
+                digest: digest(&bytes),
+                bytes,
+                state,
+            },
+        )
     }
 
     /// The fact that removes the copy of a site.
     pub fn removal(site: &str, now: Timestamp) -> Fact {
-        let nothing =
-            OriginCopy { site: site.to_owned(), bytes: Arc::default(), digest: String::new(), state: String::new() };
+        let nothing = OriginCopy {
+            site: site.to_owned(),
+            bytes: Arc::default(),
+            digest: String::new(),
+            state: String::new(),
+        };
         Fact::removed(now, nothing)
     }
 
@@ -408,7 +517,9 @@ impl StoredCopy {
     /// See [`FetchState::clock_was_set`].
     pub fn clock_was_set(&mut self, by: i64, now: Timestamp) {
         self.fetch.clock_was_set(by, now);
-        self.left_at = self.left_at.map(|moment| taken_as_past(Timestamp(moment.0.saturating_add(by)), now));
+        self.left_at = self
+            .left_at
+            .map(|moment| taken_as_past(Timestamp(moment.0.saturating_add(by)), now));
     }
 }
 

@@ -1,5 +1,6 @@
-//! The origin's own robots.txt, fetched in the background and stored. [`FetchState`] decides whether an answer becomes the
-//! copy in use. [`ask()`] sends the requests. [`StoredCopy`] is the copy in the state store.
+//! The origin's own robots.txt, fetched in the background and stored. [`FetchState`] decides
+//! whether an answer becomes the copy in use. [`ask()`] sends the requests. [`StoredCopy`] is the
+//! copy in the state store.
 
 mod ask;
 mod connections;

@@ -1,4 +1,5 @@
-//! How answers of an origin change the state of the copy of its robots.txt, also over failures and restarts.
+//! How answers of an origin change the state of the copy of its robots.txt, also over failures and
+//! restarts.
 
 use super::fetch_state::DamagedCopy;
 use super::*;
@@ -17,23 +18,38 @@ fn file(text: &str) -> FetchResult {
 }
 
 fn bytes(bytes: Vec<u8>) -> FetchResult {
-    FetchResult::File { bytes, url: URL.into(), etag: Some("\"1\"".into()), last_modified: None, html: false }
+    FetchResult::File {
+        bytes,
+        url: URL.into(),
+        etag: Some("\"1\"".into()),
+        last_modified: None,
+        html: false,
+    }
 }
 
 fn html(text: &str) -> FetchResult {
-    FetchResult::File { bytes: text.into(), url: URL.into(), etag: None, last_modified: None, html: true }
+    FetchResult::File {
+        bytes: text.into(),
+        url: URL.into(),
+        etag: None,
+        last_modified: None,
+        html: true,
+    }
 }
 
 fn gone() -> FetchResult {
-    FetchResult::Nothing { url: URL.into(), reason: "the answer is 404".into() }
+    FetchResult::Nothing {
+        url: URL.into(),
+        reason: "the answer is 404".into(),
+    }
 }
 
 fn unreachable() -> FetchResult {
     FetchResult::Unreachable("the answer is 503".into())
 }
 
-/// One fetch: its time, its result, the state and the bytes that follow, and the seconds until the next fetch. A file that
-/// closes the site is held back.
+/// One fetch: its time, its result, the state and the bytes that follow, and the seconds until the
+/// next fetch. A file that closes the site is held back.
 struct Row(i64, FetchResult, OriginCopyState, Option<&'static str>, i64);
 
 fn run(fetch: &mut FetchState, rows: Vec<Row>) {
@@ -46,7 +62,9 @@ fn run(fetch: &mut FetchState, rows: Vec<Row>) {
             }
         }
         assert_eq!(fetch.state(HOUR, now), state, "row {row}: {fetch:?}");
-        let copy = fetch.copy().map(|copy| String::from_utf8_lossy(&copy.bytes).into_owned());
+        let copy = fetch
+            .copy()
+            .map(|copy| String::from_utf8_lossy(&copy.bytes).into_owned());
         assert_eq!(copy.as_deref(), text, "row {row}");
         assert_eq!(fetch.due.0 - at, pause, "row {row}: {fetch:?}");
     }
@@ -56,7 +74,10 @@ fn run(fetch: &mut FetchState, rows: Vec<Row>) {
 fn answers_over_a_day_move_the_state_as_documented() {
     use OriginCopyState::{Absent, Awaited, Current, HeldBack, Kept};
     let mut fetch = FetchState::new(Timestamp(0));
-    assert_eq!((fetch.due, fetch.state(HOUR, Timestamp(0))), (Timestamp(0), Awaited));
+    assert_eq!(
+        (fetch.due, fetch.state(HOUR, Timestamp(0))),
+        (Timestamp(0), Awaited)
+    );
     let (rules, other) = (Some(RULES), Some(OTHER));
     run(
         &mut fetch,
@@ -69,7 +90,13 @@ fn answers_over_a_day_move_the_state_as_documented() {
             Row(638, FetchResult::Unchanged, Current, rules, 600),
             // Failures: the copy stays for as long as they last.
             Row(1_238, unreachable(), Kept, rules, 5),
-            Row(1_243, html("<!DOCTYPE html><title>502</title>"), Kept, rules, 11),
+            Row(
+                1_243,
+                html("<!DOCTYPE html><title>502</title>"),
+                Kept,
+                rules,
+                11,
+            ),
             Row(1_254, html("Service unavailable"), Kept, rules, 22),
             Row(1_276, bytes(b"\xFF\xFEU\0s\0".to_vec()), Kept, rules, 44),
             Row(90_000_000, unreachable(), Kept, rules, 88),
@@ -90,8 +117,20 @@ fn answers_over_a_day_move_the_state_as_documented() {
             Row(90_005_600, file("# soon\n"), Current, Some("# soon\n"), 600),
             // A file that closes the site is held back until it changes.
             Row(90_006_200, file(RULES), Current, rules, 600),
-            Row(90_006_800, file("User-agent: *\nDisallow: /\n"), HeldBack, rules, 600),
-            Row(90_007_400, file("User-agent: *\nDisallow: /\n"), HeldBack, rules, 600),
+            Row(
+                90_006_800,
+                file("User-agent: *\nDisallow: /\n"),
+                HeldBack,
+                rules,
+                600,
+            ),
+            Row(
+                90_007_400,
+                file("User-agent: *\nDisallow: /\n"),
+                HeldBack,
+                rules,
+                600,
+            ),
             Row(90_008_000, unreachable(), Kept, rules, 5),
             Row(90_008_005, file(RULES), Current, rules, 600),
         ],
@@ -106,12 +145,21 @@ fn first_copy_missing_for_an_hour_is_missing_until_it_comes() {
         vec![
             Row(3_599, unreachable(), OriginCopyState::Awaited, None, 5),
             Row(3_600, unreachable(), OriginCopyState::Missing, None, 11),
-            Row(900_000, file(RULES), OriginCopyState::Current, Some(RULES), 600),
+            Row(
+                900_000,
+                file(RULES),
+                OriginCopyState::Current,
+                Some(RULES),
+                600,
+            ),
         ],
     );
     let mut fetch = FetchState::new(Timestamp(0));
     // An origin without a file says so: crawlgate does not wait.
-    run(&mut fetch, vec![Row(0, gone(), OriginCopyState::Absent, Some(""), 600)]);
+    run(
+        &mut fetch,
+        vec![Row(0, gone(), OriginCopyState::Absent, Some(""), 600)],
+    );
 }
 
 #[test]
@@ -132,7 +180,9 @@ fn failures_double_the_wait_up_to_ten_minutes() {
 fn jitter_spreads_fetches_by_a_tenth() {
     let due = |jitter| {
         let mut fetch = FetchState::new(Timestamp(0));
-        let copy = fetch.take_result(file(RULES), Timestamp(0), jitter).expect("a copy");
+        let copy = fetch
+            .take_result(file(RULES), Timestamp(0), jitter)
+            .expect("a copy");
         fetch.accept(copy, Timestamp(0));
         fetch.due.0
     };
@@ -144,12 +194,16 @@ fn huge_file_is_cut_to_500_kib_of_whole_lines() {
     let line = "Disallow: /aaaaaaaaaaaaaaaaaaaaaaaaaaaaa\n";
     let text = format!("User-agent: *\n{}", line.repeat(20_000));
     let mut fetch = FetchState::new(Timestamp(0));
-    let copy = fetch.take_result(file(&text), Timestamp(0), 0.0).expect("a copy");
+    let copy = fetch
+        .take_result(file(&text), Timestamp(0), 0.0)
+        .expect("a copy");
     assert!(copy.bytes.len() <= 500 * 1024 && copy.bytes.len() > 500 * 1024 - line.len());
     assert!(copy.bytes.ends_with(line.as_bytes()));
     assert!(copy.reason.is_some(), "the status says so");
     let mut short = FetchState::new(Timestamp(0));
-    let whole = short.take_result(file("User-agent: *\nDisallow: /a\n"), Timestamp(0), 0.0).expect("a copy");
+    let whole = short
+        .take_result(file("User-agent: *\nDisallow: /a\n"), Timestamp(0), 0.0)
+        .expect("a copy");
     assert_eq!(whole.reason, None);
 }
 
@@ -160,44 +214,85 @@ fn restarted(stored: &StoredCopy, now: Timestamp) -> Result<StoredCopy, DamagedC
 
 fn record(stored: &StoredCopy) -> OriginCopy {
     let fact = stored.fact("shop", Timestamp(0));
-    let AnyRecord::OriginCopy(record) = fact.record else { panic!("another record: {fact:?}") };
+    let AnyRecord::OriginCopy(record) = fact.record else {
+        panic!("another record: {fact:?}")
+    };
     record
 }
 
 /// The origin had rules at 10 and none at 1,000.
 fn gone_since_1000() -> StoredCopy {
     let mut fetch = FetchState::new(Timestamp(7));
-    let copy = fetch.take_result(file(RULES), Timestamp(10), 0.5).expect("a copy");
+    let copy = fetch
+        .take_result(file(RULES), Timestamp(10), 0.5)
+        .expect("a copy");
     fetch.accept(copy, Timestamp(10));
     fetch.take_result(gone(), Timestamp(1_000), 0.5);
-    StoredCopy { fetch, default_site_hosts: None, left_at: None }
+    StoredCopy {
+        fetch,
+        default_site_hosts: None,
+        left_at: None,
+    }
 }
 
 #[test]
 fn restart_keeps_copy_and_pending_removal() {
-    let mut fetch = restarted(&gone_since_1000(), Timestamp(1_100)).expect("a copy").fetch;
-    assert_eq!(fetch.copy().map(|copy| &*copy.bytes), Some(RULES.as_bytes()));
-    assert_eq!((fetch.wanted_since, fetch.last_success), (Timestamp(7), Some(Timestamp(10))));
+    let mut fetch = restarted(&gone_since_1000(), Timestamp(1_100))
+        .expect("a copy")
+        .fetch;
+    assert_eq!(
+        fetch.copy().map(|copy| &*copy.bytes),
+        Some(RULES.as_bytes())
+    );
+    assert_eq!(
+        (fetch.wanted_since, fetch.last_success),
+        (Timestamp(7), Some(Timestamp(10)))
+    );
     assert_eq!(fetch.validators(), (Some("\"1\""), None));
-    assert!(fetch.take_result(gone(), Timestamp(1_600), 0.5).is_some(), "ten minutes after it was first gone");
+    assert!(
+        fetch.take_result(gone(), Timestamp(1_600), 0.5).is_some(),
+        "ten minutes after it was first gone"
+    );
 }
 
 #[test]
 fn restart_keeps_default_site_without_copy() {
     let fetch = FetchState::new(Timestamp(0));
-    let stored = StoredCopy { fetch, default_site_hosts: Some(vec!["*.a.example".into()]), left_at: None };
-    assert_eq!(restarted(&stored, Timestamp(0)).expect("what is stored"), stored);
+    let stored = StoredCopy {
+        fetch,
+        default_site_hosts: Some(vec!["*.a.example".into()]),
+        left_at: None,
+    };
+    assert_eq!(
+        restarted(&stored, Timestamp(0)).expect("what is stored"),
+        stored
+    );
 }
 
 #[test]
 fn damaged_copy_is_refused_and_named() {
     let whole = record(&gone_since_1000());
-    let cut = OriginCopy { bytes: whole.bytes[..RULES.len() - 3].into(), ..whole.clone() };
-    let other = OriginCopy { bytes: OTHER.as_bytes().into(), ..whole.clone() };
-    let torn = OriginCopy { state: whole.state[..20].to_owned(), ..whole.clone() };
-    let lost = OriginCopy { state: whole.state.replacen("\"copy\"", "\"cope\"", 1), ..whole.clone() };
+    let cut = OriginCopy {
+        bytes: whole.bytes[..RULES.len() - 3].into(),
+        ..whole.clone()
+    };
+    let other = OriginCopy {
+        bytes: OTHER.as_bytes().into(),
+        ..whole.clone()
+    };
+    let torn = OriginCopy {
+        state: whole.state[..20].to_owned(),
+        ..whole.clone()
+    };
+    let lost = OriginCopy {
+        state: whole.state.replacen("\"copy\"", "\"cope\"", 1),
+        ..whole.clone()
+    };
     for (damaged, is_expected) in [
-        (cut, (|why| matches!(why, DamagedCopy::Digest)) as fn(&DamagedCopy) -> bool),
+        (
+            cut,
+            (|why| matches!(why, DamagedCopy::Digest)) as fn(&DamagedCopy) -> bool,
+        ),
         (other, |why| matches!(why, DamagedCopy::Digest)),
         (torn, |why| matches!(why, DamagedCopy::State(_))),
         (lost, |why| matches!(why, DamagedCopy::OfNoCopy)),
@@ -205,7 +300,10 @@ fn damaged_copy_is_refused_and_named() {
         let error = StoredCopy::read(&damaged, Timestamp(2_000)).expect_err("damaged");
         assert!(is_expected(&error), "{error:?}");
         let copies = StoredCopies::read(&[(Timestamp(0), damaged)], Timestamp(2_000));
-        assert_eq!((copies.by_site.len(), copies.damaged), (0, vec!["shop".to_owned()]));
+        assert_eq!(
+            (copies.by_site.len(), copies.damaged),
+            (0, vec!["shop".to_owned()])
+        );
     }
     let copies = StoredCopies::read(&[(Timestamp(0), whole)], Timestamp(2_000));
     assert_eq!((copies.by_site.len(), copies.damaged.len()), (1, 0));
@@ -215,8 +313,22 @@ fn damaged_copy_is_refused_and_named() {
 #[test]
 fn status_304_without_copy_is_a_failure() {
     let mut fetch = FetchState::new(Timestamp(0));
-    run(&mut fetch, vec![Row(0, FetchResult::Unchanged, OriginCopyState::Awaited, None, 5)]);
-    assert!(fetch.problem().is_some_and(|problem| problem.contains("304")) && fetch.last_success.is_none());
+    run(
+        &mut fetch,
+        vec![Row(
+            0,
+            FetchResult::Unchanged,
+            OriginCopyState::Awaited,
+            None,
+            5,
+        )],
+    );
+    assert!(
+        fetch
+            .problem()
+            .is_some_and(|problem| problem.contains("304"))
+            && fetch.last_success.is_none()
+    );
 }
 
 #[test]
@@ -231,13 +343,24 @@ fn hosts_of_a_site_select_its_servers() {
         origin(&[], "https://10.0.0.2"),
     ]);
     let asked = |targets: &Targets, host| {
-        targets.target(host).map(|target| (target.host, target.origin.servers[0].address.host.clone()))
+        targets
+            .target(host)
+            .map(|target| (target.host, target.origin.servers[0].address.host.clone()))
     };
     let answer = |host: &str, server: &str| Some((host.to_owned(), server.to_owned()));
-    assert_eq!(asked(&targets, Some("shop.example:8443")), answer("shop.example:8443", "10.0.0.1"));
-    assert_eq!(asked(&targets, Some("www.shop.example")), answer("www.shop.example", "10.0.0.1"));
+    assert_eq!(
+        asked(&targets, Some("shop.example:8443")),
+        answer("shop.example:8443", "10.0.0.1")
+    );
+    assert_eq!(
+        asked(&targets, Some("www.shop.example")),
+        answer("www.shop.example", "10.0.0.1")
+    );
     assert_eq!(asked(&targets, None), answer("10.0.0.2", "10.0.0.2"));
-    let named = Targets::new(&[origin(&["*.shop.example", "shop.example"], "http://10.0.0.1:3000")]);
+    let named = Targets::new(&[origin(
+        &["*.shop.example", "shop.example"],
+        "http://10.0.0.1:3000",
+    )]);
     assert_eq!(asked(&named, None), answer("shop.example", "10.0.0.1"));
     assert_eq!(asked(&named, Some("other.example")), None);
     // A default site belongs to its origin, even if another origin has the host as well.
@@ -246,30 +369,52 @@ fn hosts_of_a_site_select_its_servers() {
         origin(&["*.shop.example"], "http://10.0.0.2:3000"),
     ]);
     let of = |place| {
-        both.target_of(place, Some("www.shop.example")).map(|target| target.origin.servers[0].address.host.clone())
+        both.target_of(place, Some("www.shop.example"))
+            .map(|target| target.origin.servers[0].address.host.clone())
     };
-    assert_eq!((of(0), of(1), of(2)), (Some("10.0.0.1".into()), Some("10.0.0.2".into()), None));
+    assert_eq!(
+        (of(0), of(1), of(2)),
+        (Some("10.0.0.1".into()), Some("10.0.0.2".into()), None)
+    );
 }
 
 #[test]
 fn page_of_html_reads_as_no_rules() {
-    for page in [html("<div id=app></div>"), file("<!doctype html><div id=app></div>")] {
-        let FetchResult::Nothing { url, reason } = page.read_by_crawlers() else { panic!("a page has no rules") };
+    for page in [
+        html("<div id=app></div>"),
+        file("<!doctype html><div id=app></div>"),
+    ] {
+        let FetchResult::Nothing { url, reason } = page.read_by_crawlers() else {
+            panic!("a page has no rules")
+        };
         assert_eq!(url, URL);
         assert!(reason.contains("a page of HTML"), "{reason}");
     }
-    for other in [file(RULES), html(RULES), gone(), unreachable(), bytes(b"\xFF\xFEU\0s\0".to_vec())] {
+    for other in [
+        file(RULES),
+        html(RULES),
+        gone(),
+        unreachable(),
+        bytes(b"\xFF\xFEU\0s\0".to_vec()),
+    ] {
         assert_eq!(other.clone().read_by_crawlers(), other);
     }
 }
 
-/// The caller compiles the file with its new URL, so that status and explanations name the same place.
+/// The caller compiles the file with its new URL, so that status and explanations name the same
+/// place.
 #[test]
 fn same_bytes_from_another_url_are_a_new_copy() {
     let mut fetch = FetchState::new(Timestamp(0));
-    let copy = fetch.take_result(file(RULES), Timestamp(0), 0.5).expect("a copy");
+    let copy = fetch
+        .take_result(file(RULES), Timestamp(0), 0.5)
+        .expect("a copy");
     fetch.accept(copy, Timestamp(0));
-    assert_eq!(fetch.take_result(file(RULES), Timestamp(600), 0.5), None, "the same URL is no change");
+    assert_eq!(
+        fetch.take_result(file(RULES), Timestamp(600), 0.5),
+        None,
+        "the same URL is no change"
+    );
     let moved = FetchResult::File {
         bytes: RULES.into(),
         url: "http://origin.test/r1.txt".into(),
@@ -277,10 +422,18 @@ fn same_bytes_from_another_url_are_a_new_copy() {
         last_modified: None,
         html: false,
     };
-    let copy = fetch.take_result(moved, Timestamp(1_200), 0.5).expect("the same copy");
-    assert_eq!((copy.url.as_str(), &*copy.bytes), ("http://origin.test/r1.txt", RULES.as_bytes()));
+    let copy = fetch
+        .take_result(moved, Timestamp(1_200), 0.5)
+        .expect("the same copy");
+    assert_eq!(
+        (copy.url.as_str(), &*copy.bytes),
+        ("http://origin.test/r1.txt", RULES.as_bytes())
+    );
     fetch.accept(copy, Timestamp(1_200));
-    assert_eq!(fetch.state(HOUR, Timestamp(1_200)), OriginCopyState::Current);
+    assert_eq!(
+        fetch.state(HOUR, Timestamp(1_200)),
+        OriginCopyState::Current
+    );
 }
 
 #[test]
@@ -294,15 +447,23 @@ fn taken_over_copy_survives_failures() {
         );
         assert_eq!((fetch.last_success, fetch.is_unasked()), (None, true));
         assert_eq!(fetch.take_result(unreachable(), Timestamp(9), 0.5), None);
-        assert_eq!(fetch.copy().map(|copy| &*copy.bytes), Some(bytes.as_bytes()));
-        assert_eq!(fetch.take_result(gone(), Timestamp(20), 0.5).is_some(), bytes.is_empty());
+        assert_eq!(
+            fetch.copy().map(|copy| &*copy.bytes),
+            Some(bytes.as_bytes())
+        );
+        assert_eq!(
+            fetch.take_result(gone(), Timestamp(20), 0.5).is_some(),
+            bytes.is_empty()
+        );
     }
 }
 
 #[test]
 fn believed_at_is_known_only_while_file_is_gone() {
     let mut fetch = FetchState::new(Timestamp(0));
-    let copy = fetch.take_result(file(RULES), Timestamp(0), 0.5).expect("a copy");
+    let copy = fetch
+        .take_result(file(RULES), Timestamp(0), 0.5)
+        .expect("a copy");
     fetch.accept(copy, Timestamp(0));
     for (at, result, believed_at) in [
         (600, gone(), Some(1_200)),
@@ -342,7 +503,9 @@ fn clock_set_keeps_spans() {
     const DAY: i64 = 86_400;
     let gone_at = |by: i64| {
         let mut fetch = FetchState::new(Timestamp(100_000));
-        let copy = fetch.take_result(file(RULES), Timestamp(100_000), 0.5).expect("a copy");
+        let copy = fetch
+            .take_result(file(RULES), Timestamp(100_000), 0.5)
+            .expect("a copy");
         fetch.accept(copy, Timestamp(100_000));
         fetch.take_result(gone(), Timestamp(100_600), 0.5);
         fetch.clock_was_set(by, Timestamp(100_700 + by));
@@ -351,29 +514,55 @@ fn clock_set_keeps_spans() {
     for by in [-DAY, DAY] {
         let mut fetch = gone_at(by);
         let moved = |moment: i64| Timestamp(moment + by);
-        assert_eq!((fetch.due, fetch.believed_at()), (moved(101_200), Some(moved(101_200))));
-        assert!(fetch.problem().is_some_and(|problem| problem.ends_with(&moved(101_200).to_string())));
-        assert!(fetch.last_success.is_some_and(|moment| moment <= moved(100_700)));
+        assert_eq!(
+            (fetch.due, fetch.believed_at()),
+            (moved(101_200), Some(moved(101_200)))
+        );
+        assert!(
+            fetch
+                .problem()
+                .is_some_and(|problem| problem.ends_with(&moved(101_200).to_string()))
+        );
+        assert!(
+            fetch
+                .last_success
+                .is_some_and(|moment| moment <= moved(100_700))
+        );
         assert_eq!(fetch.take_result(gone(), moved(101_199), 0.5), None);
         assert!(fetch.take_result(gone(), moved(101_200), 0.5).is_some());
     }
     let mut waits = FetchState::new(Timestamp(100_000));
     waits.clock_was_set(-DAY, Timestamp(100_100 - DAY));
-    assert_eq!(waits.state(HOUR, Timestamp(103_500 - DAY)), OriginCopyState::Awaited);
-    assert_eq!(waits.state(HOUR, Timestamp(103_600 - DAY)), OriginCopyState::Missing);
+    assert_eq!(
+        waits.state(HOUR, Timestamp(103_500 - DAY)),
+        OriginCopyState::Awaited
+    );
+    assert_eq!(
+        waits.state(HOUR, Timestamp(103_600 - DAY)),
+        OriginCopyState::Missing
+    );
 }
 
 /// A clock that was wrong noted them. crawlgate must not wait until that clock is right.
 #[test]
 fn stored_moments_ahead_are_taken_as_now() {
     let mut fetch = FetchState::new(Timestamp(900_000));
-    let copy = fetch.take_result(file(RULES), Timestamp(900_000), 0.5).expect("a copy");
+    let copy = fetch
+        .take_result(file(RULES), Timestamp(900_000), 0.5)
+        .expect("a copy");
     fetch.accept(copy, Timestamp(900_000));
     fetch.take_result(gone(), Timestamp(900_600), 0.5);
-    let stored = StoredCopy { fetch, default_site_hosts: None, left_at: Some(Timestamp(900_700)) };
+    let stored = StoredCopy {
+        fetch,
+        default_site_hosts: None,
+        left_at: Some(Timestamp(900_700)),
+    };
     let StoredCopy { fetch, left_at, .. } = restarted(&stored, Timestamp(5_000)).expect("a copy");
     assert_eq!(left_at, Some(Timestamp(5_000)));
-    assert_eq!((fetch.wanted_since, fetch.last_success), (Timestamp(5_000), Some(Timestamp(5_000))));
+    assert_eq!(
+        (fetch.wanted_since, fetch.last_success),
+        (Timestamp(5_000), Some(Timestamp(5_000)))
+    );
     assert_eq!(fetch.believed_at(), Some(Timestamp(5_600)));
     // Clocks of one machine may differ by five seconds.
     let near = restarted(&stored, Timestamp(900_695)).expect("a copy");

@@ -1,8 +1,9 @@
-//! [`PolicyRules::conflict`] tells whether an Allow of the origin's robots.txt could defeat a Disallow of the policy.
-//! Such an Allow is left out when the two are merged (`merge.rs`).
+//! [`PolicyRules::conflict`] tells whether an Allow of the origin's robots.txt could defeat a
+//! Disallow of the policy. Such an Allow is left out when the two are merged (`merge.rs`).
 //!
-//! Of all rules that match a URL the longest decides; of two with the same length the Allow does (RFC 9309 section
-//! 2.2.2). So an Allow can defeat a Disallow that is not longer than the Allow, for the URLs that both match.
+//! Of all rules that match a URL the longest decides; of two with the same length the Allow does
+//! (RFC 9309 section 2.2.2). So an Allow can defeat a Disallow that is not longer than the Allow,
+//! for the URLs that both match.
 
 use super::budget::{Bounds, take};
 use crate::policy::site::RuleSource;
@@ -30,25 +31,49 @@ pub struct PolicyRules<'a> {
 
 impl<'a> PolicyRules<'a> {
     /// Takes the Disallow rules of `disallows` and the Allow rules of `of_policy`.
-    pub fn new(disallows: &'a [(Rule, RuleSource)], of_policy: &'a [(Rule, RuleSource)]) -> PolicyRules<'a> {
-        let disallows: Vec<_> = disallows.iter().filter(|(rule, _)| !rule.allow && !rule.pattern.is_empty()).collect();
-        let shortest = disallows.iter().copied().min_by_key(|(rule, _)| rule.pattern.priority());
-        let allows = of_policy.iter().map(|(rule, _)| rule).filter(|rule| rule.allow).collect();
-        PolicyRules { disallows, allows, shortest }
+    pub fn new(
+        disallows: &'a [(Rule, RuleSource)],
+        of_policy: &'a [(Rule, RuleSource)],
+    ) -> PolicyRules<'a> {
+        let disallows: Vec<_> = disallows
+            .iter()
+            .filter(|(rule, _)| !rule.allow && !rule.pattern.is_empty())
+            .collect();
+        let shortest = disallows
+            .iter()
+            .copied()
+            .min_by_key(|(rule, _)| rule.pattern.priority());
+        let allows = of_policy
+            .iter()
+            .map(|(rule, _)| rule)
+            .filter(|rule| rule.allow)
+            .collect();
+        PolicyRules {
+            disallows,
+            allows,
+            shortest,
+        }
     }
 
-    /// The reason why an Allow of the origin with this pattern cannot stand beside these rules; `None` where it defeats
-    /// none.
+    /// The reason why an Allow of the origin with this pattern cannot stand beside these rules;
+    /// `None` where it defeats none.
     pub fn conflict(&self, allow: &Pattern, bounds: &mut Bounds) -> Option<Conflict<'a>> {
         // Most Allows of a long file are shorter than every Disallow.
-        let shortest = self.shortest.filter(|(ours, _)| ours.pattern.priority() <= allow.priority())?;
-        let cost = (self.disallows.len() + self.allows.len()).saturating_mul(4 + allow.priority() / 8);
+        let shortest = self
+            .shortest
+            .filter(|(ours, _)| ours.pattern.priority() <= allow.priority())?;
+        let cost =
+            (self.disallows.len() + self.allows.len()).saturating_mul(4 + allow.priority() / 8);
         if !take(&mut bounds.comparisons, cost) {
             return Some(Conflict::NotCompared(shortest));
         }
-        // Where the policy itself allows all of it, the policy's shorter Disallow rules decide nothing there.
+        // Where the policy itself allows all of it, the policy's shorter Disallow rules decide
+        // nothing there.
         let allowing = self.allows.iter().filter(|ours| ours.pattern.covers(allow));
-        let allowed = allowing.map(|ours| ours.pattern.priority()).max().unwrap_or(0);
+        let allowed = allowing
+            .map(|ours| ours.pattern.priority())
+            .max()
+            .unwrap_or(0);
         let mut defeated = self.disallows.iter().copied().filter(|(ours, _)| {
             (allowed + 1..=allow.priority()).contains(&ours.pattern.priority())
                 && allow.overlaps(&ours.pattern, &mut bounds.comparisons)

@@ -1,6 +1,6 @@
-//! [`Draft`]: a group of robots.txt while the file is being made, with its rules, the source of each rule, and its
-//! comments. `synthesis.rs` and `merge.rs` build drafts. [`first_alike`] finds drafts with the same content, and
-//! [`octets_of`] gives the size of a draft.
+//! [`Draft`]: a group of robots.txt while the file is being made, with its rules, the source of
+//! each rule, and its comments. `synthesis.rs` and `merge.rs` build drafts. [`first_alike`] finds
+//! drafts with the same content, and [`octets_of`] gives the size of a draft.
 
 use crate::crawlers::Purpose;
 use crate::policy::site::{LeftOut, RuleSource};
@@ -9,7 +9,8 @@ use std::collections::HashMap;
 use std::fmt;
 use std::time::Duration;
 
-/// The name of the origin's file in comments: robots.txt is public, the address of an origin is not.
+/// The name of the origin's file in comments: robots.txt is public, the address of an origin is
+/// not.
 pub const ORIGIN: &str = "the origin's robots.txt";
 
 /// The reason why a group is there: its first comment.
@@ -40,7 +41,12 @@ impl fmt::Display for Heading {
             Heading::EverybodyElse => f.write_str("For every crawler that no group names."),
             Heading::Policy => f.write_str("From the site's policy."),
             Heading::Purpose { purpose, allowed } => {
-                write!(f, "From purposes: {} {}.", purpose.name(), if *allowed { "allow" } else { "disallow" })
+                write!(
+                    f,
+                    "From purposes: {} {}.",
+                    purpose.name(),
+                    if *allowed { "allow" } else { "disallow" }
+                )
             }
             Heading::Traps => f.write_str("From enforcement.traps."),
             Heading::Retire => f.write_str("From retire."),
@@ -57,8 +63,8 @@ impl fmt::Display for Heading {
 #[derive(Clone)]
 pub struct Draft {
     pub agents: Vec<String>,
-    /// For each agent its place among all tokens and the source that names it. Empty where there is one agent only,
-    /// whose place is that of the group.
+    /// For each agent its place among all tokens and the source that names it. Empty where there is
+    /// one agent only, whose place is that of the group.
     pub places: Vec<(usize, RuleSource)>,
     pub rules: Vec<(Rule, RuleSource)>,
     pub crawl_delay: Option<Duration>,
@@ -95,19 +101,31 @@ impl Draft {
 
     /// The comments above the group.
     pub fn comments(&self) -> Vec<String> {
-        let origin = if self.has_origin_rules { format!(" And from {ORIGIN}.") } else { String::new() };
-        std::iter::once(format!("{}{origin}", self.heading)).chain(self.notes.iter().cloned()).collect()
+        let origin = if self.has_origin_rules {
+            format!(" And from {ORIGIN}.")
+        } else {
+            String::new()
+        };
+        std::iter::once(format!("{}{origin}", self.heading))
+            .chain(self.notes.iter().cloned())
+            .collect()
     }
 }
 
-/// For each group the index of the first group with the same content, whatever its agents are; its own index if there
-/// is no other. `*` stays alone: parsers that know one agent per group must find it.
+/// For each group the index of the first group with the same content, whatever its agents are; its
+/// own index if there is no other. `*` stays alone: parsers that know one agent per group must find
+/// it.
 pub fn first_alike(drafts: &[Draft]) -> Vec<usize> {
     let mut known = HashMap::new();
     let first = drafts.iter().enumerate().map(|(index, draft)| {
         let is_star = draft.agents.iter().any(|agent| agent == "*");
         let heading = (draft.heading, draft.has_origin_rules, &draft.notes);
-        let said = (&draft.rules, draft.crawl_delay, &draft.extensions, &draft.signal_keys);
+        let said = (
+            &draft.rules,
+            draft.crawl_delay,
+            &draft.extensions,
+            &draft.signal_keys,
+        );
         *known.entry((is_star, heading, said)).or_insert(index)
     });
     first.collect()
@@ -115,17 +133,28 @@ pub fn first_alike(drafts: &[Draft]) -> Vec<usize> {
 
 /// Octets of a rule's line.
 pub fn octets_of_rule(rule: &Rule) -> usize {
-    let key = if rule.allow { "Allow: \n" } else { "Disallow: \n" };
+    let key = if rule.allow {
+        "Allow: \n"
+    } else {
+        "Disallow: \n"
+    };
     key.len() + rule.pattern.priority()
 }
 
 /// Octets of other lines.
 pub fn octets_of_lines(lines: &[Extension]) -> usize {
-    lines.iter().map(|line| line.key.len() + line.value.len() + ": \n".len()).sum()
+    lines
+        .iter()
+        .map(|line| line.key.len() + line.value.len() + ": \n".len())
+        .sum()
 }
 
 /// Octets of the rules and the other lines of a group, without its tokens.
 pub fn octets_of(draft: &Draft) -> usize {
-    let rules: usize = draft.rules.iter().map(|(rule, _)| octets_of_rule(rule)).sum();
+    let rules: usize = draft
+        .rules
+        .iter()
+        .map(|(rule, _)| octets_of_rule(rule))
+        .sum();
     rules + octets_of_lines(&draft.extensions)
 }

@@ -1,11 +1,12 @@
 //! [`merge`] unites the groups of the policy and the groups of the origin's own robots.txt.
 //!
-//! Each user-agent token that either side names gets the rules of both sides. On each side these are the rules of the
-//! group that names the token. Without such a group, they are the rules for another token of the same crawler, else
-//! those for `*` if `*` binds the crawler. A known crawler that the two sides name by different tokens gets a group,
-//! too. No Allow of the origin defeats a Disallow of the policy (`allow_conflicts.rs`). Comments in the merged file
-//! name or count the rules of the origin that are left out. In a group that disallows the whole site one comment stands
-//! for all left-out rules.
+//! Each user-agent token that either side names gets the rules of both sides. On each side these
+//! are the rules of the group that names the token. Without such a group, they are the rules for
+//! another token of the same crawler, else those for `*` if `*` binds the crawler. A known crawler
+//! that the two sides name by different tokens gets a group, too. No Allow of the origin defeats a
+//! Disallow of the policy (`allow_conflicts.rs`). Comments in the merged file name or count the
+//! rules of the origin that are left out. In a group that disallows the whole site one comment
+//! stands for all left-out rules.
 
 use super::allow_conflicts::{Conflict, PolicyRules};
 use super::budget::{Bounds, TooMuch, take};
@@ -17,11 +18,12 @@ use crate::policy::site::{LeftOut, RuleSource};
 use crate::robots::{Extension, Rule};
 use std::collections::{HashMap, HashSet};
 
-/// How many left-out Allow lines of a group comments name. The others are counted, lest comments fill the file.
+/// How many left-out Allow lines of a group comments name. The others are counted, lest comments
+/// fill the file.
 pub const NOTED: usize = 20;
 
-/// The policy's groups, given one for each token, and the origin's. Tokens whose rules are the same on both sides share
-/// a group: however many there are, it is made once.
+/// The policy's groups, given one for each token, and the origin's. Tokens whose rules are the same
+/// on both sides share a group: however many there are, it is made once.
 pub fn merge(
     policy: Vec<Draft>,
     origin: &OriginRules,
@@ -34,28 +36,45 @@ pub fn merge(
     let (mut drafts, mut places): (Vec<Draft>, HashMap<(Pair, bool), usize>) = Default::default();
     for (number, token) in sides.tokens().into_iter().enumerate() {
         let pair = sides.pair(&token);
-        let Some(source) = sides.source(&token, pair) else { continue };
-        let pair = Pair { policy: pair.policy.map(|index| alike[index]), ..pair };
-        // `*` stays alone: its comments are its own, and parsers that know one agent per group must find it.
+        let Some(source) = sides.source(&token, pair) else {
+            continue;
+        };
+        let pair = Pair {
+            policy: pair.policy.map(|index| alike[index]),
+            ..pair
+        };
+        // `*` stays alone: its comments are its own, and parsers that know one agent per group must
+        // find it.
         let is_star = token == "*";
         let place = match places.get(&(pair, is_star)) {
             Some(place) => *place,
             None => {
                 let of_policy = pair.policy.map(|index| policy[index].clone());
-                let mut draft = of_policy.unwrap_or_else(|| Draft::new(Heading::Origin, source.clone()));
+                let mut draft =
+                    of_policy.unwrap_or_else(|| Draft::new(Heading::Origin, source.clone()));
                 let of_origin = pair.origin.map(|index| &origin.groups[index]);
-                if !take(&mut bounds.rules, of_origin.map_or(0, |group| group.rules.len())) {
+                if !take(
+                    &mut bounds.rules,
+                    of_origin.map_or(0, |group| group.rules.len()),
+                ) {
                     return Err(origin.too_much());
                 }
-                of_origin.into_iter().for_each(|group| join(&mut draft, group, bounds));
+                of_origin
+                    .into_iter()
+                    .for_each(|group| join(&mut draft, group, bounds));
                 if !take(&mut bounds.size, octets_of(&draft)) {
                     return Err(origin.too_much());
                 }
-                // A token that the origin names has the signals of `*`, and is not everybody else any more.
+                // A token that the origin names has the signals of `*`, and is not everybody else
+                // any more.
                 if !is_star && draft.heading == Heading::EverybodyElse {
                     draft.heading = Heading::Policy;
                 }
-                drafts.push(Draft { source: source.clone(), agents: Vec::new(), ..draft });
+                drafts.push(Draft {
+                    source: source.clone(),
+                    agents: Vec::new(),
+                    ..draft
+                });
                 places.insert((pair, is_star), drafts.len() - 1);
                 drafts.len() - 1
             }
@@ -93,32 +112,66 @@ impl<'a> Sides<'a> {
                 of_policy.entry(agent.to_ascii_lowercase()).or_insert(index);
             }
         }
-        let tokens = origin.tokens.iter().map(|(token, group, line)| (token.to_ascii_lowercase(), (*group, *line)));
-        let of_origin = tokens.chain(origin.star.map(|star| ("*".to_owned(), star))).collect();
+        let tokens = origin
+            .tokens
+            .iter()
+            .map(|(token, group, line)| (token.to_ascii_lowercase(), (*group, *line)));
+        let of_origin = tokens
+            .chain(origin.star.map(|star| ("*".to_owned(), star)))
+            .collect();
         let mut crawlers = HashMap::new();
         for crawler in registry.crawlers() {
             if let Some(token) = crawler.tokens.first() {
-                crawlers.entry(token.to_ascii_lowercase()).or_insert(crawler);
+                crawlers
+                    .entry(token.to_ascii_lowercase())
+                    .or_insert(crawler);
             }
         }
-        Sides { policy, origin, of_policy, of_origin, crawlers, registry }
+        Sides {
+            policy,
+            origin,
+            of_policy,
+            of_origin,
+            crawlers,
+            registry,
+        }
     }
 
-    /// Each token that needs a group of its own, once: the policy's in their order, then the origin's. After them the
-    /// crawlers that would find a group of only one side, because the sides know them by different tokens.
+    /// Each token that needs a group of its own, once: the policy's in their order, then the
+    /// origin's. After them the crawlers that would find a group of only one side, because the
+    /// sides know them by different tokens.
     fn tokens(&self) -> Vec<String> {
-        let agents = self.policy.iter().flat_map(|draft| draft.agents.iter().cloned());
+        let agents = self
+            .policy
+            .iter()
+            .flat_map(|draft| draft.agents.iter().cloned());
         let star = self.origin.star.iter().map(|_| "*".to_owned());
         let tokens = self.origin.tokens.iter().map(|(token, ..)| token.clone());
         let mut seen = HashSet::new();
-        let mut all: Vec<String> =
-            agents.chain(star).chain(tokens).filter(|token| seen.insert(token.to_ascii_lowercase())).collect();
+        let mut all: Vec<String> = agents
+            .chain(star)
+            .chain(tokens)
+            .filter(|token| seen.insert(token.to_ascii_lowercase()))
+            .collect();
         for crawler in self.registry.crawlers() {
-            let Some(token) = crawler.tokens.first().filter(|token| !seen.contains(&token.to_ascii_lowercase())) else {
+            let Some(token) = crawler
+                .tokens
+                .first()
+                .filter(|token| !seen.contains(&token.to_ascii_lowercase()))
+            else {
                 continue;
             };
-            let found = crawler.tokens.iter().find(|token| seen.contains(&token.to_ascii_lowercase()));
-            let star = || if follows_star(Some(crawler)) { self.pair("*") } else { Pair::default() };
+            let found = crawler
+                .tokens
+                .iter()
+                .find(|token| seen.contains(&token.to_ascii_lowercase()));
+            let star = || {
+                if follows_star(Some(crawler)) {
+                    self.pair("*")
+                } else {
+                    Pair::default()
+                }
+            };
             if found.map_or_else(star, |found| self.pair(found)) != self.pair(token) {
                 seen.insert(token.to_ascii_lowercase());
                 all.push(token.clone());
@@ -129,22 +182,28 @@ impl<'a> Sides<'a> {
 
     fn pair(&self, token: &str) -> Pair {
         let origin = self.find(&self.of_origin, token).map(|(group, _)| group);
-        Pair { policy: self.find(&self.of_policy, token), origin }
+        Pair {
+            policy: self.find(&self.of_policy, token),
+            origin,
+        }
     }
 
-    /// The group of one side that binds a token. `*` does not bind the crawlers whose operators say so: naming them
-    /// would.
+    /// The group of one side that binds a token. `*` does not bind the crawlers whose operators say
+    /// so: naming them would.
     fn find<T: Copy>(&self, side: &HashMap<String, T>, token: &str) -> Option<T> {
         let token = token.to_ascii_lowercase();
         let crawler = self.crawlers.get(&token).copied();
-        let chain = crawler.iter().flat_map(|crawler| crawler.tokens.iter().skip(1));
-        let mut named = std::iter::once(token.clone()).chain(chain.map(|other| other.to_ascii_lowercase()));
+        let chain = crawler
+            .iter()
+            .flat_map(|crawler| crawler.tokens.iter().skip(1));
+        let mut named =
+            std::iter::once(token.clone()).chain(chain.map(|other| other.to_ascii_lowercase()));
         let named = named.find_map(|token| side.get(&token).copied());
         named.or_else(|| side.get("*").copied().filter(|_| follows_star(crawler)))
     }
 
-    /// The source of the group of a token: the place that names the token, else the place of its rules. `None` where
-    /// neither side has rules for it.
+    /// The source of the group of a token: the place that names the token, else the place of its
+    /// rules. `None` where neither side has rules for it.
     fn source(&self, token: &str, pair: Pair) -> Option<RuleSource> {
         let token = token.to_ascii_lowercase();
         let of_policy = |index: usize| self.policy[index].source.clone();
@@ -152,9 +211,16 @@ impl<'a> Sides<'a> {
             .of_policy
             .get(&token)
             .map(|index| of_policy(*index))
-            .or_else(|| self.of_origin.get(&token).map(|(_, line)| RuleSource::Origin(*line)));
-        let of_rules =
-            || pair.policy.map(of_policy).or_else(|| self.origin.line_of(pair.origin?).map(RuleSource::Origin));
+            .or_else(|| {
+                self.of_origin
+                    .get(&token)
+                    .map(|(_, line)| RuleSource::Origin(*line))
+            });
+        let of_rules = || {
+            pair.policy
+                .map(of_policy)
+                .or_else(|| self.origin.line_of(pair.origin?).map(RuleSource::Origin))
+        };
         named.or_else(of_rules)
     }
 }
@@ -168,8 +234,11 @@ fn join(draft: &mut Draft, origin: &OriginGroup, bounds: &mut Bounds) {
     let closed = is_closed(&draft.rules);
     if closed {
         if !origin.rules.is_empty() {
-            // For any group of the origin: it may name none of these crawlers, and mean them by its `*`.
-            draft.notes.push(format!("All is disallowed: no rule of {ORIGIN} changes that."));
+            // For any group of the origin: it may name none of these crawlers, and mean them by its
+            // `*`.
+            draft.notes.push(format!(
+                "All is disallowed: no rule of {ORIGIN} changes that."
+            ));
         }
     } else {
         let added = added(draft, origin, bounds);
@@ -181,21 +250,30 @@ fn join(draft: &mut Draft, origin: &OriginGroup, bounds: &mut Bounds) {
         (None, delay) => draft.crawl_delay = delay.filter(|_| !closed),
         (Some(ours), Some(theirs)) if ours != theirs => {
             let seconds = theirs.as_secs_f64();
-            draft.notes.push(format!("Left out of {ORIGIN}: `Crawl-delay: {seconds}`, for the policy has its own."));
+            draft.notes.push(format!(
+                "Left out of {ORIGIN}: `Crawl-delay: {seconds}`, for the policy has its own."
+            ));
         }
         _ => {}
     }
     join_extensions(draft, origin, closed);
 }
 
-/// Adds the other lines of a group of the origin. Lines with a key that the policy has for the whole site are gone by
-/// now (`OriginRules::leave_out`). A closed group gets no lines about the use of content (draft-ietf-aipref-attach-05
-/// section 3.1).
+/// Adds the other lines of a group of the origin. Lines with a key that the policy has for the
+/// whole site are gone by now (`OriginRules::leave_out`). A closed group gets no lines about the
+/// use of content (draft-ietf-aipref-attach-05 section 3.1).
 fn join_extensions(draft: &mut Draft, origin: &OriginGroup, closed: bool) {
-    let among =
-        |keys: &[&'static str], line: &Extension| keys.iter().copied().find(|key| line.key.eq_ignore_ascii_case(key));
+    let among = |keys: &[&'static str], line: &Extension| {
+        keys.iter()
+            .copied()
+            .find(|key| line.key.eq_ignore_ascii_case(key))
+    };
     let mut own = Vec::new();
-    for line in origin.extensions.iter().filter(|line| !(closed && among(&signals::KEYS, line).is_some())) {
+    for line in origin
+        .extensions
+        .iter()
+        .filter(|line| !(closed && among(&signals::KEYS, line).is_some()))
+    {
         match among(&draft.signal_keys, line) {
             Some(key) => own.push(key),
             None => draft.extensions.push(line.clone()),
@@ -204,11 +282,15 @@ fn join_extensions(draft: &mut Draft, origin: &OriginGroup, closed: bool) {
     if !own.is_empty() {
         own.sort_unstable();
         own.dedup();
-        draft.notes.push(format!("Left out of {ORIGIN}, for the policy has its own here: {}.", own.join(", ")));
+        draft.notes.push(format!(
+            "Left out of {ORIGIN}, for the policy has its own here: {}.",
+            own.join(", ")
+        ));
     }
 }
 
-/// The rules of the origin that join the policy's. A note gives the reason for each rule that does not.
+/// The rules of the origin that join the policy's. A note gives the reason for each rule that does
+/// not.
 fn added(draft: &mut Draft, origin: &OriginGroup, bounds: &mut Bounds) -> Vec<(Rule, RuleSource)> {
     let of_policy = draft.rules.clone();
     let ours: HashSet<&Rule> = of_policy.iter().map(|(rule, _)| rule).collect();
@@ -221,8 +303,13 @@ fn added(draft: &mut Draft, origin: &OriginGroup, bounds: &mut Bounds) -> Vec<(R
             }
             continue;
         }
-        let opposite = Rule { allow: true, pattern: rule.pattern.clone() };
-        let reason = if matches!(draft.heading, Heading::Purpose { allowed: true, .. }) && rule.pattern.is_blanket() {
+        let opposite = Rule {
+            allow: true,
+            pattern: rule.pattern.clone(),
+        };
+        let reason = if matches!(draft.heading, Heading::Purpose { allowed: true, .. })
+            && rule.pattern.is_blanket()
+        {
             "for the purpose is allowed".to_owned()
         } else if ours.contains(&opposite) {
             // Of two rules for the same pattern Allow wins: the Disallow would have no effect.
@@ -231,24 +318,40 @@ fn added(draft: &mut Draft, origin: &OriginGroup, bounds: &mut Bounds) -> Vec<(R
             added.push((rule.clone(), source.clone()));
             continue;
         };
-        draft.notes.push(format!("Left out of {ORIGIN}: `{rule}`, {reason}."));
+        draft
+            .notes
+            .push(format!("Left out of {ORIGIN}: `{rule}`, {reason}."));
     }
     allows.count_the_rest(&mut draft.notes);
     added
 }
 
-/// Leaves out every Allow of the origin that could defeat one of these Disallow rules, whatever group it is in.
-pub fn hold_against_origin(drafts: &mut [Draft], disallows: &[(Rule, RuleSource)], bounds: &mut Bounds) {
+/// Leaves out every Allow of the origin that could defeat one of these Disallow rules, whatever
+/// group it is in.
+pub fn hold_against_origin(
+    drafts: &mut [Draft],
+    disallows: &[(Rule, RuleSource)],
+    bounds: &mut Bounds,
+) {
     let is_of_origin = |source: &RuleSource| matches!(source, RuleSource::Origin(_));
     for draft in drafts {
-        if !draft.rules.iter().any(|(rule, source)| rule.allow && is_of_origin(source)) {
+        if !draft
+            .rules
+            .iter()
+            .any(|(rule, source)| rule.allow && is_of_origin(source))
+        {
             continue;
         }
         let rules = std::mem::take(&mut draft.rules);
-        let of_policy: Vec<_> = rules.iter().filter(|(_, source)| !is_of_origin(source)).cloned().collect();
+        let of_policy: Vec<_> = rules
+            .iter()
+            .filter(|(_, source)| !is_of_origin(source))
+            .cloned()
+            .collect();
         let mut allows = Allows::new(disallows, &of_policy);
         for (rule, source) in rules {
-            if !rule.allow || !is_of_origin(&source) || allows.keeps(&rule, &source, bounds, draft) {
+            if !rule.allow || !is_of_origin(&source) || allows.keeps(&rule, &source, bounds, draft)
+            {
                 draft.rules.push((rule, source));
             }
         }
@@ -264,20 +367,37 @@ struct Allows<'a> {
 
 impl<'a> Allows<'a> {
     fn new(disallows: &'a [(Rule, RuleSource)], of_policy: &'a [(Rule, RuleSource)]) -> Allows<'a> {
-        Allows { ours: PolicyRules::new(disallows, of_policy), left_out: 0 }
+        Allows {
+            ours: PolicyRules::new(disallows, of_policy),
+            left_out: 0,
+        }
     }
 
     /// Whether an Allow defeats nothing; otherwise a comment and a lint say that it is left out.
-    fn keeps(&mut self, rule: &Rule, source: &RuleSource, bounds: &mut Bounds, draft: &mut Draft) -> bool {
-        let Some(conflict) = self.ours.conflict(&rule.pattern, bounds) else { return true };
+    fn keeps(
+        &mut self,
+        rule: &Rule,
+        source: &RuleSource,
+        bounds: &mut Bounds,
+        draft: &mut Draft,
+    ) -> bool {
+        let Some(conflict) = self.ours.conflict(&rule.pattern, bounds) else {
+            return true;
+        };
         let (ours, more, told) = match conflict {
             Conflict::Covered((ours, _)) => (ours, "", None),
             Conflict::Defeats((ours, by)) => (ours, "", told(rule, source, by)),
-            Conflict::NotCompared((ours, by)) => (ours, ": there is too much to compare", told(rule, source, by)),
+            Conflict::NotCompared((ours, by)) => (
+                ours,
+                ": there is too much to compare",
+                told(rule, source, by),
+            ),
         };
         self.left_out += 1;
         if self.left_out <= NOTED {
-            draft.notes.push(format!("Left out of {ORIGIN}: `{rule}`, which could defeat `{ours}`{more}."));
+            draft.notes.push(format!(
+                "Left out of {ORIGIN}: `{rule}`, which could defeat `{ours}`{more}."
+            ));
         }
         draft.left_out.extend(told);
         false
@@ -285,7 +405,9 @@ impl<'a> Allows<'a> {
 
     fn count_the_rest(&self, notes: &mut Vec<String>) {
         if let more @ 1.. = self.left_out.saturating_sub(NOTED) {
-            notes.push(format!("Left out of {ORIGIN}, for the same reason: {more} more Allow lines."));
+            notes.push(format!(
+                "Left out of {ORIGIN}, for the same reason: {more} more Allow lines."
+            ));
         }
     }
 }
@@ -294,7 +416,11 @@ impl<'a> Allows<'a> {
 fn told(rule: &Rule, source: &RuleSource, by: &RuleSource) -> Option<LeftOut> {
     match (source, by) {
         (RuleSource::Origin(line), RuleSource::Policy(span) | RuleSource::Purpose(span)) => {
-            Some(LeftOut { allow: rule.pattern.clone(), line: *line, disallow: *span })
+            Some(LeftOut {
+                allow: rule.pattern.clone(),
+                line: *line,
+                disallow: *span,
+            })
         }
         _ => None,
     }

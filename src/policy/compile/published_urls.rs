@@ -1,5 +1,6 @@
-//! [`PublishedUrls`]: the URLs of the origin's robots.txt as crawlers may see them. An origin that does not know its public
-//! name writes the one by which crawlgate asks it, which may be an address inside the network.
+//! [`PublishedUrls`]: the URLs of the origin's robots.txt as crawlers may see them. An origin that
+//! does not know its public name writes the one by which crawlgate asks it, which may be an address
+//! inside the network.
 
 use crate::crawlers::is_public;
 use crate::policy::model::Policy;
@@ -8,7 +9,8 @@ use crate::robots::{AbsoluteUrl, Authority, Key};
 use std::borrow::Cow;
 use std::net::IpAddr;
 
-/// Domains of names that have no meaning outside of a network (RFC 6761, RFC 6762, RFC 8375; ICANN reserved `internal`).
+/// Domains of names that have no meaning outside of a network (RFC 6761, RFC 6762, RFC 8375; ICANN
+/// reserved `internal`).
 const INTERNAL_DOMAINS: [&str; 4] = [".localhost", ".local", ".internal", ".home.arpa"];
 
 /// The site's hosts, and what is not to be published.
@@ -20,7 +22,9 @@ pub struct PublishedUrls<'a> {
 impl PublishedUrls<'_> {
     /// The value of a line as it is published; `None` if the line is to be left out.
     pub fn value<'v>(&self, key: Key, value: &'v str) -> Option<Cow<'v, str>> {
-        if !matches!(key, Key::Host | Key::Sitemap | Key::License) && value.contains(char::is_whitespace) {
+        if !matches!(key, Key::Host | Key::Sitemap | Key::License)
+            && value.contains(char::is_whitespace)
+        {
             // Of other lines a URL may be a part (`Clean-param: a http://...`).
             let mut words = value.split_whitespace();
             let is_publishable = words.all(|word| self.url(word).as_deref() == Some(word));
@@ -36,9 +40,15 @@ impl PublishedUrls<'_> {
     }
 
     fn url<'v>(&self, url: &'v str) -> Option<Cow<'v, str>> {
-        let Some(read) = AbsoluteUrl::read(url.as_bytes()) else { return Some(Cow::Borrowed(url)) };
+        let Some(read) = AbsoluteUrl::read(url.as_bytes()) else {
+            return Some(Cow::Borrowed(url));
+        };
         let default_port = read.default_port().unwrap_or_default();
-        let ports: &[&[u8]] = if read.scheme.is_empty() { &[b"80", b"443"] } else { &[default_port] };
+        let ports: &[&[u8]] = if read.scheme.is_empty() {
+            &[b"80", b"443"]
+        } else {
+            &[default_port]
+        };
         let is = |other: &String| {
             let other = Authority::read(other.as_bytes());
             ports.iter().any(|port| read.authority.is(&other, port))
@@ -46,35 +56,59 @@ impl PublishedUrls<'_> {
         if self.policy.has_host(&read.authority, default_port) {
             return Some(Cow::Borrowed(url));
         }
-        let mut wanted = self.internal.hosts.iter().filter(|wanted| is(&wanted.host)).peekable();
+        let mut wanted = self
+            .internal
+            .hosts
+            .iter()
+            .filter(|wanted| is(&wanted.host))
+            .peekable();
         if wanted.peek().is_some() {
             if !wanted.any(|wanted| self.has_origin(wanted)) {
                 return None;
             }
-            let host = &self.policy.hosts.iter().find(|host| !host.value.wildcard)?.value;
+            let host = &self
+                .policy
+                .hosts
+                .iter()
+                .find(|host| !host.value.wildcard)?
+                .value;
             let colon = if read.scheme.is_empty() { "" } else { ":" };
             let text = |bytes| String::from_utf8_lossy(bytes);
-            return Some(Cow::Owned(format!("{}{colon}//{host}{}", text(read.scheme), text(read.rest))));
+            return Some(Cow::Owned(format!(
+                "{}{colon}//{host}{}",
+                text(read.scheme),
+                text(read.rest)
+            )));
         }
-        let is_unreachable = is_internal(read.authority.name) && !self.policy.has_name(read.authority.name);
+        let is_unreachable =
+            is_internal(read.authority.name) && !self.policy.has_name(read.authority.name);
         (!is_unreachable && !self.internal.servers.iter().any(is)).then_some(Cow::Borrowed(url))
     }
 
     /// Whether the origin that wants this host is the site's.
     fn has_origin(&self, wanted: &WantedHost) -> bool {
         let hosts = &wanted.origin_hosts;
-        hosts.is_empty() || self.policy.hosts.iter().any(|own| hosts.contains(&own.value.to_string()))
+        hosts.is_empty()
+            || self
+                .policy
+                .hosts
+                .iter()
+                .any(|own| hosts.contains(&own.value.to_string()))
     }
 }
 
-/// Whether a name or an address leads nowhere outside of a network: a private address, a single label, and the like.
+/// Whether a name or an address leads nowhere outside of a network: a private address, a single
+/// label, and the like.
 fn is_internal(name: &[u8]) -> bool {
     let name = String::from_utf8_lossy(name).to_ascii_lowercase();
     match name.parse::<IpAddr>() {
         Ok(address) => !is_public(address),
-        // Clients read `127.1` and `0x7f.0.0.1` as addresses, and undo escapes (WHATWG URL, host parsing).
+        // Clients read `127.1` and `0x7f.0.0.1` as addresses, and undo escapes (WHATWG URL, host
+        // parsing).
         Err(_) if name.contains('%') || ends_in_number(&name) => true,
-        Err(_) => !name.contains('.') || INTERNAL_DOMAINS.iter().any(|domain| name.ends_with(domain)),
+        Err(_) => {
+            !name.contains('.') || INTERNAL_DOMAINS.iter().any(|domain| name.ends_with(domain))
+        }
     }
 }
 

@@ -1,13 +1,15 @@
-//! Compiles what a policy says about the use of the site's content (for example for AI training) into what crawlgate
-//! sends. [`signal_plan`] makes header lines and `/.well-known/tdmrep.json`; [`site_lines`] and [`group_lines`] make
-//! lines of robots.txt.
+//! Compiles what a policy says about the use of the site's content (for example for AI training)
+//! into what crawlgate sends. [`signal_plan`] makes header lines and `/.well-known/tdmrep.json`;
+//! [`site_lines`] and [`group_lines`] make lines of robots.txt.
 //!
-//! Sources: contentsignals.org and draft-romm-aipref-contentsignals-00 (`Content-Signal`), draft-ietf-aipref-attach-05
-//! and draft-ietf-aipref-vocab-08 (`Content-Usage`), RSL 1.0 (`License`, `Link`, `WWW-Authenticate`), TDMRep, W3C
-//! Community Group Final Report of 2024-05-10.
+//! Sources: contentsignals.org and draft-romm-aipref-contentsignals-00 (`Content-Signal`),
+//! draft-ietf-aipref-attach-05 and draft-ietf-aipref-vocab-08 (`Content-Usage`), RSL 1.0
+//! (`License`, `Link`, `WWW-Authenticate`), TDMRep, W3C Community Group Final Report of 2024-05-10.
 
 use crate::policy::decode::url_mistake;
-use crate::policy::model::{ContentSignal, ContentUsage, Emission, GroupPolicy, GroupSignals, Policy, patterns};
+use crate::policy::model::{
+    ContentSignal, ContentUsage, Emission, GroupPolicy, GroupSignals, Policy, patterns,
+};
 use crate::policy::site::{License, ServedFile, SignalPlan, Tdm, Version};
 use crate::printable::join;
 use crate::robots::{Document, Extension, Pattern, Rule, RuleSet, TargetScratch, path_of};
@@ -16,20 +18,31 @@ use crate::yaml::{Located, Span};
 /// Keys of lines about the use of the content.
 pub const KEYS: [&str; 3] = ["Content-Signal", "Content-Usage", "License"];
 
-/// The keys of the statements that the policy has for the whole site, in the file or in headers. A licence for some
-/// paths does not count: for the others the origin's stays.
+/// The keys of the statements that the policy has for the whole site, in the file or in headers. A
+/// licence for some paths does not count: for the others the origin's stays.
 pub fn said_keys(policy: &Policy) -> Vec<&'static str> {
     let site = &policy.robots.signals;
-    let license = site.licenses.iter().any(|license| covers_all(&license.paths));
-    said(site.content_signal.is_some(), !site.content_usage.is_empty(), license)
+    let license = site
+        .licenses
+        .iter()
+        .any(|license| covers_all(&license.paths));
+    said(
+        site.content_signal.is_some(),
+        !site.content_usage.is_empty(),
+        license,
+    )
 }
 
 /// Whether paths are the whole site.
 pub fn covers_all(paths: &[Located<String>]) -> bool {
-    paths.is_empty() || paths.iter().any(|path| matches!(path.value.as_str(), "/" | "*" | "/*"))
+    paths.is_empty()
+        || paths
+            .iter()
+            .any(|path| matches!(path.value.as_str(), "/" | "*" | "/*"))
 }
 
-/// The keys of the statements of a group of the policy, its own or those of a group that it extends.
+/// The keys of the statements of a group of the policy, its own or those of a group that it
+/// extends.
 pub fn group_keys(policy: &Policy, index: usize) -> Vec<&'static str> {
     let chain = chain(policy, index);
     let any = |says: fn(&GroupSignals) -> bool| chain.iter().any(|group| says(&group.signals));
@@ -41,26 +54,38 @@ pub fn group_keys(policy: &Policy, index: usize) -> Vec<&'static str> {
 }
 
 fn said(signal: bool, usage: bool, license: bool) -> Vec<&'static str> {
-    KEYS.into_iter().zip([signal, usage, license]).filter_map(|(key, said)| said.then_some(key)).collect()
+    KEYS.into_iter()
+        .zip([signal, usage, license])
+        .filter_map(|(key, said)| said.then_some(key))
+        .collect()
 }
 
 /// Lines that belong to no group.
 pub fn site_lines(policy: &Policy) -> Vec<Extension> {
-    let lines = policy.robots.signals.licenses.iter().map(|license| line("License", license.url.value.clone()));
+    let lines = policy
+        .robots
+        .signals
+        .licenses
+        .iter()
+        .map(|license| line("License", license.url.value.clone()));
     written(policy, lines.collect())
 }
 
-/// Lines of a group of the policy: its own, then those of the group that it extends, then the site's.
+/// Lines of a group of the policy: its own, then those of the group that it extends, then the
+/// site's.
 pub fn group_lines(policy: &Policy, index: usize) -> Vec<Extension> {
     let chain = chain(policy, index);
     let signals = || chain.iter().map(|group| &group.signals);
     let signal = signals().find_map(|signals| signals.content_signal.as_ref());
     let usage = signals().flat_map(|signals| &signals.content_usage);
-    let licenses = signals().map(|signals| &signals.licenses).find(|licenses| !licenses.is_empty());
+    let licenses = signals()
+        .map(|signals| &signals.licenses)
+        .find(|licenses| !licenses.is_empty());
     lines(policy, signal, usage, licenses.map_or(&[], Vec::as_slice))
 }
 
-/// A group, then the one that it extends, and so on. Checking has made sure that there is no circle.
+/// A group, then the one that it extends, and so on. Checking has made sure that there is no
+/// circle.
 pub fn chain(policy: &Policy, index: usize) -> Vec<&GroupPolicy> {
     let groups = &policy.robots.groups;
     let mut chain = vec![&groups[index]];
@@ -105,57 +130,109 @@ fn lines<'p>(
     for rule in usage.chain(&site.content_usage) {
         for path in patterns_or_whole(&rule.paths) {
             if !said.contains(&path) {
-                let place = path.as_ref().map(|path| format!("{} ", path.as_str())).unwrap_or_default();
+                let place = path
+                    .as_ref()
+                    .map(|path| format!("{} ", path.as_str()))
+                    .unwrap_or_default();
                 lines.push(line("Content-Usage", place + &usage_value(rule)));
                 said.push(path);
             }
         }
     }
-    lines.extend(licenses.iter().map(|url| line("License", url.value.clone())));
+    lines.extend(
+        licenses
+            .iter()
+            .map(|url| line("License", url.value.clone())),
+    );
     written(policy, lines)
 }
 
 /// The lines; none where signals go into headers only.
 fn written(policy: &Policy, lines: Vec<Extension>) -> Vec<Extension> {
-    if policy.robots.signals.emission.value == Emission::All { lines } else { Vec::new() }
+    if policy.robots.signals.emission.value == Emission::All {
+        lines
+    } else {
+        Vec::new()
+    }
 }
 
 fn line(key: &str, value: String) -> Extension {
-    Extension { key: key.to_owned(), value }
+    Extension {
+        key: key.to_owned(),
+        value,
+    }
 }
 
 /// The URLs of the licences of the site and of its groups.
 pub fn license_urls(policy: &Policy) -> impl Iterator<Item = &Located<String>> {
-    let of_groups = policy.robots.groups.iter().flat_map(|group| &group.signals.licenses);
-    policy.robots.signals.licenses.iter().map(|license| &license.url).chain(of_groups)
+    let of_groups = policy
+        .robots
+        .groups
+        .iter()
+        .flat_map(|group| &group.signals.licenses);
+    policy
+        .robots
+        .signals
+        .licenses
+        .iter()
+        .map(|license| &license.url)
+        .chain(of_groups)
 }
 
 /// `search=yes, ai-train=no`.
 fn signal_value(signal: &ContentSignal) -> String {
     let said = signal.said.iter();
-    let said = said.map(|(category, said)| format!("{}={}", category.name(), if said.value { "yes" } else { "no" }));
+    let said = said.map(|(category, said)| {
+        format!(
+            "{}={}",
+            category.name(),
+            if said.value { "yes" } else { "no" }
+        )
+    });
     let extent = signal.extent.iter().map(|word| format!("use={word}"));
     join(said.chain(extent), ", ")
 }
 
 /// A dictionary of RFC 9651: `train-ai=n, search=y`.
 fn usage_value(rule: &ContentUsage) -> String {
-    let said = rule.said.iter().map(|(category, said)| format!("{}={}", category.value, if *said { "y" } else { "n" }));
+    let said = rule
+        .said
+        .iter()
+        .map(|(category, said)| format!("{}={}", category.value, if *said { "y" } else { "n" }));
     join(said, ", ")
 }
 
 fn patterns_or_whole(paths: &[Located<String>]) -> Vec<Option<Pattern>> {
-    if paths.is_empty() { vec![None] } else { patterns(paths).into_iter().map(Some).collect() }
+    if paths.is_empty() {
+        vec![None]
+    } else {
+        patterns(paths).into_iter().map(Some).collect()
+    }
 }
 
-/// Compiles the statements of a policy, and the licences that the groups of the served document name.
+/// Compiles the statements of a policy, and the licences that the groups of the served document
+/// name.
 pub fn signal_plan(policy: &Policy, document: &Document) -> SignalPlan {
     let signals = &policy.robots.signals;
     let headers_only = signals.emission.value == Emission::HeadersOnly;
-    let of_all = signals.content_usage.iter().find(|rule| rule.paths.is_empty());
-    let by_path = signals.content_usage.iter().flat_map(|rule| rule.paths.iter().map(move |path| (path, rule)));
+    let of_all = signals
+        .content_usage
+        .iter()
+        .find(|rule| rule.paths.is_empty());
+    let by_path = signals
+        .content_usage
+        .iter()
+        .flat_map(|rule| rule.paths.iter().map(move |path| (path, rule)));
     let (usage_paths, usage) = by_path
-        .map(|(path, rule)| (Rule { allow: true, pattern: Pattern::new(&path.value) }, usage_value(rule)))
+        .map(|(path, rule)| {
+            (
+                Rule {
+                    allow: true,
+                    pattern: Pattern::new(&path.value),
+                },
+                usage_value(rule),
+            )
+        })
         .unzip();
     let mut scratch = TargetScratch::default();
     let urls = license_urls(policy)
@@ -163,20 +240,44 @@ pub fn signal_plan(policy: &Policy, document: &Document) -> SignalPlan {
         .map(|url| url.value.as_str());
     let for_all = |url| License::new(url, Vec::new());
     // The first licence that the lines of a group name.
-    let group_licenses: Vec<_> =
-        document.groups.iter().map(|group| told_licenses(&group.extensions).next().map(for_all)).collect();
-    let ours = |url: &str| signals.licenses.iter().any(|license| license.url.value == url);
-    let origin_license = told_licenses(&document.extensions).find(|url| !ours(url)).map(for_all);
-    let told = group_licenses.iter().flatten().chain(&origin_license).map(|license| license.url.as_str());
-    let terms = urls.chain(told).map(|url| path_of(scratch.normalise(url.as_bytes()).sent).into()).collect();
-    let licenses = signals.licenses.iter().map(|license| License::new(&license.url.value, patterns(&license.paths)));
+    let group_licenses: Vec<_> = document
+        .groups
+        .iter()
+        .map(|group| told_licenses(&group.extensions).next().map(for_all))
+        .collect();
+    let ours = |url: &str| {
+        signals
+            .licenses
+            .iter()
+            .any(|license| license.url.value == url)
+    };
+    let origin_license = told_licenses(&document.extensions)
+        .find(|url| !ours(url))
+        .map(for_all);
+    let told = group_licenses
+        .iter()
+        .flatten()
+        .chain(&origin_license)
+        .map(|license| license.url.as_str());
+    let terms = urls
+        .chain(told)
+        .map(|url| path_of(scratch.normalise(url.as_bytes()).sent).into())
+        .collect();
+    let licenses = signals
+        .licenses
+        .iter()
+        .map(|license| License::new(&license.url.value, patterns(&license.paths)));
     let tdm = policy.tdm.iter().map(|rule| Tdm {
         paths: patterns(&rule.paths),
         reserved: rule.reserved,
         policy: rule.policy.as_ref().map(|url| url.value.clone()),
     });
     SignalPlan {
-        content_signal: signals.content_signal.as_ref().filter(|_| headers_only).map(signal_value),
+        content_signal: signals
+            .content_signal
+            .as_ref()
+            .filter(|_| headers_only)
+            .map(signal_value),
         usage,
         usage_paths: RuleSet::new(usage_paths),
         usage_of_all: of_all.map(usage_value),
@@ -192,15 +293,23 @@ pub fn signal_plan(policy: &Policy, document: &Document) -> SignalPlan {
 impl License {
     fn new(url: &str, paths: Vec<Pattern>) -> License {
         let link = format!("<{url}>; rel=\"license\"; type=\"application/rsl+xml\"");
-        License { paths, url: url.to_owned(), link }
+        License {
+            paths,
+            url: url.to_owned(),
+            link,
+        }
     }
 }
 
-/// The licences that lines name. The lines may be the origin's, which are not checked: a URL that could not stand in a
-/// policy is passed over.
+/// The licences that lines name. The lines may be the origin's, which are not checked: a URL that
+/// could not stand in a policy is passed over.
 fn told_licenses(lines: &[Extension]) -> impl Iterator<Item = &str> {
-    let lines = lines.iter().filter(|line| line.key.eq_ignore_ascii_case("License"));
-    lines.map(|line| line.value.trim()).filter(|url| url_mistake(url).is_none())
+    let lines = lines
+        .iter()
+        .filter(|line| line.key.eq_ignore_ascii_case("License"));
+    lines
+        .map(|line| line.value.trim())
+        .filter(|url| url_mistake(url).is_none())
 }
 
 /// One object per path, in the order of the policy.

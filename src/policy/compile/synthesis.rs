@@ -1,16 +1,20 @@
-//! [`synthesise`] makes the robots.txt that a site serves. It writes the groups of the policy, and groups for the
-//! crawlers of each purpose (such as training) that the policy allows or disallows. It adds the origin's own robots.txt
-//! where the policy uses it. A staging site has only one group, for `*`.
+//! [`synthesise`] makes the robots.txt that a site serves. It writes the groups of the policy, and
+//! groups for the crawlers of each purpose (such as training) that the policy allows or disallows.
+//! It adds the origin's own robots.txt where the policy uses it. A staging site has only one group,
+//! for `*`.
 //!
-//! Traps (paths that no obedient crawler requests) and paths that were retired from search engines are disallowed in
-//! every group, because a crawler with a group of its own ignores the group for `*`.
+//! Traps (paths that no obedient crawler requests) and paths that were retired from search engines
+//! are disallowed in every group, because a crawler with a group of its own ignores the group for
+//! `*`.
 
 use super::budget::{Bounds, TooMuch, take};
 use super::draft::{Draft, Heading, ORIGIN, first_alike, octets_of, octets_of_rule};
 use super::merge::{self, is_closed};
 use super::origin_rules::OriginRules;
 use super::registry_overrides::{Nature, added};
-use super::signals::{chain, group_keys, group_lines, group_lines_of_site, site_lines, star_without_group};
+use super::signals::{
+    chain, group_keys, group_lines, group_lines_of_site, site_lines, star_without_group,
+};
 use crate::crawlers::{Binds, Registry};
 use crate::policy::model::{Environment, OriginRobots, Policy, Stance};
 use crate::policy::origin::OriginFile;
@@ -22,7 +26,8 @@ use crate::yaml::Located;
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
-/// Above this, tokens with identical rules share a group; below, each has its own, which weak parsers read best.
+/// Above this, tokens with identical rules share a group; below, each has its own, which weak
+/// parsers read best.
 const SEPARATE_GROUPS_BYTES: usize = 64 * 1024;
 
 /// A document, its bytes, and the sources of its lines.
@@ -48,8 +53,14 @@ pub fn synthesise(
     registry: &Registry,
     at: Timestamp,
 ) -> Result<Synthesis, TooMuch> {
-    let origin = origin.map(|origin| OriginRules::read(origin, policy, registry)).transpose()?;
-    let in_all = retired(policy, at).iter().chain(&traps(policy)).map(|(rule, _)| octets_of_rule(rule)).sum();
+    let origin = origin
+        .map(|origin| OriginRules::read(origin, policy, registry))
+        .transpose()?;
+    let in_all = retired(policy, at)
+        .iter()
+        .chain(&traps(policy))
+        .map(|(rule, _)| octets_of_rule(rule))
+        .sum();
     let mut bounds = Bounds::new(usize::MAX);
     let mut drafts = match (policy.environment, policy.robots.origin, &origin) {
         (Environment::Staging, ..) => vec![staging(policy)],
@@ -61,7 +72,9 @@ pub fn synthesise(
         (Environment::Production, OriginRobots::Only, Some(origin)) => {
             bounds = Bounds::new(in_all);
             let mut drafts = merge::merge(Vec::new(), origin, registry, &mut bounds)?;
-            drafts.iter_mut().for_each(|draft| drop(draft.extensions.splice(0..0, group_lines_of_site(policy))));
+            drafts
+                .iter_mut()
+                .for_each(|draft| drop(draft.extensions.splice(0..0, group_lines_of_site(policy))));
             drafts
         }
         (Environment::Production, ..) => production(policy, registry),
@@ -72,11 +85,28 @@ pub fn synthesise(
         return Err(origin.too_much());
     }
     if policy.environment == Environment::Production {
-        disallow_in_all(policy, Heading::Retire, &retired(policy, at), &mut drafts, &mut bounds);
+        disallow_in_all(
+            policy,
+            Heading::Retire,
+            &retired(policy, at),
+            &mut drafts,
+            &mut bounds,
+        );
     }
-    disallow_in_all(policy, Heading::Traps, &traps(policy), &mut drafts, &mut bounds);
+    disallow_in_all(
+        policy,
+        Heading::Traps,
+        &traps(policy),
+        &mut drafts,
+        &mut bounds,
+    );
     let mut seen = HashSet::new();
-    let left_out = drafts.iter().flat_map(|draft| &draft.left_out).filter(|one| seen.insert(*one)).cloned().collect();
+    let left_out = drafts
+        .iter()
+        .flat_map(|draft| &draft.left_out)
+        .filter(|one| seen.insert(*one))
+        .cloned()
+        .collect();
     let mut synthesis = written(policy, drafts, &origin);
     synthesis.left_out = left_out;
     synthesis.unpublished_lines = origin.unpublished_lines;
@@ -85,7 +115,9 @@ pub fn synthesise(
 }
 
 fn written(policy: &Policy, drafts: Vec<Draft>, origin: &OriginRules) -> Synthesis {
-    let size = drafts.iter().map(|draft| octets_of(draft).saturating_mul(draft.agents.len().max(1)));
+    let size = drafts
+        .iter()
+        .map(|draft| octets_of(draft).saturating_mul(draft.agents.len().max(1)));
     // Without looking closer, lest ten thousand tokens get ten thousand copies of what they share.
     if size.fold(0, usize::saturating_add) <= SEPARATE_GROUPS_BYTES {
         let separate = assemble(policy, separate(&drafts), origin);
@@ -105,26 +137,48 @@ fn written(policy: &Policy, drafts: Vec<Draft>, origin: &OriginRules) -> Synthes
 
 /// One group for each agent, in the order of the agents.
 fn separate(drafts: &[Draft]) -> Vec<Draft> {
-    let mut agents: Vec<_> =
-        drafts.iter().flat_map(|draft| (0..draft.agents.len()).map(move |agent| (draft, agent))).collect();
+    let mut agents: Vec<_> = drafts
+        .iter()
+        .flat_map(|draft| (0..draft.agents.len()).map(move |agent| (draft, agent)))
+        .collect();
     // Groups that were added later have no place, and stay behind.
-    agents.sort_by_key(|(draft, agent)| draft.places.get(*agent).map_or(usize::MAX, |(place, _)| *place));
+    agents.sort_by_key(|(draft, agent)| {
+        draft
+            .places
+            .get(*agent)
+            .map_or(usize::MAX, |(place, _)| *place)
+    });
     let alone = |(draft, agent): (&Draft, usize)| Draft {
         agents: vec![draft.agents[agent].clone()],
         places: Vec::new(),
-        source: draft.places.get(agent).map_or(&draft.source, |(_, source)| source).clone(),
+        source: draft
+            .places
+            .get(agent)
+            .map_or(&draft.source, |(_, source)| source)
+            .clone(),
         left_out: Vec::new(),
         ..draft.clone()
     };
     agents.into_iter().map(alone).collect()
 }
 
-/// A staging site says noindex on everything (see the tag plan); it must be crawlable for that to be seen.
+/// A staging site says noindex on everything (see the tag plan); it must be crawlable for that to
+/// be seen.
 fn staging(policy: &Policy) -> Draft {
     let allow = policy.staging_crawl != Stance::Disallow;
     Draft {
-        rules: vec![(Rule { allow, pattern: Pattern::new("/") }, RuleSource::Staging)],
-        ..everybody_else(policy, Heading::Staging { crawlable: allow }, RuleSource::Staging)
+        rules: vec![(
+            Rule {
+                allow,
+                pattern: Pattern::new("/"),
+            },
+            RuleSource::Staging,
+        )],
+        ..everybody_else(
+            policy,
+            Heading::Staging { crawlable: allow },
+            RuleSource::Staging,
+        )
     }
 }
 
@@ -144,7 +198,11 @@ fn production(policy: &Policy, registry: &Registry) -> Vec<Draft> {
         }
     }
     if let Some(span) = star_without_group(policy) {
-        drafts.push(everybody_else(policy, Heading::EverybodyElse, RuleSource::Policy(span)));
+        drafts.push(everybody_else(
+            policy,
+            Heading::EverybodyElse,
+            RuleSource::Policy(span),
+        ));
     }
     add_purposes(policy, registry, &mut drafts);
     drafts
@@ -155,39 +213,75 @@ fn add_purposes(policy: &Policy, registry: &Registry, drafts: &mut Vec<Draft>) {
     let star = drafts.iter().find(|draft| draft.agents[0] == "*").cloned();
     for (purpose, stance) in &policy.purposes {
         let source = RuleSource::Purpose(stance.span);
-        let heading = Heading::Purpose { purpose: *purpose, allowed: stance.value == Stance::Allow };
+        let heading = Heading::Purpose {
+            purpose: *purpose,
+            allowed: stance.value == Stance::Allow,
+        };
         let draft = match (stance.value, &star) {
             (Stance::Inherit, _) => continue,
-            // Nothing is said about the use of what may not be fetched (draft-ietf-aipref-attach-05 section 3.1).
+            // Nothing is said about the use of what may not be fetched (draft-ietf-aipref-attach-05
+            // section 3.1).
             (Stance::Disallow, _) => {
-                let blanket = Rule { allow: false, pattern: Pattern::new("/") };
-                Draft { rules: vec![(blanket, source.clone())], ..Draft::new(heading, source) }
+                let blanket = Rule {
+                    allow: false,
+                    pattern: Pattern::new("/"),
+                };
+                Draft {
+                    rules: vec![(blanket, source.clone())],
+                    ..Draft::new(heading, source)
+                }
             }
             (Stance::Allow, Some(star)) => {
-                let rules = star.rules.iter().filter(|(rule, _)| !is_closing(rule)).cloned().collect();
-                Draft { heading, source, rules, ..star.clone() }
+                let rules = star
+                    .rules
+                    .iter()
+                    .filter(|(rule, _)| !is_closing(rule))
+                    .cloned()
+                    .collect();
+                Draft {
+                    heading,
+                    source,
+                    rules,
+                    ..star.clone()
+                }
             }
             (Stance::Allow, None) => everybody_else(policy, heading, source),
         };
-        let current = registry.crawlers().iter().filter(|crawler| crawler.retired.is_none());
+        let current = registry
+            .crawlers()
+            .iter()
+            .filter(|crawler| crawler.retired.is_none());
         let known = current.filter_map(|crawler| {
             let nature = Nature::of_known(policy, crawler);
             Some((crawler.tokens.first()?, nature.binds)).filter(|_| nature.purpose == *purpose)
         });
         let added = added(policy, registry).filter(|described| described.purpose == Some(*purpose));
-        let added = added.map(|described| (&described.token.value, described.binds.unwrap_or(Binds::Star)));
+        let added = added.map(|described| {
+            (
+                &described.token.value,
+                described.binds.unwrap_or(Binds::Star),
+            )
+        });
         for (token, binds) in known.chain(added) {
             // `allow` would bind crawlers that `*` does not: they are free without it.
-            let is_free = stance.value == Stance::Allow && matches!(binds, Binds::Named | Binds::Never);
-            if !is_free && !drafts.iter().any(|draft| draft.agents[0].eq_ignore_ascii_case(token)) {
-                drafts.push(Draft { agents: vec![token.clone()], ..draft.clone() });
+            let is_free =
+                stance.value == Stance::Allow && matches!(binds, Binds::Named | Binds::Never);
+            if !is_free
+                && !drafts
+                    .iter()
+                    .any(|draft| draft.agents[0].eq_ignore_ascii_case(token))
+            {
+                drafts.push(Draft {
+                    agents: vec![token.clone()],
+                    ..draft.clone()
+                });
             }
         }
     }
 }
 
-/// Disallows paths in every group: a group that names a crawler replaces `*`, so each has them; and where there is no
-/// `*`, a crawler that follows it would never read of them.
+/// Disallows paths in every group: a group that names a crawler replaces `*`, so each has them; and
+/// where there is no `*`, a crawler that follows it would never read of them.
 fn disallow_in_all(
     policy: &Policy,
     heading: Heading,
@@ -195,19 +289,31 @@ fn disallow_in_all(
     drafts: &mut Vec<Draft>,
     bounds: &mut Bounds,
 ) {
-    let Some((_, source)) = rules.first() else { return };
+    let Some((_, source)) = rules.first() else {
+        return;
+    };
     merge::hold_against_origin(drafts, rules, bounds);
-    if !drafts.iter().any(|draft| draft.agents.iter().any(|agent| agent == "*")) {
+    if !drafts
+        .iter()
+        .any(|draft| draft.agents.iter().any(|agent| agent == "*"))
+    {
         drafts.push(everybody_else(policy, heading, source.clone()));
     }
     // A closed group stays as short as it is, but for traps.
     let takes = |draft: &&mut Draft| heading == Heading::Traps || !is_closed(&draft.rules);
-    drafts.iter_mut().filter(takes).for_each(|draft| add_new(draft, rules));
+    drafts
+        .iter_mut()
+        .filter(takes)
+        .for_each(|draft| add_new(draft, rules));
 }
 
 /// A group for `*` without rules.
 fn everybody_else(policy: &Policy, heading: Heading, source: RuleSource) -> Draft {
-    Draft { agents: vec!["*".into()], extensions: group_lines_of_site(policy), ..Draft::new(heading, source) }
+    Draft {
+        agents: vec!["*".into()],
+        extensions: group_lines_of_site(policy),
+        ..Draft::new(heading, source)
+    }
 }
 
 fn traps(policy: &Policy) -> Vec<(Rule, RuleSource)> {
@@ -216,19 +322,35 @@ fn traps(policy: &Policy) -> Vec<(Rule, RuleSource)> {
 
 /// The rules for paths whose retirement has come to its end.
 fn retired(policy: &Policy, at: Timestamp) -> Vec<(Rule, RuleSource)> {
-    let retired = policy.retiring().iter().filter(|retired| retired.stage(at) == RetireStage::Disallowed);
-    retired.flat_map(|retired| &retired.paths).map(disallow).collect()
+    let retired = policy
+        .retiring()
+        .iter()
+        .filter(|retired| retired.stage(at) == RetireStage::Disallowed);
+    retired
+        .flat_map(|retired| &retired.paths)
+        .map(disallow)
+        .collect()
 }
 
 fn disallow(path: &Located<String>) -> (Rule, RuleSource) {
-    (Rule { allow: false, pattern: Pattern::new(&path.value) }, RuleSource::Policy(path.span))
+    (
+        Rule {
+            allow: false,
+            pattern: Pattern::new(&path.value),
+        },
+        RuleSource::Policy(path.span),
+    )
 }
 
 /// Adds the rules that are not there yet.
 fn add_new(draft: &mut Draft, rules: &[(Rule, RuleSource)]) {
     let present: HashSet<&Rule> = draft.rules.iter().map(|(rule, _)| rule).collect();
     let mut seen = HashSet::new();
-    let new: Vec<_> = rules.iter().filter(|(rule, _)| !present.contains(rule) && seen.insert(rule)).cloned().collect();
+    let new: Vec<_> = rules
+        .iter()
+        .filter(|(rule, _)| !present.contains(rule) && seen.insert(rule))
+        .cloned()
+        .collect();
     draft.rules.extend(new);
 }
 
@@ -244,53 +366,82 @@ fn resolved(policy: &Policy, index: usize) -> (Vec<(Rule, RuleSource)>, Option<D
     for group in chain.iter().rev() {
         for (allow, patterns) in [(true, &group.allow), (false, &group.disallow)] {
             for pattern in patterns {
-                let rule = Rule { allow, pattern: Pattern::new(&pattern.value) };
+                let rule = Rule {
+                    allow,
+                    pattern: Pattern::new(&pattern.value),
+                };
                 if !rules.iter().any(|(present, _)| *present == rule) {
                     rules.push((rule, RuleSource::Policy(pattern.span)));
                 }
             }
         }
     }
-    (rules, chain.iter().find_map(|group| group.crawl_delay.as_ref()).map(|delay| delay.value))
+    (
+        rules,
+        chain
+            .iter()
+            .find_map(|group| group.crawl_delay.as_ref())
+            .map(|delay| delay.value),
+    )
 }
 
 fn assemble(policy: &Policy, drafts: Vec<Draft>, origin: &OriginRules) -> Synthesis {
-    let own = policy.robots.sitemaps.iter().map(|sitemap| sitemap.value.clone());
+    let own = policy
+        .robots
+        .sitemaps
+        .iter()
+        .map(|sitemap| sitemap.value.clone());
     let mut sitemaps: Vec<String> = own.chain(origin.sitemaps.iter().cloned()).collect();
     let mut seen = HashSet::new();
     sitemaps.retain(|sitemap| seen.insert(sitemap.clone()));
     let mut document = Document {
         comments: vec![match policy.robots.origin {
-            OriginRobots::Only if policy.reads_origin() => "Written by crawlgate from the origin's robots.txt.".into(),
+            OriginRobots::Only if policy.reads_origin() => {
+                "Written by crawlgate from the origin's robots.txt.".into()
+            }
             _ => "Written by crawlgate from the site's policy.".into(),
         }],
         groups: Vec::with_capacity(drafts.len()),
-        extensions: site_lines(policy).into_iter().chain(origin.extensions.iter().cloned()).collect(),
+        extensions: site_lines(policy)
+            .into_iter()
+            .chain(origin.extensions.iter().cloned())
+            .collect(),
         sitemaps,
     };
     if !origin.left_out.is_empty() {
         let keys = origin.left_out.join(", ");
-        document.comments.push(format!("Left out of {}, for the policy has its own: {keys}.", ORIGIN));
+        document.comments.push(format!(
+            "Left out of {}, for the policy has its own: {keys}.",
+            ORIGIN
+        ));
     }
     if origin.unknown > 0 {
         // Without the lines: they may be anything.
         let lines = origin.unknown;
-        document.comments.push(format!("Left out of {ORIGIN}: lines with keys that no robots.txt has ({lines})."));
+        document.comments.push(format!(
+            "Left out of {ORIGIN}: lines with keys that no robots.txt has ({lines})."
+        ));
     }
     if !origin.unpublished_lines.is_empty() {
         // Without the lines: the addresses are those of the origin's network.
         let lines = origin.unpublished_lines.len();
-        document
-            .comments
-            .push(format!("Left out of {ORIGIN}: lines with a host that crawlers cannot reach ({lines})."));
+        document.comments.push(format!(
+            "Left out of {ORIGIN}: lines with a host that crawlers cannot reach ({lines})."
+        ));
     }
     let relative = &origin.relative_sitemaps;
     for sitemap in relative.iter().take(merge::NOTED) {
         let shown: String = sitemap.chars().take(200).collect();
-        document.comments.push(format!("Left out of {}: `Sitemap: {shown}`, which is no whole URL.", ORIGIN));
+        document.comments.push(format!(
+            "Left out of {}: `Sitemap: {shown}`, which is no whole URL.",
+            ORIGIN
+        ));
     }
     if let more @ 1.. = relative.len().saturating_sub(merge::NOTED) {
-        document.comments.push(format!("Left out of {}, for the same reason: {more} more sitemaps.", ORIGIN));
+        document.comments.push(format!(
+            "Left out of {}, for the same reason: {more} more sitemaps.",
+            ORIGIN
+        ));
     }
     let mut group_sources = Vec::new();
     let mut rule_sources = Vec::new();
@@ -298,7 +449,11 @@ fn assemble(policy: &Policy, drafts: Vec<Draft>, origin: &OriginRules) -> Synthe
     for draft in drafts {
         // Comments once for a run of groups that have the same.
         let all = draft.comments();
-        let comments = if all == last_comments { Vec::new() } else { all.clone() };
+        let comments = if all == last_comments {
+            Vec::new()
+        } else {
+            all.clone()
+        };
         last_comments = all;
         let (rules, sources) = draft.rules.into_iter().unzip();
         document.groups.push(Group {

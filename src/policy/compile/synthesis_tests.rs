@@ -1,5 +1,6 @@
-//! These tests check details of the robots.txt that is made from a policy: no Allow of the origin reopens a retired
-//! path, sitemaps without an absolute URL are left out, and comments above groups are true.
+//! These tests check details of the robots.txt that is made from a policy: no Allow of the origin
+//! reopens a retired path, sitemaps without an absolute URL are left out, and comments above groups
+//! are true.
 
 use crate::crawlers::{Claim, Registry};
 use crate::policy::origin::{InternalAuthorities, Origin, OriginFile, WantedHost};
@@ -12,12 +13,20 @@ use std::sync::Arc;
 const DAY: i64 = 86_400;
 
 fn site(policy: &str, origin: &str, at: i64) -> Site {
-    let source = Source { name: "shop.yaml".into(), text: policy.into() };
+    let source = Source {
+        name: "shop.yaml".into(),
+        text: policy.into(),
+    };
     let (policy, findings) = read("shop", &source);
     let policy = policy.unwrap_or_else(|| panic!("{findings:?}"));
     let file = OriginFile::new("http://10.0.0.7:3000/robots.txt", origin.as_bytes());
-    compile_with_origin(Arc::new(policy), &Origin::Read(Arc::new(file)), Registry::builtin(), Timestamp(at))
-        .expect("small")
+    compile_with_origin(
+        Arc::new(policy),
+        &Origin::Read(Arc::new(file)),
+        Registry::builtin(),
+        Timestamp(at),
+    )
+    .expect("small")
 }
 
 fn served(policy: &str, origin: &str, at: i64) -> String {
@@ -32,17 +41,39 @@ fn allows(text: &str, token: &str, path: &str) -> bool {
 
 #[test]
 fn purposes_publish_no_token_that_its_operator_gave_up() {
-    let served = served("purposes: { training: disallow, assistant: allow }\nrobots: { origin: replace }\n", "", 0);
+    let served = served(
+        "purposes: { training: disallow, assistant: allow }\nrobots: { origin: replace }\n",
+        "",
+        0,
+    );
     let published = |token: &str| served.contains(&format!("User-agent: {token}\n"));
-    assert!(published("ClaudeBot") && published("Claude-User"), "{served}");
-    for retired in ["anthropic-ai", "Claude-Web", "FacebookBot", "Google-NotebookLM"] {
+    assert!(
+        published("ClaudeBot") && published("Claude-User"),
+        "{served}"
+    );
+    for retired in [
+        "anthropic-ai",
+        "Claude-Web",
+        "FacebookBot",
+        "Google-NotebookLM",
+    ] {
         assert!(!published(retired), "{retired}");
         let registry = Registry::builtin();
         let found = registry.find(retired).map(Claim::Known);
-        assert_eq!(found, Some(registry.identify(format!("{retired}/1.0").as_bytes())), "requests are matched");
+        assert_eq!(
+            found,
+            Some(registry.identify(format!("{retired}/1.0").as_bytes())),
+            "requests are matched"
+        );
     }
     let own = "robots: { origin: replace, groups: [{ agents: anthropic-ai, disallow: / }] }\npurposes: { training: disallow }\n";
-    assert!(site(own, "", 0).robots_txt.body.windows(12).any(|part| part == b"anthropic-ai"));
+    assert!(
+        site(own, "", 0)
+            .robots_txt
+            .body
+            .windows(12)
+            .any(|part| part == b"anthropic-ai")
+    );
 }
 
 /// What is retired is disallowed at last, whatever the origin goes on to allow.
@@ -55,17 +86,31 @@ fn no_origin_allow_defeats_the_disallow_of_a_retired_path() {
             "robots: {{ origin: {mode} }}\nretire: [{{ paths: [/old/], noindex_from: 1970-01-01, disallow_after: 14d }}]\n"
         );
         let before = served(&policy, origin, 13 * DAY);
-        assert!(before.contains("\nAllow: /old/catalogue\n"), "as long as it is to be crawled:\n{before}");
+        assert!(
+            before.contains("\nAllow: /old/catalogue\n"),
+            "as long as it is to be crawled:\n{before}"
+        );
         assert!(allows(&before, "*", "/old/catalogue") && !before.contains("Disallow: /old/"));
         let after = served(&policy, origin, 14 * DAY);
         for token in ["*", "CCBot", "HouseBot"] {
             for path in ["/old/", "/old/catalogue", "/old/page.html"] {
-                assert!(!allows(&after, token, path), "{token}, {path}, {mode}:\n{after}");
+                assert!(
+                    !allows(&after, token, path),
+                    "{token}, {path}, {mode}:\n{after}"
+                );
             }
         }
-        assert!(allows(&after, "*", "/o"), "what is elsewhere stays:\n{after}");
+        assert!(
+            allows(&after, "*", "/o"),
+            "what is elsewhere stays:\n{after}"
+        );
         for allow in ["/old/catalogue", "/*.html"] {
-            assert!(after.contains(&format!("`Allow: {allow}`, which could defeat `Disallow: /old/`")), "{after}");
+            assert!(
+                after.contains(&format!(
+                    "`Allow: {allow}`, which could defeat `Disallow: /old/`"
+                )),
+                "{after}"
+            );
         }
     }
 }
@@ -76,16 +121,41 @@ fn a_sitemap_that_is_no_whole_url_is_left_out_and_said() {
                   Sitemap: http:///s.xml\nSitemap: HTTPS://shop.example/s.xml\nSitemap: /sitemap.xml\n";
     for mode in ["merge", "only"] {
         let text = served(&format!("robots: {{ origin: {mode} }}\n"), origin, 0);
-        let sitemaps: Vec<&str> = text.lines().filter(|line| line.starts_with("Sitemap")).collect();
+        let sitemaps: Vec<&str> = text
+            .lines()
+            .filter(|line| line.starts_with("Sitemap"))
+            .collect();
         assert_eq!(sitemaps, ["Sitemap: HTTPS://shop.example/s.xml"], "{text}");
-        let said = |url: &str| text.matches(&format!("`Sitemap: {url}`, which is no whole URL")).count();
-        assert_eq!(["/sitemap.xml", "//cdn.example/s.xml", "s.xml", "http:///s.xml"].map(said), [1; 4], "{text}");
-        assert!(!text.contains("10.0.0.7"), "where the origin is, is nobody's business:\n{text}");
+        let said = |url: &str| {
+            text.matches(&format!("`Sitemap: {url}`, which is no whole URL"))
+                .count()
+        };
+        assert_eq!(
+            [
+                "/sitemap.xml",
+                "//cdn.example/s.xml",
+                "s.xml",
+                "http:///s.xml"
+            ]
+            .map(said),
+            [1; 4],
+            "{text}"
+        );
+        assert!(
+            !text.contains("10.0.0.7"),
+            "where the origin is, is nobody's business:\n{text}"
+        );
     }
     // A file of thousands is told of in few lines.
-    let many: String = (0..5_000).map(|number| format!("Sitemap: /{number}{}\n", "x".repeat(60))).collect();
+    let many: String = (0..5_000)
+        .map(|number| format!("Sitemap: /{number}{}\n", "x".repeat(60)))
+        .collect();
     let text = served("robots: { origin: merge }\n", &many, 0);
-    assert!(text.len() < 10_000 && text.contains("for the same reason: 4980 more sitemaps."), "{}", text.len());
+    assert!(
+        text.len() < 10_000 && text.contains("for the same reason: 4980 more sitemaps."),
+        "{}",
+        text.len()
+    );
 }
 
 /// A comment is for people, who take it at its word.
@@ -93,33 +163,58 @@ fn a_sitemap_that_is_no_whole_url_is_left_out_and_said() {
 fn only_the_star_group_says_that_it_is_for_unnamed_crawlers() {
     const COMMENT: &str = "# For every crawler that no group names.";
     let policy = "robots: { content_signal: { ai-train: no }, groups: [{ agents: bingbot, disallow: /b/ }] }\n";
-    for origin in
-        ["User-agent: CCBot\nDisallow: /c/\n", "User-agent: *\nDisallow: /a/\n\nUser-agent: CCBot\nDisallow: /c/\n"]
-    {
+    for origin in [
+        "User-agent: CCBot\nDisallow: /c/\n",
+        "User-agent: *\nDisallow: /a/\n\nUser-agent: CCBot\nDisallow: /c/\n",
+    ] {
         let text = served(policy, origin, 0);
-        let blocks: Vec<&str> = text.split("\n\n").filter(|block| block.contains(COMMENT)).collect();
+        let blocks: Vec<&str> = text
+            .split("\n\n")
+            .filter(|block| block.contains(COMMENT))
+            .collect();
         assert_eq!(blocks.len(), 1, "{text}");
         assert!(blocks[0].contains("\nUser-agent: *\n"), "{text}");
-        let of_ccbot = text.split("\n\n").find(|block| block.contains("User-agent: CCBot")).expect("a group");
-        assert!(of_ccbot.contains("# From the site's policy. And from the origin's robots.txt.\n"), "{text}");
+        let of_ccbot = text
+            .split("\n\n")
+            .find(|block| block.contains("User-agent: CCBot"))
+            .expect("a group");
+        assert!(
+            of_ccbot.contains("# From the site's policy. And from the origin's robots.txt.\n"),
+            "{text}"
+        );
     }
     let text = served(policy, "", 0);
-    assert!(text.contains(&format!("{COMMENT}\nUser-agent: *\n")), "{text}");
+    assert!(
+        text.contains(&format!("{COMMENT}\nUser-agent: *\n")),
+        "{text}"
+    );
 }
 
 fn wanted(host: &str, origin_hosts: &[&str]) -> WantedHost {
-    WantedHost { host: host.into(), origin_hosts: origin_hosts.iter().map(|host| (*host).into()).collect() }
+    WantedHost {
+        host: host.into(),
+        origin_hosts: origin_hosts.iter().map(|host| (*host).into()).collect(),
+    }
 }
 
-/// The file of an origin with these internal authorities, as a site publishes it, and the lines that it leaves out.
+/// The file of an origin with these internal authorities, as a site publishes it, and the lines
+/// that it leaves out.
 fn published(policy: &str, origin: &str, internal: InternalAuthorities) -> (String, Vec<usize>) {
-    let source = Source { name: "shop.yaml".into(), text: policy.into() };
+    let source = Source {
+        name: "shop.yaml".into(),
+        text: policy.into(),
+    };
     let (policy, findings) = read("shop", &source);
     let policy = policy.unwrap_or_else(|| panic!("{findings:?}"));
-    let file = OriginFile::new("http://10.0.0.7:3000/robots.txt", origin.as_bytes()).within(Arc::new(internal));
+    let file = OriginFile::new("http://10.0.0.7:3000/robots.txt", origin.as_bytes())
+        .within(Arc::new(internal));
     let origin = Origin::Read(Arc::new(file));
-    let site = compile_with_origin(Arc::new(policy), &origin, Registry::builtin(), Timestamp(0)).expect("small");
-    (String::from_utf8_lossy(&site.robots_txt.body).into_owned(), site.unpublished_lines)
+    let site = compile_with_origin(Arc::new(policy), &origin, Registry::builtin(), Timestamp(0))
+        .expect("small");
+    (
+        String::from_utf8_lossy(&site.robots_txt.body).into_owned(),
+        site.unpublished_lines,
+    )
 }
 
 #[test]
@@ -166,7 +261,9 @@ fn lines_with_hosts_that_crawlers_cannot_reach_are_left_out() {
             let policy = format!("hosts: [shop.example]\nrobots: {{ origin: {mode} }}\n");
             let (text, lines) = published(&policy, &origin, internal.clone());
             assert!(
-                !text.contains("secret") && !text.contains(host) && text.contains("\nDisallow: /a\n"),
+                !text.contains("secret")
+                    && !text.contains(host)
+                    && text.contains("\nDisallow: /a\n"),
                 "{host}:\n{text}"
             );
             assert_eq!(lines, [1, 4, 5, 6, 7, 8], "{host}, {mode}");
@@ -190,28 +287,55 @@ fn lines_with_hosts_that_crawlers_may_reach_are_published() {
         "https://[2001:db8::1]/s.xml",
         "http://intranet/s.xml",
     ] {
-        let policy = "hosts: [shop.example, www.shop.example, intranet]\nrobots: { origin: only }\n";
+        let policy =
+            "hosts: [shop.example, www.shop.example, intranet]\nrobots: { origin: only }\n";
         let (text, lines) = published(policy, &format!("Sitemap: {url}\n"), internal.clone());
-        assert!(text.contains(&format!("\nSitemap: {url}\n")), "{url}:\n{text}");
+        assert!(
+            text.contains(&format!("\nSitemap: {url}\n")),
+            "{url}:\n{text}"
+        );
         assert_eq!(lines, Vec::<usize>::new(), "{url}");
     }
 }
 
 #[test]
 fn host_that_an_origin_wants_becomes_the_sites_first_one() {
-    let hosts = vec![wanted("app.example", &["www.shop.example"]), wanted("app:81", &[])];
-    let internal = InternalAuthorities { hosts, servers: Vec::new() };
-    let origin = "Sitemap: https://App.example/a.xml?b\nSitemap: http://app:81/c.xml\nHost: app.example\n";
-    let policy = "hosts: ['*.shop.example', shop.example, www.shop.example]\nrobots: { origin: only }\n";
+    let hosts = vec![
+        wanted("app.example", &["www.shop.example"]),
+        wanted("app:81", &[]),
+    ];
+    let internal = InternalAuthorities {
+        hosts,
+        servers: Vec::new(),
+    };
+    let origin =
+        "Sitemap: https://App.example/a.xml?b\nSitemap: http://app:81/c.xml\nHost: app.example\n";
+    let policy =
+        "hosts: ['*.shop.example', shop.example, www.shop.example]\nrobots: { origin: only }\n";
     let (text, lines) = published(policy, origin, internal.clone());
-    for line in ["Sitemap: https://shop.example/a.xml?b", "Sitemap: http://shop.example/c.xml", "Host: shop.example"] {
+    for line in [
+        "Sitemap: https://shop.example/a.xml?b",
+        "Sitemap: http://shop.example/c.xml",
+        "Host: shop.example",
+    ] {
         assert!(text.contains(&format!("\n{line}\n")), "{line}:\n{text}");
     }
     assert_eq!(lines, Vec::<usize>::new());
-    let another = InternalAuthorities { hosts: vec![wanted("app.example", &["blog.example"])], servers: Vec::new() };
-    assert_eq!(published(policy, origin, another).1, [1, 2, 3], "the host that the origin of another site wants");
+    let another = InternalAuthorities {
+        hosts: vec![wanted("app.example", &["blog.example"])],
+        servers: Vec::new(),
+    };
+    assert_eq!(
+        published(policy, origin, another).1,
+        [1, 2, 3],
+        "the host that the origin of another site wants"
+    );
     for hosts in ["", "hosts: ['*.shop.example']\n"] {
-        let (text, lines) = published(&format!("{hosts}robots: {{ origin: only }}\n"), origin, internal.clone());
+        let (text, lines) = published(
+            &format!("{hosts}robots: {{ origin: only }}\n"),
+            origin,
+            internal.clone(),
+        );
         assert!(!text.to_lowercase().contains("app"), "{text}");
         assert_eq!(lines, [1, 2, 3], "{hosts}");
     }

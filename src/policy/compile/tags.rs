@@ -1,5 +1,6 @@
-//! [`tag_plan`] compiles the `indexing` rules of a policy into a [`TagPlan`], which gives each response its
-//! X-Robots-Tag lines. It adds `noindex` rules for a staging site and for paths that are being retired.
+//! [`tag_plan`] compiles the `indexing` rules of a policy into a [`TagPlan`], which gives each
+//! response its X-Robots-Tag lines. It adds `noindex` rules for a staging site and for paths that
+//! are being retired.
 
 use crate::indexing::{Directives, Scope, Tags};
 use crate::policy::model::{Conditions, Environment, OriginTags, Policy, patterns};
@@ -9,29 +10,43 @@ use crate::policy::site::{TagConditions, TagLines, TagPlan, TagRule, Version};
 use crate::time::Timestamp;
 use crate::yaml::values;
 
-/// Compiles a policy's rules as they are at a moment; a staging site says noindex on everything before all else,
-/// and so does what is being retired.
+/// Compiles a policy's rules as they are at a moment; a staging site says noindex on everything
+/// before all else, and so does what is being retired.
 pub fn tag_plan(policy: &Policy, at: Timestamp) -> TagPlan {
     let mut noindex = Tags::default();
-    noindex.add(Scope::All, &Directives::parse("noindex").unwrap_or_default());
+    noindex.add(
+        Scope::All,
+        &Directives::parse("noindex").unwrap_or_default(),
+    );
     let site = policy.origin_tags;
     let is_staging = policy.environment == Environment::Staging;
-    let retired = policy.retiring().iter().filter(|retired| retired.stage(at) != RetireStage::Planned);
-    let retired = retired.map(|retired| Conditions { paths: retired.paths.clone(), ..Conditions::default() });
+    let retired = policy
+        .retiring()
+        .iter()
+        .filter(|retired| retired.stage(at) != RetireStage::Planned);
+    let retired = retired.map(|retired| Conditions {
+        paths: retired.paths.clone(),
+        ..Conditions::default()
+    });
     let unseen = is_staging
         .then(Conditions::default)
         .into_iter()
         .chain(retired)
         .map(|when| tag_rule(&when, None, noindex.clone(), None, site));
-    let written = policy
-        .indexing
-        .iter()
-        .map(|rule| tag_rule(&rule.when, rule.unless.as_ref(), rule.tags.clone(), rule.origin_tags, site));
+    let written = policy.indexing.iter().map(|rule| {
+        tag_rule(
+            &rule.when,
+            rule.unless.as_ref(),
+            rule.tags.clone(),
+            rule.origin_tags,
+            site,
+        )
+    });
     TagPlan::new(unseen.chain(written).collect(), site)
 }
 
-/// Compiles a rule. `site` is the treatment of the origin's lines where the rule has none; it is a part of the rule's
-/// identity.
+/// Compiles a rule. `site` is the treatment of the origin's lines where the rule has none; it is a
+/// part of the rule's identity.
 fn tag_rule(
     when: &Conditions,
     unless: Option<&Conditions>,
@@ -62,7 +77,10 @@ fn conditions(conditions: &Conditions) -> TagConditions {
     TagConditions {
         paths: patterns(&conditions.paths),
         // Checking has compiled it once already.
-        path_regex: conditions.path_regex.as_ref().and_then(|text| compile_path_regex(&text.value).ok()),
+        path_regex: conditions
+            .path_regex
+            .as_ref()
+            .and_then(|text| compile_path_regex(&text.value).ok()),
         types: values(&conditions.types),
         status: values(&conditions.status),
     }

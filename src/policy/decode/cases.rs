@@ -1,5 +1,5 @@
-//! [`cases`] decodes the policy section `tests`: requests, and what crawlgate must decide about each. A policy is used
-//! only if all of them hold.
+//! [`cases`] decodes the policy section `tests`: requests, and what crawlgate must decide about
+//! each. A policy is used only if all of them hold.
 
 use crate::indexing::Directives;
 use crate::policy::model::{CachedByTest, Expectation, PolicyTest};
@@ -20,7 +20,12 @@ const KINDS: [&str; 11] = [
     "unverified",
     "exempt",
 ];
-const TRUE_FALSE: [(&str, bool); 4] = [("true", true), ("yes", true), ("false", false), ("no", false)];
+const TRUE_FALSE: [(&str, bool); 4] = [
+    ("true", true),
+    ("yes", true),
+    ("false", false),
+    ("no", false),
+];
 const ACTIONS: [&str; 6] = ["pass", "block", "license", "pause", "robots_txt", "tdmrep"];
 
 pub fn cases(decoder: &mut Decoder, node: &Node) -> Vec<PolicyTest> {
@@ -33,19 +38,29 @@ fn case(fields: &mut Fields<'_>) -> Option<PolicyTest> {
     let path = fields.text("path", "a path").filter(|path| {
         let valid = path.value.starts_with('/') && !path.value.chars().any(char::is_control);
         if !valid {
-            fields.decoder.error("bad-path", path.span, format!("`{}` is not a path: it begins with `/`", path.value));
+            fields.decoder.error(
+                "bad-path",
+                path.span,
+                format!("`{}` is not a path: it begins with `/`", path.value),
+            );
         }
         valid
     });
     let host = fields.text("host", "a host");
     let content_type = fields.text("type", "a media type").map(|text| text.value);
-    let status = fields.integer("status", 200..=599, "the status of a response").unwrap_or(200);
+    let status = fields
+        .integer("status", 200..=599, "the status of a response")
+        .unwrap_or(200);
     let at = fields.get("at", Decoder::timestamp);
     let ip = fields.get("ip", |decoder, node| {
         let text = decoder.text(node, "an address, like 192.0.2.1")?;
         let address = text.parse::<IpAddr>();
         if address.is_err() {
-            decoder.error("bad-value", node.span, format!("`{text}` is not an address"));
+            decoder.error(
+                "bad-value",
+                node.span,
+                format!("`{text}` is not an address"),
+            );
         }
         address.ok().map(|address| address.to_canonical())
     });
@@ -92,15 +107,22 @@ fn held(decoder: &mut Decoder, node: &Node) -> Option<CachedByTest> {
 fn expectation(decoder: &mut Decoder, node: &Node) -> Expectation {
     if matches!(node.value, Value::Scalar { .. }) {
         let verdict = one_of(&VERDICTS, "a verdict")(decoder, node);
-        return Expectation { verdict, ..Expectation::default() };
+        return Expectation {
+            verdict,
+            ..Expectation::default()
+        };
     }
     let wanted = "a verdict, or a map: verdict, kind, never_fetched, action, status, tag, signals";
     let expectation = decoder.map(node, wanted, |fields| Expectation {
         verdict: fields.get("verdict", one_of(&VERDICTS, "a verdict")),
         kind: fields.get("kind", one_of(&KINDS, "a kind")),
-        never_fetched: fields.located("never_fetched", |decoder, node| decoder.word(node, &TRUE_FALSE, "yes or no")),
+        never_fetched: fields.located("never_fetched", |decoder, node| {
+            decoder.word(node, &TRUE_FALSE, "yes or no")
+        }),
         action: fields.get("action", one_of(&ACTIONS, "an action")),
-        answer_status: fields.located("status", |decoder, node| decoder.integer(node, 200..=599, "a status")),
+        answer_status: fields.located("status", |decoder, node| {
+            decoder.integer(node, 200..=599, "a status")
+        }),
         tag: fields.get("tag", |decoder, node| Some(tag_lines(decoder, node))),
         signals: fields.get("signals", |decoder, node| {
             Some(decoder.texts(node, "header lines, like `Content-Usage: train-ai=n`"))
@@ -109,7 +131,8 @@ fn expectation(decoder: &mut Decoder, node: &Node) -> Expectation {
     expectation.unwrap_or_default()
 }
 
-/// Lines as they are sent: `tag: "noindex, noarchive"` is one line, a list is several, an empty list is none.
+/// Lines as they are sent: `tag: "noindex, noarchive"` is one line, a list is several, an empty
+/// list is none.
 fn tag_lines(decoder: &mut Decoder, node: &Node) -> Vec<Located<String>> {
     let lines = decoder.texts(node, "X-Robots-Tag lines");
     for line in &lines {
@@ -134,6 +157,9 @@ fn tag_lines(decoder: &mut Decoder, node: &Node) -> Vec<Located<String>> {
 fn one_of(words: &[&str], wanted: &str) -> impl Fn(&mut Decoder, &Node) -> Option<Located<String>> {
     move |decoder, node| {
         let value = words[decoder.one_of(node, words, wanted)?].to_owned();
-        Some(Located { value, span: node.span })
+        Some(Located {
+            value,
+            span: node.span,
+        })
     }
 }

@@ -1,5 +1,5 @@
-//! [`crawlers`] decodes the policy section `crawlers`, which holds for one site. It describes the owner's own crawlers,
-//! and corrects facts in the registry (crawlgate's table of known crawlers).
+//! [`crawlers`] decodes the policy section `crawlers`, which holds for one site. It describes the
+//! owner's own crawlers, and corrects facts in the registry (crawlgate's table of known crawlers).
 
 use crate::crawlers::{Binds, read_networks};
 use crate::policy::model::DescribedCrawler;
@@ -12,7 +12,11 @@ const MAX_MARKER: usize = 100;
 pub fn crawlers(decoder: &mut Decoder, node: &Node) -> Vec<DescribedCrawler> {
     let mut crawlers: Vec<DescribedCrawler> = Vec::new();
     let list = "a list of crawlers, like `{ token: IntranetBot, networks: 10.20.0.0/16 }`";
-    for crawler in decoder.maps(node, [list, "a map: token, user_agent, purpose, ..."], crawler) {
+    for crawler in decoder.maps(
+        node,
+        [list, "a map: token, user_agent, purpose, ..."],
+        crawler,
+    ) {
         let token = &crawler.token;
         let same = |other: &&DescribedCrawler| other.token.value.eq_ignore_ascii_case(&token.value);
         if let Some(first) = crawlers.iter().find(same) {
@@ -30,21 +34,46 @@ pub fn crawlers(decoder: &mut Decoder, node: &Node) -> Vec<DescribedCrawler> {
 }
 
 fn crawler(fields: &mut Fields<'_>) -> Option<DescribedCrawler> {
-    let named = fields.required("token", "a crawler needs a `token`: the name it looks for in robots.txt", None);
+    let named = fields.required(
+        "token",
+        "a crawler needs a `token`: the name it looks for in robots.txt",
+        None,
+    );
     let token = named.and_then(|node| token(fields.decoder, node));
-    let binds = [("star", Binds::Star), ("named", Binds::Named), ("never", Binds::Never)];
+    let binds = [
+        ("star", Binds::Star),
+        ("named", Binds::Named),
+        ("never", Binds::Never),
+    ];
     let user_agent = fields.get_or_default("user_agent", markers);
     let purpose = fields.variant("purpose", "a purpose");
     let binds = fields.word("binds", &binds, "what binds it");
     let crawl_delay = fields.get("crawl_delay", Decoder::boolean);
     let networks = fields.get_or_default("networks", read_networks);
-    Some(DescribedCrawler { token: token?, user_agent, purpose, binds, crawl_delay, networks })
+    Some(DescribedCrawler {
+        token: token?,
+        user_agent,
+        purpose,
+        binds,
+        crawl_delay,
+        networks,
+    })
 }
 
 fn token(decoder: &mut Decoder, node: &Node) -> Option<Located<String>> {
     let help = "a product token has letters, digits, `-` and `_`; how the user agent reads goes into `user_agent`";
-    let read = |text: &str| super::is_token(text).then(|| Located { value: text.to_owned(), span: node.span });
-    decoder.parsed(node, "the product token of a crawler", read, ("bad-token", "is not a product token", help))
+    let read = |text: &str| {
+        super::is_token(text).then(|| Located {
+            value: text.to_owned(),
+            span: node.span,
+        })
+    };
+    decoder.parsed(
+        node,
+        "the product token of a crawler",
+        read,
+        ("bad-token", "is not a product token", help),
+    )
 }
 
 /// Decodes `user_agent`: markers, which are found on token boundaries and without regard to case.

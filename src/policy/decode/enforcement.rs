@@ -1,23 +1,28 @@
-//! [`enforcement`] decodes the policy section `enforcement`: whether crawlgate refuses requests against the rules or
-//! only observes them, and the answers to refused requests. Both can differ by crawler and by purpose (such as
-//! training). The section also has traps (paths that no obedient crawler requests), crawlers that are never refused,
-//! and how long a crawler may use a cached robots.txt.
+//! [`enforcement`] decodes the policy section `enforcement`: whether crawlgate refuses requests
+//! against the rules or only observes them, and the answers to refused requests. Both can differ by
+//! crawler and by purpose (such as training). The section also has traps (paths that no obedient
+//! crawler requests), crawlers that are never refused, and how long a crawler may use a cached
+//! robots.txt.
 
 use super::patterns::check_pattern;
 use super::signals::unlicensed;
 use crate::crawlers::Purpose;
-use crate::policy::model::{AnswerPolicy, BehindCache, Defaulted, Enforcement, EnforcementFields, Mode};
+use crate::policy::model::{
+    AnswerPolicy, BehindCache, Defaulted, Enforcement, EnforcementFields, Mode,
+};
 use crate::yaml::{Decoder, Diagnostic, Fields, Located, Node, Value};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// RFC 9309 section 2.4: a copy may be used for 24 hours.
 const DEFAULT_GRACE: Duration = Duration::from_secs(86_400);
-/// No operator documents keeping a robots.txt for longer than a week. Beyond a month enforcing would never begin.
+/// No operator documents keeping a robots.txt for longer than a week. Beyond a month enforcing
+/// would never begin.
 const MAX_GRACE: Duration = Duration::from_secs(31 * 86_400);
 
 const SECOND: Duration = Duration::from_secs(1);
-/// The longest Retry-After. A client that requested a trap stays marked as long at most: addresses change hands.
+/// The longest Retry-After. A client that requested a trap stays marked as long at most: addresses
+/// change hands.
 const MONTH: Duration = Duration::from_secs(30 * 86_400);
 
 pub fn enforcement(fields: &mut Fields<'_>) -> Enforcement {
@@ -43,7 +48,9 @@ fn grace(decoder: &mut Decoder, node: &Node) -> Option<Duration> {
 
 fn purposes(decoder: &mut Decoder, node: &Node) -> BTreeMap<Purpose, EnforcementFields> {
     let purposes = decoder.map(node, "a map of purposes, like `seo: enforce`", |fields| {
-        let said = Purpose::ALL.into_iter().map(|purpose| Some((purpose, fields.get(purpose.name(), nested)?)));
+        let said = Purpose::ALL
+            .into_iter()
+            .map(|purpose| Some((purpose, fields.get(purpose.name(), nested)?)));
         said.flatten().collect()
     });
     purposes.unwrap_or_default()
@@ -53,14 +60,25 @@ fn agents(decoder: &mut Decoder, node: &Node) -> Vec<(Located<String>, Enforceme
     let mut agents: Vec<(Located<String>, EnforcementFields)> = Vec::new();
     let entries = decoder.entries(node, "a map of crawlers, like `Bytespider: enforce`");
     for (key, value) in entries.into_iter().flatten() {
-        let Some(agent) = decoder.located(key, "the token of a crawler") else { continue };
-        if let Some((first, _)) = agents.iter().find(|(other, _)| other.value.eq_ignore_ascii_case(&agent.value)) {
+        let Some(agent) = decoder.located(key, "the token of a crawler") else {
+            continue;
+        };
+        if let Some((first, _)) = agents
+            .iter()
+            .find(|(other, _)| other.value.eq_ignore_ascii_case(&agent.value))
+        {
             let message = format!("`{}` is written twice", agent.value);
             let error = Diagnostic::error("duplicate-key", agent.span, message);
-            decoder.diagnostics.push(error.related(first.span, "first here"));
+            decoder
+                .diagnostics
+                .push(error.related(first.span, "first here"));
             continue;
         }
-        if is_name(decoder, &agent, "write the field directly under `enforcement`: it is for all") {
+        if is_name(
+            decoder,
+            &agent,
+            "write the field directly under `enforcement`: it is for all",
+        ) {
             agents.push((agent, nested(decoder, value).unwrap_or_default()));
         }
     }
@@ -71,7 +89,10 @@ fn agents(decoder: &mut Decoder, node: &Node) -> Vec<(Located<String>, Enforceme
 fn is_name(decoder: &mut Decoder, agent: &Located<String>, for_all: &str) -> bool {
     let name = &agent.value;
     let (message, help) = match name.split_once('/') {
-        Some((token, _)) => (format!("`{name}` has a version; a product token has none"), format!("write `{token}`")),
+        Some((token, _)) => (
+            format!("`{name}` has a version; a product token has none"),
+            format!("write `{token}`"),
+        ),
         None if name == "*" => ("`*` is not a crawler".into(), for_all.into()),
         None => return true,
     };
@@ -94,7 +115,11 @@ fn traps(decoder: &mut Decoder, node: &Node) -> Vec<Located<String>> {
                 "a trap is a path of its own, like `/no-crawlers-here/`: a wider one marks every reader of the site",
             );
         } else if "/robots.txt".starts_with(literal) || "/.well-known/".starts_with(literal) {
-            decoder.error("bad-trap", trap.span, "crawlers have reasons to ask for this: it is no trap");
+            decoder.error(
+                "bad-trap",
+                trap.span,
+                "crawlers have reasons to ask for this: it is no trap",
+            );
         } else if !traps.iter().any(|other| other.value == trap.value) {
             traps.push(trap);
         }
@@ -103,9 +128,11 @@ fn traps(decoder: &mut Decoder, node: &Node) -> Vec<Located<String>> {
 }
 
 fn exempt(decoder: &mut Decoder, node: &Node) -> Vec<Located<String>> {
-    decoder.checked(node, "a list of crawlers, like `IntranetBot`", |decoder, agent| {
-        is_name(decoder, agent, "write `mode: observe` to refuse no crawler")
-    })
+    decoder.checked(
+        node,
+        "a list of crawlers, like `IntranetBot`",
+        |decoder, agent| is_name(decoder, agent, "write `mode: observe` to refuse no crawler"),
+    )
 }
 
 /// `no`, `yes`, or how long the cache keeps a file whatever `max_age` says.
@@ -130,9 +157,16 @@ fn behind_cache(decoder: &mut Decoder, node: &Node) -> Option<BehindCache> {
 /// The fields of a purpose or a crawler: a map, or a mode alone.
 fn nested(decoder: &mut Decoder, node: &Node) -> Option<EnforcementFields> {
     if matches!(node.value, Value::Scalar { .. }) && !node.is_null() {
-        return Some(EnforcementFields { mode: mode(decoder, node), ..EnforcementFields::default() });
+        return Some(EnforcementFields {
+            mode: mode(decoder, node),
+            ..EnforcementFields::default()
+        });
     }
-    decoder.map(node, "a mode, or a map: mode, disallowed, ambiguous, ...", overrides)
+    decoder.map(
+        node,
+        "a mode, or a map: mode, disallowed, ambiguous, ...",
+        overrides,
+    )
 }
 
 fn overrides(fields: &mut Fields<'_>) -> EnforcementFields {
@@ -154,33 +188,60 @@ fn overrides(fields: &mut Fields<'_>) -> EnforcementFields {
 
 fn mode(decoder: &mut Decoder, node: &Node) -> Option<Mode> {
     // YAML 1.1 readers take a bare `off` for false; so both are read.
-    let modes = [("off", Mode::Off), ("false", Mode::Off), ("observe", Mode::Observe), ("enforce", Mode::Enforce)];
+    let modes = [
+        ("off", Mode::Off),
+        ("false", Mode::Off),
+        ("observe", Mode::Observe),
+        ("enforce", Mode::Enforce),
+    ];
     decoder.word(node, &modes, "a mode")
 }
 
-/// The answer to requests that come too fast. Its Retry-After follows from the crawl delay, so a policy cannot say it.
+/// The answer to requests that come too fast. Its Retry-After follows from the crawl delay, so a
+/// policy cannot say it.
 fn too_fast(decoder: &mut Decoder, node: &Node) -> Option<AnswerPolicy> {
-    answer_with(decoder, node, ["an answer", "a `status` or a `body`"], |_| {}).map(|(answer, ())| answer)
+    answer_with(
+        decoder,
+        node,
+        ["an answer", "a `status` or a `body`"],
+        |_| {},
+    )
+    .map(|(answer, ())| answer)
 }
 
 /// The answer to a marked client, and how long it stays marked: either may be left out.
 fn trapped(decoder: &mut Decoder, node: &Node) -> (Option<AnswerPolicy>, Option<Duration>) {
-    let wanted = ["an answer, and `for` how long", "a `status`, a `body` or `for` how long"];
+    let wanted = [
+        "an answer, and `for` how long",
+        "a `status`, a `body` or `for` how long",
+    ];
     let said = answer_with(decoder, node, wanted, |fields| {
         fields.get("for", |decoder, node| {
-            decoder.duration_within(node, SECOND..=MONTH, "`for` is from one second to 30 days", None)
+            decoder.duration_within(
+                node,
+                SECOND..=MONTH,
+                "`for` is from one second to 30 days",
+                None,
+            )
         })
     });
-    said.map(|(answer, time)| (Some(answer), time)).unwrap_or_default()
+    said.map(|(answer, time)| (Some(answer), time))
+        .unwrap_or_default()
 }
 
 fn answer(decoder: &mut Decoder, node: &Node) -> Option<AnswerPolicy> {
     let wanted = ["an answer", "a `status`, a `retry_after` or a `body`"];
-    let (answer, retry_after) = answer_with(decoder, node, wanted, |fields| fields.get("retry_after", retry_after))?;
-    Some(AnswerPolicy { retry_after, ..answer })
+    let (answer, retry_after) = answer_with(decoder, node, wanted, |fields| {
+        fields.get("retry_after", retry_after)
+    })?;
+    Some(AnswerPolicy {
+        retry_after,
+        ..answer
+    })
 }
 
-/// A status alone, or a map of `status`, `body` and the fields that `more` takes. An empty map is a mistake.
+/// A status alone, or a map of `status`, `body` and the fields that `more` takes. An empty map is a
+/// mistake.
 fn answer_with<T: Default>(
     decoder: &mut Decoder,
     node: &Node,
@@ -189,7 +250,13 @@ fn answer_with<T: Default>(
 ) -> Option<(AnswerPolicy, T)> {
     if !node.is_map() {
         let status = Some(status(decoder, node)?);
-        return Some((AnswerPolicy { status, ..AnswerPolicy::default() }, T::default()));
+        return Some((
+            AnswerPolicy {
+                status,
+                ..AnswerPolicy::default()
+            },
+            T::default(),
+        ));
     }
     if node.is_empty() {
         decoder.error("missing-field", node.span, format!("an answer says {says}"));
@@ -197,14 +264,25 @@ fn answer_with<T: Default>(
     decoder.map(node, wanted, |fields| {
         let status = fields.get("status", status);
         let more = more(fields);
-        (AnswerPolicy { status, retry_after: None, body: fields.get("body", body) }, more)
+        (
+            AnswerPolicy {
+                status,
+                retry_after: None,
+                body: fields.get("body", body),
+            },
+            more,
+        )
     })
 }
 
 fn body(decoder: &mut Decoder, node: &Node) -> Option<String> {
     let body = decoder.text(node, "a text")?;
     if body.len() > 64 * 1024 {
-        decoder.error("bad-value", node.span, "the body of a refusal is at most 64 KiB");
+        decoder.error(
+            "bad-value",
+            node.span,
+            "the body of a refusal is at most 64 KiB",
+        );
     }
     Some(body.to_owned())
 }
@@ -215,5 +293,10 @@ fn status(decoder: &mut Decoder, node: &Node) -> Option<u16> {
 
 /// Retry-After is whole seconds (RFC 9110 section 10.2.3).
 pub fn retry_after(decoder: &mut Decoder, node: &Node) -> Option<Duration> {
-    decoder.duration_within(node, SECOND..=MONTH, "`retry_after` is from one second to 30 days", None)
+    decoder.duration_within(
+        node,
+        SECOND..=MONTH,
+        "`retry_after` is from one second to 30 days",
+        None,
+    )
 }

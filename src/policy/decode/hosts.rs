@@ -1,5 +1,5 @@
-//! [`hosts`] decodes `hosts` of a policy. [`parse_host`] reads one host pattern as a person writes it, and converts it
-//! to the form that clients send (lower case, Punycode).
+//! [`hosts`] decodes `hosts` of a policy. [`parse_host`] reads one host pattern as a person writes
+//! it, and converts it to the form that clients send (lower case, Punycode).
 
 use crate::policy::model::HostPattern;
 use crate::yaml::{Decoder, Diagnostic, Located, Node};
@@ -16,17 +16,25 @@ pub fn hosts(decoder: &mut Decoder, node: &Node) -> Vec<Located<HostPattern>> {
             "leave out `hosts`: a policy without it is for every other host",
         );
     }
-    for Located { value: written, span } in decoder.texts(node, "a list of host names") {
+    for Located {
+        value: written,
+        span,
+    } in decoder.texts(node, "a list of host names")
+    {
         match parse_host(&written) {
             Ok(value) => match hosts.iter().find(|host| host.value == value) {
                 Some(first) => {
                     let message = format!("`{written}` is named twice");
                     let error = Diagnostic::error("duplicate-host", span, message);
-                    decoder.diagnostics.push(error.related(first.span, "first here"));
+                    decoder
+                        .diagnostics
+                        .push(error.related(first.span, "first here"));
                 }
                 None => hosts.push(Located { value, span }),
             },
-            Err(HostError { message, help }) => decoder.error_with_help("bad-host", span, message, help),
+            Err(HostError { message, help }) => {
+                decoder.error_with_help("bad-host", span, message, help)
+            }
         }
     }
     hosts
@@ -46,12 +54,20 @@ pub struct HostError {
 /// # Errors
 /// A text that is not a host pattern.
 pub fn parse_host(written: &str) -> Result<HostPattern, HostError> {
-    const EXAMPLE: &str =
-        "write a name as it stands in the address bar: `shop.example`, `*.shop.example`, `shop.example:8443`";
-    let error = |message: String, help: &str| HostError { message, help: help.to_owned() };
+    const EXAMPLE: &str = "write a name as it stands in the address bar: `shop.example`, `*.shop.example`, `shop.example:8443`";
+    let error = |message: String, help: &str| HostError {
+        message,
+        help: help.to_owned(),
+    };
     let wrong = |why: &str| error(format!("`{written}` is not a host: {why}"), EXAMPLE);
     if written.contains("://") || written.contains('/') {
-        let host = written.split("://").last().unwrap_or("").split('/').next().unwrap_or("");
+        let host = written
+            .split("://")
+            .last()
+            .unwrap_or("")
+            .split('/')
+            .next()
+            .unwrap_or("");
         let help = format!("write only the host: `{host}`");
         return Err(error(format!("`{written}` is a URL, not a host"), &help));
     }
@@ -61,13 +77,19 @@ pub fn parse_host(written: &str) -> Result<HostPattern, HostError> {
             "leave out `hosts`: a policy without hosts is for every other host",
         ));
     }
-    let (wildcard, rest) = written.strip_prefix("*.").map_or((false, written), |rest| (true, rest));
+    let (wildcard, rest) = written
+        .strip_prefix("*.")
+        .map_or((false, written), |rest| (true, rest));
     if let Some(inner) = rest.strip_prefix('[') {
         let (address, port) = in_brackets(inner).map_err(wrong)?;
         return if wildcard {
             Err(wrong("an address has no subdomains"))
         } else {
-            Ok(HostPattern { wildcard, name: address.to_string(), port })
+            Ok(HostPattern {
+                wildcard,
+                name: address.to_string(),
+                port,
+            })
         };
     }
     if rest.matches(':').count() > 1 {
@@ -84,35 +106,51 @@ pub fn parse_host(written: &str) -> Result<HostPattern, HostError> {
     if name.contains('*') {
         return Err(wrong("`*` stands only at the beginning, as `*.`"));
     }
-    let ascii =
-        idna::domain_to_ascii_strict(name).or_else(|_| underscored(name)).map_err(|_| wrong("it is no valid name"))?;
+    let ascii = idna::domain_to_ascii_strict(name)
+        .or_else(|_| underscored(name))
+        .map_err(|_| wrong("it is no valid name"))?;
     if ascii.is_empty() {
         return Err(wrong("it is empty"));
     }
     if wildcard && ascii.parse::<IpAddr>().is_ok() {
         return Err(wrong("an address has no subdomains"));
     }
-    Ok(HostPattern { wildcard, name: ascii, port })
+    Ok(HostPattern {
+        wildcard,
+        name: ascii,
+        port,
+    })
 }
 
 /// The address behind `[`, and a port where there is one.
 fn in_brackets(inner: &str) -> Result<(Ipv6Addr, Option<u16>), &'static str> {
     let (address, port) = inner.split_once(']').ok_or("`[` without `]`")?;
-    let address = address.parse().map_err(|_| "what stands in the brackets is no IPv6 address")?;
+    let address = address
+        .parse()
+        .map_err(|_| "what stands in the brackets is no IPv6 address")?;
     match port.strip_prefix(':') {
-        Some(port) => Ok((address, Some(port.parse().map_err(|_| "the port is not a number from 1 to 65535")?))),
+        Some(port) => Ok((
+            address,
+            Some(
+                port.parse()
+                    .map_err(|_| "the port is not a number from 1 to 65535")?,
+            ),
+        )),
         None if port.is_empty() => Ok((address, None)),
         None => Err("something follows the brackets that is no port"),
     }
 }
 
-/// A name with an underscore in lower case. RFC 952 does not allow it in host names, but clients send such names.
+/// A name with an underscore in lower case. RFC 952 does not allow it in host names, but clients
+/// send such names.
 fn underscored(name: &str) -> Result<String, ()> {
     let valid = name.contains('_')
         && name.len() <= 253
         && name.split('.').all(|label| {
             (1..=63).contains(&label.len())
-                && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
+                && label
+                    .bytes()
+                    .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
         });
     valid.then(|| name.to_ascii_lowercase()).ok_or(())
 }

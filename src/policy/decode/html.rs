@@ -1,5 +1,5 @@
-//! [`html`] decodes the policy section `html`: whether crawlgate writes robots metas into HTML pages, and the paths of
-//! these pages.
+//! [`html`] decodes the policy section `html`: whether crawlgate writes robots metas into HTML
+//! pages, and the paths of these pages.
 
 use super::indexing::listed;
 use super::patterns::patterns;
@@ -11,8 +11,13 @@ pub fn html(decoder: &mut Decoder, node: &Node) -> HtmlPolicy {
     if !node.is_map() {
         // A sequence is refused by `word` as well. YAML 1.1 readers take a bare `off` for false.
         let words = [("off", false), ("false", false), ("meta", true)];
-        let meta = decoder.word(node, &words, &format!("off, meta, or {MAP}")).unwrap_or(false);
-        return HtmlPolicy { meta, ..HtmlPolicy::default() };
+        let meta = decoder
+            .word(node, &words, &format!("off, meta, or {MAP}"))
+            .unwrap_or(false);
+        return HtmlPolicy {
+            meta,
+            ..HtmlPolicy::default()
+        };
     }
     decoder.map(node, MAP, fields).unwrap_or_default()
 }
@@ -31,7 +36,11 @@ fn fields(fields: &mut Fields<'_>) -> HtmlPolicy {
                     "leave `not` out, or say which pages stay as they are: `not: { paths: /api/ }`",
                 );
             }
-            decoder.map(node, "a map: paths", |fields| listed(fields, "paths", patterns)).unwrap_or_default()
+            decoder
+                .map(node, "a map: paths", |fields| {
+                    listed(fields, "paths", patterns)
+                })
+                .unwrap_or_default()
         }),
     }
 }

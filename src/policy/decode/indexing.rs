@@ -1,30 +1,51 @@
-//! [`rules`] decodes the policy section `indexing`: rules with conditions on a response, and the X-Robots-Tag
-//! directives for responses that meet them. [`listed`] decodes a condition that is a list, also for other sections. It
-//! refuses an empty list, which would restrict nothing, so that the rule would hold for all pages.
+//! [`rules`] decodes the policy section `indexing`: rules with conditions on a response, and the
+//! X-Robots-Tag directives for responses that meet them. [`listed`] decodes a condition that is a
+//! list, also for other sections. It refuses an empty list, which would restrict nothing, so that
+//! the rule would hold for all pages.
 
 use super::patterns::patterns;
 use crate::indexing::{DirectiveError, Directives, Scope, Tags, is_directive_name};
-use crate::policy::model::{Conditions, IndexingRule, OriginTags, StatusCondition, WrittenDirectives};
+use crate::policy::model::{
+    Conditions, IndexingRule, OriginTags, StatusCondition, WrittenDirectives,
+};
 use crate::policy::regular_expression::mistake_in;
 use crate::yaml::{Decoder, Diagnostic, Fields, Located, Node, Severity, Span};
 
 pub fn rules(decoder: &mut Decoder, node: &Node) -> Vec<IndexingRule> {
     let list = "a list of rules, each with conditions and a tag";
-    decoder
-        .maps(node, [list, "a rule: conditions (paths, types, ...) and `tag` or `tags`"], |fields| Some(rule(fields)))
+    decoder.maps(
+        node,
+        [
+            list,
+            "a rule: conditions (paths, types, ...) and `tag` or `tags`",
+        ],
+        |fields| Some(rule(fields)),
+    )
 }
 
 fn rule(fields: &mut Fields<'_>) -> IndexingRule {
     let when = conditions(fields);
     let unless = fields.get("not", |decoder, node| {
-        let unless = decoder.map(node, "conditions: paths, path_regex, types, status", conditions)?;
+        let unless = decoder.map(
+            node,
+            "conditions: paths, path_regex, types, status",
+            conditions,
+        )?;
         if node.is_empty() {
-            decoder.error("empty-not", node.span, "an empty `not` would exclude everything");
+            decoder.error(
+                "empty-not",
+                node.span,
+                "an empty `not` would exclude everything",
+            );
         }
         (!node.is_empty()).then_some(unless)
     });
     let mut said = Said::default();
-    let (tag, scoped, origins) = (fields.take("tag"), fields.take("tags"), fields.take("origin_tags"));
+    let (tag, scoped, origins) = (
+        fields.take("tag"),
+        fields.take("tags"),
+        fields.take("origin_tags"),
+    );
     let origin_tags = fields.get("origin_tags", origin_tags);
     if let Some(node) = tag {
         said.add(Scope::All, node, fields.decoder);
@@ -53,14 +74,22 @@ fn rule(fields: &mut Fields<'_>) -> IndexingRule {
         }
     }
     let Said { tags, written } = said;
-    IndexingRule { when, unless, tags, written, origin_tags, span: fields.span }
+    IndexingRule {
+        when,
+        unless,
+        tags,
+        written,
+        origin_tags,
+        span: fields.span,
+    }
 }
 
 /// Adds the directives of `tags` for each crawler.
 fn add_scoped(node: &Node, said: &mut Said, decoder: &mut Decoder) {
-    let Some(entries) =
-        decoder.entries(node, "a map of crawlers, like `googlebot: noindex` (`tag: noindex` is for all)")
-    else {
+    let Some(entries) = decoder.entries(
+        node,
+        "a map of crawlers, like `googlebot: noindex` (`tag: noindex` is for all)",
+    ) else {
         return;
     };
     if entries.is_empty() {
@@ -68,7 +97,9 @@ fn add_scoped(node: &Node, said: &mut Said, decoder: &mut Decoder) {
     }
     let mut told: Vec<(Scope, Span)> = Vec::new();
     for (key, value) in entries {
-        let Some(name) = decoder.located(key, "the name of a crawler, or \"*\"") else { continue };
+        let Some(name) = decoder.located(key, "the name of a crawler, or \"*\"") else {
+            continue;
+        };
         let (name, span) = (name.value, name.span);
         if is_directive_name(&name) {
             decoder.error_with_help(
@@ -79,13 +110,27 @@ fn add_scoped(node: &Node, said: &mut Said, decoder: &mut Decoder) {
             );
             continue;
         }
-        let mistake = ("bad-token", "is not the name of a crawler", "write a name like `googlebot`, or \"*\" for all");
-        let Some(scope) = decoder.parsed(key, "", scope, mistake) else { continue };
-        // The same text twice is an error of every map; case does not matter in the name of a crawler.
-        if let Some((_, first)) = told.iter().find(|(known, first)| *known == scope && *first != span) {
-            let error = Diagnostic::error("duplicate-key", span, format!("`{name}` is told something twice"))
-                .related(*first, "first here, in other letters")
-                .help("write it once, with all that it is told: `googlebot: [noindex, nofollow]`");
+        let mistake = (
+            "bad-token",
+            "is not the name of a crawler",
+            "write a name like `googlebot`, or \"*\" for all",
+        );
+        let Some(scope) = decoder.parsed(key, "", scope, mistake) else {
+            continue;
+        };
+        // The same text twice is an error of every map; case does not matter in the name of a
+        // crawler.
+        if let Some((_, first)) = told
+            .iter()
+            .find(|(known, first)| *known == scope && *first != span)
+        {
+            let error = Diagnostic::error(
+                "duplicate-key",
+                span,
+                format!("`{name}` is told something twice"),
+            )
+            .related(*first, "first here, in other letters")
+            .help("write it once, with all that it is told: `googlebot: [noindex, nofollow]`");
             decoder.diagnostics.push(error);
         }
         told.push((scope.clone(), span));
@@ -118,7 +163,12 @@ impl Said {
     fn add(&mut self, scope: Scope, node: &Node, decoder: &mut Decoder) {
         let mut all = Directives::default();
         if node.is_empty() {
-            decoder.error_with_help("rule-without-tags", node.span, "nothing is said here", "write `noindex`, say");
+            decoder.error_with_help(
+                "rule-without-tags",
+                node.span,
+                "nothing is said here",
+                "write `noindex`, say",
+            );
         }
         for text in decoder.texts(node, "directives, like `noindex, noarchive`") {
             match Directives::parse(&text.value) {
@@ -128,7 +178,10 @@ impl Said {
                     decoder.diagnostics.push(Diagnostic { help, ..error });
                 }
             }
-            self.written.push(WrittenDirectives { scope: scope.clone(), text });
+            self.written.push(WrittenDirectives {
+                scope: scope.clone(),
+                text,
+            });
         }
         self.tags.add(scope, &all);
     }
@@ -149,13 +202,25 @@ fn conditions(fields: &mut Fields<'_>) -> Conditions {
     }
 }
 
-/// A condition that is a list. An empty list is a mistake: it would not restrict, and directives for some pages would
-/// be for all.
-pub fn listed<T>(fields: &mut Fields<'_>, name: &'static str, decode: fn(&mut Decoder, &Node) -> Vec<T>) -> Vec<T> {
-    let Some((key, node)) = fields.take_with_key(name) else { return Vec::new() };
+/// A condition that is a list. An empty list is a mistake: it would not restrict, and directives
+/// for some pages would be for all.
+pub fn listed<T>(
+    fields: &mut Fields<'_>,
+    name: &'static str,
+    decode: fn(&mut Decoder, &Node) -> Vec<T>,
+) -> Vec<T> {
+    let Some((key, node)) = fields.take_with_key(name) else {
+        return Vec::new();
+    };
     let decoder = &mut *fields.decoder;
-    let errors =
-        |decoder: &Decoder| decoder.diagnostics.items.iter().filter(|item| item.severity == Severity::Error).count();
+    let errors = |decoder: &Decoder| {
+        decoder
+            .diagnostics
+            .items
+            .iter()
+            .filter(|item| item.severity == Severity::Error)
+            .count()
+    };
     let before = errors(decoder);
     let list = decode(decoder, node);
     if list.is_empty() && errors(decoder) == before {
@@ -184,12 +249,19 @@ fn types(decoder: &mut Decoder, node: &Node) -> Vec<Located<String>> {
         media.value.make_ascii_lowercase();
         let text = media.value.as_str();
         let token = |part: &str| {
-            !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.+!#$&^".contains(&byte))
+            !part.is_empty()
+                && part
+                    .bytes()
+                    .all(|byte| byte.is_ascii_alphanumeric() || b"-_.+!#$&^".contains(&byte))
         };
         let is_type = |text: &str| {
-            text.split_once('/').is_some_and(|(kind, subtype)| token(kind) && (subtype == "*" || token(subtype)))
+            text.split_once('/')
+                .is_some_and(|(kind, subtype)| token(kind) && (subtype == "*" || token(subtype)))
         };
-        let bare = text.split_once(';').map(|(bare, _)| bare.trim()).filter(|bare| is_type(bare));
+        let bare = text
+            .split_once(';')
+            .map(|(bare, _)| bare.trim())
+            .filter(|bare| is_type(bare));
         let mut refuse = |what, help: &str| {
             decoder.error_with_help("bad-type", media.span, format!("`{text}` is {what}"), help);
             false
@@ -199,9 +271,15 @@ fn types(decoder: &mut Decoder, node: &Node) -> Vec<Located<String>> {
             let help = format!("leave the parameters out: `{bare}` matches with any charset");
             refuse("a media type with parameters", &help)
         } else if text == "*/*" {
-            refuse("any media type, which restricts nothing", "leave `types` out: what has none holds for every type")
+            refuse(
+                "any media type, which restricts nothing",
+                "leave `types` out: what has none holds for every type",
+            )
         } else if !is_type(text) {
-            refuse("not a media type", "write `application/pdf` or \"image/*\", without parameters such as charset")
+            refuse(
+                "not a media type",
+                "write `application/pdf` or \"image/*\", without parameters such as charset",
+            )
         } else {
             true
         }
@@ -213,7 +291,9 @@ fn statuses(decoder: &mut Decoder, node: &Node) -> Vec<Located<StatusCondition>>
     let written = decoder.texts(node, "a list of status codes").into_iter();
     let read = |Located { value: text, span }: Located<String>| {
         let class = text.strip_suffix("xx").and_then(|class| class.parse().ok());
-        let class = class.filter(|class| (2..=5).contains(class)).map(StatusCondition::Class);
+        let class = class
+            .filter(|class| (2..=5).contains(class))
+            .map(StatusCondition::Class);
         let code = text.parse().ok().filter(|code| (200..=599).contains(code));
         let (message, help) = match class.or(code.map(StatusCondition::Code)) {
             Some(StatusCondition::Code(304)) => (
@@ -221,7 +301,10 @@ fn statuses(decoder: &mut Decoder, node: &Node) -> Vec<Located<StatusCondition>>
                 "write 200: what holds for the page holds for its confirmation",
             ),
             Some(value) => return Some(Located { value, span }),
-            None => (format!("`{text}` is not a status"), "write a code from 200 to 599, or a class: `4xx`"),
+            None => (
+                format!("`{text}` is not a status"),
+                "write a code from 200 to 599, or a class: `4xx`",
+            ),
         };
         decoder.error_with_help("bad-status", span, message, help);
         None

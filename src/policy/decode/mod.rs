@@ -1,6 +1,6 @@
-//! [`read`] makes a checked [`Policy`] of the text of a policy file. Each larger section of the policy has a file here.
-//! A decoder that finds a mistake adds an error and goes on with what it could read, so that one run reports all
-//! mistakes.
+//! [`read`] makes a checked [`Policy`] of the text of a policy file. Each larger section of the
+//! policy has a file here. A decoder that finds a mistake adds an error and goes on with what it
+//! could read, so that one run reports all mistakes.
 
 mod answers;
 mod cases;
@@ -25,8 +25,8 @@ use crate::crawlers::Purpose;
 use crate::yaml::{Decoder, Diagnostic, Diagnostics, Fields, Located, Node, Source};
 use std::collections::BTreeMap;
 
-/// Reads and checks one policy file. One run reports all of its mistakes. There is a policy only when no error was
-/// found; warnings leave it usable.
+/// Reads and checks one policy file. One run reports all of its mistakes. There is a policy only
+/// when no error was found; warnings leave it usable.
 ///
 /// ```
 /// use crawlgate::{internals::policy, yaml::Source};
@@ -50,31 +50,43 @@ pub fn read(name: &str, source: &Source) -> (Option<Policy>, Diagnostics) {
 
 /// Decodes a whole file.
 fn policy(name: &str, source: &Source, decoder: &mut Decoder, root: &Node) -> Option<Policy> {
-    let policy = decoder.map(root, "a map of fields: hosts, robots, indexing, ...", |fields| {
-        let environment = fields.variant("environment", "an environment").unwrap_or_default();
-        let staging_crawl = staging_crawl(fields, environment);
-        let enforces = "a map: mode, disallowed, traps, purposes, agents, ...";
-        Policy {
-            name: name.to_owned(),
-            source: source.clone(),
-            hosts: fields.get_or_default("hosts", hosts::hosts),
-            environment,
-            staging_crawl,
-            purposes: fields.get_or_default("purposes", purposes),
-            robots: robots::robots(fields),
-            indexing: fields.get_or_default("indexing", indexing::rules),
-            origin_tags: fields.get("origin_tags", indexing::origin_tags).unwrap_or_default(),
-            html: fields.get_or_default("html", html::html),
-            retire: fields.get_or_default("retire", retire::retire),
-            enforcement: fields.section("enforcement", enforces, enforcement::enforcement),
-            pauses: fields.get_or_default("pause", pause::pauses),
-            answers: fields.section("answers", "a map: pause, failure, refusal", answers::answers),
-            crawlers: fields.get_or_default("crawlers", crawlers::crawlers),
-            tdm: fields.get_or_default("tdm", signals::tdm),
-            acknowledge: fields.get_or_default("acknowledge", acknowledge),
-            tests: fields.get_or_default("tests", cases::cases),
-        }
-    })?;
+    let policy = decoder.map(
+        root,
+        "a map of fields: hosts, robots, indexing, ...",
+        |fields| {
+            let environment = fields
+                .variant("environment", "an environment")
+                .unwrap_or_default();
+            let staging_crawl = staging_crawl(fields, environment);
+            let enforces = "a map: mode, disallowed, traps, purposes, agents, ...";
+            Policy {
+                name: name.to_owned(),
+                source: source.clone(),
+                hosts: fields.get_or_default("hosts", hosts::hosts),
+                environment,
+                staging_crawl,
+                purposes: fields.get_or_default("purposes", purposes),
+                robots: robots::robots(fields),
+                indexing: fields.get_or_default("indexing", indexing::rules),
+                origin_tags: fields
+                    .get("origin_tags", indexing::origin_tags)
+                    .unwrap_or_default(),
+                html: fields.get_or_default("html", html::html),
+                retire: fields.get_or_default("retire", retire::retire),
+                enforcement: fields.section("enforcement", enforces, enforcement::enforcement),
+                pauses: fields.get_or_default("pause", pause::pauses),
+                answers: fields.section(
+                    "answers",
+                    "a map: pause, failure, refusal",
+                    answers::answers,
+                ),
+                crawlers: fields.get_or_default("crawlers", crawlers::crawlers),
+                tdm: fields.get_or_default("tdm", signals::tdm),
+                acknowledge: fields.get_or_default("acknowledge", acknowledge),
+                tests: fields.get_or_default("tests", cases::cases),
+            }
+        },
+    )?;
     whole_file(&policy, decoder);
     Some(policy)
 }
@@ -91,14 +103,19 @@ fn staging_crawl(fields: &mut Fields<'_>, environment: Environment) -> Stance {
         );
     }
     let words = [("allow", Stance::Allow), ("disallow", Stance::Disallow)];
-    fields.word("staging_crawl", &words, "allow or disallow").unwrap_or(Stance::Allow)
+    fields
+        .word("staging_crawl", &words, "allow or disallow")
+        .unwrap_or(Stance::Allow)
 }
 
 /// Checks that need several sections.
 fn whole_file(policy: &Policy, decoder: &mut Decoder) {
     signals::whole_file(policy, decoder);
     if policy.robots.origin == OriginRobots::Only
-        && let Some(stance) = policy.purposes.values().find(|stance| stance.value != Stance::Inherit)
+        && let Some(stance) = policy
+            .purposes
+            .values()
+            .find(|stance| stance.value != Stance::Inherit)
     {
         decoder.error_with_help(
             "without-effect",
@@ -121,30 +138,48 @@ fn whole_file(policy: &Policy, decoder: &mut Decoder) {
 
 fn purposes(decoder: &mut Decoder, node: &Node) -> BTreeMap<Purpose, Located<Stance>> {
     let mut purposes = BTreeMap::new();
-    decoder.map(node, "a map of purposes, like `training: disallow`", |fields| {
-        for purpose in Purpose::ALL {
-            let read = |decoder: &mut Decoder, node: &Node| decoder.variant::<Stance>(node, "a stance");
-            let Some(stance) = fields.located(purpose.name(), read) else { continue };
-            if matches!(purpose, Purpose::Tool | Purpose::Other) && stance.value != Stance::Inherit {
-                fields.decoder.error_with_help(
-                    "purpose-without-tokens",
-                    stance.span,
-                    format!("crawlers of purpose `{}` have no token to publish", purpose.name()),
-                    "they follow `*`; to hold them to it, name them under `enforcement`",
-                );
-                continue;
+    decoder.map(
+        node,
+        "a map of purposes, like `training: disallow`",
+        |fields| {
+            for purpose in Purpose::ALL {
+                let read = |decoder: &mut Decoder, node: &Node| {
+                    decoder.variant::<Stance>(node, "a stance")
+                };
+                let Some(stance) = fields.located(purpose.name(), read) else {
+                    continue;
+                };
+                if matches!(purpose, Purpose::Tool | Purpose::Other)
+                    && stance.value != Stance::Inherit
+                {
+                    fields.decoder.error_with_help(
+                        "purpose-without-tokens",
+                        stance.span,
+                        format!(
+                            "crawlers of purpose `{}` have no token to publish",
+                            purpose.name()
+                        ),
+                        "they follow `*`; to hold them to it, name them under `enforcement`",
+                    );
+                    continue;
+                }
+                purposes.insert(purpose, stance);
             }
-            purposes.insert(purpose, stance);
-        }
-    });
+        },
+    );
     purposes
 }
 
 fn acknowledge(decoder: &mut Decoder, node: &Node) -> Vec<Located<Acknowledgement>> {
-    let items = decoder.one_or_many(node, "a list of what is done on purpose").iter();
+    let items = decoder
+        .one_or_many(node, "a list of what is done on purpose")
+        .iter();
     let read = |item: &Node| {
         let value = decoder.variant(item, "something to acknowledge")?;
-        Some(Located { value, span: item.span })
+        Some(Located {
+            value,
+            span: item.span,
+        })
     };
     items.filter_map(read).collect()
 }

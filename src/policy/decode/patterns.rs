@@ -1,6 +1,6 @@
-//! [`patterns`] decodes lists of path patterns, for all sections of a policy. A path pattern has the form of Allow and
-//! Disallow values: a prefix, in which `*` stands for any characters and a last `$` for the end. [`check_pattern`]
-//! checks one pattern.
+//! [`patterns`] decodes lists of path patterns, for all sections of a policy. A path pattern has
+//! the form of Allow and Disallow values: a prefix, in which `*` stands for any characters and a
+//! last `$` for the end. [`check_pattern`] checks one pattern.
 
 use crate::policy::regular_expression::{PATHS, is_regular_expression};
 use crate::yaml::{Decoder, Diagnostic, Located, Node};
@@ -18,19 +18,26 @@ pub fn check_pattern(decoder: &mut Decoder, pattern: &Located<String>) -> bool {
     let text = pattern.value.as_str();
     let error = |message: &str| Diagnostic::error("bad-path", pattern.span, message);
     let mistake = if text.is_empty() {
-        Diagnostic::warning("empty-pattern", pattern.span, "an empty path matches nothing")
-            .help("remove it; `/` is the whole site")
+        Diagnostic::warning(
+            "empty-pattern",
+            pattern.span,
+            "an empty path matches nothing",
+        )
+        .help("remove it; `/` is the whole site")
     } else if !text.starts_with(['/', '*']) {
         match text.split_once("://") {
-            Some((_, rest)) => error(&format!("`{text}` is a URL, not a path"))
-                .help(format!("write `{}`", rest.find('/').map_or("/", |slash| &rest[slash..]))),
-            None => error(&format!("`{text}` matches nothing: a path begins with `/` or `*`")).help(
-                if text.starts_with('^') || is_regular_expression(text) {
-                    format!("paths are no regular expressions: {PATHS}")
-                } else {
-                    format!("write `/{text}` or `*{text}`")
-                },
-            ),
+            Some((_, rest)) => error(&format!("`{text}` is a URL, not a path")).help(format!(
+                "write `{}`",
+                rest.find('/').map_or("/", |slash| &rest[slash..])
+            )),
+            None => error(&format!(
+                "`{text}` matches nothing: a path begins with `/` or `*`"
+            ))
+            .help(if text.starts_with('^') || is_regular_expression(text) {
+                format!("paths are no regular expressions: {PATHS}")
+            } else {
+                format!("write `/{text}` or `*{text}`")
+            }),
         }
     } else if text.chars().any(char::is_control) {
         error("a path holds no line break and no control character")

@@ -1,5 +1,5 @@
-//! [`pauses`] decodes the policy section `pause`: planned times in which crawlgate answers crawlers, or everyone, with
-//! 503 and Retry-After.
+//! [`pauses`] decodes the policy section `pause`: planned times in which crawlgate answers
+//! crawlers, or everyone, with 503 and Retry-After.
 
 use super::enforcement::retry_after;
 use crate::policy::model::{PausePolicy, PauseTime};
@@ -14,22 +14,40 @@ const MAX_PAUSES: usize = 50;
 
 pub fn pauses(decoder: &mut Decoder, node: &Node) -> Vec<PausePolicy> {
     if matches!(&node.value, Value::Sequence(items) if items.len() > MAX_PAUSES) {
-        decoder.error("bad-value", node.span, format!("more than {MAX_PAUSES} pauses"));
+        decoder.error(
+            "bad-value",
+            node.span,
+            format!("more than {MAX_PAUSES} pauses"),
+        );
         return Vec::new();
     }
     let map = "a map: audience, from, until, daily, weekly, zone, retry_after, robots_txt";
-    decoder.maps(node, ["a pause, or a list of pauses", map], |fields| Some(pause(fields)))
+    decoder.maps(node, ["a pause, or a list of pauses", map], |fields| {
+        Some(pause(fields))
+    })
 }
 
 fn pause(fields: &mut Fields<'_>) -> PausePolicy {
-    let audience = fields.variant("audience", "an audience").unwrap_or_default();
+    let audience = fields
+        .variant("audience", "an audience")
+        .unwrap_or_default();
     let once = once(fields);
     let recurring = recurring(fields);
-    let retry_after = fields.get("retry_after", retry_after).unwrap_or(DEFAULT_RETRY_AFTER);
+    let retry_after = fields
+        .get("retry_after", retry_after)
+        .unwrap_or(DEFAULT_RETRY_AFTER);
     let words = [("serve", false), ("pause", true)];
-    let pause_robots_txt = fields.word("robots_txt", &words, "serve or pause").unwrap_or(false);
+    let pause_robots_txt = fields
+        .word("robots_txt", &words, "serve or pause")
+        .unwrap_or(false);
     fields.finish();
-    if recurring.is_some() && once != (PauseTime::Once { from: None, until: None }) {
+    if recurring.is_some()
+        && once
+            != (PauseTime::Once {
+                from: None,
+                until: None,
+            })
+    {
         fields.decoder.error_with_help(
             "bad-value",
             fields.span,
@@ -37,7 +55,13 @@ fn pause(fields: &mut Fields<'_>) -> PausePolicy {
             TWO_PAUSES,
         );
     }
-    PausePolicy { audience, time: recurring.unwrap_or(once), retry_after, pause_robots_txt, span: fields.span }
+    PausePolicy {
+        audience,
+        time: recurring.unwrap_or(once),
+        retry_after,
+        pause_robots_txt,
+        span: fields.span,
+    }
 }
 
 const TWO_PAUSES: &str = "write two pauses: a list has one for each";
@@ -48,9 +72,14 @@ fn once(fields: &mut Fields<'_>) -> PauseTime {
     if let (Some(from), Some(until)) = (from, &until)
         && until.value <= from
     {
-        fields.decoder.error("bad-value", until.span, "the pause ends before it begins");
+        fields
+            .decoder
+            .error("bad-value", until.span, "the pause ends before it begins");
     }
-    PauseTime::Once { from, until: until.map(|until| until.value) }
+    PauseTime::Once {
+        from,
+        until: until.map(|until| until.value),
+    }
 }
 
 /// `daily: "02:00-03:00"` or `weekly: "Sun 02:00-03:00"`, and `zone`.
@@ -71,7 +100,12 @@ fn recurring(fields: &mut Fields<'_>) -> Option<PauseTime> {
         return None;
     };
     if daily.is_some() && weekly.is_some() {
-        decoder.error_with_help("bad-value", node.span, "a pause is `daily` or `weekly`", TWO_PAUSES);
+        decoder.error_with_help(
+            "bad-value",
+            node.span,
+            "a pause is `daily` or `weekly`",
+            TWO_PAUSES,
+        );
     }
     let (span, example) = match weekly {
         Some(_) => ("week", "`weekly: \"Sun 02:00-03:00\"`"),
@@ -96,7 +130,9 @@ fn zone(decoder: &mut Decoder, node: &Node) -> Option<Zone> {
     if zone.is_none() {
         let help = match nearest(name, Zone::names()) {
             Some(near) => format!("did you mean `{near}`?"),
-            None => "write a name of the IANA database, such as `Europe/Berlin` or `UTC`".to_owned(),
+            None => {
+                "write a name of the IANA database, such as `Europe/Berlin` or `UTC`".to_owned()
+            }
         };
         decoder.error_with_help(
             "bad-value",

@@ -1,5 +1,5 @@
-//! [`retire`] decodes the policy section `retire`: paths to be taken out of search engines, from when they are
-//! `noindex`, and how long after that robots.txt disallows them.
+//! [`retire`] decodes the policy section `retire`: paths to be taken out of search engines, from
+//! when they are `noindex`, and how long after that robots.txt disallows them.
 
 use super::patterns::patterns;
 use crate::policy::model::{Defaulted, RetirePolicy};
@@ -11,7 +11,11 @@ const DEFAULT_DISALLOW_AFTER: Duration = Duration::from_secs(14 * 86_400);
 
 pub fn retire(decoder: &mut Decoder, node: &Node) -> Vec<RetirePolicy> {
     let list = "a list of entries, each with `paths` and `noindex_from`";
-    decoder.maps(node, [list, "an entry: paths, noindex_from, disallow_after"], entry)
+    decoder.maps(
+        node,
+        [list, "an entry: paths, noindex_from, disallow_after"],
+        entry,
+    )
 }
 
 fn entry(fields: &mut Fields<'_>) -> Option<RetirePolicy> {
@@ -21,7 +25,12 @@ fn entry(fields: &mut Fields<'_>) -> Option<RetirePolicy> {
         let before = decoder.diagnostics.items.len();
         let paths = patterns(decoder, list);
         if paths.is_empty() && decoder.diagnostics.items.len() == before {
-            decoder.error_with_help("empty-condition", key, "`paths` names nothing", "say what is retired");
+            decoder.error_with_help(
+                "empty-condition",
+                key,
+                "`paths` names nothing",
+                "say what is retired",
+            );
         }
         paths
     });
@@ -36,7 +45,11 @@ fn entry(fields: &mut Fields<'_>) -> Option<RetirePolicy> {
     });
     for name in ["paths", "noindex_from"] {
         let message = format!("this entry does not say `{name}`");
-        fields.required(name, &message, "write `{ paths: [/old/], noindex_from: 2026-11-20 }`");
+        fields.required(
+            name,
+            &message,
+            "write `{ paths: [/old/], noindex_from: 2026-11-20 }`",
+        );
     }
     Some(RetirePolicy {
         paths: paths?,

@@ -1,5 +1,6 @@
-//! [`robots`] decodes the policy section `robots`: the groups, sitemaps and `max_age` of robots.txt, and whether
-//! crawlgate merges the origin's own robots.txt with the policy, replaces it, or publishes it alone.
+//! [`robots`] decodes the policy section `robots`: the groups, sitemaps and `max_age` of
+//! robots.txt, and whether crawlgate merges the origin's own robots.txt with the policy, replaces
+//! it, or publishes it alone.
 
 use super::answers::included;
 use super::patterns::patterns;
@@ -23,19 +24,29 @@ const MAX_TOKEN: usize = 100;
 pub fn robots(policy: &mut Fields<'_>) -> RobotsPolicy {
     let span = policy.take("robots").map(|node| node.span);
     let wanted = "a map: origin, groups, sitemaps, max_age, ...";
-    policy.section("robots", wanted, |fields| RobotsPolicy { span, ..section(fields) })
+    policy.section("robots", wanted, |fields| RobotsPolicy {
+        span,
+        ..section(fields)
+    })
 }
 
 fn section(fields: &mut Fields<'_>) -> RobotsPolicy {
-    let origin = fields.variant("origin", "a way to treat the origin's robots.txt").unwrap_or_default();
+    let origin = fields
+        .variant("origin", "a way to treat the origin's robots.txt")
+        .unwrap_or_default();
     let previous = fields.get("previous", |decoder, node| previous(decoder, node, origin));
     let signals = signals::site(fields);
-    for name in ["groups", "sitemaps"].into_iter().filter(|_| origin == OriginRobots::Only) {
+    for name in ["groups", "sitemaps"]
+        .into_iter()
+        .filter(|_| origin == OriginRobots::Only)
+    {
         if let Some((key, _)) = fields.take_with_key(name) {
             fields.decoder.error_with_help(
                 "without-effect",
                 key,
-                format!("with `origin: only` the origin's file says it all: `{name}` has no effect"),
+                format!(
+                    "with `origin: only` the origin's file says it all: `{name}` has no effect"
+                ),
                 REMOVE,
             );
         }
@@ -65,9 +76,12 @@ fn max_age(decoder: &mut Decoder, node: &Node) -> Option<Duration> {
     Some(max_age)
 }
 
-/// Decodes `origin_keys`: keys that crawlgate does not know. It publishes lines with known keys anyway.
+/// Decodes `origin_keys`: keys that crawlgate does not know. It publishes lines with known keys
+/// anyway.
 fn origin_keys(fields: &mut Fields<'_>, origin: OriginRobots) -> Vec<Located<String>> {
-    let Some((key, node)) = fields.take_with_key("origin_keys") else { return Vec::new() };
+    let Some((key, node)) = fields.take_with_key("origin_keys") else {
+        return Vec::new();
+    };
     if origin == OriginRobots::Replace {
         fields.decoder.error_with_help(
             "without-effect",
@@ -77,24 +91,30 @@ fn origin_keys(fields: &mut Fields<'_>, origin: OriginRobots) -> Vec<Located<Str
         );
     }
     let is_key = |sign: char| sign.is_ascii_alphanumeric() || "-_".contains(sign);
-    fields.decoder.checked(node, "a list of keys: `Schemamap`, say", |decoder, key| {
-        let text = &key.value;
-        let is_valid = (1..=MAX_TOKEN).contains(&text.len()) && text.chars().all(is_key);
-        if !is_valid {
-            decoder.error_with_help(
-                "bad-value",
-                key.span,
-                format!("`{text}` is no key of a line"),
-                "write what stands before the colon: letters, digits, `-` and `_`",
-            );
-        }
-        is_valid
-    })
+    fields
+        .decoder
+        .checked(node, "a list of keys: `Schemamap`, say", |decoder, key| {
+            let text = &key.value;
+            let is_valid = (1..=MAX_TOKEN).contains(&text.len()) && text.chars().all(is_key);
+            if !is_valid {
+                decoder.error_with_help(
+                    "bad-value",
+                    key.span,
+                    format!("`{text}` is no key of a line"),
+                    "write what stands before the colon: letters, digits, `-` and `_`",
+                );
+            }
+            is_valid
+        })
 }
 
 /// `origin`, or the name of a file beside the policy.
 fn previous(decoder: &mut Decoder, node: &Node, origin: OriginRobots) -> Option<PreviousRobots> {
-    if decoder.text(node, "`origin`, or the name of a .txt file beside the policy")? != "origin" {
+    if decoder.text(
+        node,
+        "`origin`, or the name of a .txt file beside the policy",
+    )? != "origin"
+    {
         return included(decoder, node, "txt").map(PreviousRobots::File);
     }
     if origin == OriginRobots::Replace {
@@ -111,8 +131,14 @@ fn previous(decoder: &mut Decoder, node: &Node, origin: OriginRobots) -> Option<
 
 fn groups(decoder: &mut Decoder, node: &Node) -> Vec<GroupPolicy> {
     let list = "a list of groups, each with agents and rules";
-    let groups = decoder
-        .maps(node, [list, "a group: agents, allow, disallow, crawl_delay, extends"], |fields| Some(group(fields)));
+    let groups = decoder.maps(
+        node,
+        [
+            list,
+            "a group: agents, allow, disallow, crawl_delay, extends",
+        ],
+        |fields| Some(group(fields)),
+    );
     one_group_per_token(&groups, decoder);
     extends(&groups, decoder);
     groups
@@ -122,12 +148,19 @@ fn group(fields: &mut Fields<'_>) -> GroupPolicy {
     let signals = signals::group(fields);
     let agents = fields.get("agents", |decoder, list| {
         if list.is_empty() {
-            decoder.error("group-without-agents", list.span, "this list of agents is empty");
+            decoder.error(
+                "group-without-agents",
+                list.span,
+                "this list of agents is empty",
+            );
         }
         Some(decoder.checked(list, "a list of product tokens", token))
     });
     if agents.is_none() {
-        let begin = Span { end: fields.span.start + 1, ..fields.span };
+        let begin = Span {
+            end: fields.span.start + 1,
+            ..fields.span
+        };
         fields.decoder.error_with_help(
             "group-without-agents",
             begin,
@@ -157,18 +190,24 @@ fn group(fields: &mut Fields<'_>) -> GroupPolicy {
 
 fn crawl_delay(decoder: &mut Decoder, node: &Node) -> Option<Duration> {
     let bounds = Duration::from_millis(1)..=Duration::from_secs(86_400);
-    decoder.duration_within(node, bounds, "`crawl_delay` is more than nothing and at most a day", None)
+    decoder.duration_within(
+        node,
+        bounds,
+        "`crawl_delay` is more than nothing and at most a day",
+        None,
+    )
 }
 
-/// Real tokens hold digits, blanks, dots, slashes and `!` (`Sogou web spider`, `Yahoo! Slurp`); what breaks the line or
-/// begins a comment is refused.
+/// Real tokens hold digits, blanks, dots, slashes and `!` (`Sogou web spider`, `Yahoo! Slurp`);
+/// what breaks the line or begins a comment is refused.
 fn token(decoder: &mut Decoder, agent: &Located<String>) -> bool {
     let text = agent.value.as_str();
     if text == "*" || is_token(text) {
         return true;
     }
     let mut help =
-        "write the name that the crawler's operator documents: `GPTBot`, not its whole user agent".to_owned();
+        "write the name that the crawler's operator documents: `GPTBot`, not its whole user agent"
+            .to_owned();
     let message = if text.is_empty() {
         "an empty token names no crawler".to_owned()
     } else if text.trim() != text {
@@ -178,8 +217,8 @@ fn token(decoder: &mut Decoder, agent: &Located<String>) -> bool {
     } else if text.contains('*') {
         format!("`{text}`: `*` is a token only by itself")
     } else if let Some((name, _)) = text.split_once('/') {
-        // Crawlers look for their name alone, and a name with a version would be found in their user agents all the
-        // same.
+        // Crawlers look for their name alone, and a name with a version would be found in their
+        // user agents all the same.
         help = format!("write `{name}`");
         format!("`{text}` has a version; a product token has none")
     } else {
@@ -198,7 +237,10 @@ pub fn is_token(text: &str) -> bool {
 fn one_group_per_token(groups: &[GroupPolicy], decoder: &mut Decoder) {
     let mut seen: Vec<&Located<String>> = Vec::new();
     for agent in groups.iter().flat_map(|group| &group.agents) {
-        match seen.iter().find(|first| first.value.eq_ignore_ascii_case(&agent.value)) {
+        match seen
+            .iter()
+            .find(|first| first.value.eq_ignore_ascii_case(&agent.value))
+        {
             Some(first) => {
                 decoder.duplicate(
                     "duplicate-token",
@@ -215,14 +257,28 @@ fn one_group_per_token(groups: &[GroupPolicy], decoder: &mut Decoder) {
 fn extends(groups: &[GroupPolicy], decoder: &mut Decoder) {
     let find = |token: &str| groups.iter().position(|group| group.is_for(token));
     for (index, group) in groups.iter().enumerate() {
-        let Some(Located { value: extends, span }) = &group.extends else { continue };
+        let Some(Located {
+            value: extends,
+            span,
+        }) = &group.extends
+        else {
+            continue;
+        };
         let Some(mut next) = find(extends) else {
-            let known = groups.iter().flat_map(|group| &group.agents).map(|agent| agent.value.as_str());
+            let known = groups
+                .iter()
+                .flat_map(|group| &group.agents)
+                .map(|agent| agent.value.as_str());
             let help = match nearest(extends, known) {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => "it names an agent of another group of this file, or \"*\"".to_owned(),
             };
-            decoder.error_with_help("unknown-group", *span, format!("no group of this file is for `{extends}`"), help);
+            decoder.error_with_help(
+                "unknown-group",
+                *span,
+                format!("no group of this file is for `{extends}`"),
+                help,
+            );
             continue;
         };
         // Following the chain for as many steps as there are groups finds every circle.
@@ -231,7 +287,11 @@ fn extends(groups: &[GroupPolicy], decoder: &mut Decoder) {
                 decoder.error("circular-extends", *span, "this group extends itself");
                 break;
             }
-            match groups[next].extends.as_ref().and_then(|extends| find(&extends.value)) {
+            match groups[next]
+                .extends
+                .as_ref()
+                .and_then(|extends| find(&extends.value))
+            {
                 Some(further) => next = further,
                 None => break,
             }
@@ -256,7 +316,11 @@ fn sitemaps(decoder: &mut Decoder, node: &Node) -> Vec<Located<String>> {
 
 /// Whether a text can stand in `sitemaps`.
 pub fn is_sitemap(url: &str) -> bool {
-    let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
+    let rest = url
+        .strip_prefix("https://")
+        .or_else(|| url.strip_prefix("http://"));
     rest.is_some_and(|rest| !rest.is_empty() && !rest.starts_with('/'))
-        && !url.chars().any(|sign| sign.is_control() || sign.is_whitespace())
+        && !url
+            .chars()
+            .any(|sign| sign.is_control() || sign.is_whitespace())
 }

@@ -1,14 +1,15 @@
-//! Decodes what a policy says about the use of the site's content, for example for AI training. [`site`] and [`group`]
-//! read `content_signal`, `content_usage` and `license`, for the whole site and for one group. [`site`] also reads
-//! `signals`, which says where these statements are published. [`tdm`] reads the section `tdm` (text and data mining),
-//! and [`unlicensed`] the answer to crawlers without a licence. A value that is accepted here cannot break the line of
-//! robots.txt or the header that it is written into.
+//! Decodes what a policy says about the use of the site's content, for example for AI training.
+//! [`site`] and [`group`] read `content_signal`, `content_usage` and `license`, for the whole site
+//! and for one group. [`site`] also reads `signals`, which says where these statements are
+//! published. [`tdm`] reads the section `tdm` (text and data mining), and [`unlicensed`] the answer
+//! to crawlers without a licence. A value that is accepted here cannot break the line of robots.txt
+//! or the header that it is written into.
 
 use super::indexing::listed;
 use super::patterns::patterns;
 use crate::policy::model::{
-    ContentSignal, ContentUsage, Defaulted, Emission, GroupSignals, LicensePolicy, OriginRobots, Policy,
-    SignalCategory, SiteSignals, TdmRule, USAGE_CATEGORIES, USES, Unlicensed,
+    ContentSignal, ContentUsage, Defaulted, Emission, GroupSignals, LicensePolicy, OriginRobots,
+    Policy, SignalCategory, SiteSignals, TdmRule, USAGE_CATEGORIES, USES, Unlicensed,
 };
 use crate::robots::Pattern;
 use crate::yaml::{Decoder, Diagnostic, Fields, Located, Node, Span, Value};
@@ -27,7 +28,9 @@ const USE_WIDER: &str = "use wider patterns";
 
 /// The fields of `robots`.
 pub fn site(fields: &mut Fields<'_>) -> SiteSignals {
-    let emission = fields.located("signals", |decoder, node| decoder.variant(node, "a place for signals"));
+    let emission = fields.located("signals", |decoder, node| {
+        decoder.variant(node, "a place for signals")
+    });
     SiteSignals {
         content_signal: fields.get("content_signal", content_signal),
         content_usage: fields.get_or_default("content_usage", content_usage),
@@ -48,9 +51,12 @@ pub fn group(fields: &mut Fields<'_>) -> GroupSignals {
 fn content_signal(decoder: &mut Decoder, node: &Node) -> Option<ContentSignal> {
     let wanted = "a map of categories, like `{ search: yes, ai-train: no }`";
     let (said, extent) = decoder.map(node, wanted, |fields| {
-        let said = SignalCategory::ALL.map(|category| Some((category, fields.located(category.name(), yes_or_no)?)));
+        let said = SignalCategory::ALL
+            .map(|category| Some((category, fields.located(category.name(), yes_or_no)?)));
         let extent = fields.get("use", |decoder, node| {
-            decoder.one_of(node, &USES, "how far the content may be used").map(|place| USES[place])
+            decoder
+                .one_of(node, &USES, "how far the content may be used")
+                .map(|place| USES[place])
         });
         (said.into_iter().flatten().collect::<Vec<_>>(), extent)
     })?;
@@ -62,16 +68,36 @@ fn content_signal(decoder: &mut Decoder, node: &Node) -> Option<ContentSignal> {
             "write `{ ai-train: no }`, say; a category that is absent is neither granted nor restricted",
         );
     }
-    (!said.is_empty() || extent.is_some()).then_some(ContentSignal { said, extent, span: node.span })
+    (!said.is_empty() || extent.is_some()).then_some(ContentSignal {
+        said,
+        extent,
+        span: node.span,
+    })
 }
 
 fn yes_or_no(decoder: &mut Decoder, node: &Node) -> Option<bool> {
-    decoder.word(node, &[("yes", true), ("no", false), ("true", true), ("false", false)], "yes or no")
+    decoder.word(
+        node,
+        &[
+            ("yes", true),
+            ("no", false),
+            ("true", true),
+            ("false", false),
+        ],
+        "yes or no",
+    )
 }
 
 /// The drafts write `y` and `n`.
 fn y_or_n(decoder: &mut Decoder, node: &Node) -> Option<bool> {
-    let words = [("yes", true), ("no", false), ("y", true), ("n", false), ("true", true), ("false", false)];
+    let words = [
+        ("yes", true),
+        ("no", false),
+        ("y", true),
+        ("n", false),
+        ("true", true),
+        ("false", false),
+    ];
     decoder.word(node, &words, "yes or no")
 }
 
@@ -91,23 +117,40 @@ fn usage_rule(fields: &mut Fields<'_>) -> Option<ContentUsage> {
         fields.decoder.error_with_help(
             "bad-path",
             path.span,
-            format!("`{}` does not begin with `/`, as the path of a Content-Usage line must", path.value),
+            format!(
+                "`{}` does not begin with `/`, as the path of a Content-Usage line must",
+                path.value
+            ),
             format!("write `/{}`", path.value),
         );
     }
     let mut said = Vec::new();
     for category in USAGE_CATEGORIES {
-        let Some((span, node)) = fields.take_with_key(category) else { continue };
-        let Some(value) = y_or_n(fields.decoder, node) else { continue };
-        said.push((Located { value: category.to_owned(), span }, value));
+        let Some((span, node)) = fields.take_with_key(category) else {
+            continue;
+        };
+        let Some(value) = y_or_n(fields.decoder, node) else {
+            continue;
+        };
+        said.push((
+            Located {
+                value: category.to_owned(),
+                span,
+            },
+            value,
+        ));
     }
     if let Some(node) = fields.take("other") {
         let wanted = "a map of categories that the vocabulary does not have (yet)";
         let entries = fields.decoder.entries(node, wanted);
         for (key, node) in entries.into_iter().flatten() {
-            let Some(category) = fields.decoder.located(key, "the name of a category") else { continue };
+            let Some(category) = fields.decoder.located(key, "the name of a category") else {
+                continue;
+            };
             let is_valid = category_is_valid(&category, &said, fields.decoder);
-            let Some(value) = y_or_n(fields.decoder, node) else { continue };
+            let Some(value) = y_or_n(fields.decoder, node) else {
+                continue;
+            };
             if is_valid {
                 said.push((category, value));
             }
@@ -121,11 +164,20 @@ fn usage_rule(fields: &mut Fields<'_>) -> Option<ContentUsage> {
             "write `train-ai: no`, say; a category that is absent is unknown",
         );
     }
-    (!said.is_empty()).then_some(ContentUsage { paths, said, span: fields.span })
+    (!said.is_empty()).then_some(ContentUsage {
+        paths,
+        said,
+        span: fields.span,
+    })
 }
 
-/// A key of a structured field (RFC 9651 section 3.1.2), which a capital letter would spoil altogether.
-fn category_is_valid(name: &Located<String>, said: &[(Located<String>, bool)], decoder: &mut Decoder) -> bool {
+/// A key of a structured field (RFC 9651 section 3.1.2), which a capital letter would spoil
+/// altogether.
+fn category_is_valid(
+    name: &Located<String>,
+    said: &[(Located<String>, bool)],
+    decoder: &mut Decoder,
+) -> bool {
     let text = name.value.as_str();
     let first = said.iter().find(|(other, _)| other.value == text);
     if !is_category(text) {
@@ -151,7 +203,9 @@ fn category_is_valid(name: &Located<String>, said: &[(Located<String>, bool)], d
 /// Whether a text can be the name of a category.
 pub fn is_category(text: &str) -> bool {
     let begins = text.starts_with(|sign: char| sign.is_ascii_lowercase());
-    let rest = text.chars().all(|sign| sign.is_ascii_lowercase() || sign.is_ascii_digit() || "_-.*".contains(sign));
+    let rest = text
+        .chars()
+        .all(|sign| sign.is_ascii_lowercase() || sign.is_ascii_digit() || "_-.*".contains(sign));
     begins && rest && text.len() <= MAX_CATEGORY
 }
 
@@ -164,7 +218,10 @@ fn licenses(decoder: &mut Decoder, node: &Node) -> Vec<LicensePolicy> {
     };
     let read = |item: &Node| {
         if !item.is_map() {
-            return Some(LicensePolicy { url: url(decoder, item, "the URL of a licence")?, paths: Vec::new() });
+            return Some(LicensePolicy {
+                url: url(decoder, item, "the URL of a licence")?,
+                paths: Vec::new(),
+            });
         }
         let license = decoder.map(item, "a licence: url, paths", |fields| {
             let named = fields.required("url", "a licence needs a `url`", None);
@@ -180,12 +237,17 @@ fn licenses(decoder: &mut Decoder, node: &Node) -> Vec<LicensePolicy> {
 fn urls(decoder: &mut Decoder, node: &Node) -> Vec<Located<String>> {
     refuse_empty(node, decoder);
     let items = decoder.one_or_many(node, "a list of URLs").iter();
-    items.filter_map(|item| url(decoder, item, "a list of URLs")).collect()
+    items
+        .filter_map(|item| url(decoder, item, "a list of URLs"))
+        .collect()
 }
 
 /// The section `tdm`.
 pub fn tdm(decoder: &mut Decoder, node: &Node) -> Vec<TdmRule> {
-    let wanted = ["a list of rules, like `{ reservation: yes }`", "a rule: paths, reservation, policy"];
+    let wanted = [
+        "a list of rules, like `{ reservation: yes }`",
+        "a rule: paths, reservation, policy",
+    ];
     let rules = rules(decoder, node, wanted, |fields| {
         let paths = listed(fields, "paths", patterns);
         fields.required(
@@ -194,8 +256,15 @@ pub fn tdm(decoder: &mut Decoder, node: &Node) -> Vec<TdmRule> {
             "write `reservation: yes` (reserved) or `no` (not reserved)",
         );
         let reserved = fields.get("reservation", yes_or_no);
-        let policy = fields.get("policy", |decoder, node| url(decoder, node, "the URL of a policy"));
-        Some(TdmRule { paths, reserved: reserved?, policy, span: fields.span })
+        let policy = fields.get("policy", |decoder, node| {
+            url(decoder, node, "the URL of a policy")
+        });
+        Some(TdmRule {
+            paths,
+            reserved: reserved?,
+            policy,
+            span: fields.span,
+        })
     });
     one_rule_per_path(rules.iter().map(|rule| (rule.span, &rule.paths)), decoder);
     rules
@@ -203,21 +272,34 @@ pub fn tdm(decoder: &mut Decoder, node: &Node) -> Vec<TdmRule> {
 
 /// `pass`, 401 or 402.
 pub fn unlicensed(decoder: &mut Decoder, node: &Node) -> Option<Unlicensed> {
-    let words = [("pass", Unlicensed::Pass), ("401", Unlicensed::Refuse(401)), ("402", Unlicensed::Refuse(402))];
+    let words = [
+        ("pass", Unlicensed::Pass),
+        ("401", Unlicensed::Refuse(401)),
+        ("402", Unlicensed::Refuse(402)),
+    ];
     decoder.word(node, &words, "an answer to a crawler without a licence")
 }
 
-/// Checks that a policy that demands a licence names one (RSL 1.0 section 6.3.3). Where the origin's file is read, that
-/// may name the licence, and a lint checks it.
+/// Checks that a policy that demands a licence names one (RSL 1.0 section 6.3.3). Where the
+/// origin's file is read, that may name the licence, and a lint checks it.
 pub fn whole_file(policy: &Policy, decoder: &mut Decoder) {
-    let in_robots =
-        |place: Span| policy.robots.span.is_some_and(|span| span.start <= place.start && place.end <= span.end);
+    let in_robots = |place: Span| {
+        policy
+            .robots
+            .span
+            .is_some_and(|span| span.start <= place.start && place.end <= span.end)
+    };
     let is_mistake = |item: &Diagnostic| {
-        matches!(item.id, "bad-url" | "missing-field" | "wrong-type") && item.span.is_some_and(in_robots)
+        matches!(item.id, "bad-url" | "missing-field" | "wrong-type")
+            && item.span.is_some_and(in_robots)
     };
     // The crawlers of a group with a licence of its own are asked for that one.
     let told = policy.robots.signals.emission.value == Emission::All
-        && policy.robots.groups.iter().any(|group| !group.signals.licenses.is_empty());
+        && policy
+            .robots
+            .groups
+            .iter()
+            .any(|group| !group.signals.licenses.is_empty());
     // A licence that is written wrong is not one that is missing.
     if told
         || policy.robots.origin != OriginRobots::Replace
@@ -240,7 +322,12 @@ pub fn whole_file(policy: &Policy, decoder: &mut Decoder) {
 /// Refuses an empty list: it looks like a refusal of everything, but says nothing.
 fn refuse_empty(node: &Node, decoder: &mut Decoder) {
     if matches!(node.value, Value::Sequence(_)) && node.is_empty() {
-        decoder.error_with_help("empty-signal", node.span, NOTHING_SAID, "say something, or leave the field out");
+        decoder.error_with_help(
+            "empty-signal",
+            node.span,
+            NOTHING_SAID,
+            "say something, or leave the field out",
+        );
     }
 }
 
@@ -252,24 +339,45 @@ fn rules<T>(
     read: impl FnMut(&mut Fields<'_>) -> Option<T>,
 ) -> Vec<T> {
     if matches!(&node.value, Value::Sequence(items) if items.len() > MAX_RULES) {
-        decoder.error_with_help("bad-value", node.span, format!("more than {MAX_RULES} rules"), USE_WIDER);
+        decoder.error_with_help(
+            "bad-value",
+            node.span,
+            format!("more than {MAX_RULES} rules"),
+            USE_WIDER,
+        );
         return Vec::new();
     }
     refuse_empty(node, decoder);
     decoder.maps(node, wanted, read)
 }
 
-/// Checks that no path is in two rules. A rule without paths is for the whole site. Those rules come first.
-fn one_rule_per_path<'a>(rules: impl Iterator<Item = (Span, &'a Vec<Located<String>>)> + Clone, decoder: &mut Decoder) {
-    let whole_site = rules.clone().filter(|(_, paths)| paths.is_empty()).map(|(span, _)| (span, None));
-    let paths = rules.flat_map(|(_, paths)| paths).map(|path| (path.span, Some(path.value.as_str())));
+/// Checks that no path is in two rules. A rule without paths is for the whole site. Those rules
+/// come first.
+fn one_rule_per_path<'a>(
+    rules: impl Iterator<Item = (Span, &'a Vec<Located<String>>)> + Clone,
+    decoder: &mut Decoder,
+) {
+    let whole_site = rules
+        .clone()
+        .filter(|(_, paths)| paths.is_empty())
+        .map(|(span, _)| (span, None));
+    let paths = rules
+        .flat_map(|(_, paths)| paths)
+        .map(|path| (path.span, Some(path.value.as_str())));
     let mut seen: std::collections::HashMap<Pattern, Span> = std::collections::HashMap::new();
     for (count, (span, path)) in whole_site.chain(paths).enumerate() {
         if count == MAX_PATHS {
-            decoder.error_with_help("bad-value", span, format!("more than {MAX_PATHS} paths"), USE_WIDER);
+            decoder.error_with_help(
+                "bad-value",
+                span,
+                format!("more than {MAX_PATHS} paths"),
+                USE_WIDER,
+            );
             return;
         }
-        let Some(first) = seen.insert(Pattern::new(path.unwrap_or("/")), span) else { continue };
+        let Some(first) = seen.insert(Pattern::new(path.unwrap_or("/")), span) else {
+            continue;
+        };
         let what = path.map_or("the whole site".to_owned(), |path| format!("`{path}`"));
         decoder.duplicate(
             "duplicate-path",
@@ -280,30 +388,54 @@ fn one_rule_per_path<'a>(rules: impl Iterator<Item = (Span, &'a Vec<Located<Stri
     }
 }
 
-/// An absolute URL in printable ASCII. It stands in lines of robots.txt, between `<` and `>` in a Link field, and by
-/// itself in a header; nothing that could end one of them is let in, nor a fragment, which robots.txt takes for a
-/// comment.
+/// An absolute URL in printable ASCII. It stands in lines of robots.txt, between `<` and `>` in a
+/// Link field, and by itself in a header; nothing that could end one of them is let in, nor a
+/// fragment, which robots.txt takes for a comment.
 fn url(decoder: &mut Decoder, node: &Node, wanted: &str) -> Option<Located<String>> {
     let url = decoder.located(node, wanted)?;
-    let Some((message, help)) = url_mistake(&url.value) else { return Some(url) };
+    let Some((message, help)) = url_mistake(&url.value) else {
+        return Some(url);
+    };
     decoder.error_with_help("bad-url", url.span, message, help);
     None
 }
 
 /// The mistake in a URL, and the help; `None` for a good URL.
 pub fn url_mistake(text: &str) -> Option<(String, &'static str)> {
-    let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
+    let rest = text
+        .strip_prefix("https://")
+        .or_else(|| text.strip_prefix("http://"));
     let host = |rest: &str| !rest.is_empty() && !rest.starts_with(['/', '?', ':', '@']);
-    let shown = text.chars().take(100).collect::<String>().escape_debug().to_string();
+    let shown = text
+        .chars()
+        .take(100)
+        .collect::<String>()
+        .escape_debug()
+        .to_string();
     Some(if !rest.is_some_and(host) {
-        (format!("`{shown}` is not an absolute URL"), "write it whole: `https://shop.example/license.xml`")
+        (
+            format!("`{shown}` is not an absolute URL"),
+            "write it whole: `https://shop.example/license.xml`",
+        )
     } else if text.contains('#') {
-        (format!("`{shown}` has a fragment, which robots.txt takes for a comment"), "write the URL without `#...`")
-    } else if let Some(sign) = text.chars().find(|sign| !sign.is_ascii_graphic() || "<>\"\\^`{|}".contains(*sign)) {
+        (
+            format!("`{shown}` has a fragment, which robots.txt takes for a comment"),
+            "write the URL without `#...`",
+        )
+    } else if let Some(sign) = text
+        .chars()
+        .find(|sign| !sign.is_ascii_graphic() || "<>\"\\^`{|}".contains(*sign))
+    {
         let message = format!("`{}` cannot stand in a URL", sign.escape_debug());
-        (message, "percent-encode it: a blank is `%20`, `é` is `%C3%A9`")
+        (
+            message,
+            "percent-encode it: a blank is `%20`, `é` is `%C3%A9`",
+        )
     } else if text.len() > MAX_URL {
-        ("this URL is longer than 2000 characters".to_owned(), "put the file at a shorter address")
+        (
+            "this URL is longer than 2000 characters".to_owned(),
+            "put the file at a shorter address",
+        )
     } else {
         return None;
     })

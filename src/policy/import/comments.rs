@@ -1,5 +1,5 @@
-//! [`Carried`]: the comments of an imported robots.txt, each with its place in the new policy. That is the top or the
-//! bottom, above a group, a rule or a sitemap, or behind a rule.
+//! [`Carried`]: the comments of an imported robots.txt, each with its place in the new policy. That
+//! is the top or the bottom, above a group, a rule or a sitemap, or behind a rule.
 
 use super::groups::Draft;
 use super::yaml::one_line;
@@ -21,12 +21,22 @@ impl Carried {
     /// Sorts the comments of the file by the lines that they belong to.
     pub fn of(file: &File, drafts: &[Draft]) -> Carried {
         let mut carried = Carried::default();
-        let rules: BTreeSet<usize> = drafts.iter().flat_map(|draft| &draft.rules).map(|rule| rule.line).collect();
-        let agents: BTreeSet<usize> = drafts.iter().flat_map(|draft| draft.agent_lines.iter().copied()).collect();
+        let rules: BTreeSet<usize> = drafts
+            .iter()
+            .flat_map(|draft| &draft.rules)
+            .map(|rule| rule.line)
+            .collect();
+        let agents: BTreeSet<usize> = drafts
+            .iter()
+            .flat_map(|draft| draft.agent_lines.iter().copied())
+            .collect();
         let mut waiting: Vec<String> = Vec::new();
         let mut begun = false;
         for line in file.lines_read() {
-            let comment = line.comment.as_ref().map(|comment| one_line(file.text(comment).trim()));
+            let comment = line
+                .comment
+                .as_ref()
+                .map(|comment| one_line(file.text(comment).trim()));
             let Some(record) = &line.record else {
                 match comment {
                     Some(comment) => waiting.push(comment),
@@ -40,15 +50,23 @@ impl Carried {
             let comment = comment.filter(|comment| !comment.is_empty());
             let is_rule = rules.contains(&line.number);
             if is_rule {
-                carried.behind_rule.extend(comment.map(|comment| (line.number, comment)))
+                carried
+                    .behind_rule
+                    .extend(comment.map(|comment| (line.number, comment)))
             } else {
                 waiting.extend(comment)
             }
             if is_rule || agents.contains(&line.number) || record.key == Key::Sitemap {
-                carried.above.insert(line.number, std::mem::take(&mut waiting));
+                carried
+                    .above
+                    .insert(line.number, std::mem::take(&mut waiting));
             }
         }
-        let rest = if begun { &mut carried.bottom } else { &mut carried.top };
+        let rest = if begun {
+            &mut carried.bottom
+        } else {
+            &mut carried.top
+        };
         rest.append(&mut waiting);
         carried
     }

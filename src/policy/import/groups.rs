@@ -1,6 +1,6 @@
-//! [`Draft`]: one group of the policy that an import makes of a robots.txt. User-agent tokens with the same rules share
-//! a group. [`take_purposes`] takes out tokens where a whole purpose (such as training) is shut out, so that the policy
-//! can name the purpose instead.
+//! [`Draft`]: one group of the policy that an import makes of a robots.txt. User-agent tokens with
+//! the same rules share a group. [`take_purposes`] takes out tokens where a whole purpose (such as
+//! training) is shut out, so that the policy can name the purpose instead.
 
 use super::Import;
 use super::left_out::LeftOut;
@@ -29,7 +29,8 @@ pub struct DraftRule {
     pub allow: bool,
     /// Its normal form.
     pub pattern: String,
-    /// Its text in the policy: as it was written, or the normal form where that text cannot stand there.
+    /// Its text in the policy: as it was written, or the normal form where that text cannot stand
+    /// there.
     pub text: String,
     pub line: usize,
 }
@@ -43,7 +44,9 @@ impl DraftRule {
 
 impl Draft {
     fn same_rules(&self, other: &Draft) -> bool {
-        self.crawl_delay == other.crawl_delay && self.signals == other.signals && self.keys() == other.keys()
+        self.crawl_delay == other.crawl_delay
+            && self.signals == other.signals
+            && self.keys() == other.keys()
     }
 
     fn keys(&self) -> BTreeSet<(bool, &str)> {
@@ -73,7 +76,10 @@ impl Import<'_> {
         self.other_agents(registry);
         let mut tokens: Vec<(String, usize)> = Vec::new();
         for agent in self.reading.agents() {
-            if !tokens.iter().any(|(token, _)| token.eq_ignore_ascii_case(&agent.token)) {
+            if !tokens
+                .iter()
+                .any(|(token, _)| token.eq_ignore_ascii_case(&agent.token))
+            {
                 tokens.push((agent.token.clone(), agent.line));
             }
         }
@@ -88,7 +94,10 @@ impl Import<'_> {
                 Some(other) => {
                     other.agents.extend(draft.agents);
                     other.agent_lines.extend(draft.agent_lines);
-                    let new = draft.left_out.into_iter().filter(|left| !other.left_out.contains(left));
+                    let new = draft
+                        .left_out
+                        .into_iter()
+                        .filter(|left| !other.left_out.contains(left));
                     other.left_out.extend(new.collect::<Vec<_>>());
                 }
                 None => drafts.push(draft),
@@ -99,30 +108,56 @@ impl Import<'_> {
 
     fn other_agents(&mut self, registry: &Registry) {
         for agent in self.reading.agents() {
-            let Some(record) = self.file.record(agent.line) else { continue };
+            let Some(record) = self.file.record(agent.line) else {
+                continue;
+            };
             let value = self.file.text(&record.value);
-            let Some(names) = names_on_one_line(&value, registry) else { continue };
+            let Some(names) = names_on_one_line(&value, registry) else {
+                continue;
+            };
             let names = names.iter().skip(1).map(|name| one_line(name)).collect();
-            self.notes.push((agent.line, LeftOut::OtherAgents { read: agent.token.clone(), names }));
+            self.notes.push((
+                agent.line,
+                LeftOut::OtherAgents {
+                    read: agent.token.clone(),
+                    names,
+                },
+            ));
         }
     }
 
     fn draft(&mut self, token: &str) -> Draft {
         let (_, groups) = self.reading.binding(token.as_bytes());
         let groups: Vec<FileGroup> = self.reading.united(groups).cloned().collect();
-        let mut draft = Draft { agents: vec![token.to_owned()], ..Draft::default() };
+        let mut draft = Draft {
+            agents: vec![token.to_owned()],
+            ..Draft::default()
+        };
         for group in &groups {
-            let named = group.agents.iter().filter(|agent| agent.token.eq_ignore_ascii_case(token));
+            let named = group
+                .agents
+                .iter()
+                .filter(|agent| agent.token.eq_ignore_ascii_case(token));
             draft.agent_lines.extend(named.map(|agent| agent.line));
             for rule in &group.rules {
                 let allow = rule.rule.allow;
                 let pattern = rule.rule.pattern.as_str();
                 let line = rule.line;
-                if pattern.is_empty() || draft.rules.iter().any(|known| known.key() == (allow, pattern)) {
+                if pattern.is_empty()
+                    || draft
+                        .rules
+                        .iter()
+                        .any(|known| known.key() == (allow, pattern))
+                {
                     continue;
                 }
                 match self.written(line, pattern) {
-                    Ok(text) => draft.rules.push(DraftRule { allow, pattern: pattern.to_owned(), text, line }),
+                    Ok(text) => draft.rules.push(DraftRule {
+                        allow,
+                        pattern: pattern.to_owned(),
+                        text,
+                        line,
+                    }),
                     Err(left_out) => self.note(line, left_out),
                 }
             }
@@ -133,16 +168,21 @@ impl Import<'_> {
         draft
     }
 
-    /// The text of a rule in the policy: as in the file, or its normal form where the file's text cannot stand in a
-    /// policy.
+    /// The text of a rule in the policy: as in the file, or its normal form where the file's text
+    /// cannot stand in a policy.
     fn written(&self, line: usize, pattern: &str) -> Result<String, LeftOut> {
         if !pattern.starts_with(['/', '*']) {
             return Err(LeftOut::MatchesNothing(pattern.to_owned()));
         }
-        let written =
-            self.file.record(line).and_then(|record| std::str::from_utf8(self.file.octets(&record.value)).ok());
-        let text = written.filter(|text| text.starts_with(['/', '*']) && !text.chars().any(char::is_control));
-        let text = text.filter(|text| text.len() <= MAX_PATTERN).unwrap_or(pattern);
+        let written = self
+            .file
+            .record(line)
+            .and_then(|record| std::str::from_utf8(self.file.octets(&record.value)).ok());
+        let text = written
+            .filter(|text| text.starts_with(['/', '*']) && !text.chars().any(char::is_control));
+        let text = text
+            .filter(|text| text.len() <= MAX_PATTERN)
+            .unwrap_or(pattern);
         if text.len() > MAX_PATTERN {
             return Err(LeftOut::PathTooLong(text.len()));
         }
@@ -150,11 +190,14 @@ impl Import<'_> {
     }
 
     fn other(&mut self, number: usize, draft: &mut Draft) {
-        let Some(record) = self.file.record(number) else { return };
+        let Some(record) = self.file.record(number) else {
+            return;
+        };
         let value = self.file.text(&record.value);
         if record.key == Key::CrawlDelay {
             match crawl_delay(&value) {
-                Some(delay) if *draft.crawl_delay.get_or_insert_with(|| delay.clone()) == delay => {}
+                Some(delay) if *draft.crawl_delay.get_or_insert_with(|| delay.clone()) == delay => {
+                }
                 Some(_) => self.note(number, LeftOut::SecondCrawlDelay(value.into_owned())),
                 None => self.note(number, LeftOut::CrawlDelayOutOfRange(value.into_owned())),
             }
@@ -183,14 +226,23 @@ impl Import<'_> {
         }
         let parts: Vec<String> = added.left_out.iter().map(|part| one_line(part)).collect();
         let name = one_line(&self.file.text(&record.name));
-        draft.left_out.push((number, format!("{name}: {}", parts.join(", "))));
+        draft
+            .left_out
+            .push((number, format!("{name}: {}", parts.join(", "))));
         for part in parts {
-            self.note(number, LeftOut::SignalPart { part, line: said.clone() });
+            self.note(
+                number,
+                LeftOut::SignalPart {
+                    part,
+                    line: said.clone(),
+                },
+            );
         }
     }
 }
 
-/// Whether a group has all rules of the `*` group and more. A single rule in common is taken for a coincidence.
+/// Whether a group has all rules of the `*` group and more. A single rule in common is taken for a
+/// coincidence.
 pub fn extends(draft: &Draft, star: &Draft) -> bool {
     !std::ptr::eq(draft, star)
         && star.rules.len() > 1
@@ -201,14 +253,23 @@ pub fn extends(draft: &Draft, star: &Draft) -> bool {
 }
 
 /// Takes out the tokens of each purpose of which the file closes the whole site to every crawler.
-pub fn take_purposes(drafts: &mut Vec<Draft>, registry: &'static Registry) -> BTreeMap<Purpose, Vec<usize>> {
+pub fn take_purposes(
+    drafts: &mut Vec<Draft>,
+    registry: &'static Registry,
+) -> BTreeMap<Purpose, Vec<usize>> {
     let mut taken = BTreeMap::new();
     for purpose in Purpose::ALL {
-        let published = |crawler: &&Crawler| crawler.purpose == purpose && crawler.retired.is_none();
+        let published =
+            |crawler: &&Crawler| crawler.purpose == purpose && crawler.retired.is_none();
         let crawlers = registry.crawlers().iter().filter(published);
-        let tokens: Vec<&String> = crawlers.filter_map(|crawler| crawler.tokens.first()).collect();
+        let tokens: Vec<&String> = crawlers
+            .filter_map(|crawler| crawler.tokens.first())
+            .collect();
         let shut_out = |token: &&String| {
-            let mut agents = drafts.iter().filter(|draft| draft.shuts_out()).flat_map(|draft| &draft.agents);
+            let mut agents = drafts
+                .iter()
+                .filter(|draft| draft.shuts_out())
+                .flat_map(|draft| &draft.agents);
             agents.any(|agent| agent.eq_ignore_ascii_case(token))
         };
         if tokens.is_empty() || !tokens.iter().all(shut_out) {
@@ -217,7 +278,9 @@ pub fn take_purposes(drafts: &mut Vec<Draft>, registry: &'static Registry) -> BT
         let mut lines = Vec::new();
         for draft in drafts.iter_mut().filter(|draft| draft.shuts_out()) {
             let before = draft.agents.len();
-            draft.agents.retain(|agent| !tokens.iter().any(|token| token.eq_ignore_ascii_case(agent)));
+            draft
+                .agents
+                .retain(|agent| !tokens.iter().any(|token| token.eq_ignore_ascii_case(agent)));
             if draft.agents.is_empty() && before > 0 {
                 lines.append(&mut draft.agent_lines);
             }

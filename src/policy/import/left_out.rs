@@ -1,7 +1,8 @@
-//! [`LeftOut`]: a part of a robots.txt that an import leaves out, because a policy cannot say it or crawlers do not
-//! read it. Its text tells the user of the import what was left out, and why.
+//! [`LeftOut`]: a part of a robots.txt that an import leaves out, because a policy cannot say it or
+//! crawlers do not read it. Its text tells the user of the import what was left out, and why.
 
-/// A part of a robots.txt that an import leaves out, because a policy cannot say it or crawlers do not read it.
+/// A part of a robots.txt that an import leaves out, because a policy cannot say it or crawlers do
+/// not read it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 pub enum LeftOut {
     /// The file is a page.
@@ -23,7 +24,9 @@ pub enum LeftOut {
     )]
     Purposes,
     /// A group for a token that a policy cannot have.
-    #[error("the group for `{0}` is left out: that is no product token, and no crawler is called so")]
+    #[error(
+        "the group for `{0}` is left out: that is no product token, and no crawler is called so"
+    )]
     Group(String),
     /// Names behind the first of a User-agent line.
     #[error("`{}` on the line of `{read}` is left out: crawlers read only the first name; add it to `agents` if it is meant", names.join("`, `"))]
@@ -49,7 +52,9 @@ pub enum LeftOut {
     #[error("`{0}` is left out: a policy cannot say it, or the token has another one already")]
     UnknownLine(String),
     /// A part of a line with signals.
-    #[error("`{part}` of `{line}` is left out: a policy cannot say it, or the token has another one already")]
+    #[error(
+        "`{part}` of `{line}` is left out: a policy cannot say it, or the token has another one already"
+    )]
     SignalPart {
         /// The part.
         part: String,

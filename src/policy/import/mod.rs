@@ -1,7 +1,8 @@
-//! [`import`] turns an existing robots.txt into a policy, for a site that begins to use crawlgate. The policy is
-//! written as a person would write it, with the comments of the file. It allows and disallows the same URLs for every
-//! user-agent token, except for the parts that it leaves out. [`Imported::notes`] lists each of these as a [`LeftOut`].
-//! In a group, an unknown line or a statement about the use of content that is left out also becomes a comment.
+//! [`import`] turns an existing robots.txt into a policy, for a site that begins to use crawlgate.
+//! The policy is written as a person would write it, with the comments of the file. It allows and
+//! disallows the same URLs for every user-agent token, except for the parts that it leaves out.
+//! [`Imported::notes`] lists each of these as a [`LeftOut`]. In a group, an unknown line or a
+//! statement about the use of content that is left out also becomes a comment.
 
 mod comments;
 mod groups;
@@ -25,7 +26,8 @@ use std::sync::Arc;
 pub struct ImportOptions<'a> {
     /// The host that the file is for.
     pub host: Option<&'a str>,
-    /// Write `purposes` where every crawler of a purpose is shut out whole. New crawlers of it will be, too.
+    /// Write `purposes` where every crawler of a purpose is shut out whole. New crawlers of it will
+    /// be, too.
     pub purposes: bool,
 }
 
@@ -49,9 +51,17 @@ pub struct Imported {
 pub fn import(file: &File, options: &ImportOptions<'_>, registry: &'static Registry) -> Imported {
     let spaced = registry.tokens_with_blanks();
     let reading = Reading::new(file, Dialect::Rfc9309, &spaced);
-    let mut import = Import { file, reading, notes: Vec::new() };
+    let mut import = Import {
+        file,
+        reading,
+        notes: Vec::new(),
+    };
     let mut drafts = import.drafts(registry);
-    let purposes = if options.purposes { take_purposes(&mut drafts, registry) } else { BTreeMap::new() };
+    let purposes = if options.purposes {
+        take_purposes(&mut drafts, registry)
+    } else {
+        BTreeMap::new()
+    };
     let carried = Carried::of(file, &drafts);
     let mut text = import.text(options, &drafts, &purposes, &carried);
     if keeps_search_engines_out(&text, registry) {
@@ -86,17 +96,29 @@ impl Import<'_> {
             .lines_read()
             .filter_map(|line| Some((line.number, line.record.as_ref()?)))
             .filter(|(_, record)| record.key == key);
-        records.map(|(line, record)| (line, self.file.text(&record.value).into_owned())).collect()
+        records
+            .map(|(line, record)| (line, self.file.text(&record.value).into_owned()))
+            .collect()
     }
 }
 
-/// Whether the policy would be refused for keeping Googlebot out. Only the owner knows whether that is meant.
+/// Whether the policy would be refused for keeping Googlebot out. Only the owner knows whether that
+/// is meant.
 fn keeps_search_engines_out(text: &str, registry: &'static Registry) -> bool {
-    let source = Source { name: "import".into(), text: text.into() };
-    let Some(site) = read("import", &source).0.and_then(|policy| compile(Arc::new(policy), registry).ok()) else {
+    let source = Source {
+        name: "import".into(),
+        text: text.into(),
+    };
+    let Some(site) = read("import", &source)
+        .0
+        .and_then(|policy| compile(Arc::new(policy), registry).ok())
+    else {
         return false;
     };
     let mut findings = Diagnostics::default();
     lint::lint(&site, registry, &mut findings);
-    findings.items.iter().any(|finding| finding.id == lint::catalogue::SITE_DISALLOWED.id)
+    findings
+        .items
+        .iter()
+        .any(|finding| finding.id == lint::catalogue::SITE_DISALLOWED.id)
 }

@@ -1,11 +1,14 @@
-//! [`Signals`]: what a group of an imported robots.txt says about the use of content, read from its lines
-//! `Content-Signal` (contentsignals.org) and `Content-Usage` (draft-ietf-aipref-attach-05). [`AddedLine`] is the result
-//! of reading one such line: whether the policy has any of it, and the parts that a policy cannot say.
+//! [`Signals`]: what a group of an imported robots.txt says about the use of content, read from its
+//! lines `Content-Signal` (contentsignals.org) and `Content-Usage` (draft-ietf-aipref-attach-05).
+//! [`AddedLine`] is the result of reading one such line: whether the policy has any of it, and the
+//! parts that a policy cannot say.
 
 use super::yaml::scalar;
 use crate::policy::decode::MAX_PATTERN;
 use crate::policy::model::{SignalCategory, USAGE_CATEGORIES};
-use crate::policy::signal_lines::{SignalPart, UsageMember, signal_parts, usage_line, usage_member};
+use crate::policy::signal_lines::{
+    SignalPart, UsageMember, signal_parts, usage_line, usage_member,
+};
 use crate::printable::join;
 use crate::robots::Pattern;
 use std::collections::BTreeMap;
@@ -43,7 +46,11 @@ struct Usage {
 fn categories(members: &[&str], added: &mut AddedLine) -> BTreeMap<String, bool> {
     let mut said = BTreeMap::new();
     for member in members {
-        let UsageMember { said: Some((category, word)), parameters } = usage_member(member) else {
+        let UsageMember {
+            said: Some((category, word)),
+            parameters,
+        } = usage_member(member)
+        else {
             added.left_out.push((*member).to_owned());
             continue;
         };
@@ -65,7 +72,10 @@ impl Signals {
     pub fn stand_beside(&self, other: &Signals) -> bool {
         let says = |signals: &Signals| !signals.signal.is_empty() || signals.extent.is_some();
         (says(self) || !says(other))
-            && other.usage.iter().all(|theirs| self.usage.iter().any(|ours| ours.pattern == theirs.pattern))
+            && other
+                .usage
+                .iter()
+                .all(|theirs| self.usage.iter().any(|ours| ours.pattern == theirs.pattern))
     }
 
     /// Adds the value of a `Content-Signal` line: `search=yes, ai-train=no, use=reference`.
@@ -74,7 +84,9 @@ impl Signals {
         for (part, said) in signal_parts(value) {
             let is_said = match said {
                 Some(SignalPart::Extent(word)) => *self.extent.get_or_insert(word) == word,
-                Some(SignalPart::Category(category, said)) => *self.signal.entry(category).or_insert(said) == said,
+                Some(SignalPart::Category(category, said)) => {
+                    *self.signal.entry(category).or_insert(said) == said
+                }
                 None => false,
             };
             if is_said {
@@ -89,16 +101,23 @@ impl Signals {
         added
     }
 
-    /// Adds the value of a `Content-Usage` line: a path or none, and a dictionary of RFC 9651, `/open/ train-ai=y`.
+    /// Adds the value of a `Content-Usage` line: a path or none, and a dictionary of RFC 9651,
+    /// `/open/ train-ai=y`.
     pub fn add_usage(&mut self, value: &str) -> AddedLine {
-        let nothing = || AddedLine { is_carried: false, left_out: vec![value.to_owned()] };
+        let nothing = || AddedLine {
+            is_carried: false,
+            left_out: vec![value.to_owned()],
+        };
         let (path, members) = usage_line(value);
-        let fits =
-            |path: &str| path.len() <= MAX_PATTERN && !path.contains(|c: char| c.is_control() || c == '\u{FFFD}');
+        let fits = |path: &str| {
+            path.len() <= MAX_PATTERN && !path.contains(|c: char| c.is_control() || c == '\u{FFFD}')
+        };
         if !path.is_none_or(fits) {
             return nothing();
         }
-        let Some(members) = members else { return nothing() };
+        let Some(members) = members else {
+            return nothing();
+        };
         let mut added = AddedLine::default();
         let said = categories(&members, &mut added);
         if said.is_empty() {
@@ -112,13 +131,19 @@ impl Signals {
                     if *usage.said.entry(category.clone()).or_insert(word) == word {
                         added.is_carried = true;
                     } else {
-                        added.left_out.push(format!("{category}={}", if word { "y" } else { "n" }));
+                        added
+                            .left_out
+                            .push(format!("{category}={}", if word { "y" } else { "n" }));
                     }
                 }
             }
             None if full => return nothing(),
             None => {
-                self.usage.push(Usage { path: path.map(str::to_owned), pattern, said });
+                self.usage.push(Usage {
+                    path: path.map(str::to_owned),
+                    pattern,
+                    said,
+                });
                 added.is_carried = true;
             }
         }
@@ -127,8 +152,14 @@ impl Signals {
 
     /// Writes the statements as fields of a group.
     pub fn write(&self, out: &mut String) {
-        let signal = self.signal.iter().map(|(category, said)| format!("{}: {}", category.name(), word(*said)));
-        let signal = join(signal.chain(self.extent.map(|extent| format!("use: {extent}"))), ", ");
+        let signal = self
+            .signal
+            .iter()
+            .map(|(category, said)| format!("{}: {}", category.name(), word(*said)));
+        let signal = join(
+            signal.chain(self.extent.map(|extent| format!("use: {extent}"))),
+            ", ",
+        );
         if !signal.is_empty() {
             *out += &format!("      content_signal: {{ {signal} }}\n");
         }
@@ -137,7 +168,11 @@ impl Signals {
             [usage] => *out += &format!("      content_usage: {}\n", usage.written()),
             rules => {
                 *out += "      content_usage:\n";
-                out.extend(rules.iter().map(|usage| format!("        - {}\n", usage.written())));
+                out.extend(
+                    rules
+                        .iter()
+                        .map(|usage| format!("        - {}\n", usage.written())),
+                );
             }
         }
     }
@@ -145,11 +180,22 @@ impl Signals {
 
 impl Usage {
     fn written(&self) -> String {
-        let path = self.path.iter().map(|path| format!("paths: {}", scalar(path)));
-        let said = USAGE_CATEGORIES.iter().filter_map(|category| Some((category, *self.said.get(*category)?)));
+        let path = self
+            .path
+            .iter()
+            .map(|path| format!("paths: {}", scalar(path)));
+        let said = USAGE_CATEGORIES
+            .iter()
+            .filter_map(|category| Some((category, *self.said.get(*category)?)));
         let said = said.map(|(category, said)| format!("{category}: {}", word(said)));
-        let other = self.said.iter().filter(|(category, _)| !USAGE_CATEGORIES.contains(&category.as_str()));
-        let other = join(other.map(|(category, said)| format!("{}: {}", scalar(category), word(*said))), ", ");
+        let other = self
+            .said
+            .iter()
+            .filter(|(category, _)| !USAGE_CATEGORIES.contains(&category.as_str()));
+        let other = join(
+            other.map(|(category, said)| format!("{}: {}", scalar(category), word(*said))),
+            ", ",
+        );
         let other = (!other.is_empty()).then(|| format!("other: {{ {other} }}"));
         format!("{{ {} }}", join(path.chain(said).chain(other), ", "))
     }

@@ -1,6 +1,6 @@
-//! [`Import::text`] writes the imported policy as YAML, as a person would write it. It leaves out sitemaps and
-//! licences whose URL a policy does not accept, and rules before the first User-agent line, and adds a note
-//! ([`LeftOut`]) for each of them.
+//! [`Import::text`] writes the imported policy as YAML, as a person would write it. It leaves out
+//! sitemaps and licences whose URL a policy does not accept, and rules before the first User-agent
+//! line, and adds a note ([`LeftOut`]) for each of them.
 
 use super::comments::Carried;
 use super::groups::{Draft, DraftRule, extends};
@@ -46,7 +46,9 @@ impl Import<'_> {
         if !drafts.is_empty() {
             out += "  groups:\n";
         }
-        let star = drafts.iter().find(|draft| draft.agents.iter().any(|agent| agent == "*"));
+        let star = drafts
+            .iter()
+            .find(|draft| draft.agents.iter().any(|agent| agent == "*"));
         // A line that stands in two groups of the policy has its comments once.
         let mut said = BTreeSet::new();
         for draft in drafts {
@@ -77,18 +79,28 @@ impl Import<'_> {
         }
         let inherited = |rule: &DraftRule| extended.is_some_and(|star| star.has(rule));
         for (key, allow) in [("disallow", false), ("allow", true)] {
-            let rules: Vec<&DraftRule> =
-                draft.rules.iter().filter(|rule| rule.allow == allow && !inherited(rule)).collect();
-            let commented =
-                |rule: &DraftRule| !carried.above(rule.line).is_empty() || carried.behind_rule.contains_key(&rule.line);
+            let rules: Vec<&DraftRule> = draft
+                .rules
+                .iter()
+                .filter(|rule| rule.allow == allow && !inherited(rule))
+                .collect();
+            let commented = |rule: &DraftRule| {
+                !carried.above(rule.line).is_empty() || carried.behind_rule.contains_key(&rule.line)
+            };
             match rules.as_slice() {
                 [] => {}
-                [rule] if !commented(rule) => *out += &format!("      {key}: {}\n", scalar(&rule.text)),
+                [rule] if !commented(rule) => {
+                    *out += &format!("      {key}: {}\n", scalar(&rule.text))
+                }
                 rules => {
                     *out += &format!("      {key}:\n");
                     for rule in rules {
                         let first = said.insert(rule.line);
-                        write_comments(out, "        ", if first { carried.above(rule.line) } else { &[] });
+                        write_comments(
+                            out,
+                            "        ",
+                            if first { carried.above(rule.line) } else { &[] },
+                        );
                         let behind = carried
                             .behind_rule
                             .get(&rule.line)
@@ -112,8 +124,8 @@ impl Import<'_> {
         }
     }
 
-    /// Writes the licences, wherever they stand: RSL has them for the whole file, and an owner who appends one below
-    /// the last group means the whole file, too.
+    /// Writes the licences, wherever they stand: RSL has them for the whole file, and an owner who
+    /// appends one below the last group means the whole file, too.
     fn licenses(&mut self, out: &mut String) {
         let mut urls: Vec<String> = Vec::new();
         for (number, url) in self.values(Key::License) {
@@ -140,17 +152,35 @@ impl Import<'_> {
                 *out += &format!("    - {}\n", scalar(&url));
             }
         }
-        if let Some(left) = self.file.lines().iter().find(|line| line.text.end > MAX_BYTES) {
+        if let Some(left) = self
+            .file
+            .lines()
+            .iter()
+            .find(|line| line.text.end > MAX_BYTES)
+        {
             self.note(left.number, LeftOut::BeyondLimit);
         }
         // Rules before the first agent bind no crawler, and extend no group either.
-        let first = self.reading.agents().next().map_or(usize::MAX, |agent| agent.line);
-        for early in self.file.lines().iter().take_while(|line| line.number < first) {
+        let first = self
+            .reading
+            .agents()
+            .next()
+            .map_or(usize::MAX, |agent| agent.line);
+        for early in self
+            .file
+            .lines()
+            .iter()
+            .take_while(|line| line.number < first)
+        {
             if let Some(record) = &early.record
-                && !matches!(record.key, Key::Sitemap | Key::UserAgent | Key::License | Key::Unknown)
+                && !matches!(
+                    record.key,
+                    Key::Sitemap | Key::UserAgent | Key::License | Key::Unknown
+                )
             {
                 let text = one_line(&self.file.text(&record.whole()));
-                self.notes.push((early.number, LeftOut::BeforeFirstGroup(text)));
+                self.notes
+                    .push((early.number, LeftOut::BeforeFirstGroup(text)));
             }
         }
     }

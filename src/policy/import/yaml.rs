@@ -1,5 +1,6 @@
-//! Writes pieces of YAML for an imported policy. A YAML reader gets the same texts back from [`scalar`] and [`list`].
-//! [`write_comments`] writes comments. [`one_line`] is for a text within a line.
+//! Writes pieces of YAML for an imported policy. A YAML reader gets the same texts back from
+//! [`scalar`] and [`list`]. [`write_comments`] writes comments. [`one_line`] is for a text within a
+//! line.
 
 use crate::printable::{is_hidden, join, printable};
 
@@ -21,16 +22,21 @@ pub fn list(items: &[String]) -> String {
     format!("[{}]", join(items.iter().map(|item| scalar(item)), ", "))
 }
 
-/// A YAML scalar that is read as this text, bare where nothing in it could be taken for something else.
+/// A YAML scalar that is read as this text, bare where nothing in it could be taken for something
+/// else.
 pub fn scalar(text: &str) -> String {
     let bare = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '/')
-        && text.chars().all(|c| c.is_ascii_alphanumeric() || "/._-~+=%".contains(c))
+        && text
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "/._-~+=%".contains(c))
         && !matches!(
             text.to_ascii_lowercase().as_str(),
             "true" | "false" | "yes" | "no" | "on" | "off" | "null" | "y" | "n"
         );
     let url = text.starts_with("http")
-        && text.chars().all(|c| c.is_ascii_alphanumeric() || "/._-~+=%:?".contains(c))
+        && text
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "/._-~+=%:?".contains(c))
         && !text.ends_with(':');
     if bare || url {
         return text.to_owned();

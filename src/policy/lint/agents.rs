@@ -1,5 +1,5 @@
-//! Lints of User-agent lines: tokens that are unknown, misspelt or too short, and groups that have another effect than
-//! their owners expect.
+//! Lints of User-agent lines: tokens that are unknown, misspelt or too short, and groups that have
+//! another effect than their owners expect.
 
 use super::catalogue::{self as lints, Lint};
 use super::subject::{Subject, SubjectRule};
@@ -9,7 +9,8 @@ use crate::printable::join;
 use crate::yaml::{Diagnostics, Severity, Span};
 use strsim::damerau_levenshtein;
 
-/// The most comparisons of patterns in all groups of a file; beyond it, further groups are not checked.
+/// The most comparisons of patterns in all groups of a file; beyond it, further groups are not
+/// checked.
 const MAX_COMPARED: usize = 2_000_000;
 
 /// Shorter tokens are never looked for.
@@ -18,13 +19,27 @@ const MIN_TOKEN: usize = 3;
 const MIN_LONG_NAME: usize = 9;
 /// The most tokens that the help for one name lists.
 const MAX_MEANT: usize = 5;
-/// Purposes that owners who name a product or an operator mostly mean, in the order of their concern.
+/// Purposes that owners who name a product or an operator mostly mean, in the order of their
+/// concern.
 const MEANT_PURPOSES: [Purpose; 3] = [Purpose::Training, Purpose::Search, Purpose::Assistant];
 /// Endings of tokens behind the name of a product.
-const OF_PRODUCTS: [&str; 7] = ["bot", "user", "searchbot", "web", "agent", "aiuser", "fetcher"];
+const OF_PRODUCTS: [&str; 7] = [
+    "bot",
+    "user",
+    "searchbot",
+    "web",
+    "agent",
+    "aiuser",
+    "fetcher",
+];
 
 pub fn lint(subject: &Subject, registry: &Registry, diagnostics: &mut Diagnostics) {
-    for (agent, span) in subject.groups.iter().flat_map(|group| &group.agents).filter(|(agent, _)| agent != "*") {
+    for (agent, span) in subject
+        .groups
+        .iter()
+        .flat_map(|group| &group.agents)
+        .filter(|(agent, _)| agent != "*")
+    {
         if let Some(sign) = agent.chars().find(|sign| is_invisible(*sign)) {
             invisible_sign(lints::NOT_A_TOKEN, "name", sign, *span, diagnostics);
             continue;
@@ -39,7 +54,12 @@ pub fn lint(subject: &Subject, registry: &Registry, diagnostics: &mut Diagnostic
         }
         if is_name_of_people(agent, registry) && !subject.is_policy {
             // In a policy the owner can write a marker for it: that is said there.
-            token_matches_no_request(agent, *span, "name the crawler that is meant, or remove the group", diagnostics);
+            token_matches_no_request(
+                agent,
+                *span,
+                "name the crawler that is meant, or remove the group",
+                diagnostics,
+            );
         }
         // A crawler looks for its token; no crawler reads a group for what people call it.
         let message = format!("`{agent}` is no product token: no crawler looks for it");
@@ -53,7 +73,8 @@ pub fn lint(subject: &Subject, registry: &Registry, diagnostics: &mut Diagnostic
                 format!("did you mean `{near}`?"),
             );
         } else if agent.contains(['*', '"', '\'']) {
-            let help = "write the letters of a token alone; `*` without anything else is for all crawlers";
+            let help =
+                "write the letters of a token alone; `*` without anything else is for all crawlers";
             lints::NOT_A_TOKEN.report(diagnostics, *span, message, help);
         }
     }
@@ -66,7 +87,12 @@ pub fn is_name_of_people(name: &str, registry: &Registry) -> bool {
     registry.find(name).is_none() && !is_generic(name.as_bytes()) && is_of_people(name.as_bytes())
 }
 
-pub fn token_matches_no_request(agent: &str, span: Span, help: &str, diagnostics: &mut Diagnostics) {
+pub fn token_matches_no_request(
+    agent: &str,
+    span: Span,
+    help: &str,
+    diagnostics: &mut Diagnostics,
+) {
     lints::TOKEN_MATCHES_NO_REQUEST.report(
         diagnostics,
         span,
@@ -75,11 +101,13 @@ pub fn token_matches_no_request(agent: &str, span: Span, help: &str, diagnostics
     );
 }
 
-/// Reports a word for bots in general. Crawlers look for names of their own. Where a word would have to match requests it
-/// is an error.
+/// Reports a word for bots in general. Crawlers look for names of their own. Where a word would
+/// have to match requests it is an error.
 pub fn generic_token(agent: &str, span: Span, severity: Severity, diagnostics: &mut Diagnostics) {
     let others = match severity {
-        Severity::Error => "`enforcement: { purposes: { other: enforce } }` is for all unlisted bots",
+        Severity::Error => {
+            "`enforcement: { purposes: { other: enforce } }` is for all unlisted bots"
+        }
         Severity::Warning | Severity::Note => "the group for `*` is for all others",
     };
     lints::GENERIC_TOKEN.with(severity).report(
@@ -90,7 +118,8 @@ pub fn generic_token(agent: &str, span: Span, severity: Severity, diagnostics: &
     );
 }
 
-/// Whether `enforcement: { agents: { NAME: enforce } }` with the name of an unknown bot is free of errors and warnings.
+/// Whether `enforcement: { agents: { NAME: enforce } }` with the name of an unknown bot is free of
+/// errors and warnings.
 pub fn may_be_enforced(name: &str, registry: &Registry) -> bool {
     name.len() >= MIN_TOKEN
         && is_token(name)
@@ -100,14 +129,23 @@ pub fn may_be_enforced(name: &str, registry: &Registry) -> bool {
         && misspelt(name, registry).is_none()
 }
 
-/// The known token that a name under `enforcement` is written nearly like. There it enforces nothing, so that one wrong
-/// letter of many is reported in every long name.
+/// The known token that a name under `enforcement` is written nearly like. There it enforces
+/// nothing, so that one wrong letter of many is reported in every long name.
 pub fn misspelt<'r>(name: &str, registry: &'r Registry) -> Option<&'r str> {
     let is_one_off = |token: &&str| {
-        name.len() >= MIN_LONG_NAME && damerau_levenshtein(&name.to_ascii_lowercase(), &token.to_ascii_lowercase()) == 1
+        name.len() >= MIN_LONG_NAME
+            && damerau_levenshtein(&name.to_ascii_lowercase(), &token.to_ascii_lowercase()) == 1
     };
-    let mut tokens = registry.crawlers().iter().flat_map(|crawler| &crawler.tokens).map(String::as_str);
-    nearly(name, registry).or_else(|| tokens.find(is_one_off).filter(|_| registry.find(name).is_none()))
+    let mut tokens = registry
+        .crawlers()
+        .iter()
+        .flat_map(|crawler| &crawler.tokens)
+        .map(String::as_str);
+    nearly(name, registry).or_else(|| {
+        tokens
+            .find(is_one_off)
+            .filter(|_| registry.find(name).is_none())
+    })
 }
 
 /// Whether a name is the word that every browser's user agent begins with.
@@ -122,56 +160,109 @@ pub fn is_invisible(sign: char) -> bool {
 }
 
 /// Crawlers take only the blanks of ASCII off a name, a key or a path.
-pub fn invisible_sign(lint: Lint, what: &str, sign: char, span: Span, diagnostics: &mut Diagnostics) {
-    let message = format!("this {what} has an invisible character (U+{:04X}), so it is another one", u32::from(sign));
-    lint.report(diagnostics, span, message, "write the line anew; the character was probably copied from a page");
+pub fn invisible_sign(
+    lint: Lint,
+    what: &str,
+    sign: char,
+    span: Span,
+    diagnostics: &mut Diagnostics,
+) {
+    let message = format!(
+        "this {what} has an invisible character (U+{:04X}), so it is another one",
+        u32::from(sign)
+    );
+    lint.report(
+        diagnostics,
+        span,
+        message,
+        "write the line anew; the character was probably copied from a page",
+    );
 }
 
 /// The tokens that are meant by a name that is no token, in words.
 pub fn meant_tokens(name: &str, registry: &Registry) -> Option<String> {
     let meant = meant_by(name, registry);
-    let named = join(meant.iter().map(|one| format!("`{}` ({})", one.tokens[0], one.purpose.name())), ", ");
+    let named = join(
+        meant
+            .iter()
+            .map(|one| format!("`{}` ({})", one.tokens[0], one.purpose.name())),
+        ", ",
+    );
     (!named.is_empty()).then(|| format!("write the tokens that are meant: {named}"))
 }
 
-/// The crawlers that are meant by a name that is not a token: one that is nearly written so (`GPT-Bot`); or those of a product
-/// (`ChatGPT`) or of an operator (`OpenAI`), one for each purpose. Empty where the name is known, or no crawler's.
+/// The crawlers that are meant by a name that is not a token: one that is nearly written so
+/// (`GPT-Bot`); or those of a product (`ChatGPT`) or of an operator (`OpenAI`), one for each
+/// purpose. Empty where the name is known, or no crawler's.
 fn meant_by<'r>(name: &str, registry: &'r Registry) -> Vec<&'r Crawler> {
     if registry.has_token(name) || is_of_every_browser(name) {
         return Vec::new();
     }
     let plain = plain(name);
     let is = |known: &String| self::plain(known) == plain;
-    let with_token = || registry.crawlers().iter().filter(|crawler| !crawler.tokens.is_empty());
-    let is_called = |crawler: &&Crawler| is(&crawler.tokens[0]) || is(&crawler.name) || is(&crawler.id);
+    let with_token = || {
+        registry
+            .crawlers()
+            .iter()
+            .filter(|crawler| !crawler.tokens.is_empty())
+    };
+    let is_called =
+        |crawler: &&Crawler| is(&crawler.tokens[0]) || is(&crawler.name) || is(&crawler.id);
     if let Some(one) = with_token().find(is_called) {
         return vec![one];
     }
-    let is_meant =
-        |crawler: &&Crawler| is(&crawler.operator) || crawler.products.iter().any(is) || is_of_product(crawler, &plain);
+    let is_meant = |crawler: &&Crawler| {
+        is(&crawler.operator) || crawler.products.iter().any(is) || is_of_product(crawler, &plain)
+    };
     one_for_each_purpose(&with_token().filter(is_meant).collect::<Vec<_>>())
 }
 
-/// The first crawler of each purpose: one that its operator documents if there is one, because of the others many are gone,
-/// and that obeys robots.txt. The purposes that owners mean come alone where the crawlers have one of them.
+/// The first crawler of each purpose: one that its operator documents if there is one, because of
+/// the others many are gone, and that obeys robots.txt. The purposes that owners mean come alone
+/// where the crawlers have one of them.
 fn one_for_each_purpose<'r>(crawlers: &[&'r Crawler]) -> Vec<&'r Crawler> {
     let first = |purpose: Purpose| {
         let with_purpose = crawlers.iter().filter(|crawler| crawler.purpose == purpose);
-        with_purpose.min_by_key(|crawler| (!crawler.source.contains("[D]"), crawler.binds == Binds::Never)).copied()
+        with_purpose
+            .min_by_key(|crawler| {
+                (
+                    !crawler.source.contains("[D]"),
+                    crawler.binds == Binds::Never,
+                )
+            })
+            .copied()
     };
     let meant: Vec<_> = MEANT_PURPOSES.into_iter().filter_map(first).collect();
-    if meant.is_empty() { Purpose::ALL.into_iter().filter_map(first).take(MAX_MEANT).collect() } else { meant }
+    if meant.is_empty() {
+        Purpose::ALL
+            .into_iter()
+            .filter_map(first)
+            .take(MAX_MEANT)
+            .collect()
+    } else {
+        meant
+    }
 }
 
-/// Whether the token is the name of a product and a word that tells its crawlers apart: `ChatGPT-User`, `PerplexityBot`.
+/// Whether the token is the name of a product and a word that tells its crawlers apart:
+/// `ChatGPT-User`, `PerplexityBot`.
 fn is_of_product(crawler: &Crawler, name: &str) -> bool {
-    let token = crawler.tokens.first().map(|token| plain(token)).unwrap_or_default();
-    token.strip_prefix(name).is_some_and(|rest| OF_PRODUCTS.contains(&rest))
+    let token = crawler
+        .tokens
+        .first()
+        .map(|token| plain(token))
+        .unwrap_or_default();
+    token
+        .strip_prefix(name)
+        .is_some_and(|rest| OF_PRODUCTS.contains(&rest))
 }
 
 /// Letters and digits in lower case.
 fn plain(name: &str) -> String {
-    name.chars().filter(char::is_ascii_alphanumeric).map(|sign| sign.to_ascii_lowercase()).collect()
+    name.chars()
+        .filter(char::is_ascii_alphanumeric)
+        .map(|sign| sign.to_ascii_lowercase())
+        .collect()
 }
 
 /// Reports a short token. In a file that was found it is a note: mostly it is one of a long list.
@@ -181,34 +272,53 @@ fn short_token(agent: &str, span: Span, is_policy: bool, diagnostics: &mut Diagn
     } else {
         format!("`{agent}` is too short to be told from other words")
     };
-    let severity = if is_policy || agent.is_empty() { Severity::Warning } else { Severity::Note };
+    let severity = if is_policy || agent.is_empty() {
+        Severity::Warning
+    } else {
+        Severity::Note
+    };
     let help = "write the whole product token of the crawler that is meant";
-    lints::SHORT_TOKEN.with(severity).report(diagnostics, span, message, help);
+    lints::SHORT_TOKEN
+        .with(severity)
+        .report(diagnostics, span, message, help);
 }
 
 /// The known token that a name is nearly written like; `None` also where the name is known.
 pub fn nearly<'r>(name: &str, registry: &'r Registry) -> Option<&'r str> {
-    let names = || registry.crawlers().iter().flat_map(|crawler| [crawler.name.as_str(), crawler.id.as_str()]);
+    let names = || {
+        registry
+            .crawlers()
+            .iter()
+            .flat_map(|crawler| [crawler.name.as_str(), crawler.id.as_str()])
+    };
     // A crawler's name in place of its token has a lint of its own.
     if registry.has_token(name) || names().any(|known| known.eq_ignore_ascii_case(name)) {
         return None;
     }
     let written = name.to_ascii_lowercase();
-    let near = registry.crawlers().iter().flat_map(|crawler| &crawler.tokens).filter_map(|token| {
-        let known = token.to_ascii_lowercase();
-        is_nearly(&written, &known).then(|| (damerau_levenshtein(&written, &known), token.as_str()))
-    });
-    near.min_by_key(|(distance, _)| *distance).map(|(_, token)| token)
+    let near = registry
+        .crawlers()
+        .iter()
+        .flat_map(|crawler| &crawler.tokens)
+        .filter_map(|token| {
+            let known = token.to_ascii_lowercase();
+            is_nearly(&written, &known)
+                .then(|| (damerau_levenshtein(&written, &known), token.as_str()))
+        });
+    near.min_by_key(|(distance, _)| *distance)
+        .map(|(_, token)| token)
 }
 
 /// Endings that many names have: without them the rest tells one name from the other.
 const ENDINGS: [&str; 3] = ["bot", "crawler", "spider"];
 
-/// Whether one name, in lower case, is the other misspelt: by one letter or two where there are many. Short names are
-/// near to each other by chance (WebZIP and webzio, Roverbot and rogerbot): of these only letters that changed places,
-/// or one too many or too few.
+/// Whether one name, in lower case, is the other misspelt: by one letter or two where there are
+/// many. Short names are near to each other by chance (WebZIP and webzio, Roverbot and rogerbot):
+/// of these only letters that changed places, or one too many or too few.
 fn is_nearly(written: &str, known: &str) -> bool {
-    let both = ENDINGS.iter().find_map(|ending| written.strip_suffix(ending).zip(known.strip_suffix(ending)));
+    let both = ENDINGS
+        .iter()
+        .find_map(|ending| written.strip_suffix(ending).zip(known.strip_suffix(ending)));
     let (one, other) = both.unwrap_or((written, known));
     let letters = |name: &str| {
         let mut letters = name.as_bytes().to_vec();
@@ -226,22 +336,45 @@ fn is_nearly(written: &str, known: &str) -> bool {
     }
 }
 
-/// A named group replaces `*` altogether: what `*` forbids and the group does not mention becomes allowed. Where `*`
-/// closes the whole site, named groups are its exceptions; and a group that opens the whole site is one, too.
-fn groups_that_drop_star_rules(subject: &Subject, registry: &Registry, diagnostics: &mut Diagnostics) {
-    let Some(star) = subject.named("*").filter(|star| star.closing().is_none()) else { return };
-    let forbidden = star.rules.iter().filter(|rule| !rule.allow && !rule.pattern.is_empty());
-    let forbidden: Vec<(&SubjectRule, Vec<u8>)> = forbidden.map(|rule| (rule, rule.pattern.as_target())).collect();
+/// A named group replaces `*` altogether: what `*` forbids and the group does not mention becomes
+/// allowed. Where `*` closes the whole site, named groups are its exceptions; and a group that
+/// opens the whole site is one, too.
+fn groups_that_drop_star_rules(
+    subject: &Subject,
+    registry: &Registry,
+    diagnostics: &mut Diagnostics,
+) {
+    let Some(star) = subject.named("*").filter(|star| star.closing().is_none()) else {
+        return;
+    };
+    let forbidden = star
+        .rules
+        .iter()
+        .filter(|rule| !rule.allow && !rule.pattern.is_empty());
+    let forbidden: Vec<(&SubjectRule, Vec<u8>)> = forbidden
+        .map(|rule| (rule, rule.pattern.as_target()))
+        .collect();
     let mut left = MAX_COMPARED;
-    for group in subject.groups.iter().filter(|group| !std::ptr::eq(*group, star)) {
+    for group in subject
+        .groups
+        .iter()
+        .filter(|group| !std::ptr::eq(*group, star))
+    {
         // An empty Disallow or `Allow: /`: the crawler is meant to fetch everything.
-        let opens_all = |rule: &SubjectRule| rule.pattern.is_empty() || rule.allow && rule.pattern.is_blanket();
-        let only_opens =
-            group.rules.iter().any(opens_all) && group.rules.iter().all(|rule| rule.allow || rule.pattern.is_empty());
+        let opens_all =
+            |rule: &SubjectRule| rule.pattern.is_empty() || rule.allow && rule.pattern.is_blanket();
+        let only_opens = group.rules.iter().any(opens_all)
+            && group
+                .rules
+                .iter()
+                .all(|rule| rule.allow || rule.pattern.is_empty());
         // Other lints report a misspelt token, and a name that is not a token.
-        let is_a_token = |agent: &str| nearly(agent, registry).is_none() && meant_by(agent, registry).is_empty();
+        let is_a_token =
+            |agent: &str| nearly(agent, registry).is_none() && meant_by(agent, registry).is_empty();
         let of_crawler = |agent: &str| follows_star(agent, registry) && is_a_token(agent);
-        let Some((agent, span)) = group.agents.iter().find(|(agent, _)| of_crawler(agent)) else { continue };
+        let Some((agent, span)) = group.agents.iter().find(|(agent, _)| of_crawler(agent)) else {
+            continue;
+        };
         left = left.saturating_sub(forbidden.len() * (group.rules.len() + 1));
         if only_opens || group.closing().is_some() || left == 0 {
             continue;
@@ -253,10 +386,17 @@ fn groups_that_drop_star_rules(subject: &Subject, registry: &Registry, diagnosti
             .map(|rule| (rule, rule.pattern.as_target()))
             .collect();
         let is_silent = |(rule, target): &&(&SubjectRule, Vec<u8>)| {
-            !own.iter().any(|(own, own_target)| own.pattern.matches(target) || rule.pattern.matches(own_target))
+            !own.iter().any(|(own, own_target)| {
+                own.pattern.matches(target) || rule.pattern.matches(own_target)
+            })
         };
-        let Some((first, _)) = forbidden.iter().find(is_silent) else { continue };
-        let message = format!("`{agent}` may fetch `{}`, which `*` may not", first.pattern.as_str());
+        let Some((first, _)) = forbidden.iter().find(is_silent) else {
+            continue;
+        };
+        let message = format!(
+            "`{agent}` may fetch `{}`, which `*` may not",
+            first.pattern.as_str()
+        );
         diagnostics.push(
             lints::GROUP_DROPS_STAR_RULES
                 .at(*span, message)
@@ -273,20 +413,33 @@ fn groups_that_drop_star_rules(subject: &Subject, registry: &Registry, diagnosti
 /// Whether a crawler follows `*` where no group names it: advertising crawlers do not.
 fn follows_star(agent: &str, registry: &Registry) -> bool {
     let is = |token: &String| token.eq_ignore_ascii_case(agent);
-    let known = registry.crawlers().iter().find(|crawler| crawler.tokens.iter().any(is));
+    let known = registry
+        .crawlers()
+        .iter()
+        .find(|crawler| crawler.tokens.iter().any(is));
     known.is_none_or(|crawler| matches!(crawler.binds, Binds::Star | Binds::Unknown))
 }
 
-/// An owner who closes the whole site under `*` believes that it is closed. Crawlers of ads must be named.
+/// An owner who closes the whole site under `*` believes that it is closed. Crawlers of ads must be
+/// named.
 fn star_ignored(subject: &Subject, registry: &Registry, diagnostics: &mut Diagnostics) {
-    let closed = subject.named("*").and_then(|star| star.deciding(b"/")).filter(|rule| !rule.allow);
+    let closed = subject
+        .named("*")
+        .and_then(|star| star.deciding(b"/"))
+        .filter(|rule| !rule.allow);
     let Some(closed) = closed else { return };
     let free = registry.crawlers().iter().filter(|crawler| {
         crawler.binds == Binds::Named
             && crawler.purpose == Purpose::Advertising
-            && !crawler.tokens.iter().any(|token| subject.named(token).is_some())
+            && !crawler
+                .tokens
+                .iter()
+                .any(|token| subject.named(token).is_some())
     });
-    let free = join(free.filter_map(|crawler| crawler.tokens.first()).take(4), ", ");
+    let free = join(
+        free.filter_map(|crawler| crawler.tokens.first()).take(4),
+        ", ",
+    );
     if !free.is_empty() {
         lints::STAR_IGNORED.report(
             diagnostics,

@@ -1,5 +1,5 @@
-//! Lints of a noindex that no crawler sees, in `indexing` and `retire`: a crawler that may not fetch a page does not
-//! see its headers (Google and Yandex document that).
+//! Lints of a noindex that no crawler sees, in `indexing` and `retire`: a crawler that may not
+//! fetch a page does not see its headers (Google and Yandex document that).
 
 use super::catalogue as lints;
 use crate::crawlers::Registry;
@@ -16,10 +16,22 @@ pub fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     if site.policy.environment == Environment::Staging {
         return;
     }
-    let mut lookup = GroupLookup { site, registry, overlaps: OVERLAPS_OF_A_POLICY };
+    let mut lookup = GroupLookup {
+        site,
+        registry,
+        overlaps: OVERLAPS_OF_A_POLICY,
+    };
     for rule in &site.policy.indexing {
-        let places = if rule.when.paths.is_empty() { of_no_path(rule) } else { located(&rule.when.paths) };
-        let mut scopes = rule.tags.iter().filter(|(_, said)| said.forbids_indexing()).map(|(scope, _)| scope);
+        let places = if rule.when.paths.is_empty() {
+            of_no_path(rule)
+        } else {
+            located(&rule.when.paths)
+        };
+        let mut scopes = rule
+            .tags
+            .iter()
+            .filter(|(_, said)| said.forbids_indexing())
+            .map(|(scope, _)| scope);
         let found = scopes.find_map(|scope| unseen_by(scope, &places, &mut lookup));
         report(found, site, diagnostics);
     }
@@ -30,17 +42,29 @@ pub fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
 }
 
 fn located(paths: &[Located<String>]) -> Vec<(Pattern, Span)> {
-    paths.iter().map(|path| (Pattern::new(&path.value), path.span)).collect()
+    paths
+        .iter()
+        .map(|path| (Pattern::new(&path.value), path.span))
+        .collect()
 }
 
 fn report(found: Option<Unseen>, site: &Site, diagnostics: &mut Diagnostics) {
-    let Some(Unseen { place, source, whom }) = found else { return };
+    let Some(Unseen {
+        place,
+        source,
+        whom,
+    }) = found
+    else {
+        return;
+    };
     let finding = lints::NOINDEX_UNSEEN
         .at(place, format!("this noindex is never seen: robots.txt keeps {whom} off these pages"))
         .help("allow crawling until the pages have left the index, or let `retire` do both in their order");
     // What stands in the origin's file cannot be shown in this one.
     diagnostics.push(match (&source, &site.origin) {
-        (RuleSource::Origin(line), Some(origin)) => finding.label(format!("disallowed by {}", origin.place(*line))),
+        (RuleSource::Origin(line), Some(origin)) => {
+            finding.label(format!("disallowed by {}", origin.place(*line)))
+        }
         (source, _) => finding.related(source.span(), "disallowed here"),
     });
 }
@@ -56,18 +80,29 @@ struct Unseen {
 /// A Disallow that keeps crawlers off.
 struct KeptOff {
     source: RuleSource,
-    /// Whether it is for the whole site: then the owner wants this crawler nowhere, whatever these pages say.
+    /// Whether it is for the whole site: then the owner wants this crawler nowhere, whatever these
+    /// pages say.
     whole_site: bool,
 }
 
-/// The first of some places at which crawlers never see a noindex. Of the crawlers that are named in groups the two largest
-/// search engines count: others have hardly any results that a page could be left out of.
-fn unseen_by(scope: &Scope, places: &[(Pattern, Span)], lookup: &mut GroupLookup<'_>) -> Option<Unseen> {
+/// The first of some places at which crawlers never see a noindex. Of the crawlers that are named
+/// in groups the two largest search engines count: others have hardly any results that a page could
+/// be left out of.
+fn unseen_by(
+    scope: &Scope,
+    places: &[(Pattern, Span)],
+    lookup: &mut GroupLookup<'_>,
+) -> Option<Unseen> {
     let star = lookup.site.matcher.star();
     let audiences = match scope {
         Scope::Bot(name) => vec![(&**name, lookup.group_of(name))],
         Scope::All => {
-            let named = SEARCH_ENGINES.map(|name| (name, lookup.group_of(name).filter(|group| Some(*group) != star)));
+            let named = SEARCH_ENGINES.map(|name| {
+                (
+                    name,
+                    lookup.group_of(name).filter(|group| Some(*group) != star),
+                )
+            });
             [("crawlers", star)].into_iter().chain(named).collect()
         }
     };
@@ -78,31 +113,58 @@ fn unseen_by(scope: &Scope, places: &[(Pattern, Span)], lookup: &mut GroupLookup
             // The owner wants an engine nowhere that may fetch nothing.
             let is_by_name = *scope == Scope::All && Some(group) != star;
             if let Some(found) = found.filter(|found| !(is_by_name && found.whole_site)) {
-                return Some(Unseen { place: *place, source: found.source, whom: whom.to_owned() });
+                return Some(Unseen {
+                    place: *place,
+                    source: found.source,
+                    whom: whom.to_owned(),
+                });
             }
         }
     }
     None
 }
 
-/// What a rule without paths is about: the files of its type or of its regular expression, as far as a pattern says it,
-/// and with them the whole site.
+/// What a rule without paths is about: the files of its type or of its regular expression, as far
+/// as a pattern says it, and with them the whole site.
 fn of_no_path(rule: &IndexingRule) -> Vec<(Pattern, Span)> {
-    let is_pdf = rule.when.types.iter().any(|media_type| media_type.value == "application/pdf");
+    let is_pdf = rule
+        .when
+        .types
+        .iter()
+        .any(|media_type| media_type.value == "application/pdf");
     let by_type = is_pdf.then(|| "/*.pdf$".to_owned());
-    let by_regex = rule.when.path_regex.as_ref().and_then(|regex| plain(&regex.value));
-    let place = rule.when.path_regex.as_ref().map_or(rule.span, |regex| regex.span);
+    let by_regex = rule
+        .when
+        .path_regex
+        .as_ref()
+        .and_then(|regex| plain(&regex.value));
+    let place = rule
+        .when
+        .path_regex
+        .as_ref()
+        .map_or(rule.span, |regex| regex.span);
     let patterns = by_regex.or(by_type).into_iter().chain(["/".to_owned()]);
-    patterns.map(|pattern| (Pattern::new(&pattern), place)).collect()
+    patterns
+        .map(|pattern| (Pattern::new(&pattern), place))
+        .collect()
 }
 
 /// The pattern of a regular expression that is a text, perhaps with an anchor at either end.
 fn plain(regex: &str) -> Option<String> {
     let anywhere = if regex.starts_with('/') { "*" } else { "/*" };
-    let (start, rest) = regex.strip_prefix('^').map_or((anywhere, regex), |rest| ("", rest));
-    let (rest, end) = rest.strip_suffix('$').map_or((rest, ""), |rest| (rest, "$"));
-    let text = rest.replace("\\.", "\0").replace("\\/", "/").replace("\\-", "-");
-    let is_plain = text.chars().all(|sign| sign.is_ascii_alphanumeric() || "/-_\0".contains(sign));
+    let (start, rest) = regex
+        .strip_prefix('^')
+        .map_or((anywhere, regex), |rest| ("", rest));
+    let (rest, end) = rest
+        .strip_suffix('$')
+        .map_or((rest, ""), |rest| (rest, "$"));
+    let text = rest
+        .replace("\\.", "\0")
+        .replace("\\/", "/")
+        .replace("\\-", "-");
+    let is_plain = text
+        .chars()
+        .all(|sign| sign.is_ascii_alphanumeric() || "/-_\0".contains(sign));
     (is_plain && !text.is_empty()).then(|| format!("{start}{}{end}", text.replace('\0', ".")))
 }
 
@@ -115,30 +177,49 @@ struct GroupLookup<'s> {
 }
 
 impl<'s> GroupLookup<'s> {
-    /// The group that binds a crawler: of its tokens the first that has one, as Googlebot-Image follows Googlebot's.
+    /// The group that binds a crawler: of its tokens the first that has one, as Googlebot-Image
+    /// follows Googlebot's.
     fn group_of(&self, bot: &str) -> Option<usize> {
-        self.site.crawler_rules(self.site.claim_of(bot, self.registry)).binding.group().map(usize::from)
+        self.site
+            .crawler_rules(self.site.claim_of(bot, self.registry))
+            .binding
+            .group()
+            .map(usize::from)
     }
 
-    /// The Disallow that keeps a group off all URLs of a path: it covers the path and outranks every Allow that
-    /// overlaps it. `None` also where it takes several rules, and where comparing takes too long. A Disallow of
-    /// `retire` does not count: its noindex was seen before.
+    /// The Disallow that keeps a group off all URLs of a path: it covers the path and outranks
+    /// every Allow that overlaps it. `None` also where it takes several rules, and where comparing
+    /// takes too long. A Disallow of `retire` does not count: its noindex was seen before.
     fn keeping_off(&mut self, group: usize, path: &Pattern) -> Option<KeptOff> {
         let site = self.site;
         let overlaps = &mut self.overlaps;
-        let rules = site.matcher.rules(group).rules().iter().zip(&site.rule_sources[group]);
-        let meeting: Vec<(&Rule, &RuleSource)> =
-            rules.filter(|(rule, _)| *overlaps > 0 && rule.pattern.overlaps(path, overlaps)).collect();
+        let rules = site
+            .matcher
+            .rules(group)
+            .rules()
+            .iter()
+            .zip(&site.rule_sources[group]);
+        let meeting: Vec<(&Rule, &RuleSource)> = rules
+            .filter(|(rule, _)| *overlaps > 0 && rule.pattern.overlaps(path, overlaps))
+            .collect();
         if *overlaps == 0 {
             return None;
         }
-        let allowed = meeting.iter().filter(|(rule, _)| rule.allow).map(|(rule, _)| rule.pattern.priority()).max();
+        let allowed = meeting
+            .iter()
+            .filter(|(rule, _)| rule.allow)
+            .map(|(rule, _)| rule.pattern.priority())
+            .max();
         let (rule, source) = meeting.iter().find(|(rule, source)| {
-            let covers = !rule.allow && rule.pattern.covers(path) && Some(rule.pattern.priority()) > allowed;
+            let covers =
+                !rule.allow && rule.pattern.covers(path) && Some(rule.pattern.priority()) > allowed;
             covers && !is_of_retire(site, source)
         })?;
         let whole_site = rule.pattern.covers(&Pattern::new("/"));
-        Some(KeptOff { source: (*source).clone(), whole_site })
+        Some(KeptOff {
+            source: (*source).clone(),
+            whole_site,
+        })
     }
 }
 

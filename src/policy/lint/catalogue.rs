@@ -1,4 +1,5 @@
-//! [`LINTS`]: every lint with its stable id, its severity and its subject. `docs/lints.md` has a section for each.
+//! [`LINTS`]: every lint with its stable id, its severity and its subject. `docs/lints.md` has a
+//! section for each.
 
 use crate::yaml::{Diagnostic, Diagnostics, Severity, Span};
 
@@ -14,7 +15,11 @@ pub struct Lint {
 impl Lint {
     /// A finding of it at a place, or about the whole file.
     pub fn at(&self, span: impl Into<Option<Span>>, message: impl Into<String>) -> Diagnostic {
-        Diagnostic { severity: self.severity, span: span.into(), ..Diagnostic::whole_file(self.id, message) }
+        Diagnostic {
+            severity: self.severity,
+            span: span.into(),
+            ..Diagnostic::whole_file(self.id, message)
+        }
     }
 
     /// The lint with another severity.

@@ -1,5 +1,5 @@
-//! Lints of rules that close more than their owners want: the whole site, or the files that pages are made of. They
-//! check the group for Googlebot, or `*`, because owners notice there first.
+//! Lints of rules that close more than their owners want: the whole site, or the files that pages
+//! are made of. They check the group for Googlebot, or `*`, because owners notice there first.
 
 use super::catalogue as lints;
 use super::subject::{Subject, SubjectGroup, SubjectRule};
@@ -7,12 +7,20 @@ use crate::policy::site::SEARCH_ENGINES;
 use crate::robots::{Agent, Closed, Dialect, Extent, TargetScratch, closed};
 use crate::yaml::Diagnostics;
 
-/// Files that a page needs to be shown: what they are called in a finding, how their paths end, and the folders that
-/// hold them.
+/// Files that a page needs to be shown: what they are called in a finding, how their paths end, and
+/// the folders that hold them.
 const RESOURCES: [(&str, &[&str], &[&str]); 3] = [
     ("style sheets", &["css"], &["css", "styles", "stylesheets"]),
-    ("scripts", &["js", "mjs"], &["js", "javascript", "javascripts"]),
-    ("images", &["png", "jpg", "jpeg", "gif", "webp", "svg"], &["img", "images", "wp-content/uploads"]),
+    (
+        "scripts",
+        &["js", "mjs"],
+        &["js", "javascript", "javascripts"],
+    ),
+    (
+        "images",
+        &["png", "jpg", "jpeg", "gif", "webp", "svg"],
+        &["img", "images", "wp-content/uploads"],
+    ),
 ];
 /// Folders that hold all of them.
 const FOLDERS_OF_ALL: [&str; 12] = [
@@ -35,20 +43,24 @@ pub fn lint(subject: &Subject, diagnostics: &mut Diagnostics) {
     if !subject.is_policy {
         site_closed(subject, diagnostics);
     }
-    let group = ["Googlebot", "*"].into_iter().find_map(|name| Some((name, subject.named(name)?)));
-    let Some((name, group)) = group.filter(|(_, group)| group.closing().is_none()) else { return };
+    let group = ["Googlebot", "*"]
+        .into_iter()
+        .find_map(|name| Some((name, subject.named(name)?)));
+    let Some((name, group)) = group.filter(|(_, group)| group.closing().is_none()) else {
+        return;
+    };
     let crawlers = if name == "*" { "search engines" } else { name };
     resources_closed(crawlers, group, diagnostics);
 }
 
-/// Whether a production site is not published like this: Googlebot can fetch nothing of it. Another engine that is shut
-/// out, or a part that is open, is an owner's choice.
+/// Whether a production site is not published like this: Googlebot can fetch nothing of it. Another
+/// engine that is shut out, or a part that is open, is an owner's choice.
 pub fn shuts_out(engine: &str, closed: Closed) -> bool {
     engine == SEARCH_ENGINES[0] && closed.extent == Extent::Whole
 }
 
-/// Whether a search engine takes the name of a group for its own. Google's library cuts it at the first sign that is no
-/// letter: a group for `Googlebot2` is Googlebot's.
+/// Whether a search engine takes the name of a group for its own. Google's library cuts it at the
+/// first sign that is no letter: a group for `Googlebot2` is Googlebot's.
 pub fn is_named(engine: &str, agent: &str) -> bool {
     let cut = match Dialect::Google.agent(agent.as_bytes(), &[]) {
         Agent::Token(token) if engine == SEARCH_ENGINES[0] => token,
@@ -69,13 +81,20 @@ pub fn kept_off(extent: Extent) -> &'static str {
 fn site_closed(subject: &Subject, diagnostics: &mut Diagnostics) {
     let mut shown = Vec::new();
     for engine in SEARCH_ENGINES {
-        let is_own = |group: &&SubjectGroup| group.agents.iter().any(|(agent, _)| is_named(engine, agent));
+        let is_own = |group: &&SubjectGroup| {
+            group
+                .agents
+                .iter()
+                .any(|(agent, _)| is_named(engine, agent))
+        };
         let mut groups: Vec<&SubjectGroup> = subject.groups.iter().filter(is_own).collect();
         if groups.is_empty() {
             groups.extend(subject.named("*"));
         }
         let rules: Vec<&SubjectRule> = groups.iter().flat_map(|group| &group.rules).collect();
-        let Some(closed) = closed(&rules) else { continue };
+        let Some(closed) = closed(&rules) else {
+            continue;
+        };
         let rule = rules[closed.rule];
         if shown.contains(&rule.span) {
             continue;
@@ -87,9 +106,15 @@ fn site_closed(subject: &Subject, diagnostics: &mut Diagnostics) {
             lints::SITE_PARTLY_CLOSED.report(diagnostics, rule.span, message, help);
             continue;
         }
-        let to_all = subject.named("*").is_some_and(|star| star.closing().is_some())
+        let to_all = subject
+            .named("*")
+            .is_some_and(|star| star.closing().is_some())
             && subject.groups.iter().all(|group| group.closing().is_some());
-        let to = if to_all { "every crawler: search engines drop it" } else { "Googlebot: Google drops it" };
+        let to = if to_all {
+            "every crawler: search engines drop it"
+        } else {
+            "Googlebot: Google drops it"
+        };
         // About the file, so that it comes first.
         lints::SITE_CLOSED.report(
             diagnostics,
@@ -108,19 +133,27 @@ fn resources_closed(crawlers: &str, group: &SubjectGroup, diagnostics: &mut Diag
             lints::RESOURCES_CLOSED.report(
                 diagnostics,
                 rule.span,
-                format!("`{}` keeps {crawlers} off {}", rule.pattern.as_str(), kinds.join(" and ")),
+                format!(
+                    "`{}` keeps {crawlers} off {}",
+                    rule.pattern.as_str(),
+                    kinds.join(" and ")
+                ),
                 "search engines look at pages as people see them; allow what the pages need",
             );
         }
     }
 }
 
-/// The resources that a pattern closes and no other rule of the group opens again. Only folders and endings of the whole
-/// site count: single files and folders of a section are closed for reasons of their own.
+/// The resources that a pattern closes and no other rule of the group opens again. Only folders and
+/// endings of the whole site count: single files and folders of a section are closed for reasons of
+/// their own.
 fn closed_by(pattern: &str, group: &SubjectGroup) -> Vec<&'static str> {
-    let path = pattern.trim_end_matches(['$', '*']).trim_start_matches(['/', '*']);
+    let path = pattern
+        .trim_end_matches(['$', '*'])
+        .trim_start_matches(['/', '*']);
     let folder = path.trim_end_matches('/');
-    let is_one_of = |folders: &[&str], name: &str| folders.iter().any(|known| known.eq_ignore_ascii_case(name));
+    let is_one_of =
+        |folders: &[&str], name: &str| folders.iter().any(|known| known.eq_ignore_ascii_case(name));
     let holds_all = is_one_of(&FOLDERS_OF_ALL, folder);
     let mut scratch = TargetScratch::default();
     let mut is_closed = |sample: String| {
@@ -129,13 +162,21 @@ fn closed_by(pattern: &str, group: &SubjectGroup) -> Vec<&'static str> {
     };
     let mut closes = |endings: &[&str], folders: &[&str]| {
         // What is left of `/*.css$` is the ending.
-        let ending = path.strip_prefix('.').filter(|ending| is_one_of(endings, ending));
+        let ending = path
+            .strip_prefix('.')
+            .filter(|ending| is_one_of(endings, ending));
         match ending {
             Some(ending) => is_closed(format!("/folder/sample.{ending}")),
-            // The first ending stands for all: lists that open some of them leave out the rare ones.
-            None => (holds_all || is_one_of(folders, folder)) && is_closed(format!("/{folder}/sample.{}", endings[0])),
+            // The first ending stands for all: lists that open some of them leave out the rare
+            // ones.
+            None => {
+                (holds_all || is_one_of(folders, folder))
+                    && is_closed(format!("/{folder}/sample.{}", endings[0]))
+            }
         }
     };
-    let found = RESOURCES.iter().filter(|(_, endings, folders)| closes(endings, folders));
+    let found = RESOURCES
+        .iter()
+        .filter(|(_, endings, folders)| closes(endings, folders));
     found.map(|(kind, ..)| *kind).collect()
 }

@@ -9,8 +9,8 @@ use crate::policy::agent_names::names_on_one_line;
 use crate::policy::decode::parse_host;
 use crate::printable::join;
 use crate::robots::{
-    AgentLine, Dialect, File, Key, Line, LineEnd, MAX_BYTES, Oddity, Reading, Record, Shape, Spelling,
-    is_read_otherwise,
+    AgentLine, Dialect, File, Key, Line, LineEnd, MAX_BYTES, Oddity, Reading, Record, Shape,
+    Spelling, is_read_otherwise,
 };
 use crate::yaml::{Diagnostics, Severity, Source, Span};
 use std::collections::HashSet;
@@ -36,14 +36,20 @@ pub struct FileLints {
 /// assert_eq!(lints.diagnostics.items[0].id, "path-without-slash");
 /// ```
 pub fn lint_file(name: &str, file: &File, host: Option<&str>, registry: &Registry) -> FileLints {
-    let source = Source { name: name.into(), text: text_of(file).into() };
+    let source = Source {
+        name: name.into(),
+        text: text_of(file).into(),
+    };
     let spaced = registry.tokens_with_blanks();
     let reading = Reading::new(file, Dialect::Rfc9309, &spaced);
     let mut found = Diagnostics::default();
     whole(file, &mut found);
     // In a page of HTML or in UTF-16 no line needs a finding of its own.
     if file.shape() != Shape::Text {
-        return FileLints { source, diagnostics: found };
+        return FileLints {
+            source,
+            diagnostics: found,
+        };
     }
     let lines = file.lines_read();
     lines.for_each(|line| each_line(file, line, &mut found));
@@ -54,11 +60,19 @@ pub fn lint_file(name: &str, file: &File, host: Option<&str>, registry: &Registr
     several_agents(file, &reading, registry, &mut found);
     let subject = subject(file, &reading, host);
     super::lint_subject(&subject, registry, &mut found);
-    disagreements(file, &reading, &Reading::new(file, Dialect::Google, &spaced), &mut found);
+    disagreements(
+        file,
+        &reading,
+        &Reading::new(file, Dialect::Google, &spaced),
+        &mut found,
+    );
     found.sort();
     let mut diagnostics = Diagnostics::default();
     super::add_limited(found, &mut diagnostics);
-    FileLints { source, diagnostics }
+    FileLints {
+        source,
+        diagnostics,
+    }
 }
 
 fn text_of(file: &File) -> String {
@@ -67,7 +81,10 @@ fn text_of(file: &File) -> String {
     for line in file.lines().iter().filter(|line| line.end == LineEnd::Cr) {
         octets[line.text.end] = b'\n';
     }
-    octets.utf8_chunks().map(|chunk| chunk.valid().to_owned() + &"?".repeat(chunk.invalid().len())).collect()
+    octets
+        .utf8_chunks()
+        .map(|chunk| chunk.valid().to_owned() + &"?".repeat(chunk.invalid().len()))
+        .collect()
 }
 
 /// The place of a part of a line.
@@ -77,19 +94,32 @@ fn span(file: &File, line: &Line, range: &Range<usize>) -> Span {
         start: range.start,
         end: range.end,
         line: u32::try_from(line.number).unwrap_or(u32::MAX),
-        column: u32::try_from(String::from_utf8_lossy(before).chars().count() + 1).unwrap_or(u32::MAX),
+        column: u32::try_from(String::from_utf8_lossy(before).chars().count() + 1)
+            .unwrap_or(u32::MAX),
     }
 }
 
 fn span_of_line(file: &File, number: usize) -> Span {
-    let Some(line) = file.line(number) else { return Span::default() };
-    span(file, line, &line.record.as_ref().map_or(line.text.clone(), Record::whole))
+    let Some(line) = file.line(number) else {
+        return Span::default();
+    };
+    span(
+        file,
+        line,
+        &line
+            .record
+            .as_ref()
+            .map_or(line.text.clone(), Record::whole),
+    )
 }
 
 fn whole(file: &File, found: &mut Diagnostics) {
     let unreadable = match file.shape() {
         Shape::Text => None,
-        Shape::Html => Some(("a page of HTML", "answer /robots.txt with text/plain, or with 404 if there is none")),
+        Shape::Html => Some((
+            "a page of HTML",
+            "answer /robots.txt with text/plain, or with 404 if there is none",
+        )),
         Shape::Utf16 => Some(("UTF-16", "save it as UTF-8")),
     };
     match unreadable {
@@ -110,12 +140,19 @@ fn whole(file: &File, found: &mut Diagnostics) {
         None => {}
     }
     if file.bytes().len() > MAX_BYTES {
-        let first = file.lines().iter().find(|line| line.text.end > MAX_BYTES).map_or(1, |line| line.number);
+        let first = file
+            .lines()
+            .iter()
+            .find(|line| line.text.end > MAX_BYTES)
+            .map_or(1, |line| line.number);
         found.push(
             lints::FILE_TOO_LARGE
                 .at(
                     span_of_line(file, first),
-                    format!("the file has {} KiB; crawlers read 500", file.bytes().len() / 1024),
+                    format!(
+                        "the file has {} KiB; crawlers read 500",
+                        file.bytes().len() / 1024
+                    ),
                 )
                 .label("from here on nothing counts")
                 .help("use fewer, wider patterns"),
@@ -134,9 +171,11 @@ fn each_line(file: &File, line: &Line, found: &mut Diagnostics) {
                     "write one rule per line",
                 )
             }
-            Oddity::Nul => {
-                (lints::UNREADABLE_OCTETS, "a NUL octet: what follows it in the line is not read".into(), "remove it")
-            }
+            Oddity::Nul => (
+                lints::UNREADABLE_OCTETS,
+                "a NUL octet: what follows it in the line is not read".into(),
+                "remove it",
+            ),
             Oddity::NotUtf8 => (
                 lints::UNREADABLE_OCTETS,
                 "this line is not UTF-8".into(),
@@ -167,24 +206,44 @@ fn each_line(file: &File, line: &Line, found: &mut Diagnostics) {
     each_record(file, line, found);
 }
 
-/// A key or a path with an invisible character before or behind it. Inside of a path it may be meant.
+/// A key or a path with an invisible character before or behind it. Inside of a path it may be
+/// meant.
 fn invisible_ends(file: &File, line: &Line, found: &mut Diagnostics) {
-    let Some(record) = line.record.as_ref().filter(|_| line.oddities.is_empty()) else { return };
+    let Some(record) = line.record.as_ref().filter(|_| line.oddities.is_empty()) else {
+        return;
+    };
     let is_rule = matches!(record.key, Key::Allow | Key::Disallow);
-    for (what, part) in [("key", Some(&record.name)), ("path", Some(&record.value).filter(|_| is_rule))] {
+    for (what, part) in [
+        ("key", Some(&record.name)),
+        ("path", Some(&record.value).filter(|_| is_rule)),
+    ] {
         let text = part.map(|part| file.text(part)).unwrap_or_default();
-        let mut ends = [text.chars().next(), text.chars().next_back()].into_iter().flatten();
+        let mut ends = [text.chars().next(), text.chars().next_back()]
+            .into_iter()
+            .flatten();
         if let Some(sign) = ends.find(|sign| is_invisible(*sign)) {
-            invisible_sign(lints::UNREADABLE_OCTETS, what, sign, span_of_line(file, line.number), found);
+            invisible_sign(
+                lints::UNREADABLE_OCTETS,
+                what,
+                sign,
+                span_of_line(file, line.number),
+                found,
+            );
         }
     }
 }
 
-/// A path that goes on behind a `#`: crawlers read what stands before it, and take the rest for a comment.
+/// A path that goes on behind a `#`: crawlers read what stands before it, and take the rest for a
+/// comment.
 fn hash_in_path(file: &File, line: &Line, found: &mut Diagnostics) {
-    let Some((record, comment)) = line.record.as_ref().zip(line.comment.as_ref()) else { return };
+    let Some((record, comment)) = line.record.as_ref().zip(line.comment.as_ref()) else {
+        return;
+    };
     let path = file.text(&record.value);
-    let rest = file.octets(comment).first().is_some_and(|octet| octet.is_ascii_graphic() && *octet != b'#');
+    let rest = file
+        .octets(comment)
+        .first()
+        .is_some_and(|octet| octet.is_ascii_graphic() && *octet != b'#');
     let is_path = matches!(record.key, Key::Allow | Key::Disallow) && path.starts_with(['/', '*']);
     // A comment has a blank on one of its sides.
     if is_path && rest && record.value.end + 1 == comment.start {
@@ -233,17 +292,23 @@ fn other_key(line: &Line, name: &str, key: Key, span: Span, found: &mut Diagnost
     let (lint, message, help) = match key {
         Key::Noindex => {
             let directive = name.to_ascii_lowercase();
-            // Google named noindex, nofollow and crawl-delay when it retired them (Search Central blog, 2019-07-02, "A note
-            // on unsupported rules in robots.txt").
+            // Google named noindex, nofollow and crawl-delay when it retired them (Search Central
+            // blog, 2019-07-02, "A note on unsupported rules in robots.txt").
             (
                 lints::RETIRED_DIRECTIVE,
                 format!("no crawler reads `{name}` in robots.txt"),
-                format!("send `X-Robots-Tag: {directive}`, and let crawlers fetch the page, or they will not see it"),
+                format!(
+                    "send `X-Robots-Tag: {directive}`, and let crawlers fetch the page, or they will not see it"
+                ),
             )
         }
         Key::Host => {
             let lint = lints::RETIRED_DIRECTIVE.with(Severity::Note);
-            (lint, "`Host`: Yandex stopped reading it in 2018".into(), "redirect to the main host".into())
+            (
+                lint,
+                "`Host`: Yandex stopped reading it in 2018".into(),
+                "redirect to the main host".into(),
+            )
         }
         Key::Unknown if line.oddities.is_empty() => (
             lints::UNKNOWN_DIRECTIVE,
@@ -258,10 +323,20 @@ fn other_key(line: &Line, name: &str, key: Key, span: Span, found: &mut Diagnost
 
 /// Rules before the first User-agent: one finding for all of them.
 fn rules_outside(file: &File, reading: &Reading, found: &mut Diagnostics) {
-    let first_agent = reading.agents().next().map_or(usize::MAX, |agent| agent.line);
-    let is_rule =
-        |line: &&Line| line.record.as_ref().is_some_and(|record| matches!(record.key, Key::Allow | Key::Disallow));
-    let mut outside = file.lines().iter().take_while(|line| line.number < first_agent).filter(is_rule);
+    let first_agent = reading
+        .agents()
+        .next()
+        .map_or(usize::MAX, |agent| agent.line);
+    let is_rule = |line: &&Line| {
+        line.record
+            .as_ref()
+            .is_some_and(|record| matches!(record.key, Key::Allow | Key::Disallow))
+    };
+    let mut outside = file
+        .lines()
+        .iter()
+        .take_while(|line| line.number < first_agent)
+        .filter(is_rule);
     let Some(first) = outside.next() else { return };
     lints::RULE_OUTSIDE_GROUP.report(
         found,
@@ -274,14 +349,35 @@ fn rules_outside(file: &File, reading: &Reading, found: &mut Diagnostics) {
 /// A Crawl-delay in a group for crawlers that are all known to ignore it.
 fn delays(file: &File, reading: &Reading, registry: &Registry, found: &mut Diagnostics) {
     let ignores = |token: &str| {
-        let is = |crawler: &&Crawler| crawler.tokens.first().is_some_and(|own| own.eq_ignore_ascii_case(token));
-        registry.crawlers().iter().find(is).is_some_and(|crawler| crawler.crawl_delay == Some(false))
+        let is = |crawler: &&Crawler| {
+            crawler
+                .tokens
+                .first()
+                .is_some_and(|own| own.eq_ignore_ascii_case(token))
+        };
+        registry
+            .crawlers()
+            .iter()
+            .find(is)
+            .is_some_and(|crawler| crawler.crawl_delay == Some(false))
     };
-    let is_delay = |number: &&usize| file.record(**number).is_some_and(|record| record.key == Key::CrawlDelay);
+    let is_delay = |number: &&usize| {
+        file.record(**number)
+            .is_some_and(|record| record.key == Key::CrawlDelay)
+    };
     for group in reading.groups() {
-        let Some(&delay) = group.others.iter().find(is_delay) else { continue };
-        if group.agents.iter().all(|agent| !agent.star && ignores(&agent.token)) {
-            let agents = join(group.agents.iter().map(|agent| &agent.token).take(3), " and ");
+        let Some(&delay) = group.others.iter().find(is_delay) else {
+            continue;
+        };
+        if group
+            .agents
+            .iter()
+            .all(|agent| !agent.star && ignores(&agent.token))
+        {
+            let agents = join(
+                group.agents.iter().map(|agent| &agent.token).take(3),
+                " and ",
+            );
             lints::CRAWL_DELAY_IGNORED.report(
                 found,
                 span_of_line(file, delay),
@@ -295,33 +391,65 @@ fn delays(file: &File, reading: &Reading, registry: &Registry, found: &mut Diagn
 /// Lines with the names of several crawlers: the rules are for the first only.
 fn several_agents(file: &File, reading: &Reading, registry: &Registry, found: &mut Diagnostics) {
     for agent in reading.agents() {
-        let Some(record) = file.record(agent.line) else { continue };
+        let Some(record) = file.record(agent.line) else {
+            continue;
+        };
         let value = file.text(&record.value);
-        let Some(names) = names_on_one_line(&value, registry) else { continue };
-        let lines = join(names.iter().map(|name| format!("`User-agent: {name}`")), ", ");
+        let Some(names) = names_on_one_line(&value, registry) else {
+            continue;
+        };
+        let lines = join(
+            names.iter().map(|name| format!("`User-agent: {name}`")),
+            ", ",
+        );
         lints::SEVERAL_AGENTS.report(
             found,
             span_of_line(file, agent.line),
-            format!("crawlers read only the first name of this line, `{}`", agent.token),
+            format!(
+                "crawlers read only the first name of this line, `{}`",
+                agent.token
+            ),
             format!("write each name on a line of its own: {lines}"),
         );
     }
 }
 
-/// Agents with something else between them: without a rule there they are one group, whatever the owner meant.
+/// Agents with something else between them: without a rule there they are one group, whatever the
+/// owner meant.
 fn glued_groups(file: &File, reading: &Reading, registry: &Registry, found: &mut Diagnostics) {
-    let pairs = reading.groups().iter().flat_map(|group| group.agents.windows(2));
+    let pairs = reading
+        .groups()
+        .iter()
+        .flat_map(|group| group.agents.windows(2));
     for pair in pairs {
-        let [AgentLine { token: one, line: from, .. }, AgentLine { token: other, line: to, .. }] = pair else {
+        let [
+            AgentLine {
+                token: one,
+                line: from,
+                ..
+            },
+            AgentLine {
+                token: other,
+                line: to,
+                ..
+            },
+        ] = pair
+        else {
             continue;
         };
         let lines = file.lines().get(*from..to - 1).unwrap_or_default();
-        // Lists of agents often have a comment on each, so one counts only where a search engine is glued to others.
+        // Lists of agents often have a comment on each, so one counts only where a search engine is
+        // glued to others.
         let is_comment = |line: &&Line| line.record.is_none() && line.comment.is_some();
         let between = lines.iter().find(|line| !is_comment(line));
-        let between =
-            between.or_else(|| lines.first().filter(|_| is_search(one, registry) != is_search(other, registry)));
-        let Some(between) = between.filter(|_| !one.eq_ignore_ascii_case(other)) else { continue };
+        let between = between.or_else(|| {
+            lines
+                .first()
+                .filter(|_| is_search(one, registry) != is_search(other, registry))
+        });
+        let Some(between) = between.filter(|_| !one.eq_ignore_ascii_case(other)) else {
+            continue;
+        };
         let what = match &between.record {
             Some(record) => format!("{} is no rule and closes nothing", file.text(&record.name)),
             None => "this line ends no group".to_owned(),
@@ -358,27 +486,50 @@ fn subject(file: &File, reading: &Reading, host: Option<&str>) -> Subject {
         let rules = reading
             .united(union)
             .flat_map(|group| &group.rules)
-            .map(|rule| SubjectRule { rule: rule.rule.clone(), span: span_of_line(file, rule.line) });
-        unions.push((union, SubjectGroup { agents: vec![line], rules: rules.collect() }));
+            .map(|rule| SubjectRule {
+                rule: rule.rule.clone(),
+                span: span_of_line(file, rule.line),
+            });
+        unions.push((
+            union,
+            SubjectGroup {
+                agents: vec![line],
+                rules: rules.collect(),
+            },
+        ));
     }
     let groups = unions.into_iter().map(|(_, group)| group).collect();
     let sitemaps = file.lines_read().filter_map(|line| {
-        let record = line.record.as_ref().filter(|record| record.key == Key::Sitemap)?;
-        Some((file.text(&record.value).into_owned(), span(file, line, &record.value)))
+        let record = line
+            .record
+            .as_ref()
+            .filter(|record| record.key == Key::Sitemap)?;
+        Some((
+            file.text(&record.value).into_owned(),
+            span(file, line, &record.value),
+        ))
     });
     Subject {
         groups,
         sitemaps: sitemaps.collect(),
-        hosts: host.and_then(|host| parse_host(host).ok()).into_iter().collect(),
+        hosts: host
+            .and_then(|host| parse_host(host).ok())
+            .into_iter()
+            .collect(),
         is_policy: false,
     }
 }
 
 /// Compares the verdicts of both dialects about URLs of each rule.
 fn disagreements(file: &File, rfc: &Reading, google: &Reading, found: &mut Diagnostics) {
-    let rules = rfc.groups().iter().flat_map(|group| group.rules.iter().map(|rule| (group.agents.first(), rule)));
+    let rules = rfc
+        .groups()
+        .iter()
+        .flat_map(|group| group.rules.iter().map(|rule| (group.agents.first(), rule)));
     for (agent, rule) in rules.take(MAX_COMPARED) {
-        let (Some(agent), Some(record)) = (agent, file.record(rule.line)) else { continue };
+        let (Some(agent), Some(record)) = (agent, file.record(rule.line)) else {
+            continue;
+        };
         let written = file.octets(&record.value);
         let pattern = rule.rule.pattern.as_str();
         // What another rule makes of the URLs of this one is said of that one.
@@ -386,12 +537,19 @@ fn disagreements(file: &File, rfc: &Reading, google: &Reading, found: &mut Diagn
             continue;
         }
         for url in urls_of(written, pattern) {
-            let [by_rfc, by_google] = [rfc, google].map(|reading| reading.verdict(agent.token.as_bytes(), &url));
+            let [by_rfc, by_google] =
+                [rfc, google].map(|reading| reading.verdict(agent.token.as_bytes(), &url));
             // Whom Google's library does not know by this token, another lint says.
             let same_group = by_rfc.bound == by_google.bound;
             if same_group && by_rfc.allowed != by_google.allowed && by_rfc.line != by_google.line {
                 let help = spelled_for_both(written, pattern);
-                report(&url, by_rfc.allowed, span_of_line(file, rule.line), help, found);
+                report(
+                    &url,
+                    by_rfc.allowed,
+                    span_of_line(file, rule.line),
+                    help,
+                    found,
+                );
                 break;
             }
         }

@@ -1,8 +1,9 @@
-//! Lints: findings about a policy or a robots.txt that is valid and probably not what its owner wants. [`lint`] checks
-//! a compiled site, [`lint_file`] a robots.txt file. [`LINTS`] lists all lints; `docs/lints.md` has a section for each.
+//! Lints: findings about a policy or a robots.txt that is valid and probably not what its owner
+//! wants. [`lint`] checks a compiled site, [`lint_file`] a robots.txt file. [`LINTS`] lists all
+//! lints; `docs/lints.md` has a section for each.
 //!
-//! The lints of robots.txt (`agents.rs`, `rules.rs`, `closed.rs`, `sitemaps.rs`) check a `Subject` (`subject.rs`). It
-//! is made from a compiled site or from a robots.txt file.
+//! The lints of robots.txt (`agents.rs`, `rules.rs`, `closed.rs`, `sitemaps.rs`) check a `Subject`
+//! (`subject.rs`). It is made from a compiled site or from a robots.txt file.
 
 mod agents;
 mod blocked_noindex;
@@ -36,8 +37,8 @@ use crate::yaml::{Diagnostics, Severity};
 use std::collections::{HashMap, HashSet};
 use subject::Subject;
 
-/// Checks a compiled site. Interlocks are errors: a production site that keeps search engines out, or a long pause, is
-/// refused unless the policy acknowledges it.
+/// Checks a compiled site. Interlocks are errors: a production site that keeps search engines out,
+/// or a long pause, is refused unless the policy acknowledges it.
 pub fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     site::lint(site, registry, diagnostics);
     signals::lint(site, registry, diagnostics);
@@ -62,15 +63,19 @@ fn lint_subject(subject: &Subject, registry: &Registry, diagnostics: &mut Diagno
 /// Adds findings about rules: a rule that several groups share is one rule to its owner.
 fn add_once(mut found: Diagnostics, diagnostics: &mut Diagnostics) {
     let mut seen = HashSet::new();
-    found.items.retain(|finding| seen.insert((finding.id, finding.span)));
+    found
+        .items
+        .retain(|finding| seen.insert((finding.id, finding.span)));
     found.sort();
     add_limited(found, diagnostics);
 }
 
-/// How many findings of one kind in one file are shown: a page of HTML has a thousand lines that are no records.
+/// How many findings of one kind in one file are shown: a page of HTML has a thousand lines that
+/// are no records.
 const MAX_OF_A_KIND: usize = 3;
 
-/// Adds the first few findings of each kind; the last of them has the number of the others. All errors are added.
+/// Adds the first few findings of each kind; the last of them has the number of the others. All
+/// errors are added.
 fn add_limited(found: Diagnostics, diagnostics: &mut Diagnostics) {
     // How many of a kind were added, and where the last of them stands.
     let mut counts: HashMap<&str, (usize, usize)> = HashMap::new();

@@ -1,5 +1,5 @@
-//! Checks that the lint about a noindex that no crawler sees is always right. Each finding is compared with the verdicts
-//! of the policy.
+//! Checks that the lint about a noindex that no crawler sees is always right. Each finding is
+//! compared with the verdicts of the policy.
 
 use super::tests::linted;
 use crate::policy::site::Site;
@@ -8,8 +8,14 @@ use proptest::prelude::*;
 
 fn is_tagged(site: &Site, target: &str) -> bool {
     let mut scratch = TargetScratch::default();
-    let rules = site.tags.for_path(scratch.normalise(target.as_bytes()), &mut Vec::new());
-    [200, 206, 404].iter().any(|status| site.tags.tags(&rules, *status, Some(b"text/html")).is_some())
+    let rules = site
+        .tags
+        .for_path(scratch.normalise(target.as_bytes()), &mut Vec::new());
+    [200, 206, 404].iter().any(|status| {
+        site.tags
+            .tags(&rules, *status, Some(b"text/html"))
+            .is_some()
+    })
 }
 
 /// Expressions of a few pieces that meet in few ways.
@@ -53,7 +59,8 @@ fn paths() -> impl Strategy<Value = String> {
         Just("1"),
     ];
     let end = prop_oneof![Just(""), Just("$")];
-    (proptest::collection::vec(piece, 0..5), end).prop_map(|(pieces, end)| format!("/{}{end}", pieces.concat()))
+    (proptest::collection::vec(piece, 0..5), end)
+        .prop_map(|(pieces, end)| format!("/{}{end}", pieces.concat()))
 }
 
 fn urls() -> impl Strategy<Value = String> {
@@ -87,7 +94,10 @@ fn hidden(rules: &str, conditions: &str) -> (Site, Vec<String>) {
          - {{ {conditions}, tag: noindex }}\n"
     );
     let (site, found) = linted(&text);
-    let here = found.items.into_iter().filter(|item| item.id == "noindex-unseen");
+    let here = found
+        .items
+        .into_iter()
+        .filter(|item| item.id == "noindex-unseen");
     let messages = here.map(|item| item.message).collect();
     (site, messages)
 }
@@ -97,7 +107,9 @@ fn may_be_fetched(site: &Site, target: &str) -> bool {
     let star = site.matcher.star().expect("a group of `*`");
     let rules = site.matcher.rules(star);
     let mut scratch = TargetScratch::default();
-    rules.find(scratch.normalise(target.as_bytes()).sent).is_none_or(|rule| rules.rules()[rule].allow)
+    rules
+        .find(scratch.normalise(target.as_bytes()).sent)
+        .is_none_or(|rule| rules.rules()[rule].allow)
 }
 
 #[test]
@@ -105,15 +117,34 @@ fn a_noindex_that_is_seen_somewhere_is_let_be() {
     for (rules, conditions, seen) in [
         ("disallow: '/old$'", "paths: /old", "/old/a"),
         ("disallow: '/$'", "types: text/html", "/a"),
-        ("disallow: /shop/, allow: /shop/help/", "paths: /shop/", "/shop/help/"),
-        ("disallow: '/private$'", "path_regex: '^/private'", "/private/"),
-        ("disallow: /private/", "path_regex: '^/private'", "/privateer"),
-        ("disallow: /a, allow: '/*b$'", "paths: /a, not: { paths: /a/b }", "/ab"),
+        (
+            "disallow: /shop/, allow: /shop/help/",
+            "paths: /shop/",
+            "/shop/help/",
+        ),
+        (
+            "disallow: '/private$'",
+            "path_regex: '^/private'",
+            "/private/",
+        ),
+        (
+            "disallow: /private/",
+            "path_regex: '^/private'",
+            "/privateer",
+        ),
+        (
+            "disallow: /a, allow: '/*b$'",
+            "paths: /a, not: { paths: /a/b }",
+            "/ab",
+        ),
         ("disallow: '/*.pdf$'", "paths: '/*.pdf'", "/a.pdf?b"),
         ("disallow: '/a?'", "paths: /a", "/a"),
     ] {
         let (site, said) = hidden(rules, conditions);
-        assert!(is_tagged(&site, seen) && may_be_fetched(&site, seen), "{rules}, {conditions}: {seen}");
+        assert!(
+            is_tagged(&site, seen) && may_be_fetched(&site, seen),
+            "{rules}, {conditions}: {seen}"
+        );
         assert_eq!(said, Vec::<String>::new(), "{rules}, {conditions}");
     }
 }
@@ -128,8 +159,13 @@ fn a_noindex_that_no_crawler_may_fetch_is_reported() {
         ("disallow: /", "path_regex: 'a'"),
     ] {
         let (_, said) = hidden(rules, conditions);
-        let only = said.first().unwrap_or_else(|| panic!("{rules}, {conditions}"));
-        assert!(only.starts_with("this noindex is never seen: "), "{conditions}: {said:?}");
+        let only = said
+            .first()
+            .unwrap_or_else(|| panic!("{rules}, {conditions}"));
+        assert!(
+            only.starts_with("this noindex is never seen: "),
+            "{conditions}: {said:?}"
+        );
     }
 }
 
@@ -139,8 +175,10 @@ fn short_urls() -> Vec<String> {
     let mut from = 0;
     for _ in 0..3 {
         let to = urls.len();
-        let longer: Vec<_> =
-            urls[from..to].iter().flat_map(|url| pieces.map(|piece| format!("{url}{piece}"))).collect();
+        let longer: Vec<_> = urls[from..to]
+            .iter()
+            .flat_map(|url| pieces.map(|piece| format!("{url}{piece}")))
+            .collect();
         from = to;
         urls.extend(longer);
     }

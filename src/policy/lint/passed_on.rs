@@ -1,5 +1,5 @@
-//! The lint of lines of the origin's robots.txt that are left out of the site's file, because crawlgate does not know
-//! their keys.
+//! The lint of lines of the origin's robots.txt that are left out of the site's file, because
+//! crawlgate does not know their keys.
 
 use super::catalogue as lints;
 use crate::policy::compile::unknown_keys;
@@ -10,7 +10,9 @@ use std::collections::HashSet;
 
 /// One finding for each key that is left out.
 pub fn lint(site: &Site, diagnostics: &mut Diagnostics) {
-    let Some(origin) = site.origin.as_ref().filter(|_| site.policy.reads_origin()) else { return };
+    let Some(origin) = site.origin.as_ref().filter(|_| site.policy.reads_origin()) else {
+        return;
+    };
     let mut found = Diagnostics::default();
     let mut seen = HashSet::new();
     for line in unknown_keys(&origin.file, &site.policy.robots.origin_keys) {
@@ -18,12 +20,18 @@ pub fn lint(site: &Site, diagnostics: &mut Diagnostics) {
         let name = origin.file.text(&record.name);
         if seen.insert(name.to_ascii_lowercase()) {
             let place = origin.place(line.number);
-            let message = format!("`{name}` is no key of a robots.txt: its lines are not published ({place})");
+            let message = format!(
+                "`{name}` is no key of a robots.txt: its lines are not published ({place})"
+            );
             let (lint, help) = if record.spelling == Spelling::Longer {
-                let help = "Google's library reads them in the origin's file; correct the key there".to_owned();
+                let help =
+                    "Google's library reads them in the origin's file; correct the key there"
+                        .to_owned();
                 (lints::ORIGIN_KEY_LEFT_OUT.with(Severity::Warning), help)
             } else {
-                let help = format!("if crawlers are to read them, name the key in the policy: `origin_keys: [{name}]`");
+                let help = format!(
+                    "if crawlers are to read them, name the key in the policy: `origin_keys: [{name}]`"
+                );
                 (lints::ORIGIN_KEY_LEFT_OUT, help)
             };
             lint.report(&mut found, None, message, help);

@@ -1,5 +1,5 @@
-//! Rules that Google's library reads otherwise than RFC 9309 says. [`lint_site`] looks for them in a policy, `file.rs` in
-//! a robots.txt. Both ask for the URLs that a rule is about ([`urls_of`]).
+//! Rules that Google's library reads otherwise than RFC 9309 says. [`lint_site`] looks for them in
+//! a policy, `file.rs` in a robots.txt. Both ask for the URLs that a rule is about ([`urls_of`]).
 
 use super::catalogue as lints;
 use super::rules::holds_several_paths;
@@ -28,15 +28,25 @@ pub fn lint_site(site: &Site, diagnostics: &mut Diagnostics) {
         // What another rule makes of the URLs of a rule is said of that one.
         let rules = group.rules.iter().zip(&site.rule_sources[index]);
         for (rule, source) in rules.filter(|(rule, _)| is_read_otherwise(rule)) {
-            let RuleSource::Policy(span) = source else { continue };
+            let RuleSource::Policy(span) = source else {
+                continue;
+            };
             let pattern = rule.pattern.as_str();
-            let differing = urls_of(pattern.as_bytes(), pattern).into_iter().find_map(|url| {
-                let target = scratch.normalise(&url);
-                let by_rfc = allows(rfc, target.sent);
-                (by_rfc != allows(google.rules(), target.written)).then_some((url, by_rfc))
-            });
+            let differing = urls_of(pattern.as_bytes(), pattern)
+                .into_iter()
+                .find_map(|url| {
+                    let target = scratch.normalise(&url);
+                    let by_rfc = allows(rfc, target.sent);
+                    (by_rfc != allows(google.rules(), target.written)).then_some((url, by_rfc))
+                });
             if let Some((url, by_rfc)) = differing {
-                report(&url, by_rfc, *span, spelled_for_both(pattern.as_bytes(), pattern), &mut found);
+                report(
+                    &url,
+                    by_rfc,
+                    *span,
+                    spelled_for_both(pattern.as_bytes(), pattern),
+                    &mut found,
+                );
             }
         }
     }
@@ -44,13 +54,28 @@ pub fn lint_site(site: &Site, diagnostics: &mut Diagnostics) {
 }
 
 fn allows(rules: &RuleSet, target: &[u8]) -> bool {
-    rules.find(target).is_none_or(|rule| rules.rules()[rule].allow)
+    rules
+        .find(target)
+        .is_none_or(|rule| rules.rules()[rule].allow)
 }
 
 /// Reports a URL about which the readings differ.
-pub fn report(url: &[u8], is_allowed_by_rfc: bool, span: Span, help: String, found: &mut Diagnostics) {
-    let [one, other] = if is_allowed_by_rfc { ["allowed", "disallowed"] } else { ["disallowed", "allowed"] };
-    let message = format!("`{}` is {one} by the RFC and {other} by Google's library", String::from_utf8_lossy(url));
+pub fn report(
+    url: &[u8],
+    is_allowed_by_rfc: bool,
+    span: Span,
+    help: String,
+    found: &mut Diagnostics,
+) {
+    let [one, other] = if is_allowed_by_rfc {
+        ["allowed", "disallowed"]
+    } else {
+        ["disallowed", "allowed"]
+    };
+    let message = format!(
+        "`{}` is {one} by the RFC and {other} by Google's library",
+        String::from_utf8_lossy(url)
+    );
     lints::DIALECTS_DISAGREE.report(found, span, message, help);
 }
 
@@ -58,7 +83,9 @@ pub fn report(url: &[u8], is_allowed_by_rfc: bool, span: Span, help: String, fou
 pub fn spelled_for_both(written: &[u8], normal: &str) -> String {
     if let Some(place) = memchr::memmem::rfind(written, b"/index.htm") {
         let directory = String::from_utf8_lossy(&written[..=place]);
-        format!("Google takes an index page for its directory; write `Allow: {directory}$` to say it to all")
+        format!(
+            "Google takes an index page for its directory; write `Allow: {directory}$` to say it to all"
+        )
     } else if written == normal.as_bytes() {
         "write the path as browsers send it: letters and digits plain, everything else percent-encoded".into()
     } else {
@@ -66,8 +93,8 @@ pub fn spelled_for_both(written: &[u8], normal: &str) -> String {
     }
 }
 
-/// URLs that a rule is about, as crawlers send them: percent-encoded, whatever the rule looks like. The second is the
-/// directory of an index page, which Google allows along with it.
+/// URLs that a rule is about, as crawlers send them: percent-encoded, whatever the rule looks like.
+/// The second is the directory of an index page, which Google allows along with it.
 pub fn urls_of(written: &[u8], normal: &str) -> Vec<Vec<u8>> {
     let text = written.strip_suffix(b"$").unwrap_or(written);
     // Other lints say what a list or a regular expression is meant to match.
@@ -75,11 +102,25 @@ pub fn urls_of(written: &[u8], normal: &str) -> Vec<Vec<u8>> {
     if !is_path || holds_several_paths(normal) || is_regular_expression(normal) {
         return Vec::new();
     }
-    let mut plain: Vec<u8> = if text.starts_with(b"*") { b"/".to_vec() } else { Vec::new() };
-    plain.extend(text.iter().map(|octet| if *octet == b'*' { b'x' } else { *octet }));
+    let mut plain: Vec<u8> = if text.starts_with(b"*") {
+        b"/".to_vec()
+    } else {
+        Vec::new()
+    };
+    plain.extend(
+        text.iter()
+            .map(|octet| if *octet == b'*' { b'x' } else { *octet }),
+    );
     let mut scratch = TargetScratch::default();
-    let sent: Vec<u8> =
-        scratch.normalise(&plain).sent.iter().map(|octet| if *octet == LITERAL_STAR { b'*' } else { *octet }).collect();
-    let directory = sent.iter().rposition(|octet| *octet == b'/').map(|slash| sent[..=slash].to_vec());
+    let sent: Vec<u8> = scratch
+        .normalise(&plain)
+        .sent
+        .iter()
+        .map(|octet| if *octet == LITERAL_STAR { b'*' } else { *octet })
+        .collect();
+    let directory = sent
+        .iter()
+        .rposition(|octet| *octet == b'/')
+        .map(|slash| sent[..=slash].to_vec());
     std::iter::once(sent).chain(directory).collect()
 }

@@ -1,5 +1,5 @@
-//! Lints of Allow and Disallow lines: paths that crawlers read otherwise than their owners, and rules that decide
-//! nothing.
+//! Lints of Allow and Disallow lines: paths that crawlers read otherwise than their owners, and
+//! rules that decide nothing.
 
 use super::catalogue as lints;
 use super::subject::{Subject, SubjectGroup, SubjectRule};
@@ -9,7 +9,8 @@ use crate::yaml::{Diagnostics, Span};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-/// The longest name that is checked for being open-ended: other names hardly begin with a longer one.
+/// The longest name that is checked for being open-ended: other names hardly begin with a longer
+/// one.
 const MAX_NAME: usize = 40;
 /// Parts of a path that tell a curious reader where to look.
 const SECRETS: [&str; 18] = [
@@ -39,8 +40,8 @@ pub fn lint(subject: &Subject, diagnostics: &mut Diagnostics) {
         each_rule(group, diagnostics);
         needless_rules(group, &mut needless);
     }
-    // A rule that several groups have, by `extends` or by a list of agents, is needless only if it is so in all of
-    // them.
+    // A rule that several groups have, by `extends` or by a list of agents, is needless only if it
+    // is so in all of them.
     let mut needed: HashMap<Option<Span>, isize> = HashMap::new();
     for rule in subject.groups.iter().flat_map(|group| &group.rules) {
         *needed.entry(Some(rule.span)).or_default() += 1;
@@ -53,15 +54,21 @@ pub fn lint(subject: &Subject, diagnostics: &mut Diagnostics) {
 }
 
 fn each_rule(group: &SubjectGroup, diagnostics: &mut Diagnostics) {
-    let mut opened: Vec<&str> =
-        group.rules.iter().filter(|rule| rule.allow).map(|rule| rule.pattern.as_str()).collect();
+    let mut opened: Vec<&str> = group
+        .rules
+        .iter()
+        .filter(|rule| rule.allow)
+        .map(|rule| rule.pattern.as_str())
+        .collect();
     opened.sort_unstable();
     for rule in &group.rules {
         let pattern = rule.pattern.as_str();
         misread(rule, &opened, diagnostics);
-        let secret = pattern
-            .split(['/', '*', '$', '?'])
-            .find(|part| SECRETS.iter().any(|secret| part.eq_ignore_ascii_case(secret)));
+        let secret = pattern.split(['/', '*', '$', '?']).find(|part| {
+            SECRETS
+                .iter()
+                .any(|secret| part.eq_ignore_ascii_case(secret))
+        });
         if let Some(secret) = secret.filter(|_| !rule.allow) {
             lints::PRIVATE_PATH.report(
                 diagnostics,
@@ -81,8 +88,8 @@ fn each_rule(group: &SubjectGroup, diagnostics: &mut Diagnostics) {
     }
 }
 
-/// Reports a rule that is not a path, or several, or wider than it looks: at most one finding. `opened` are the paths
-/// of Allow, in order.
+/// Reports a rule that is not a path, or several, or wider than it looks: at most one finding.
+/// `opened` are the paths of Allow, in order.
 fn misread(rule: &SubjectRule, opened: &[&str], diagnostics: &mut Diagnostics) {
     let pattern = rule.pattern.as_str();
     if !pattern.is_empty() && !pattern.starts_with(['/', '*']) {
@@ -118,30 +125,46 @@ fn misread(rule: &SubjectRule, opened: &[&str], diagnostics: &mut Diagnostics) {
     }
 }
 
-/// Whether this is a Disallow like `/shop`, which closes `/shopping`, too. An owner who opens something that begins with
-/// the path knows it.
+/// Whether this is a Disallow like `/shop`, which closes `/shopping`, too. An owner who opens
+/// something that begins with the path knows it.
 fn is_open_ended(rule: &SubjectRule, opened: &[&str]) -> bool {
     let path = rule.pattern.as_str();
-    let name = path.rsplit('/').next().filter(|_| path.starts_with('/')).unwrap_or_default();
-    let is_word = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
-    let opens = opened.get(opened.partition_point(|other| *other < path)).is_some_and(|next| next.starts_with(path));
+    let name = path
+        .rsplit('/')
+        .next()
+        .filter(|_| path.starts_with('/'))
+        .unwrap_or_default();
+    let is_word = name
+        .bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
+    let opens = opened
+        .get(opened.partition_point(|other| *other < path))
+        .is_some_and(|next| next.starts_with(path));
     !rule.allow && (1..=MAX_NAME).contains(&name.len()) && is_word && !opens
 }
 
 /// Whether a pattern looks like a list of paths: `/i,/j` or `/i /j`.
 pub fn holds_several_paths(pattern: &str) -> bool {
-    let mut parts = [",/", "%20/"].into_iter().filter_map(|between| pattern.split_once(between));
-    parts.any(|(before, after)| before.len() > 1 && after.starts_with(|sign: char| sign.is_ascii_alphanumeric()))
+    let mut parts = [",/", "%20/"]
+        .into_iter()
+        .filter_map(|between| pattern.split_once(between));
+    parts.any(|(before, after)| {
+        before.len() > 1 && after.starts_with(|sign: char| sign.is_ascii_alphanumeric())
+    })
 }
 
-/// The help for a path that does not begin with a slash. Owners write regular expressions, and URLs.
+/// The help for a path that does not begin with a slash. Owners write regular expressions, and
+/// URLs.
 fn path_for(pattern: &str) -> String {
     if pattern.starts_with('^') || is_regular_expression(pattern) {
         return format!("robots.txt has no regular expressions: {PATHS}");
     }
     match pattern.split_once("://") {
         Some((_, url)) => {
-            format!("write `{}`, in the robots.txt of that host", url.find('/').map_or("/", |slash| &url[slash..]))
+            format!(
+                "write `{}`, in the robots.txt of that host",
+                url.find('/').map_or("/", |slash| &url[slash..])
+            )
         }
         None => format!("write `/{pattern}` or `*{pattern}`"),
     }
@@ -164,7 +187,10 @@ fn needless_rules(group: &SubjectGroup, diagnostics: &mut Diagnostics) {
         if let Some(overruling) = first.get(&(*pattern, true)) {
             diagnostics.push(
                 lints::UNREACHABLE_RULE
-                    .at(rule.span, "this never decides: the same path is allowed, and Allow wins")
+                    .at(
+                        rule.span,
+                        "this never decides: the same path is allowed, and Allow wins",
+                    )
                     .related(overruling.span, "allowed here")
                     .help("remove one of the two"),
             );
@@ -175,13 +201,21 @@ fn needless_rules(group: &SubjectGroup, diagnostics: &mut Diagnostics) {
 /// Groups with more rules are not searched for covered ones.
 const MAX_COVERED: usize = 500;
 
-/// Reports rules without wildcards whose path a wider rule has already, where no opposite rule has to do with them.
+/// Reports rules without wildcards whose path a wider rule has already, where no opposite rule has
+/// to do with them.
 fn covered_rules(group: &SubjectGroup, diagnostics: &mut Diagnostics) {
-    let rules: Vec<&SubjectRule> = group.rules.iter().filter(|rule| !rule.pattern.is_empty()).collect();
+    let rules: Vec<&SubjectRule> = group
+        .rules
+        .iter()
+        .filter(|rule| !rule.pattern.is_empty())
+        .collect();
     if rules.len() > MAX_COVERED {
         return;
     }
-    for rule in rules.iter().filter(|rule| !rule.pattern.as_str().contains('*')) {
+    for rule in rules
+        .iter()
+        .filter(|rule| !rule.pattern.as_str().contains('*'))
+    {
         let target = rule.pattern.as_target();
         let is_wider = |other: &&&SubjectRule| {
             other.allow == rule.allow
@@ -189,10 +223,13 @@ fn covered_rules(group: &SubjectGroup, diagnostics: &mut Diagnostics) {
                 && !other.pattern.as_str().ends_with('$')
                 && other.pattern.matches(&target)
         };
-        let Some(wider) = rules.iter().find(is_wider) else { continue };
+        let Some(wider) = rules.iter().find(is_wider) else {
+            continue;
+        };
         let is_between = |other: &&SubjectRule| {
             other.allow != rule.allow
-                && (other.pattern.matches(&target) || rule.pattern.matches(&other.pattern.as_target()))
+                && (other.pattern.matches(&target)
+                    || rule.pattern.matches(&other.pattern.as_target()))
         };
         if !rules.iter().any(is_between) {
             let found = lints::DUPLICATE_RULE.at(rule.span, "a wider rule says the same");

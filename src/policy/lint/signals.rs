@@ -1,5 +1,5 @@
-//! Lints of signals that contradict each other, or that no crawler reads; and of licences that do not exist, or that
-//! search engines are asked for.
+//! Lints of signals that contradict each other, or that no crawler reads; and of licences that do
+//! not exist, or that search engines are asked for.
 
 use super::catalogue as lints;
 use crate::crawlers::{Claim, Purpose, Registry};
@@ -25,54 +25,97 @@ fn disagreements(site: &Site, diagnostics: &mut Diagnostics) {
             let rule = site.policy.tdm.iter().find(|rule| covers_all(&rule.paths));
             said.extend(rule.map(|rule| ("text and data mining", !rule.reserved, rule.span)));
         }
-        let Some((one, first, place)) = said.first() else { continue };
-        let Some((other, second, span)) = said.iter().find(|(_, other, _)| other != first) else { continue };
+        let Some((one, first, place)) = said.first() else {
+            continue;
+        };
+        let Some((other, second, span)) = said.iter().find(|(_, other, _)| other != first) else {
+            continue;
+        };
         let word = |said: &bool| if *said { "yes" } else { "no" };
         diagnostics.push(
             lints::SIGNALS_DISAGREE
-                .at(*span, format!("`{other}: {}`, and `{one}: {}`", word(second), word(first)))
+                .at(
+                    *span,
+                    format!("`{other}: {}`, and `{one}: {}`", word(second), word(first)),
+                )
                 .related(*place, "the opposite is said here")
                 .help("say it once, or the same in both: readers of one do not read the other"),
         );
     }
 }
 
-/// The values of a category for every crawler, for the site or in the group `*`: in each of the two vocabularies the first
-/// statement for the whole site.
+/// The values of a category for every crawler, for the site or in the group `*`: in each of the two
+/// vocabularies the first statement for the whole site.
 fn said_to_all(site: &Site, category: SignalCategory) -> Vec<(&'static str, bool, Span)> {
     let robots = &site.policy.robots;
-    let star = || robots.groups.iter().filter(|group| group.is_for("*")).map(|group| &group.signals);
-    let mut signals = star().flat_map(|star| &star.content_signal).chain(&robots.signals.content_signal);
-    let usage = star().flat_map(|star| &star.content_usage).chain(&robots.signals.content_usage);
-    let signal = signals.find_map(|signal| signal.get(category)).map(|said| (category.name(), said.value, said.span));
-    let mut usage = usage.filter(|rule| covers_all(&rule.paths)).flat_map(|rule| &rule.said);
+    let star = || {
+        robots
+            .groups
+            .iter()
+            .filter(|group| group.is_for("*"))
+            .map(|group| &group.signals)
+    };
+    let mut signals = star()
+        .flat_map(|star| &star.content_signal)
+        .chain(&robots.signals.content_signal);
+    let usage = star()
+        .flat_map(|star| &star.content_usage)
+        .chain(&robots.signals.content_usage);
+    let signal = signals
+        .find_map(|signal| signal.get(category))
+        .map(|said| (category.name(), said.value, said.span));
+    let mut usage = usage
+        .filter(|rule| covers_all(&rule.paths))
+        .flat_map(|rule| &rule.said);
     let usage = usage.find(|(name, _)| name.value == category.usage());
-    signal.into_iter().chain(usage.map(|(name, said)| (category.usage(), *said, name.span))).collect()
+    signal
+        .into_iter()
+        .chain(usage.map(|(name, said)| (category.usage(), *said, name.span)))
+        .collect()
 }
 
-/// Reports a demand for a licence that reaches search engines: they buy no licence, and drop the pages.
+/// Reports a demand for a licence that reaches search engines: they buy no licence, and drop the
+/// pages.
 fn search_engines_asked(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
-    let Some(index) = registry.find("googlebot") else { return };
+    let Some(index) = registry.find("googlebot") else {
+        return;
+    };
     let rules = site.crawler_rules(Claim::Known(index));
-    let Some(status) = rules.unlicensed.filter(|_| rules.mode != Mode::Off) else { return };
+    let Some(status) = rules.unlicensed.filter(|_| rules.mode != Mode::Off) else {
+        return;
+    };
     let enforcement = &site.policy.enforcement;
-    let by_purpose = enforcement.purposes.get(&Purpose::Search).and_then(|fields| fields.unlicensed.as_ref());
+    let by_purpose = enforcement
+        .purposes
+        .get(&Purpose::Search)
+        .and_then(|fields| fields.unlicensed.as_ref());
     let said = by_purpose.or(enforcement.site.unlicensed.as_ref());
     diagnostics.push(
         lints::LICENSE_FOR_SEARCH
-            .at(said.map_or(Span::default(), |said| said.span), format!("search engines would get {status}, too"))
+            .at(
+                said.map_or(Span::default(), |said| said.span),
+                format!("search engines would get {status}, too"),
+            )
             .label("the pages would drop out of search")
-            .help("ask under `purposes` or `agents`: `purposes: { training: { unlicensed: 401 } }`"),
+            .help(
+                "ask under `purposes` or `agents`: `purposes: { training: { unlicensed: 401 } }`",
+            ),
     );
 }
 
-/// Reports signals of a group where only headers have signals. A header is the same for all clients, so that caches can
-/// keep it, and cannot have signals for some crawlers.
+/// Reports signals of a group where only headers have signals. A header is the same for all
+/// clients, so that caches can keep it, and cannot have signals for some crawlers.
 fn nowhere(site: &Site, diagnostics: &mut Diagnostics) {
     if site.policy.robots.signals.emission.value != Emission::HeadersOnly {
         return;
     }
-    for span in site.policy.robots.groups.iter().filter_map(|group| place(&group.signals)) {
+    for span in site
+        .policy
+        .robots
+        .groups
+        .iter()
+        .filter_map(|group| place(&group.signals))
+    {
         lints::SIGNAL_NOWHERE.report(
             diagnostics,
             span,
@@ -86,7 +129,9 @@ fn nowhere(site: &Site, diagnostics: &mut Diagnostics) {
 fn place(signals: &GroupSignals) -> Option<Span> {
     let signal = signals.content_signal.as_ref().map(|signal| signal.span);
     let usage = || signals.content_usage.first().map(|usage| usage.span);
-    signal.or_else(usage).or_else(|| signals.licenses.first().map(|license| license.span))
+    signal
+        .or_else(usage)
+        .or_else(|| signals.licenses.first().map(|license| license.span))
 }
 
 /// RSL 1.0 section 8: licences are fetched over HTTPS only.

@@ -1,19 +1,23 @@
-//! Lints that only a policy can have. Interlocks are errors, against mistakes that cost a site its place in search.
-//! Others check answers, names of crawlers, proof of identity, the origin's file, selectors and the environment.
+//! Lints that only a policy can have. Interlocks are errors, against mistakes that cost a site its
+//! place in search. Others check answers, names of crawlers, proof of identity, the origin's file,
+//! selectors and the environment.
 
 use super::agents;
 use super::catalogue as lints;
 use super::closed::{is_named, kept_off, shuts_out};
 use crate::crawlers::{Claim, Purpose, Registry, is_generic, is_of_people};
 use crate::indexing::Tags;
-use crate::policy::model::{Acknowledgement, Environment, HostPattern, IndexingRule, Mode, PauseTime, Unverified};
+use crate::policy::model::{
+    Acknowledgement, Environment, HostPattern, IndexingRule, Mode, PauseTime, Unverified,
+};
 use crate::policy::site::{RuleSource, SEARCH_ENGINES, Site};
 use crate::robots::{Closed, Pattern, Rule, TargetScratch, closed};
 use crate::yaml::{Diagnostic, Diagnostics, Located, Severity, Span};
 use ipnet::IpNet;
 use std::time::Duration;
 
-/// Beyond two days of 503 search engines drop URLs (Google: reduce the crawl rate); half a day is kept in hand.
+/// Beyond two days of 503 search engines drop URLs (Google: reduce the crawl rate); half a day is
+/// kept in hand.
 const LONG_PAUSE: Duration = Duration::from_secs(36 * 3_600);
 
 pub fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
@@ -35,54 +39,79 @@ fn allows_left_out(site: &Site, diagnostics: &mut Diagnostics) {
     for left_out in &site.left_out {
         let allow = left_out.allow.as_str();
         let line = left_out.line;
-        let message = format!("`Allow: {allow}` in line {line} of the origin's robots.txt is left out");
+        let message =
+            format!("`Allow: {allow}` in line {line} of the origin's robots.txt is left out");
         let finding = lints::ORIGIN_ALLOW_LEFT_OUT.at(left_out.disallow, message);
-        found.push(
-            finding
-                .label("it could defeat this rule")
-                .help(format!("what is to stay open belongs into the policy: `allow: [{allow:?}]`")),
-        );
+        found.push(finding.label("it could defeat this rule").help(format!(
+            "what is to stay open belongs into the policy: `allow: [{allow:?}]`"
+        )));
     }
     super::add_limited(found, diagnostics);
 }
 
 fn acknowledged(site: &Site, what: Acknowledgement) -> bool {
-    site.policy.acknowledge.iter().any(|item| item.value == what)
+    site.policy
+        .acknowledge
+        .iter()
+        .any(|item| item.value == what)
 }
 
 /// What the rules for a search engine close, and the place of the rule that does.
-fn closed_to<'s>(site: &'s Site, engine: &str, registry: &Registry) -> Option<(Closed, &'s RuleSource)> {
+fn closed_to<'s>(
+    site: &'s Site,
+    engine: &str,
+    registry: &Registry,
+) -> Option<(Closed, &'s RuleSource)> {
     let groups = site.document.groups.iter().enumerate();
-    let named = groups.filter(|(_, group)| group.agents.iter().any(|agent| is_named(engine, agent)));
+    let named =
+        groups.filter(|(_, group)| group.agents.iter().any(|agent| is_named(engine, agent)));
     let mut groups: Vec<usize> = named.map(|(index, _)| index).collect();
     if groups.is_empty() {
-        let binding = site.crawler_rules(Claim::Known(registry.find(engine)?)).binding;
+        let binding = site
+            .crawler_rules(Claim::Known(registry.find(engine)?))
+            .binding;
         groups.extend(binding.group().map(usize::from));
     }
-    let rules =
-        groups.iter().flat_map(|&group| site.matcher.rules(group).rules().iter().zip(&site.rule_sources[group]));
+    let rules = groups.iter().flat_map(|&group| {
+        site.matcher
+            .rules(group)
+            .rules()
+            .iter()
+            .zip(&site.rule_sources[group])
+    });
     let (rules, sources): (Vec<&Rule>, Vec<&RuleSource>) = rules.unzip();
     let closed = closed(&rules)?;
     Some((closed, sources[closed.rule]))
 }
 
 fn site_disallowed(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
-    if site.policy.environment != Environment::Production || acknowledged(site, Acknowledgement::SiteDisallowed) {
+    if site.policy.environment != Environment::Production
+        || acknowledged(site, Acknowledgement::SiteDisallowed)
+    {
         return;
     }
     let mut shown: Vec<&RuleSource> = Vec::new();
     for engine in SEARCH_ENGINES {
-        let Some((closed, source)) = closed_to(site, engine, registry) else { continue };
+        let Some((closed, source)) = closed_to(site, engine, registry) else {
+            continue;
+        };
         if shown.contains(&source) {
             continue;
         }
         shown.push(source);
         let what = kept_off(closed.extent);
         let is_refused = shuts_out(engine, closed);
-        let lint = if is_refused { lints::SITE_DISALLOWED } else { lints::SITE_PARTLY_CLOSED };
+        let lint = if is_refused {
+            lints::SITE_DISALLOWED
+        } else {
+            lints::SITE_PARTLY_CLOSED
+        };
         let mut help = "if that is meant, write `acknowledge: [site_disallowed]`".to_owned();
         if let (RuleSource::Origin(line), Some(origin)) = (source, &site.origin) {
-            let message = format!("the origin's own file keeps {engine} off {what}: {}", origin.place(*line));
+            let message = format!(
+                "the origin's own file keeps {engine} off {what}: {}",
+                origin.place(*line)
+            );
             help += "; or `robots: { origin: replace }`";
             lint.report(diagnostics, None, message, help);
             continue;
@@ -97,21 +126,36 @@ fn site_disallowed(site: &Site, registry: &Registry, diagnostics: &mut Diagnosti
 }
 
 fn site_noindex(site: &Site, diagnostics: &mut Diagnostics) {
-    if site.policy.environment != Environment::Production || acknowledged(site, Acknowledgement::SiteNoindex) {
+    if site.policy.environment != Environment::Production
+        || acknowledged(site, Acknowledgement::SiteNoindex)
+    {
         return;
     }
     let mut scratch = TargetScratch::default();
     let selected = site.tags.for_path(scratch.normalise(b"/"), &mut Vec::new());
-    let Some(lines) = site.tags.tags(&selected, 200, Some(b"text/html")) else { return };
+    let Some(lines) = site.tags.tags(&selected, 200, Some(b"text/html")) else {
+        return;
+    };
     // A date that has passed comes to the same.
     let forbids = |tags: &Tags, engine: &str| tags.effective(engine).forbids_indexing_at(site.at);
-    let Some(engine) = SEARCH_ENGINES.into_iter().find(|engine| forbids(&lines.tags, engine)) else { return };
-    // The place is known of a rule without conditions on the response, or with conditions that a page meets.
+    let Some(engine) = SEARCH_ENGINES
+        .into_iter()
+        .find(|engine| forbids(&lines.tags, engine))
+    else {
+        return;
+    };
+    // The place is known of a rule without conditions on the response, or with conditions that a
+    // page meets.
     let is_met = |media: &Located<String>| ["text/html", "text/*"].contains(&media.value.as_str());
-    let says = |rule: &&IndexingRule| forbids(&rule.tags, engine) && rule.when.types.iter().all(is_met);
+    let says =
+        |rule: &&IndexingRule| forbids(&rule.tags, engine) && rule.when.types.iter().all(is_met);
     let rule = site.policy.indexing.iter().find(says).map(|rule| rule.span);
     let mut retired = site.policy.retire.iter().flat_map(|retired| &retired.paths);
-    let retired = || retired.find(|path| Pattern::new(&path.value).matches(b"/")).map(|path| path.span);
+    let retired = || {
+        retired
+            .find(|path| Pattern::new(&path.value).matches(b"/"))
+            .map(|path| path.span)
+    };
     let span = rule.or_else(retired).unwrap_or_default();
     diagnostics.push(
         lints::SITE_NOINDEX
@@ -131,7 +175,9 @@ fn site_noindex(site: &Site, diagnostics: &mut Diagnostics) {
 fn long_pauses(site: &Site, diagnostics: &mut Diagnostics) {
     for pause in &site.policy.pauses {
         // A span of the day is never too long.
-        let PauseTime::Once { from, until } = pause.time else { continue };
+        let PauseTime::Once { from, until } = pause.time else {
+            continue;
+        };
         // Without an end it begins when it is first seen: that it is over the policy cannot tell.
         if let Some(end) = until.filter(|end| *end <= site.at) {
             lints::PAST_PAUSE.report(
@@ -152,7 +198,10 @@ fn long_pauses(site: &Site, diagnostics: &mut Diagnostics) {
                 "write `from`, so that its length can be checked; or `acknowledge: [long_pause]`",
             );
         }
-        if from.zip(until).is_some_and(|(from, until)| until.since(from) > LONG_PAUSE) {
+        if from
+            .zip(until)
+            .is_some_and(|(from, until)| until.since(from) > LONG_PAUSE)
+        {
             diagnostics.push(
                 lints::LONG_PAUSE
                     .at(pause.span, "this pause is longer than 36 hours")
@@ -163,16 +212,31 @@ fn long_pauses(site: &Site, diagnostics: &mut Diagnostics) {
     }
 }
 
-/// Reports 5xx or 429 for search engines on disallowed paths: they slow down for the whole host and drop the URLs after
-/// two days.
+/// Reports 5xx or 429 for search engines on disallowed paths: they slow down for the whole host and
+/// drop the URLs after two days.
 fn permanent_errors(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
-    let Some(index) = registry.find(SEARCH_ENGINES[0]) else { return };
+    let Some(index) = registry.find(SEARCH_ENGINES[0]) else {
+        return;
+    };
     let rules = site.crawler_rules(Claim::Known(index));
-    let status = site.answers.get(usize::from(rules.disallowed)).map_or(403, |answer| answer.status);
+    let status = site
+        .answers
+        .get(usize::from(rules.disallowed))
+        .map_or(403, |answer| answer.status);
     if rules.mode == Mode::Enforce && (status >= 500 || status == 429) {
         let enforcement = &site.policy.enforcement;
-        let by_purpose = enforcement.purposes.get(&Purpose::Search).is_some_and(|fields| fields.disallowed.is_some());
-        let span = if by_purpose { site.policy.purposes.get(&Purpose::Search).map(|stance| stance.span) } else { None };
+        let by_purpose = enforcement
+            .purposes
+            .get(&Purpose::Search)
+            .is_some_and(|fields| fields.disallowed.is_some());
+        let span = if by_purpose {
+            site.policy
+                .purposes
+                .get(&Purpose::Search)
+                .map(|stance| stance.span)
+        } else {
+            None
+        };
         lints::PERMANENT_ERROR.report(
             diagnostics,
             span,
@@ -187,9 +251,16 @@ fn markers_of_people(site: &Site, diagnostics: &mut Diagnostics) {
     if acknowledged(site, Acknowledgement::BlocksPeople) {
         return;
     }
-    let markers = site.policy.crawlers.iter().flat_map(|described| &described.user_agent);
+    let markers = site
+        .policy
+        .crawlers
+        .iter()
+        .flat_map(|described| &described.user_agent);
     for marker in markers.filter(|marker| is_of_people(marker.value.as_bytes())) {
-        let message = format!("`{}` stands in the user agents of people's browsers or apps", marker.value);
+        let message = format!(
+            "`{}` stands in the user agents of people's browsers or apps",
+            marker.value
+        );
         diagnostics.push(
             lints::BLOCKS_PEOPLE.at(marker.span, message).label("people would be taken for a crawler").help(
                 "write what stands in the user agent of this crawler only; to block an app, write \
@@ -199,12 +270,17 @@ fn markers_of_people(site: &Site, diagnostics: &mut Diagnostics) {
     }
 }
 
-/// Reports tokens of people's user agents, and words for bots in general. The latter are an error where they would have to
-/// match requests; the lints of groups report them there.
+/// Reports tokens of people's user agents, and words for bots in general. The latter are an error
+/// where they would have to match requests; the lints of groups report them there.
 fn tokens_without_requests(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     let policy = &site.policy;
     let described = policy.crawlers.iter().map(|described| &described.token);
-    for agent in policy.enforcement.named().chain(described).filter(|agent| is_generic(agent.value.as_bytes())) {
+    for agent in policy
+        .enforcement
+        .named()
+        .chain(described)
+        .filter(|agent| is_generic(agent.value.as_bytes()))
+    {
         agents::generic_token(&agent.value, agent.span, Severity::Error, diagnostics);
     }
     let groups = policy.robots.groups.iter().flat_map(|group| &group.agents);
@@ -230,7 +306,10 @@ fn tokens_without_requests(site: &Site, registry: &Registry, diagnostics: &mut D
             agents::token_matches_no_request(&agent.value, agent.span, help, diagnostics);
         }
     }
-    let alone = policy.crawlers.iter().filter(|described| described.user_agent.is_empty());
+    let alone = policy
+        .crawlers
+        .iter()
+        .filter(|described| described.user_agent.is_empty());
     for token in alone.map(|described| &described.token) {
         if agents::is_name_of_people(&token.value, registry) {
             let help = "write `user_agent`: what stands in the user agent of this crawler only";
@@ -239,11 +318,13 @@ fn tokens_without_requests(site: &Site, registry: &Registry, diagnostics: &mut D
     }
 }
 
-/// Reports networks with half of all addresses in use. All IPv6 addresses that were ever given out stand in the lower half of
-/// 2000::/3 (IANA, IPv6 Global Unicast Address Assignments), but for a block of examples.
+/// Reports networks with half of all addresses in use. All IPv6 addresses that were ever given out
+/// stand in the lower half of 2000::/3 (IANA, IPv6 Global Unicast Address Assignments), but for a
+/// block of examples.
 fn networks_of_everybody(site: &Site, diagnostics: &mut Diagnostics) {
     for described in &site.policy.crawlers {
-        let is_wide = |network: &&IpNet| network.prefix_len() <= if network.addr().is_ipv4() { 1 } else { 4 };
+        let is_wide =
+            |network: &&IpNet| network.prefix_len() <= if network.addr().is_ipv4() { 1 } else { 4 };
         if let Some(network) = described.networks.iter().find(is_wide) {
             diagnostics.push(
                 lints::NETWORK_OF_EVERYBODY
@@ -259,7 +340,8 @@ fn unknown_agents(site: &Site, registry: &Registry, diagnostics: &mut Diagnostic
     for agent in site.policy.enforcement.named() {
         let name = &agent.value;
         let is_of_policy_only = site.tokens.named(name).is_some() && !is_generic(name.as_bytes());
-        let is_said = site.matcher.named(name).is_some() || site.policy.described_crawler(name).is_some();
+        let is_said =
+            site.matcher.named(name).is_some() || site.policy.described_crawler(name).is_some();
         if !is_of_policy_only || is_said {
             continue;
         }
@@ -281,16 +363,31 @@ fn unknown_agents(site: &Site, registry: &Registry, diagnostics: &mut Diagnostic
     }
 }
 
-/// Reports `unverified: refuse` for crawlers that cannot be verified. Without settings only the owner's own lists of
-/// addresses prove an identity. [`allow_published_proof`] takes these findings back.
+/// Reports `unverified: refuse` for crawlers that cannot be verified. Without settings only the
+/// owner's own lists of addresses prove an identity. [`allow_published_proof`] takes these findings
+/// back.
 fn refusing_the_unverified(site: &Site, diagnostics: &mut Diagnostics) {
     let policy = &site.policy;
     let enforcement = &policy.enforcement;
-    let provable =
-        |agent: &str| policy.described_crawler(agent).is_some_and(|described| !described.networks.is_empty());
-    let agents = enforcement.agents.iter().filter(|(agent, _)| !provable(&agent.value)).map(|(_, fields)| fields);
-    for fields in agents.chain(enforcement.purposes.values()).chain([&enforcement.site]) {
-        if let Some(Located { value: Unverified::Refuse, span }) = fields.unverified {
+    let provable = |agent: &str| {
+        policy
+            .described_crawler(agent)
+            .is_some_and(|described| !described.networks.is_empty())
+    };
+    let agents = enforcement
+        .agents
+        .iter()
+        .filter(|(agent, _)| !provable(&agent.value))
+        .map(|(_, fields)| fields);
+    for fields in agents
+        .chain(enforcement.purposes.values())
+        .chain([&enforcement.site])
+    {
+        if let Some(Located {
+            value: Unverified::Refuse,
+            span,
+        }) = fields.unverified
+        {
             diagnostics.push(
                 lints::UNVERIFIED_REFUSED
                     .at(span, "without `identity` in the settings only those of `crawlers` that have `networks` can be verified")
@@ -301,17 +398,29 @@ fn refusing_the_unverified(site: &Site, diagnostics: &mut Diagnostics) {
     }
 }
 
-/// For a server whose settings allow proof by what operators publish: crawlers with such facts are not refused for want
-/// of a proof, and neither are search engines. Named crawlers without such facts still are.
+/// For a server whose settings allow proof by what operators publish: crawlers with such facts are
+/// not refused for want of a proof, and neither are search engines. Named crawlers without such
+/// facts still are.
 pub fn allow_published_proof(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     let is_provable = |name: &str| {
         let crawler = registry.find(name).map(|index| registry.get(index));
-        crawler.is_some_and(|crawler| !crawler.ips.is_empty() || !crawler.rdns.is_empty() || crawler.signs.is_some())
+        crawler.is_some_and(|crawler| {
+            !crawler.ips.is_empty() || !crawler.rdns.is_empty() || crawler.signs.is_some()
+        })
     };
-    let agents = site.policy.enforcement.agents.iter().filter(|(agent, _)| !is_provable(&agent.value));
-    let refused: Vec<Span> = agents.filter_map(|(_, fields)| Some(fields.unverified?.span)).collect();
+    let agents = site
+        .policy
+        .enforcement
+        .agents
+        .iter()
+        .filter(|(agent, _)| !is_provable(&agent.value));
+    let refused: Vec<Span> = agents
+        .filter_map(|(_, fields)| Some(fields.unverified?.span))
+        .collect();
     let is_of_refused = |found: &Diagnostic| found.span.is_some_and(|span| refused.contains(&span));
-    diagnostics.items.retain(|found| found.id != lints::UNVERIFIED_REFUSED.id || is_of_refused(found));
+    diagnostics
+        .items
+        .retain(|found| found.id != lints::UNVERIFIED_REFUSED.id || is_of_refused(found));
 }
 
 /// How long crawlers use a copy (RFC 9309 section 2.4).
@@ -319,8 +428,13 @@ const DAY: Duration = Duration::from_secs(86_400);
 
 /// Suggests `previous: origin` where the origin says that its robots.txt has not changed for a day.
 pub fn previous(site: &Site, diagnostics: &mut Diagnostics) {
-    let Some(modified) = site.origin.as_ref().and_then(|origin| origin.last_modified) else { return };
-    if site.policy.robots.previous.is_some() || !site.policy.reads_origin() || site.at.since(modified) < DAY {
+    let Some(modified) = site.origin.as_ref().and_then(|origin| origin.last_modified) else {
+        return;
+    };
+    if site.policy.robots.previous.is_some()
+        || !site.policy.reads_origin()
+        || site.at.since(modified) < DAY
+    {
         return;
     }
     lints::PREVIOUS_UNDECLARED.report(
@@ -349,10 +463,12 @@ const OF_TEST_SITES: [&str; 14] = [
     "sandbox",
     "beta",
 ];
-/// Top-level domains that are not in public DNS (RFC 6761, RFC 8375): visitors cannot find such a site.
+/// Top-level domains that are not in public DNS (RFC 6761, RFC 8375): visitors cannot find such a
+/// site.
 const NOT_PUBLIC: [&str; 4] = ["test", "localhost", "invalid", "local"];
 
-/// Whether a policy's environment fits its hosts: a copy of the wrong file closes a site, or opens a test site to search.
+/// Whether a policy's environment fits its hosts: a copy of the wrong file closes a site, or opens
+/// a test site to search.
 pub fn surroundings(site: &Site, diagnostics: &mut Diagnostics) {
     let staging = site.policy.environment == Environment::Staging;
     for host in &site.policy.hosts {
@@ -378,16 +494,20 @@ pub fn surroundings(site: &Site, diagnostics: &mut Diagnostics) {
 
 fn is_public(host: &HostPattern) -> bool {
     let last = host.name.rsplit('.').next().unwrap_or_default();
-    host.name.contains('.') && !NOT_PUBLIC.contains(&last) && !last.bytes().all(|byte| byte.is_ascii_digit())
+    host.name.contains('.')
+        && !NOT_PUBLIC.contains(&last)
+        && !last.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 fn names_a_test_site(host: &HostPattern) -> bool {
     // The last label is a domain of the world, the one before it the name of its owner.
     let labels = host.name.rsplit('.').skip(2);
-    labels.flat_map(|label| label.split(['-', '_'])).any(|part| {
-        let word = part.trim_end_matches(|sign: char| sign.is_ascii_digit());
-        OF_TEST_SITES.contains(&word)
-    })
+    labels
+        .flat_map(|label| label.split(['-', '_']))
+        .any(|part| {
+            let word = part.trim_end_matches(|sign: char| sign.is_ascii_digit());
+            OF_TEST_SITES.contains(&word)
+        })
 }
 
 /// `shop.example` and `www.shop.example`; a name in between may be anything.
@@ -396,6 +516,8 @@ fn looks_like_production(host: &HostPattern) -> bool {
     is_public(host)
         && !host.wildcard
         && !names_a_test_site(host)
-        && !labels[0].split('-').any(|part| OF_TEST_SITES.contains(&part))
+        && !labels[0]
+            .split('-')
+            .any(|part| OF_TEST_SITES.contains(&part))
         && (labels.len() == 2 || labels[0] == "www")
 }

@@ -11,11 +11,18 @@ const READERS: [&str; 3] = ["Googlebot", "Bingbot", "*"];
 
 pub fn lint(subject: &Subject, diagnostics: &mut Diagnostics) {
     for (url, span) in &subject.sitemaps {
-        let Some(rest) = ["https://", "http://"].iter().find_map(|scheme| url.strip_prefix(scheme)) else {
+        let Some(rest) = ["https://", "http://"]
+            .iter()
+            .find_map(|scheme| url.strip_prefix(scheme))
+        else {
             let host = subject.hosts.iter().find(|host| !host.wildcard);
             let finding = lints::SITEMAP_RELATIVE.at(*span, format!("`{url}` is no absolute URL"));
             diagnostics.push(finding.help(match host {
-                Some(host) => format!("write it whole: `https://{}/{}`", host.name, url.trim_start_matches('/')),
+                Some(host) => format!(
+                    "write it whole: `https://{}/{}`",
+                    host.name,
+                    url.trim_start_matches('/')
+                ),
                 None => "write it whole, with `https://` and the host".to_owned(),
             }));
             continue;
@@ -36,7 +43,9 @@ pub fn lint(subject: &Subject, diagnostics: &mut Diagnostics) {
         let target = scratch.normalise(&path).sent;
         let group = READERS.iter().find_map(|reader| subject.named(reader));
         // Where the whole site is closed, that is said.
-        let Some(group) = group.filter(|group| group.closing().is_none()) else { continue };
+        let Some(group) = group.filter(|group| group.closing().is_none()) else {
+            continue;
+        };
         if let Some(rule) = group.deciding(target).filter(|rule| !rule.allow) {
             diagnostics.push(
                 lints::SITEMAP_DISALLOWED
@@ -54,8 +63,12 @@ pub fn lint(subject: &Subject, diagnostics: &mut Diagnostics) {
 
 /// Whether a host belongs to the domain of a site's host.
 fn is_for(known: &HostPattern, host: &str) -> bool {
-    let name = host.rsplit_once(':').map_or(host, |(name, _)| name).to_ascii_lowercase();
+    let name = host
+        .rsplit_once(':')
+        .map_or(host, |(name, _)| name)
+        .to_ascii_lowercase();
     // Sitemaps stand on hosts of their own, and `www` is mostly the same site.
     let domain = known.name.strip_prefix("www.").unwrap_or(&known.name);
-    name.strip_suffix(domain).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+    name.strip_suffix(domain)
+        .is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
 }

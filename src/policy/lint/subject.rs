@@ -1,5 +1,5 @@
-//! [`Subject`]: a robots.txt for the lints that a policy and a file share. Each part knows its place in the policy or
-//! in the file.
+//! [`Subject`]: a robots.txt for the lints that a policy and a file share. Each part knows its
+//! place in the policy or in the file.
 
 use crate::policy::model::HostPattern;
 use crate::policy::site::{RuleSource, Site};
@@ -47,25 +47,60 @@ impl AsRef<Rule> for SubjectRule {
 
 impl Subject {
     pub fn of_site(site: &Site) -> Subject {
-        let groups = site.document.groups.iter().zip(&site.group_sources).zip(&site.rule_sources);
+        let groups = site
+            .document
+            .groups
+            .iter()
+            .zip(&site.group_sources)
+            .zip(&site.rule_sources);
         let groups = groups.map(|((group, source), sources)| {
             let written = matches!(source, RuleSource::Policy(_));
-            let agents = group.agents.iter().filter(|_| written).map(|agent| (agent.clone(), source.span()));
-            let rules = group.rules.iter().zip(sources).filter(|(_, source)| matches!(source, RuleSource::Policy(_)));
-            let rules = rules.map(|(rule, source)| SubjectRule { rule: rule.clone(), span: source.span() });
-            SubjectGroup { agents: agents.collect(), rules: rules.collect() }
+            let agents = group
+                .agents
+                .iter()
+                .filter(|_| written)
+                .map(|agent| (agent.clone(), source.span()));
+            let rules = group
+                .rules
+                .iter()
+                .zip(sources)
+                .filter(|(_, source)| matches!(source, RuleSource::Policy(_)));
+            let rules = rules.map(|(rule, source)| SubjectRule {
+                rule: rule.clone(),
+                span: source.span(),
+            });
+            SubjectGroup {
+                agents: agents.collect(),
+                rules: rules.collect(),
+            }
         });
         Subject {
             groups: joined(groups),
-            sitemaps: site.policy.robots.sitemaps.iter().map(|url| (url.value.clone(), url.span)).collect(),
-            hosts: site.policy.hosts.iter().map(|host| host.value.clone()).collect(),
+            sitemaps: site
+                .policy
+                .robots
+                .sitemaps
+                .iter()
+                .map(|url| (url.value.clone(), url.span))
+                .collect(),
+            hosts: site
+                .policy
+                .hosts
+                .iter()
+                .map(|host| host.value.clone())
+                .collect(),
             is_policy: true,
         }
     }
 
     /// The group of a token, without regard to case.
     pub fn named(&self, token: &str) -> Option<&SubjectGroup> {
-        self.groups.iter().find(|group| group.agents.iter().any(|(agent, _)| agent.eq_ignore_ascii_case(token)))
+        self.groups.iter().find(|group| {
+            group
+                .agents
+                .iter()
+                .any(|(agent, _)| agent.eq_ignore_ascii_case(token))
+        })
     }
 }
 
@@ -76,20 +111,29 @@ impl SubjectGroup {
         self.rules.get(closed.rule)
     }
 
-    /// The rule that decides about a normalised target. Tries every rule: it is asked a few times only.
+    /// The rule that decides about a normalised target. Tries every rule: it is asked a few times
+    /// only.
     pub fn deciding(&self, target: &[u8]) -> Option<&SubjectRule> {
-        let matching = self.rules.iter().filter(|rule| rule.pattern.matches(target));
+        let matching = self
+            .rules
+            .iter()
+            .filter(|rule| rule.pattern.matches(target));
         matching.max_by_key(|rule| (rule.pattern.priority(), rule.allow))
     }
 }
 
-/// Joins groups that have the same rules of the same places, so that their rules are checked once. Such are the tokens
-/// of a list of agents, and tokens that the origin names and the policy does not.
+/// Joins groups that have the same rules of the same places, so that their rules are checked once.
+/// Such are the tokens of a list of agents, and tokens that the origin names and the policy does
+/// not.
 fn joined(groups: impl Iterator<Item = SubjectGroup>) -> Vec<SubjectGroup> {
     let mut joined: Vec<SubjectGroup> = Vec::new();
     let mut known: HashMap<Vec<(Span, bool)>, usize> = HashMap::new();
     for group in groups {
-        let key = group.rules.iter().map(|rule| (rule.span, rule.allow)).collect();
+        let key = group
+            .rules
+            .iter()
+            .map(|rule| (rule.span, rule.allow))
+            .collect();
         match known.entry(key) {
             Entry::Occupied(place) => joined[*place.get()].agents.extend(group.agents),
             Entry::Vacant(place) => {

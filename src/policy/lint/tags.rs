@@ -1,5 +1,5 @@
-//! Lints of `indexing`: directives that contradict each other, that no crawler documents or whose date has passed;
-//! names that are no crawler's.
+//! Lints of `indexing`: directives that contradict each other, that no crawler documents or whose
+//! date has passed; names that are no crawler's.
 
 use super::{agents, catalogue as lints, words};
 use crate::crawlers::Registry;
@@ -35,21 +35,47 @@ fn unknown_names(rule: &IndexingRule, registry: &Registry, diagnostics: &mut Dia
             );
             continue;
         }
-        let directives = Flag::ALL.iter().map(|flag| flag.name()).filter(|_| !is_bots_name(name));
+        let directives = Flag::ALL
+            .iter()
+            .map(|flag| flag.name())
+            .filter(|_| !is_bots_name(name));
         let help = match (nearest(name, directives), agents::nearly(name, registry)) {
-            (Some(near), _) => format!("did you mean the directive `{near}`? What everybody is told stands in `tag`"),
+            (Some(near), _) => format!(
+                "did you mean the directive `{near}`? What everybody is told stands in `tag`"
+            ),
             (None, Some(near)) => format!("did you mean `{near}`?"),
             (None, None) => continue,
         };
-        lints::UNKNOWN_TOKEN.report(diagnostics, place, format!("no known crawler is called `{name}`"), help);
+        lints::UNKNOWN_TOKEN.report(
+            diagnostics,
+            place,
+            format!("no known crawler is called `{name}`"),
+            help,
+        );
     }
 }
 
-fn each_scope(rule: &IndexingRule, scope: &Scope, said: &Directives, now: Timestamp, diagnostics: &mut Diagnostics) {
-    let mut written = rule.written.iter().filter(|written| written.scope == *scope).map(|written| &written.text);
+fn each_scope(
+    rule: &IndexingRule,
+    scope: &Scope,
+    said: &Directives,
+    now: Timestamp,
+    diagnostics: &mut Diagnostics,
+) {
+    let mut written = rule
+        .written
+        .iter()
+        .filter(|written| written.scope == *scope)
+        .map(|written| &written.text);
     let place = |directive: &Directive| {
-        let holds = |directives: Directives| directives.iter().any(|known| known.name() == directive.name());
-        let found = written.clone().find(|text| Directives::parse(&text.value).is_ok_and(holds));
+        let holds = |directives: Directives| {
+            directives
+                .iter()
+                .any(|known| known.name() == directive.name())
+        };
+        let found = written
+            .clone()
+            .find(|text| Directives::parse(&text.value).is_ok_and(holds));
         found.map_or(rule.span, |text| text.span)
     };
     for directive in said.iter() {
@@ -66,13 +92,21 @@ fn each_scope(rule: &IndexingRule, scope: &Scope, said: &Directives, now: Timest
         lints::HEADER_UNREAD.report(
             diagnostics,
             text.span,
-            format!("of `{name}` {} documents {only} only, not this header", bot.operator),
+            format!(
+                "of `{name}` {} documents {only} only, not this header",
+                bot.operator
+            ),
             format!("{help} ({}, {})", bot.source, bot.as_of),
         );
     }
 }
 
-fn each_directive(directive: &Directive, place: Span, now: Timestamp, diagnostics: &mut Diagnostics) {
+fn each_directive(
+    directive: &Directive,
+    place: Span,
+    now: Timestamp,
+    diagnostics: &mut Diagnostics,
+) {
     match directive {
         Directive::Custom(word) => lints::CUSTOM_DIRECTIVE.report(
             diagnostics,
@@ -80,12 +114,13 @@ fn each_directive(directive: &Directive, place: Span, now: Timestamp, diagnostic
             format!("`{word}` is sent as it is; no search engine documents it"),
             "a crawler that does not know it passes over it",
         ),
-        Directive::UnavailableAfter(moment) if *moment <= now => lints::UNAVAILABLE_AFTER_PAST.report(
-            diagnostics,
-            place,
-            format!("{moment} has passed: these pages are not to be found any more"),
-            "write noindex, which every search engine knows, or a later date",
-        ),
+        Directive::UnavailableAfter(moment) if *moment <= now => lints::UNAVAILABLE_AFTER_PAST
+            .report(
+                diagnostics,
+                place,
+                format!("{moment} has passed: these pages are not to be found any more"),
+                "write noindex, which every search engine knows, or a later date",
+            ),
         _ => {}
     }
 }

@@ -1,4 +1,5 @@
-//! Each lint reports the mistake that it is about, in its place, and reports no correct policy that looks similar.
+//! Each lint reports the mistake that it is about, in its place, and reports no correct policy that
+//! looks similar.
 
 use super::{LINTS, lint_file};
 use crate::crawlers::Registry;
@@ -14,12 +15,21 @@ use std::sync::Arc;
 /// (id, line of it) of everything found in a robots.txt.
 fn of_file(text: &[u8], host: Option<&str>) -> Vec<(&'static str, u32)> {
     let found = lint_file("robots.txt", &File::parse(text), host, Registry::builtin());
-    found.diagnostics.items.iter().map(|item| (item.id, item.span.map_or(0, |span| span.line))).collect()
+    found
+        .diagnostics
+        .items
+        .iter()
+        .map(|item| (item.id, item.span.map_or(0, |span| span.line)))
+        .collect()
 }
 
 fn of_policy(text: &str) -> Vec<(&'static str, u32)> {
     let found = findings(text);
-    found.items.iter().map(|item| (item.id, item.span.map_or(0, |span| span.line))).collect()
+    found
+        .items
+        .iter()
+        .map(|item| (item.id, item.span.map_or(0, |span| span.line)))
+        .collect()
 }
 
 fn findings(text: &str) -> Diagnostics {
@@ -28,11 +38,15 @@ fn findings(text: &str) -> Diagnostics {
 
 /// A policy, and what the lints say of it.
 pub(super) fn linted(text: &str) -> (Site, Diagnostics) {
-    let source = Source { name: "shop.yaml".into(), text: text.into() };
+    let source = Source {
+        name: "shop.yaml".into(),
+        text: text.into(),
+    };
     let (policy, found) = read("shop", &source);
     let policy = policy.unwrap_or_else(|| panic!("{text}: {found:?}"));
     let now = Timestamp::parse("2026-11-21").expect("a day");
-    let site = compile_with_origin(Arc::new(policy), &Origin::Unknown, Registry::builtin(), now).expect("compiles");
+    let site = compile_with_origin(Arc::new(policy), &Origin::Unknown, Registry::builtin(), now)
+        .expect("compiles");
     let mut found = Diagnostics::default();
     super::lint(&site, Registry::builtin(), &mut found);
     (site, found)
@@ -309,7 +323,10 @@ fn lints_of_files_find_what_they_are_about_and_nothing_near_it() {
         let found = of_file(with.as_bytes(), Some("shop.example"));
         assert!(found.contains(&(id, *line)), "{id} in {with:?}: {found:?}");
         let found = of_file(without.as_bytes(), Some("shop.example"));
-        assert!(!found.iter().any(|(other, _)| other == id), "{id} in {without:?}: {found:?}");
+        assert!(
+            !found.iter().any(|(other, _)| other == id),
+            "{id} in {without:?}: {found:?}"
+        );
     }
 }
 
@@ -319,7 +336,10 @@ fn each_lint_finds_its_own_mistake_alone() {
         let found = of_policy(with);
         assert!(found.contains(&(id, *line)), "{id} in {with:?}: {found:?}");
         let found = of_policy(without);
-        assert!(!found.iter().any(|(other, _)| other == id), "{id} in {without:?}: {found:?}");
+        assert!(
+            !found.iter().any(|(other, _)| other == id),
+            "{id} in {without:?}: {found:?}"
+        );
     }
 }
 
@@ -327,12 +347,18 @@ fn each_lint_finds_its_own_mistake_alone() {
 fn lints_that_need_more_than_a_line() {
     let long = format!("User-agent: *\nDisallow: /{}\n", "a".repeat(17_000));
     assert!(of_file(long.as_bytes(), None).contains(&("line-too-long", 2)));
-    let large = format!("User-agent: *\n{}", "Disallow: /page\n# and so on\n".repeat(20_000));
+    let large = format!(
+        "User-agent: *\n{}",
+        "Disallow: /page\n# and so on\n".repeat(20_000)
+    );
     let found = of_file(large.as_bytes(), None);
     let first = u32::try_from(1 + large[..500 * 1024].matches('\n').count()).unwrap();
     assert!(found.contains(&("file-too-large", first)), "{found:?}");
     assert!(of_file(b"User-agent: *\nDisallow: /\xff\n", None).contains(&("unreadable-octets", 2)));
-    let utf16: Vec<u8> = "User-agent: *\nDisallow: /\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let utf16: Vec<u8> = "User-agent: *\nDisallow: /\n"
+        .encode_utf16()
+        .flat_map(u16::to_le_bytes)
+        .collect();
     assert!(of_file(&utf16, None).contains(&("not-a-robots-txt", 0)));
 }
 
@@ -349,7 +375,12 @@ fn every_lint_has_a_case_here() {
         // tests/it/proxy/cli/first_day.rs.
         "missing-file",
     ];
-    let cases: BTreeSet<&str> = FILES.iter().chain(POLICIES).map(|(id, ..)| *id).chain(here).collect();
+    let cases: BTreeSet<&str> = FILES
+        .iter()
+        .chain(POLICIES)
+        .map(|(id, ..)| *id)
+        .chain(here)
+        .collect();
     let lints: BTreeSet<&str> = LINTS.iter().map(|lint| lint.id).collect();
     assert_eq!(cases, lints);
 }
@@ -363,16 +394,33 @@ fn the_remedy_for_a_path_without_slash_is_one() {
         ("^/x", "no regular expressions"),
     ] {
         let text = format!("User-agent: *\nDisallow: {written}\n");
-        let found = lint_file("robots.txt", &File::parse(text.into_bytes()), None, Registry::builtin());
-        let item = found.diagnostics.items.iter().find(|item| item.id == "path-without-slash").expect("a finding");
-        assert!(item.help.as_ref().is_some_and(|told| told.contains(help)), "{written}: {item:?}");
+        let found = lint_file(
+            "robots.txt",
+            &File::parse(text.into_bytes()),
+            None,
+            Registry::builtin(),
+        );
+        let item = found
+            .diagnostics
+            .items
+            .iter()
+            .find(|item| item.id == "path-without-slash")
+            .expect("a finding");
+        assert!(
+            item.help.as_ref().is_some_and(|told| told.contains(help)),
+            "{written}: {item:?}"
+        );
     }
 }
 
 /// Each mistake is told once, by the lint that knows what is meant.
 #[test]
 fn lists_of_paths_and_expressions_are_told_once() {
-    for (path, id) in [("/a /b", "several-paths"), ("/i, /j", "several-paths"), (r"/.*\.php", "regular-expression")] {
+    for (path, id) in [
+        ("/a /b", "several-paths"),
+        ("/i, /j", "several-paths"),
+        (r"/.*\.php", "regular-expression"),
+    ] {
         let text = format!("User-agent: *\nDisallow: {path}\n");
         assert_eq!(of_file(text.as_bytes(), None), [(id, 2)], "{path}");
     }
@@ -382,23 +430,53 @@ fn lists_of_paths_and_expressions_are_told_once() {
 #[test]
 fn a_thousand_of_a_kind_are_told_in_three() {
     let text = "User-agent: *\n".to_owned() + &"Disallow /a\n".repeat(1_000);
-    let found = lint_file("robots.txt", &File::parse(text.into_bytes()), None, Registry::builtin());
-    let colons: Vec<_> = found.diagnostics.items.iter().filter(|item| item.id == "missing-colon").collect();
+    let found = lint_file(
+        "robots.txt",
+        &File::parse(text.into_bytes()),
+        None,
+        Registry::builtin(),
+    );
+    let colons: Vec<_> = found
+        .diagnostics
+        .items
+        .iter()
+        .filter(|item| item.id == "missing-colon")
+        .collect();
     assert_eq!((colons.len(), colons[2].more), (3, 997));
-    assert!(colons[2].render(&found.source, false).contains("and 997 more"));
-    let paths: String = (0..500).map(|number| format!("        - /{number}/private/\n")).collect();
-    let text = format!("robots:\n  origin: replace\n  groups:\n    - agents: '*'\n      disallow:\n{paths}");
+    assert!(
+        colons[2]
+            .render(&found.source, false)
+            .contains("and 997 more")
+    );
+    let paths: String = (0..500)
+        .map(|number| format!("        - /{number}/private/\n"))
+        .collect();
+    let text = format!(
+        "robots:\n  origin: replace\n  groups:\n    - agents: '*'\n      disallow:\n{paths}"
+    );
     let found = of_policy(&text);
-    assert_eq!(found.iter().filter(|(id, _)| *id == "private-path").count(), 3, "{found:?}");
+    assert_eq!(
+        found.iter().filter(|(id, _)| *id == "private-path").count(),
+        3,
+        "{found:?}"
+    );
 }
 
 #[test]
 fn places_are_right_in_files_of_any_kind() {
     let text = b"\xef\xbb\xbfUser-agent: *\rDisallow: /\xe9\xe9\rDisallow: private\r";
     let found = lint_file("robots.txt", &File::parse(*text), None, Registry::builtin());
-    let item = found.diagnostics.items.iter().find(|item| item.id == "path-without-slash").unwrap();
+    let item = found
+        .diagnostics
+        .items
+        .iter()
+        .find(|item| item.id == "path-without-slash")
+        .unwrap();
     let shown = item.render(&found.source, false);
-    assert!(shown.contains("robots.txt:3:1") && shown.contains("3 | Disallow: private"), "{shown}");
+    assert!(
+        shown.contains("robots.txt:3:1") && shown.contains("3 | Disallow: private"),
+        "{shown}"
+    );
 }
 
 #[test]
@@ -407,32 +485,70 @@ fn an_old_file_of_the_origin_suggests_to_declare_it() {
     use crate::policy::origin::{Origin, OriginFile};
     let at = Timestamp::parse("2026-11-22T00:00:00Z").expect("a moment");
     let is_told = |policy: &str, modified: &str| {
-        let (policy, found) = read("shop", &Source { name: "shop.yaml".into(), text: policy.into() });
+        let (policy, found) = read(
+            "shop",
+            &Source {
+                name: "shop.yaml".into(),
+                text: policy.into(),
+            },
+        );
         let policy = Arc::new(policy.unwrap_or_else(|| panic!("{found:?}")));
-        let file = OriginFile::new("or.txt", &b"User-agent: *\nDisallow: /x\n"[..]).modified(Some(modified));
-        let site =
-            compile_with_origin(policy, &Origin::Read(Arc::new(file)), Registry::builtin(), at).expect("compiles");
+        let file = OriginFile::new("or.txt", &b"User-agent: *\nDisallow: /x\n"[..])
+            .modified(Some(modified));
+        let site = compile_with_origin(
+            policy,
+            &Origin::Read(Arc::new(file)),
+            Registry::builtin(),
+            at,
+        )
+        .expect("compiles");
         let mut found = Diagnostics::default();
         super::lint(&site, Registry::builtin(), &mut found);
-        found.items.iter().any(|item| item.id == "previous-undeclared")
+        found
+            .items
+            .iter()
+            .any(|item| item.id == "previous-undeclared")
     };
     let old = "Sun, 01 Nov 2026 00:00:00 GMT";
     assert!(is_told("hosts: shop.example\n", old));
-    assert!(!is_told("hosts: shop.example\n", "Sat, 21 Nov 2026 12:00:00 GMT"));
+    assert!(!is_told(
+        "hosts: shop.example\n",
+        "Sat, 21 Nov 2026 12:00:00 GMT"
+    ));
     assert!(!is_told("hosts: shop.example\n", "yesterday"));
-    assert!(!is_told("hosts: shop.example\nrobots: { previous: origin }\n", old));
-    assert!(!is_told("hosts: shop.example\nrobots: { origin: replace }\n", old));
+    assert!(!is_told(
+        "hosts: shop.example\nrobots: { previous: origin }\n",
+        old
+    ));
+    assert!(!is_told(
+        "hosts: shop.example\nrobots: { origin: replace }\n",
+        old
+    ));
 }
 
-/// The remedy is the directive that was written, sent as a tag: noindex in its place takes the pages out of the index.
+/// The remedy is the directive that was written, sent as a tag: noindex in its place takes the
+/// pages out of the index.
 #[test]
 fn a_retired_directive_is_to_be_sent_as_itself() {
     for key in ["Noindex", "NoFollow", "Noarchive"] {
         let text = format!("User-agent: *\nDisallow: /a\n{key}: /b\n");
-        let found = lint_file("robots.txt", &File::parse(text.into_bytes()), None, Registry::builtin());
-        let item = found.diagnostics.items.iter().find(|item| item.id == "retired-directive").expect("a finding");
+        let found = lint_file(
+            "robots.txt",
+            &File::parse(text.into_bytes()),
+            None,
+            Registry::builtin(),
+        );
+        let item = found
+            .diagnostics
+            .items
+            .iter()
+            .find(|item| item.id == "retired-directive")
+            .expect("a finding");
         let help = item.help.as_deref().unwrap_or_default();
-        assert!(help.contains(&format!("`X-Robots-Tag: {}`", key.to_ascii_lowercase())), "{help}");
+        assert!(
+            help.contains(&format!("`X-Robots-Tag: {}`", key.to_ascii_lowercase())),
+            "{help}"
+        );
     }
 }
 
@@ -442,8 +558,14 @@ fn a_name_that_is_no_token_is_told_those_that_are_meant() {
         ("ChatGPT", &["GPTBot", "OAI-SearchBot", "ChatGPT-User"][..]),
         ("OpenAI", &["GPTBot", "OAI-SearchBot", "ChatGPT-User"]),
         ("GPT-Bot", &["GPTBot"]),
-        ("Google", &["Google-Extended", "Googlebot", "Google-CloudVertexBot"]),
-        ("anthropic", &["ClaudeBot", "Claude-SearchBot", "Claude-User"]),
+        (
+            "Google",
+            &["Google-Extended", "Googlebot", "Google-CloudVertexBot"],
+        ),
+        (
+            "anthropic",
+            &["ClaudeBot", "Claude-SearchBot", "Claude-User"],
+        ),
         ("Claude", &["ClaudeBot", "Claude-SearchBot", "Claude-User"]),
         ("Perplexity", &["PerplexityBot", "Perplexity-User"]),
         ("Copilot", &["bingbot"]),
@@ -452,21 +574,42 @@ fn a_name_that_is_no_token_is_told_those_that_are_meant() {
         ("Google-bot", &["Googlebot"]),
     ] {
         let text = format!("User-agent: {written}\nDisallow: /a/\n");
-        let found = lint_file("robots.txt", &File::parse(text.into_bytes()), None, Registry::builtin());
+        let found = lint_file(
+            "robots.txt",
+            &File::parse(text.into_bytes()),
+            None,
+            Registry::builtin(),
+        );
         let ids: Vec<_> = found.diagnostics.items.iter().map(|item| item.id).collect();
-        assert!(!ids.contains(&"unlisted-token") && !ids.contains(&"unknown-token"), "{written}: {ids:?}");
-        let item = found.diagnostics.items.iter().find(|item| item.id == "not-a-token").expect(written);
+        assert!(
+            !ids.contains(&"unlisted-token") && !ids.contains(&"unknown-token"),
+            "{written}: {ids:?}"
+        );
+        let item = found
+            .diagnostics
+            .items
+            .iter()
+            .find(|item| item.id == "not-a-token")
+            .expect(written);
         let help = item.help.as_deref().unwrap_or_default();
         let told: Vec<&str> = help.split('`').skip(1).step_by(2).collect();
         assert_eq!(told, meant, "{written}: {help}");
     }
-    assert!(!of_file(b"User-agent: Grok\nDisallow: /a/\n", None).iter().any(|(id, _)| *id == "not-a-token"));
+    assert!(
+        !of_file(b"User-agent: Grok\nDisallow: /a/\n", None)
+            .iter()
+            .any(|(id, _)| *id == "not-a-token")
+    );
 }
 
 /// Whatever crawlgate learns of crawlers: no token is taken for a name.
 #[test]
 fn a_known_token_is_never_a_name() {
-    for token in Registry::builtin().crawlers().iter().flat_map(|crawler| &crawler.tokens) {
+    for token in Registry::builtin()
+        .crawlers()
+        .iter()
+        .flat_map(|crawler| &crawler.tokens)
+    {
         let text = format!("User-agent: {token}\nDisallow: /a/\n");
         let found = of_file(text.as_bytes(), None);
         assert!(!found.iter().any(|(id, _)| *id == "not-a-token"), "{token}");
@@ -477,10 +620,23 @@ fn a_known_token_is_never_a_name() {
 #[test]
 fn a_part_of_a_signal_is_found_in_its_place() {
     let text = "User-agent: *\nContent-Signal: search=yes, ai-train=maybe\nDisallow: /a/\n";
-    let found = lint_file("robots.txt", &File::parse(text.as_bytes()), None, Registry::builtin());
-    let item = found.diagnostics.items.iter().find(|item| item.id == "unreadable-signal").expect("a finding");
+    let found = lint_file(
+        "robots.txt",
+        &File::parse(text.as_bytes()),
+        None,
+        Registry::builtin(),
+    );
+    let item = found
+        .diagnostics
+        .items
+        .iter()
+        .find(|item| item.id == "unreadable-signal")
+        .expect("a finding");
     let span = item.span.expect("a place");
-    assert_eq!((&text[span.start..span.end], span.line, span.column), ("ai-train=maybe", 2, 29));
+    assert_eq!(
+        (&text[span.start..span.end], span.line, span.column),
+        ("ai-train=maybe", 2, 29)
+    );
 }
 
 /// How heavy a finding about a name is depends on where the name stands.
@@ -488,17 +644,53 @@ fn a_part_of_a_signal_is_found_in_its_place() {
 fn names_weigh_by_the_place_where_they_stand() {
     let severity = |text: &str, id: &str| {
         let found = findings(&format!("robots: {{ origin: replace{text}\n"));
-        found.items.into_iter().find(|item| item.id == id).map(|item| item.severity)
+        found
+            .items
+            .into_iter()
+            .find(|item| item.id == id)
+            .map(|item| item.severity)
     };
     for (text, id, expected) in [
-        (", groups: [{ agents: bot, disallow: /a }] }", "generic-token", Some(Severity::Warning)),
-        (" }\nenforcement: { agents: { spider: enforce } }", "generic-token", Some(Severity::Error)),
-        (" }\ncrawlers: { token: crawler }", "generic-token", Some(Severity::Error)),
-        (", groups: [{ agents: CriOS, disallow: /a }] }", "token-matches-no-request", Some(Severity::Note)),
-        (" }\nenforcement: { agents: { PriceHunter: enforce } }", "unknown-crawler", Some(Severity::Note)),
-        (" }\nenforcement: { agents: { Gogglebot: enforce } }", "unknown-crawler", Some(Severity::Warning)),
-        (" }\ncrawlers: { token: A, user_agent: Chrome }", "blocks-people", Some(Severity::Error)),
-        (", groups: [{ agents: Chrome, disallow: /a }] }", "blocks-people", None),
+        (
+            ", groups: [{ agents: bot, disallow: /a }] }",
+            "generic-token",
+            Some(Severity::Warning),
+        ),
+        (
+            " }\nenforcement: { agents: { spider: enforce } }",
+            "generic-token",
+            Some(Severity::Error),
+        ),
+        (
+            " }\ncrawlers: { token: crawler }",
+            "generic-token",
+            Some(Severity::Error),
+        ),
+        (
+            ", groups: [{ agents: CriOS, disallow: /a }] }",
+            "token-matches-no-request",
+            Some(Severity::Note),
+        ),
+        (
+            " }\nenforcement: { agents: { PriceHunter: enforce } }",
+            "unknown-crawler",
+            Some(Severity::Note),
+        ),
+        (
+            " }\nenforcement: { agents: { Gogglebot: enforce } }",
+            "unknown-crawler",
+            Some(Severity::Warning),
+        ),
+        (
+            " }\ncrawlers: { token: A, user_agent: Chrome }",
+            "blocks-people",
+            Some(Severity::Error),
+        ),
+        (
+            ", groups: [{ agents: Chrome, disallow: /a }] }",
+            "blocks-people",
+            None,
+        ),
     ] {
         assert_eq!(severity(text, id), expected, "{text}");
     }
@@ -506,21 +698,45 @@ fn names_weigh_by_the_place_where_they_stand() {
 
 #[test]
 fn rule_that_google_reads_otherwise_is_found_in_a_policy() {
-    let policy = |rules: &str| format!("robots:\n  origin: replace\n  groups:\n    - agents: [\"*\"]\n{rules}");
+    let policy = |rules: &str| {
+        format!("robots:\n  origin: replace\n  groups:\n    - agents: [\"*\"]\n{rules}")
+    };
     let disagree = |rules: &str| -> Vec<u32> {
         let found = of_policy(&policy(rules)).into_iter();
-        found.filter(|(id, _)| *id == "dialects-disagree").map(|(_, line)| line).collect()
+        found
+            .filter(|(id, _)| *id == "dialects-disagree")
+            .map(|(_, line)| line)
+            .collect()
     };
-    assert_eq!(disagree("      disallow: [/d/]\n      allow: [/d/index.html]\n"), [6]);
-    let of_file = of_file(b"User-agent: *\nDisallow: /d/\nAllow: /d/index.html\n", None).into_iter();
-    let lines: Vec<u32> = of_file.filter(|(id, _)| *id == "dialects-disagree").map(|(_, line)| line).collect();
+    assert_eq!(
+        disagree("      disallow: [/d/]\n      allow: [/d/index.html]\n"),
+        [6]
+    );
+    let of_file = of_file(
+        b"User-agent: *\nDisallow: /d/\nAllow: /d/index.html\n",
+        None,
+    )
+    .into_iter();
+    let lines: Vec<u32> = of_file
+        .filter(|(id, _)| *id == "dialects-disagree")
+        .map(|(_, line)| line)
+        .collect();
     assert_eq!(lines, [3]);
     assert_eq!(
         disagree("      disallow: [/d]\n      allow:\n        - '/d/$'\n        - /d/index.html\n"),
         [] as [u32; 0]
     );
     assert_eq!(disagree("      disallow: ['/x%24y']\n"), [5]);
-    assert_eq!(disagree("      disallow: ['/x%24y']\n    - agents: [GPTBot]\n      extends: '*'\n"), [5]);
-    assert_eq!(disagree("      disallow: [/a]\n      allow: ['/a%2Ab']\n"), [6]);
-    assert_eq!(disagree("      disallow: ['/x$y', /%7Euser]\n      allow: [/other/index.html]\n"), [] as [u32; 0]);
+    assert_eq!(
+        disagree("      disallow: ['/x%24y']\n    - agents: [GPTBot]\n      extends: '*'\n"),
+        [5]
+    );
+    assert_eq!(
+        disagree("      disallow: [/a]\n      allow: ['/a%2Ab']\n"),
+        [6]
+    );
+    assert_eq!(
+        disagree("      disallow: ['/x$y', /%7Euser]\n      allow: [/other/index.html]\n"),
+        [] as [u32; 0]
+    );
 }

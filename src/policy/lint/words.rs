@@ -1,5 +1,5 @@
-//! Lints of directives in `indexing` rules that have no effect, because another directive of the same rule restricts
-//! more: the strictest directive for a page wins.
+//! Lints of directives in `indexing` rules that have no effect, because another directive of the
+//! same rule restricts more: the strictest directive for a page wins.
 
 use super::catalogue as lints;
 use crate::indexing::{Directive, Directives, Flag, ImagePreview, Scope};
@@ -21,9 +21,14 @@ struct Word {
     said: Directives,
 }
 
-/// The words of a rule for a scope, in their order. Pieces of a date that holds commas are left out.
+/// The words of a rule for a scope, in their order. Pieces of a date that holds commas are left
+/// out.
 fn words(rule: &IndexingRule, scope: &Scope) -> Vec<Word> {
-    let written = rule.written.iter().filter(|written| written.scope == *scope).map(|written| &written.text);
+    let written = rule
+        .written
+        .iter()
+        .filter(|written| written.scope == *scope)
+        .map(|written| &written.text);
     let parts = written.flat_map(|text| text.value.split(',').map(|part| (text.span, part)));
     let word = |(span, part): (Span, &str)| {
         let said = Directives::parse(part).ok()?;
@@ -37,9 +42,13 @@ fn words(rule: &IndexingRule, scope: &Scope) -> Vec<Word> {
 }
 
 impl Word {
-    /// Whether another leaves it without effect: it restricts what this one permits, or has a stricter value of its key.
+    /// Whether another leaves it without effect: it restricts what this one permits, or has a
+    /// stricter value of its key.
     fn is_undone_by(&self, other: &Word) -> bool {
-        other.said.iter().any(|known| self.permits(known) || self.said.iter().any(|own| is_stricter(known, own)))
+        other
+            .said
+            .iter()
+            .any(|known| self.permits(known) || self.said.iter().any(|own| is_stricter(known, own)))
     }
 
     /// Whether the word permits what a directive restricts.
@@ -56,13 +65,18 @@ impl Word {
     }
 }
 
-/// Whether a directive restricts what `all` permits: indexing and serving of pages. Training is another matter, and a
-/// directive that no crawler follows any more restricts nothing.
+/// Whether a directive restricts what `all` permits: indexing and serving of pages. Training is
+/// another matter, and a directive that no crawler follows any more restricts nothing.
 fn restricts(directive: &Directive) -> bool {
     match directive {
         Directive::Flag(flag) => !matches!(
             flag,
-            Flag::IndexIfEmbedded | Flag::NoOdp | Flag::NoYdir | Flag::NoAi | Flag::NoImageAi | Flag::NoMl
+            Flag::IndexIfEmbedded
+                | Flag::NoOdp
+                | Flag::NoYdir
+                | Flag::NoAi
+                | Flag::NoImageAi
+                | Flag::NoMl
         ),
         Directive::MaxSnippet(limit) | Directive::MaxVideoPreview(limit) => limit.is_some(),
         Directive::MaxImagePreview(size) => *size != ImagePreview::Large,
@@ -82,7 +96,9 @@ fn is_stricter(one: &Directive, other: &Directive) -> bool {
 /// Reports words of one scope that have no effect beside another.
 fn beside_each_other(words: &[Word], diagnostics: &mut Diagnostics) {
     for word in words {
-        let Some(other) = words.iter().find(|other| word.is_undone_by(other)) else { continue };
+        let Some(other) = words.iter().find(|other| word.is_undone_by(other)) else {
+            continue;
+        };
         let text = &word.text;
         lints::CONTRADICTORY_TAG.report(
             diagnostics,

@@ -1,5 +1,6 @@
-//! [`Enforcement`] and [`PausePolicy`]: two checked sections of a policy. `enforcement` says what happens to requests
-//! against the rules, and `pause` plans times in which crawlgate answers crawlers with 503.
+//! [`Enforcement`] and [`PausePolicy`]: two checked sections of a policy. `enforcement` says what
+//! happens to requests against the rules, and `pause` plans times in which crawlgate answers
+//! crawlers with 503.
 
 use super::{Defaulted, Unlicensed};
 use crate::crawlers::Purpose;
@@ -25,15 +26,18 @@ pub struct Enforcement {
     pub traps: Vec<Located<String>>,
     /// Crawlers (token, id or name as written) that are never refused.
     pub exempt: Vec<Located<String>>,
-    /// The cache that answers robots.txt before crawlgate, so that the versions that crawlers fetched are unknown. `None` where
-    /// the policy says nothing.
+    /// The cache that answers robots.txt before crawlgate, so that the versions that crawlers
+    /// fetched are unknown. `None` where the policy says nothing.
     pub behind_cache: Option<BehindCache>,
 }
 
 impl Enforcement {
     /// The crawlers that are named.
     pub fn named(&self) -> impl Iterator<Item = &Located<String>> {
-        self.agents.iter().map(|(agent, _)| agent).chain(&self.exempt)
+        self.agents
+            .iter()
+            .map(|(agent, _)| agent)
+            .chain(&self.exempt)
     }
 }
 
@@ -48,7 +52,8 @@ pub enum BehindCache {
     For(Duration),
 }
 
-/// Fields that can be said per site, purpose and agent. An absent field comes from the next wider section.
+/// Fields that can be said per site, purpose and agent. An absent field comes from the next wider
+/// section.
 #[derive(Clone, Debug, Default)]
 pub struct EnforcementFields {
     /// Off, observe or enforce.
@@ -85,7 +90,9 @@ pub enum Unverified {
 }
 
 /// How far enforcement goes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, IntoStaticStr)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, IntoStaticStr,
+)]
 #[strum(serialize_all = "lowercase")]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {

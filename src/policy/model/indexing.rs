@@ -1,6 +1,6 @@
-//! [`IndexingRule`], [`HtmlPolicy`] and [`RetirePolicy`]: three checked sections of a policy. `indexing` gives
-//! responses their X-Robots-Tag, `html` writes metas into HTML pages, and `retire` takes paths out of search engines in two
-//! steps.
+//! [`IndexingRule`], [`HtmlPolicy`] and [`RetirePolicy`]: three checked sections of a policy.
+//! `indexing` gives responses their X-Robots-Tag, `html` writes metas into HTML pages, and `retire`
+//! takes paths out of search engines in two steps.
 
 use super::Defaulted;
 use crate::indexing::{Scope, Tags};
@@ -9,7 +9,8 @@ use crate::yaml::{Located, Span};
 use std::time::Duration;
 use strum::{EnumString, IntoStaticStr, VariantNames};
 
-/// One rule of `indexing`: conditions that must all hold, and the directives for responses that meet them.
+/// One rule of `indexing`: conditions that must all hold, and the directives for responses that
+/// meet them.
 #[derive(Clone, Debug)]
 pub struct IndexingRule {
     /// The conditions.
@@ -20,7 +21,8 @@ pub struct IndexingRule {
     pub tags: Tags,
     /// The directives as they were written, for lints.
     pub written: Vec<WrittenDirectives>,
-    /// The treatment of the origin's own tags where this rule matches; that of the site when absent.
+    /// The treatment of the origin's own tags where this rule matches; that of the site when
+    /// absent.
     pub origin_tags: Option<OriginTags>,
     /// The whole rule.
     pub span: Span,
@@ -35,7 +37,8 @@ pub struct WrittenDirectives {
     pub text: Located<String>,
 }
 
-/// Paths that are first to be crawled with noindex, and later not to be crawled. See [`RetirePolicy::stage`].
+/// Paths that are first to be crawled with noindex, and later not to be crawled. See
+/// [`RetirePolicy::stage`].
 #[derive(Clone, Debug)]
 pub struct RetirePolicy {
     /// robots patterns.
@@ -70,8 +73,21 @@ pub enum StatusCondition {
     Class(u8),
 }
 
-/// The treatment of the origin's own X-Robots-Tag. The variants stand in order: the first passes most of it on.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, EnumString, IntoStaticStr, VariantNames)]
+/// The treatment of the origin's own X-Robots-Tag. The variants stand in order: the first passes
+/// most of it on.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    EnumString,
+    IntoStaticStr,
+    VariantNames,
+)]
 #[strum(serialize_all = "lowercase")]
 pub enum OriginTags {
     /// Its lines stay as they are, ours are added.

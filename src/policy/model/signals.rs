@@ -1,6 +1,6 @@
-//! What a policy says about the use of the site's content (for example for AI training), once it is checked:
-//! [`SiteSignals`], [`GroupSignals`] and [`TdmRule`] (text and data mining). `compile/signals.rs` makes lines of
-//! robots.txt and headers of them.
+//! What a policy says about the use of the site's content (for example for AI training), once it is
+//! checked: [`SiteSignals`], [`GroupSignals`] and [`TdmRule`] (text and data mining).
+//! `compile/signals.rs` makes lines of robots.txt and headers of them.
 
 use super::Defaulted;
 use crate::yaml::{Located, Span};
@@ -55,7 +55,11 @@ pub enum SignalCategory {
 
 impl SignalCategory {
     /// In the order in which they are written.
-    pub const ALL: [SignalCategory; 3] = [SignalCategory::Search, SignalCategory::AiInput, SignalCategory::AiTrain];
+    pub const ALL: [SignalCategory; 3] = [
+        SignalCategory::Search,
+        SignalCategory::AiInput,
+        SignalCategory::AiTrain,
+    ];
 
     /// As it is written.
     pub fn name(self) -> &'static str {
@@ -89,7 +93,10 @@ pub const USES: [&str; 3] = ["immediate", "reference", "full"];
 impl ContentSignal {
     /// The value for a category.
     pub fn get(&self, category: SignalCategory) -> Option<Located<bool>> {
-        self.said.iter().find(|(other, _)| *other == category).map(|(_, said)| *said)
+        self.said
+            .iter()
+            .find(|(other, _)| *other == category)
+            .map(|(_, said)| *said)
     }
 }
 

@@ -1,6 +1,6 @@
-//! [`CrawlerRules`]: how a site treats one crawler: its group of robots.txt, its enforcement, and the answers to
-//! refused requests. Compilation fills a [`CrawlerRulesTable`] with the rules for every crawler that a user agent may
-//! claim to be. A request only looks them up.
+//! [`CrawlerRules`]: how a site treats one crawler: its group of robots.txt, its enforcement, and
+//! the answers to refused requests. Compilation fills a [`CrawlerRulesTable`] with the rules for
+//! every crawler that a user agent may claim to be. A request only looks them up.
 
 use crate::crawlers::{Binds, Claim, Crawler, Registry};
 use crate::policy::model::{Mode, Unverified};
@@ -19,12 +19,13 @@ pub struct CrawlerRules {
     pub judged: bool,
     /// Whether a group of the served file names the crawler.
     pub named: bool,
-    /// What binds it besides a group of its own. A crawler whose operator says that it ignores robots.txt is reported as not
-    /// bound even when a group names it.
+    /// What binds it besides a group of its own. A crawler whose operator says that it ignores
+    /// robots.txt is reported as not bound even when a group names it.
     pub binds: Binds,
     /// The mode of enforcement.
     pub mode: Mode,
-    /// Whether it is a bot without a known purpose that no line of the policy names: never more than observed.
+    /// Whether it is a bot without a known purpose that no line of the policy names: never more
+    /// than observed.
     pub unlisted: bool,
     /// Index of the answer to a disallowed request.
     pub disallowed: u16,
@@ -36,7 +37,8 @@ pub struct CrawlerRules {
     pub impostor: u16,
     /// Index of the answer to a client that requested a trap.
     pub trapped: u16,
-    /// Index of the answer while its claim may still be proven, where a claim without proof is refused.
+    /// Index of the answer while its claim may still be proven, where a claim without proof is
+    /// refused.
     pub awaiting_proof: u16,
     /// How long a client that requested a trap stays marked.
     pub trapped_for: Duration,
@@ -73,8 +75,8 @@ impl Binding {
     }
 }
 
-/// The second reading of robots.txt by which a crawler is judged, where its operator publishes its parser. A violation
-/// needs both to disallow.
+/// The second reading of robots.txt by which a crawler is judged, where its operator publishes its
+/// parser. A violation needs both to disallow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SecondReading {
     /// None: RFC 9309 is the only reading.
@@ -113,15 +115,27 @@ impl CrawlerRulesTable {
             Claim::Nobody => self.nobody,
             Claim::Other => self.other,
             Claim::Tool => self.tool,
-            Claim::Known(index) => self.known.get(usize::from(index.0)).copied().unwrap_or(self.other),
-            Claim::Token(index) => self.tokens.get(usize::from(index)).copied().unwrap_or(self.other),
+            Claim::Known(index) => self
+                .known
+                .get(usize::from(index.0))
+                .copied()
+                .unwrap_or(self.other),
+            Claim::Token(index) => self
+                .tokens
+                .get(usize::from(index))
+                .copied()
+                .unwrap_or(self.other),
         }
     }
 }
 
 /// The names of a crawler in a policy: its tokens, the most specific first, its id, its name.
 pub fn names(crawler: &Crawler) -> impl Iterator<Item = &str> {
-    crawler.tokens.iter().map(String::as_str).chain([crawler.id.as_str(), crawler.name.as_str()])
+    crawler
+        .tokens
+        .iter()
+        .map(String::as_str)
+        .chain([crawler.id.as_str(), crawler.name.as_str()])
 }
 
 /// The product tokens that no record of the registry has as token, id or name, each once.
@@ -129,7 +143,13 @@ pub fn unlisted<'a>(tokens: impl Iterator<Item = &'a str>, registry: &Registry) 
     let mut unlisted: Vec<String> = Vec::new();
     for token in tokens.filter(|token| *token != "*") {
         let is = |name: &str| name.eq_ignore_ascii_case(token);
-        if !registry.crawlers().iter().flat_map(names).chain(unlisted.iter().map(String::as_str)).any(is) {
+        if !registry
+            .crawlers()
+            .iter()
+            .flat_map(names)
+            .chain(unlisted.iter().map(String::as_str))
+            .any(is)
+        {
             unlisted.push(token.to_owned());
         }
     }
@@ -137,16 +157,23 @@ pub fn unlisted<'a>(tokens: impl Iterator<Item = &'a str>, registry: &Registry) 
 }
 
 /// The group that binds a crawler with these names, and whether the group names one of them.
-pub fn binding<'a>(matcher: &Matcher, mut names: impl Iterator<Item = &'a str>, binds: Binds) -> (Binding, bool) {
+pub fn binding<'a>(
+    matcher: &Matcher,
+    mut names: impl Iterator<Item = &'a str>,
+    binds: Binds,
+) -> (Binding, bool) {
     let binding = match (names.find_map(|name| matcher.named(name)), binds) {
         (Some(group), _) => return (group_binding(group), true),
-        (None, Binds::Star | Binds::Unknown) => matcher.star().map_or(Binding::NoRules, group_binding),
+        (None, Binds::Star | Binds::Unknown) => {
+            matcher.star().map_or(Binding::NoRules, group_binding)
+        }
         (None, Binds::Named | Binds::Never) => Binding::NotBound,
     };
     (binding, false)
 }
 
-/// A file below 500 KiB holds far fewer groups than fit. Beyond that no rules would bind, and no crawler would be refused.
+/// A file below 500 KiB holds far fewer groups than fit. Beyond that no rules would bind, and no
+/// crawler would be refused.
 pub fn group_binding(group: usize) -> Binding {
     u16::try_from(group).map_or(Binding::NoRules, Binding::Group)
 }

@@ -1,6 +1,7 @@
-//! [`SiteEntry`]: one site at a moment. It has the compiled policy, the pauses (times in which crawlgate answers 503),
-//! and the times since which its robots.txt and its X-Robots-Tag rules are in force. [`SupersededVersion`]: a
-//! robots.txt that was published earlier and may still be cached by crawlers.
+//! [`SiteEntry`]: one site at a moment. It has the compiled policy, the pauses (times in which
+//! crawlgate answers 503), and the times since which its robots.txt and its X-Robots-Tag rules are
+//! in force. [`SupersededVersion`]: a robots.txt that was published earlier and may still be cached
+//! by crawlers.
 
 use super::{ParsedVersion, PathRules, Site};
 use crate::policy::model::Audience;
@@ -36,8 +37,8 @@ pub struct ActivePause {
     pub at_run_time: bool,
 }
 
-/// The answer to a request for robots.txt. The snapshot decides it and not the clock of a request, because the state
-/// store has to know of a 503 before a crawler receives it.
+/// The answer to a request for robots.txt. The snapshot decides it and not the clock of a request,
+/// because the state store has to know of a 503 before a crawler receives it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RobotsTxtAnswer {
     /// With the file.
@@ -71,13 +72,15 @@ pub struct SiteEntry {
     pub robots_txt: RobotsTxtAnswer,
 }
 
-/// Since when the tags of pages are as they are. A 304 hides a new noindex from a crawler that has the page already.
+/// Since when the tags of pages are as they are. A 304 hides a new noindex from a crawler that has
+/// the page already.
 #[derive(Clone, Debug, Default)]
 pub struct TagAges {
     /// By the index of the rule in the plan.
     pub since: Vec<Timestamp>,
-    /// When the tags of every page may last have changed: a rule was taken away, and its tags may be remembered for any
-    /// page; or something is newly written into pages, or the origin's tags are newly taken away.
+    /// When the tags of every page may last have changed: a rule was taken away, and its tags may
+    /// be remembered for any page; or something is newly written into pages, or the origin's tags
+    /// are newly taken away.
     pub everywhere: Option<Timestamp>,
 }
 
@@ -100,13 +103,16 @@ impl SiteEntry {
     /// The site with these pauses, and robots.txt answered as they say at this moment.
     pub fn with_pauses(mut self, pauses: Vec<ActivePause>, now: Timestamp) -> SiteEntry {
         let is_in_force = |pause: &ActivePause| pause.from <= now && now < pause.until;
-        let paused = pauses
-            .iter()
-            .position(is_in_force)
-            .filter(|place| pauses[*place].robots_txt_until.is_some_and(|until| now < until));
+        let paused = pauses.iter().position(is_in_force).filter(|place| {
+            pauses[*place]
+                .robots_txt_until
+                .is_some_and(|until| now < until)
+        });
         self.robots_txt = match paused {
             Some(place) => RobotsTxtAnswer::Paused(place),
-            None if self.site.robots_txt.awaits_origin(now).is_some() => RobotsTxtAnswer::AwaitsOrigin,
+            None if self.site.robots_txt.awaits_origin(now).is_some() => {
+                RobotsTxtAnswer::AwaitsOrigin
+            }
             None => RobotsTxtAnswer::File,
         };
         SiteEntry { pauses, ..self }
@@ -120,7 +126,10 @@ impl SiteEntry {
             // A pause that has ended goes last: only robots.txt is still answered by it.
             self.robots_txt = RobotsTxtAnswer::Paused(known.unwrap_or(pauses.len()));
             if known.is_none() {
-                pauses.push(ActivePause { until: answered_by.from, ..answered_by });
+                pauses.push(ActivePause {
+                    until: answered_by.from,
+                    ..answered_by
+                });
             }
         }
         SiteEntry { pauses, ..self }
@@ -128,23 +137,34 @@ impl SiteEntry {
 
     /// The pause that counts now.
     pub fn pause(&self, now: Timestamp) -> Option<&ActivePause> {
-        self.pauses.iter().find(|pause| pause.from <= now && now < pause.until)
+        self.pauses
+            .iter()
+            .find(|pause| pause.from <= now && now < pause.until)
     }
 
     /// When robots.txt begins or ceases to be answered 503, as far as that is planned.
     pub(super) fn robots_txt_switches(&self) -> impl Iterator<Item = Timestamp> {
         let of_pause = |pause: &ActivePause| {
-            let (from, until) = (pause.from, pause.robots_txt_until.map(|until| until.min(pause.until)));
+            let (from, until) = (
+                pause.from,
+                pause.robots_txt_until.map(|until| until.min(pause.until)),
+            );
             until.into_iter().flat_map(move |until| [from, until])
         };
-        self.pauses.iter().flat_map(of_pause).chain(self.site.robots_txt.awaits_origin_until)
+        self.pauses
+            .iter()
+            .flat_map(of_pause)
+            .chain(self.site.robots_txt.awaits_origin_until)
     }
 
-    /// Whether the tags of pages with these rules changed so lately that crawlers must see the page whole.
+    /// Whether the tags of pages with these rules changed so lately that crawlers must see the page
+    /// whole.
     pub fn tags_are_new(&self, rules: &PathRules, now: Timestamp) -> bool {
         let lately = |moment: Timestamp| now.since(moment) < SiteEntry::TAGS_NEW_FOR;
         let since = |rule: u16| self.tag_ages.since.get(usize::from(rule)).copied();
         self.tag_ages.everywhere.is_some_and(lately)
-            || rules.iter().any(|selected| since(selected.rule).is_some_and(lately))
+            || rules
+                .iter()
+                .any(|selected| since(selected.rule).is_some_and(lately))
     }
 }

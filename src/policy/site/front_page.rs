@@ -1,6 +1,7 @@
-//! [`FrontPage`] remembers whether the last response for `/` told search engines not to index it, by an X-Robots-Tag of the
-//! policy or of the origin. A metric and `crawlgate status` show it, because such a line can remove a whole site from search.
-//! Where `/` redirects to another page of the site, that page is the front page as well.
+//! [`FrontPage`] remembers whether the last response for `/` told search engines not to index it,
+//! by an X-Robots-Tag of the policy or of the origin. A metric and `crawlgate status` show it,
+//! because such a line can remove a whole site from search. Where `/` redirects to another page of
+//! the site, that page is the front page as well.
 
 use crate::indexing::Tags;
 use crate::time::Timestamp;
@@ -10,14 +11,14 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 /// The search engines whose loss a site owner notices last and regrets most.
 pub const SEARCH_ENGINES: [&str; 2] = ["Googlebot", "bingbot"];
 
-/// The last answer to `/`, if there was one. The numbers are stored apart, so that requests neither lock nor wait. For
-/// a moment a reader may see the numbers of two different answers.
+/// The last answer to `/`, if there was one. The numbers are stored apart, so that requests neither
+/// lock nor wait. For a moment a reader may see the numbers of two different answers.
 #[derive(Debug)]
 pub struct FrontPage {
     /// When the answer was sent; zero before there was any.
     seen: AtomicI64,
-    /// For each engine the moment from which the page is kept out of its index: the earliest of all for noindex, the latest
-    /// of all without noindex and `unavailable_after`.
+    /// For each engine the moment from which the page is kept out of its index: the earliest of all
+    /// for noindex, the latest of all without noindex and `unavailable_after`.
     gone_from: [AtomicI64; SEARCH_ENGINES.len()],
     /// The digest of the target that `/` last redirected to; zero for none.
     leads_to: AtomicU64,
@@ -26,7 +27,11 @@ pub struct FrontPage {
 impl Default for FrontPage {
     fn default() -> FrontPage {
         let gone_from = SEARCH_ENGINES.map(|_| AtomicI64::new(i64::MAX));
-        FrontPage { seen: AtomicI64::new(0), gone_from, leads_to: AtomicU64::new(0) }
+        FrontPage {
+            seen: AtomicI64::new(0),
+            gone_from,
+            leads_to: AtomicU64::new(0),
+        }
     }
 }
 
@@ -56,7 +61,8 @@ impl FrontPage {
         self.seen.store(now.0.max(1), Relaxed);
     }
 
-    /// Takes over the last answer from a site before a reload that changed nothing about the front page.
+    /// Takes over the last answer from a site before a reload that changed nothing about the front
+    /// page.
     pub fn go_on_from(&self, before: &FrontPage) {
         for (gone_from, before) in self.gone_from.iter().zip(&before.gone_from) {
             gone_from.store(before.load(Relaxed), Relaxed);
@@ -73,7 +79,9 @@ impl FrontPage {
     /// The search engines that the last answer keeps the page from at a moment.
     pub fn kept_from(&self, now: Timestamp) -> impl Iterator<Item = &'static str> {
         let engines = self.gone_from.iter().zip(SEARCH_ENGINES);
-        engines.filter(move |(gone_from, _)| gone_from.load(Relaxed) < now.0).map(|(_, engine)| engine)
+        engines
+            .filter(move |(gone_from, _)| gone_from.load(Relaxed) < now.0)
+            .map(|(_, engine)| engine)
     }
 }
 

@@ -1,5 +1,5 @@
-//! [`HostIndex`] finds the site for the host of a request: by the exact name, then by the longest wildcard pattern.
-//! Other hosts belong to the site whose policy names no hosts, if there is one.
+//! [`HostIndex`] finds the site for the host of a request: by the exact name, then by the longest
+//! wildcard pattern. Other hosts belong to the site whose policy names no hosts, if there is one.
 
 use crate::policy::model::HostPattern;
 use std::collections::HashMap;
@@ -20,13 +20,19 @@ pub struct HostIndex {
 
 impl HostIndex {
     /// Indexes the patterns of sites, given in the order of their indexes.
-    pub fn new<'a>(sites: impl IntoIterator<Item = impl IntoIterator<Item = &'a HostPattern>>) -> HostIndex {
+    pub fn new<'a>(
+        sites: impl IntoIterator<Item = impl IntoIterator<Item = &'a HostPattern>>,
+    ) -> HostIndex {
         let mut index = HostIndex::default();
         for (site, patterns) in sites.into_iter().enumerate() {
             let mut none = true;
             for pattern in patterns {
                 none = false;
-                let table = if pattern.wildcard { &mut index.below } else { &mut index.exact };
+                let table = if pattern.wildcard {
+                    &mut index.below
+                } else {
+                    &mut index.exact
+                };
                 let ports = table.entry(pattern.name.as_str().into()).or_default();
                 if !ports.iter().any(|(port, _)| *port == pattern.port) {
                     ports.push((pattern.port, site));
@@ -74,13 +80,22 @@ impl HostIndex {
 
 /// The pattern with the port outranks the one for any port.
 fn choose(ports: &Ports, port: Option<u16>) -> Option<usize> {
-    let of = |wanted: Option<u16>| ports.iter().find(|(port, _)| *port == wanted).map(|(_, site)| *site);
+    let of = |wanted: Option<u16>| {
+        ports
+            .iter()
+            .find(|(port, _)| *port == wanted)
+            .map(|(_, site)| *site)
+    };
     port.and_then(|port| of(Some(port))).or_else(|| of(None))
 }
 
 /// A Host field value into name and port; brackets and a trailing dot are dropped.
 pub fn name_and_port(host: &[u8]) -> (&[u8], Option<u16>) {
-    let number = |digits: &[u8]| std::str::from_utf8(digits).ok().and_then(|digits| digits.parse().ok());
+    let number = |digits: &[u8]| {
+        std::str::from_utf8(digits)
+            .ok()
+            .and_then(|digits| digits.parse().ok())
+    };
     if let Some(inner) = host.strip_prefix(b"[")
         && let Some(end) = inner.iter().position(|byte| *byte == b']')
     {

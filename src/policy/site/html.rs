@@ -1,5 +1,5 @@
-//! [`HtmlRules`]: the compiled `html` section of a policy, which says on which paths HTML pages get robots metas. Path
-//! patterns are already parsed.
+//! [`HtmlRules`]: the compiled `html` section of a policy, which says on which paths HTML pages get
+//! robots metas. Path patterns are already parsed.
 
 use super::Version;
 use crate::policy::model::{HtmlPolicy, patterns};
@@ -16,10 +16,14 @@ pub struct HtmlRules {
 impl HtmlRules {
     /// The compiled section; `None` where nothing is written into pages.
     pub(in crate::policy) fn new(policy: &HtmlPolicy) -> Option<HtmlRules> {
-        policy.meta.then(|| HtmlRules { paths: patterns(&policy.paths), not_paths: patterns(&policy.not_paths) })
+        policy.meta.then(|| HtmlRules {
+            paths: patterns(&policy.paths),
+            not_paths: patterns(&policy.not_paths),
+        })
     }
 
-    /// A number that is the same for equal `html` sections, to find out whether a reload changed one.
+    /// A number that is the same for equal `html` sections, to find out whether a reload changed
+    /// one.
     pub fn identity(policy: &HtmlPolicy) -> u64 {
         let lists = [&policy.paths, &policy.not_paths].map(|list| values(list));
         Version::of(format!("html {:?}", (policy.meta, lists)).as_bytes()).number()
@@ -33,7 +37,8 @@ impl HtmlRules {
     /// Whether pages of this path are meant.
     pub fn applies(&self, target: Target<'_>) -> bool {
         let applies = |path: &[u8]| {
-            let listed = |patterns: &[Pattern]| patterns.iter().any(|pattern| pattern.matches(path));
+            let listed =
+                |patterns: &[Pattern]| patterns.iter().any(|pattern| pattern.matches(path));
             (self.paths.is_empty() || listed(&self.paths)) && !listed(&self.not_paths)
         };
         // The origin answers with the page at the path that it resolves the target to.

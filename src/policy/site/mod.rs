@@ -1,6 +1,6 @@
-//! [`Site`]: a policy, compiled for judging requests. The module `compile` makes it when a policy is loaded, so that no
-//! policy is parsed while a request waits. [`Snapshot`] holds all sites at one moment, with the earlier robots.txt
-//! files of each host.
+//! [`Site`]: a policy, compiled for judging requests. The module `compile` makes it when a policy
+//! is loaded, so that no policy is parsed while a request waits. [`Snapshot`] holds all sites at
+//! one moment, with the earlier robots.txt files of each host.
 
 use super::model::{OriginTags, Policy};
 use super::origin::{Origin, OriginFile};
@@ -52,7 +52,8 @@ pub struct Site {
     pub origin: Option<Arc<OriginFile>>,
     /// Allow lines of the origin's robots.txt that could not be kept beside the policy's Disallow.
     pub left_out: Vec<LeftOut>,
-    /// Lines of the origin's robots.txt that are left out because they name a host that crawlers cannot reach.
+    /// Lines of the origin's robots.txt that are left out because they name a host that crawlers
+    /// cannot reach.
     pub unpublished_lines: Vec<usize>,
     /// The robots.txt that is served.
     pub robots_txt: RobotsTxt,
@@ -60,7 +61,8 @@ pub struct Site {
     pub document: Document,
     /// robots.txt ready for verdicts.
     pub matcher: Matcher,
-    /// Rules that Google's library reads otherwise than RFC 9309 says. See [`CrawlerRules::second_reading`].
+    /// Rules that Google's library reads otherwise than RFC 9309 says. See
+    /// [`CrawlerRules::second_reading`].
     pub google_rules: Vec<GoogleRules>,
     /// The source of each rule: `[group][rule]`, aligned with `document`.
     pub rule_sources: Vec<Vec<RuleSource>>,
@@ -94,7 +96,8 @@ pub struct Site {
     pub traps: RuleSet,
     /// The addresses of crawlers that the owner vouches for.
     pub networks: Networks,
-    /// How much longer a cache before crawlgate may answer with a superseded version, when there is one.
+    /// How much longer a cache before crawlgate may answer with a superseded version, when there is
+    /// one.
     pub behind_cache: Option<Duration>,
     /// Whether the policy leaves open whether there is a cache.
     pub perhaps_behind_cache: bool,
@@ -117,18 +120,19 @@ impl Site {
         }
     }
 
-    /// The crawler that a person means by `agent`: a token of the policy, a token, id or name of the registry, or a whole user
-    /// agent.
+    /// The crawler that a person means by `agent`: a token of the policy, a token, id or name of
+    /// the registry, or a whole user agent.
     pub fn claim_of(&self, agent: &str, registry: &Registry) -> Claim {
         let known = || registry.find(agent).map(Claim::Known);
         let claim = self.tokens.named(agent).or_else(known);
         claim.unwrap_or_else(|| registry.identify_with(agent.as_bytes(), &self.tokens))
     }
 
-    /// [`claim_of`](Site::claim_of), where a token of the policy alone means what requests with it are taken for: a name
-    /// of a person's app matches none.
+    /// [`claim_of`](Site::claim_of), where a token of the policy alone means what requests with it
+    /// are taken for: a name of a person's app matches none.
     pub fn claim_of_request(&self, agent: &str, registry: &Registry) -> Claim {
-        let is_described = self.policy.described_crawler(agent).is_some() || registry.find(agent).is_some();
+        let is_described =
+            self.policy.described_crawler(agent).is_some() || registry.find(agent).is_some();
         match is_described {
             true => self.claim_of(agent, registry),
             false => registry.identify_with(agent.as_bytes(), &self.tokens),

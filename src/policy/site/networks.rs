@@ -1,5 +1,5 @@
-//! [`Networks`]: the networks that a policy lists for its crawlers. A client that claims to be such a crawler is
-//! verified by its address: it must be inside the networks of that crawler.
+//! [`Networks`]: the networks that a policy lists for its crawlers. A client that claims to be such
+//! a crawler is verified by its address: it must be inside the networks of that crawler.
 
 use crate::crawlers::Claim;
 use ipnet::IpNet;
@@ -17,15 +17,19 @@ impl Networks {
 
     /// The networks of each crawler that has some.
     pub fn each(&self) -> impl Iterator<Item = (Claim, &[IpNet])> {
-        self.0.iter().map(|(claim, networks)| (*claim, networks.as_slice()))
+        self.0
+            .iter()
+            .map(|(claim, networks)| (*claim, networks.as_slice()))
     }
 
-    /// Whether an address is among those of a crawler; `None` where the policy lists no address of its kind, IPv4 or
-    /// IPv6.
+    /// Whether an address is among those of a crawler; `None` where the policy lists no address of
+    /// its kind, IPv4 or IPv6.
     pub fn hold(&self, claim: Claim, address: IpAddr) -> Option<bool> {
         let (_, networks) = self.0.iter().find(|(listed, _)| *listed == claim)?;
-        let mut of_its_kind =
-            networks.iter().filter(|network| network.addr().is_ipv4() == address.is_ipv4()).peekable();
+        let mut of_its_kind = networks
+            .iter()
+            .filter(|network| network.addr().is_ipv4() == address.is_ipv4())
+            .peekable();
         of_its_kind.peek()?;
         Some(of_its_kind.any(|network| network.contains(&address)))
     }

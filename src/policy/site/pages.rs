@@ -1,5 +1,6 @@
-//! [`SitePages`]: a site's own HTML pages, sent in place of crawlgate's during pauses, when the origin fails, and to
-//! refused crawlers. A [`PageTemplate`] is one page, cut where the status, the reason and the request id are inserted.
+//! [`SitePages`]: a site's own HTML pages, sent in place of crawlgate's during pauses, when the
+//! origin fails, and to refused crawlers. A [`PageTemplate`] is one page, cut where the status, the
+//! reason and the request id are inserted.
 
 use crate::policy::model::{AnswerPages, Included};
 use std::sync::Arc;
@@ -40,9 +41,15 @@ impl SitePages {
     pub fn new(pages: &AnswerPages) -> SitePages {
         let page = |named: &Option<Included>| {
             let bytes = named.as_ref().and_then(|named| named.bytes.as_deref())?;
-            Some(Arc::new(PageTemplate::parse(&String::from_utf8_lossy(bytes))))
+            Some(Arc::new(PageTemplate::parse(&String::from_utf8_lossy(
+                bytes,
+            ))))
         };
-        SitePages { pause: page(&pages.pause), failure: page(&pages.failure), refusal: page(&pages.refusal) }
+        SitePages {
+            pause: page(&pages.pause),
+            failure: page(&pages.failure),
+            refusal: page(&pages.refusal),
+        }
     }
 }
 
@@ -57,8 +64,12 @@ impl PageTemplate {
         let mut parts = Vec::new();
         let mut rest = html;
         loop {
-            let found = variables.iter().filter_map(|(name, part)| Some((rest.find(name)?, name, part)));
-            let Some((place, name, part)) = found.min_by_key(|(place, ..)| *place) else { break };
+            let found = variables
+                .iter()
+                .filter_map(|(name, part)| Some((rest.find(name)?, name, part)));
+            let Some((place, name, part)) = found.min_by_key(|(place, ..)| *place) else {
+                break;
+            };
             parts.push(PagePart::Text(rest[..place].to_owned()));
             parts.push(part.clone());
             rest = &rest[place + name.len()..];
@@ -77,9 +88,18 @@ mod tests {
     #[test]
     fn a_page_is_cut_at_its_variables() {
         let parts = |html: &str| PageTemplate::parse(html).parts;
-        assert_eq!(parts("{{status}}: {{reason}}!"), [Status, Text(": ".into()), Reason, Text("!".into())]);
-        assert_eq!(parts("{{reason}}{{reason}}{{request_id}}"), [Reason, Reason, RequestId]);
-        assert_eq!(parts("{{other}} {{ status }}"), [Text("{{other}} {{ status }}".into())]);
+        assert_eq!(
+            parts("{{status}}: {{reason}}!"),
+            [Status, Text(": ".into()), Reason, Text("!".into())]
+        );
+        assert_eq!(
+            parts("{{reason}}{{reason}}{{request_id}}"),
+            [Reason, Reason, RequestId]
+        );
+        assert_eq!(
+            parts("{{other}} {{ status }}"),
+            [Text("{{other}} {{ status }}".into())]
+        );
         assert_eq!(parts(""), []);
     }
 }

@@ -1,7 +1,7 @@
-//! [`RobotsTxt`]: the file that a site serves, with its ETag and Cache-Control. [`RuleSource`]: the source of a rule in
-//! it, for example a place in the policy or a line of the origin's robots.txt. [`LeftOut`]: an Allow of the origin's
-//! robots.txt that was left out of the file. [`DeclaredPrevious`]: the robots.txt that the site served before
-//! crawlgate.
+//! [`RobotsTxt`]: the file that a site serves, with its ETag and Cache-Control. [`RuleSource`]: the
+//! source of a rule in it, for example a place in the policy or a line of the origin's robots.txt.
+//! [`LeftOut`]: an Allow of the origin's robots.txt that was left out of the file.
+//! [`DeclaredPrevious`]: the robots.txt that the site served before crawlgate.
 
 use super::Version;
 use crate::robots::Pattern;
@@ -25,9 +25,12 @@ pub struct RobotsTxt {
 }
 
 impl RobotsTxt {
-    /// For how many seconds the origin's file is still waited for; `None` when these bytes are served.
+    /// For how many seconds the origin's file is still waited for; `None` when these bytes are
+    /// served.
     pub fn awaits_origin(&self, now: Timestamp) -> Option<u64> {
-        self.awaits_origin_until.filter(|until| now < *until).map(|until| until.since(now).as_secs())
+        self.awaits_origin_until
+            .filter(|until| now < *until)
+            .map(|until| until.since(now).as_secs())
     }
 }
 
@@ -73,7 +76,8 @@ impl RuleSource {
     }
 }
 
-/// An Allow of the origin that is not in the file, because it could defeat a Disallow of the policy.
+/// An Allow of the origin that is not in the file, because it could defeat a Disallow of the
+/// policy.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct LeftOut {
     /// What it allows.

@@ -1,10 +1,10 @@
-//! [`SignalPlan`]: the header lines of a site about the use of its content (for example for AI training), and
-//! `/.well-known/tdmrep.json`, ready to be sent. The path of a request decides which lines its response gets
-//! ([`PathSignals`]).
+//! [`SignalPlan`]: the header lines of a site about the use of its content (for example for AI
+//! training), and `/.well-known/tdmrep.json`, ready to be sent. The path of a request decides which
+//! lines its response gets ([`PathSignals`]).
 //!
-//! Sources: contentsignals.org and draft-romm-aipref-contentsignals-00 (`Content-Signal`), draft-ietf-aipref-attach-05
-//! and draft-ietf-aipref-vocab-08 (`Content-Usage`), RSL 1.0 (`License`, `Link`, `WWW-Authenticate`), TDMRep, W3C
-//! Community Group Final Report of 2024-05-10.
+//! Sources: contentsignals.org and draft-romm-aipref-contentsignals-00 (`Content-Signal`),
+//! draft-ietf-aipref-attach-05 and draft-ietf-aipref-vocab-08 (`Content-Usage`), RSL 1.0
+//! (`License`, `Link`, `WWW-Authenticate`), TDMRep, W3C Community Group Final Report of 2024-05-10.
 
 use crate::robots::{Pattern, RuleSet, Target, path_of};
 use std::sync::Arc;
@@ -36,11 +36,13 @@ pub struct SignalPlan {
     pub(in crate::policy) licenses: Vec<License>,
     /// The first licence in each group of the document, by the group's index.
     pub(in crate::policy) group_licenses: Vec<Option<License>>,
-    /// The first licence before all groups that is not the policy's: the origin's, for the whole site.
+    /// The first licence before all groups that is not the policy's: the origin's, for the whole
+    /// site.
     pub(in crate::policy) origin_license: Option<License>,
     pub(in crate::policy) tdm: Vec<Tdm>,
     pub(in crate::policy) tdmrep: Option<ServedFile>,
-    /// Paths of licences and policies. They stay open: a crawler must be able to read what it is asked for.
+    /// Paths of licences and policies. They stay open: a crawler must be able to read what it is
+    /// asked for.
     pub(in crate::policy) terms: Vec<Box<[u8]>>,
 }
 
@@ -52,8 +54,8 @@ pub struct PathSignals {
     tdm: Option<u16>,
 }
 
-/// A field of pages, with its values by path. Of several patterns that match a path the first counts; `None` is every
-/// path.
+/// A field of pages, with its values by path. Of several patterns that match a path the first
+/// counts; `None` is every path.
 #[derive(Debug)]
 pub struct SignalField<'a> {
     /// Its name.
@@ -88,19 +90,30 @@ impl Tdm {
 }
 
 impl SignalPlan {
-    /// The lines for a path, as most origins resolve it: `/open/../x` is answered with the page at `/x`. Does not
-    /// allocate.
+    /// The lines for a path, as most origins resolve it: `/open/../x` is answered with the page at
+    /// `/x`. Does not allocate.
     pub fn for_path(&self, target: Target<'_>) -> PathSignals {
         let path = target.readings().last().unwrap_or(target.sent);
-        let matches = |paths: &[Pattern]| paths.is_empty() || paths.iter().any(|pattern| pattern.matches(path));
+        let matches = |paths: &[Pattern]| {
+            paths.is_empty() || paths.iter().any(|pattern| pattern.matches(path))
+        };
         let place = |index: usize| u16::try_from(index).ok();
         PathSignals {
-            // The longest path decides, as with Allow and Disallow (draft-ietf-aipref-attach-05 section 3.1).
+            // The longest path decides, as with Allow and Disallow (draft-ietf-aipref-attach-05
+            // section 3.1).
             usage: self.usage_paths.find(path).and_then(place),
-            license: self.licenses.iter().position(|license| matches(&license.paths)).and_then(place),
-            // The first match is the one that counts in the file of the site (TDMRep section 5.2); headers say the
-            // same.
-            tdm: self.tdm.iter().position(|rule| matches(&rule.paths)).and_then(place),
+            license: self
+                .licenses
+                .iter()
+                .position(|license| matches(&license.paths))
+                .and_then(place),
+            // The first match is the one that counts in the file of the site (TDMRep section 5.2);
+            // headers say the same.
+            tdm: self
+                .tdm
+                .iter()
+                .position(|rule| matches(&rule.paths))
+                .and_then(place),
         }
     }
 
@@ -111,13 +124,18 @@ impl SignalPlan {
             Some(index) => self.usage.get(usize::from(index)),
             None => self.usage_of_all.as_ref(),
         };
-        let license = said.license.and_then(|index| self.licenses.get(usize::from(index)));
+        let license = said
+            .license
+            .and_then(|index| self.licenses.get(usize::from(index)));
         [
-            self.content_signal.as_deref().map(|value| ("Content-Signal", value)),
+            self.content_signal
+                .as_deref()
+                .map(|value| ("Content-Signal", value)),
             usage.map(|value| ("Content-Usage", value.as_str())),
             license.map(|license| ("Link", license.link.as_str())),
             tdm.map(|rule| ("tdm-reservation", rule.reservation())),
-            tdm.and_then(|rule| rule.policy.as_deref()).map(|value| ("tdm-policy", value)),
+            tdm.and_then(|rule| rule.policy.as_deref())
+                .map(|value| ("tdm-policy", value)),
         ]
         .into_iter()
         .flatten()
@@ -132,38 +150,77 @@ impl SignalPlan {
             .zip(&self.usage)
             .map(|(rule, usage)| (Some(&rule.pattern), usage.as_str()))
             .collect();
-        usage.sort_by_key(|(pattern, _)| std::cmp::Reverse(pattern.map_or(0, |pattern| pattern.as_str().len())));
+        usage.sort_by_key(|(pattern, _)| {
+            std::cmp::Reverse(pattern.map_or(0, |pattern| pattern.as_str().len()))
+        });
         usage.extend(self.usage_of_all.iter().map(|usage| (None, usage.as_str())));
-        let signal = self.content_signal.iter().map(|value| (None, value.as_str())).collect();
-        let license = self.licenses.iter().flat_map(|license| each(&license.paths, &license.link)).collect();
-        let tdm = self.tdm.iter().flat_map(|rule| each(&rule.paths, rule.reservation())).collect();
+        let signal = self
+            .content_signal
+            .iter()
+            .map(|value| (None, value.as_str()))
+            .collect();
+        let license = self
+            .licenses
+            .iter()
+            .flat_map(|license| each(&license.paths, &license.link))
+            .collect();
+        let tdm = self
+            .tdm
+            .iter()
+            .flat_map(|rule| each(&rule.paths, rule.reservation()))
+            .collect();
         let tdm_policy = if self.tdm.iter().any(|rule| rule.policy.is_some()) {
-            self.tdm.iter().flat_map(|rule| each(&rule.paths, rule.policy.as_deref().unwrap_or_default())).collect()
+            self.tdm
+                .iter()
+                .flat_map(|rule| each(&rule.paths, rule.policy.as_deref().unwrap_or_default()))
+                .collect()
         } else {
             Vec::new()
         };
         let fields = [
-            SignalField { name: "Content-Signal", values: signal },
-            SignalField { name: "Content-Usage", values: usage },
-            SignalField { name: "Link", values: license },
-            SignalField { name: "tdm-policy", values: tdm_policy },
-            SignalField { name: "tdm-reservation", values: tdm },
+            SignalField {
+                name: "Content-Signal",
+                values: signal,
+            },
+            SignalField {
+                name: "Content-Usage",
+                values: usage,
+            },
+            SignalField {
+                name: "Link",
+                values: license,
+            },
+            SignalField {
+                name: "tdm-policy",
+                values: tdm_policy,
+            },
+            SignalField {
+                name: "tdm-reservation",
+                values: tdm,
+            },
         ];
-        fields.into_iter().filter(|field| !field.values.is_empty()).collect()
+        fields
+            .into_iter()
+            .filter(|field| !field.values.is_empty())
+            .collect()
     }
 
-    /// The licence that a crawler of a group of the document is asked for: the first one in its group, whatever the
-    /// path, else the policy's that covers the path, else the origin's for the whole site. An answer for one crawler
-    /// need not be the same for all, as a page is.
+    /// The licence that a crawler of a group of the document is asked for: the first one in its
+    /// group, whatever the path, else the policy's that covers the path, else the origin's for the
+    /// whole site. An answer for one crawler need not be the same for all, as a page is.
     pub fn license(&self, said: PathSignals, group: Option<u16>) -> Option<&License> {
-        let told = group.and_then(|group| self.group_licenses.get(usize::from(group))).and_then(Option::as_ref);
+        let told = group
+            .and_then(|group| self.group_licenses.get(usize::from(group)))
+            .and_then(Option::as_ref);
         let of_path = || self.licenses.get(usize::from(said.license?));
         told.or_else(of_path).or(self.origin_license.as_ref())
     }
 
     /// Whether there is any licence that a crawler could be asked for.
     pub fn names_license(&self) -> bool {
-        !self.licenses.is_empty() || self.origin_license.is_some() || self.group_licenses.iter().any(Option::is_some)
+        !self.licenses.is_empty()
+            || self.origin_license.is_some()
+            || self.group_licenses.iter().any(Option::is_some)
     }
 
     /// The file of TDMRep, where the policy speaks of it.
@@ -183,7 +240,9 @@ impl SignalPlan {
 
     /// Whether a request is for the terms themselves.
     pub fn is_terms(&self, target: Target<'_>) -> bool {
-        self.terms.iter().any(|path| **path == *path_of(target.sent))
+        self.terms
+            .iter()
+            .any(|path| **path == *path_of(target.sent))
     }
 }
 

@@ -1,5 +1,5 @@
-//! [`Snapshot`]: all compiled sites at a moment, found by host. A request is judged by one snapshot from start to end;
-//! a change of any policy replaces the whole snapshot.
+//! [`Snapshot`]: all compiled sites at a moment, found by host. A request is judged by one snapshot
+//! from start to end; a change of any policy replaces the whole snapshot.
 
 use super::{HostIndex, SiteEntry};
 use crate::policy::host_history::{HostHistories, HostHistory};
@@ -14,7 +14,8 @@ pub struct Snapshot {
     sites: Vec<SiteEntry>,
     hosts: HostIndex,
     histories: HostHistories,
-    /// The site of the hosts of each pattern of `histories`; empty where some site has a pattern that is not among them.
+    /// The site of the hosts of each pattern of `histories`; empty where some site has a pattern
+    /// that is not among them.
     site_of_pattern: Vec<Option<usize>>,
     /// The moment that it was made for.
     made_at: Timestamp,
@@ -23,25 +24,48 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// Indexes sites by host. Of two sites that claim one host the first wins; loading refuses such policies earlier.
+    /// Indexes sites by host. Of two sites that claim one host the first wins; loading refuses such
+    /// policies earlier.
     pub fn new(sites: Vec<SiteEntry>, generation: u64) -> Snapshot {
-        let hosts = HostIndex::new(sites.iter().map(|entry| entry.site.policy.hosts.iter().map(|host| &host.value)));
-        Snapshot { sites, hosts, generation, ..Snapshot::default() }
+        let hosts = HostIndex::new(
+            sites
+                .iter()
+                .map(|entry| entry.site.policy.hosts.iter().map(|host| &host.value)),
+        );
+        Snapshot {
+            sites,
+            hosts,
+            generation,
+            ..Snapshot::default()
+        }
     }
 
     /// The snapshot with the histories of hosts up to a moment.
     pub fn with_histories(self, histories: HostHistories, made_at: Timestamp) -> Snapshot {
-        let known: HashSet<Option<&HostPattern>> = histories.each().map(|(pattern, _)| pattern).collect();
+        let known: HashSet<Option<&HostPattern>> =
+            histories.each().map(|(pattern, _)| pattern).collect();
         let mut claimed = self.sites.iter().flat_map(|entry| &entry.site.policy.hosts);
-        let is_whole = claimed.all(|host| known.contains(&Some(&host.value))) && known.contains(&None);
-        let name = |pattern: Option<&HostPattern>| pattern.map(ToString::to_string).unwrap_or_default();
+        let is_whole =
+            claimed.all(|host| known.contains(&Some(&host.value))) && known.contains(&None);
+        let name =
+            |pattern: Option<&HostPattern>| pattern.map(ToString::to_string).unwrap_or_default();
         let site = |(pattern, _)| self.hosts.find(name(pattern).as_bytes());
-        let site_of_pattern = if is_whole { histories.each().map(site).collect() } else { Vec::new() };
-        Snapshot { histories, site_of_pattern, made_at, ..self }
+        let site_of_pattern = if is_whole {
+            histories.each().map(site).collect()
+        } else {
+            Vec::new()
+        };
+        Snapshot {
+            histories,
+            site_of_pattern,
+            made_at,
+            ..self
+        }
     }
 
-    /// The next moment at which time changes it: the bytes of a site change, its robots.txt begins or ceases to be
-    /// answered 503, or a pause ends. At the end of a pause that recurs its next spans are computed.
+    /// The next moment at which time changes it: the bytes of a site change, its robots.txt begins
+    /// or ceases to be answered 503, or a pause ends. At the end of a pause that recurs its next
+    /// spans are computed.
     pub fn next_switch(&self) -> Option<Timestamp> {
         let of_sites = self.sites.iter().filter_map(|entry| entry.site.next_switch);
         let ends = self
@@ -50,7 +74,10 @@ impl Snapshot {
             .flat_map(|entry| &entry.pauses)
             .map(|pause| pause.until)
             .filter(|end| *end > self.made_at);
-        of_sites.chain(self.next_switch_of_robots_txt()).chain(ends).min()
+        of_sites
+            .chain(self.next_switch_of_robots_txt())
+            .chain(ends)
+            .min()
     }
 
     /// The next moment at which robots.txt of a site begins or ceases to be answered 503.
@@ -81,7 +108,8 @@ impl Snapshot {
         let Some((pattern, history)) = self.histories.find(host) else {
             return Some((self.site_for_host(host)?, HostHistory::none()));
         };
-        // The closest pattern of a host is as close as that of its site, so all its hosts have one site.
+        // The closest pattern of a host is as close as that of its site, so all its hosts have one
+        // site.
         match self.site_of_pattern.get(pattern) {
             Some(site) => Some(((*site)?, history)),
             None => Some((self.site_for_host(host)?, history)),
@@ -98,7 +126,8 @@ impl Snapshot {
         &self.sites
     }
 
-    /// The index of the site for a `Host` field value (name with optional port, any case). Does not allocate.
+    /// The index of the site for a `Host` field value (name with optional port, any case). Does not
+    /// allocate.
     pub fn site_for_host(&self, host: &[u8]) -> Option<usize> {
         self.hosts.find(host)
     }

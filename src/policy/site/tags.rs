@@ -1,6 +1,7 @@
-//! [`TagPlan`]: the compiled rules for the X-Robots-Tag lines of a site. The path of a request selects the rules that
-//! can match ([`PathRules`]). The status and the type of the response then decide which of these rules match, and so
-//! which lines are sent ([`TagLines`]). [`combine`] puts them together with the lines that the origin sent.
+//! [`TagPlan`]: the compiled rules for the X-Robots-Tag lines of a site. The path of a request
+//! selects the rules that can match ([`PathRules`]). The status and the type of the response then
+//! decide which of these rules match, and so which lines are sent ([`TagLines`]). [`combine`] puts
+//! them together with the lines that the origin sent.
 
 use crate::indexing::{Tags, parse_whole};
 use crate::policy::model::{OriginTags, StatusCondition};
@@ -20,7 +21,8 @@ const MAX_COMBINATIONS: usize = 1_024;
 #[derive(Debug, Default)]
 pub struct TagPlan {
     rules: Vec<TagRule>,
-    /// The patterns of all rules that have some, found without trying each. `owners` has the rule of each pattern.
+    /// The patterns of all rules that have some, found without trying each. `owners` has the rule
+    /// of each pattern.
     patterns: RuleSet,
     owners: Box<[u16]>,
     /// The rules without patterns.
@@ -28,7 +30,8 @@ pub struct TagPlan {
     has_path_regex: bool,
     /// The treatment of the origin's lines where no rule has one.
     origin_tags: OriginTags,
-    /// Lines of several rules together, made when first needed. Bounded: beyond, they are made anew.
+    /// Lines of several rules together, made when first needed. Bounded: beyond, they are made
+    /// anew.
     combinations: RwLock<HashMap<SmallVec<[u16; 8]>, Arc<TagLines>>>,
 }
 
@@ -51,22 +54,27 @@ pub struct TagLines {
     pub tags: Tags,
     /// Ready field values in the order of emission.
     pub lines: Vec<String>,
-    /// The treatment of the origin's tags, where a rule has one: of several, the one that passes least of them on.
+    /// The treatment of the origin's tags, where a rule has one: of several, the one that passes
+    /// least of them on.
     pub origin_tags: Option<OriginTags>,
 }
 
 impl TagLines {
     pub(in crate::policy) fn new(tags: Tags, origin_tags: Option<OriginTags>) -> Arc<TagLines> {
         let lines = tags.lines();
-        Arc::new(TagLines { tags, lines, origin_tags })
+        Arc::new(TagLines {
+            tags,
+            lines,
+            origin_tags,
+        })
     }
 }
 
 /// One rule of a plan.
 #[derive(Debug)]
 pub(in crate::policy) struct TagRule {
-    /// A number by which equal rules are found, wherever they stand in the file. Its upper half stands for the
-    /// conditions, its lower half for the directives.
+    /// A number by which equal rules are found, wherever they stand in the file. Its upper half
+    /// stands for the conditions, its lower half for the directives.
     pub(in crate::policy) identity: u64,
     pub(in crate::policy) when: TagConditions,
     pub(in crate::policy) unless: Option<TagConditions>,
@@ -74,7 +82,8 @@ pub(in crate::policy) struct TagRule {
 }
 
 impl TagRule {
-    /// Whether it holds for a response: for one of the types that the response may have, or for each of them.
+    /// Whether it holds for a response: for one of the types that the response may have, or for
+    /// each of them.
     fn holds(&self, excludable: bool, status: u16, media: Media<'_>, extent: Extent) -> bool {
         let excluded = || {
             let unless = self.unless.as_ref().filter(|_| excludable);
@@ -95,12 +104,15 @@ pub(in crate::policy) struct TagConditions {
 
 impl TagConditions {
     fn path(&self, reading: &[u8], decoded: &[u8]) -> bool {
-        let listed = self.paths.is_empty() || self.paths.iter().any(|pattern| pattern.matches(reading));
+        let listed =
+            self.paths.is_empty() || self.paths.iter().any(|pattern| pattern.matches(reading));
         listed && self.regex(decoded)
     }
 
     fn regex(&self, decoded: &[u8]) -> bool {
-        self.path_regex.as_ref().is_none_or(|regex| regex.is_match(decoded))
+        self.path_regex
+            .as_ref()
+            .is_none_or(|regex| regex.is_match(decoded))
     }
 
     fn response(&self, status: u16, media: Media<'_>, extent: Extent) -> bool {
@@ -119,21 +131,30 @@ impl TagConditions {
 }
 
 impl TagPlan {
-    /// Indexes rules, given in their order; `origin_tags` is what becomes of the origin's lines where no rule says it.
+    /// Indexes rules, given in their order; `origin_tags` is what becomes of the origin's lines
+    /// where no rule says it.
     pub(in crate::policy) fn new(mut rules: Vec<TagRule>, origin_tags: OriginTags) -> TagPlan {
         // A file with as many would be larger than a policy may be.
         rules.truncate(usize::from(u16::MAX));
         let asks = |conditions: &TagConditions| conditions.path_regex.is_some();
-        let has_path_regex = rules.iter().any(|rule| asks(&rule.when) || rule.unless.as_ref().is_some_and(asks));
+        let has_path_regex = rules
+            .iter()
+            .any(|rule| asks(&rule.when) || rule.unless.as_ref().is_some_and(asks));
         let numbered = || (0u16..).zip(&rules);
         let (mut patterns, mut owners) = (Vec::new(), Vec::new());
         for (owner, rule) in numbered() {
             for pattern in &rule.when.paths {
-                patterns.push(robots::Rule { allow: false, pattern: pattern.clone() });
+                patterns.push(robots::Rule {
+                    allow: false,
+                    pattern: pattern.clone(),
+                });
                 owners.push(owner);
             }
         }
-        let anywhere = numbered().filter(|(_, rule)| rule.when.paths.is_empty()).map(|(index, _)| index).collect();
+        let anywhere = numbered()
+            .filter(|(_, rule)| rule.when.paths.is_empty())
+            .map(|(index, _)| index)
+            .collect();
         TagPlan {
             patterns: RuleSet::new(patterns),
             owners: owners.into(),
@@ -145,7 +166,8 @@ impl TagPlan {
         }
     }
 
-    /// The identities of the rules, by their index: equal rules of two versions of a policy have the same identity.
+    /// The identities of the rules, by their index: equal rules of two versions of a policy have
+    /// the same identity.
     pub fn identities(&self) -> impl Iterator<Item = u64> + '_ {
         self.rules.iter().map(|rule| rule.identity)
     }
@@ -155,27 +177,29 @@ impl TagPlan {
         one >> 32 == other >> 32
     }
 
-    /// Whether the origin's lines are taken away from every response. Any other treatment applies only where a rule
-    /// matches, and is a part of the rule's identity.
+    /// Whether the origin's lines are taken away from every response. Any other treatment applies
+    /// only where a rule matches, and is a part of the rule's identity.
     pub fn strips(&self) -> bool {
         self.origin_tags == OriginTags::Strip
     }
 
-    /// The rules whose conditions on the path hold. `decoded` is memory to be used again; with room for the path in it,
-    /// nothing is allocated for up to eight rules.
+    /// The rules whose conditions on the path hold. `decoded` is memory to be used again; with room
+    /// for the path in it, nothing is allocated for up to eight rules.
     pub fn for_path(&self, target: Target<'_>, decoded: &mut Vec<u8>) -> PathRules {
         let mut selected = PathRules::new();
         if self.rules.is_empty() {
             return selected;
         }
-        // The origin answers with the page at the path that it resolves the target to: `//drafts/` is `/drafts/` to many.
+        // The origin answers with the page at the path that it resolves the target to: `//drafts/`
+        // is `/drafts/` to many.
         for reading in target.readings() {
             if self.has_path_regex {
                 decode_path(reading, decoded);
             }
             self.select(reading, decoded, &mut selected);
         }
-        // Combinations are remembered by the rules in their order; a rule of several patterns may be here twice.
+        // Combinations are remembered by the rules in their order; a rule of several patterns may
+        // be here twice.
         if selected.len() > 1 {
             selected.sort_unstable_by_key(|selected| (selected.rule, selected.excludable));
             selected.dedup_by_key(|selected| selected.rule);
@@ -190,37 +214,67 @@ impl TagPlan {
             if !rule.when.regex(decoded) {
                 return;
             }
-            let excludable = rule.unless.as_ref().is_some_and(|unless| unless.path(reading, decoded));
+            let excludable = rule
+                .unless
+                .as_ref()
+                .is_some_and(|unless| unless.path(reading, decoded));
             // A `not` that asks for nothing but the path is decided here.
-            if excludable && rule.unless.as_ref().is_some_and(|unless| !unless.asks_response()) {
+            if excludable
+                && rule
+                    .unless
+                    .as_ref()
+                    .is_some_and(|unless| !unless.asks_response())
+            {
                 return;
             }
-            // While there is room, a rule is selected once: twice it would take the room of another.
+            // While there is room, a rule is selected once: twice it would take the room of
+            // another.
             let room = !selected.spilled();
-            match selected.iter_mut().find(|known: &&mut PathRule| room && known.rule == index) {
+            match selected
+                .iter_mut()
+                .find(|known: &&mut PathRule| room && known.rule == index)
+            {
                 Some(known) => known.excludable &= excludable,
-                None => selected.push(PathRule { rule: index, excludable }),
+                None => selected.push(PathRule {
+                    rule: index,
+                    excludable,
+                }),
             }
         };
         self.anywhere.iter().for_each(|rule| select(*rule));
-        self.patterns.each(reading, |pattern| select(self.owners[pattern]));
+        self.patterns
+            .each(reading, |pattern| select(self.owners[pattern]));
     }
 
-    /// Whether the lines of a response are unknown: it is a 304, and they depend on the type of the stored response.
-    /// Then there must be none: a recipient would put them in the place of the stored lines.
+    /// Whether the lines of a response are unknown: it is a 304, and they depend on the type of the
+    /// stored response. Then there must be none: a recipient would put them in the place of the
+    /// stored lines.
     pub fn is_hidden(&self, rules: &PathRules, status: u16) -> bool {
         let typed = |rule: &TagRule| {
-            !rule.when.types.is_empty() || rule.unless.as_ref().is_some_and(|unless| !unless.types.is_empty())
+            !rule.when.types.is_empty()
+                || rule
+                    .unless
+                    .as_ref()
+                    .is_some_and(|unless| !unless.types.is_empty())
         };
-        status == 304 && rules.iter().any(|selected| typed(&self.rules[usize::from(selected.rule)]))
+        status == 304
+            && rules
+                .iter()
+                .any(|selected| typed(&self.rules[usize::from(selected.rule)]))
     }
 
-    /// The tags of the rules that the path selected and the response matches; `None` where none matches. On 304 only
-    /// when no rule with a type could match: a partial field would replace the stored one (RFC 9111 section 3.2). Never
-    /// on 1xx.
+    /// The tags of the rules that the path selected and the response matches; `None` where none
+    /// matches. On 304 only when no rule with a type could match: a partial field would replace the
+    /// stored one (RFC 9111 section 3.2). Never on 1xx.
     ///
-    /// `content_type` may hold several types, joined with commas as lines of one field are (RFC 9110 section 5.3).
-    pub fn tags(&self, rules: &PathRules, status: u16, content_type: Option<&[u8]>) -> Option<Arc<TagLines>> {
+    /// `content_type` may hold several types, joined with commas as lines of one field are (RFC
+    /// 9110 section 5.3).
+    pub fn tags(
+        &self,
+        rules: &PathRules,
+        status: u16,
+        content_type: Option<&[u8]>,
+    ) -> Option<Arc<TagLines>> {
         if rules.is_empty() || status < 200 || self.is_hidden(rules, status) {
             return None;
         }
@@ -237,12 +291,21 @@ impl TagPlan {
         self.together(matching)
     }
 
-    fn matching(&self, rules: &PathRules, status: u16, media: Media<'_>, extent: Extent) -> SmallVec<[u16; 8]> {
+    fn matching(
+        &self,
+        rules: &PathRules,
+        status: u16,
+        media: Media<'_>,
+        extent: Extent,
+    ) -> SmallVec<[u16; 8]> {
         let holds = |selected: &&PathRule| {
             self.rules[usize::from(selected.rule)].holds(selected.excludable, status, media, extent)
         };
         let mut matching = SmallVec::new();
-        rules.iter().filter(holds).for_each(|selected| matching.push(selected.rule));
+        rules
+            .iter()
+            .filter(holds)
+            .for_each(|selected| matching.push(selected.rule));
         matching
     }
 
@@ -254,21 +317,36 @@ impl TagPlan {
         }
     }
 
-    /// The tags where some of the rules may hold and may not: all their directives, and of the origin's lines those
-    /// that pass with these rules and without them. A restriction that is said too often does less harm than one that
-    /// is missing.
-    fn perhaps(&self, matching: SmallVec<[u16; 8]>, certain: SmallVec<[u16; 8]>) -> Option<Arc<TagLines>> {
-        let passes =
-            |lines: Option<&Arc<TagLines>>| lines.and_then(|lines| lines.origin_tags).unwrap_or(self.origin_tags);
+    /// The tags where some of the rules may hold and may not: all their directives, and of the
+    /// origin's lines those that pass with these rules and without them. A restriction that is said
+    /// too often does less harm than one that is missing.
+    fn perhaps(
+        &self,
+        matching: SmallVec<[u16; 8]>,
+        certain: SmallVec<[u16; 8]>,
+    ) -> Option<Arc<TagLines>> {
+        let passes = |lines: Option<&Arc<TagLines>>| {
+            lines
+                .and_then(|lines| lines.origin_tags)
+                .unwrap_or(self.origin_tags)
+        };
         let without = passes(self.together(certain).as_ref());
         let with = self.together(matching)?;
         let origin_tags = Some(passes(Some(&with)).min(without));
-        Some(Arc::new(TagLines { origin_tags, ..TagLines::clone(&with) }))
+        Some(Arc::new(TagLines {
+            origin_tags,
+            ..TagLines::clone(&with)
+        }))
     }
 
     fn combined(&self, rules: SmallVec<[u16; 8]>) -> Arc<TagLines> {
         // A poisoned lock holds a map that is whole all the same: insertion is the only change.
-        let remembered = self.combinations.read().unwrap_or_else(|poisoned| poisoned.into_inner()).get(&rules).cloned();
+        let remembered = self
+            .combinations
+            .read()
+            .unwrap_or_else(|poisoned| poisoned.into_inner())
+            .get(&rules)
+            .cloned();
         if let Some(lines) = remembered {
             return lines;
         }
@@ -280,7 +358,10 @@ impl TagPlan {
             origin_tags = origin_tags.max(said.origin_tags);
         }
         let lines = TagLines::new(tags, origin_tags);
-        let mut combinations = self.combinations.write().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut combinations = self
+            .combinations
+            .write()
+            .unwrap_or_else(|poisoned| poisoned.into_inner());
         if combinations.len() < MAX_COMBINATIONS {
             combinations.insert(rules, lines.clone());
         }
@@ -288,12 +369,17 @@ impl TagPlan {
     }
 }
 
-/// Writes the path without the query, its escapes decoded: regular expressions are written for this form.
+/// Writes the path without the query, its escapes decoded: regular expressions are written for this
+/// form.
 fn decode_path(target: &[u8], path: &mut Vec<u8>) {
     path.clear();
     let mut rest = path_of(target);
     while let Some((first, after)) = rest.split_first() {
-        let hex = |index: usize| after.get(index).and_then(|digit| char::from(*digit).to_digit(16));
+        let hex = |index: usize| {
+            after
+                .get(index)
+                .and_then(|digit| char::from(*digit).to_digit(16))
+        };
         match (first, hex(0), hex(1)) {
             (b'%', Some(high), Some(low)) => {
                 path.push((high * 16 + low) as u8);
@@ -310,14 +396,16 @@ fn decode_path(target: &[u8], path: &mut Vec<u8>) {
 /// The X-Robots-Tag lines of a response.
 #[derive(Debug)]
 pub enum Sent<'a> {
-    /// The origin's lines stay as they are, and these are added, before them the lines for every crawler.
+    /// The origin's lines stay as they are, and these are added, before them the lines for every
+    /// crawler.
     Added(&'a [String]),
     /// The origin's lines are taken away, and these stand in their place.
     Instead(Cow<'a, [String]>),
 }
 
-/// Combines the lines of a policy with those of an origin (none, most of the time). Where the origin sends more lines
-/// than are read, they stay as they are: a crawler that reads all of them must not miss a part.
+/// Combines the lines of a policy with those of an origin (none, most of the time). Where the
+/// origin sends more lines than are read, they stay as they are: a crawler that reads all of them
+/// must not miss a part.
 pub fn combine<'a, 'b>(
     ours: Option<&'a TagLines>,
     theirs: impl Iterator<Item = &'b [u8]>,

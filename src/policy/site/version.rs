@@ -1,5 +1,5 @@
-//! [`Version`]: the id of a robots.txt, which is a hash of its bytes. crawlgate uses it to record which file a host
-//! published and which file a crawler may have cached.
+//! [`Version`]: the id of a robots.txt, which is a hash of its bytes. crawlgate uses it to record
+//! which file a host published and which file a crawler may have cached.
 
 use sha2::{Digest, Sha256};
 use std::fmt;

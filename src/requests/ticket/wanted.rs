@@ -1,5 +1,6 @@
-//! [`Ticket::wanted`] describes a request to [`upstreams`](crate::upstreams), which chooses a server for it.
-//! [`Ticket::note_no_server`] notes that there is no server. [`Forward::unanswered`] makes the answer if no server answers.
+//! [`Ticket::wanted`] describes a request to [`upstreams`](crate::upstreams), which chooses a
+//! server for it. [`Ticket::note_no_server`] notes that there is no server. [`Forward::unanswered`]
+//! makes the answer if no server answers.
 
 use super::{Ticket, TurnedAway};
 use crate::answers::{Answer, Asked, failure, full, no_origin};
@@ -11,8 +12,8 @@ use crate::upstreams::{Attempts, NoServer, Upstreams, Wanted};
 use crate::verdict::Identity;
 
 impl Ticket {
-    /// The request, for the choice of a server. `is_repeatable` says whether it may be sent twice: GET, HEAD or OPTIONS
-    /// without a body, and a request of which nothing was sent.
+    /// The request, for the choice of a server. `is_repeatable` says whether it may be sent twice:
+    /// GET, HEAD or OPTIONS without a body, and a request of which nothing was sent.
     pub fn wanted(&self, is_repeatable: bool) -> Wanted<'_> {
         let wanted = Wanted {
             host: self.host(),
@@ -42,16 +43,28 @@ impl Ticket {
 
     fn claim(&self) -> Option<(Claim, Identity)> {
         let judgement = self.judgement()?;
-        let identity = judgement.judged().map_or(Identity::Unverified, |judged| judged.identity);
+        let identity = judgement
+            .judged()
+            .map_or(Identity::Unverified, |judged| judged.identity);
         Some((judgement.claim(), identity))
     }
 
     /// Tools are used by people, so they wait with people. robots.txt is gated for no crawler.
-    fn of_crawler<'a>(&'a self, wanted: Wanted<'a>, claim: Claim, identity: Identity) -> Wanted<'a> {
+    fn of_crawler<'a>(
+        &'a self,
+        wanted: Wanted<'a>,
+        claim: Claim,
+        identity: Identity,
+    ) -> Wanted<'a> {
         let (crawler, purpose) = match claim {
             Claim::Nobody | Claim::Tool => return wanted,
             _ if reaches_robots_txt(self.target()) => return wanted,
-            Claim::Token(_) | Claim::Other => return Wanted { is_crawler: true, ..wanted },
+            Claim::Token(_) | Claim::Other => {
+                return Wanted {
+                    is_crawler: true,
+                    ..wanted
+                };
+            }
             Claim::Known(crawler) => (crawler, self.0.shared.judge.registry.get(crawler).purpose),
         };
         Wanted {
@@ -62,13 +75,21 @@ impl Ticket {
         }
     }
 
-    /// Notes that there is no server. A crawler that is turned away for want of a place has done nothing wrong: the request
-    /// does not count against its crawl rate.
+    /// Notes that there is no server. A crawler that is turned away for want of a place has done
+    /// nothing wrong: the request does not count against its crawl rate.
     pub fn note_no_server(&mut self, none: NoServer) {
         let NoServer::Full(full) = none else { return };
-        let judged = self.judgement().and_then(Judgement::judged).filter(|_| self.wanted(false).is_crawler);
-        let delay = judged.map_or(0, |judged| self.0.shared.judge.take_back(&self.0.noted.facts(), judged));
-        let turned_away = TurnedAway { reason: full.reason, retry_after: full.retry_after.max(delay) };
+        let judged = self
+            .judgement()
+            .and_then(Judgement::judged)
+            .filter(|_| self.wanted(false).is_crawler);
+        let delay = judged.map_or(0, |judged| {
+            self.0.shared.judge.take_back(&self.0.noted.facts(), judged)
+        });
+        let turned_away = TurnedAway {
+            reason: full.reason,
+            retry_after: full.retry_after.max(delay),
+        };
         self.0.turned_away = Some(Box::new(turned_away));
     }
 }
@@ -77,10 +98,13 @@ impl Forward<'_> {
     /// The answer in place of an origin that gave none, after these attempts.
     pub fn unanswered(&self, status: u16, attempts: &Attempts, asked: &Asked<'_>) -> Answer {
         let unanswered = self.unanswered_as(asked);
-        self.connection.with_hsts(match (attempts.none, &self.ticket.0.turned_away) {
-            (Some(NoServer::NoOrigin), _) => no_origin(self.ticket.host(), &unanswered),
-            (Some(NoServer::Full(_)), Some(turned_away)) => full(turned_away.retry_after, &unanswered),
-            _ => failure(status, &unanswered),
-        })
+        self.connection
+            .with_hsts(match (attempts.none, &self.ticket.0.turned_away) {
+                (Some(NoServer::NoOrigin), _) => no_origin(self.ticket.host(), &unanswered),
+                (Some(NoServer::Full(_)), Some(turned_away)) => {
+                    full(turned_away.retry_after, &unanswered)
+                }
+                _ => failure(status, &unanswered),
+            })
     }
 }

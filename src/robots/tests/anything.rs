@@ -1,4 +1,5 @@
-//! What holds for any bytes: the lines put together are the bytes, nothing panics, and time is linear.
+//! What holds for any bytes: the lines put together are the bytes, nothing panics, and time is
+//! linear.
 
 use super::oracle::{SPACED, any_file, config};
 use crate::robots::steps;
@@ -20,10 +21,21 @@ fn check_lossless(bytes: &[u8]) -> Result<(), TestCaseError> {
             LineEnd::CrLf => b"\r\n",
             LineEnd::Nothing => b"",
         });
-        prop_assert!(!file.octets(&line.text).iter().any(|octet| b"\r\n".contains(octet)));
-        let within = |part: &std::ops::Range<usize>| part.start >= line.text.start && part.end <= line.text.end;
+        prop_assert!(
+            !file
+                .octets(&line.text)
+                .iter()
+                .any(|octet| b"\r\n".contains(octet))
+        );
+        let within = |part: &std::ops::Range<usize>| {
+            part.start >= line.text.start && part.end <= line.text.end
+        };
         if let Some(record) = &line.record {
-            prop_assert!(within(&record.name) && within(&record.value) && record.name.end <= record.value.start);
+            prop_assert!(
+                within(&record.name)
+                    && within(&record.value)
+                    && record.name.end <= record.value.start
+            );
             prop_assert!(!record.name.is_empty());
         }
         prop_assert!(line.comment.as_ref().is_none_or(within));
@@ -53,7 +65,8 @@ proptest! {
     }
 }
 
-// ---- time --------------------------------------------------------------------------------------------------------------
+// ---- time
+// --------------------------------------------------------------------------------------------------------------
 
 /// Files of so many octets, each of a kind that a careless reader takes long for.
 fn files(octets: usize) -> [String; 22] {
@@ -101,13 +114,17 @@ fn steps(text: &str) -> u64 {
     })
 }
 
-/// Twice the octets take twice the steps: what takes the square of them would take four times as many.
+/// Twice the octets take twice the steps: what takes the square of them would take four times as
+/// many.
 #[test]
 fn anything_is_read_in_linear_time() {
     const OCTETS: usize = 1 << 17;
     for (half, whole) in files(OCTETS).iter().zip(&files(2 * OCTETS)) {
         let (half, whole) = (steps(half), steps(whole));
         let most = half * 9 / 4 + 10_000;
-        assert!(half * 2 >= OCTETS as u64 && whole <= most, "{half} steps, and {whole} for twice as much");
+        assert!(
+            half * 2 >= OCTETS as u64 && whole <= most,
+            "{half} steps, and {whole} for twice as much"
+        );
     }
 }

@@ -5,24 +5,43 @@ use crate::robots::{Document, Extension, Group, Matcher, render};
 use std::time::Duration;
 
 fn with_delay(delay: Duration) -> Document {
-    document(vec![Group { crawl_delay: Some(delay), ..group(&["*"], &["Disallow: /x"]) }])
+    document(vec![Group {
+        crawl_delay: Some(delay),
+        ..group(&["*"], &["Disallow: /x"])
+    }])
 }
 
 #[test]
 fn a_document_is_written_in_its_order() {
     let document = Document {
-        comments: vec!["Made by crawlgate.".to_owned(), String::new(), "Second".to_owned()],
+        comments: vec![
+            "Made by crawlgate.".to_owned(),
+            String::new(),
+            "Second".to_owned(),
+        ],
         groups: vec![
             Group {
                 comments: vec!["For everyone.".to_owned()],
                 crawl_delay: Some(Duration::from_secs(10)),
-                extensions: vec![Extension { key: "Content-Signal".to_owned(), value: "ai-train=no".to_owned() }],
-                ..group(&["*"], &["Disallow: /cart/", "Allow: /cart/help", "Disallow: /*?s=*$"])
+                extensions: vec![Extension {
+                    key: "Content-Signal".to_owned(),
+                    value: "ai-train=no".to_owned(),
+                }],
+                ..group(
+                    &["*"],
+                    &["Disallow: /cart/", "Allow: /cart/help", "Disallow: /*?s=*$"],
+                )
             },
             group(&["GPTBot", "CCBot"], &["Disallow: /"]),
         ],
-        extensions: vec![Extension { key: "License".to_owned(), value: "https://shop.example/license.xml".to_owned() }],
-        sitemaps: vec!["https://shop.example/a.xml".to_owned(), "https://shop.example/b.xml".to_owned()],
+        extensions: vec![Extension {
+            key: "License".to_owned(),
+            value: "https://shop.example/license.xml".to_owned(),
+        }],
+        sitemaps: vec![
+            "https://shop.example/a.xml".to_owned(),
+            "https://shop.example/b.xml".to_owned(),
+        ],
     };
     let expected = "\
 # Made by crawlgate.
@@ -53,14 +72,20 @@ Sitemap: https://shop.example/b.xml
 #[test]
 fn nothing_is_written_for_nothing() {
     assert_eq!(render(&Document::default()), "");
-    let only = Document { sitemaps: vec!["https://a.example/s".to_owned()], ..Document::default() };
+    let only = Document {
+        sitemaps: vec!["https://a.example/s".to_owned()],
+        ..Document::default()
+    };
     assert_eq!(render(&only), "Sitemap: https://a.example/s\n");
 }
 
 #[test]
 fn a_group_without_rules_gets_one_before_its_crawl_delay() {
     let document = document(vec![
-        Group { crawl_delay: Some(Duration::from_secs(5)), ..group(&["msnbot"], &[]) },
+        Group {
+            crawl_delay: Some(Duration::from_secs(5)),
+            ..group(&["msnbot"], &[])
+        },
         group(&["Baiduspider"], &["Disallow: /"]),
     ]);
     assert_eq!(
@@ -71,7 +96,10 @@ fn a_group_without_rules_gets_one_before_its_crawl_delay() {
 
 #[test]
 fn an_empty_pattern_is_written_without_a_trailing_blank() {
-    assert_eq!(render(&document(vec![group(&["*"], &["Disallow:"])])), "User-agent: *\nDisallow:\n");
+    assert_eq!(
+        render(&document(vec![group(&["*"], &["Disallow:"])])),
+        "User-agent: *\nDisallow:\n"
+    );
 }
 
 #[test]
@@ -86,34 +114,69 @@ fn a_group_without_agents_is_left_out() {
 
 #[test]
 fn crawl_delay_is_in_seconds_with_the_decimals_it_needs() {
-    for (millis, written) in [(500, "0.5"), (10_000, "10"), (1_250, "1.25"), (100_000, "100"), (0, "0"), (1, "0.001")] {
+    for (millis, written) in [
+        (500, "0.5"),
+        (10_000, "10"),
+        (1_250, "1.25"),
+        (100_000, "100"),
+        (0, "0"),
+        (1, "0.001"),
+    ] {
         let text = render(&with_delay(Duration::from_millis(millis)));
-        assert!(text.ends_with(&format!("\nCrawl-delay: {written}\n")), "{text}");
+        assert!(
+            text.ends_with(&format!("\nCrawl-delay: {written}\n")),
+            "{text}"
+        );
     }
 }
 
 #[test]
 fn a_sitemap_is_written_without_its_fragment() {
-    let sitemaps = ["#", " ", "https://a.example/s#x", "https://a.example/a b"].map(str::to_owned).to_vec();
-    let text = render(&Document { sitemaps, ..Document::default() });
-    assert_eq!(text, "Sitemap: https://a.example/s\nSitemap: https://a.example/a%20b\n");
+    let sitemaps = ["#", " ", "https://a.example/s#x", "https://a.example/a b"]
+        .map(str::to_owned)
+        .to_vec();
+    let text = render(&Document {
+        sitemaps,
+        ..Document::default()
+    });
+    assert_eq!(
+        text,
+        "Sitemap: https://a.example/s\nSitemap: https://a.example/a%20b\n"
+    );
 }
 
 #[test]
 fn no_text_can_inject_a_line() {
-    let break_out = "x\r\nDisallow: /\rAllow: /y\u{0}\u{b}\u{c}\u{1c}\u{85}\u{2028}Disallow: /\u{2029}z#w";
+    let break_out =
+        "x\r\nDisallow: /\rAllow: /y\u{0}\u{b}\u{c}\u{1c}\u{85}\u{2028}Disallow: /\u{2029}z#w";
     let document = Document {
         comments: vec![break_out.to_owned()],
-        groups: vec![Group { comments: vec![break_out.to_owned()], ..group(&[break_out], &["Allow: /ok"]) }],
+        groups: vec![Group {
+            comments: vec![break_out.to_owned()],
+            ..group(&[break_out], &["Allow: /ok"])
+        }],
         sitemaps: vec![format!("https://a.example/{break_out}")],
         extensions: vec![
-            Extension { key: break_out.to_owned(), value: break_out.to_owned() },
-            Extension { key: "Disallow".to_owned(), value: "/".to_owned() },
-            Extension { key: "User-agent".to_owned(), value: "*".to_owned() },
+            Extension {
+                key: break_out.to_owned(),
+                value: break_out.to_owned(),
+            },
+            Extension {
+                key: "Disallow".to_owned(),
+                value: "/".to_owned(),
+            },
+            Extension {
+                key: "User-agent".to_owned(),
+                value: "*".to_owned(),
+            },
         ],
     };
     let text = render(&document);
-    assert!(text.chars().all(|c| c == '\n' || !(c.is_control() || matches!(c, '\u{2028}' | '\u{2029}'))), "{text:?}");
+    assert!(
+        text.chars()
+            .all(|c| c == '\n' || !(c.is_control() || matches!(c, '\u{2028}' | '\u{2029}'))),
+        "{text:?}"
+    );
     for line in text.lines().filter(|line| !line.is_empty()) {
         let known = [
             "#",
@@ -122,7 +185,10 @@ fn no_text_can_inject_a_line() {
             "Sitemap: https://a.example/x%0D%0ADisallow:%20/%0DAllow",
             "x__Disallow_ /",
         ];
-        assert!(known.iter().any(|known| line.starts_with(known)), "{line:?}");
+        assert!(
+            known.iter().any(|known| line.starts_with(known)),
+            "{line:?}"
+        );
     }
     assert_eq!(text.matches("\nAllow: ").count(), 1);
     assert_eq!(text.matches("\nDisallow: ").count(), 0);
@@ -133,14 +199,25 @@ fn a_token_is_found_without_regard_to_case() {
     let matcher = Matcher::new(&document(vec![
         group(&["Googlebot", "Bingbot"], &["Disallow: /g"]),
         group(&["*"], &["Disallow: /s"]),
-        group(&["GOOGLEBOT", "Googlebot-Image", "MJ12bot"], &["Disallow: /late"]),
+        group(
+            &["GOOGLEBOT", "Googlebot-Image", "MJ12bot"],
+            &["Disallow: /late"],
+        ),
         group(&["*"], &[]),
     ]));
     assert_eq!(matcher.named("googleBOT"), Some(0));
     assert_eq!(matcher.named("BINGBOT"), Some(0));
     assert_eq!(matcher.named("googlebot-image"), Some(2));
     assert_eq!(matcher.named("mj12BOT"), Some(2));
-    for unknown in ["Google", "Googlebot-", "Googlebot-Images", "", "*", "ſ", "googlebot\u{0}"] {
+    for unknown in [
+        "Google",
+        "Googlebot-",
+        "Googlebot-Images",
+        "",
+        "*",
+        "ſ",
+        "googlebot\u{0}",
+    ] {
         assert_eq!(matcher.named(unknown), None, "{unknown}");
     }
     assert_eq!(matcher.star(), Some(1));

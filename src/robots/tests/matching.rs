@@ -16,39 +16,71 @@ fn assert_matches(pattern: &str, matching: &[&str], others: &[&str]) {
 fn rfc_9309_figure_4_encodings_compare_equal() {
     for (written, spelled) in [
         ("/foo/bar?baz=quz", "/foo/bar?baz=quz"),
-        ("/foo/bar?baz=https://foo.bar", "/foo/bar?baz=https://foo.bar"),
-        ("/foo/bar?baz=https%3A%2F%2Ffoo.bar", "/foo/bar?baz=https%3a%2f%2Ffoo.bar"),
+        (
+            "/foo/bar?baz=https://foo.bar",
+            "/foo/bar?baz=https://foo.bar",
+        ),
+        (
+            "/foo/bar?baz=https%3A%2F%2Ffoo.bar",
+            "/foo/bar?baz=https%3a%2f%2Ffoo.bar",
+        ),
         ("/foo/bar/\u{30C4}", "/foo/bar/%E3%83%84"),
         ("/foo/bar/\u{30C4}", "/foo/bar/\u{30C4}"),
         ("/foo/bar/%E3%83%84", "/foo/bar/%e3%83%84"),
         ("/foo/bar/%62%61%7A", "/foo/bar/baz"),
         ("/foo/bar/baz", "/foo/bar/%62%61%7a"),
     ] {
-        assert!(matches(written, spelled), "{written} should match {spelled}");
-        assert!(matches(spelled, written), "{spelled} should match {written}");
-        assert!(matches(&format!("{written}$"), spelled), "{written}$ should match {spelled} to its end");
+        assert!(
+            matches(written, spelled),
+            "{written} should match {spelled}"
+        );
+        assert!(
+            matches(spelled, written),
+            "{spelled} should match {written}"
+        );
+        assert!(
+            matches(&format!("{written}$"), spelled),
+            "{written}$ should match {spelled} to its end"
+        );
     }
 }
 
 #[test]
 fn rfc_9309_section_2_2_3_special_characters() {
-    assert_eq!(deciding(&["Allow: /this/path/exactly$"], "/this/path/exactly"), Some("Allow: /this/path/exactly$"));
-    assert_eq!(deciding(&["Allow: /this/path/exactly$"], "/this/path/exactly/"), None);
+    assert_eq!(
+        deciding(&["Allow: /this/path/exactly$"], "/this/path/exactly"),
+        Some("Allow: /this/path/exactly$")
+    );
+    assert_eq!(
+        deciding(&["Allow: /this/path/exactly$"], "/this/path/exactly/"),
+        None
+    );
     assert_eq!(
         deciding(&["Disallow: /this/*/exactly"], "/this/long/path/exactly?x"),
         Some("Disallow: /this/*/exactly")
     );
-    assert_eq!(deciding(&["Disallow: /this/*/exactly"], "/this/exactly"), None);
+    assert_eq!(
+        deciding(&["Disallow: /this/*/exactly"], "/this/exactly"),
+        None
+    );
 }
 
 #[test]
 fn rfc_9309_figure_6_escaped_star_and_dollar_are_characters() {
     assert_matches(
         "/path/file-with-a-%2A.html",
-        &["/path/file-with-a-*.html", "/path/file-with-a-%2A.html", "/path/file-with-a-%2a.html"],
+        &[
+            "/path/file-with-a-*.html",
+            "/path/file-with-a-%2A.html",
+            "/path/file-with-a-%2a.html",
+        ],
         &["/path/file-with-a-x.html", "/path/file-with-a-.html"],
     );
-    assert_matches("/path/foo-%24", &["/path/foo-$", "/path/foo-%24", "/path/foo-$more"], &["/path/foo-"]);
+    assert_matches(
+        "/path/foo-%24",
+        &["/path/foo-$", "/path/foo-%24", "/path/foo-$more"],
+        &["/path/foo-"],
+    );
 }
 
 #[test]
@@ -62,12 +94,20 @@ fn a_dollar_before_the_end_is_a_character() {
 
 #[test]
 fn rfc_9309_example_5_1_groups() {
-    let star = ["Disallow: *.gif$", "Disallow: /example/", "Allow: /publications/"];
+    let star = [
+        "Disallow: *.gif$",
+        "Disallow: /example/",
+        "Allow: /publications/",
+    ];
     assert_eq!(deciding(&star, "/images/a.gif"), Some(star[0]));
     assert_eq!(deciding(&star, "/images/a.gif?x"), None);
     assert_eq!(deciding(&star, "/example/page"), Some(star[1]));
     assert_eq!(deciding(&star, "/publications/x"), Some(star[2]));
-    let foobot = ["Disallow:/", "Allow:/example/page.html", "Allow:/example/allowed.gif"];
+    let foobot = [
+        "Disallow:/",
+        "Allow:/example/page.html",
+        "Allow:/example/allowed.gif",
+    ];
     assert_eq!(deciding(&foobot, "/example/page.html"), Some(foobot[1]));
     assert_eq!(deciding(&foobot, "/example/allowed.gif"), Some(foobot[2]));
     assert_eq!(deciding(&foobot, "/example/other"), Some(foobot[0]));
@@ -78,9 +118,18 @@ fn rfc_9309_example_5_1_groups() {
 
 #[test]
 fn rfc_9309_example_5_2_longest_match() {
-    let lines = ["Allow: /example/page/", "Disallow: /example/page/disallowed.gif"];
-    assert_eq!(deciding(&lines, "/example/page/disallowed.gif"), Some(lines[1]));
-    assert_eq!(deciding(&lines, "/example/page/allowed.gif"), Some(lines[0]));
+    let lines = [
+        "Allow: /example/page/",
+        "Disallow: /example/page/disallowed.gif",
+    ];
+    assert_eq!(
+        deciding(&lines, "/example/page/disallowed.gif"),
+        Some(lines[1])
+    );
+    assert_eq!(
+        deciding(&lines, "/example/page/allowed.gif"),
+        Some(lines[0])
+    );
 }
 
 #[test]
@@ -88,10 +137,24 @@ fn google_table_of_path_values() {
     assert_matches("/", &["/", "/x", "/?q"], &[]);
     assert_matches("/*", &["/", "/x"], &[]);
     assert_matches("/$", &["/"], &["/x", "/?q"]);
-    let fish =
-        ["/fish", "/fish.html", "/fish/salmon.html", "/fishheads", "/fishheads/yummy.html", "/fish.php?id=anything"];
-    assert_matches("/fish", &fish, &["/Fish.asp", "/catfish", "/?id=fish", "/desert/fish"]);
-    assert_matches("/fish*", &fish, &["/Fish.asp", "/catfish", "/?id=fish", "/desert/fish"]);
+    let fish = [
+        "/fish",
+        "/fish.html",
+        "/fish/salmon.html",
+        "/fishheads",
+        "/fishheads/yummy.html",
+        "/fish.php?id=anything",
+    ];
+    assert_matches(
+        "/fish",
+        &fish,
+        &["/Fish.asp", "/catfish", "/?id=fish", "/desert/fish"],
+    );
+    assert_matches(
+        "/fish*",
+        &fish,
+        &["/Fish.asp", "/catfish", "/?id=fish", "/desert/fish"],
+    );
     assert_matches(
         "/fish/",
         &["/fish/", "/fish/?id=anything", "/fish/salmon.htm"],
@@ -112,9 +175,18 @@ fn google_table_of_path_values() {
     assert_matches(
         "/*.php$",
         &["/filename.php", "/folder/filename.php"],
-        &["/filename.php?parameters", "/filename.php/", "/filename.php5", "/windows.PHP"],
+        &[
+            "/filename.php?parameters",
+            "/filename.php/",
+            "/filename.php5",
+            "/windows.PHP",
+        ],
     );
-    assert_matches("/fish*.php", &["/fish.php", "/fishheads/catfish.php?parameters"], &["/Fish.PHP"]);
+    assert_matches(
+        "/fish*.php",
+        &["/fish.php", "/fishheads/catfish.php?parameters"],
+        &["/Fish.PHP"],
+    );
 }
 
 #[test]
@@ -127,15 +199,28 @@ fn google_precedence_examples() {
         (["Allow: /$", "Disallow: /"], "/", 0),
         (["Allow: /$", "Disallow: /"], "/page.htm", 1),
     ] {
-        assert_eq!(deciding(&lines, url), Some(lines[winner]), "{lines:?} {url}");
+        assert_eq!(
+            deciding(&lines, url),
+            Some(lines[winner]),
+            "{lines:?} {url}"
+        );
         let turned = [lines[1], lines[0]];
-        assert_eq!(deciding(&turned, url), Some(lines[winner]), "{turned:?} {url}");
+        assert_eq!(
+            deciding(&turned, url),
+            Some(lines[winner]),
+            "{turned:?} {url}"
+        );
     }
 }
 
 #[test]
 fn of_equal_rules_the_first_decides() {
-    let set = RuleSet::new(rules(&["Disallow: /b", "Disallow: /a", "Disallow: /*", "Disallow: /a"]));
+    let set = RuleSet::new(rules(&[
+        "Disallow: /b",
+        "Disallow: /a",
+        "Disallow: /*",
+        "Disallow: /a",
+    ]));
     assert_eq!(set.find(b"/a"), Some(1));
     assert_eq!(set.find(b"/c"), Some(2));
 }
@@ -159,7 +244,11 @@ fn paths_are_compared_with_regard_to_case() {
 
 #[test]
 fn pieces_of_a_pattern_match_in_order_without_overlap() {
-    assert_matches("/*ab*ab$", &["/abab", "/ab-ab", "/abxabab"], &["/ab", "/aab", "/abab?"]);
+    assert_matches(
+        "/*ab*ab$",
+        &["/abab", "/ab-ab", "/abxabab"],
+        &["/ab", "/aab", "/abab?"],
+    );
     assert_matches("/a*a$", &["/aa", "/axa"], &["/a", "/ab"]);
     assert_matches("*", &["/", "/x"], &[]);
     assert_matches("/**//$", &["///", "/a//"], &["//", "/"]);
@@ -171,11 +260,21 @@ fn pieces_of_a_pattern_match_in_order_without_overlap() {
 fn a_rule_cannot_be_evaded_by_another_spelling() {
     assert_matches(
         "/private",
-        &["/%70rivate", "/priv%61te", "http://host.example/private", "/private#x", "private"],
+        &[
+            "/%70rivate",
+            "/priv%61te",
+            "http://host.example/private",
+            "/private#x",
+            "private",
+        ],
         &["/%2Fprivate", "/public"],
     );
     assert_matches("/a b", &["/a%20b", "/a b"], &["/a+b"]);
-    assert_matches("/%7euser%2fx", &["/~user%2Fx", "/%7Euser%2fx"], &["/~user/x"]);
+    assert_matches(
+        "/%7euser%2fx",
+        &["/~user%2Fx", "/%7Euser%2fx"],
+        &["/~user/x"],
+    );
     assert_matches("/100%", &["/100%", "/100%?x"], &["/100"]);
 }
 
@@ -203,7 +302,8 @@ fn decoding_does_not_make_new_escapes() {
     }
 }
 
-/// A backtracking matcher would need longer than the age of the universe: that this ends is what is tested.
+/// A backtracking matcher would need longer than the age of the universe: that this ends is what is
+/// tested.
 #[test]
 fn many_wildcards_take_linear_time() {
     let target = format!("/{}", "a".repeat(60_000));
@@ -212,12 +312,15 @@ fn many_wildcards_take_linear_time() {
     assert!(Pattern::new(&format!("/{}$", "*a".repeat(1_000))).matches(target.as_bytes()));
 }
 
-/// Were a rule tried wherever something of it stands in the target, these would take hours: that this ends is what is
-/// tested.
+/// Were a rule tried wherever something of it stands in the target, these would take hours: that
+/// this ends is what is tested.
 #[test]
 fn a_target_made_of_what_the_rules_contain_takes_linear_time() {
     let rules: Vec<Rule> = (0..1_000)
-        .map(|n| Rule { allow: n % 2 == 0, pattern: Pattern::new(&format!("/*abab*{}{n}b$", "baba*".repeat(n % 50))) })
+        .map(|n| Rule {
+            allow: n % 2 == 0,
+            pattern: Pattern::new(&format!("/*abab*{}{n}b$", "baba*".repeat(n % 50))),
+        })
         .collect();
     let target = format!("/{}", "ab".repeat(30_000));
     assert_eq!(RuleSet::new(rules).find(target.as_bytes()), None);
@@ -235,20 +338,37 @@ fn among_a_thousand_rules_the_longest_is_found() {
         .collect();
     let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
     assert_eq!(deciding(&lines, "/s400/page"), Some("Disallow: /s400/"));
-    assert_eq!(deciding(&lines, "/s400/open401"), Some("Allow: /s400/open401$"));
+    assert_eq!(
+        deciding(&lines, "/s400/open401"),
+        Some("Allow: /s400/open401$")
+    );
     assert_eq!(deciding(&lines, "/s400/open401/"), Some("Disallow: /s400/"));
     assert_eq!(deciding(&lines, "/s400/x403."), Some("Allow: /*/x403."));
     let deep = format!("/{}", "d".repeat(500));
-    assert_eq!(deciding(&lines, &deep), Some(format!("Disallow: /{}", "d".repeat(498)).as_str()));
+    assert_eq!(
+        deciding(&lines, &deep),
+        Some(format!("Disallow: /{}", "d".repeat(498)).as_str())
+    );
     assert_eq!(deciding(&lines, "/other"), None);
 }
 
-/// The characters `*` and `$` of a URL are one character each: no part of how they are escaped can be matched.
+/// The characters `*` and `$` of a URL are one character each: no part of how they are escaped can
+/// be matched.
 #[test]
 fn what_is_not_in_a_url_does_not_match() {
-    for (pattern, url) in [("/*4$", "/menu$"), ("/*2", "/a$b"), ("/*2", "/a*b"), ("/*%", "/price$5"), ("/*A", "/**'")] {
+    for (pattern, url) in [
+        ("/*4$", "/menu$"),
+        ("/*2", "/a$b"),
+        ("/*2", "/a*b"),
+        ("/*%", "/price$5"),
+        ("/*A", "/**'"),
+    ] {
         assert!(!matches(pattern, url), "{pattern} {url}");
     }
     assert_matches("/*$b", &["/a$b", "/a%24b"], &["/a%2424b", "/ab"]);
-    assert_matches("/%2A%24$", &["/*$", "/%2a$", "/*%24"], &["/x", "/*", "/*$x"]);
+    assert_matches(
+        "/%2A%24$",
+        &["/*$", "/%2a$", "/*%24"],
+        &["/x", "/*", "/*$x"],
+    );
 }

@@ -1,5 +1,6 @@
-//! Both dialects against implementations written apart from those in use, as naive as can be: Google's library from
-//! its description, octet by octet like the C++ it is, and RFC 9309 from its text.
+//! Both dialects against implementations written apart from those in use, as naive as can be:
+//! Google's library from its description, octet by octet like the C++ it is, and RFC 9309 from its
+//! text.
 
 use crate::robots::{Dialect, File, Reading};
 use proptest::collection::vec;
@@ -10,7 +11,8 @@ pub const SPACED: [&str; 2] = ["Sogou web spider", "Foo b"];
 /// Whether the URL may be fetched, and the line that decided or 0.
 type Answer = (bool, usize);
 
-// ---- what both parsers do --------------------------------------------------------------------------------------------
+// ---- what both parsers do
+// --------------------------------------------------------------------------------------------
 
 /// A string of C: what comes before the first NUL.
 fn c_string(octets: &[u8]) -> &[u8] {
@@ -61,7 +63,10 @@ fn key_and_value(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let separator = match line.iter().position(|octet| *octet == b':') {
         Some(colon) => colon,
         None => {
-            let words: Vec<_> = line.split(|octet| b" \t".contains(octet)).filter(|word| !word.is_empty()).collect();
+            let words: Vec<_> = line
+                .split(|octet| b" \t".contains(octet))
+                .filter(|word| !word.is_empty())
+                .collect();
             if words.len() != 2 {
                 return None;
             }
@@ -85,11 +90,17 @@ fn said(key: &[u8]) -> (Said, bool) {
     let known = [
         (Said::Agent, "user-agent useragent user+agent"),
         (Said::Allow, "allow"),
-        (Said::Disallow, "disallow dissallow dissalow disalow diasllow disallaw"),
+        (
+            Said::Disallow,
+            "disallow dissallow dissalow disalow diasllow disallaw",
+        ),
     ];
     let key = String::from_utf8_lossy(key).to_ascii_lowercase();
     for (said, spellings) in known {
-        for spelling in spellings.split(' ').map(|spelling| spelling.replace('+', " ")) {
+        for spelling in spellings
+            .split(' ')
+            .map(|spelling| spelling.replace('+', " "))
+        {
             if key.starts_with(&spelling) {
                 return (said, key != spelling);
             }
@@ -119,7 +130,8 @@ fn matches(path: &[u8], pattern: &[u8]) -> bool {
     true
 }
 
-// ---- Google's library --------------------------------------------------------------------------------------------------
+// ---- Google's library
+// --------------------------------------------------------------------------------------------------
 
 /// The best priority so far and its line; a priority below 0 is none.
 #[derive(Clone, Copy)]
@@ -160,7 +172,9 @@ impl Google<'_> {
             disallow: [Best::NONE; 2],
         };
         each_line(file, |number, line| {
-            let Some((key, value)) = key_and_value(line) else { return };
+            let Some((key, value)) = key_and_value(line) else {
+                return;
+            };
             match said(key).0 {
                 Said::Agent => oracle.agent(value),
                 Said::Allow => oracle.allow(number, &google_rule(value)),
@@ -168,8 +182,15 @@ impl Google<'_> {
                 Said::Other => {}
             }
         });
-        let (allow, disallow) = (oracle.allow[oracle.ever_named as usize], oracle.disallow[oracle.ever_named as usize]);
-        let line = if disallow.0 > allow.0 { disallow.1 } else { allow.1 };
+        let (allow, disallow) = (
+            oracle.allow[oracle.ever_named as usize],
+            oracle.disallow[oracle.ever_named as usize],
+        );
+        let line = if disallow.0 > allow.0 {
+            disallow.1
+        } else {
+            allow.1
+        };
         (allow.0.max(disallow.0) <= 0 || disallow.0 <= allow.0, line)
     }
 
@@ -177,7 +198,9 @@ impl Google<'_> {
         if self.rule_seen {
             (self.in_named, self.in_star, self.rule_seen) = (false, false, false);
         }
-        if value == b"*" || value.len() > 1 && value[0] == b'*' && b" \t\n\x0B\x0C\r".contains(&value[1]) {
+        if value == b"*"
+            || value.len() > 1 && value[0] == b'*' && b" \t\n\x0B\x0C\r".contains(&value[1])
+        {
             self.in_star = true;
             return;
         }
@@ -242,7 +265,9 @@ fn google_rule(value: &[u8]) -> Vec<u8> {
 
 /// Path, parameters and query; two slashes at the beginning are passed over.
 fn google_path(url: &[u8]) -> Vec<u8> {
-    let from = |start: usize, wanted: &dyn Fn(&[u8]) -> bool| (start..url.len()).find(|place| wanted(&url[*place..]));
+    let from = |start: usize, wanted: &dyn Fn(&[u8]) -> bool| {
+        (start..url.len()).find(|place| wanted(&url[*place..]))
+    };
     let begins = |rest: &[u8]| b"/?;".contains(&rest[0]);
     let start = if url.starts_with(b"//") { 2 } else { 0 };
     let early = from(start, &begins).unwrap_or(usize::MAX);
@@ -250,7 +275,9 @@ fn google_path(url: &[u8]) -> Vec<u8> {
         Some(scheme) if early >= scheme => scheme + 3,
         _ => start,
     };
-    let Some(path) = from(after_scheme, &begins) else { return b"/".to_vec() };
+    let Some(path) = from(after_scheme, &begins) else {
+        return b"/".to_vec();
+    };
     let hash = from(start, &|rest| rest[0] == b'#').unwrap_or(url.len());
     if hash < path {
         return b"/".to_vec();
@@ -259,17 +286,21 @@ fn google_path(url: &[u8]) -> Vec<u8> {
     [slash, &url[path..hash]].concat()
 }
 
-// ---- RFC 9309 ----------------------------------------------------------------------------------------------------------
+// ---- RFC 9309
+// ----------------------------------------------------------------------------------------------------------
 
-/// Section 2.2.2: unreserved octets decoded, what is no character of a URL encoded, escapes in upper case. A `*` or `$`
-/// of a URL, raw or escaped, is what a rule means by its escape (figure 6): one character, 1 or 2 here. Decoding must
-/// not make an escape that was not there.
+/// Section 2.2.2: unreserved octets decoded, what is no character of a URL encoded, escapes in
+/// upper case. A `*` or `$` of a URL, raw or escaped, is what a rule means by its escape (figure
+/// 6): one character, 1 or 2 here. Decoding must not make an escape that was not there.
 fn normal(text: &[u8], url: bool) -> Vec<u8> {
     let mut parts: Vec<Vec<u8>> = Vec::new();
     let mut at = 0;
     while at < text.len() {
-        let hex = text.get(at + 1..at + 3).filter(|hex| text[at] == b'%' && hex.iter().all(u8::is_ascii_hexdigit));
-        let value = hex.map(|hex| u8::from_str_radix(&String::from_utf8_lossy(hex), 16).expect("hex digits"));
+        let hex = text
+            .get(at + 1..at + 3)
+            .filter(|hex| text[at] == b'%' && hex.iter().all(u8::is_ascii_hexdigit));
+        let value = hex
+            .map(|hex| u8::from_str_radix(&String::from_utf8_lossy(hex), 16).expect("hex digits"));
         let octet = value.unwrap_or(text[at]);
         at += if value.is_some() { 3 } else { 1 };
         let unreserved = octet.is_ascii_alphanumeric() || b"-._~".contains(&octet);
@@ -279,13 +310,24 @@ fn normal(text: &[u8], url: bool) -> Vec<u8> {
         }
         let raw = match value {
             Some(_) => {
-                let stray = |back: usize| parts.len().checked_sub(back).is_some_and(|place| parts[place] == b"%");
-                let digit = parts.last().is_some_and(|part| part.len() == 1 && part[0].is_ascii_hexdigit());
+                let stray = |back: usize| {
+                    parts
+                        .len()
+                        .checked_sub(back)
+                        .is_some_and(|place| parts[place] == b"%")
+                };
+                let digit = parts
+                    .last()
+                    .is_some_and(|part| part.len() == 1 && part[0].is_ascii_hexdigit());
                 unreserved && !(octet.is_ascii_hexdigit() && (stray(1) || digit && stray(2)))
             }
             None => octet == b'%' || octet.is_ascii_graphic() && octet != b'#',
         };
-        parts.push(if raw { vec![octet] } else { format!("%{octet:02X}").into_bytes() });
+        parts.push(if raw {
+            vec![octet]
+        } else {
+            format!("%{octet:02X}").into_bytes()
+        });
     }
     parts.concat()
 }
@@ -314,7 +356,10 @@ fn rfc_agent(value: &[u8]) -> Option<Vec<u8>> {
     if value == b"*" || value.len() > 1 && value[0] == b'*' && blank(&value[1]) {
         return None;
     }
-    let ends = |rest: &[u8]| rest.first().is_none_or(|octet| blank(octet) || b"/,;".contains(octet));
+    let ends = |rest: &[u8]| {
+        rest.first()
+            .is_none_or(|octet| blank(octet) || b"/,;".contains(octet))
+    };
     let without_stars = |mut rest: &[u8]| {
         while let [b'*', more @ ..] = rest {
             rest = more;
@@ -322,12 +367,21 @@ fn rfc_agent(value: &[u8]) -> Option<Vec<u8>> {
         ends(rest)
     };
     let value = value.to_ascii_lowercase();
-    let known: Vec<String> = SPACED.iter().map(|token| token.to_ascii_lowercase()).collect();
-    let spaced = known.iter().filter(|token| value.strip_prefix(token.as_bytes()).is_some_and(without_stars));
+    let known: Vec<String> = SPACED
+        .iter()
+        .map(|token| token.to_ascii_lowercase())
+        .collect();
+    let spaced = known.iter().filter(|token| {
+        value
+            .strip_prefix(token.as_bytes())
+            .is_some_and(without_stars)
+    });
     let end = match spaced.map(String::len).max() {
         Some(length) => length,
         None => {
-            let mut end = (0..value.len()).find(|place| ends(&value[*place..])).unwrap_or(value.len());
+            let mut end = (0..value.len())
+                .find(|place| ends(&value[*place..]))
+                .unwrap_or(value.len());
             while end > 0 && value[end - 1] == b'*' {
                 end -= 1;
             }
@@ -344,18 +398,32 @@ fn rfc_allows(file: &[u8], token: &[u8], url: &[u8]) -> bool {
     }
     let mut sections: Vec<Section> = Vec::new();
     each_line(file, |_, line| {
-        let Some((key, value)) = key_and_value(line) else { return };
+        let Some((key, value)) = key_and_value(line) else {
+            return;
+        };
         match said(key) {
             (Said::Other, _) | (_, true) => {}
             (Said::Agent, _) => {
-                if sections.last().is_none_or(|section| !section.rules.is_empty()) {
-                    sections.push(Section { agents: vec![], rules: vec![] });
+                if sections
+                    .last()
+                    .is_none_or(|section| !section.rules.is_empty())
+                {
+                    sections.push(Section {
+                        agents: vec![],
+                        rules: vec![],
+                    });
                 }
-                sections.last_mut().expect("just pushed").agents.push(rfc_agent(value));
+                sections
+                    .last_mut()
+                    .expect("just pushed")
+                    .agents
+                    .push(rfc_agent(value));
             }
             (said, _) => {
                 if let Some(section) = sections.last_mut() {
-                    section.rules.push((said == Said::Allow, normal(value, false)));
+                    section
+                        .rules
+                        .push((said == Said::Allow, normal(value, false)));
                 }
             }
         }
@@ -365,18 +433,30 @@ fn rfc_allows(file: &[u8], token: &[u8], url: &[u8]) -> bool {
         return true;
     }
     let of = |agent: Option<Vec<u8>>| -> Vec<&Section> {
-        sections.iter().filter(|section| section.agents.contains(&agent)).collect()
+        sections
+            .iter()
+            .filter(|section| section.agents.contains(&agent))
+            .collect()
     };
-    let named = if token.is_empty() { vec![] } else { of(Some(token.to_ascii_lowercase())) };
+    let named = if token.is_empty() {
+        vec![]
+    } else {
+        of(Some(token.to_ascii_lowercase()))
+    };
     let binding = if named.is_empty() { of(None) } else { named };
-    let matching = binding.iter().flat_map(|section| &section.rules).filter(|(_, pattern)| rfc_matches(&path, pattern));
+    let matching = binding
+        .iter()
+        .flat_map(|section| &section.rules)
+        .filter(|(_, pattern)| rfc_matches(&path, pattern));
     // The longest, Allow before Disallow. An empty one is no rule.
-    let best =
-        matching.filter(|(_, pattern)| !pattern.is_empty()).max_by_key(|(allow, pattern)| (pattern.len(), *allow));
+    let best = matching
+        .filter(|(_, pattern)| !pattern.is_empty())
+        .max_by_key(|(allow, pattern)| (pattern.len(), *allow));
     best.is_none_or(|(allow, _)| *allow)
 }
 
-// ---- generators --------------------------------------------------------------------------------------------------------
+// ---- generators
+// --------------------------------------------------------------------------------------------------------
 
 fn one_of(of: &'static [&'static [u8]]) -> impl Strategy<Value = &'static [u8]> {
     prop::sample::select(of)
@@ -422,8 +502,9 @@ const URL_BEGINNINGS: &[&[u8]] = &[
     b"/", b"/", b"/", b"/", b"", b"http://e.example", b"http://e.example/", b"//", b"//e/", b"e/", b"://",
     b"/robots.txt",
 ];
-const LINE_ENDS: &[&[u8]] =
-    &[b"\n", b"\n", b"\n", b"\n", b"\r\n", b"\r", b"\r\r", b"\n\n", b"\n\r", b"\r\n\n", b" # c\n"];
+const LINE_ENDS: &[&[u8]] = &[
+    b"\n", b"\n", b"\n", b"\n", b"\r\n", b"\r", b"\r\r", b"\n\n", b"\n\r", b"\r\n\n", b" # c\n",
+];
 #[rustfmt::skip]
 const BEGINNINGS: &[&[u8]] = &[
     b"", b"", b"", b"User-agent: *\n", b"User-agent: Foo\n", b"User-agent: *\n", b"\xEF", b"\xEF\xBB",
@@ -444,31 +525,41 @@ fn path() -> impl Strategy<Value = Vec<u8>> {
 }
 
 fn line() -> impl Strategy<Value = Vec<u8>> {
-    let rule =
-        (one_of(&[b"Allow", b"Disallow", b"Disallow"]), path()).prop_map(|(key, path)| [key, b": ", &path].concat());
+    let rule = (one_of(&[b"Allow", b"Disallow", b"Disallow"]), path())
+        .prop_map(|(key, path)| [key, b": ", &path].concat());
     let agent = one_of(AGENTS).prop_map(|agent| [b"User-agent: ", agent].concat());
-    let odd = (one_of(KEYS), one_of(SEPARATORS), prop_oneof![path(), one_of(AGENTS).prop_map(<[u8]>::to_vec)])
+    let odd = (
+        one_of(KEYS),
+        one_of(SEPARATORS),
+        prop_oneof![path(), one_of(AGENTS).prop_map(<[u8]>::to_vec)],
+    )
         .prop_map(|(key, separator, value)| [key, separator, &value].concat());
     prop_oneof![5 => rule, 2 => agent, 5 => odd, 1 => pieces(JUNK, 8)]
 }
 
 fn file() -> impl Strategy<Value = Vec<u8>> {
-    (one_of(BEGINNINGS), vec((line(), one_of(LINE_ENDS)), 0..14), any::<bool>()).prop_map(|(beginning, lines, last)| {
-        let mut file = beginning.to_vec();
-        for (line, end) in &lines {
-            file.extend([line, *end].concat());
-        }
-        if last {
-            while file.last().is_some_and(|octet| b"\r\n".contains(octet)) {
-                file.pop();
+    (
+        one_of(BEGINNINGS),
+        vec((line(), one_of(LINE_ENDS)), 0..14),
+        any::<bool>(),
+    )
+        .prop_map(|(beginning, lines, last)| {
+            let mut file = beginning.to_vec();
+            for (line, end) in &lines {
+                file.extend([line, *end].concat());
             }
-        }
-        file
-    })
+            if last {
+                while file.last().is_some_and(|octet| b"\r\n".contains(octet)) {
+                    file.pop();
+                }
+            }
+            file
+        })
 }
 
 fn url() -> impl Strategy<Value = Vec<u8>> {
-    (one_of(URL_BEGINNINGS), pieces(PATHS, 6)).prop_map(|(beginning, rest)| [beginning, &rest[..]].concat())
+    (one_of(URL_BEGINNINGS), pieces(PATHS, 6))
+        .prop_map(|(beginning, rest)| [beginning, &rest[..]].concat())
 }
 
 pub fn any_file() -> impl Strategy<Value = Vec<u8>> {
@@ -492,15 +583,29 @@ fn compare(file: &[u8], tokens: &[&[u8]], urls: &[Vec<u8>]) -> Result<(), TestCa
             };
             let verdict = google.verdict(token, url);
             let answer = (verdict.allowed, verdict.line.unwrap_or(0));
-            prop_assert_eq!(answer, Google::ask(file, token, url), "google: {}", context());
-            prop_assert_eq!(rfc.verdict(token, url).allowed, rfc_allows(file, token, url), "rfc9309: {}", context());
+            prop_assert_eq!(
+                answer,
+                Google::ask(file, token, url),
+                "google: {}",
+                context()
+            );
+            prop_assert_eq!(
+                rfc.verdict(token, url).allowed,
+                rfc_allows(file, token, url),
+                "rfc9309: {}",
+                context()
+            );
         }
     }
     Ok(())
 }
 
 pub fn config(cases: u32) -> ProptestConfig {
-    ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
+    ProptestConfig {
+        cases,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    }
 }
 
 proptest! {

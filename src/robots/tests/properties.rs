@@ -1,4 +1,5 @@
-//! Properties over random patterns, targets and documents, against implementations written apart from those in use.
+//! Properties over random patterns, targets and documents, against implementations written apart
+//! from those in use.
 
 use super::{Document, Group, Pattern, Rule, RuleSet, TargetScratch};
 use crate::robots::{Extension, Matcher, Target, render};
@@ -7,7 +8,8 @@ use proptest::prelude::*;
 use std::collections::HashMap;
 use std::time::Duration;
 
-/// What one octet of a URL may be, decoded as far as RFC 9309 allows: two spellings of the same thing are one unit.
+/// What one octet of a URL may be, decoded as far as RFC 9309 allows: two spellings of the same
+/// thing are one unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Unit {
     /// An octet that stands for itself.
@@ -24,7 +26,9 @@ fn units(text: &str, is_rule: bool) -> Vec<Unit> {
     let mut rest = text;
     while let Some(first) = rest.chars().next() {
         let (unit, length) = match first {
-            '%' => match u8::from_str_radix(&rest[1..3], 16).expect("the alphabet has whole escapes only") {
+            '%' => match u8::from_str_radix(&rest[1..3], 16)
+                .expect("the alphabet has whole escapes only")
+            {
                 // Figure 6: these are the raw characters of a URL.
                 octet @ (b'*' | b'$') => (Unit::Plain(octet), 3),
                 octet if octet.is_ascii_alphanumeric() => (Unit::Plain(octet), 3),
@@ -40,7 +44,11 @@ fn units(text: &str, is_rule: bool) -> Vec<Unit> {
     units
 }
 
-fn naive_match(pattern: &[Unit], target: &[Unit], memo: &mut HashMap<(usize, usize), bool>) -> bool {
+fn naive_match(
+    pattern: &[Unit],
+    target: &[Unit],
+    memo: &mut HashMap<(usize, usize), bool>,
+) -> bool {
     let key = (pattern.len(), target.len());
     if let Some(&known) = memo.get(&key) {
         return known;
@@ -85,7 +93,9 @@ fn naive_find(rules: &[(bool, String)], target: &str) -> Option<usize> {
 
 /// Few symbols, so that random patterns and targets meet.
 fn spelling(longest: usize) -> impl Strategy<Value = String> {
-    let symbol = prop::sample::select(vec!["/", "/", "a", "a", "%61", "b", "*", "*", "$", "%2A", "%2a", "%24", "%2F"]);
+    let symbol = prop::sample::select(vec![
+        "/", "/", "a", "a", "%61", "b", "*", "*", "$", "%2A", "%2a", "%24", "%2F",
+    ]);
     vec(symbol, 0..longest).prop_map(|symbols| symbols.concat())
 }
 
@@ -99,7 +109,8 @@ fn any_text() -> impl Strategy<Value = String> {
         // Dense in what normalisation has to decide about.
         vec(
             prop::sample::select(vec![
-                "%", "3", "4", "1", "%3", "%2f", "2F", "a", "/", ".", "*", "$", "#", " ", "\n", "é", "?"
+                "%", "3", "4", "1", "%3", "%2f", "2F", "a", "/", ".", "*", "$", "#", " ", "\n",
+                "é", "?"
             ]),
             0..24
         )
@@ -108,12 +119,21 @@ fn any_text() -> impl Strategy<Value = String> {
 }
 
 fn any_rule() -> impl Strategy<Value = Rule> {
-    (any::<bool>(), any_text()).prop_map(|(allow, written)| Rule { allow, pattern: Pattern::new(&written) })
+    (any::<bool>(), any_text()).prop_map(|(allow, written)| Rule {
+        allow,
+        pattern: Pattern::new(&written),
+    })
 }
 
 fn any_group() -> impl Strategy<Value = Group> {
     let delay = prop::option::of((0u64..100_000).prop_map(Duration::from_millis));
-    (vec("[A-Za-z0-9_-]{1,8}|\\*", 1..4), vec(any_rule(), 0..6), delay, vec(any_text(), 0..3), any_extensions())
+    (
+        vec("[A-Za-z0-9_-]{1,8}|\\*", 1..4),
+        vec(any_rule(), 0..6),
+        delay,
+        vec(any_text(), 0..3),
+        any_extensions(),
+    )
         .prop_map(|(agents, rules, crawl_delay, comments, extensions)| Group {
             comments,
             agents,
@@ -124,13 +144,33 @@ fn any_group() -> impl Strategy<Value = Group> {
 }
 
 fn any_extensions() -> impl Strategy<Value = Vec<Extension>> {
-    let key = prop_oneof!["Content-Signal", "Allow", "user agent", "Disallowed", "dissallow", any_text()];
-    vec((key, any_text()).prop_map(|(key, value)| Extension { key, value }), 0..3)
+    let key = prop_oneof![
+        "Content-Signal",
+        "Allow",
+        "user agent",
+        "Disallowed",
+        "dissallow",
+        any_text()
+    ];
+    vec(
+        (key, any_text()).prop_map(|(key, value)| Extension { key, value }),
+        0..3,
+    )
 }
 
 fn any_document() -> impl Strategy<Value = Document> {
-    (vec(any_text(), 0..3), vec(any_group(), 0..5), any_extensions(), vec(any_text(), 0..3))
-        .prop_map(|(comments, groups, extensions, sitemaps)| Document { comments, groups, extensions, sitemaps })
+    (
+        vec(any_text(), 0..3),
+        vec(any_group(), 0..5),
+        any_extensions(),
+        vec(any_text(), 0..3),
+    )
+        .prop_map(|(comments, groups, extensions, sitemaps)| Document {
+            comments,
+            groups,
+            extensions,
+            sitemaps,
+        })
 }
 
 /// A group as a parser of RFC 9309 sees it: agents, rules as (allow, path).
@@ -156,11 +196,20 @@ fn parse(text: &str) -> Vec<Parsed> {
             }
             key @ ("Allow" | "Disallow") => {
                 agents_open = false;
-                groups.last_mut().expect("a rule stands in a group").1.push((key == "Allow", value));
+                groups
+                    .last_mut()
+                    .expect("a rule stands in a group")
+                    .1
+                    .push((key == "Allow", value));
             }
-            "Crawl-delay" => assert!(value.parse::<f64>().is_ok_and(|seconds| seconds >= 0.0), "{value}"),
+            "Crawl-delay" => assert!(
+                value.parse::<f64>().is_ok_and(|seconds| seconds >= 0.0),
+                "{value}"
+            ),
             "Sitemap" => assert!(!value.is_empty()),
-            "Disallowed" | "dissallow" | "user agent" => panic!("some parsers read this as a rule or agent: {line:?}"),
+            "Disallowed" | "dissallow" | "user agent" => {
+                panic!("some parsers read this as a rule or agent: {line:?}")
+            }
             other => assert!(!other.is_empty(), "{line:?}"),
         }
     }
@@ -212,7 +261,8 @@ proptest! {
         }
     }
 
-    /// So many begin alike that they are told apart by what they contain, and targets in which that stands often.
+    /// So many begin alike that they are told apart by what they contain, and targets in which that
+    /// stands often.
     #[test]
     fn crowded_rules_are_found_as_by_trying_every_one(
         rules in vec((any::<bool>(), "(/|/a|)\\*[ab/*]{0,6}\\$?"), 5..150),

@@ -1,4 +1,5 @@
-//! Our own rendering, read back: the same document, the same bytes, the same groups in both dialects.
+//! Our own rendering, read back: the same document, the same bytes, the same groups in both
+//! dialects.
 
 use super::oracle::config;
 use super::{Document, Group, Pattern, Rule};
@@ -28,11 +29,18 @@ fn document_of(file: &File) -> Document {
             (Key::UserAgent, Some(group)) if open => group.agents.push(value),
             (Key::UserAgent, _) => {
                 let comments = std::mem::take(&mut comments);
-                document.groups.push(Group { comments, agents: vec![value], ..Group::default() });
+                document.groups.push(Group {
+                    comments,
+                    agents: vec![value],
+                    ..Group::default()
+                });
                 open = true;
             }
             (Key::Allow | Key::Disallow, Some(group)) => {
-                group.rules.push(Rule { allow: record.key == Key::Allow, pattern: Pattern::new(&value) });
+                group.rules.push(Rule {
+                    allow: record.key == Key::Allow,
+                    pattern: Pattern::new(&value),
+                });
                 open = false;
             }
             (Key::CrawlDelay, Some(group)) => group.crawl_delay = Some(seconds(&value)),
@@ -46,7 +54,10 @@ fn document_of(file: &File) -> Document {
 
 fn seconds(text: &str) -> Duration {
     let (whole, part) = text.split_once('.').unwrap_or((text, ""));
-    Duration::new(whole.parse().expect("seconds"), format!("{part:0<9}").parse().expect("nanoseconds"))
+    Duration::new(
+        whole.parse().expect("seconds"),
+        format!("{part:0<9}").parse().expect("nanoseconds"),
+    )
 }
 
 /// Text in which nothing has to be replaced.
@@ -55,7 +66,8 @@ fn tame() -> impl Strategy<Value = String> {
 }
 
 fn any_pattern() -> impl Strategy<Value = Pattern> {
-    prop_oneof![".{0,20}".boxed(), "[/a*$%12 é#.]{0,12}".boxed()].prop_map(|written| Pattern::new(&written))
+    prop_oneof![".{0,20}".boxed(), "[/a*$%12 é#.]{0,12}".boxed()]
+        .prop_map(|written| Pattern::new(&written))
 }
 
 fn rule() -> impl Strategy<Value = Rule> {
@@ -63,13 +75,30 @@ fn rule() -> impl Strategy<Value = Rule> {
 }
 
 fn delay() -> impl Strategy<Value = Option<Duration>> {
-    prop::option::of((0u64..100_000, 0u32..1_000_000_000).prop_map(|(seconds, nanos)| Duration::new(seconds, nanos)))
+    prop::option::of(
+        (0u64..100_000, 0u32..1_000_000_000)
+            .prop_map(|(seconds, nanos)| Duration::new(seconds, nanos)),
+    )
 }
 
-fn group(comment: BoxedStrategy<String>, agent: BoxedStrategy<String>, fewest: usize) -> impl Strategy<Value = Group> {
-    (vec(comment, 0..3), vec(agent, fewest..4), vec(rule(), fewest..6), delay()).prop_map(
-        |(comments, agents, rules, crawl_delay)| Group { comments, agents, rules, crawl_delay, extensions: Vec::new() },
+fn group(
+    comment: BoxedStrategy<String>,
+    agent: BoxedStrategy<String>,
+    fewest: usize,
+) -> impl Strategy<Value = Group> {
+    (
+        vec(comment, 0..3),
+        vec(agent, fewest..4),
+        vec(rule(), fewest..6),
+        delay(),
     )
+        .prop_map(|(comments, agents, rules, crawl_delay)| Group {
+            comments,
+            agents,
+            rules,
+            crawl_delay,
+            extensions: Vec::new(),
+        })
 }
 
 fn a_document(
@@ -78,12 +107,25 @@ fn a_document(
     sitemap: BoxedStrategy<String>,
     fewest: usize,
 ) -> impl Strategy<Value = Document> {
-    (vec(comment.clone(), 0..3), vec(group(comment, agent, fewest), 0..5), vec(sitemap, 0..3))
-        .prop_map(|(comments, groups, sitemaps)| Document { comments, groups, extensions: Vec::new(), sitemaps })
+    (
+        vec(comment.clone(), 0..3),
+        vec(group(comment, agent, fewest), 0..5),
+        vec(sitemap, 0..3),
+    )
+        .prop_map(|(comments, groups, sitemaps)| Document {
+            comments,
+            groups,
+            extensions: Vec::new(),
+            sitemaps,
+        })
 }
 
 fn wild() -> BoxedStrategy<String> {
-    prop_oneof![".{0,20}".boxed(), "[ \t\r\n\0#:*a\u{b}\u{85}\u{2028}\u{feff}\u{a0}é/]{0,10}".boxed()].boxed()
+    prop_oneof![
+        ".{0,20}".boxed(),
+        "[ \t\r\n\0#:*a\u{b}\u{85}\u{2028}\u{feff}\u{a0}é/]{0,10}".boxed()
+    ]
+    .boxed()
 }
 
 proptest! {

@@ -32,7 +32,10 @@ fn a_target_loses_its_origin_and_fragment_and_gains_a_slash() {
         ("?q", "/?q"),
         ("*", "/\u{1}"),
         ("http://host.example", "/"),
-        ("HTTPS://user@host.example:8080/a?b=http://c/", "/a?b=http://c/"),
+        (
+            "HTTPS://user@host.example:8080/a?b=http://c/",
+            "/a?b=http://c/",
+        ),
         ("http://host.example?q=/x", "/?q=/x"),
         ("http://host.example#/x", "/"),
         ("coap+tcp://host/x", "/x"),
@@ -49,9 +52,19 @@ fn a_target_loses_its_origin_and_fragment_and_gains_a_slash() {
 #[test]
 fn a_normal_target_is_borrowed() {
     let mut scratch = TargetScratch::default();
-    for raw in ["/", "/a/b.html?q=1&r=%2F%C3%A9", "/.well-known/x", "http://host/a"] {
+    for raw in [
+        "/",
+        "/a/b.html?q=1&r=%2F%C3%A9",
+        "/.well-known/x",
+        "http://host/a",
+    ] {
         let target = scratch.normalise(raw.as_bytes());
-        assert!(raw.as_bytes().as_ptr_range().contains(&target.sent.as_ptr()), "{raw} should not be copied");
+        assert!(
+            raw.as_bytes()
+                .as_ptr_range()
+                .contains(&target.sent.as_ptr()),
+            "{raw} should not be copied"
+        );
         assert_eq!(target.resolved, None);
     }
 }
@@ -63,8 +76,14 @@ fn a_scratch_keeps_nothing_of_the_request_before() {
     let target = scratch.normalise(b"/x y");
     assert_eq!((target.sent, target.resolved), (&b"/x%20y"[..], None));
     let target = scratch.normalise(b"/x//y");
-    let resolved = Resolved { target: b"/x/y", is_shortened: false };
-    assert_eq!((target.sent, target.resolved, target.stripped), (&b"/x//y"[..], Some(resolved), None));
+    let resolved = Resolved {
+        target: b"/x/y",
+        is_shortened: false,
+    };
+    assert_eq!(
+        (target.sent, target.resolved, target.stripped),
+        (&b"/x//y"[..], Some(resolved), None)
+    );
 }
 
 #[test]
@@ -151,7 +170,8 @@ fn paths_that_lose_dot_segments_or_parameters_are_shortened() {
     let is_shortened = |raw: &str| {
         let mut scratch = TargetScratch::default();
         let target = scratch.normalise(raw.as_bytes());
-        [target.resolved, target.stripped].map(|resolved| resolved.map(|resolved| resolved.is_shortened))
+        [target.resolved, target.stripped]
+            .map(|resolved| resolved.map(|resolved| resolved.is_shortened))
     };
     for (raw, expected) in [
         ("/a/../b", [Some(true), None]),
@@ -181,7 +201,10 @@ fn robots_txt_is_known_with_any_query_and_in_any_spelling() {
         "/robots.txt#x",
     ] {
         let target = scratch.normalise(raw.as_bytes());
-        assert!(target.is_robots_txt() && target.reaches_robots_txt(), "{raw}");
+        assert!(
+            target.is_robots_txt() && target.reaches_robots_txt(),
+            "{raw}"
+        );
     }
     for raw in [
         "//robots.txt",
@@ -199,11 +222,23 @@ fn robots_txt_is_known_with_any_query_and_in_any_spelling() {
         "/x/..;/robots.txt?y",
     ] {
         let target = scratch.normalise(raw.as_bytes());
-        assert!(!target.is_robots_txt() && target.reaches_robots_txt(), "{raw}");
+        assert!(
+            !target.is_robots_txt() && target.reaches_robots_txt(),
+            "{raw}"
+        );
     }
-    for raw in
-        ["/", "/robots.txt/x", "/Robots.txt", "/a/robots.txt", "/robots.txt%3F", "/robots.txt%3Bx", "/x?/robots.txt"]
-    {
-        assert!(!scratch.normalise(raw.as_bytes()).reaches_robots_txt(), "{raw}");
+    for raw in [
+        "/",
+        "/robots.txt/x",
+        "/Robots.txt",
+        "/a/robots.txt",
+        "/robots.txt%3F",
+        "/robots.txt%3Bx",
+        "/x?/robots.txt",
+    ] {
+        assert!(
+            !scratch.normalise(raw.as_bytes()).reaches_robots_txt(),
+            "{raw}"
+        );
     }
 }

@@ -1,5 +1,6 @@
-//! [`start`] runs [`OriginRobots`] in a thread. The thread starts the fetches that are due, each in a thread of its own, and
-//! waits until one ends, a policy changes or another fetch is due. [`FetchJob`] is one fetch of a robots.txt from one origin.
+//! [`start`] runs [`OriginRobots`] in a thread. The thread starts the fetches that are due, each in
+//! a thread of its own, and waits until one ends, a policy changes or another fetch is due.
+//! [`FetchJob`] is one fetch of a robots.txt from one origin.
 
 use super::{AT_ONCE, OriginRobots};
 use crate::clock::Clock;
@@ -11,14 +12,16 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
-/// How long the start waits for the first round of fetches, so that the first crawler gets a file and no 503.
+/// How long the start waits for the first round of fetches, so that the first crawler gets a file
+/// and no 503.
 const START_LIMIT: Duration = Duration::from_secs(2);
 
 /// A fetch that is to run.
 pub struct FetchJob {
     pub(super) site: String,
     pub(super) target: Option<Target>,
-    /// Whether the settings have an origin. A decision service may have none; the policy is served alone then.
+    /// Whether the settings have an origin. A decision service may have none; the policy is served
+    /// alone then.
     pub(super) has_origins: bool,
     pub(super) etag: Option<String>,
     pub(super) last_modified: Option<String>,
@@ -47,14 +50,23 @@ impl FetchJob {
     }
 }
 
-/// Whether a host that a redirect names is one of the site's own. For a site for every host, only the host of the request
-/// is its own.
+/// Whether a host that a redirect names is one of the site's own. For a site for every host, only
+/// the host of the request is its own.
 fn is_own(policy: &Policy, target: &Target, host: &str) -> bool {
-    let name = host.rsplit_once(':').map_or(host, |(name, _)| name).to_ascii_lowercase();
+    let name = host
+        .rsplit_once(':')
+        .map_or(host, |(name, _)| name)
+        .to_ascii_lowercase();
     host.eq_ignore_ascii_case(&target.host)
         || policy.hosts.iter().map(|host| &host.value).any(|pattern| {
             let before = name.strip_suffix(&pattern.name);
-            before.is_some_and(|before| if pattern.wildcard { before.ends_with('.') } else { before.is_empty() })
+            before.is_some_and(|before| {
+                if pattern.wildcard {
+                    before.ends_with('.')
+                } else {
+                    before.is_empty()
+                }
+            })
         })
 }
 
@@ -63,7 +75,8 @@ enum Message {
     Finished(Arc<FetchJob>, FetchResult),
 }
 
-/// Starts the thread. Waits for the first fetches of sites that have no copy, for [`START_LIMIT`] at most.
+/// Starts the thread. Waits for the first fetches of sites that have no copy, for [`START_LIMIT`]
+/// at most.
 ///
 /// # Errors
 /// No thread can be started.
@@ -71,9 +84,13 @@ pub fn start(robots: OriginRobots, clock: Clock) -> std::io::Result<()> {
     let (sender, messages) = sync_channel(AT_ONCE * 2);
     let changed = sender.clone();
     // If the channel is full, a message that waits says the same.
-    robots.manager.on_change(move || drop(changed.try_send(Message::Changed)));
+    robots
+        .manager
+        .on_change(move || drop(changed.try_send(Message::Changed)));
     let (first_round, is_over) = sync_channel(1);
-    spawn("origin-robots", move || run(robots, &clock, &sender, &messages, first_round))?;
+    spawn("origin-robots", move || {
+        run(robots, &clock, &sender, &messages, first_round)
+    })?;
     let _ = is_over.recv_timeout(START_LIMIT);
     Ok(())
 }
@@ -96,7 +113,8 @@ fn run(
                 drop(finished.send(Message::Finished(asked, result)));
             };
             if let Err(error) = spawn("origin-robots-fetch", fetch) {
-                let result = FetchResult::Unreachable(format!("no thread can be started: {error}").into());
+                let result =
+                    FetchResult::Unreachable(format!("no thread can be started: {error}").into());
                 robots.finish(&job, result, clock.moment(), 1.0);
             }
         }
@@ -105,8 +123,11 @@ fn run(
         {
             let _ = ready.try_send(());
         }
-        if let Ok(Message::Finished(job, result)) = messages.recv_timeout(robots.idle_for(clock.now().into())) {
-            let jitter = (random.hash_one((&job.site, began.elapsed())) >> 11) as f64 / (1u64 << 53) as f64;
+        if let Ok(Message::Finished(job, result)) =
+            messages.recv_timeout(robots.idle_for(clock.now().into()))
+        {
+            let jitter =
+                (random.hash_one((&job.site, began.elapsed())) >> 11) as f64 / (1u64 << 53) as f64;
             robots.finish(&job, result, clock.moment(), jitter);
         }
     }

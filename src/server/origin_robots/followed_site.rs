@@ -1,5 +1,5 @@
-//! [`FollowedSite`]: a site whose policy reads the origin's file, with the state of its copy. It may take over a copy
-//! from another site.
+//! [`FollowedSite`]: a site whose policy reads the origin's file, with the state of its copy. It
+//! may take over a copy from another site.
 
 use crate::origin::robots::{FetchState, FetchedCopy, StoredCopy};
 use crate::policy::origin::{OriginCopyState, OriginFile};
@@ -50,7 +50,11 @@ impl FollowedSite {
             fetch,
             policy: policy.source.text.clone(),
             is_default_site: is_no_policy(policy),
-            hosts: policy.hosts.iter().map(|host| host.value.to_string()).collect(),
+            hosts: policy
+                .hosts
+                .iter()
+                .map(|host| host.value.to_string())
+                .collect(),
             is_unconditional,
             is_asked: false,
             reported: None,
@@ -61,8 +65,11 @@ impl FollowedSite {
 
     /// One default site may be for several hosts, which then use one robots.txt.
     fn warn_of_shared_file(&self, name: &str, entry: &SiteEntry) {
-        let is_for_several = self.hosts.len() > 1 || self.hosts.iter().any(|host| host.starts_with('*'));
-        if let Some(host) = asked_by(&entry.site.policy).filter(|_| self.is_default_site && is_for_several) {
+        let is_for_several =
+            self.hosts.len() > 1 || self.hosts.iter().any(|host| host.starts_with('*'));
+        if let Some(host) =
+            asked_by(&entry.site.policy).filter(|_| self.is_default_site && is_for_several)
+        {
             tracing::warn!(
                 site = name,
                 hosts = %self.hosts.join(", "),
@@ -75,12 +82,21 @@ impl FollowedSite {
     /// The copy of the site, as it is stored.
     pub fn to_stored(&self) -> StoredCopy {
         let default_site_hosts = self.is_default_site.then(|| self.hosts.clone());
-        StoredCopy { fetch: self.fetch.clone(), default_site_hosts, left_at: None }
+        StoredCopy {
+            fetch: self.fetch.clone(),
+            default_site_hosts,
+            left_at: None,
+        }
     }
 
-    /// Asks as soon as possible, after the policy changed. The site may be for another host now, and use that host's
-    /// copy or none. Returns whether the copy changed.
-    pub fn follow_policy(&mut self, entry: &SiteEntry, copies: &[FetchState], now: Timestamp) -> bool {
+    /// Asks as soon as possible, after the policy changed. The site may be for another host now,
+    /// and use that host's copy or none. Returns whether the copy changed.
+    pub fn follow_policy(
+        &mut self,
+        entry: &SiteEntry,
+        copies: &[FetchState],
+        now: Timestamp,
+    ) -> bool {
         self.policy = entry.site.policy.source.text.clone();
         self.is_unconditional = true;
         let fetch = fetch_state_of(Some(&self.fetch), copies, entry, now);
@@ -94,13 +110,16 @@ impl FollowedSite {
     pub fn problem(&self) -> Option<String> {
         let copy = self.fetch.copy();
         let problem = self.fetch.problem().or_else(|| copy?.reason.clone())?;
-        // An origin that answers, but not for this site, may expect another name. An origin that is down does not.
+        // An origin that answers, but not for this site, may expect another name. An origin that is
+        // down does not.
         let is_unnamed = self.hosts.is_empty() && copy.is_some_and(|copy| !copy.exists);
-        Some(if self.is_default_site && (is_unnamed || self.fetch.is_redirected_away()) {
-            format!("{problem}; {REMEDY}")
-        } else {
-            problem
-        })
+        Some(
+            if self.is_default_site && (is_unnamed || self.fetch.is_redirected_away()) {
+                format!("{problem}; {REMEDY}")
+            } else {
+                problem
+            },
+        )
     }
 
     /// Logs the state of the file.
@@ -150,24 +169,41 @@ impl FollowedSite {
     }
 }
 
-/// The state for the copy that a site was compiled with: its own if that is of this copy, else that of another site, else
-/// the copy alone. A site that uses a copy must never have a state without one, or the next failure would be stored in
-/// place of the copy. The other way round, a state with a copy is another host's if the site uses none.
-fn fetch_state_of(own: Option<&FetchState>, others: &[FetchState], entry: &SiteEntry, now: Timestamp) -> FetchState {
+/// The state for the copy that a site was compiled with: its own if that is of this copy, else that
+/// of another site, else the copy alone. A site that uses a copy must never have a state without
+/// one, or the next failure would be stored in place of the copy. The other way round, a state with
+/// a copy is another host's if the site uses none.
+fn fetch_state_of(
+    own: Option<&FetchState>,
+    others: &[FetchState],
+    entry: &SiteEntry,
+    now: Timestamp,
+) -> FetchState {
     let Some(file) = &entry.site.origin else {
         // The site may have waited for longer than this process runs.
         let over = entry.site.robots_txt.awaits_origin_until;
-        let since = over.map_or(now, |over| Timestamp(over.0.saturating_sub(PATIENCE.as_secs() as i64)).min(now));
-        return own.filter(|fetch| fetch.copy().is_none()).cloned().unwrap_or_else(|| FetchState::new(since));
+        let since = over.map_or(now, |over| {
+            Timestamp(over.0.saturating_sub(PATIENCE.as_secs() as i64)).min(now)
+        });
+        return own
+            .filter(|fetch| fetch.copy().is_none())
+            .cloned()
+            .unwrap_or_else(|| FetchState::new(since));
     };
-    let of = |fetch: &&FetchState, is_exact| fetch.copy().and_then(|copy| fits(copy, file)) == Some(is_exact);
+    let of = |fetch: &&FetchState, is_exact| {
+        fetch.copy().and_then(|copy| fits(copy, file)) == Some(is_exact)
+    };
     let each = || own.into_iter().chain(others);
-    let fetch = each().find(|fetch| of(fetch, true)).or_else(|| each().find(|fetch| of(fetch, false)));
-    fetch.cloned().unwrap_or_else(|| FetchState::with_copy(file.location.clone(), file.file.bytes().clone(), now))
+    let fetch = each()
+        .find(|fetch| of(fetch, true))
+        .or_else(|| each().find(|fetch| of(fetch, false)));
+    fetch.cloned().unwrap_or_else(|| {
+        FetchState::with_copy(file.location.clone(), file.file.bytes().clone(), now)
+    })
 }
 
-/// Whether a copy is the file that a site was compiled with: `None` where the bytes differ, else whether the URL is the
-/// same too. Two hosts may have equal files, so the same URL fits better.
+/// Whether a copy is the file that a site was compiled with: `None` where the bytes differ, else
+/// whether the URL is the same too. Two hosts may have equal files, so the same URL fits better.
 fn fits(copy: &FetchedCopy, file: &OriginFile) -> Option<bool> {
     (copy.bytes == *file.file.bytes()).then_some(copy.url == file.location)
 }

@@ -1,6 +1,7 @@
 //! [`HistoryBatch`]: what waits to be written to the history, which the dashboard shows. It holds
 //!
-//! - requests of each crawler ([`Counts`]), by kind (such as `allowed` or `violation`) and by what crawlgate did,
+//! - requests of each crawler ([`Counts`]), by kind (such as `allowed` or `violation`) and by what
+//!   crawlgate did,
 //! - requests of each crawler, by what was proven of its name,
 //! - requests that break the rules, one [`Sample`] each,
 //! - requests of bots that no list knows, by the name that each bot gives itself.
@@ -11,7 +12,8 @@ use super::Step;
 use crate::time::Timestamp;
 use std::collections::BTreeMap;
 
-/// Names of the columns that count requests, in their order: all requests, kinds of requests, and what was done.
+/// Names of the columns that count requests, in their order: all requests, kinds of requests, and
+/// what was done.
 pub(super) const COLUMNS: [&str; 18] = [
     "requests",
     "robots_txt",
@@ -68,7 +70,10 @@ impl Counts {
 
     /// Adds all of other counts.
     pub fn add_all(&mut self, other: &Counts) {
-        self.0.iter_mut().zip(other.0).for_each(|(mine, theirs)| *mine = mine.saturating_add(theirs));
+        self.0
+            .iter_mut()
+            .zip(other.0)
+            .for_each(|(mine, theirs)| *mine = mine.saturating_add(theirs));
     }
 
     /// Takes requests out of a column.
@@ -78,7 +83,10 @@ impl Counts {
 
     /// The count of a kind or action, by the name of its column. Zero for any other name.
     pub fn get(&self, column: &str) -> u64 {
-        COLUMNS.iter().position(|known| *known == column).map_or(0, |place| self.0[place])
+        COLUMNS
+            .iter()
+            .position(|known| *known == column)
+            .map_or(0, |place| self.0[place])
     }
 
     /// All requests.
@@ -96,29 +104,34 @@ impl Counts {
         self.get("violation") + self.get("too_fast") + self.get("trapped")
     }
 
-    /// Requests that obeyed the rules. Others say nothing of that: of tools, exempt crawlers and impostors, and for hosts
-    /// without a policy.
+    /// Requests that obeyed the rules. Others say nothing of that: of tools, exempt crawlers and
+    /// impostors, and for hosts without a policy.
     pub fn kept(&self) -> u64 {
         self.get("allowed")
     }
 
-    /// Disallowed requests that do not count, neither as obeyed nor as broken: the crawler may use an older robots.txt, or
-    /// it is not known which one, or RFC 9309 and the origin may read the path in different ways. Until when an older one may
-    /// be used is not stored with the counts.
+    /// Disallowed requests that do not count, neither as obeyed nor as broken: the crawler may use
+    /// an older robots.txt, or it is not known which one, or RFC 9309 and the origin may read the
+    /// path in different ways. Until when an older one may be used is not stored with the counts.
     pub fn uncounted(&self) -> u64 {
         self.get("unproven") + self.get("stale_copy") + self.get("ambiguous")
     }
 
-    /// The percentage of requests that obeyed the rules, among those that obeyed or broke them. `None` without any, and
-    /// where most disallowed requests do not count: it would speak of the few others.
+    /// The percentage of requests that obeyed the rules, among those that obeyed or broke them.
+    /// `None` without any, and where most disallowed requests do not count: it would speak of the
+    /// few others.
     pub fn compliance(&self) -> Option<f64> {
         let known = self.kept() + self.broke();
-        (known > 0 && self.broke() >= self.uncounted()).then(|| 100.0 * self.kept() as f64 / known as f64)
+        (known > 0 && self.broke() >= self.uncounted())
+            .then(|| 100.0 * self.kept() as f64 / known as f64)
     }
 
     /// Each column that is not zero.
     pub fn each(&self) -> impl Iterator<Item = (&'static str, u64)> {
-        COLUMNS.into_iter().zip(self.0).filter(|(_, count)| *count > 0)
+        COLUMNS
+            .into_iter()
+            .zip(self.0)
+            .filter(|(_, count)| *count > 0)
     }
 }
 
@@ -134,7 +147,8 @@ impl<'de> serde::Deserialize<'de> for Counts {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Counts, D::Error> {
         let read = BTreeMap::<String, u64>::deserialize(deserializer)?;
         let mut counts = Counts::default();
-        read.iter().for_each(|(column, read)| counts.change(column, |count| count.saturating_add(*read)));
+        read.iter()
+            .for_each(|(column, read)| counts.change(column, |count| count.saturating_add(*read)));
         Ok(counts)
     }
 }
@@ -162,25 +176,36 @@ impl ByIdentity {
 
     /// Adds all of another.
     pub fn add_all(&mut self, other: &ByIdentity) {
-        other.each().into_iter().for_each(|(identity, counts)| self.add(identity, counts));
+        other
+            .each()
+            .into_iter()
+            .for_each(|(identity, counts)| self.add(identity, counts));
     }
 
     /// Takes what another has in a column out of it, and says how much that was.
     pub fn take_out(&mut self, column: &str, other: &ByIdentity) -> u64 {
         let mine = [&mut self.verified, &mut self.unverified, &mut self.impostor];
-        mine.into_iter().zip(other.each()).for_each(|(mine, (_, theirs))| mine.take_out(column, theirs.get(column)));
+        mine.into_iter()
+            .zip(other.each())
+            .for_each(|(mine, (_, theirs))| mine.take_out(column, theirs.get(column)));
         other.all().get(column)
     }
 
     /// Each identity with its counts, the proven ones first and last.
     pub fn each(&self) -> [(&'static str, &Counts); 3] {
-        [("verified", &self.verified), ("unverified", &self.unverified), ("impostor", &self.impostor)]
+        [
+            ("verified", &self.verified),
+            ("unverified", &self.unverified),
+            ("impostor", &self.impostor),
+        ]
     }
 
     /// All counts together.
     pub fn all(&self) -> Counts {
         let mut all = Counts::default();
-        self.each().into_iter().for_each(|(_, counts)| all.add_all(counts));
+        self.each()
+            .into_iter()
+            .for_each(|(_, counts)| all.add_all(counts));
         all
     }
 
@@ -218,7 +243,8 @@ pub struct Sample {
     pub version: String,
 }
 
-/// What waits to be written. Adding more than there is room for drops it: the history is for looking at.
+/// What waits to be written. Adding more than there is room for drops it: the history is for
+/// looking at.
 #[derive(Debug, Default)]
 pub struct HistoryBatch {
     /// By the beginning of the hour, site, crawler and identity.
@@ -237,8 +263,18 @@ fn bounded<K: Ord, C: Default>(map: &mut BTreeMap<K, C>, bound: usize, key: K) -
 
 impl HistoryBatch {
     /// Requests of a crawler on a site, with an identity.
-    pub fn requests(&mut self, now: Timestamp, (site, crawler, identity): (&str, &str, &str), counts: &Counts) {
-        let key = (Step::Hour.begin(now), site.to_owned(), crawler.to_owned(), identity.to_owned());
+    pub fn requests(
+        &mut self,
+        now: Timestamp,
+        (site, crawler, identity): (&str, &str, &str),
+        counts: &Counts,
+    ) {
+        let key = (
+            Step::Hour.begin(now),
+            site.to_owned(),
+            crawler.to_owned(),
+            identity.to_owned(),
+        );
         if let Some(known) = bounded(&mut self.counts, MAX_COUNTS, key) {
             known.add_all(counts);
         }
@@ -278,12 +314,18 @@ impl HistoryBatch {
         for ((day, name), count) in other.unlisted {
             self.unlisted(day, &name, count);
         }
-        other.samples.into_iter().for_each(|sample| self.sample(sample));
+        other
+            .samples
+            .into_iter()
+            .for_each(|sample| self.sample(sample));
     }
 
     /// Whether there is nothing to write.
     pub fn is_empty(&self) -> bool {
-        self.counts.is_empty() && self.identity.is_empty() && self.unlisted.is_empty() && self.samples.is_empty()
+        self.counts.is_empty()
+            && self.identity.is_empty()
+            && self.unlisted.is_empty()
+            && self.samples.is_empty()
     }
 }
 
@@ -303,7 +345,9 @@ mod tests {
             let mut counts = Counts::default();
             counts.add("allowed", "pass", 20);
             counts.add("violation", "would_block", broke);
-            uncounted.iter().for_each(|(kind, requests)| counts.add(kind, "would_block", *requests));
+            uncounted
+                .iter()
+                .for_each(|(kind, requests)| counts.add(kind, "would_block", *requests));
             assert_eq!(counts.compliance(), share, "{uncounted:?}, {broke}");
         }
         assert_eq!(Counts::default().compliance(), None);

@@ -1,10 +1,12 @@
-//! The history: counts of requests by hour, day and week, and samples of requests against the rules. It is for people to look
-//! at; nothing is judged by it. [`HistoryBatch`] is added in the same transaction as the facts. [`HistoryReader`] reads the
-//! history, also while another process writes.
+//! The history: counts of requests by hour, day and week, and samples of requests against the
+//! rules. It is for people to look at; nothing is judged by it. [`HistoryBatch`] is added in the
+//! same transaction as the facts. [`HistoryReader`] reads the history, also while another process
+//! writes.
 //!
-//! Counts are kept for each site, crawler and identity, and for all sites (an empty site) and all crawlers (an empty crawler),
-//! so that an overview need not add them up. Hours are kept for 7 days, days for 130 days and weeks for 400 days, within bounds
-//! of rows: a page reads tens of periods, however far back it goes.
+//! Counts are kept for each site, crawler and identity, and for all sites (an empty site) and all
+//! crawlers (an empty crawler), so that an overview need not add them up. Hours are kept for 7
+//! days, days for 130 days and weeks for 400 days, within bounds of rows: a page reads tens of
+//! periods, however far back it goes.
 
 mod counts;
 mod read;
@@ -61,7 +63,11 @@ impl Step {
 
     /// The beginning of the period that a moment is in.
     pub fn begin(self, moment: Timestamp) -> Timestamp {
-        let first = if self == Step::Week { Step::FIRST_MONDAY } else { 0 };
+        let first = if self == Step::Week {
+            Step::FIRST_MONDAY
+        } else {
+            0
+        };
         Timestamp(moment.0 - (moment.0 - first).rem_euclid(self.seconds()))
     }
 }
@@ -79,6 +85,9 @@ mod tests {
         assert_eq!(Step::Hour.begin(moment), at("2026-11-22T19:00:00Z"));
         assert_eq!(Step::Day.begin(moment), at("2026-11-22T00:00:00Z"));
         assert_eq!(Step::Week.begin(moment), at("2026-11-16T00:00:00Z"));
-        assert_eq!(Step::Week.begin(at("2026-11-16T00:00:00Z")), at("2026-11-16T00:00:00Z"));
+        assert_eq!(
+            Step::Week.begin(at("2026-11-16T00:00:00Z")),
+            at("2026-11-16T00:00:00Z")
+        );
     }
 }

@@ -1,7 +1,8 @@
-//! [`HistoryReader`] reads the history for people. It opens a connection of its own to a state directory, also while another
-//! process writes there. Without a state directory it reads the memory of the running crawlgate. It writes nothing.
-//! [`Counted`] are the requests that one instance counted in one hour, day or week. Instances in front of one site exchange
-//! these counts, and [`HistoryReader::with_others`] adds them up.
+//! [`HistoryReader`] reads the history for people. It opens a connection of its own to a state
+//! directory, also while another process writes there. Without a state directory it reads the
+//! memory of the running crawlgate. It writes nothing. [`Counted`] are the requests that one
+//! instance counted in one hour, day or week. Instances in front of one site exchange these counts,
+//! and [`HistoryReader::with_others`] adds them up.
 
 use super::counts::COLUMNS;
 use super::tables::{add, add_with_sums, adding, rows, sums, table};
@@ -53,7 +54,9 @@ impl Memory {
     pub fn add(&self, batch: &HistoryBatch, now: Timestamp) {
         let (connection, pruned) = &mut *lock(&self.0);
         // Without memory left there is more to worry about than the history.
-        let _ = connection.execute_batch("BEGIN").and_then(|()| write(connection, batch, pruned, now));
+        let _ = connection
+            .execute_batch("BEGIN")
+            .and_then(|()| write(connection, batch, pruned, now));
         let _ = connection.execute_batch("COMMIT");
     }
 
@@ -68,7 +71,8 @@ pub struct HistoryReader(Arc<Source>);
 
 enum Source {
     Memory(Arc<Memory>),
-    /// The counts of several instances in memory, and the history of this one, which has everything else.
+    /// The counts of several instances in memory, and the history of this one, which has everything
+    /// else.
     Sum(Memory, HistoryReader),
     /// The file, and the connection that is kept once it was opened.
     File(PathBuf, Mutex<Option<Connection>>),
@@ -127,7 +131,10 @@ impl HistoryReader {
         Ok(HistoryReader(Arc::new(Source::File(file, connection))))
     }
 
-    fn with<T: Default>(&self, read: impl FnOnce(&Connection) -> SqlResult<T>) -> Result<T, HistoryError> {
+    fn with<T: Default>(
+        &self,
+        read: impl FnOnce(&Connection) -> SqlResult<T>,
+    ) -> Result<T, HistoryError> {
         match &*self.0 {
             Source::Nothing => Ok(T::default()),
             Source::Memory(memory) => memory.read(read),
@@ -146,8 +153,9 @@ impl HistoryReader {
         }
     }
 
-    /// Calls `take` with the counts of each crawler on a site with each identity, in each period since a moment and before
-    /// another one, in the order of time. An empty site stands for all, and so does an empty crawler; people are `none`.
+    /// Calls `take` with the counts of each crawler on a site with each identity, in each period
+    /// since a moment and before another one, in the order of time. An empty site stands for all,
+    /// and so does an empty crawler; people are `none`.
     ///
     /// # Errors
     /// See [`HistoryError`]; so for the other questions.
@@ -174,7 +182,12 @@ impl HistoryReader {
     }
 
     /// The counts of a crawler on each site; an empty crawler stands for all.
-    pub fn sites(&self, crawler: &str, from: Timestamp, step: Step) -> Result<Vec<(String, ByIdentity)>, HistoryError> {
+    pub fn sites(
+        &self,
+        crawler: &str,
+        from: Timestamp,
+        step: Step,
+    ) -> Result<Vec<(String, ByIdentity)>, HistoryError> {
         self.with(|connection| {
             let mut statement = connection.prepare(&format!(
                 "SELECT site, identity, {} FROM {} WHERE crawler = ?1 AND start >= ?2 AND site <> '' GROUP BY site, identity",
@@ -203,15 +216,23 @@ impl HistoryReader {
         })
     }
 
-    /// Crawlers with requests since the beginning of a day that had an outcome of identification, and how many.
-    pub fn with_outcome(&self, outcome: &str, from: Timestamp) -> Result<Vec<(String, u64)>, HistoryError> {
-        let sql =
-            "SELECT crawler, SUM(requests) FROM history_identity WHERE outcome = ?1 AND start >= ?2 GROUP BY crawler";
+    /// Crawlers with requests since the beginning of a day that had an outcome of identification,
+    /// and how many.
+    pub fn with_outcome(
+        &self,
+        outcome: &str,
+        from: Timestamp,
+    ) -> Result<Vec<(String, u64)>, HistoryError> {
+        let sql = "SELECT crawler, SUM(requests) FROM history_identity WHERE outcome = ?1 AND start >= ?2 GROUP BY crawler";
         self.rows(sql, (outcome, Step::Day.begin(from)), |row| row.try_into())
     }
 
     /// What bots that no list knows call themselves, the most frequent first.
-    pub fn unlisted(&self, from: Timestamp, limit: usize) -> Result<Vec<(String, u64)>, HistoryError> {
+    pub fn unlisted(
+        &self,
+        from: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<(String, u64)>, HistoryError> {
         let sql = "SELECT name, SUM(requests) AS all_of_it FROM history_unlisted WHERE start >= ?1 GROUP BY name ORDER BY \
                    all_of_it DESC, name LIMIT ?2";
         self.rows(sql, (from, most(limit)), |row| row.try_into())
@@ -230,8 +251,19 @@ impl HistoryReader {
              history_samples WHERE {conditions} GROUP BY site, crawler, kind, rule, identity ORDER BY last DESC LIMIT ?2"
         );
         self.rows(&sql, params_from_iter(values), |row| {
-            let (site, crawler, kind, rule, source, first, last, samples, identity) = row.try_into()?;
-            Ok(SampleGroup { site, crawler, identity, kind, rule, source, first, last, samples })
+            let (site, crawler, kind, rule, source, first, last, samples, identity) =
+                row.try_into()?;
+            Ok(SampleGroup {
+                site,
+                crawler,
+                identity,
+                kind,
+                rule,
+                source,
+                first,
+                last,
+                samples,
+            })
         })
     }
 
@@ -299,10 +331,14 @@ impl HistoryReader {
 }
 
 impl SampleFilter<'_> {
-    /// The conditions, and the parameters of the query. The second of them is how many rows are wanted.
+    /// The conditions, and the parameters of the query. The second of them is how many rows are
+    /// wanted.
     fn conditions(&self, from: Timestamp, limit: usize) -> (String, Vec<Value>) {
         let mut conditions = "at >= ?1".to_owned();
-        let mut values = vec![Value::Integer(Step::Day.begin(from).0), Value::Integer(most(limit))];
+        let mut values = vec![
+            Value::Integer(Step::Day.begin(from).0),
+            Value::Integer(most(limit)),
+        ];
         let wanted = [
             ("site", self.site),
             ("crawler", self.crawler),
@@ -322,15 +358,21 @@ impl SampleFilter<'_> {
 
 /// While a process writes there is a write-ahead log, which an ordinary connection follows.
 fn open(file: &Path) -> Result<Connection, HistoryError> {
-    let unopened =
-        |error: rusqlite::Error| HistoryError::Unopened { file: file.display().to_string(), error: error.to_string() };
+    let unopened = |error: rusqlite::Error| HistoryError::Unopened {
+        file: file.display().to_string(),
+        error: error.to_string(),
+    };
     let following = || {
         let connection = has_log(file).then(|| open_following(file).ok())??;
-        connection.query_row("PRAGMA schema_version", [], |_| Ok(())).ok()?;
+        connection
+            .query_row("PRAGMA schema_version", [], |_| Ok(()))
+            .ok()?;
         Some(connection)
     };
     // A log that was left in a directory that cannot be written cannot be followed.
-    let connection = following().map_or_else(|| open_for_reading(file), Ok).map_err(unopened)?;
+    let connection = following()
+        .map_or_else(|| open_for_reading(file), Ok)
+        .map_err(unopened)?;
     connection.busy_timeout(PATIENCE).map_err(unopened)?;
     Ok(connection)
 }
@@ -391,10 +433,15 @@ impl Counted {
         let rest = rows.split_off(rows.len().min(MOST_ROWS));
         let mut of_several: BTreeMap<(String, String), Counts> = BTreeMap::new();
         for (_, crawler, identity, counts) in rest {
-            of_several.entry((crawler, identity)).or_default().add_all(&counts);
+            of_several
+                .entry((crawler, identity))
+                .or_default()
+                .add_all(&counts);
         }
         rows.extend(
-            of_several.into_iter().map(|((crawler, identity), counts)| (String::new(), crawler, identity, counts)),
+            of_several
+                .into_iter()
+                .map(|((crawler, identity), counts)| (String::new(), crawler, identity, counts)),
         );
         Counted { at: at.0, rows }
     }
@@ -410,7 +457,12 @@ impl HistoryReader {
     ///
     /// # Errors
     /// See [`HistoryError`].
-    pub fn counted(&self, step: Step, start: Timestamp, now: Timestamp) -> Result<Counted, HistoryError> {
+    pub fn counted(
+        &self,
+        step: Step,
+        start: Timestamp,
+        now: Timestamp,
+    ) -> Result<Counted, HistoryError> {
         let counted = self.with(|connection| {
             let (table, columns) = (table(step), COLUMNS.join(", "));
             let sql = format!(
@@ -422,18 +474,33 @@ impl HistoryReader {
         Ok(Counted::of(counted, now))
     }
 
-    /// A history whose counts, since a moment and in periods of one length, are those of this one and of other instances
-    /// together. Everything else in it is this one's.
+    /// A history whose counts, since a moment and in periods of one length, are those of this one
+    /// and of other instances together. Everything else in it is this one's.
     ///
     /// # Errors
     /// See [`HistoryError`].
-    pub fn with_others(&self, step: Step, from: Timestamp, others: &[Told]) -> Result<HistoryReader, HistoryError> {
-        let Some(sum) = Memory::new() else { return Ok(self.clone()) };
+    pub fn with_others(
+        &self,
+        step: Step,
+        from: Timestamp,
+        others: &[Told],
+    ) -> Result<HistoryReader, HistoryError> {
+        let Some(sum) = Memory::new() else {
+            return Ok(self.clone());
+        };
         let own: Vec<(String, Timestamp, String, String, Counts)> = self.with(|connection| {
             let (table, columns) = (table(step), COLUMNS.join(", "));
-            let sql = format!("SELECT site, start, crawler, identity, {columns} FROM {table} WHERE start >= ?1");
+            let sql = format!(
+                "SELECT site, start, crawler, identity, {columns} FROM {table} WHERE start >= ?1"
+            );
             rows(connection, &sql, [from], |row| {
-                Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, counts(row, 4)?))
+                Ok((
+                    row.get(0)?,
+                    row.get(1)?,
+                    row.get(2)?,
+                    row.get(3)?,
+                    counts(row, 4)?,
+                ))
             })
         })?;
         sum.read(|connection| {
@@ -474,7 +541,11 @@ mod counted_tests {
         let memory = Memory::new().expect("memory");
         for (site, crawler, hours, count) in requests {
             let mut batch = HistoryBatch::default();
-            batch.requests(Timestamp(NOW.0 - hours * HOUR), (site, crawler, "unverified"), &counts(*count));
+            batch.requests(
+                Timestamp(NOW.0 - hours * HOUR),
+                (site, crawler, "unverified"),
+                &counts(*count),
+            );
             memory.add(&batch, NOW);
         }
         HistoryReader::of_memory(Some(Arc::new(memory)))
@@ -484,25 +555,59 @@ mod counted_tests {
         let start = Step::Hour.begin(Timestamp(NOW.0 - hours * HOUR));
         let counted = history.counted(Step::Hour, start, NOW).expect("read");
         let written = serde_json::to_string(&counted).expect("written");
-        assert_eq!(serde_json::from_str::<Counted>(&written).expect("read"), counted);
-        Told { instance: instance.into(), start, counted }
+        assert_eq!(
+            serde_json::from_str::<Counted>(&written).expect("read"),
+            counted
+        );
+        Told {
+            instance: instance.into(),
+            start,
+            counted,
+        }
     }
 
     /// The requests of each hour.
     fn requests(history: &HistoryReader, site: &str, crawler: &str) -> Vec<u64> {
-        let series = history.series(site, crawler, Timestamp(0), Step::Hour).expect("read");
-        series.iter().map(|(_, counts)| counts.all().requests()).collect()
+        let series = history
+            .series(site, crawler, Timestamp(0), Step::Hour)
+            .expect("read");
+        series
+            .iter()
+            .map(|(_, counts)| counts.all().requests())
+            .collect()
     }
 
     #[test]
     fn sum_of_histories_has_the_counts_of_each() {
-        let own = history(&[("shop", "gptbot", 0, 2), ("shop", "gptbot", 1, 3), ("shop", "none", 0, 9)]);
-        let other = history(&[("shop", "gptbot", 0, 5), ("blog", "bingbot", 0, 7), ("shop", "none", 0, 1)]);
-        let sum = own.with_others(Step::Hour, Timestamp(0), &[told(&other, "b", 0)]).expect("a sum");
+        let own = history(&[
+            ("shop", "gptbot", 0, 2),
+            ("shop", "gptbot", 1, 3),
+            ("shop", "none", 0, 9),
+        ]);
+        let other = history(&[
+            ("shop", "gptbot", 0, 5),
+            ("blog", "bingbot", 0, 7),
+            ("shop", "none", 0, 1),
+        ]);
+        let sum = own
+            .with_others(Step::Hour, Timestamp(0), &[told(&other, "b", 0)])
+            .expect("a sum");
         assert_eq!(requests(&sum, "shop", "gptbot"), [3, 7]);
-        assert_eq!((requests(&sum, "", "gptbot"), requests(&sum, "blog", "bingbot")), (vec![3, 7], vec![7]));
-        assert_eq!((requests(&sum, "", ""), requests(&sum, "shop", "")), (vec![3, 14], vec![3, 7]));
-        assert_eq!((requests(&sum, "", "none"), requests(&sum, "shop", "none")), (vec![10], vec![10]));
+        assert_eq!(
+            (
+                requests(&sum, "", "gptbot"),
+                requests(&sum, "blog", "bingbot")
+            ),
+            (vec![3, 7], vec![7])
+        );
+        assert_eq!(
+            (requests(&sum, "", ""), requests(&sum, "shop", "")),
+            (vec![3, 14], vec![3, 7])
+        );
+        assert_eq!(
+            (requests(&sum, "", "none"), requests(&sum, "shop", "none")),
+            (vec![10], vec![10])
+        );
         let sites = sum.sites("", Timestamp(0), Step::Hour).expect("read");
         assert_eq!(sites.len(), 2);
         assert_eq!(requests(&own, "", ""), [3, 2], "it is unchanged");
@@ -510,13 +615,28 @@ mod counted_tests {
 
     #[test]
     fn counts_of_very_many_sites_are_told_in_the_sums_alone() {
-        let many: Vec<String> = (0..MOST_ROWS + 50).map(|number| format!("site{number}")).collect();
-        let visits: Vec<(&str, &str, i64, u64)> = many.iter().map(|site| (site.as_str(), "gptbot", 0, 2)).collect();
+        let many: Vec<String> = (0..MOST_ROWS + 50)
+            .map(|number| format!("site{number}"))
+            .collect();
+        let visits: Vec<(&str, &str, i64, u64)> = many
+            .iter()
+            .map(|site| (site.as_str(), "gptbot", 0, 2))
+            .collect();
         let told = told(&history(&visits), "b", 0);
         assert_eq!(told.counted.rows.len(), MOST_ROWS + 1);
-        let sum = history(&[]).with_others(Step::Hour, Timestamp(0), &[told]).expect("a sum");
+        let sum = history(&[])
+            .with_others(Step::Hour, Timestamp(0), &[told])
+            .expect("a sum");
         let all = 2 * many.len() as u64;
-        assert_eq!((requests(&sum, "", "gptbot"), requests(&sum, "", "")), (vec![all], vec![all]));
-        assert_eq!(sum.sites("gptbot", Timestamp(0), Step::Hour).expect("read").len(), MOST_ROWS);
+        assert_eq!(
+            (requests(&sum, "", "gptbot"), requests(&sum, "", "")),
+            (vec![all], vec![all])
+        );
+        assert_eq!(
+            sum.sites("gptbot", Timestamp(0), Step::Hour)
+                .expect("read")
+                .len(),
+            MOST_ROWS
+        );
     }
 }

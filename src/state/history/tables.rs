@@ -1,5 +1,5 @@
-//! The tables of the history (counts and samples of requests) in `state.db`. [`prepare`] makes them. [`write`] adds a
-//! batch, and deletes rows that are too old or too many.
+//! The tables of the history (counts and samples of requests) in `state.db`. [`prepare`] makes
+//! them. [`write`] adds a batch, and deletes rows that are too old or too many.
 
 use super::counts::COLUMNS;
 use super::{Counts, DAY, HistoryBatch, SAMPLES_EACH, Sample, Step};
@@ -56,7 +56,10 @@ pub fn rows<T>(
     values: impl Params,
     of_row: impl FnMut(&Row<'_>) -> SqlResult<T>,
 ) -> SqlResult<Vec<T>> {
-    connection.prepare(sql)?.query_map(values, of_row)?.collect()
+    connection
+        .prepare(sql)?
+        .query_map(values, of_row)?
+        .collect()
 }
 
 /// All columns of counts, added up.
@@ -74,7 +77,10 @@ fn most(step: Step) -> i64 {
 
 /// Makes the tables where they are missing.
 pub fn prepare(connection: &Connection) -> SqlResult<()> {
-    let columns: Vec<String> = COLUMNS.iter().map(|column| format!("{column} INTEGER NOT NULL")).collect();
+    let columns: Vec<String> = COLUMNS
+        .iter()
+        .map(|column| format!("{column} INTEGER NOT NULL"))
+        .collect();
     for table in Step::ALL.map(table) {
         connection.execute_batch(&format!(
             "CREATE TABLE IF NOT EXISTS {table} (site TEXT NOT NULL, start INTEGER NOT NULL, crawler TEXT NOT NULL, \
@@ -87,7 +93,12 @@ pub fn prepare(connection: &Connection) -> SqlResult<()> {
 }
 
 /// Adds a batch. `pruned` is the beginning of the hour in which old rows were deleted last.
-pub fn write(connection: &Connection, batch: &HistoryBatch, pruned: &mut i64, now: Timestamp) -> SqlResult<()> {
+pub fn write(
+    connection: &Connection,
+    batch: &HistoryBatch,
+    pruned: &mut i64,
+    now: Timestamp,
+) -> SqlResult<()> {
     if batch.is_empty() {
         return Ok(());
     }
@@ -125,7 +136,12 @@ fn add_counts(connection: &Connection, batch: &HistoryBatch) -> SqlResult<()> {
     }
     for ((hour, site, crawler, identity), counts) in &batch.counts {
         for (step, statement) in &mut statements {
-            add_with_sums(statement, step.begin(*hour), (site, crawler, identity), counts)?;
+            add_with_sums(
+                statement,
+                step.begin(*hour),
+                (site, crawler, identity),
+                counts,
+            )?;
         }
     }
     Ok(())
@@ -133,8 +149,13 @@ fn add_counts(connection: &Connection, batch: &HistoryBatch) -> SqlResult<()> {
 
 /// Adds counts to a row of a table of periods.
 pub fn adding(connection: &Connection, step: Step) -> SqlResult<Statement<'_>> {
-    let places: Vec<String> = (1..=COLUMNS.len() + 4).map(|place| format!("?{place}")).collect();
-    let sums: Vec<String> = COLUMNS.iter().map(|column| format!("{column} = {column} + excluded.{column}")).collect();
+    let places: Vec<String> = (1..=COLUMNS.len() + 4)
+        .map(|place| format!("?{place}"))
+        .collect();
+    let sums: Vec<String> = COLUMNS
+        .iter()
+        .map(|column| format!("{column} = {column} + excluded.{column}"))
+        .collect();
     connection.prepare(&format!(
         "INSERT INTO {} VALUES ({}) ON CONFLICT DO UPDATE SET {}",
         table(step),
@@ -143,8 +164,8 @@ pub fn adding(connection: &Connection, step: Step) -> SqlResult<Statement<'_>> {
     ))
 }
 
-/// Adds the counts of a crawler on a site to its row and to the sums that it is in. Counts without a site are in the sums
-/// alone.
+/// Adds the counts of a crawler on a site to its row and to the sums that it is in. Counts without
+/// a site are in the sums alone.
 pub fn add_with_sums(
     statement: &mut Statement<'_>,
     start: Timestamp,
@@ -153,7 +174,11 @@ pub fn add_with_sums(
 ) -> SqlResult<()> {
     let of_all = [("", crawler), ("", "")];
     let of_site = [(site, crawler), (site, "")];
-    let of_site = if site.is_empty() { &[][..] } else { &of_site[..] };
+    let of_site = if site.is_empty() {
+        &[][..]
+    } else {
+        &of_site[..]
+    };
     for (site, named) in of_all.iter().chain(of_site) {
         // People are no crawler: they are in no sum of all crawlers.
         if !(crawler == "none" && named.is_empty()) {
@@ -170,7 +195,12 @@ pub fn add(
     counts: &Counts,
 ) -> SqlResult<usize> {
     let text = |text: &str| Value::Text(text.into());
-    let key = [text(site), Value::Integer(start.0), text(crawler), text(identity)];
+    let key = [
+        text(site),
+        Value::Integer(start.0),
+        text(crawler),
+        text(identity),
+    ];
     let counted = counts.0.iter().map(|count| Value::Integer(number(*count)));
     statement.execute(params_from_iter(key.into_iter().chain(counted)))
 }
@@ -186,16 +216,37 @@ fn add_samples(connection: &Connection, samples: &[Sample]) -> SqlResult<()> {
          AND identity = ?11 HAVING COUNT(*) < {SAMPLES_EACH}"
     ))?;
     for sample in samples {
-        let Sample { site, crawler, kind, rule, client, identity, method, host, user_agent, action, version, .. } =
-            sample;
+        let Sample {
+            site,
+            crawler,
+            kind,
+            rule,
+            client,
+            identity,
+            method,
+            host,
+            user_agent,
+            action,
+            version,
+            ..
+        } = sample;
         let day = Step::Day.begin(sample.at).0;
         let numbers = [day, sample.at.0, sample.status.into()].map(Value::Integer);
         let long = [&sample.source, &sample.target].map(|text| cut(text, MAX_TARGET));
-        let short = [site, crawler, kind, rule, client, identity, method, host, user_agent, action, version];
-        let texts = long.into_iter().chain(short.map(|text| cut(text, MAX_TEXT)));
-        add.execute(params_from_iter(numbers.into_iter().chain(texts.map(|text| Value::Text(text.to_owned())))))?;
+        let short = [
+            site, crawler, kind, rule, client, identity, method, host, user_agent, action, version,
+        ];
+        let texts = long
+            .into_iter()
+            .chain(short.map(|text| cut(text, MAX_TEXT)));
+        add.execute(params_from_iter(
+            numbers
+                .into_iter()
+                .chain(texts.map(|text| Value::Text(text.to_owned()))),
+        ))?;
     }
-    let all: i64 = connection.query_row("SELECT COUNT(*) FROM history_samples", [], |row| row.get(0))?;
+    let all: i64 =
+        connection.query_row("SELECT COUNT(*) FROM history_samples", [], |row| row.get(0))?;
     if all > MAX_SAMPLES {
         connection.execute(
             "DELETE FROM history_samples WHERE rowid IN (SELECT rowid FROM history_samples ORDER BY day, rowid LIMIT ?1)",
@@ -219,7 +270,10 @@ fn prune(connection: &Connection, now: Timestamp) -> SqlResult<()> {
         let (table, most) = (table(step), most(step));
         let too_old = now.0 - step.kept() - step.seconds();
         connection.execute(&format!("DELETE FROM {table} WHERE start <= ?1"), [too_old])?;
-        let rows: i64 = connection.query_row(&format!("SELECT COUNT(*) FROM {table}"), [], |row| row.get(0))?;
+        let rows: i64 =
+            connection.query_row(&format!("SELECT COUNT(*) FROM {table}"), [], |row| {
+                row.get(0)
+            })?;
         if rows > most {
             let oldest = format!("SELECT start FROM {table} ORDER BY start LIMIT 1 OFFSET ?1");
             let before: i64 = connection.query_row(&oldest, [rows - most], |row| row.get(0))?;
@@ -227,7 +281,10 @@ fn prune(connection: &Connection, now: Timestamp) -> SqlResult<()> {
         }
     }
     for table in ["history_identity", "history_unlisted"] {
-        connection.execute(&format!("DELETE FROM {table} WHERE start < ?1"), [now.0 - KEPT])?;
+        connection.execute(
+            &format!("DELETE FROM {table} WHERE start < ?1"),
+            [now.0 - KEPT],
+        )?;
     }
     connection.execute("DELETE FROM history_samples WHERE day < ?1", [now.0 - KEPT])?;
     let day = Step::Day.begin(now).0;
@@ -257,7 +314,9 @@ mod tests {
     }
 
     fn number(connection: &Connection, sql: &str) -> i64 {
-        connection.query_row(sql, [], |row| row.get(0)).expect("a number")
+        connection
+            .query_row(sql, [], |row| row.get(0))
+            .expect("a number")
     }
 
     fn requests(at: Timestamp, crawler: &str, count: u64) -> HistoryBatch {
@@ -270,19 +329,46 @@ mod tests {
     #[test]
     fn counts_add_up_by_hour_and_day_for_one_and_for_all() {
         let (connection, mut pruned) = (database(), 0);
-        for (hours, crawler, count) in [(0, "gptbot", 2), (0, "gptbot", 3), (1, "bingbot", 4), (0, "none", 9)] {
+        for (hours, crawler, count) in [
+            (0, "gptbot", 2),
+            (0, "gptbot", 3),
+            (1, "bingbot", 4),
+            (0, "none", 9),
+        ] {
             let at = Timestamp(NOW.0 - hours * HOUR);
             write(&connection, &requests(at, crawler, count), &mut pruned, NOW).expect("written");
         }
         let sum = |condition: &str| {
-            number(&connection, &format!("SELECT IFNULL(SUM(violation), 0) FROM history_hours WHERE {condition}"))
+            number(
+                &connection,
+                &format!("SELECT IFNULL(SUM(violation), 0) FROM history_hours WHERE {condition}"),
+            )
         };
-        assert_eq!(sum(&format!("site = 'shop' AND crawler = 'gptbot' AND start = {}", NOW.0)), 5);
-        assert_eq!((sum("site = '' AND crawler = 'gptbot'"), sum("site = '' AND crawler = ''")), (5, 9));
-        assert_eq!(number(&connection, "SELECT COUNT(*) FROM history_hours WHERE crawler = 'none'"), 2);
+        assert_eq!(
+            sum(&format!(
+                "site = 'shop' AND crawler = 'gptbot' AND start = {}",
+                NOW.0
+            )),
+            5
+        );
+        assert_eq!(
+            (
+                sum("site = '' AND crawler = 'gptbot'"),
+                sum("site = '' AND crawler = ''")
+            ),
+            (5, 9)
+        );
+        assert_eq!(
+            number(
+                &connection,
+                "SELECT COUNT(*) FROM history_hours WHERE crawler = 'none'"
+            ),
+            2
+        );
         let today = NOW.0 - NOW.0.rem_euclid(DAY);
-        let of_day =
-            format!("SELECT would_refuse FROM history_days WHERE site = '' AND crawler = '' AND start = {today}");
+        let of_day = format!(
+            "SELECT would_refuse FROM history_days WHERE site = '' AND crawler = '' AND start = {today}"
+        );
         let yesterday = i64::from(NOW.0.rem_euclid(DAY) < HOUR);
         assert_eq!(number(&connection, &of_day), 9 - 4 * yesterday);
     }
@@ -291,12 +377,17 @@ mod tests {
     fn samples_of_impostors_take_no_room_of_the_crawlers() {
         let (connection, mut batch) = (database(), HistoryBatch::default());
         for identity in ["impostor", "verified"] {
-            let sample = Sample { at: NOW, identity: identity.into(), ..Sample::default() };
+            let sample = Sample {
+                at: NOW,
+                identity: identity.into(),
+                ..Sample::default()
+            };
             (0..30).for_each(|_| batch.sample(sample.clone()));
         }
         write(&connection, &batch, &mut 0, NOW).expect("written");
         for identity in ["impostor", "verified"] {
-            let kept = format!("SELECT COUNT(*) FROM history_samples WHERE identity = '{identity}'");
+            let kept =
+                format!("SELECT COUNT(*) FROM history_samples WHERE identity = '{identity}'");
             assert_eq!(number(&connection, &kept), 20, "{identity}");
         }
     }
@@ -305,14 +396,34 @@ mod tests {
     fn what_is_too_old_is_deleted_once_an_hour() {
         let (connection, mut pruned) = (database(), 0);
         for days in [0, 6, 8, 129, 131, 399, 450] {
-            write(&connection, &requests(Timestamp(NOW.0 - days * DAY), "gptbot", 1), &mut pruned, NOW)
-                .expect("written");
+            write(
+                &connection,
+                &requests(Timestamp(NOW.0 - days * DAY), "gptbot", 1),
+                &mut pruned,
+                NOW,
+            )
+            .expect("written");
         }
-        let count = |table: &str| number(&connection, &format!("SELECT COUNT(DISTINCT start) FROM {table}"));
+        let count = |table: &str| {
+            number(
+                &connection,
+                &format!("SELECT COUNT(DISTINCT start) FROM {table}"),
+            )
+        };
         let counts = || ["history_hours", "history_days", "history_weeks"].map(count);
-        assert_eq!(counts(), [7, 7, 5], "pruned with the first of the hour alone");
+        assert_eq!(
+            counts(),
+            [7, 7, 5],
+            "pruned with the first of the hour alone"
+        );
         let later = Timestamp(NOW.0 + HOUR);
-        write(&connection, &requests(later, "gptbot", 1), &mut pruned, later).expect("written");
+        write(
+            &connection,
+            &requests(later, "gptbot", 1),
+            &mut pruned,
+            later,
+        )
+        .expect("written");
         assert_eq!(counts(), [3, 4, 4]);
     }
 
@@ -331,8 +442,17 @@ mod tests {
         let mut batch = HistoryBatch::default();
         (0..30).for_each(|_| batch.sample(sample("Disallow: /".into(), 0)));
         write(&connection, &batch, &mut pruned, NOW).expect("written");
-        assert_eq!(number(&connection, "SELECT COUNT(*) FROM history_samples"), 20);
-        assert_eq!(number(&connection, "SELECT MAX(LENGTH(target)) FROM history_samples"), 512);
+        assert_eq!(
+            number(&connection, "SELECT COUNT(*) FROM history_samples"),
+            20
+        );
+        assert_eq!(
+            number(
+                &connection,
+                "SELECT MAX(LENGTH(target)) FROM history_samples"
+            ),
+            512
+        );
         let many = format!(
             "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {MAX_SAMPLES}) INSERT INTO \
              history_samples SELECT {}, 'shop', 'bingbot', 'violation', i, 0, 0, '', '', '', '', '', '', '', '', 0, '' FROM n",
@@ -343,7 +463,19 @@ mod tests {
         one_more.sample(sample("Disallow: /new/".into(), 2));
         write(&connection, &one_more, &mut pruned, NOW).expect("written");
         assert!(number(&connection, "SELECT COUNT(*) FROM history_samples") <= MAX_SAMPLES);
-        assert_eq!(number(&connection, "SELECT COUNT(*) FROM history_samples WHERE rule = 'Disallow: /'"), 0);
-        assert_eq!(number(&connection, "SELECT COUNT(*) FROM history_samples WHERE rule = 'Disallow: /new/'"), 1);
+        assert_eq!(
+            number(
+                &connection,
+                "SELECT COUNT(*) FROM history_samples WHERE rule = 'Disallow: /'"
+            ),
+            0
+        );
+        assert_eq!(
+            number(
+                &connection,
+                "SELECT COUNT(*) FROM history_samples WHERE rule = 'Disallow: /new/'"
+            ),
+            1
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! Log files that are renamed, removed or written in part: which lines are kept, and which count as lost.
+//! Log files that are renamed, removed or written in part: which lines are kept, and which count as
+//! lost.
 
 use super::*;
 use std::fs;
@@ -31,12 +32,18 @@ fn a_removed_renamed_or_replaced_file_is_created_again() {
     fs::rename(&path, &moved).expect("renamed");
     write(&mut log, &LINE.repeat(2));
     assert_eq!((read(&path), read(&moved)), (LINE.repeat(2), LINE.into()));
-    fs::remove_file(&path).and_then(|()| fs::write(&path, "theirs\n")).expect("replaced");
+    fs::remove_file(&path)
+        .and_then(|()| fs::write(&path, "theirs\n"))
+        .expect("replaced");
     write(&mut log, LINE);
     assert_eq!(read(&path), format!("theirs\n{LINE}"));
     // logrotate empties a file with `copytruncate`.
     write(&mut log, &LINE.repeat(5));
-    fs::File::options().write(true).open(&path).and_then(|file| file.set_len(0)).expect("emptied");
+    fs::File::options()
+        .write(true)
+        .open(&path)
+        .and_then(|file| file.set_len(0))
+        .expect("emptied");
     write(&mut log, &LINE.repeat(7));
     assert_eq!(read(&path), LINE.repeat(7));
 }
@@ -44,7 +51,10 @@ fn a_removed_renamed_or_replaced_file_is_created_again() {
 #[test]
 fn a_removed_directory_loses_lines_and_a_moved_one_loses_none() {
     let directory = tempfile::tempdir().expect("a directory");
-    let (logs, moved) = (directory.path().join("logs"), directory.path().join("moved"));
+    let (logs, moved) = (
+        directory.path().join("logs"),
+        directory.path().join("moved"),
+    );
     let path = logs.join("log");
     fs::create_dir(&logs).expect("made");
     let mut log = opened(&path);
@@ -54,7 +64,9 @@ fn a_removed_directory_loses_lines_and_a_moved_one_loses_none() {
     assert_eq!(read(moved.join("log")), LINE.repeat(5));
     assert!(log.reopen_problem().is_some());
     fs::remove_dir_all(&moved).expect("removed");
-    let lost = log.write_lines(LINE.repeat(3).as_bytes()).expect_err("it has no name");
+    let lost = log
+        .write_lines(LINE.repeat(3).as_bytes())
+        .expect_err("it has no name");
     assert_eq!((lost.lines, lost.error.kind()), (3, ErrorKind::NotFound));
     fs::create_dir(&logs).expect("made");
     write(&mut log, LINE);
@@ -84,18 +96,34 @@ fn a_torn_line_is_ended_before_the_next() {
 #[test]
 fn a_partial_write_counts_the_lines_that_are_missing() {
     let directory = tempfile::tempdir().expect("a directory");
-    let lines: String = (0..200_000).map(|number| format!("{{\"number\":{number:06}}}\n")).collect();
+    let lines: String = (0..200_000)
+        .map(|number| format!("{{\"number\":{number:06}}}\n"))
+        .collect();
     let (mut reader, writer) = UnixStream::pair().expect("a pair");
-    writer.set_nonblocking(true).and_then(|()| reader.set_nonblocking(true)).expect("set");
+    writer
+        .set_nonblocking(true)
+        .and_then(|()| reader.set_nonblocking(true))
+        .expect("set");
     let file = File::from(OwnedFd::from(writer));
-    let mut log = LogFile { file, ..opened(&directory.path().join("log")) };
+    let mut log = LogFile {
+        file,
+        ..opened(&directory.path().join("log"))
+    };
     let mut read = || {
         let mut text = Vec::new();
-        assert_eq!(reader.read_to_end(&mut text).expect_err("it is still open").kind(), ErrorKind::WouldBlock);
+        assert_eq!(
+            reader
+                .read_to_end(&mut text)
+                .expect_err("it is still open")
+                .kind(),
+            ErrorKind::WouldBlock
+        );
         String::from_utf8(text).expect("ASCII")
     };
 
-    let lost = log.append_lines(lines.as_bytes()).expect_err("more than it holds");
+    let lost = log
+        .append_lines(lines.as_bytes())
+        .expect_err("more than it holds");
     assert_eq!(lost.error.kind(), ErrorKind::WouldBlock);
     let there = read();
     assert!(!there.is_empty() && lines.starts_with(&there));
@@ -112,8 +140,18 @@ fn a_partial_write_counts_the_lines_that_are_missing() {
 fn a_pipe_or_a_device_is_written_as_a_file_is() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("pipe");
-    assert!(std::process::Command::new("mkfifo").arg(&path).status().expect("mkfifo").success());
-    let mut reader = fs::File::options().read(true).write(true).open(&path).expect("opened");
+    assert!(
+        std::process::Command::new("mkfifo")
+            .arg(&path)
+            .status()
+            .expect("mkfifo")
+            .success()
+    );
+    let mut reader = fs::File::options()
+        .read(true)
+        .write(true)
+        .open(&path)
+        .expect("opened");
     let mut log = opened(&path);
     write(&mut log, &LINE.repeat(8));
     let mut text = [0; 64];
@@ -122,7 +160,9 @@ fn a_pipe_or_a_device_is_written_as_a_file_is() {
     assert!(log.reopen_problem().is_none());
 
     let mut log = opened(Path::new("/dev/full"));
-    let lost = log.write_lines(LINE.repeat(3).as_bytes()).expect_err("full");
+    let lost = log
+        .write_lines(LINE.repeat(3).as_bytes())
+        .expect_err("full");
     assert_eq!((lost.lines, lost.error.kind()), (3, ErrorKind::StorageFull));
 }
 
@@ -130,8 +170,15 @@ fn a_pipe_or_a_device_is_written_as_a_file_is() {
 fn fifo_that_nobody_reads_is_an_error_at_once() {
     let directory = tempfile::tempdir().expect("a directory");
     let fifo = directory.path().join("log");
-    assert!(std::process::Command::new("mkfifo").arg(&fifo).status().expect("mkfifo").success());
+    assert!(
+        std::process::Command::new("mkfifo")
+            .arg(&fifo)
+            .status()
+            .expect("mkfifo")
+            .success()
+    );
     assert!(LogFile::open("log", &fifo).is_err());
-    let _reader = crate::files::open_at_once(fs::File::options().read(true), &fifo).expect("a reader");
+    let _reader =
+        crate::files::open_at_once(fs::File::options().read(true), &fifo).expect("a reader");
     write(&mut opened(&fifo), LINE);
 }

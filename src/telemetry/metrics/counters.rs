@@ -1,5 +1,6 @@
-//! [`Counters`]: one counter with a `crawler` label. It finds a series by the hash of its labels, and makes it on
-//! first use. All such counters share one limit: beyond [`MAX_SERIES`] crawlgate counts under the crawler `overflow`.
+//! [`Counters`]: one counter with a `crawler` label. It finds a series by the hash of its labels,
+//! and makes it on first use. All such counters share one limit: beyond [`MAX_SERIES`] crawlgate
+//! counts under the crawler `overflow`.
 
 use super::register::Register;
 use crate::bounded::Prehashed;
@@ -10,8 +11,8 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, RwLock};
 
-/// Series of all counters with a crawler together. They take some MiB, and a scrape takes some tens of milliseconds.
-/// Beyond the cap crawlgate counts under `overflow`, which adds few series.
+/// Series of all counters with a crawler together. They take some MiB, and a scrape takes some tens
+/// of milliseconds. Beyond the cap crawlgate counts under `overflow`, which adds few series.
 pub const MAX_SERIES: usize = 20_000;
 /// Longer labels are cut: a policy may name tokens of 100 characters.
 const MAX_LABEL: usize = 64;
@@ -39,10 +40,25 @@ struct Series<const N: usize> {
 
 impl<const N: usize> Counters<N> {
     /// `labels` must contain `crawler`.
-    pub fn new(register: Register<'_>, series: &Arc<AtomicUsize>, name: &str, help: &str, labels: [&str; N]) -> Self {
+    pub fn new(
+        register: Register<'_>,
+        series: &Arc<AtomicUsize>,
+        name: &str,
+        help: &str,
+        labels: [&str; N],
+    ) -> Self {
         let vector = register.counters(name, help, &labels);
-        let crawler = labels.iter().position(|label| *label == "crawler").expect("the label is among the fixed ones");
-        Counters { vector, known: RwLock::default(), hasher: RandomState::new(), crawler, series: series.clone() }
+        let crawler = labels
+            .iter()
+            .position(|label| *label == "crawler")
+            .expect("the label is among the fixed ones");
+        Counters {
+            vector,
+            known: RwLock::default(),
+            hasher: RandomState::new(),
+            crawler,
+            series: series.clone(),
+        }
     }
 
     /// Counts one. Returns `false` if it was counted under `overflow`, because of the cap.
@@ -52,15 +68,17 @@ impl<const N: usize> Counters<N> {
             series.counter.inc();
             return true;
         }
-        // Made and counted under the lock: a series that was removed in between would come back and never be removed.
+        // Made and counted under the lock: a series that was removed in between would come back and
+        // never be removed.
         let mut known = write(&self.known);
         let mut cut = labels.map(cut_label);
-        let (hash, by_name) = if known.contains_key(&hash) || self.series.load(Ordering::Relaxed) < MAX_SERIES {
-            (hash, true)
-        } else {
-            cut[self.crawler] = OVERFLOW;
-            (self.hasher.hash_one(cut), false)
-        };
+        let (hash, by_name) =
+            if known.contains_key(&hash) || self.series.load(Ordering::Relaxed) < MAX_SERIES {
+                (hash, true)
+            } else {
+                cut[self.crawler] = OVERFLOW;
+                (self.hasher.hash_one(cut), false)
+            };
         let series = known.entry(hash).or_insert_with(|| {
             self.series.fetch_add(1, Ordering::Relaxed);
             Series {
@@ -73,8 +91,8 @@ impl<const N: usize> Counters<N> {
         by_name
     }
 
-    /// Calls `take` with the labels of every series that was counted since the last call, and by how much. Only the history
-    /// calls this.
+    /// Calls `take` with the labels of every series that was counted since the last call, and by
+    /// how much. Only the history calls this.
     pub fn each_new(&self, mut take: impl FnMut(&[Box<str>; N], u64)) {
         for series in read(&self.known).values() {
             let count = series.counter.get();
@@ -87,7 +105,10 @@ impl<const N: usize> Counters<N> {
 
     /// Removes the series of sites that are not kept. The first label must be the site.
     pub fn remove_sites(&self, keep: &dyn Fn(&str) -> bool) {
-        if read(&self.known).values().all(|series| keep(&series.labels[0])) {
+        if read(&self.known)
+            .values()
+            .all(|series| keep(&series.labels[0]))
+        {
             return;
         }
         // The lock keeps others from counting into a handle whose series is gone.
@@ -96,7 +117,8 @@ impl<const N: usize> Counters<N> {
             let kept = keep(&series.labels[0]);
             if !kept {
                 self.series.fetch_sub(1, Ordering::Relaxed);
-                // Labels are cut, so another key may have led to the same series and removed it already.
+                // Labels are cut, so another key may have led to the same series and removed it
+                // already.
                 let _ = self.vector.remove_label_values(&series.labels);
             }
             kept

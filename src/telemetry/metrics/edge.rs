@@ -1,11 +1,11 @@
-//! [`EdgeMetrics`]: metrics of connections, rejected requests, TLS handshakes, certificates and buffers. Labels are fixed
-//! words and names of certificates. [`OpenConnection`] counts one connection of a client from when it is accepted until it
-//! is dropped. Its states:
+//! [`EdgeMetrics`]: metrics of connections, rejected requests, TLS handshakes, certificates and
+//! buffers. Labels are fixed words and names of certificates. [`OpenConnection`] counts one
+//! connection of a client from when it is accepted until it is dropped. Its states:
 //!
-//! - `idle`: no request is being received or answered. A connection begins so, and returns to it when its last open
-//!   request is answered.
-//! - `active`: a request is being received or answered. Over HTTP/1.1 it begins with the first octet of the request, over
-//!   HTTP/2 with its complete head.
+//! - `idle`: no request is being received or answered. A connection begins so, and returns to it
+//!   when its last open request is answered.
+//! - `active`: a request is being received or answered. Over HTTP/1.1 it begins with the first
+//!   octet of the request, over HTTP/2 with its complete head.
 
 use super::Metrics;
 use super::counters::cut_label;
@@ -86,7 +86,10 @@ impl Metrics {
     /// `crawlgate_connections{state}`: one more connection, idle at first.
     pub fn open_connection(&self) -> OpenConnection {
         self.edge.connections[0].inc();
-        OpenConnection { gauges: self.edge.connections.clone(), active: AtomicBool::new(false) }
+        OpenConnection {
+            gauges: self.edge.connections.clone(),
+            active: AtomicBool::new(false),
+        }
     }
 
     /// `crawlgate_requests_rejected_total{reason}`.
@@ -125,7 +128,9 @@ impl OpenConnection {
     /// Whether a request is being received or answered from now on.
     pub fn set_active(&self, active: bool) {
         // Read first: it is called for every piece of a request.
-        if self.active.load(Ordering::Relaxed) != active && self.active.swap(active, Ordering::Relaxed) != active {
+        if self.active.load(Ordering::Relaxed) != active
+            && self.active.swap(active, Ordering::Relaxed) != active
+        {
             self.gauges[usize::from(!active)].dec();
             self.gauges[usize::from(active)].inc();
         }

@@ -1,9 +1,11 @@
-//! [`Register`] creates a collector and puts it into the registry, in one call. Names, help texts and buckets are fixed
-//! in the code, so a failure here is a mistake in crawlgate and ends the process at start.
+//! [`Register`] creates a collector and puts it into the registry, in one call. Names, help texts
+//! and buckets are fixed in the code, so a failure here is a mistake in crawlgate and ends the
+//! process at start.
 
 use prometheus::core::Collector;
 use prometheus::{
-    Gauge, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry,
+    Gauge, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge,
+    IntGaugeVec, Opts, Registry,
 };
 
 const VALID: &str = "names, labels and buckets are fixed and valid";
@@ -14,7 +16,9 @@ pub struct Register<'r>(pub &'r Registry);
 
 impl Register<'_> {
     pub fn add<C: Collector + Clone + 'static>(self, collector: C) -> C {
-        self.0.register(Box::new(collector.clone())).expect("each metric is registered once");
+        self.0
+            .register(Box::new(collector.clone()))
+            .expect("each metric is registered once");
         collector
     }
 
@@ -39,7 +43,10 @@ impl Register<'_> {
     }
 
     pub fn histogram(self, name: &str, help: &str, buckets: &[f64]) -> Histogram {
-        self.add(Histogram::with_opts(HistogramOpts::new(name, help).buckets(buckets.to_vec())).expect(VALID))
+        self.add(
+            Histogram::with_opts(HistogramOpts::new(name, help).buckets(buckets.to_vec()))
+                .expect(VALID),
+        )
     }
 
     pub fn histograms(self, name: &str, help: &str, labels: &[&str]) -> HistogramVec {

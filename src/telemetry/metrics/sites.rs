@@ -1,5 +1,6 @@
-//! [`SiteGauges`]: the facts of one site. [`SiteMetrics`]: the series of all sites. They show what each policy says, whether
-//! it is in force, and the state of the copy of the origin's own robots.txt. Series of a site that is gone are removed.
+//! [`SiteGauges`]: the facts of one site. [`SiteMetrics`]: the series of all sites. They show what
+//! each policy says, whether it is in force, and the state of the copy of the origin's own
+//! robots.txt. Series of a site that is gone are removed.
 
 use super::counters::{MAX_SERIES, cut_label};
 use super::register::Register;
@@ -17,7 +18,8 @@ pub struct SiteGauges {
     /// Empty when no policy of the site is in force.
     pub version: String,
     pub indexable: bool,
-    /// When `/` was last sent, by which `indexable` goes, in seconds since 1970; `None` while it goes by the policy alone.
+    /// When `/` was last sent, by which `indexable` goes, in seconds since 1970; `None` while it
+    /// goes by the policy alone.
     pub front_page_seen: Option<i64>,
     /// How many paths are at each stage; all 0 where no path is being retired.
     pub retire: [(&'static str, usize); 3],
@@ -108,51 +110,87 @@ impl Metrics {
         self.robots_txt.remove_sites(&keep);
         self.violations.remove_sites(&keep);
         remove_sites(&self.pages, &keep);
-        let SiteMetrics { last_fetch, indexable, front_page, retire, paused, policy_info, reload_success, .. } =
-            &self.sites;
+        let SiteMetrics {
+            last_fetch,
+            indexable,
+            front_page,
+            retire,
+            paused,
+            policy_info,
+            reload_success,
+            ..
+        } = &self.sites;
         remove_sites(last_fetch, &keep);
         self.sites.reload_timestamp.set(reload_timestamp);
-        for gauges in [indexable, front_page, retire, paused, policy_info, reload_success] {
+        for gauges in [
+            indexable,
+            front_page,
+            retire,
+            paused,
+            policy_info,
+            reload_success,
+        ] {
             gauges.reset();
         }
         for site in sites {
             let name = cut_label(&site.site);
-            indexable.with_label_values(&[name]).set(site.indexable.into());
-            front_page.with_label_values(&[name]).set(site.front_page_seen.unwrap_or(0));
+            indexable
+                .with_label_values(&[name])
+                .set(site.indexable.into());
+            front_page
+                .with_label_values(&[name])
+                .set(site.front_page_seen.unwrap_or(0));
             if site.retire.iter().any(|(_, paths)| *paths > 0) {
                 for (stage, paths) in site.retire {
                     retire.with_label_values(&[name, stage]).set(paths as i64);
                 }
             }
             paused.with_label_values(&[name]).set(site.paused.into());
-            reload_success.with_label_values(&[name]).set(site.reload_success.into());
+            reload_success
+                .with_label_values(&[name])
+                .set(site.reload_success.into());
             if !site.version.is_empty() {
                 policy_info.with_label_values(&[name, &site.version]).set(1);
             }
         }
     }
 
-    /// `crawlgate_identity_suspended{site,crawler}` of each list that verified or accused a client: a site, a crawler,
-    /// and whether the list is suspended.
+    /// `crawlgate_identity_suspended{site,crawler}` of each list that verified or accused a client:
+    /// a site, a crawler, and whether the list is suspended.
     pub fn set_suspended(&self, lists: impl Iterator<Item = (String, String, bool)>) {
         let _one = self.setting();
         self.sites.suspended.reset();
         for (site, crawler, suspended) in lists.take(MAX_SERIES) {
-            self.sites.suspended.with_label_values(&[cut_label(&site), cut_label(&crawler)]).set(suspended.into());
+            self.sites
+                .suspended
+                .with_label_values(&[cut_label(&site), cut_label(&crawler)])
+                .set(suspended.into());
         }
     }
 
-    /// `crawlgate_origin_robots_state{site,state}` and `crawlgate_origin_robots_last_success_timestamp_seconds{site}`
-    /// of the sites whose policies ask for it: site, the name of the state, the moment.
-    pub fn set_origin_robots<'s>(&self, sites: impl Iterator<Item = (&'s str, &'static str, Option<i64>)>) {
+    /// `crawlgate_origin_robots_state{site,state}` and
+    /// `crawlgate_origin_robots_last_success_timestamp_seconds{site}` of the sites whose policies
+    /// ask for it: site, the name of the state, the moment.
+    pub fn set_origin_robots<'s>(
+        &self,
+        sites: impl Iterator<Item = (&'s str, &'static str, Option<i64>)>,
+    ) {
         let _one = self.setting();
-        let SiteMetrics { origin_robots, origin_robots_last_success, .. } = &self.sites;
+        let SiteMetrics {
+            origin_robots,
+            origin_robots_last_success,
+            ..
+        } = &self.sites;
         origin_robots.reset();
         origin_robots_last_success.reset();
         for (site, state, last_success) in sites {
-            origin_robots.with_label_values(&[cut_label(site), state]).set(1);
+            origin_robots
+                .with_label_values(&[cut_label(site), state])
+                .set(1);
             if let Some(moment) = last_success {
-                origin_robots_last_success.with_label_values(&[cut_label(site)]).set(moment);
+                origin_robots_last_success
+                    .with_label_values(&[cut_label(site)])
+                    .set(moment);
             }
         }
     }
@@ -160,10 +198,21 @@ impl Metrics {
 
 /// Removes the series of a vector whose `site` label is not kept.
 fn remove_sites<T: MetricVecBuilder>(vector: &MetricVec<T>, keep: &dyn Fn(&str) -> bool) {
-    let order: Vec<String> = vector.desc().first().map(|desc| desc.variable_labels.clone()).unwrap_or_default();
-    for metric in vector.collect().iter().flat_map(|family| family.get_metric()) {
+    let order: Vec<String> = vector
+        .desc()
+        .first()
+        .map(|desc| desc.variable_labels.clone())
+        .unwrap_or_default();
+    for metric in vector
+        .collect()
+        .iter()
+        .flat_map(|family| family.get_metric())
+    {
         if label(metric, "site").is_some_and(|site| !keep(site)) {
-            let labels: Vec<&str> = order.iter().filter_map(|name| label(metric, name)).collect();
+            let labels: Vec<&str> = order
+                .iter()
+                .filter_map(|name| label(metric, name))
+                .collect();
             let _ = vector.remove_label_values(&labels);
         }
     }
@@ -171,5 +220,9 @@ fn remove_sites<T: MetricVecBuilder>(vector: &MetricVec<T>, keep: &dyn Fn(&str) 
 
 /// The value of a label of a series.
 pub fn label<'m>(metric: &'m Metric, name: &str) -> Option<&'m str> {
-    metric.get_label().iter().find(|label| label.name() == name).map(|label| label.value())
+    metric
+        .get_label()
+        .iter()
+        .find(|label| label.name() == name)
+        .map(|label| label.value())
 }

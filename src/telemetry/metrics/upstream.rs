@@ -1,5 +1,6 @@
-//! [`UpstreamMetrics`]: metrics of origins, their servers and their queues. The labels are the first host of an origin
-//! with its path, and the position of a server in the settings, so there are few series.
+//! [`UpstreamMetrics`]: metrics of origins, their servers and their queues. The labels are the
+//! first host of an origin with its path, and the position of a server in the settings, so there
+//! are few series.
 
 use super::counters::cut_label;
 use super::register::Register;
@@ -47,7 +48,8 @@ pub struct UpstreamMetrics {
     origins: OnceLock<Vec<OriginCounters>>,
 }
 
-/// The counters of one origin. Found without looking labels up, because every forwarded request comes here.
+/// The counters of one origin. Found without looking labels up, because every forwarded request
+/// comes here.
 struct OriginCounters {
     name: String,
     /// The counters of each server, in the order of [`STATUS_CLASSES`].
@@ -123,13 +125,16 @@ impl UpstreamMetrics {
         }
     }
 
-    /// Names the origins in the order of the settings, each with the number of its servers. To be called once, before
-    /// anything is counted of them.
+    /// Names the origins in the order of the settings, each with the number of its servers. To be
+    /// called once, before anything is counted of them.
     pub fn set_origins(&self, origins: impl Iterator<Item = (String, usize)>) {
         let counters = |(name, servers): (String, usize)| {
             let of_server = |server: usize| {
                 let server = ServerPlace { origin: 0, server }.label();
-                STATUS_CLASSES.map(|class| self.requests.with_label_values(&[cut_label(&name), &server, class]))
+                STATUS_CLASSES.map(|class| {
+                    self.requests
+                        .with_label_values(&[cut_label(&name), &server, class])
+                })
             };
             let requests = (0..servers).map(of_server).collect();
             OriginCounters { name, requests }
@@ -141,60 +146,87 @@ impl UpstreamMetrics {
         self.origins.get()?.get(place.origin)
     }
 
-    /// `crawlgate_upstream_requests_total{origin,server,status}` and `crawlgate_upstream_seconds{status}`, by class of
-    /// status: `2xx`.
+    /// `crawlgate_upstream_requests_total{origin,server,status}` and
+    /// `crawlgate_upstream_seconds{status}`, by class of status: `2xx`.
     pub fn answered(&self, place: ServerPlace, status: u16, seconds: f64) {
-        let class = usize::from(status / 100).wrapping_sub(2).min(STATUS_CLASSES.len() - 1);
+        let class = usize::from(status / 100)
+            .wrapping_sub(2)
+            .min(STATUS_CLASSES.len() - 1);
         self.seconds[class].observe(seconds);
-        if let Some(requests) = self.origin(place).and_then(|origin| origin.requests.get(place.server)) {
+        if let Some(requests) = self
+            .origin(place)
+            .and_then(|origin| origin.requests.get(place.server))
+        {
             requests[class].inc();
         }
     }
 
     fn name(&self, place: ServerPlace) -> &str {
-        self.origin(place).map_or(NO_ORIGIN, |origin| cut_label(&origin.name))
+        self.origin(place)
+            .map_or(NO_ORIGIN, |origin| cut_label(&origin.name))
     }
 
     /// `crawlgate_upstream_retries_total{origin,reason}`.
     pub fn retried(&self, place: ServerPlace, reason: &'static str) {
-        self.retries.with_label_values(&[self.name(place), reason]).inc();
+        self.retries
+            .with_label_values(&[self.name(place), reason])
+            .inc();
     }
 
     /// `crawlgate_turned_away_total{origin,reason}`.
     pub fn turned_away(&self, place: ServerPlace, reason: &'static str) {
-        self.turned_away.with_label_values(&[self.name(place), reason]).inc();
+        self.turned_away
+            .with_label_values(&[self.name(place), reason])
+            .inc();
     }
 
     /// `crawlgate_upstream_ejections_total{origin,server}`.
     pub fn ejected(&self, place: ServerPlace) {
-        self.ejections.with_label_values(&[self.name(place), &place.label()]).inc();
+        self.ejections
+            .with_label_values(&[self.name(place), &place.label()])
+            .inc();
     }
 
     /// `crawlgate_upstream_checks_total{origin,server,result}`: `ok`, or why the check failed.
     pub fn checked(&self, place: ServerPlace, result: &'static str) {
-        self.checks.with_label_values(&[self.name(place), &place.label(), result]).inc();
+        self.checks
+            .with_label_values(&[self.name(place), &place.label(), result])
+            .inc();
     }
 
-    /// `crawlgate_upstream_servers{origin,server,state}` by the number of addresses in each state, and
-    /// `crawlgate_upstream_in_flight{origin,server}`.
-    pub fn set_server(&self, place: ServerPlace, states: [(&'static str, usize); 3], in_flight: usize) {
+    /// `crawlgate_upstream_servers{origin,server,state}` by the number of addresses in each state,
+    /// and `crawlgate_upstream_in_flight{origin,server}`.
+    pub fn set_server(
+        &self,
+        place: ServerPlace,
+        states: [(&'static str, usize); 3],
+        in_flight: usize,
+    ) {
         let (origin, server) = (self.name(place), place.label());
         for (state, count) in states {
-            self.servers.with_label_values(&[origin, &server, state]).set(count as i64);
+            self.servers
+                .with_label_values(&[origin, &server, state])
+                .set(count as i64);
         }
-        self.in_flight.with_label_values(&[origin, &server]).set(in_flight as i64);
+        self.in_flight
+            .with_label_values(&[origin, &server])
+            .set(in_flight as i64);
     }
 
     /// `crawlgate_queue_waiting{origin}`.
     pub fn set_waiting(&self, place: ServerPlace, waiting: usize) {
         // A rate has to begin with nothing.
         for reason in ["turned_away", "queue_full", "queue_timeout"] {
-            self.turned_away.with_label_values(&[self.name(place), reason]);
+            self.turned_away
+                .with_label_values(&[self.name(place), reason]);
         }
-        self.waiting.with_label_values(&[self.name(place)]).set(waiting as i64);
+        self.waiting
+            .with_label_values(&[self.name(place)])
+            .set(waiting as i64);
     }
 
-    /// `crawlgate_upstream_failures_total{origin,server,reason}`. `None` where no origin is for the host.
+    /// `crawlgate_upstream_failures_total{origin,server,reason}`. `None` where no origin is for the
+    /// host.
     pub fn failed(&self, place: Option<ServerPlace>, reason: &'static str) {
         let server = place.map(ServerPlace::label);
         let origin = place.map_or(NO_ORIGIN, |place| self.name(place));

@@ -1,6 +1,6 @@
-//! [`AwayLog`] logs when the shared store cannot be reached, and when it can be reached again. It also logs when the
-//! reason changes: an operator may have mended one thing and broken another. A store may fail in another way at each
-//! attempt, so such lines are at least a minute apart.
+//! [`AwayLog`] logs when the shared store cannot be reached, and when it can be reached again. It
+//! also logs when the reason changes: an operator may have mended one thing and broken another. A
+//! store may fail in another way at each attempt, so such lines are at least a minute apart.
 
 use crate::exchange::{Away, ExchangeStatus};
 use crate::locks::lock;
@@ -47,13 +47,19 @@ impl AwayLog {
 
     fn next(&self, away: Option<&Away>, lived: Duration) -> Option<Line> {
         let mut said = lock(&self.0);
-        let Some(away) = away else { return said.take().map(|said| Line::Back(said.away)) };
-        let is_due =
-            said.as_ref().is_none_or(|said| said.away.error != away.error && lived.saturating_sub(said.lived) >= EVERY);
+        let Some(away) = away else {
+            return said.take().map(|said| Line::Back(said.away));
+        };
+        let is_due = said.as_ref().is_none_or(|said| {
+            said.away.error != away.error && lived.saturating_sub(said.lived) >= EVERY
+        });
         if !is_due {
             return None;
         }
-        *said = Some(Said { away: away.clone(), lived });
+        *said = Some(Said {
+            away: away.clone(),
+            lived,
+        });
         Some(Line::Away)
     }
 }
@@ -66,18 +72,31 @@ mod tests {
     #[test]
     fn another_reason_is_said_and_not_at_each_attempt() {
         let log = AwayLog::default();
-        let away = |error: &str| Away { since: Timestamp(1), error: error.into(), is_refused: false };
+        let away = |error: &str| Away {
+            since: Timestamp(1),
+            error: error.into(),
+            is_refused: false,
+        };
         let next = |away: Option<&Away>, second| log.next(away, Duration::from_secs(second));
         assert_eq!(next(None, 0), None);
         let (refused, closed) = (away("refused"), away("closed"));
         assert_eq!(next(Some(&refused), 1), Some(Line::Away));
         // It changes at each attempt, and then stays another one.
-        let flaps = (2..61).filter_map(|second| next(Some(if second % 2 == 0 { &closed } else { &refused }), second));
+        let flaps = (2..61).filter_map(|second| {
+            next(
+                Some(if second % 2 == 0 { &closed } else { &refused }),
+                second,
+            )
+        });
         assert_eq!(flaps.count(), 0);
         assert_eq!(next(Some(&closed), 61), Some(Line::Away));
         assert_eq!(next(Some(&closed), 500), None, "the same reason");
         assert_eq!(next(None, 501), Some(Line::Back(closed)));
         assert_eq!(next(None, 502), None);
-        assert_eq!(next(Some(&refused), 503), Some(Line::Away), "another absence");
+        assert_eq!(
+            next(Some(&refused), 503),
+            Some(Line::Away),
+            "another absence"
+        );
     }
 }

@@ -1,10 +1,13 @@
-//! [`OfInstance`] gives the exchange access to this instance: to its ledger (what crawlers were served), the marks of
-//! clients that requested a trap, and the pauses of sites. [`tell`] passes what happens at this instance on to the
-//! exchange. Nothing here waits for the sites; `super` explains the locks.
+//! [`OfInstance`] gives the exchange access to this instance: to its ledger (what crawlers were
+//! served), the marks of clients that requested a trap, and the pauses of sites. [`tell`] passes
+//! what happens at this instance on to the exchange. Nothing here waits for the sites; `super`
+//! explains the locks.
 
 use super::Instance;
 use crate::clock::Moment;
-use crate::exchange::event::{Event, MarkedClient, PauseTerms, PausedSite, ProvenFetch, ServedVersion};
+use crate::exchange::event::{
+    Event, MarkedClient, PauseTerms, PausedSite, ProvenFetch, ServedVersion,
+};
 use crate::exchange::{Memory, Outbox};
 use crate::ledger::{ClientNews, FetchNews, Mark, ServedCopy};
 use crate::policy::Version;
@@ -29,7 +32,12 @@ pub(super) struct OfInstance<'a> {
 
 impl<'a> OfInstance<'a> {
     pub(super) fn new(instance: &'a Instance) -> OfInstance<'a> {
-        OfInstance { instance, moment: instance.clock.moment(), pauses: Vec::new(), begins_anew: false }
+        OfInstance {
+            instance,
+            moment: instance.clock.moment(),
+            pauses: Vec::new(),
+            begins_anew: false,
+        }
     }
 }
 
@@ -37,29 +45,82 @@ impl Memory for OfInstance<'_> {
     fn everything(&self) -> (Vec<(Event, Timestamp)>, Vec<Observation>) {
         let (served, observed) = self.instance.ledger.everything();
         let served = served.into_iter().map(of_copy);
-        let marks = self.instance.behaviours.traps.list(self.moment).into_iter().map(of_mark);
+        let marks = self
+            .instance
+            .behaviours
+            .traps
+            .list(self.moment)
+            .into_iter()
+            .map(of_mark);
         let snapshot = self.instance.sites.snapshot();
         let paused = snapshot.sites().iter().filter_map(|entry| {
             let pause = entry.pauses.iter().find(|pause| pause.at_run_time)?;
             let site = entry.site.name.clone();
-            Some(of_word(&PauseWord { site, at: pause.from, pause: Some(pause.clone()) }))
+            Some(of_word(&PauseWord {
+                site,
+                at: pause.from,
+                pause: Some(pause.clone()),
+            }))
         });
         (served.chain(marks).chain(paused).collect(), observed)
     }
 
     fn heard(&mut self, event: Event, at: Timestamp) {
-        let Instance { ledger, behaviours, .. } = self.instance;
+        let Instance {
+            ledger, behaviours, ..
+        } = self.instance;
         match event {
-            Event::Served(ServedVersion { host, crawler, version }) => {
-                ledger.served_elsewhere(&ServedCopy { host, crawler, version, at: at.0 }, self.moment.now);
+            Event::Served(ServedVersion {
+                host,
+                crawler,
+                version,
+            }) => {
+                ledger.served_elsewhere(
+                    &ServedCopy {
+                        host,
+                        crawler,
+                        version,
+                        at: at.0,
+                    },
+                    self.moment.now,
+                );
             }
-            Event::Marked(MarkedClient { site, crawler, address, seconds }) => {
+            Event::Marked(MarkedClient {
+                site,
+                crawler,
+                address,
+                seconds,
+            }) => {
                 let until = at.plus(Duration::from_secs(seconds));
-                behaviours.heard(ClientNews::Marked(Mark { site, crawler, address, since: at, until }), self.moment);
+                behaviours.heard(
+                    ClientNews::Marked(Mark {
+                        site,
+                        crawler,
+                        address,
+                        since: at,
+                        until,
+                    }),
+                    self.moment,
+                );
             }
-            Event::Released(network) => behaviours.heard(ClientNews::Released { network, at }, self.moment),
-            Event::Fetched(ProvenFetch { site, host, crawler, version, address }) => {
-                let news = FetchNews { site, host, crawler, version: Version(version), address, at };
+            Event::Released(network) => {
+                behaviours.heard(ClientNews::Released { network, at }, self.moment)
+            }
+            Event::Fetched(ProvenFetch {
+                site,
+                host,
+                crawler,
+                version,
+                address,
+            }) => {
+                let news = FetchNews {
+                    site,
+                    host,
+                    crawler,
+                    version: Version(version),
+                    address,
+                    at,
+                };
                 behaviours.heard(ClientNews::Fetched(news), self.moment);
             }
             // A word that was said a moment ago by a clock that is a little ahead holds at once.
@@ -68,7 +129,9 @@ impl Memory for OfInstance<'_> {
     }
 
     fn observed_elsewhere(&mut self, observed: Observation) {
-        self.instance.ledger.observed_elsewhere(&observed, self.moment.now);
+        self.instance
+            .ledger
+            .observed_elsewhere(&observed, self.moment.now);
     }
 
     fn begin(&mut self, is_anew: bool) {
@@ -77,12 +140,18 @@ impl Memory for OfInstance<'_> {
     }
 }
 
-/// From now on other instances are told what happens here. The sites themselves tell them of pauses.
+/// From now on other instances are told what happens here. The sites themselves tell them of
+/// pauses.
 pub(super) fn tell(instance: &Instance, outbox: &Arc<Outbox>) {
     let [served, observed, clients] = [outbox; 3].map(Arc::clone);
-    instance.ledger.tell_others(move |copy| put(&served, of_copy(copy)), move |host| observed.observed(host));
+    instance.ledger.tell_others(
+        move |copy| put(&served, of_copy(copy)),
+        move |host| observed.observed(host),
+    );
     instance.ledger.is_in_the_dark(true);
-    instance.behaviours.tell_others(move |news| put(&clients, of_news(news)));
+    instance
+        .behaviours
+        .tell_others(move |news| put(&clients, of_news(news)));
 }
 
 /// Tells of an event.
@@ -91,22 +160,62 @@ pub(super) fn put(outbox: &Outbox, (event, at): (Event, Timestamp)) {
 }
 
 fn of_copy(copy: ServedCopy) -> (Event, Timestamp) {
-    let ServedCopy { host, crawler, version, at } = copy;
-    (Event::Served(ServedVersion { host, crawler, version }), Timestamp(at))
+    let ServedCopy {
+        host,
+        crawler,
+        version,
+        at,
+    } = copy;
+    (
+        Event::Served(ServedVersion {
+            host,
+            crawler,
+            version,
+        }),
+        Timestamp(at),
+    )
 }
 
 fn of_mark(mark: Mark) -> (Event, Timestamp) {
-    let Mark { site, crawler, address, since, until } = mark;
-    (Event::Marked(MarkedClient { site, crawler, address, seconds: until.since(since).as_secs() }), since)
+    let Mark {
+        site,
+        crawler,
+        address,
+        since,
+        until,
+    } = mark;
+    (
+        Event::Marked(MarkedClient {
+            site,
+            crawler,
+            address,
+            seconds: until.since(since).as_secs(),
+        }),
+        since,
+    )
 }
 
 fn of_news(news: ClientNews) -> (Event, Timestamp) {
     match news {
         ClientNews::Marked(mark) => of_mark(mark),
         ClientNews::Released { network, at } => (Event::Released(network), at),
-        ClientNews::Fetched(FetchNews { site, host, crawler, version, address, at }) => {
-            (Event::Fetched(ProvenFetch { site, host, crawler, version: version.0, address }), at)
-        }
+        ClientNews::Fetched(FetchNews {
+            site,
+            host,
+            crawler,
+            version,
+            address,
+            at,
+        }) => (
+            Event::Fetched(ProvenFetch {
+                site,
+                host,
+                crawler,
+                version: version.0,
+                address,
+            }),
+            at,
+        ),
     }
 }
 
@@ -118,7 +227,13 @@ pub(super) fn of_word(word: &PauseWord) -> (Event, Timestamp) {
         everyone: pause.audience == Audience::Everyone,
         robots_txt: pause.robots_txt_until.is_some(),
     };
-    (Event::Paused(PausedSite { site: word.site.clone(), pause: word.pause.as_ref().map(terms) }), word.at)
+    (
+        Event::Paused(PausedSite {
+            site: word.site.clone(),
+            pause: word.pause.as_ref().map(terms),
+        }),
+        word.at,
+    )
 }
 
 fn to_word(paused: PausedSite, at: Timestamp) -> PauseWord {

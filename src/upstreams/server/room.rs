@@ -1,9 +1,10 @@
-//! [`Room`] limits how many requests are open at the servers of an origin (a request at a server has a place), and
-//! holds the queue of people who wait for a place. People go before crawlers: a crawler gets a place only while
-//! crawlers have few of them and no person waits for it.
+//! [`Room`] limits how many requests are open at the servers of an origin (a request at a server
+//! has a place), and holds the queue of people who wait for a place. People go before crawlers: a
+//! crawler gets a place only while crawlers have few of them and no person waits for it.
 //!
-//! A person has a place, waits in the queue, or is turned away because the queue is full or the wait is over. A crawler has
-//! a place or is turned away. Places are atomic counters at the servers; the lock is taken only while somebody waits.
+//! A person has a place, waits in the queue, or is turned away because the queue is full or the
+//! wait is over. A crawler has a place or is turned away. Places are atomic counters at the
+//! servers; the lock is taken only while somebody waits.
 
 use super::shares::Shares;
 use super::{Held, Place, Server};
@@ -28,7 +29,8 @@ const PART_OF_QUEUE: usize = 16;
 const UNKNOWN: u64 = 500_000;
 /// The last request is this part of the mean duration.
 const NEWEST: u64 = 16;
-/// The longest time after which a request that is turned away may come again, apart from a crawl delay, in microseconds.
+/// The longest time after which a request that is turned away may come again, apart from a crawl
+/// delay, in microseconds.
 const LONGEST_WAIT: u64 = 120_000_000;
 /// A crawler that was not turned away for this time counts as one that finds places.
 const GAP: Duration = Duration::from_secs(600);
@@ -109,7 +111,8 @@ pub enum Entrance {
 /// There is no place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Full {
-    /// A fixed word for metric and log: `turned_away` of a crawler, `queue_full` and `queue_timeout` of a person.
+    /// A fixed word for metric and log: `turned_away` of a crawler, `queue_full` and
+    /// `queue_timeout` of a person.
     pub reason: &'static str,
     /// When there is likely to be one, in seconds.
     pub retry_after: u32,
@@ -132,7 +135,10 @@ impl Waiting {
             Ok(Ok(held)) => Ok(held),
             // Another one took the turn.
             Ok(Err(_)) => Err(self.room.queue_full()),
-            Err(_) => Err(Full { reason: "queue_timeout", retry_after: self.room.seconds_for_people() }),
+            Err(_) => Err(Full {
+                reason: "queue_timeout",
+                retry_after: self.room.seconds_for_people(),
+            }),
         }
     }
 }
@@ -140,7 +146,10 @@ impl Waiting {
 impl Drop for Waiting {
     fn drop(&mut self) {
         let mut queue = lock(&self.room.queue);
-        if let Ok(place) = queue.waiters.binary_search_by_key(&self.number, |waiter| waiter.number) {
+        if let Ok(place) = queue
+            .waiters
+            .binary_search_by_key(&self.number, |waiter| waiter.number)
+        {
             self.room.remove(&mut queue, place);
         }
     }
@@ -175,16 +184,28 @@ impl Room {
         servers.iter().for_each(|server| self.fill(server));
     }
 
-    /// A place at the first of these servers that has one; for a person without one, a place in the queue. `now` is the time
-    /// since the start.
-    pub fn enter(self: &Arc<Room>, servers: &[&Arc<Server>], wanted: &Wanted<'_>, now: Duration) -> Entrance {
+    /// A place at the first of these servers that has one; for a person without one, a place in the
+    /// queue. `now` is the time since the start.
+    pub fn enter(
+        self: &Arc<Room>,
+        servers: &[&Arc<Server>],
+        wanted: &Wanted<'_>,
+        now: Duration,
+    ) -> Entrance {
         let share = wanted.client.map(of_client);
-        if wanted.is_crawler && !wanted.verified.is_some_and(|crawler| self.settings.exempt.contains(&crawler)) {
-            // Free places go to people who wait first, except those whose address has its share already: otherwise one
-            // address could keep all crawlers away.
+        if wanted.is_crawler
+            && !wanted
+                .verified
+                .is_some_and(|crawler| self.settings.exempt.contains(&crawler))
+        {
+            // Free places go to people who wait first, except those whose address has its share
+            // already: otherwise one address could keep all crawlers away.
             servers.iter().for_each(|server| self.fill(server));
             let held = self.held(servers, share, Some(self.settings.crawlers));
-            return held.map_or_else(|| Entrance::Refused(self.turn_away(wanted, now)), Entrance::Place);
+            return held.map_or_else(
+                || Entrance::Refused(self.turn_away(wanted, now)),
+                Entrance::Place,
+            );
         }
         let may_enter = self.waiting.load(Ordering::SeqCst) == 0;
         match may_enter.then(|| self.held(servers, share, None)).flatten() {
@@ -193,11 +214,17 @@ impl Room {
         }
     }
 
-    fn held(&self, servers: &[&Arc<Server>], share: Option<u64>, crawlers: Option<usize>) -> Option<Held> {
+    fn held(
+        &self,
+        servers: &[&Arc<Server>],
+        share: Option<u64>,
+        crawlers: Option<usize>,
+    ) -> Option<Held> {
         if !self.take_share(share) {
             return None;
         }
-        let has_place = |server: &&&Arc<Server>| server.enter_within(self.settings.connections, crawlers);
+        let has_place =
+            |server: &&&Arc<Server>| server.enter_within(self.settings.connections, crawlers);
         let Some(server) = servers.iter().find(has_place) else {
             self.shares.leave(share);
             return None;
@@ -206,36 +233,61 @@ impl Room {
     }
 
     fn take_share(&self, share: Option<u64>) -> bool {
-        self.shares.enter(share, part(self.at_all(self.settings.connections), PART_OF_PLACES))
+        self.shares.enter(
+            share,
+            part(self.at_all(self.settings.connections), PART_OF_PLACES),
+        )
     }
 
     fn wait(self: &Arc<Room>, servers: &[&Arc<Server>], share: Option<u64>) -> Entrance {
         let (mut queue, length) = (lock(&self.queue), self.settings.length);
         // One that waits counts for its address.
         let has_room = queue.waiters.len() < length || self.displace(&mut queue, share);
-        if !has_room || !self.waiting_shares.enter(share, part(length, PART_OF_QUEUE)) {
+        if !has_room
+            || !self
+                .waiting_shares
+                .enter(share, part(length, PART_OF_QUEUE))
+        {
             return Entrance::Refused(self.queue_full());
         }
         let (sender, given) = oneshot::channel();
         let number = queue.next_number;
         queue.next_number += 1;
-        queue.waiters.push_back(Waiter { number, share, given: sender });
+        queue.waiters.push_back(Waiter {
+            number,
+            share,
+            given: sender,
+        });
         self.waiting.store(queue.waiters.len(), Ordering::SeqCst);
         drop(queue);
         // A place that was given back in the meantime was given to nobody.
         servers.iter().for_each(|server| self.fill(server));
-        Entrance::Queue(Waiting { given, number, room: self.clone() })
+        Entrance::Queue(Waiting {
+            given,
+            number,
+            room: self.clone(),
+        })
     }
 
     fn queue_full(&self) -> Full {
-        Full { reason: "queue_full", retry_after: self.seconds_for_people() }
+        Full {
+            reason: "queue_full",
+            retry_after: self.seconds_for_people(),
+        }
     }
 
-    /// Turns away the last one in a full queue whose address has more in it than any other, and more than the newcomer's.
+    /// Turns away the last one in a full queue whose address has more in it than any other, and
+    /// more than the newcomer's.
     fn displace(&self, queue: &mut Queue, newcomer: Option<u64>) -> bool {
-        let counts = queue.waiters.iter().map(|waiter| self.waiting_shares.count(waiter.share)).enumerate();
+        let counts = queue
+            .waiters
+            .iter()
+            .map(|waiter| self.waiting_shares.count(waiter.share))
+            .enumerate();
         let least = self.waiting_shares.count(newcomer) + 1;
-        let most = counts.max_by_key(|(_, count)| *count).filter(|(_, count)| *count > least);
+        let most = counts
+            .max_by_key(|(_, count)| *count)
+            .filter(|(_, count)| *count > least);
         most.is_some_and(|(place, _)| self.remove(queue, place).is_some())
     }
 
@@ -248,13 +300,16 @@ impl Room {
 
     /// Gives the free places of a server to those who wait.
     fn fill(&self, server: &Arc<Server>) {
-        while self.waiting.load(Ordering::SeqCst) > 0 && server.enter_within(self.settings.connections, None) {
+        while self.waiting.load(Ordering::SeqCst) > 0
+            && server.enter_within(self.settings.connections, None)
+        {
             let Some(waiter) = self.next() else {
                 server.leave(false);
                 return;
             };
             if let Err(mut held) = waiter.given.send(counted(server, waiter.share, false)) {
-                // The client has left. If the place were given back as usual, it would be filled from within this loop.
+                // The client has left. If the place were given back as usual, it would be filled
+                // from within this loop.
                 held.has_left = true;
                 self.shares.leave(waiter.share);
                 server.leave(false);
@@ -262,17 +317,21 @@ impl Room {
         }
     }
 
-    /// The next in the queue whose address may have one more place. Every second time that is one whose address has the
-    /// fewest places, so that a few addresses keep nobody else waiting, and otherwise the one that came first, so that no
-    /// address waits for ever.
+    /// The next in the queue whose address may have one more place. Every second time that is one
+    /// whose address has the fewest places, so that a few addresses keep nobody else waiting, and
+    /// otherwise the one that came first, so that no address waits for ever.
     fn next(&self) -> Option<Waiter> {
         let mut queue = lock(&self.queue);
         queue.turns = queue.turns.wrapping_add(1);
         let place = if queue.turns.is_multiple_of(2) {
-            queue.waiters.iter().position(|waiter| self.take_share(waiter.share))?
+            queue
+                .waiters
+                .iter()
+                .position(|waiter| self.take_share(waiter.share))?
         } else {
             let waiters = queue.waiters.iter().enumerate();
-            let (place, waiter) = waiters.min_by_key(|(_, waiter)| self.shares.count(waiter.share))?;
+            let (place, waiter) =
+                waiters.min_by_key(|(_, waiter)| self.shares.count(waiter.share))?;
             self.take_share(waiter.share).then_some(place)?
         };
         self.remove(&mut queue, place)
@@ -296,11 +355,17 @@ impl Room {
     /// Lets a request go on without its place, within the bounds that hold for places.
     pub fn begin_without_place(&self, share: Option<u64>) -> bool {
         let most = self.at_all(self.settings.connections);
-        if !self.shares_without_place.enter(share, part(most, PART_OF_PLACES)) {
+        if !self
+            .shares_without_place
+            .enter(share, part(most, PART_OF_PLACES))
+        {
             return false;
         }
         let below = |count: usize| (count < most).then_some(count + 1);
-        let may = self.without_place.fetch_update(Ordering::SeqCst, Ordering::SeqCst, below).is_ok();
+        let may = self
+            .without_place
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, below)
+            .is_ok();
         if !may {
             self.shares_without_place.leave(share);
         }
@@ -320,7 +385,8 @@ impl Room {
             let took = (since.elapsed().as_micros() as u64).min(LONGEST_WAIT);
             let mean = self.lasts.load(Ordering::Relaxed);
             // If two requests end at once, one may be lost: this is a mean.
-            self.lasts.store(mean - mean / NEWEST + took / NEWEST, Ordering::Relaxed);
+            self.lasts
+                .store(mean - mean / NEWEST + took / NEWEST, Ordering::Relaxed);
         }
         self.fill(server);
     }
@@ -336,23 +402,39 @@ impl Room {
         seconds(self.time_for_people())
     }
 
-    /// Turns a crawler away, and says when there is a place for it: behind the people who wait, and behind the crawlers
-    /// that were turned away before it. Each of these is told another moment, so that they do not all come back at once.
+    /// Turns a crawler away, and says when there is a place for it: behind the people who wait, and
+    /// behind the crawlers that were turned away before it. Each of these is told another moment,
+    /// so that they do not all come back at once.
     fn turn_away(&self, wanted: &Wanted<'_>, now: Duration) -> Full {
         let micros = now.as_micros() as u64;
-        let one = self.lasts.load(Ordering::Relaxed) / (self.at_all(self.settings.crawlers) as u64).max(1);
-        let later = |free: u64| Some(free.max(micros).saturating_add(one).min(micros.saturating_add(LONGEST_WAIT)));
-        let free = self.free_for_crawlers.fetch_update(Ordering::Relaxed, Ordering::Relaxed, later);
+        let one = self.lasts.load(Ordering::Relaxed)
+            / (self.at_all(self.settings.crawlers) as u64).max(1);
+        let later = |free: u64| {
+            Some(
+                free.max(micros)
+                    .saturating_add(one)
+                    .min(micros.saturating_add(LONGEST_WAIT)),
+            )
+        };
+        let free = self
+            .free_for_crawlers
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, later);
         let crawlers = free.ok().and_then(later).map_or(0, |free| free - micros);
         if let Some(crawler) = wanted.verified.filter(|_| wanted.is_search) {
             let mut searching = lock(&self.searching);
-            let known = searching.entry(crawler).or_insert(TurnedAway { since: now, last: now });
+            let known = searching.entry(crawler).or_insert(TurnedAway {
+                since: now,
+                last: now,
+            });
             if now.saturating_sub(known.last) > GAP {
                 known.since = now;
             }
             known.last = now;
         }
-        Full { reason: "turned_away", retry_after: seconds(self.time_for_people().saturating_add(crawlers)) }
+        Full {
+            reason: "turned_away",
+            retry_after: seconds(self.time_for_people().saturating_add(crawlers)),
+        }
     }
 
     /// People in the queue.
@@ -366,15 +448,21 @@ impl Room {
         if is_crawler { crawlers } else { people }.add(lived);
     }
 
-    /// The status of the places of this origin, for an operator. `now` is the time since the start, `lived` the time that the
-    /// clock has lived through.
+    /// The status of the places of this origin, for an operator. `now` is the time since the start,
+    /// `lived` the time that the clock has lived through.
     pub fn status(&self, origin: String, now: Duration, lived: Duration) -> QueueStatus {
         let searching = lock(&self.searching);
-        let current = searching.iter().filter(|(_, turned)| now.saturating_sub(turned.last) <= GAP);
+        let current = searching
+            .iter()
+            .filter(|(_, turned)| now.saturating_sub(turned.last) <= GAP);
         let said = |(crawler, turned): (&CrawlerIndex, &TurnedAway)| {
-            (Registry::builtin().get(*crawler).name.clone(), turned.last.saturating_sub(turned.since).as_secs())
+            (
+                Registry::builtin().get(*crawler).name.clone(),
+                turned.last.saturating_sub(turned.since).as_secs(),
+            )
         };
-        let [crawlers_turned_away, people_turned_away] = self.turned_away.each_ref().map(|recent| recent.sum(lived));
+        let [crawlers_turned_away, people_turned_away] =
+            self.turned_away.each_ref().map(|recent| recent.sum(lived));
         QueueStatus {
             origin,
             waiting: self.waiting(),
@@ -394,7 +482,13 @@ fn part(all: usize, divisor: usize) -> u32 {
 fn counted(server: &Arc<Server>, share: Option<u64>, is_crawler: bool) -> Held {
     let since = Instant::now();
     let is_given_up = AtomicBool::new(false);
-    let place = Place { server: server.clone(), is_crawler, share, since, is_given_up };
+    let place = Place {
+        server: server.clone(),
+        is_crawler,
+        share,
+        since,
+        is_given_up,
+    };
     Held::entered(server.clone(), Some(Arc::new(place)))
 }
 

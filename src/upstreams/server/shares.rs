@@ -1,13 +1,15 @@
-//! [`Shares`] counts how many requests each client's address has open at an origin, in a table of fixed size without
-//! locks. An address has a counter in each of two rows, and the smaller number counts as its own. It is never too
-//! small, and too large only if the address shares both counters with others, which is rare.
+//! [`Shares`] counts how many requests each client's address has open at an origin, in a table of
+//! fixed size without locks. An address has a counter in each of two rows, and the smaller number
+//! counts as its own. It is never too small, and too large only if the address shares both counters
+//! with others, which is rare.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Counters in a row.
 const WIDTH: usize = 4096;
 
-/// Places by the hash of an address: two rows of counters. Who has no address of its own (`None`) has any number of places.
+/// Places by the hash of an address: two rows of counters. Who has no address of its own (`None`)
+/// has any number of places.
 pub struct Shares([Box<[AtomicU32]>; 2]);
 
 impl Shares {
@@ -18,18 +20,26 @@ impl Shares {
 
     fn counters(&self, share: Option<u64>) -> Option<[&AtomicU32; 2]> {
         let (share, [one, other]) = (share?, &self.0);
-        Some([&one[share as usize % WIDTH], &other[(share >> 32) as usize % WIDTH]])
+        Some([
+            &one[share as usize % WIDTH],
+            &other[(share >> 32) as usize % WIDTH],
+        ])
     }
 
     /// The places of the address.
     pub fn count(&self, share: Option<u64>) -> u32 {
-        let Some([one, other]) = self.counters(share) else { return 0 };
-        one.load(Ordering::Acquire).min(other.load(Ordering::Acquire))
+        let Some([one, other]) = self.counters(share) else {
+            return 0;
+        };
+        one.load(Ordering::Acquire)
+            .min(other.load(Ordering::Acquire))
     }
 
     /// Takes one more place, if the address has fewer than `most`.
     pub fn enter(&self, share: Option<u64>, most: u32) -> bool {
-        let Some(counters) = self.counters(share) else { return true };
+        let Some(counters) = self.counters(share) else {
+            return true;
+        };
         let [one, other] = counters.map(|counter| counter.fetch_add(1, Ordering::AcqRel));
         let may = one.min(other) < most;
         if !may {

@@ -1,5 +1,5 @@
-//! The checks of the fuzz targets over their seeds: what `fuzz/` does at length, with the stable toolchain and in a
-//! moment. The checks are the same file.
+//! The checks of the fuzz targets over their seeds: what `fuzz/` does at length, with the stable
+//! toolchain and in a moment. The checks are the same file.
 
 #[path = "../../../fuzz/src/lib.rs"]
 mod checks;
@@ -10,7 +10,9 @@ use std::path::Path;
 
 /// Runs a check over every seed of a target, each also cut short and with an octet changed.
 fn over_seeds(target: &str, check: fn(&[u8])) {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/seeds").join(target);
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("fuzz/seeds")
+        .join(target);
     let mut seeds = 0;
     for entry in fs::read_dir(&directory).expect("the seeds of the target") {
         let path = entry.expect("a directory entry").path();
@@ -27,7 +29,12 @@ fn over_seeds(target: &str, check: fn(&[u8])) {
         }
         for input in inputs {
             let held = catch_unwind(AssertUnwindSafe(|| check(&input)));
-            assert!(held.is_ok(), "{target} failed on {:?}, of {}", String::from_utf8_lossy(&input), path.display());
+            assert!(
+                held.is_ok(),
+                "{target} failed on {:?}, of {}",
+                String::from_utf8_lossy(&input),
+                path.display()
+            );
         }
     }
     assert!(seeds > 5, "only {seeds} seeds in {}", directory.display());
@@ -150,7 +157,15 @@ fn every_target_has_its_check_and_its_seeds() {
     let names = |directory: &str| {
         let mut names: Vec<String> = fs::read_dir(root.join(directory))
             .expect("a directory of fuzz/")
-            .map(|entry| entry.expect("a directory entry").path().file_stem().expect("a name").to_string_lossy().into())
+            .map(|entry| {
+                entry
+                    .expect("a directory entry")
+                    .path()
+                    .file_stem()
+                    .expect("a name")
+                    .to_string_lossy()
+                    .into()
+            })
             .collect();
         names.sort();
         names

@@ -1,7 +1,9 @@
-//! The rules of the house, read from the source: which room may import from which, that no files of a room import each
-//! other in a circle, and how long functions may be. `docs/architecture.md` says which room is on which floor.
+//! The rules of the house, read from the source: which room may import from which, that no files of
+//! a room import each other in a circle, and how long functions may be. `docs/architecture.md` says
+//! which room is on which floor.
 //!
-//! Two lists name what does not keep to the rules yet. They only shrink: an entry that is not needed fails too.
+//! Two lists name what does not keep to the rules yet. They only shrink: an entry that is not
+//! needed fails too.
 
 mod circles;
 mod source;
@@ -53,12 +55,23 @@ static FLOORS: LazyLock<BTreeMap<String, i8>> = LazyLock::new(|| {
     let mut floors = BTreeMap::new();
     for line in text.lines().filter_map(|line| line.strip_prefix("| ")) {
         let mut cells = line.split('|').map(str::trim);
-        let (Some(floor), Some(rooms)) = (cells.next().and_then(|cell| cell.parse().ok()), cells.next()) else {
+        let (Some(floor), Some(rooms)) = (
+            cells.next().and_then(|cell| cell.parse().ok()),
+            cells.next(),
+        ) else {
             continue;
         };
         for room in rooms.split(',') {
-            let room = room.trim().trim_matches(['[', ']', '`', '/']).trim_end_matches(".rs").to_owned();
-            assert_eq!(floors.insert(room.clone(), floor), None, "{room} is on the map twice");
+            let room = room
+                .trim()
+                .trim_matches(['[', ']', '`', '/'])
+                .trim_end_matches(".rs")
+                .to_owned();
+            assert_eq!(
+                floors.insert(room.clone(), floor),
+                None,
+                "{room} is on the map twice"
+            );
         }
     }
     floors
@@ -82,7 +95,11 @@ fn every_room_is_on_the_map() {
 
 #[test]
 fn every_file_belongs_to_the_crate() {
-    let read: BTreeSet<&Path> = SOURCE.modules.iter().map(|module| module.file.as_path()).collect();
+    let read: BTreeSet<&Path> = SOURCE
+        .modules
+        .iter()
+        .map(|module| module.file.as_path())
+        .collect();
     let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let (mut open, mut there) = (vec![src.clone()], BTreeSet::new());
     while let Some(directory) = open.pop() {
@@ -106,49 +123,90 @@ fn a_room_imports_only_from_floors_below() {
     for (from, module) in SOURCE.modules.iter().enumerate() {
         let Some(own) = room(module) else { continue };
         for reference in &module.references {
-            let Some(other) = SOURCE.absolute(from, &reference.path).and_then(|path| path.into_iter().next()) else {
+            let Some(other) = SOURCE
+                .absolute(from, &reference.path)
+                .and_then(|path| path.into_iter().next())
+            else {
                 continue;
             };
-            let Some(floor) = FLOORS.get(&other) else { continue };
+            let Some(floor) = FLOORS.get(&other) else {
+                continue;
+            };
             checked += 1;
             // Tests of a room may use rooms beside it as examples.
             let is_test = module.is_test || reference.is_test;
             let is_below = *floor < FLOORS[own] || (is_test && *floor == FLOORS[own]);
             if !is_below && !is_one_room(own, &other) {
-                wrong.insert(format!("src/{}:{}: {other}", module.file.display(), reference.line));
+                wrong.insert(format!(
+                    "src/{}:{}: {other}",
+                    module.file.display(),
+                    reference.line
+                ));
             }
         }
     }
     assert!(checked > 1000, "only {checked} imports were seen");
-    assert!(wrong.is_empty(), "imports from a floor that is not below: {wrong:#?}");
+    assert!(
+        wrong.is_empty(),
+        "imports from a floor that is not below: {wrong:#?}"
+    );
 }
 
 #[test]
 fn files_of_a_room_import_each_other_in_no_circle() {
     let found = circles(&SOURCE);
-    let files: BTreeSet<String> =
-        found.iter().flat_map(|circle| &circle.files).map(|file| file.display().to_string()).collect();
+    let files: BTreeSet<String> = found
+        .iter()
+        .flat_map(|circle| &circle.files)
+        .map(|file| file.display().to_string())
+        .collect();
     let known: BTreeSet<String> = IN_CIRCLES.iter().map(|file| (*file).to_owned()).collect();
     let new: Vec<_> = files.difference(&known).collect();
-    assert!(new.is_empty(), "in a circle: {new:#?}\nall circles: {found:#?}");
+    assert!(
+        new.is_empty(),
+        "in a circle: {new:#?}\nall circles: {found:#?}"
+    );
     let stale: Vec<_> = known.difference(&files).collect();
-    assert!(stale.is_empty(), "in no circle any more, take them off the list: {stale:#?}");
+    assert!(
+        stale.is_empty(),
+        "in no circle any more, take them off the list: {stale:#?}"
+    );
 }
 
 #[test]
 fn functions_stay_short_and_have_few_parameters() {
-    let long =
-        SOURCE.functions.iter().filter(|function| function.lines > MOST_LINES || function.parameters > MOST_PARAMETERS);
+    let long = SOURCE
+        .functions
+        .iter()
+        .filter(|function| function.lines > MOST_LINES || function.parameters > MOST_PARAMETERS);
     let mut found = BTreeMap::new();
     for function in long {
-        let size = format!("{} lines, {} parameters", function.lines, function.parameters);
-        found.insert((function.file.display().to_string(), function.name.clone()), size);
+        let size = format!(
+            "{} lines, {} parameters",
+            function.lines, function.parameters
+        );
+        found.insert(
+            (function.file.display().to_string(), function.name.clone()),
+            size,
+        );
     }
-    let known: BTreeSet<_> = TOO_LONG.iter().map(|(file, name)| ((*file).to_owned(), (*name).to_owned())).collect();
-    let new: Vec<_> = found.iter().filter(|(function, _)| !known.contains(function)).collect();
+    let known: BTreeSet<_> = TOO_LONG
+        .iter()
+        .map(|(file, name)| ((*file).to_owned(), (*name).to_owned()))
+        .collect();
+    let new: Vec<_> = found
+        .iter()
+        .filter(|(function, _)| !known.contains(function))
+        .collect();
     assert!(new.is_empty(), "too long, {} in all: {new:#?}", found.len());
-    let stale: Vec<_> = known.iter().filter(|function| !found.contains_key(function)).collect();
-    assert!(stale.is_empty(), "short enough, take them off the list: {stale:#?}");
+    let stale: Vec<_> = known
+        .iter()
+        .filter(|function| !found.contains_key(function))
+        .collect();
+    assert!(
+        stale.is_empty(),
+        "short enough, take them off the list: {stale:#?}"
+    );
 }
 
 #[test]
@@ -156,8 +214,13 @@ fn the_engine_has_no_runtime_no_clock_and_no_files() {
     let engine = rooms_without_features();
     assert!(engine.len() > 5, "{engine:?}");
     let mut wrong = BTreeSet::new();
-    for (place, named) in foreign_paths(|module| room(module).is_some_and(|room| engine.contains(room))) {
-        if NOT_IN_THE_ENGINE.iter().any(|forbidden| is_within(&named, forbidden)) {
+    for (place, named) in
+        foreign_paths(|module| room(module).is_some_and(|room| engine.contains(room)))
+    {
+        if NOT_IN_THE_ENGINE
+            .iter()
+            .any(|forbidden| is_within(&named, forbidden))
+        {
             wrong.insert(format!("{place}: {named}"));
         }
     }
@@ -167,37 +230,60 @@ fn the_engine_has_no_runtime_no_clock_and_no_files() {
 #[test]
 fn pingora_stays_in_its_rooms() {
     let outside = |module: &Module| room(module).is_none_or(|room| !WITH_PINGORA.contains(&room));
-    let named = foreign_paths(outside).into_iter().filter(|(_, named)| is_within(named, "pingora"));
-    let wrong: Vec<String> = named.map(|(place, named)| format!("{place}: {named}")).collect();
+    let named = foreign_paths(outside)
+        .into_iter()
+        .filter(|(_, named)| is_within(named, "pingora"));
+    let wrong: Vec<String> = named
+        .map(|(place, named)| format!("{place}: {named}"))
+        .collect();
     assert!(wrong.is_empty(), "Pingora outside of its rooms: {wrong:#?}");
 }
 
 #[test]
 fn each_step_of_the_sequence_of_requests_stands_in_one_place() {
     let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let product: BTreeSet<&Path> =
-        SOURCE.modules.iter().filter(|module| !module.is_test).map(|module| module.file.as_path()).collect();
+    let product: BTreeSet<&Path> = SOURCE
+        .modules
+        .iter()
+        .filter(|module| !module.is_test)
+        .map(|module| module.file.as_path())
+        .collect();
     for (step, place) in [
         ("Outcome {", "requests/ticket.rs"),
         ("RequestFacts {", "requests/noted.rs"),
         ("Ruling::new(", "requests/sequence.rs"),
     ] {
-        let declares = |line: &str| ["struct ", "enum ", "impl ", "-> "].iter().any(|word| line.contains(word));
+        let declares = |line: &str| {
+            ["struct ", "enum ", "impl ", "-> "]
+                .iter()
+                .any(|word| line.contains(word))
+        };
         let lines = |file: &&Path| {
             let text = fs::read_to_string(src.join(file)).expect("a file of src");
-            text.lines().filter(|line| line.contains(step) && !declares(line)).count()
+            text.lines()
+                .filter(|line| line.contains(step) && !declares(line))
+                .count()
         };
-        let places: Vec<&Path> = product.iter().flat_map(|file| vec![*file; lines(file)]).collect();
+        let places: Vec<&Path> = product
+            .iter()
+            .flat_map(|file| vec![*file; lines(file)])
+            .collect();
         assert_eq!(places, [Path::new(place)], "{step}");
     }
 }
 
 /// The modules of `lib.rs` that no feature brings: the engine.
 fn rooms_without_features() -> BTreeSet<String> {
-    let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/lib.rs")).expect("lib.rs");
+    let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/lib.rs"))
+        .expect("lib.rs");
     let library = syn::parse_file(&text).expect("lib.rs");
     let modules = library.items.iter().filter_map(|item| match item {
-        syn::Item::Mod(module) if !module.attrs.iter().any(|attribute| attribute.path().is_ident("cfg")) => {
+        syn::Item::Mod(module)
+            if !module
+                .attrs
+                .iter()
+                .any(|attribute| attribute.path().is_ident("cfg")) =>
+        {
             Some(module)
         }
         _ => None,
@@ -208,10 +294,22 @@ fn rooms_without_features() -> BTreeSet<String> {
 /// What modules name of other crates outside of tests, each with its place.
 fn foreign_paths(chosen: impl Fn(&Module) -> bool) -> Vec<(String, String)> {
     let mut found = Vec::new();
-    for (from, module) in SOURCE.modules.iter().enumerate().filter(|(_, module)| !module.is_test && chosen(module)) {
-        for reference in module.references.iter().filter(|reference| !reference.is_test) {
+    for (from, module) in SOURCE
+        .modules
+        .iter()
+        .enumerate()
+        .filter(|(_, module)| !module.is_test && chosen(module))
+    {
+        for reference in module
+            .references
+            .iter()
+            .filter(|reference| !reference.is_test)
+        {
             let named = SOURCE.written_out(from, &reference.path).join("::");
-            found.push((format!("src/{}:{}", module.file.display(), reference.line), named));
+            found.push((
+                format!("src/{}:{}", module.file.display(), reference.line),
+                named,
+            ));
         }
     }
     found
@@ -219,16 +317,25 @@ fn foreign_paths(chosen: impl Fn(&Module) -> bool) -> Vec<(String, String)> {
 
 /// A path is `above`, or something in it. (`pingora` stands for all crates of Pingora.)
 fn is_within(path: &str, above: &str) -> bool {
-    path.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with("::") || rest.starts_with('_'))
+    path.strip_prefix(above)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with("::") || rest.starts_with('_'))
 }
 
 fn files_in_circles(source: &Crate) -> Vec<Vec<PathBuf>> {
-    circles(source).into_iter().map(|circle| circle.files).collect()
+    circles(source)
+        .into_iter()
+        .map(|circle| circle.files)
+        .collect()
 }
 
 /// A crate of these files.
 fn written(files: &[(&str, &str)]) -> Crate {
-    Crate::read(&|file| files.iter().find(|(name, _)| Path::new(name) == file).map(|(_, text)| (*text).to_owned()))
+    Crate::read(&|file| {
+        files
+            .iter()
+            .find(|(name, _)| Path::new(name) == file)
+            .map(|(_, text)| (*text).to_owned())
+    })
 }
 
 #[test]
@@ -238,12 +345,26 @@ fn an_import_is_seen_however_it_is_written() {
         ("use crate::{c::Y, b::{X, Z}};", "b::X"),
         ("use super::super::b::X as W;", "b::X"),
         ("fn f(x: &crate::b::X) {}", "b::X"),
-        ("fn f() { let crate::b::X { y } = x else { return }; }", "b::X"),
-        ("fn f() { assert!(y == Some(crate::b::X::new())); }", "b::X::new"),
+        (
+            "fn f() { let crate::b::X { y } = x else { return }; }",
+            "b::X",
+        ),
+        (
+            "fn f() { assert!(y == Some(crate::b::X::new())); }",
+            "b::X::new",
+        ),
         ("impl From<crate::b::X> for Y {}", "b::X"),
     ] {
-        let read = written(&[("lib.rs", "mod a;"), ("a.rs", "mod inner;"), ("a/inner.rs", code)]);
-        let inner = read.modules.iter().position(|module| module.path == ["a", "inner"]).expect("the module");
+        let read = written(&[
+            ("lib.rs", "mod a;"),
+            ("a.rs", "mod inner;"),
+            ("a/inner.rs", code),
+        ]);
+        let inner = read
+            .modules
+            .iter()
+            .position(|module| module.path == ["a", "inner"])
+            .expect("the module");
         let seen: Vec<String> = read.modules[inner]
             .references
             .iter()
@@ -258,11 +379,26 @@ fn an_import_is_seen_however_it_is_written() {
 fn a_circle_is_found_behind_a_re_export() {
     let found = files_in_circles(&written(&[
         ("lib.rs", "mod room;"),
-        ("room/mod.rs", "mod one; mod two; mod three; pub use two::Two; pub use one::One;"),
-        ("room/one.rs", "use super::Two; pub struct One(Two); pub(super) mod below;"),
-        ("room/one/below.rs", "use super::One; pub struct Below(One);"),
-        ("room/two.rs", "pub struct Two; fn f() { drop(crate::room::One::new()) }"),
-        ("room/three.rs", "use super::one::below::Below; #[cfg(test)] mod tests { use super::super::Two; }"),
+        (
+            "room/mod.rs",
+            "mod one; mod two; mod three; pub use two::Two; pub use one::One;",
+        ),
+        (
+            "room/one.rs",
+            "use super::Two; pub struct One(Two); pub(super) mod below;",
+        ),
+        (
+            "room/one/below.rs",
+            "use super::One; pub struct Below(One);",
+        ),
+        (
+            "room/two.rs",
+            "pub struct Two; fn f() { drop(crate::room::One::new()) }",
+        ),
+        (
+            "room/three.rs",
+            "use super::one::below::Below; #[cfg(test)] mod tests { use super::super::Two; }",
+        ),
     ]));
     assert_eq!(found, [["room/one.rs", "room/two.rs"].map(PathBuf::from)]);
 }
@@ -272,7 +408,10 @@ fn a_parent_and_its_children_may_name_each_other() {
     let found = files_in_circles(&written(&[
         ("lib.rs", "mod room;"),
         ("room/mod.rs", "mod one; mod two; pub struct Own(one::One);"),
-        ("room/one.rs", "pub struct One(Option<Box<super::Own>>, super::two::Two);"),
+        (
+            "room/one.rs",
+            "pub struct One(Option<Box<super::Own>>, super::two::Two);",
+        ),
         (
             "room/two.rs",
             "pub struct Two(Option<Box<super::Own>>); #[cfg(test)] mod tests { use super::super::one::One; }",

@@ -1,5 +1,5 @@
-//! `import` keeps the verdicts: the robots.txt that the policy serves says about every token and target what the file
-//! said from which it was made.
+//! `import` keeps the verdicts: the robots.txt that the policy serves says about every token and
+//! target what the file said from which it was made.
 
 use crawlgate::Engine;
 use crawlgate::crawlers::Registry;
@@ -10,7 +10,14 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 fn imported(text: &[u8], purposes: bool) -> Imported {
-    import(&File::parse(text), &ImportOptions { host: None, purposes }, Registry::builtin())
+    import(
+        &File::parse(text),
+        &ImportOptions {
+            host: None,
+            purposes,
+        },
+        Registry::builtin(),
+    )
 }
 
 /// The robots.txt that the imported policy serves.
@@ -52,11 +59,26 @@ fn assert_same_verdicts(text: &[u8], purposes: bool) {
     let imported = imported(text, purposes);
     let spaced = Registry::builtin().tokens_with_blanks();
     let before = Reading::new(&File::parse(text), Dialect::Rfc9309, &spaced);
-    let after = Reading::new(&File::parse(served(&imported.text)), Dialect::Rfc9309, &spaced);
-    let left_out =
-        |token: &str| imported.notes.iter().any(|(_, left)| matches!(left, LeftOut::Group(left) if left == token));
-    let tokens = before.groups().iter().flat_map(|group| &group.agents).map(|agent| agent.token.as_str());
-    for token in tokens.chain(["GPTBot", "Googlebot", "NobodyNamesMe"]).filter(|token| !left_out(token)) {
+    let after = Reading::new(
+        &File::parse(served(&imported.text)),
+        Dialect::Rfc9309,
+        &spaced,
+    );
+    let left_out = |token: &str| {
+        imported
+            .notes
+            .iter()
+            .any(|(_, left)| matches!(left, LeftOut::Group(left) if left == token))
+    };
+    let tokens = before
+        .groups()
+        .iter()
+        .flat_map(|group| &group.agents)
+        .map(|agent| agent.token.as_str());
+    for token in tokens
+        .chain(["GPTBot", "Googlebot", "NobodyNamesMe"])
+        .filter(|token| !left_out(token))
+    {
         for target in TARGETS {
             assert_eq!(
                 after.verdict(token.as_bytes(), target.as_bytes()).allowed,
@@ -241,20 +263,35 @@ robots:
 ";
     assert!(imported.text.starts_with(expected), "{}", imported.text);
     let places: Vec<usize> = imported.notes.iter().map(|(line, _)| *line).collect();
-    assert_eq!(places, [10, 27], "what is left out is said: {:?}", imported.notes);
+    assert_eq!(
+        places,
+        [10, 27],
+        "what is left out is said: {:?}",
+        imported.notes
+    );
 }
 
 #[test]
 fn purposes_are_written_where_a_whole_purpose_is_shut_out_and_it_is_asked_for() {
     let registry = Registry::builtin();
     let retired = ["anthropic-ai", "facebookbot"];
-    let training = registry.crawlers().iter().filter(|crawler| crawler.purpose.name() == "training");
+    let training = registry
+        .crawlers()
+        .iter()
+        .filter(|crawler| crawler.purpose.name() == "training");
     let training = training.filter(|crawler| !retired.contains(&crawler.id.as_str()));
-    let agents: Vec<String> =
-        training.filter_map(|crawler| crawler.tokens.first()).map(|token| format!("User-agent: {token}\n")).collect();
-    let text = format!("# No training.\n{}User-agent: SomethingElse\nDisallow: /\n", agents.concat());
+    let agents: Vec<String> = training
+        .filter_map(|crawler| crawler.tokens.first())
+        .map(|token| format!("User-agent: {token}\n"))
+        .collect();
+    let text = format!(
+        "# No training.\n{}User-agent: SomethingElse\nDisallow: /\n",
+        agents.concat()
+    );
     assert!(
-        imported(text.as_bytes(), true).text.contains("purposes:\n  training: disallow\n"),
+        imported(text.as_bytes(), true)
+            .text
+            .contains("purposes:\n  training: disallow\n"),
         "{}",
         imported(text.as_bytes(), true).text
     );
@@ -263,12 +300,18 @@ fn purposes_are_written_where_a_whole_purpose_is_shut_out_and_it_is_asked_for() 
     // What `purposes` does not publish keeps its group.
     let with_retired = text.replacen("User-agent: SomethingElse", "User-agent: anthropic-ai", 1);
     let import = imported(with_retired.as_bytes(), true).text;
-    assert!(import.contains("purposes:\n  training: disallow\n") && import.contains("anthropic-ai"), "{import}");
+    assert!(
+        import.contains("purposes:\n  training: disallow\n") && import.contains("anthropic-ai"),
+        "{import}"
+    );
     assert_same_verdicts(with_retired.as_bytes(), true);
     let all_but_one = text.replacen(&agents[0], "", 1);
     let all_but_one = |purposes| imported(all_but_one.as_bytes(), purposes);
     assert!(!all_but_one(true).text.contains("purposes:"));
-    assert_eq!((all_but_one(true).notes, all_but_one(false).notes), (vec![(1, LeftOut::Purposes)], Vec::new()));
+    assert_eq!(
+        (all_but_one(true).notes, all_but_one(false).notes),
+        (vec![(1, LeftOut::Purposes)], Vec::new())
+    );
     assert_eq!(imported(text.as_bytes(), true).notes, Vec::new());
 }
 
@@ -277,7 +320,10 @@ fn file_that_shuts_googlebot_out_asks_whether_that_is_meant() {
     let closed = imported(b"User-agent: *\nDisallow: /\n", false);
     assert!(closed.text.contains("\n# acknowledge: [site_disallowed]\n"));
     assert_eq!(closed.notes, vec![(1, LeftOut::Acknowledgement)]);
-    for open in ["User-agent: *\nDisallow: /a\n", "User-agent: bingbot\nDisallow: /\n"] {
+    for open in [
+        "User-agent: *\nDisallow: /a\n",
+        "User-agent: bingbot\nDisallow: /\n",
+    ] {
         let open = imported(open.as_bytes(), false);
         assert!(!open.text.contains("acknowledge") && open.notes.is_empty());
     }
@@ -299,16 +345,46 @@ Content-Signal: search=yes, use=reference
 License: https://shop.example/license.xml
 License: /relative.xml
 ";
-    let imported =
-        import(&File::parse(text.as_bytes()), &ImportOptions { host: None, purposes: false }, Registry::builtin());
-    assert!(imported.text.contains("content_signal: { search: yes, ai-train: no }"), "{}", imported.text);
-    assert!(imported.text.contains("content_signal: { search: yes, use: reference }"), "{}", imported.text);
-    assert!(imported.text.contains("license: [https://shop.example/license.xml]"), "{}", imported.text);
+    let imported = import(
+        &File::parse(text.as_bytes()),
+        &ImportOptions {
+            host: None,
+            purposes: false,
+        },
+        Registry::builtin(),
+    );
+    assert!(
+        imported
+            .text
+            .contains("content_signal: { search: yes, ai-train: no }"),
+        "{}",
+        imported.text
+    );
+    assert!(
+        imported
+            .text
+            .contains("content_signal: { search: yes, use: reference }"),
+        "{}",
+        imported.text
+    );
+    assert!(
+        imported
+            .text
+            .contains("license: [https://shop.example/license.xml]"),
+        "{}",
+        imported.text
+    );
     let lines: Vec<usize> = imported.notes.iter().map(|(line, _)| *line).collect();
     assert_eq!(lines, [12], "{:?}", imported.notes);
     let body = String::from_utf8(served(&imported.text)).expect("UTF-8");
-    assert!(body.contains("Disallow: /cart/\nContent-Signal: search=yes, ai-train=no\n"), "{body}");
-    assert!(body.contains("License: https://shop.example/license.xml\n\n"), "{body}");
+    assert!(
+        body.contains("Disallow: /cart/\nContent-Signal: search=yes, ai-train=no\n"),
+        "{body}"
+    );
+    assert!(
+        body.contains("License: https://shop.example/license.xml\n\n"),
+        "{body}"
+    );
 }
 
 /// What the policy serves about use, for one file of lines of one group.
@@ -316,23 +392,53 @@ fn said_again(lines: &str) -> (Vec<String>, Imported) {
     let text = format!("User-agent: *\nDisallow: /cart/\n{lines}");
     let imported = imported(text.as_bytes(), false);
     let body = String::from_utf8(served(&imported.text)).expect("UTF-8");
-    (body.lines().filter(|line| line.starts_with("Content-")).map(str::to_owned).collect(), imported)
+    (
+        body.lines()
+            .filter(|line| line.starts_with("Content-"))
+            .map(str::to_owned)
+            .collect(),
+        imported,
+    )
 }
 
 #[test]
 fn what_can_be_named_of_a_signal_is_named_and_the_rest_is_said() {
-    let (again, imported) = said_again("Content-Signal: USE=Immediate, ai-input=no, price=9, search=maybe\n");
+    let (again, imported) =
+        said_again("Content-Signal: USE=Immediate, ai-input=no, price=9, search=maybe\n");
     assert_eq!(again, ["Content-Signal: ai-input=no, use=immediate"]);
-    assert!(imported.text.contains("# left out: Content-Signal: price=9, search=maybe\n"), "{}", imported.text);
-    assert!(imported.notes.iter().all(|(line, _)| *line == 3) && imported.notes.len() == 2, "{:?}", imported.notes);
+    assert!(
+        imported
+            .text
+            .contains("# left out: Content-Signal: price=9, search=maybe\n"),
+        "{}",
+        imported.text
+    );
+    assert!(
+        imported.notes.iter().all(|(line, _)| *line == 3) && imported.notes.len() == 2,
+        "{:?}",
+        imported.notes
+    );
     // Two lines, one of which contradicts the other in part.
-    let (again, imported) = said_again("Content-Signal: search=yes\nContent-Signal: search=no, ai-train=no\n");
+    let (again, imported) =
+        said_again("Content-Signal: search=yes\nContent-Signal: search=no, ai-train=no\n");
     assert_eq!(again, ["Content-Signal: search=yes, ai-train=no"]);
-    assert!(imported.text.contains("# left out: Content-Signal: search=no\n"), "{}", imported.text);
+    assert!(
+        imported
+            .text
+            .contains("# left out: Content-Signal: search=no\n"),
+        "{}",
+        imported.text
+    );
     // Nothing of it.
     let (again, imported) = said_again("Content-Signal: search\nContent-Signal:\n");
     assert!(again.is_empty());
-    assert!(imported.text.contains("# left out: Content-Signal: search\n"), "{}", imported.text);
+    assert!(
+        imported
+            .text
+            .contains("# left out: Content-Signal: search\n"),
+        "{}",
+        imported.text
+    );
     assert_eq!(imported.notes.len(), 2, "{:?}", imported.notes);
 }
 
@@ -358,8 +464,15 @@ Content-Usage: /*.pdf$ train-genai=n, no=y
     assert!(imported.notes.is_empty(), "{:?}", imported.notes);
     // By itself it needs no list.
     let (_, imported) = said_again("Content-Usage: train-ai=n\n");
-    assert!(imported.text.contains("      content_usage: { train-ai: no }\n"), "{}", imported.text);
-    // A parameter, a value and a path that a policy cannot say; the same path again with another value.
+    assert!(
+        imported
+            .text
+            .contains("      content_usage: { train-ai: no }\n"),
+        "{}",
+        imported.text
+    );
+    // A parameter, a value and a path that a policy cannot say; the same path again with another
+    // value.
     let lines = "\
 Content-Usage: train-ai=n;until=2030, search=?1
 Content-Usage: / train-ai=y
@@ -367,14 +480,37 @@ Content-Usage: /a\u{1}b train-ai=y
 ";
     let (again, imported) = said_again(lines);
     assert_eq!(again, ["Content-Usage: train-ai=n"]);
-    assert!(imported.text.contains("# left out: Content-Usage: ;until=2030, search=?1\n"), "{}", imported.text);
-    assert!(imported.text.contains("# left out: Content-Usage: / train-ai=y\n"), "{}", imported.text);
+    assert!(
+        imported
+            .text
+            .contains("# left out: Content-Usage: ;until=2030, search=?1\n"),
+        "{}",
+        imported.text
+    );
+    assert!(
+        imported
+            .text
+            .contains("# left out: Content-Usage: / train-ai=y\n"),
+        "{}",
+        imported.text
+    );
     assert_eq!(imported.notes.len(), 4, "{:?}", imported.notes);
     // One key that is none, and by RFC 9651 the line says nothing: nor does the policy.
-    for line in ["train-ai=n, Search=y", "train-ai=n, search = y", "train-ai=n,", "train-ai=n, search=y n"] {
+    for line in [
+        "train-ai=n, Search=y",
+        "train-ai=n, search = y",
+        "train-ai=n,",
+        "train-ai=n, search=y n",
+    ] {
         let (again, imported) = said_again(&format!("Content-Usage: {line}\n"));
         assert!(again.is_empty(), "{line}: {again:?}");
-        assert!(imported.text.contains(&format!("# left out: Content-Usage: {line}\n")), "{}", imported.text);
+        assert!(
+            imported
+                .text
+                .contains(&format!("# left out: Content-Usage: {line}\n")),
+            "{}",
+            imported.text
+        );
     }
 }
 
@@ -382,8 +518,12 @@ Content-Usage: /a\u{1}b train-ai=y
 #[test]
 fn a_group_that_says_nothing_about_use_inherits_nothing() {
     let rules = "Disallow: /a/\nDisallow: /b/\n";
-    for signal in ["Content-Signal: use=full\n", "Content-Usage: /a train-ai=n\n"] {
-        let text = format!("User-agent: *\n{rules}{signal}\nUser-agent: Bingbot\n{rules}Disallow: /c/\n");
+    for signal in [
+        "Content-Signal: use=full\n",
+        "Content-Usage: /a train-ai=n\n",
+    ] {
+        let text =
+            format!("User-agent: *\n{rules}{signal}\nUser-agent: Bingbot\n{rules}Disallow: /c/\n");
         let imported = imported(text.as_bytes(), false);
         assert!(!imported.text.contains("extends"), "{}", imported.text);
         let body = String::from_utf8(served(&imported.text)).expect("UTF-8");
@@ -395,6 +535,19 @@ fn a_group_that_says_nothing_about_use_inherits_nothing() {
 fn names_behind_the_first_of_a_line_are_noted() {
     let imported = imported(b"User-agent: Googlebot, Bingbot\nDisallow: /a\n", false);
     let names = vec!["Bingbot".to_owned()];
-    assert_eq!(imported.notes, [(1, LeftOut::OtherAgents { read: "Googlebot".into(), names })]);
-    assert!(imported.text.contains("- agents: [Googlebot]\n"), "{}", imported.text);
+    assert_eq!(
+        imported.notes,
+        [(
+            1,
+            LeftOut::OtherAgents {
+                read: "Googlebot".into(),
+                names
+            }
+        )]
+    );
+    assert!(
+        imported.text.contains("- agents: [Googlebot]\n"),
+        "{}",
+        imported.text
+    );
 }

@@ -1,4 +1,5 @@
-//! `Engine::decide` allocates nothing once its buffers have grown. The allocator that counts is this test's own.
+//! `Engine::decide` allocates nothing once its buffers have grown. The allocator that counts is
+//! this test's own.
 
 use crawlgate::{Engine, Kind, Request};
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -69,39 +70,91 @@ fn judging_allocates_nothing() {
             "/",
             Kind::NotACrawler,
         ),
-        ("WWW.Shop.Example:8080", "GPTBot/1.2", "/private/x", Kind::Unproven),
+        (
+            "WWW.Shop.Example:8080",
+            "GPTBot/1.2",
+            "/private/x",
+            Kind::Unproven,
+        ),
         (
             "shop.example",
             "Mozilla/5.0 (compatible; bingbot/2.0; +http://www.bing.com/bingbot.htm)",
             "/x/../private/y",
             Kind::Ambiguous,
         ),
-        ("shop.example", "Mozilla/5.0 (compatible; bingbot/2.0)", "/%70rivate/%c3%a4", Kind::Unproven),
+        (
+            "shop.example",
+            "Mozilla/5.0 (compatible; bingbot/2.0)",
+            "/%70rivate/%c3%a4",
+            Kind::Unproven,
+        ),
         ("shop.example", "HouseBot/1.0", "/garden/", Kind::Unproven),
         ("shop.example", &garbage, "/", Kind::Allowed),
         // Names of people's browsers, which the string may call itself.
-        ("shop.example", "Mozilla/5.0 (bot; +http://x.example) Linux/5 Firefox/1.0", "/garden/", Kind::Allowed),
+        (
+            "shop.example",
+            "Mozilla/5.0 (bot; +http://x.example) Linux/5 Firefox/1.0",
+            "/garden/",
+            Kind::Allowed,
+        ),
         ("shop.example", "bingbot", &long, Kind::Unproven),
-        ("shop.example", "bingbot", "/x%2F..%2fprivate%2fy", Kind::Ambiguous),
-        ("shop.example", "bingbot", "/x;a/..;b/private;c/y", Kind::Ambiguous),
-        ("shop.example", "bingbot", "/private/help/..;/x;y", Kind::Ambiguous),
-        ("shop.example", "Googlebot/2.1", "/private/d/", Kind::Allowed),
-        ("shop.example", "Googlebot/2.1", "/%70rivate/x", Kind::Ambiguous),
-        ("shop.example", "Googlebot/2.1", "/private/x", Kind::Unproven),
+        (
+            "shop.example",
+            "bingbot",
+            "/x%2F..%2fprivate%2fy",
+            Kind::Ambiguous,
+        ),
+        (
+            "shop.example",
+            "bingbot",
+            "/x;a/..;b/private;c/y",
+            Kind::Ambiguous,
+        ),
+        (
+            "shop.example",
+            "bingbot",
+            "/private/help/..;/x;y",
+            Kind::Ambiguous,
+        ),
+        (
+            "shop.example",
+            "Googlebot/2.1",
+            "/private/d/",
+            Kind::Allowed,
+        ),
+        (
+            "shop.example",
+            "Googlebot/2.1",
+            "/%70rivate/x",
+            Kind::Ambiguous,
+        ),
+        (
+            "shop.example",
+            "Googlebot/2.1",
+            "/private/x",
+            Kind::Unproven,
+        ),
         ("elsewhere.example", "bingbot", "/", Kind::NotACrawler),
     ];
     for round in 0..2 {
         for (host, user_agent, target, kind) in cases {
             let request = Request::get(host, target).user_agent(user_agent);
             // A trap springs where nobody can have a copy without it.
-            let request = if kind == Kind::Trapped { request.observed() } else { request };
+            let request = if kind == Kind::Trapped {
+                request.observed()
+            } else {
+                request
+            };
             let before = ALLOCATIONS.get();
             let decided = engine.decide(request);
             let allocated = ALLOCATIONS.get() - before;
             let shown = &user_agent[..user_agent.len().min(40)];
             assert_eq!(decided.kind, kind, "{shown} asks for {target}");
             // The first round makes the buffers grow, and regular expressions make theirs.
-            assert!(round == 0 || allocated == 0, "{allocated} allocations for {shown}, {target}");
+            assert!(
+                round == 0 || allocated == 0,
+                "{allocated} allocations for {shown}, {target}"
+            );
         }
     }
 }

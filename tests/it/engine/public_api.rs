@@ -1,6 +1,7 @@
-//! The items that other crates may use, as `tests/it/public-api.txt` lists them: a change of that file is a change of the
-//! interface. They are read from the source: what `lib.rs` re-exports, the modules of it that are public and shown in the
-//! documentation, and the public methods, fields and variants of the types among it.
+//! The items that other crates may use, as `tests/it/public-api.txt` lists them: a change of that
+//! file is a change of the interface. They are read from the source: what `lib.rs` re-exports, the
+//! modules of it that are public and shown in the documentation, and the public methods, fields and
+//! variants of the types among it.
 //!
 //! `UPDATE_PUBLIC_API=1 cargo test --test it -- public_api` writes the file anew.
 
@@ -19,12 +20,16 @@ const MOST_ITEMS: usize = 400;
 /// Whether the attributes say `#[doc(hidden)]`, or that the item is there for tests only.
 fn is_left_out(attributes: &[Attribute]) -> bool {
     let says = |attribute: &Attribute, name: &str, words: &[&str]| {
-        let arguments = attribute.meta.require_list().map(|list| list.tokens.to_string()).unwrap_or_default();
+        let arguments = attribute
+            .meta
+            .require_list()
+            .map(|list| list.tokens.to_string())
+            .unwrap_or_default();
         attribute.path().is_ident(name) && words.iter().any(|word| arguments.contains(word))
     };
-    attributes
-        .iter()
-        .any(|attribute| says(attribute, "doc", &["hidden"]) || says(attribute, "cfg", &["test", "internals"]))
+    attributes.iter().any(|attribute| {
+        says(attribute, "doc", &["hidden"]) || says(attribute, "cfg", &["test", "internals"])
+    })
 }
 
 /// One module: its items, and the modules below it by name.
@@ -57,7 +62,8 @@ impl Module {
         let files: [PathBuf; 2] = [directory.with_extension("rs"), directory.join("mod.rs")];
         let text = files.iter().find_map(|file| fs::read_to_string(file).ok());
         let text = text.unwrap_or_else(|| panic!("no file for {}", directory.display()));
-        let file = syn::parse_file(&text).unwrap_or_else(|error| panic!("{}: {error}", directory.display()));
+        let file = syn::parse_file(&text)
+            .unwrap_or_else(|error| panic!("{}: {error}", directory.display()));
         Module::read(file.items, directory)
     }
 
@@ -78,7 +84,11 @@ fn members(room: &Module) -> BTreeMap<String, BTreeSet<String>> {
                 let variants = item.variants.iter().flat_map(|variant| {
                     let name = format!("::{}", variant.ident);
                     let fields = fields(&variant.fields, false);
-                    fields.into_iter().map(|field| format!("{name}{field}")).chain([name.clone()]).collect::<Vec<_>>()
+                    fields
+                        .into_iter()
+                        .map(|field| format!("{name}{field}"))
+                        .chain([name.clone()])
+                        .collect::<Vec<_>>()
                 });
                 (item.ident.to_string(), variants.collect())
             }
@@ -90,15 +100,24 @@ fn members(room: &Module) -> BTreeMap<String, BTreeSet<String>> {
                 (item.ident.to_string(), methods.collect())
             }
             Item::Impl(block) if block.trait_.is_none() => {
-                let Type::Path(of) = &*block.self_ty else { return };
+                let Type::Path(of) = &*block.self_ty else {
+                    return;
+                };
                 let methods = block.items.iter().filter_map(|member| match member {
-                    ImplItem::Fn(method) if is_public(&method.vis) && !is_left_out(&method.attrs) => {
+                    ImplItem::Fn(method)
+                        if is_public(&method.vis) && !is_left_out(&method.attrs) =>
+                    {
                         Some(format!("::{}", method.sig.ident))
                     }
-                    ImplItem::Const(constant) if is_public(&constant.vis) => Some(format!("::{}", constant.ident)),
+                    ImplItem::Const(constant) if is_public(&constant.vis) => {
+                        Some(format!("::{}", constant.ident))
+                    }
                     _ => None,
                 });
-                (of.path.segments.last().expect("a name").ident.to_string(), methods.collect())
+                (
+                    of.path.segments.last().expect("a name").ident.to_string(),
+                    methods.collect(),
+                )
             }
             _ => return,
         };
@@ -109,8 +128,13 @@ fn members(room: &Module) -> BTreeMap<String, BTreeSet<String>> {
 
 /// The fields that other crates may name; those of a variant are as public as the variant.
 fn fields(fields: &Fields, asks_visibility: bool) -> Vec<String> {
-    let is_shown = |field: &syn::Field| (!asks_visibility || is_public(&field.vis)) && !is_left_out(&field.attrs);
-    let shown = fields.iter().enumerate().filter(|(_, field)| is_shown(field));
+    let is_shown = |field: &syn::Field| {
+        (!asks_visibility || is_public(&field.vis)) && !is_left_out(&field.attrs)
+    };
+    let shown = fields
+        .iter()
+        .enumerate()
+        .filter(|(_, field)| is_shown(field));
     let name = |(place, field): (usize, &syn::Field)| match &field.ident {
         Some(name) => format!(".{name}"),
         None => format!(".{place}"),
@@ -130,7 +154,12 @@ fn used(tree: &UseTree, names: &mut Vec<String>) {
 }
 
 /// What a module shows, each line with the path of the module before it.
-fn shown(module: &Module, path: &str, members: &BTreeMap<String, BTreeSet<String>>, lines: &mut BTreeSet<String>) {
+fn shown(
+    module: &Module,
+    path: &str,
+    members: &BTreeMap<String, BTreeSet<String>>,
+    lines: &mut BTreeSet<String>,
+) {
     for item in &module.items {
         let mut names = Vec::new();
         match item {
@@ -139,7 +168,9 @@ fn shown(module: &Module, path: &str, members: &BTreeMap<String, BTreeSet<String
                     shown(read, &format!("{path}::{}", below.ident), members, lines);
                 }
             }
-            Item::Use(item) if is_public(&item.vis) && !is_left_out(&item.attrs) => used(&item.tree, &mut names),
+            Item::Use(item) if is_public(&item.vis) && !is_left_out(&item.attrs) => {
+                used(&item.tree, &mut names)
+            }
             Item::Fn(item) if is_public(&item.vis) => names.push(item.sig.ident.to_string()),
             Item::Struct(item) if is_public(&item.vis) => names.push(item.ident.to_string()),
             Item::Enum(item) if is_public(&item.vis) => names.push(item.ident.to_string()),
@@ -165,15 +196,25 @@ fn public_items() -> BTreeSet<String> {
     for item in &library.items {
         match item {
             Item::Use(re_export) => {
-                let UseTree::Path(path) = &re_export.tree else { panic!("a re-export names its room") };
+                let UseTree::Path(path) = &re_export.tree else {
+                    panic!("a re-export names its room")
+                };
                 let room = &library.below[&path.ident.to_string()];
-                let own = Module { items: vec![item.clone()], below: BTreeMap::new() };
+                let own = Module {
+                    items: vec![item.clone()],
+                    below: BTreeMap::new(),
+                };
                 shown(&own, "crawlgate", &members(room), &mut lines);
             }
             Item::Mod(item) if is_public(&item.vis) => {
                 let name = item.ident.to_string();
                 if let Some(room) = library.below.get(&name) {
-                    shown(room, &format!("crawlgate::{name}"), &members(room), &mut lines);
+                    shown(
+                        room,
+                        &format!("crawlgate::{name}"),
+                        &members(room),
+                        &mut lines,
+                    );
                 }
             }
             _ => {}
@@ -193,7 +234,10 @@ fn public_items_are_those_of_the_list() {
     assert!(items.len() <= MOST_ITEMS, "{} public items", items.len());
     let listed = fs::read_to_string(&list).expect("the list");
     let listed: BTreeSet<String> = listed.lines().map(str::to_owned).collect();
-    let (new, gone): (Vec<_>, Vec<_>) = (items.difference(&listed).collect(), listed.difference(&items).collect());
+    let (new, gone): (Vec<_>, Vec<_>) = (
+        items.difference(&listed).collect(),
+        listed.difference(&items).collect(),
+    );
     assert!(
         new.is_empty() && gone.is_empty(),
         "the public items changed; if that is meant, run UPDATE_PUBLIC_API=1 cargo test --test it -- public_api\n\

@@ -1,30 +1,36 @@
-//! For random policies, tokens and targets the verdict is that of an independent, naive RFC 9309 matcher run over the
-//! rendered bytes, and for Google's crawlers also that of a naive copy of Google's; and `explain` says what `decide`
-//! does. Nothing of the engine's own matching is used on the other side.
+//! For random policies, tokens and targets the verdict is that of an independent, naive RFC 9309
+//! matcher run over the rendered bytes, and for Google's crawlers also that of a naive copy of
+//! Google's; and `explain` says what `decide` does. Nothing of the engine's own matching is used on
+//! the other side.
 
 use crawlgate::crawlers::Registry;
 use crawlgate::internals::policy::origin::{Origin, OriginFile};
 use crawlgate::internals::policy::{self, ParsedVersion, SiteEntry, Snapshot, SupersededVersion};
 use crawlgate::internals::verdict::{
-    Behaviour, CachedVersions, Case, Claimant, Decision, Facts, HistoryBasis, Identity, Kind, ResponseFacts, Scratch,
-    Verdict, decide, explain, explain_for,
+    Behaviour, CachedVersions, Case, Claimant, Decision, Facts, HistoryBasis, Identity, Kind,
+    ResponseFacts, Scratch, Verdict, decide, explain, explain_for,
 };
 use crawlgate::time::Timestamp;
 use crawlgate::yaml::Source;
 use proptest::prelude::*;
 use std::sync::Arc;
 
-// ---- the naive matcher -------------------------------------------------------------------------------------------------
+// ---- the naive matcher
+// -------------------------------------------------------------------------------------------------
 
-/// RFC 9309 section 2.2.2: unreserved octets decoded, others percent-encoded, escapes in upper case. In a target `*`
-/// and `$`, raw or escaped, are the characters that a rule means when it escapes them (figure 6): 1 and 2 here.
+/// RFC 9309 section 2.2.2: unreserved octets decoded, others percent-encoded, escapes in upper
+/// case. In a target `*` and `$`, raw or escaped, are the characters that a rule means when it
+/// escapes them (figure 6): 1 and 2 here.
 fn normal(text: &[u8], target: bool) -> Vec<u8> {
     let mut out = Vec::new();
     let mut index = 0;
     while index < text.len() {
         let byte = text[index];
-        let escaped = (byte == b'%').then(|| text.get(index + 1..index + 3)).flatten();
-        let value = escaped.and_then(|hex| u8::from_str_radix(std::str::from_utf8(hex).ok()?, 16).ok());
+        let escaped = (byte == b'%')
+            .then(|| text.get(index + 1..index + 3))
+            .flatten();
+        let value =
+            escaped.and_then(|hex| u8::from_str_radix(std::str::from_utf8(hex).ok()?, 16).ok());
         let (octet, was_escaped) = value.map_or((byte, false), |value| (value, true));
         index += if was_escaped { 3 } else { 1 };
         let unreserved = octet.is_ascii_alphanumeric() || b"-._~".contains(&octet);
@@ -44,11 +50,13 @@ fn matches(pattern: &[u8], target: &[u8]) -> bool {
         [] => true,
         b"$" => target.is_empty(),
         [b'*', rest @ ..] => (0..=target.len()).any(|skip| matches(rest, &target[skip..])),
-        [b'%', b'2', b'A', rest @ ..] => target.strip_prefix(&[1]).is_some_and(|target| matches(rest, target)),
+        [b'%', b'2', b'A', rest @ ..] => target
+            .strip_prefix(&[1])
+            .is_some_and(|target| matches(rest, target)),
         // A `$` that is not last is itself.
-        [b'%', b'2', b'4', rest @ ..] | [b'$', rest @ ..] => {
-            target.strip_prefix(&[2]).is_some_and(|target| matches(rest, target))
-        }
+        [b'%', b'2', b'4', rest @ ..] | [b'$', rest @ ..] => target
+            .strip_prefix(&[2])
+            .is_some_and(|target| matches(rest, target)),
         [byte, rest @ ..] => target.first() == Some(byte) && matches(rest, &target[1..]),
     }
 }
@@ -63,20 +71,31 @@ fn parse(bytes: &[u8]) -> Vec<Group> {
     let mut open = false;
     for line in std::str::from_utf8(bytes).expect("UTF-8").lines() {
         let line = line.split('#').next().unwrap_or("");
-        let Some((key, value)) = line.split_once(':') else { continue };
+        let Some((key, value)) = line.split_once(':') else {
+            continue;
+        };
         let value = value.trim();
         match key.trim().to_ascii_lowercase().as_str() {
             "user-agent" => {
                 if !open {
-                    groups.push(Group { agents: Vec::new(), rules: Vec::new() });
+                    groups.push(Group {
+                        agents: Vec::new(),
+                        rules: Vec::new(),
+                    });
                 }
                 open = true;
-                groups.last_mut().expect("just pushed").agents.push(value.to_ascii_lowercase());
+                groups
+                    .last_mut()
+                    .expect("just pushed")
+                    .agents
+                    .push(value.to_ascii_lowercase());
             }
             key @ ("allow" | "disallow") => {
                 open = false;
                 if let Some(group) = groups.last_mut() {
-                    group.rules.push((key == "allow", normal(value.as_bytes(), false)));
+                    group
+                        .rules
+                        .push((key == "allow", normal(value.as_bytes(), false)));
                 }
             }
             _ => {}
@@ -93,10 +112,16 @@ fn naive_allows(robots_txt: &[u8], token: &str, target: &str) -> bool {
     let groups = parse(robots_txt);
     let of = |agent: &str| -> Option<Vec<&(bool, Vec<u8>)>> {
         let agent = agent.to_ascii_lowercase();
-        let named: Vec<&Group> = groups.iter().filter(|group| group.agents.contains(&agent)).collect();
+        let named: Vec<&Group> = groups
+            .iter()
+            .filter(|group| group.agents.contains(&agent))
+            .collect();
         (!named.is_empty()).then(|| named.into_iter().flat_map(|group| &group.rules).collect())
     };
-    let rules = chain(token).iter().find_map(|token| of(token)).unwrap_or_default();
+    let rules = chain(token)
+        .iter()
+        .find_map(|token| of(token))
+        .unwrap_or_default();
     let target = normal(target.as_bytes(), true);
     let longest = rules
         .iter()
@@ -115,7 +140,8 @@ fn google_token(agent: &str) -> &str {
     &agent[..agent.find(|sign| !is_of_token(sign)).unwrap_or(agent.len())]
 }
 
-/// Whether Google's library matches: nothing is decoded, and `$` is the end only as the last character.
+/// Whether Google's library matches: nothing is decoded, and `$` is the end only as the last
+/// character.
 fn google_matches(pattern: &[u8], target: &[u8]) -> bool {
     match pattern {
         [] => true,
@@ -125,7 +151,8 @@ fn google_matches(pattern: &[u8], target: &[u8]) -> bool {
     }
 }
 
-/// The length of the match of a rule, as Google's library counts it. An Allow of an index page is one of its directory.
+/// The length of the match of a rule, as Google's library counts it. An Allow of an index page is
+/// one of its directory.
 fn google_priority(allow: bool, pattern: &[u8], target: &[u8]) -> Option<usize> {
     if pattern.is_empty() {
         return None;
@@ -134,20 +161,33 @@ fn google_priority(allow: bool, pattern: &[u8], target: &[u8]) -> Option<usize> 
     let index_page = slash.filter(|slash| allow && pattern[*slash..].starts_with(b"/index.htm"));
     let directory = index_page.map(|slash| [&pattern[..=slash], b"$"].concat());
     let patterns = std::iter::once(pattern.to_vec()).chain(directory);
-    patterns.filter(|pattern| google_matches(pattern, target)).map(|pattern| pattern.len()).max()
+    patterns
+        .filter(|pattern| google_matches(pattern, target))
+        .map(|pattern| pattern.len())
+        .max()
 }
 
 fn naive_google_allows(robots_txt: &[u8], token: &str, target: &str) -> bool {
     let groups = parse(robots_txt);
     let rules_of = |token: &&str| {
-        let names = |group: &&Group| group.agents.iter().any(|agent| google_token(agent).eq_ignore_ascii_case(token));
+        let names = |group: &&Group| {
+            group
+                .agents
+                .iter()
+                .any(|agent| google_token(agent).eq_ignore_ascii_case(token))
+        };
         let named: Vec<&Group> = groups.iter().filter(names).collect();
-        (!named.is_empty()).then(|| named.into_iter().flat_map(|group| &group.rules).collect::<Vec<_>>())
+        (!named.is_empty()).then(|| {
+            named
+                .into_iter()
+                .flat_map(|group| &group.rules)
+                .collect::<Vec<_>>()
+        })
     };
     let rules = chain(token).iter().find_map(rules_of).unwrap_or_default();
-    let matching = rules
-        .iter()
-        .filter_map(|(allow, pattern)| Some((google_priority(*allow, pattern, target.as_bytes())?, *allow)));
+    let matching = rules.iter().filter_map(|(allow, pattern)| {
+        Some((google_priority(*allow, pattern, target.as_bytes())?, *allow))
+    });
     matching.max().is_none_or(|(_, allow)| allow)
 }
 
@@ -170,8 +210,9 @@ fn expected(body: &[u8], token: &str, target: &str) -> Expected {
             byte => *byte,
         })
         .collect();
-    let is_normal =
-        written == target.as_bytes() && naive_resolved(target) == target && naive_stripped(target) == target;
+    let is_normal = written == target.as_bytes()
+        && naive_resolved(target) == target
+        && naive_stripped(target) == target;
     match naive_allows(body, token, target) {
         true => Expected::Allowed,
         false if !is_google || !naive_google_allows(body, token, target) => Expected::Disallowed,
@@ -180,8 +221,8 @@ fn expected(body: &[u8], token: &str, target: &str) -> Expected {
     }
 }
 
-/// The path as origins resolve it: `%2F` is a slash, doubled slashes are one, dot segments are gone (RFC 3986 section
-/// 5.2.4). The targets here have no escaped dots.
+/// The path as origins resolve it: `%2F` is a slash, doubled slashes are one, dot segments are gone
+/// (RFC 3986 section 5.2.4). The targets here have no escaped dots.
 fn naive_resolved(target: &str) -> String {
     let (path, query) = target.split_at(target.find('?').unwrap_or(target.len()));
     let path = path.replace("%2f", "/").replace("%2F", "/");
@@ -193,36 +234,61 @@ fn naive_resolved(target: &str) -> String {
             _ => segments.push(segment),
         }
     }
-    let is_directory = segments.is_empty() || ["/", "/.", "/.."].iter().any(|end| path.ends_with(end));
-    let end = if is_directory && !segments.is_empty() { "/" } else { "" };
+    let is_directory =
+        segments.is_empty() || ["/", "/.", "/.."].iter().any(|end| path.ends_with(end));
+    let end = if is_directory && !segments.is_empty() {
+        "/"
+    } else {
+        ""
+    };
     format!("/{}{end}{query}", segments.join("/"))
 }
 
 /// A target without the parameters of its segments.
 fn naive_stripped(target: &str) -> String {
     let (path, query) = target.split_at(target.find('?').unwrap_or(target.len()));
-    let segments: Vec<&str> = path.split('/').map(|segment| segment.split(';').next().unwrap_or_default()).collect();
+    let segments: Vec<&str> = path
+        .split('/')
+        .map(|segment| segment.split(';').next().unwrap_or_default())
+        .collect();
     format!("{}{query}", segments.join("/"))
 }
 
 /// Whether a path has dot segments.
 fn has_dots(target: &str) -> bool {
-    let path = target.split('?').next().unwrap_or_default().replace("%2f", "/");
+    let path = target
+        .split('?')
+        .next()
+        .unwrap_or_default()
+        .replace("%2f", "/");
     path.split('/').any(|segment| matches!(segment, "." | ".."))
 }
 
-/// Whether what origins may resolve a path to is disallowed; with `shortened`, by the loss of dot segments or parameters.
+/// Whether what origins may resolve a path to is disallowed; with `shortened`, by the loss of dot
+/// segments or parameters.
 fn is_closed_resolved(body: &[u8], token: &str, target: &str, shortened: bool) -> bool {
     let stripped = naive_stripped(target);
-    let read = [(target, has_dots(target)), (stripped.as_str(), stripped != target)];
+    let read = [
+        (target, has_dots(target)),
+        (stripped.as_str(), stripped != target),
+    ];
     let is_closed = |target: &str| !naive_allows(body, token, &naive_resolved(target));
-    read.iter().any(|(target, is_shorter)| (!shortened || *is_shorter) && is_closed(target))
+    read.iter()
+        .any(|(target, is_shorter)| (!shortened || *is_shorter) && is_closed(target))
 }
 
-// ---- random policies ---------------------------------------------------------------------------------------------------
+// ---- random policies
+// ---------------------------------------------------------------------------------------------------
 
 /// Tokens that follow `*`; each is its own only one, but for Googlebot-Image.
-const TOKENS: [&str; 6] = ["GPTBot", "Googlebot-Image", "Googlebot", "bingbot", "CCBot", "FooBot"];
+const TOKENS: [&str; 6] = [
+    "GPTBot",
+    "Googlebot-Image",
+    "Googlebot",
+    "bingbot",
+    "CCBot",
+    "FooBot",
+];
 
 const BROWSER: &str = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0";
 
@@ -253,7 +319,13 @@ fn rules() -> impl Strategy<Value = Vec<String>> {
 fn policy() -> impl Strategy<Value = String> {
     let group = (rules(), rules(), any::<bool>(), any::<bool>());
     proptest::collection::vec(group, 1..5).prop_map(|groups| {
-        let list = |rules: &[String]| rules.iter().map(|rule| format!("{rule:?}")).collect::<Vec<_>>().join(", ");
+        let list = |rules: &[String]| {
+            rules
+                .iter()
+                .map(|rule| format!("{rule:?}"))
+                .collect::<Vec<_>>()
+                .join(", ")
+        };
         let mut text = "robots:\n  origin: replace\n  groups:\n".to_owned();
         for (index, (allow, disallow, extends, delay)) in groups.iter().enumerate() {
             let agent = if index == 0 { "*" } else { TOKENS[index - 1] };
@@ -278,11 +350,19 @@ fn snapshot(text: &str) -> Snapshot {
 }
 
 fn snapshot_with(text: &str, origin: &Origin) -> Snapshot {
-    let source = Source { name: "site.yaml".into(), text: text.into() };
+    let source = Source {
+        name: "site.yaml".into(),
+        text: text.into(),
+    };
     let (policy, findings) = policy::read("site", &source);
     let policy = policy.unwrap_or_else(|| panic!("{text}\n{findings:?}"));
-    let site =
-        policy::compile_with_origin(Arc::new(policy), origin, Registry::builtin(), Timestamp(i64::MIN)).expect("small");
+    let site = policy::compile_with_origin(
+        Arc::new(policy),
+        origin,
+        Registry::builtin(),
+        Timestamp(i64::MIN),
+    )
+    .expect("small");
     let entry = SiteEntry::new(Arc::new(site), Timestamp(0));
     Snapshot::new(vec![entry], 1)
 }
@@ -299,26 +379,37 @@ fn facts<'a>(user_agent: &'a str, target: &'a str) -> Facts<'a> {
     }
 }
 
-/// Tokens and what they ask for. To make a site of a policy takes far longer than to ask it, so each is asked often.
+/// Tokens and what they ask for. To make a site of a policy takes far longer than to ask it, so
+/// each is asked often.
 fn questions() -> impl Strategy<Value = Vec<(&'static str, String)>> {
     let target = text().prop_map(|text| format!("/{text}"));
     proptest::collection::vec((proptest::sample::select(&TOKENS[..]), target), 8)
 }
 
-/// A robots.txt as somebody wrote it: tokens in several groups, groups of several tokens, rules of any kind.
+/// A robots.txt as somebody wrote it: tokens in several groups, groups of several tokens, rules of
+/// any kind.
 fn origin() -> impl Strategy<Value = String> {
     let agent = prop_oneof![3 => Just("*"), 2 => Just("GPTBot"), 2 => Just("bingbot"), 2 => Just("Googlebot-Image"), 1 => Just("googlebot"), 1 => Just("Googlebot2"), 1 => Just("foobot"), 1 => Just("Other")];
     let rule = (any::<bool>(), text());
-    let group = (proptest::collection::vec(agent, 1..3), proptest::collection::vec(rule, 0..5), any::<bool>());
+    let group = (
+        proptest::collection::vec(agent, 1..3),
+        proptest::collection::vec(rule, 0..5),
+        any::<bool>(),
+    );
     proptest::collection::vec(group, 0..5).prop_map(|groups| {
         let mut text = String::new();
         for (agents, rules, delay) in groups {
-            agents.iter().for_each(|agent| text.push_str(&format!("User-agent: {agent}\n")));
+            agents
+                .iter()
+                .for_each(|agent| text.push_str(&format!("User-agent: {agent}\n")));
             if delay {
                 text.push_str("Crawl-delay: 5\n");
             }
             for (allow, path) in rules {
-                text.push_str(&format!("{}: /{path}\n", if allow { "Allow" } else { "Disallow" }));
+                text.push_str(&format!(
+                    "{}: /{path}\n",
+                    if allow { "Allow" } else { "Disallow" }
+                ));
             }
         }
         text
@@ -329,7 +420,10 @@ fn merged(policy: &str, origin: &str) -> Snapshot {
     let policy = policy.replace("origin: replace", "origin: merge");
     snapshot_with(
         &policy,
-        &Origin::Read(Arc::new(OriginFile::new("https://origin.test/robots.txt", origin.as_bytes()))),
+        &Origin::Read(Arc::new(OriginFile::new(
+            "https://origin.test/robots.txt",
+            origin.as_bytes(),
+        ))),
     )
 }
 
@@ -342,21 +436,35 @@ fn rules_for(robots_txt: &str, token: &str) -> Vec<(bool, Vec<u8>)> {
     let groups = parse(robots_txt.as_bytes());
     let of = |agent: &str| -> Option<Vec<(bool, Vec<u8>)>> {
         let agent = agent.to_ascii_lowercase();
-        let named: Vec<&Group> = groups.iter().filter(|group| group.agents.contains(&agent)).collect();
-        (!named.is_empty()).then(|| named.into_iter().flat_map(|group| group.rules.clone()).collect())
+        let named: Vec<&Group> = groups
+            .iter()
+            .filter(|group| group.agents.contains(&agent))
+            .collect();
+        (!named.is_empty()).then(|| {
+            named
+                .into_iter()
+                .flat_map(|group| group.rules.clone())
+                .collect()
+        })
     };
-    chain(token).iter().find_map(|token| of(token)).unwrap_or_default()
+    chain(token)
+        .iter()
+        .find_map(|token| of(token))
+        .unwrap_or_default()
 }
 
 /// Whether merging left an Allow out that matches the target: then the Allow no longer opens it.
 fn opened_by_a_left_out_allow(merged: &str, token: &str, target: &[u8]) -> bool {
     comments_for(merged, token).iter().any(|comment| {
-        let left_out = comment.split_once(": `Allow: ").and_then(|(_, rest)| rest.split_once("`, which could defeat"));
+        let left_out = comment
+            .split_once(": `Allow: ")
+            .and_then(|(_, rest)| rest.split_once("`, which could defeat"));
         left_out.is_some_and(|(pattern, _)| matches(pattern.as_bytes(), target))
     })
 }
 
-/// The comments on the group that binds a token: those above it, which stand once for groups that have the same.
+/// The comments on the group that binds a token: those above it, which stand once for groups that
+/// have the same.
 fn comments_for(robots_txt: &str, token: &str) -> Vec<String> {
     let (mut comments, mut by_agent) = (Vec::new(), Vec::new());
     for group in robots_txt.split("\n\n") {
@@ -364,25 +472,47 @@ fn comments_for(robots_txt: &str, token: &str) -> Vec<String> {
         if !above.is_empty() {
             comments = above;
         }
-        let agents = group.lines().filter_map(|line| line.strip_prefix("User-agent: "));
+        let agents = group
+            .lines()
+            .filter_map(|line| line.strip_prefix("User-agent: "));
         by_agent.extend(agents.map(|agent| (agent.to_ascii_lowercase(), comments.clone())));
     }
-    let of = |token: &&str| by_agent.iter().find(|(agent, _)| agent.eq_ignore_ascii_case(token));
+    let of = |token: &&str| {
+        by_agent
+            .iter()
+            .find(|(agent, _)| agent.eq_ignore_ascii_case(token))
+    };
     let found = chain(token).iter().find_map(of);
-    found.map(|(_, comments)| comments.iter().map(|&comment| comment.to_owned()).collect()).unwrap_or_default()
+    found
+        .map(|(_, comments)| comments.iter().map(|&comment| comment.to_owned()).collect())
+        .unwrap_or_default()
 }
 
-/// Whether a decision is that of the naive matchers. A token that neither the registry nor the policy knows is a bot
-/// without a name, which follows `*` as well.
+/// Whether a decision is that of the naive matchers. A token that neither the registry nor the
+/// policy knows is a bot without a name, which follows `*` as well.
 fn check(decision: &Decision, body: &[u8], token: &str, target: &str) -> Result<(), TestCaseError> {
-    let said = || format!("{token} asks for {target}\n{}", String::from_utf8_lossy(body));
+    let said = || {
+        format!(
+            "{token} asks for {target}\n{}",
+            String::from_utf8_lossy(body)
+        )
+    };
     let expected = expected(body, token, target);
     if decision.kind == Kind::Ambiguous {
-        let is_resolved = expected == Expected::Allowed && is_closed_resolved(body, token, target, false);
-        prop_assert!(expected == Expected::Misspelled || is_resolved, "{}", said());
+        let is_resolved =
+            expected == Expected::Allowed && is_closed_resolved(body, token, target, false);
+        prop_assert!(
+            expected == Expected::Misspelled || is_resolved,
+            "{}",
+            said()
+        );
         return Ok(());
     }
-    let verdict = if expected == Expected::Allowed { Verdict::Allowed } else { Verdict::Disallowed };
+    let verdict = if expected == Expected::Allowed {
+        Verdict::Allowed
+    } else {
+        Verdict::Disallowed
+    };
     prop_assert!(expected != Expected::Misspelled, "{}", said());
     prop_assert_eq!(decision.verdict, verdict, "{}", said());
     Ok(())

@@ -1,7 +1,10 @@
-//! A zoo of robots.txt files as they are met: each is read, and what both dialects make of it is what a site owner
-//! would be told. The files are in `tests/zoo`; their line ends and octets are part of them.
+//! A zoo of robots.txt files as they are met: each is read, and what both dialects make of it is
+//! what a site owner would be told. The files are in `tests/zoo`; their line ends and octets are
+//! part of them.
 
-use crawlgate::robots::{Bound, Dialect, File, Key, LineEnd, MAX_BYTES, MAX_LINE, Oddity, Reading, Shape, Spelling};
+use crawlgate::robots::{
+    Bound, Dialect, File, Key, LineEnd, MAX_BYTES, MAX_LINE, Oddity, Reading, Shape, Spelling,
+};
 use std::path::PathBuf;
 
 struct Animal {
@@ -9,9 +12,13 @@ struct Animal {
 }
 
 fn animal(name: &str) -> Animal {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/zoo").join(name);
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/zoo")
+        .join(name);
     let bytes = std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    Animal { file: File::parse(bytes) }
+    Animal {
+        file: File::parse(bytes),
+    }
 }
 
 impl Animal {
@@ -27,9 +34,13 @@ impl Animal {
     #[track_caller]
     fn says(&self, token: &str, url: &str, rfc: &str, google: &str) {
         for (dialect, expected) in [(Dialect::Rfc9309, rfc), (Dialect::Google, google)] {
-            let verdict = self.reading(dialect).verdict(token.as_bytes(), url.as_bytes());
+            let verdict = self
+                .reading(dialect)
+                .verdict(token.as_bytes(), url.as_bytes());
             let word = if verdict.allowed { "allow" } else { "deny" };
-            let said = verdict.line.map_or(word.to_owned(), |line| format!("{word} {line}"));
+            let said = verdict
+                .line
+                .map_or(word.to_owned(), |line| format!("{word} {line}"));
             assert_eq!(said, expected, "{}: {token} asks for {url}", dialect.name());
         }
     }
@@ -42,11 +53,17 @@ impl Animal {
     /// Numbers of the lines that have something odd about them, and what.
     fn oddities(&self) -> Vec<(usize, Oddity)> {
         let lines = self.file.lines().iter();
-        lines.flat_map(|line| line.oddities.iter().map(|oddity| (line.number, *oddity))).collect()
+        lines
+            .flat_map(|line| line.oddities.iter().map(|oddity| (line.number, *oddity)))
+            .collect()
     }
 
     fn lines_of(&self, key: Key) -> Vec<usize> {
-        let lines = self.file.lines().iter().filter(|line| line.record.as_ref().is_some_and(|it| it.key == key));
+        let lines = self
+            .file
+            .lines()
+            .iter()
+            .filter(|line| line.record.as_ref().is_some_and(|it| it.key == key));
         lines.map(|line| line.number).collect()
     }
 
@@ -68,8 +85,15 @@ fn every_animal_is_looked_at_and_lossless() {
     let mut seen = 0;
     for entry in std::fs::read_dir(zoo).expect("the zoo") {
         let path = entry.expect("an entry").path();
-        let name = path.file_name().and_then(|name| name.to_str()).expect("a name").to_owned();
-        assert!(this.contains(&format!("animal(\"{name}\")")), "nobody looks at {name}");
+        let name = path
+            .file_name()
+            .and_then(|name| name.to_str())
+            .expect("a name")
+            .to_owned();
+        assert!(
+            this.contains(&format!("animal(\"{name}\")")),
+            "nobody looks at {name}"
+        );
         let Animal { file } = animal(&name);
         let together: Vec<u8> = file
             .lines()
@@ -110,7 +134,10 @@ fn rules_in_a_page_are_rules_all_the_same() {
     assert_eq!(html.shape(), Shape::Text);
     html.both_say("GPTBot", "/private/x", "deny 3");
     html.both_say("GPTBot", "/public", "allow");
-    assert_eq!(html.oddities(), [(1, Oddity::NoRecord), (4, Oddity::NoRecord)]);
+    assert_eq!(
+        html.oddities(),
+        [(1, Oddity::NoRecord), (4, Oddity::NoRecord)]
+    );
 }
 
 #[test]
@@ -119,33 +146,64 @@ fn nothing_in_utf_16_is_a_rule() {
         assert_eq!(utf16.shape(), Shape::Utf16);
         utf16.both_say("GPTBot", "/", "allow");
         assert!(utf16.reading(Dialect::Rfc9309).groups().is_empty());
-        assert!(utf16.oddities().contains(&(1, Oddity::Nul)), "{:?}", utf16.oddities());
+        assert!(
+            utf16.oddities().contains(&(1, Oddity::Nul)),
+            "{:?}",
+            utf16.oddities()
+        );
     }
-    assert!(animal("utf16le-bom.txt").oddities().contains(&(1, Oddity::NotUtf8)));
+    assert!(
+        animal("utf16le-bom.txt")
+            .oddities()
+            .contains(&(1, Oddity::NotUtf8))
+    );
 }
 
 #[test]
 fn lines_that_end_in_cr_are_lines() {
     let cr = animal("cr-only.txt");
-    assert_eq!((cr.shape(), cr.ends()), (Shape::Text, vec![LineEnd::Cr, LineEnd::Nothing]));
+    assert_eq!(
+        (cr.shape(), cr.ends()),
+        (Shape::Text, vec![LineEnd::Cr, LineEnd::Nothing])
+    );
     assert_eq!(cr.file.lines().len(), 7);
     cr.both_say("Bingbot", "/cgi-bin/x", "deny 3");
     cr.both_say("GPTBot", "/", "deny 6");
-    assert_eq!((cr.lines_of(Key::Sitemap), cr.oddities()), (vec![7], vec![]));
+    assert_eq!(
+        (cr.lines_of(Key::Sitemap), cr.oddities()),
+        (vec![7], vec![])
+    );
 }
 
 #[test]
 fn byte_order_marks_are_skipped_if_they_are_at_the_beginning_and_not_broken() {
     for (bom, length) in [(animal("bom.txt"), 3), (animal("bom-cut.txt"), 2)] {
-        assert_eq!((bom.file.bom(), bom.shape(), bom.ends()), (length, Shape::Text, vec![LineEnd::CrLf]));
+        assert_eq!(
+            (bom.file.bom(), bom.shape(), bom.ends()),
+            (length, Shape::Text, vec![LineEnd::CrLf])
+        );
         bom.both_say("GPTBot", "/admin/", "deny 2");
         bom.both_say("GPTBot", "/", "allow");
-        assert_eq!((bom.oddities(), bom.lines_of(Key::Sitemap)), (vec![], vec![4]));
+        assert_eq!(
+            (bom.oddities(), bom.lines_of(Key::Sitemap)),
+            (vec![], vec![4])
+        );
     }
     // The first line is spoiled, so the rule after it is nobody's.
     let broken = animal("bom-broken.txt");
-    assert_eq!(broken.file.line(1).and_then(|line| line.record.as_ref()).map(|record| record.key), Some(Key::Unknown));
-    assert!(broken.oddities().contains(&(1, Oddity::NotUtf8)), "{:?}", broken.oddities());
+    assert_eq!(
+        broken
+            .file
+            .line(1)
+            .and_then(|line| line.record.as_ref())
+            .map(|record| record.key),
+        Some(Key::Unknown)
+    );
+    assert!(
+        broken.oddities().contains(&(1, Oddity::NotUtf8)),
+        "{:?}",
+        broken.oddities()
+    );
     broken.both_say("GPTBot", "/admin/", "allow");
 }
 
@@ -162,7 +220,10 @@ fn a_byte_order_mark_between_two_files_put_together_spoils_the_line_after_it() {
 fn a_line_of_16_kib_is_read_and_a_longer_one_is_cut() {
     let fits = animal("long-16k.txt");
     let long = animal("long-20k.txt");
-    assert_eq!((fits.oddities(), long.oddities()), (vec![], vec![(3, Oddity::TooLong)]));
+    assert_eq!(
+        (fits.oddities(), long.oddities()),
+        (vec![], vec![(3, Oddity::TooLong)])
+    );
     let path = format!("/{}", "l".repeat(MAX_LINE - "Disallow: /".len()));
     for file in [fits, long] {
         file.both_say("GPTBot", &path, "deny 3");
@@ -182,31 +243,58 @@ fn of_a_huge_file_the_rfc_reads_500_kib() {
         count += 1;
     }
     text.push_str("\nUser-agent: GPTBot\nDisallow: /\n");
-    let huge = Animal { file: File::parse(text.as_bytes()) };
-    assert_eq!((huge.shape(), huge.oddities(), huge.file.lines().len()), (Shape::Text, vec![], count + 4));
+    let huge = Animal {
+        file: File::parse(text.as_bytes()),
+    };
+    assert_eq!(
+        (huge.shape(), huge.oddities(), huge.file.lines().len()),
+        (Shape::Text, vec![], count + 4)
+    );
     huge.both_say("Bingbot", "/products/discontinued/000000/", "deny 2");
     huge.both_say("Bingbot", "/products/discontinued/", "allow");
     // The last line that lies within the limit, counted apart from the engine.
-    let read = text.as_bytes()[..MAX_BYTES].iter().filter(|octet| **octet == b'\n').count();
+    let read = text.as_bytes()[..MAX_BYTES]
+        .iter()
+        .filter(|octet| **octet == b'\n')
+        .count();
     let url = |line: usize| format!("/products/discontinued/{:06}/x", line - 2);
     huge.both_say("Bingbot", &url(read), &format!("deny {read}"));
-    huge.says("Bingbot", &url(read + 1), "allow", &format!("deny {}", read + 1));
-    huge.says("Bingbot", &url(count + 1), "allow", &format!("deny {}", count + 1));
+    huge.says(
+        "Bingbot",
+        &url(read + 1),
+        "allow",
+        &format!("deny {}", read + 1),
+    );
+    huge.says(
+        "Bingbot",
+        &url(count + 1),
+        "allow",
+        &format!("deny {}", count + 1),
+    );
     huge.says("GPTBot", "/", "allow", &format!("deny {}", count + 4));
 }
 
 #[test]
 fn an_empty_file_says_nothing() {
     let empty = animal("empty.txt");
-    assert_eq!((empty.shape(), empty.file.lines().len(), empty.file.bom()), (Shape::Text, 0, 0));
+    assert_eq!(
+        (empty.shape(), empty.file.lines().len(), empty.file.bom()),
+        (Shape::Text, 0, 0)
+    );
     empty.both_say("GPTBot", "/", "allow");
-    assert_eq!(empty.reading(Dialect::Rfc9309).binding(b"GPTBot").0, Bound::Nothing);
+    assert_eq!(
+        empty.reading(Dialect::Rfc9309).binding(b"GPTBot").0,
+        Bound::Nothing
+    );
 }
 
 #[test]
 fn what_is_not_utf_8_is_compared_by_its_octets() {
     let latin1 = animal("latin1.txt");
-    assert_eq!(latin1.oddities(), [(1, Oddity::NotUtf8), (3, Oddity::NotUtf8)]);
+    assert_eq!(
+        latin1.oddities(),
+        [(1, Oddity::NotUtf8), (3, Oddity::NotUtf8)]
+    );
     latin1.both_say("GPTBot", "/gr%F6%DFe/", "deny 3");
     // What the owner meant is another path.
     latin1.both_say("GPTBot", "/gr%C3%B6%C3%9Fe/", "allow");
@@ -216,7 +304,14 @@ fn what_is_not_utf_8_is_compared_by_its_octets() {
 #[test]
 fn everything_on_one_line_is_an_agent_without_rules() {
     let one = animal("one-line.txt");
-    assert_eq!((one.file.lines().len(), one.lines_of(Key::UserAgent), one.oddities()), (1, vec![1], vec![]));
+    assert_eq!(
+        (
+            one.file.lines().len(),
+            one.lines_of(Key::UserAgent),
+            one.oddities()
+        ),
+        (1, vec![1], vec![])
+    );
     one.both_say("GPTBot", "/admin/", "allow");
     for dialect in Dialect::ALL {
         let reading = one.reading(dialect);
@@ -246,17 +341,29 @@ fn a_blog_is_read_as_it_was_meant() {
     ] {
         blog.both_say("GPTBot", &format!("https://blog.example{url}"), expected);
     }
-    let comments = blog.file.lines().iter().filter(|line| line.comment.is_some()).count();
+    let comments = blog
+        .file
+        .lines()
+        .iter()
+        .filter(|line| line.comment.is_some())
+        .count();
     assert_eq!((comments, blog.lines_of(Key::Sitemap)), (4, vec![11]));
 }
 
 #[test]
 fn a_managed_part_is_merged_with_the_owners_own() {
     let managed = animal("managed-signals.txt");
-    assert_eq!((managed.oddities(), managed.lines_of(Key::ContentSignal)), (vec![], vec![8]));
-    for (token, line) in
-        [("Amazonbot", 12), ("CCBot", 15), ("ClaudeBot", 18), ("GPTBot", 21), ("Meta-ExternalAgent", 24)]
-    {
+    assert_eq!(
+        (managed.oddities(), managed.lines_of(Key::ContentSignal)),
+        (vec![], vec![8])
+    );
+    for (token, line) in [
+        ("Amazonbot", 12),
+        ("CCBot", 15),
+        ("ClaudeBot", 18),
+        ("GPTBot", 21),
+        ("Meta-ExternalAgent", 24),
+    ] {
         managed.both_say(token, "/account/", &format!("deny {line}"));
     }
     // Both `*` groups bind everybody else.
@@ -274,14 +381,20 @@ fn lines_for_one_search_engine_are_known_and_bind_nobody() {
     let yandex = animal("yandex.txt");
     assert_eq!(yandex.oddities(), []);
     assert_eq!(yandex.lines_of(Key::CleanParam), [4, 5]);
-    assert_eq!((yandex.lines_of(Key::Host), yandex.lines_of(Key::CrawlDelay)), (vec![7, 14], vec![6]));
+    assert_eq!(
+        (yandex.lines_of(Key::Host), yandex.lines_of(Key::CrawlDelay)),
+        (vec![7, 14], vec![6])
+    );
     yandex.both_say("Yandex", "/cgi-bin/x", "deny 2");
     yandex.both_say("Yandex", "/catalogue/?sort=price", "deny 3");
     yandex.both_say("Yandex", "/catalogue/?ref=a", "allow");
     // Tokens are whole: the group of Yandex is not that of YandexBot.
     yandex.both_say("YandexBot", "/cgi-bin/x", "allow 10");
     yandex.both_say("YandexImages", "/cgi-bin/x", "deny 13");
-    assert_eq!(yandex.reading(Dialect::Rfc9309).groups()[0].others, [4, 5, 6, 7]);
+    assert_eq!(
+        yandex.reading(Dialect::Rfc9309).groups()[0].others,
+        [4, 5, 6, 7]
+    );
 }
 
 #[test]
@@ -293,8 +406,11 @@ fn groups_of_a_crawl_delay_only_get_the_rules_of_the_next() {
     delays.both_say("GPTBot", "/", "allow");
     for dialect in Dialect::ALL {
         let reading = delays.reading(dialect);
-        let agents: Vec<Vec<&str>> =
-            reading.groups().iter().map(|group| group.agents.iter().map(|agent| &*agent.token).collect()).collect();
+        let agents: Vec<Vec<&str>> = reading
+            .groups()
+            .iter()
+            .map(|group| group.agents.iter().map(|agent| &*agent.token).collect())
+            .collect();
         assert_eq!(agents, [vec!["msnbot", "Slurp", "Baiduspider"], vec!["*"]]);
         assert_eq!(reading.groups()[0].others, [2, 5]);
     }
@@ -329,12 +445,30 @@ fn what_was_written_by_hand_is_read_with_its_mistakes_named() {
     file.both_say("GPTBot", "/e/", "allow");
     assert_eq!(
         file.oddities(),
-        [(1, Oddity::Typo), (2, Oddity::Typo), (3, Oddity::MissingColon), (4, Oddity::Typo), (8, Oddity::NoRecord)]
+        [
+            (1, Oddity::Typo),
+            (2, Oddity::Typo),
+            (3, Oddity::MissingColon),
+            (4, Oddity::Typo),
+            (8, Oddity::NoRecord)
+        ]
     );
-    let spelling = |number| file.file.line(number).and_then(|line| line.record.as_ref()).map(|record| record.spelling);
+    let spelling = |number| {
+        file.file
+            .line(number)
+            .and_then(|line| line.record.as_ref())
+            .map(|record| record.spelling)
+    };
     assert_eq!(
         (spelling(2), spelling(4), spelling(5)),
-        (Some(Spelling::Typo), Some(Spelling::Longer), Some(Spelling::Exact))
+        (
+            Some(Spelling::Typo),
+            Some(Spelling::Longer),
+            Some(Spelling::Exact)
+        )
     );
-    assert_eq!((file.lines_of(Key::Noindex), file.lines_of(Key::CrawlDelay)), (vec![7], vec![9]));
+    assert_eq!(
+        (file.lines_of(Key::Noindex), file.lines_of(Key::CrawlDelay)),
+        (vec![7], vec![9])
+    );
 }

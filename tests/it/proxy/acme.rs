@@ -20,8 +20,12 @@ struct Site {
 impl Site {
     /// With a policy for each of these hosts.
     fn start(setup: Setup, hosts: &[&str]) -> Site {
-        let setup = hosts.iter().fold(setup, |setup, host| setup.policy(&host.replace('.', "-"), &policy(host)));
-        Site { gate: setup.start() }
+        let setup = hosts.iter().fold(setup, |setup, host| {
+            setup.policy(&host.replace('.', "-"), &policy(host))
+        });
+        Site {
+            gate: setup.start(),
+        }
     }
 
     /// A new connection over TLS, of a client that trusts the authority.
@@ -40,7 +44,9 @@ impl Site {
     /// The status of a page in clear text.
     fn http(&self, host: &str) -> u16 {
         let mut connection = Connection::open(self.gate.listening[1]);
-        connection.send(&format!("GET /page HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"));
+        connection.send(&format!(
+            "GET /page HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
+        ));
         connection.response("GET").status
     }
 
@@ -78,14 +84,19 @@ fn policy(host: &str) -> String {
 
 /// A page on a connection that stays open.
 fn get(connection: &mut TlsConnection, host: &str) -> String {
-    connection.send(&format!("GET /page HTTP/1.1\r\nHost: {host}\r\nUser-Agent: {BROWSER}\r\n\r\n"));
+    connection.send(&format!(
+        "GET /page HTTP/1.1\r\nHost: {host}\r\nUser-Agent: {BROWSER}\r\n\r\n"
+    ));
     connection.response()
 }
 
 /// Every file below a directory with its permissions.
 fn modes(directory: &Path) -> Vec<(String, u32)> {
     let mut found = Vec::new();
-    for entry in fs::read_dir(directory).expect("a directory").map(|entry| entry.expect("an entry")) {
+    for entry in fs::read_dir(directory)
+        .expect("a directory")
+        .map(|entry| entry.expect("an entry"))
+    {
         let mode = entry.metadata().expect("metadata").permissions().mode() & 0o777;
         found.push((entry.file_name().into_string().expect("a name"), mode));
         if entry.path().is_dir() {

@@ -9,13 +9,12 @@ use std::process::{Command, Output, Stdio};
 use std::time::{Duration, SystemTime};
 use tempfile::TempDir;
 
-const GPTBOT: &str =
-    "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; GPTBot/1.2; +https://openai.com/gptbot)";
+const GPTBOT: &str = "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; GPTBot/1.2; +https://openai.com/gptbot)";
 const BINGBOT: &str = "Mozilla/5.0 (compatible; bingbot/2.0; +http://www.bing.com/bingbot.htm)";
 const AHREFS: &str = "Mozilla/5.0 (compatible; AhrefsBot/7.0; +http://ahrefs.com/robot/)";
-const BROWSER: &str =
-    "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/120.0 Safari/537.36";
-const ROBOTS: &str = "User-agent: GPTBot\nDisallow: /\n\nUser-agent: *\nDisallow: /cart/\nAllow: /cart/help\n";
+const BROWSER: &str = "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/120.0 Safari/537.36";
+const ROBOTS: &str =
+    "User-agent: GPTBot\nDisallow: /\n\nUser-agent: *\nDisallow: /cart/\nAllow: /cart/help\n";
 
 /// A directory with files, in which the command runs.
 struct Case(TempDir);
@@ -24,7 +23,9 @@ impl Case {
     fn new(files: &[(&str, &[u8])]) -> Case {
         let case = Case(tempfile::tempdir().expect("a temporary directory"));
         case.write("robots.txt", ROBOTS.as_bytes());
-        files.iter().for_each(|(name, content)| case.write(name, content));
+        files
+            .iter()
+            .for_each(|(name, content)| case.write(name, content));
         case
     }
 
@@ -55,7 +56,12 @@ impl Case {
 
     fn json(&self, arguments: &[&str]) -> Value {
         let output = self.run(&[arguments, &["--json"]].concat());
-        assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+        assert_eq!(
+            output.status.code(),
+            Some(0),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
         serde_json::from_slice(&output.stdout).expect("JSON")
     }
 }
@@ -66,13 +72,17 @@ fn line(time: &str, target: &str, user_agent: &str) -> String {
 
 fn crawler<'a>(report: &'a Value, id: &str) -> &'a Value {
     let crawlers = report["crawlers"].as_array().expect("a list");
-    crawlers.iter().find(|crawler| crawler["id"] == id).unwrap_or_else(|| panic!("no {id} in {report}"))
+    crawlers
+        .iter()
+        .find(|crawler| crawler["id"] == id)
+        .unwrap_or_else(|| panic!("no {id} in {report}"))
 }
 
 /// Of a crawler: requests, disallowed, certain, stale, unproven.
 fn numbers(report: &Value, id: &str) -> [u64; 5] {
     let crawler = crawler(report, id);
-    ["requests", "disallowed", "certain", "stale", "unproven"].map(|field| crawler[field].as_u64().expect("a number"))
+    ["requests", "disallowed", "certain", "stale", "unproven"]
+        .map(|field| crawler[field].as_u64().expect("a number"))
 }
 
 #[test]
@@ -100,50 +110,86 @@ fn a_combined_log_shows_who_fetched_what_is_disallowed() {
         line(AT, "/cart/help", BINGBOT),
         line(AT, "/cart/1", BROWSER),
         line(AT, "/cart/1", "curl/8.0"),
-        line("23/Nov/2026:00:30:00 +0100", "/cart/1", "FooBot/1.0 (+https://foo.example)"),
+        line(
+            "23/Nov/2026:00:30:00 +0100",
+            "/cart/1",
+            "FooBot/1.0 (+https://foo.example)",
+        ),
         "192.0.2.7 - - [22/Nov/2026:10:00:00 +0000] \"\\x16\\x03\" 400 0 \"-\" \"-\"\n".to_owned(),
         "what is this\n".to_owned(),
     ];
     let case = Case::new(&[("access.log", lines.concat().as_bytes())]);
     let report = case.json(&["--robots", "robots.txt", "access.log"]);
     assert_eq!(report["lines"], 10);
-    assert_eq!((&report["unreadable"], &report["no_request"]), (&json!(1), &json!(1)));
+    assert_eq!(
+        (&report["unreadable"], &report["no_request"]),
+        (&json!(1), &json!(1))
+    );
     assert_eq!(
         report["examples"],
         json!([{"file": "access.log", "line": 10, "reason": "other_format", "text": "what is this"}])
     );
-    assert_eq!((&report["from"], &report["to"]), (&json!("2026-11-22T10:00:00Z"), &json!("2026-11-22T23:30:00Z")));
+    assert_eq!(
+        (&report["from"], &report["to"]),
+        (
+            &json!("2026-11-22T10:00:00Z"),
+            &json!("2026-11-22T23:30:00Z")
+        )
+    );
     assert_eq!(report["people"], json!({"requests": 1, "bytes": 1000}));
     let gptbot = crawler(&report, "gptbot");
     assert_eq!(numbers(&report, "gptbot"), [3, 2, 2, 0, 0]);
-    assert_eq!((&gptbot["robots_txt"], &gptbot["bytes_disallowed"]), (&json!(1), &json!(2000)));
+    assert_eq!(
+        (&gptbot["robots_txt"], &gptbot["bytes_disallowed"]),
+        (&json!(1), &json!(2000))
+    );
     assert_eq!(gptbot["would"], json!({"block": 2}));
-    assert_eq!(gptbot["rules"], json!([{"pattern": "/", "count": 2, "place": "robots.txt:2"}]));
+    assert_eq!(
+        gptbot["rules"],
+        json!([{"pattern": "/", "count": 2, "place": "robots.txt:2"}])
+    );
     assert_eq!(numbers(&report, "bingbot"), [2, 1, 1, 0, 0]);
     assert_eq!(numbers(&report, "other"), [1, 1, 1, 0, 0]);
     assert_eq!(crawler(&report, "curl")["judged"], false);
-    assert_eq!(report["unlisted"], json!([{"name": "FooBot", "count": 1, "error": 0, "disallowed": 1}]));
-    assert_eq!(report["urls"][0], json!({"name": "/a?...", "count": 2, "error": 0}));
+    assert_eq!(
+        report["unlisted"],
+        json!([{"name": "FooBot", "count": 1, "error": 0, "disallowed": 1}])
+    );
+    assert_eq!(
+        report["urls"][0],
+        json!({"name": "/a?...", "count": 2, "error": 0})
+    );
 }
 
 #[test]
 fn what_cannot_be_meant_is_said() {
     let log = line("22/Nov/2026:10:00:00 +0000", "/a", GPTBOT);
     let page = b"<!doctype html>\n<title>User-agent: *</title>".as_slice();
-    let case =
-        Case::new(&[("access.log", log.as_bytes()), ("empty.log", b""), ("page.txt", page), ("none.txt", b"# none\n")]);
-    for (robots, says) in
-        [("access.log", "192.0.2.7 - -"), ("page.txt", "<!doctype html>"), ("none.txt", ""), ("robots.txt", "")]
-    {
+    let case = Case::new(&[
+        ("access.log", log.as_bytes()),
+        ("empty.log", b""),
+        ("page.txt", page),
+        ("none.txt", b"# none\n"),
+    ]);
+    for (robots, says) in [
+        ("access.log", "192.0.2.7 - -"),
+        ("page.txt", "<!doctype html>"),
+        ("none.txt", ""),
+        ("robots.txt", ""),
+    ] {
         let output = case.run(&["--robots", robots, "access.log"]);
         let errors = String::from_utf8(output.stderr).expect("UTF-8");
         assert_eq!(output.status.code(), Some(0), "{errors}");
-        let warning =
-            format!("warning: {robots} has no line of a robots.txt, so it allows everything; it says `{says}");
+        let warning = format!(
+            "warning: {robots} has no line of a robots.txt, so it allows everything; it says `{says}"
+        );
         assert_eq!(errors.contains(&warning), !says.is_empty(), "{errors}");
     }
     let empty = case.run(&["--robots", "robots.txt", "empty.log"]);
-    assert_eq!((empty.status.code(), empty.stdout.as_slice()), (Some(0), b"The logs have no lines.\n".as_slice()));
+    assert_eq!(
+        (empty.status.code(), empty.stdout.as_slice()),
+        (Some(0), b"The logs have no lines.\n".as_slice())
+    );
 }
 
 #[test]
@@ -155,11 +201,23 @@ fn every_request_is_judged_by_the_files_of_its_time() {
         line("03/Nov/2026:13:00:00 +0000", "/cart/", BINGBOT),
         line("03/Nov/2026:11:00:00 +0000", "/cart/", BINGBOT),
     ];
-    let case = Case::new(&[("access.log", lines.concat().as_bytes()), ("open.txt", b"User-agent: *\nDisallow: /x\n")]);
-    let files = ["--robots", "robots.txt@2026-11-03T12:00:00Z", "--robots", "open.txt", "access.log"];
+    let case = Case::new(&[
+        ("access.log", lines.concat().as_bytes()),
+        ("open.txt", b"User-agent: *\nDisallow: /x\n"),
+    ]);
+    let files = [
+        "--robots",
+        "robots.txt@2026-11-03T12:00:00Z",
+        "--robots",
+        "open.txt",
+        "access.log",
+    ];
     // Allowed twice; stale an hour after the change, certain two days after it.
     assert_eq!(numbers(&case.json(&files), "bingbot"), [4, 2, 1, 1, 0]);
-    assert_eq!(crawler(&case.json(&files), "bingbot")["would"], json!({"block": 1}));
+    assert_eq!(
+        crawler(&case.json(&files), "bingbot")["would"],
+        json!({"block": 1})
+    );
     let (first, last) = ("2026-11-03T13:00:00Z", "2026-11-05T12:00:00Z");
     let report = case.json(&files);
     assert_eq!(crawler(&report, "bingbot")["first_disallowed"], first);
@@ -169,59 +227,99 @@ fn every_request_is_judged_by_the_files_of_its_time() {
     let no_grace = [files.as_slice(), &["--grace", "10m"]].concat();
     assert_eq!(numbers(&case.json(&no_grace), "bingbot"), [4, 2, 2, 0, 0]);
     // AhrefsBot is documented to keep a robots.txt for a week.
-    case.write("kept.log", lines.concat().replace(BINGBOT, AHREFS).as_bytes());
+    case.write(
+        "kept.log",
+        lines.concat().replace(BINGBOT, AHREFS).as_bytes(),
+    );
     let kept = [&files[..4], &["kept.log"]].concat();
     assert_eq!(numbers(&case.json(&kept), "ahrefsbot"), [4, 2, 0, 2, 0]);
-    // Before the first known file, and as long as crawlers may have used an unknown one, nothing is proven.
+    // Before the first known file, and as long as crawlers may have used an unknown one, nothing is
+    // proven.
     let late = ["--robots", "robots.txt@2026-11-03T12:00:00Z", "access.log"];
     assert_eq!(numbers(&case.json(&late), "bingbot"), [4, 4, 1, 0, 3]);
 }
 
 #[test]
 fn a_rule_of_two_files_is_one_row_with_both_places() {
-    let lines =
-        [line("01/Nov/2026:12:00:00 +0000", "/cart/", BINGBOT), line("09/Nov/2026:12:00:00 +0000", "/cart/", BINGBOT)];
+    let lines = [
+        line("01/Nov/2026:12:00:00 +0000", "/cart/", BINGBOT),
+        line("09/Nov/2026:12:00:00 +0000", "/cart/", BINGBOT),
+    ];
     let new = "# moved\n\nUser-agent: *\nDisallow: /cart/\n";
     let case = Case::new(&[
         ("access.log", lines.concat().as_bytes()),
         ("old.txt", b"User-agent: *\nDisallow: /cart/\n"),
         ("new.txt", new.as_bytes()),
     ]);
-    let report = case.json(&["--robots", "old.txt", "--robots", "new.txt@2026-11-03", "access.log"]);
-    assert_eq!(report["rules"], json!([{"pattern": "/cart/", "count": 2, "place": "old.txt:2, new.txt:4"}]));
+    let report = case.json(&[
+        "--robots",
+        "old.txt",
+        "--robots",
+        "new.txt@2026-11-03",
+        "access.log",
+    ]);
+    assert_eq!(
+        report["rules"],
+        json!([{"pattern": "/cart/", "count": 2, "place": "old.txt:2, new.txt:4"}])
+    );
 }
 
 #[test]
 fn many_days_are_shown_by_week() {
     let day = |day: i64| Timestamp(1_767_225_600 + day * 86_400).to_string();
-    let request =
-        |number: i64| format!("{}\n", json!({"time": day(number), "target": "/cart/", "user_agent": BINGBOT}));
+    let request = |number: i64| {
+        format!(
+            "{}\n",
+            json!({"time": day(number), "target": "/cart/", "user_agent": BINGBOT})
+        )
+    };
     let log: String = (0..150).map(request).collect();
     let case = Case::new(&[("access.log", log.as_bytes())]);
-    assert_eq!(case.run(&["--robots", "robots.txt", "--html", "out.html", "access.log"]).status.code(), Some(0));
+    assert_eq!(
+        case.run(&["--robots", "robots.txt", "--html", "out.html", "access.log"])
+            .status
+            .code(),
+        Some(0)
+    );
     let page = fs::read_to_string(case.0.path().join("out.html")).expect("the page");
-    assert!(page.contains("by week") && page.contains("2026-01-01: 7 disallowed, 7 certain"), "{page}");
+    assert!(
+        page.contains("by week") && page.contains("2026-01-01: 7 disallowed, 7 certain"),
+        "{page}"
+    );
 }
 
 #[test]
 fn logs_of_other_servers_and_packed_ones_give_the_same_report() {
     let times = ["2026-11-22T10:00:00Z", "2026-11-23T10:00:00Z"];
     let all = |form: &dyn Fn(&str, &str, &str) -> String| -> String {
-        let targets = [("/", GPTBOT), ("/cart/1", BINGBOT), ("/cart/help", BINGBOT), ("/", BROWSER)];
-        let of_time = |time: &&str| targets.map(|(target, user_agent)| form(time, target, user_agent)).concat();
+        let targets = [
+            ("/", GPTBOT),
+            ("/cart/1", BINGBOT),
+            ("/cart/help", BINGBOT),
+            ("/", BROWSER),
+        ];
+        let of_time = |time: &&str| {
+            targets
+                .map(|(target, user_agent)| form(time, target, user_agent))
+                .concat()
+        };
         times.iter().map(of_time).collect()
     };
     let clf = |time: &str| format!("{}/Nov/2026:10:00:00 +0000", &time[8..10]);
     let combined = all(&|time, target, user_agent| line(&clf(time), target, user_agent));
-    let hosted = all(&|time, target, user_agent| format!("shop.example:443 {}", line(&clf(time), target, user_agent)));
+    let hosted = all(&|time, target, user_agent| {
+        format!("shop.example:443 {}", line(&clf(time), target, user_agent))
+    });
     let own = all(&|time, target, user_agent| {
         let request = json!({"time": time, "method": "GET", "host": "shop.example", "target": target, "status": 200, "bytes": 1000, "user_agent": user_agent});
         format!("{request}\n")
     });
     let caddy = all(&|time, target, user_agent| {
-        let request =
-            json!({"method": "GET", "host": "shop.example", "uri": target, "headers": {"User-Agent": [user_agent]}});
-        format!("{}\n", json!({"ts": time, "request": request, "status": 200, "size": 1000}))
+        let request = json!({"method": "GET", "host": "shop.example", "uri": target, "headers": {"User-Agent": [user_agent]}});
+        format!(
+            "{}\n",
+            json!({"ts": time, "request": request, "status": 200, "size": 1000})
+        )
     });
     let traefik = all(&|time, target, user_agent| {
         let request = json!({"time": time, "RequestMethod": "GET", "RequestHost": "shop.example", "RequestPath": target, "DownstreamStatus": 200, "DownstreamContentSize": 1000, "request_User-Agent": user_agent});
@@ -237,19 +335,47 @@ fn logs_of_other_servers_and_packed_ones_give_the_same_report() {
         case.json(&["--robots", "robots.txt", "combined"])["crawlers"].clone()
     };
     assert_eq!(expected[0]["disallowed"], 2, "{expected}");
-    for (name, log) in [("hosted", hosted), ("own", own), ("caddy", caddy), ("traefik", traefik), ("nginx", nginx)] {
+    for (name, log) in [
+        ("hosted", hosted),
+        ("own", own),
+        ("caddy", caddy),
+        ("traefik", traefik),
+        ("nginx", nginx),
+    ] {
         case.write(name, log.as_bytes());
-        assert_eq!(case.json(&["--robots", "robots.txt", name])["crawlers"], expected, "{name}");
+        assert_eq!(
+            case.json(&["--robots", "robots.txt", name])["crawlers"],
+            expected,
+            "{name}"
+        );
     }
 
     let format = "$request_method|$uri|$msec|$body_bytes_sent|$http_user_agent";
     let custom = all(&|time, target, user_agent| {
-        let seconds = if time == times[0] { 1_795_341_600 } else { 1_795_428_000 };
+        let seconds = if time == times[0] {
+            1_795_341_600
+        } else {
+            1_795_428_000
+        };
         format!("GET|{target}|{seconds}.125|1000|{user_agent}\n")
     });
     case.write("custom", custom.as_bytes());
-    assert_eq!(case.json(&["--robots", "robots.txt", "--log-format", format, "custom"])["crawlers"], expected);
-    assert_eq!(case.run(&["--robots", "robots.txt", "--log-format", "$request", "custom"]).status.code(), Some(2));
+    assert_eq!(
+        case.json(&["--robots", "robots.txt", "--log-format", format, "custom"])["crawlers"],
+        expected
+    );
+    assert_eq!(
+        case.run(&[
+            "--robots",
+            "robots.txt",
+            "--log-format",
+            "$request",
+            "custom"
+        ])
+        .status
+        .code(),
+        Some(2)
+    );
 
     // A rotated set in the wrong order: one day plain, one packed.
     let (first, second) = combined.split_at(combined.len() / 2);
@@ -257,10 +383,22 @@ fn logs_of_other_servers_and_packed_ones_give_the_same_report() {
     packed.write_all(first.as_bytes()).expect("room");
     case.write("access.log.1.gz", &packed.finish().expect("gzip"));
     case.write("access.log", second.as_bytes());
-    assert_eq!(case.json(&["--robots", "robots.txt", "access.log", "access.log.1.gz"])["crawlers"], expected);
-    case.write("packed", &zstd::encode_all(combined.as_bytes(), 3).expect("zstd"));
-    assert_eq!(case.json(&["--robots", "robots.txt", "packed"])["crawlers"], expected);
-    let piped = case.run_with(&["--robots", "robots.txt", "--json", "-"], combined.as_bytes());
+    assert_eq!(
+        case.json(&["--robots", "robots.txt", "access.log", "access.log.1.gz"])["crawlers"],
+        expected
+    );
+    case.write(
+        "packed",
+        &zstd::encode_all(combined.as_bytes(), 3).expect("zstd"),
+    );
+    assert_eq!(
+        case.json(&["--robots", "robots.txt", "packed"])["crawlers"],
+        expected
+    );
+    let piped = case.run_with(
+        &["--robots", "robots.txt", "--json", "-"],
+        combined.as_bytes(),
+    );
     let piped: Value = serde_json::from_slice(&piped.stdout).expect("JSON");
     assert_eq!(piped["crawlers"], expected);
 }
@@ -269,22 +407,54 @@ fn logs_of_other_servers_and_packed_ones_give_the_same_report() {
 fn policies_judge_each_host_by_its_own_rules() {
     const AT: &str = "22/Nov/2026:10:00:00 +0000";
     let hosted = |host: &str, target: &str| format!("{host} {}", line(AT, target, BINGBOT));
-    let lines = [hosted("shop.example", "/cart/"), hosted("blog.example:443", "/cart/"), hosted("x.example", "/cart/")];
+    let lines = [
+        hosted("shop.example", "/cart/"),
+        hosted("blog.example:443", "/cart/"),
+        hosted("x.example", "/cart/"),
+    ];
     let case = Case::new(&[("access.log", lines.concat().as_bytes())]);
     fs::create_dir(case.0.path().join("policies")).expect("a directory");
     let policy = |host: &str, path: &str| {
-        format!("hosts: [{host}]\nrobots:\n  origin: replace\n  groups:\n    - agents: \"*\"\n      disallow: {path}\n")
+        format!(
+            "hosts: [{host}]\nrobots:\n  origin: replace\n  groups:\n    - agents: \"*\"\n      disallow: {path}\n"
+        )
     };
-    case.write("policies/shop.yaml", policy("shop.example", "/cart/").as_bytes());
-    case.write("policies/blog.yaml", policy("blog.example", "/drafts/").as_bytes());
+    case.write(
+        "policies/shop.yaml",
+        policy("shop.example", "/cart/").as_bytes(),
+    );
+    case.write(
+        "policies/blog.yaml",
+        policy("blog.example", "/drafts/").as_bytes(),
+    );
     let report = case.json(&["--policies", "policies", "access.log"]);
     assert_eq!(numbers(&report, "bingbot"), [2, 1, 1, 0, 0]);
-    assert_eq!(crawler(&report, "bingbot")["rules"][0]["place"], "policies/shop.yaml:6:17");
-    assert_eq!((&report["other_hosts"], &report["urls"][0]["name"]), (&json!(1), &json!("shop.example/cart/")));
-    let one = case.json(&["--policies", "policies", "--host", "Blog.example", "access.log"]);
-    assert_eq!((numbers(&one, "bingbot"), &one["other_hosts"]), ([1, 0, 0, 0, 0], &json!(2)));
+    assert_eq!(
+        crawler(&report, "bingbot")["rules"][0]["place"],
+        "policies/shop.yaml:6:17"
+    );
+    assert_eq!(
+        (&report["other_hosts"], &report["urls"][0]["name"]),
+        (&json!(1), &json!("shop.example/cart/"))
+    );
+    let one = case.json(&[
+        "--policies",
+        "policies",
+        "--host",
+        "Blog.example",
+        "access.log",
+    ]);
+    assert_eq!(
+        (numbers(&one, "bingbot"), &one["other_hosts"]),
+        ([1, 0, 0, 0, 0], &json!(2))
+    );
     case.write("policies/blog.yaml", b"hots: [blog.example]\n");
-    assert_eq!(case.run(&["--policies", "policies", "access.log"]).status.code(), Some(1));
+    assert_eq!(
+        case.run(&["--policies", "policies", "access.log"])
+            .status
+            .code(),
+        Some(1)
+    );
 }
 
 #[test]
@@ -295,20 +465,68 @@ fn exit_codes_tell_findings_from_wrong_usage_and_unreadable_files() {
         ("good.log", line(at, "/", BINGBOT).as_bytes()),
         ("empty.log", b""),
         ("binary.log", &[0xff; 3_000]),
-        ("common.log", b"192.0.2.7 - - [22/Nov/2026:10:00:00 +0000] \"GET / HTTP/1.1\" 200 5\n"),
+        (
+            "common.log",
+            b"192.0.2.7 - - [22/Nov/2026:10:00:00 +0000] \"GET / HTTP/1.1\" 200 5\n",
+        ),
     ]);
     for (arguments, code) in [
         (&["--robots", "robots.txt", "bad.log"][..], 0),
-        (&["--robots", "robots.txt", "--fail-on", "violation", "bad.log"], 1),
-        (&["--robots", "robots.txt@2026-11-22", "--fail-on", "violation", "bad.log"], 0),
-        (&["--robots", "robots.txt@2026-11-22", "--fail-on", "disallowed", "bad.log"], 1),
-        (&["--robots", "robots.txt", "--fail-on", "violation", "good.log"], 0),
+        (
+            &[
+                "--robots",
+                "robots.txt",
+                "--fail-on",
+                "violation",
+                "bad.log",
+            ],
+            1,
+        ),
+        (
+            &[
+                "--robots",
+                "robots.txt@2026-11-22",
+                "--fail-on",
+                "violation",
+                "bad.log",
+            ],
+            0,
+        ),
+        (
+            &[
+                "--robots",
+                "robots.txt@2026-11-22",
+                "--fail-on",
+                "disallowed",
+                "bad.log",
+            ],
+            1,
+        ),
+        (
+            &[
+                "--robots",
+                "robots.txt",
+                "--fail-on",
+                "violation",
+                "good.log",
+            ],
+            0,
+        ),
         (&["--robots", "robots.txt", "empty.log"], 0),
         (&["--robots", "robots.txt", "common.log"], 0),
         (&["bad.log"], 2),
         (&["--robots", "robots.txt"], 2),
         (&["--robots", "robots.txt@soon", "bad.log"], 2),
-        (&["--robots", "robots.txt", "--robots", "robots.txt", "bad.log"], 2),
+        (
+            &[
+                "--robots",
+                "robots.txt",
+                "--robots",
+                "robots.txt",
+                "bad.log",
+            ],
+            2,
+        ),
         (&["--robots", "robots.txt", "--policies", ".", "bad.log"], 2),
         (&["--robots", "robots.txt", "-", "-"], 2),
         (&["--robots", "robots.txt", "no.log"], 3),
@@ -317,31 +535,57 @@ fn exit_codes_tell_findings_from_wrong_usage_and_unreadable_files() {
         (&["--robots", "robots.txt", "binary.log"], 3),
     ] {
         let output = case.run(arguments);
-        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-        assert!(!output.stderr.contains(&0x1b), "no progress outside of a terminal");
+        assert_eq!(
+            output.status.code(),
+            Some(code),
+            "{arguments:?}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        assert!(
+            !output.stderr.contains(&0x1b),
+            "no progress outside of a terminal"
+        );
     }
-    assert_eq!(case.json(&["--robots", "robots.txt", "common.log"])["no_user_agent"], 1);
+    assert_eq!(
+        case.json(&["--robots", "robots.txt", "common.log"])["no_user_agent"],
+        1
+    );
 }
 
 #[test]
 fn a_log_that_breaks_off_is_read_up_to_there() {
-    let lines: String =
-        (0..20_000).map(|number| line("22/Nov/2026:10:00:00 +0000", &format!("/{number}"), GPTBOT)).collect();
+    let lines: String = (0..20_000)
+        .map(|number| line("22/Nov/2026:10:00:00 +0000", &format!("/{number}"), GPTBOT))
+        .collect();
     let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
     packed.write_all(lines.as_bytes()).expect("room");
     let packed = packed.finish().expect("gzip");
-    let case = Case::new(&[("cut.gz", &packed[..packed.len() / 2]), ("b.bz2", b"BZh91AY")]);
+    let case = Case::new(&[
+        ("cut.gz", &packed[..packed.len() / 2]),
+        ("b.bz2", b"BZh91AY"),
+    ]);
     let output = case.run(&["--robots", "robots.txt", "--json", "cut.gz"]);
     assert_eq!(output.status.code(), Some(3), "the report is not whole");
     let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     assert_eq!(report["damaged"][0]["file"], "cut.gz");
     let requests = numbers(&report, "gptbot")[0];
     assert!(requests > 1_000 && requests < 19_000, "{requests}");
-    assert_eq!(case.run(&["--robots", "robots.txt", "b.bz2"]).status.code(), Some(3));
+    assert_eq!(
+        case.run(&["--robots", "robots.txt", "b.bz2"]).status.code(),
+        Some(3)
+    );
     // Each URL is another one: the list is bounded, and leaves out what it cannot vouch for.
-    let whole = Case::new(&[("access.log", lines.as_bytes())]).json(&["--robots", "robots.txt", "access.log"]);
+    let whole = Case::new(&[("access.log", lines.as_bytes())]).json(&[
+        "--robots",
+        "robots.txt",
+        "access.log",
+    ]);
     assert_eq!(numbers(&whole, "gptbot")[1], 20_000);
-    assert!(whole["urls"].as_array().is_some_and(|urls| urls.len() <= 20));
+    assert!(
+        whole["urls"]
+            .as_array()
+            .is_some_and(|urls| urls.len() <= 20)
+    );
 }
 
 #[test]
@@ -351,22 +595,48 @@ fn a_packed_log_that_is_cut_or_damaged_anywhere_is_an_error() {
     gzip.write_all(log.as_bytes()).expect("room");
     let gzip = gzip.finish().expect("gzip");
     let zstd = zstd::encode_all(log.as_bytes(), 3).expect("zstd");
-    let case = Case::new(&[("whole.gz", &gzip), ("whole.zst", &zstd), ("plain.gz", log.as_bytes())]);
+    let case = Case::new(&[
+        ("whole.gz", &gzip),
+        ("whole.zst", &zstd),
+        ("plain.gz", log.as_bytes()),
+    ]);
     for (name, code) in [("whole.gz", 0), ("whole.zst", 0), ("plain.gz", 0)] {
-        assert_eq!(case.run(&["--robots", "robots.txt", name]).status.code(), Some(code), "{name}");
+        assert_eq!(
+            case.run(&["--robots", "robots.txt", name]).status.code(),
+            Some(code),
+            "{name}"
+        );
     }
     let damaged = |name: &str, content: &[u8], what: &str| {
         case.write(name, content);
         let output = case.run(&["--robots", "robots.txt", "--html", "out.html", name]);
-        let (text, error) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        let (text, error) = (
+            String::from_utf8_lossy(&output.stdout),
+            String::from_utf8_lossy(&output.stderr),
+        );
         assert_eq!(output.status.code(), Some(3), "{what}: {text}{error}");
         let page = fs::read_to_string(case.0.path().join("out.html")).expect("the page");
         for said in [&text, &error, &page.into()] {
-            assert!(said.contains(&format!("{name} is damaged or cut off")), "{what}: {said}");
+            assert!(
+                said.contains(&format!("{name} is damaged or cut off")),
+                "{what}: {said}"
+            );
         }
     };
     for (name, packed) in [("a.gz", &gzip), ("a.zst", &zstd)] {
-        for length in [0, 1, 2, 3, 5, 9, 12, 20, packed.len() / 2, packed.len() - 5, packed.len() - 1] {
+        for length in [
+            0,
+            1,
+            2,
+            3,
+            5,
+            9,
+            12,
+            20,
+            packed.len() / 2,
+            packed.len() - 5,
+            packed.len() - 1,
+        ] {
             damaged(name, &packed[..length], &format!("{name} cut to {length}"));
         }
         let mut other = packed.clone();
@@ -381,15 +651,28 @@ fn a_packed_log_that_is_cut_or_damaged_anywhere_is_an_error() {
 
 #[test]
 fn no_control_or_direction_character_of_a_log_is_printed() {
-    const HIDDEN: [char; 7] = ['\u{1b}', '\u{9b}', '\u{202e}', '\u{2066}', '\u{200f}', '\u{2028}', '\u{61c}'];
+    const HIDDEN: [char; 7] = [
+        '\u{1b}', '\u{9b}', '\u{202e}', '\u{2066}', '\u{200f}', '\u{2028}', '\u{61c}',
+    ];
     let hidden: String = HIDDEN.iter().collect();
     let lines = [
-        line("22/Nov/2026:10:00:00 +0000", &format!("/a{hidden}b"), GPTBOT),
-        line("22/Nov/2026:10:00:00 +0000", "/", &format!("Foo{hidden}Bot/1.0 (+https://foo.example)")),
+        line(
+            "22/Nov/2026:10:00:00 +0000",
+            &format!("/a{hidden}b"),
+            GPTBOT,
+        ),
+        line(
+            "22/Nov/2026:10:00:00 +0000",
+            "/",
+            &format!("Foo{hidden}Bot/1.0 (+https://foo.example)"),
+        ),
         format!("no line {hidden}\n"),
     ];
     let robots = format!("User-agent: *\nDisallow: /*{hidden}\nUser-agent: GPTBot\nDisallow: /\n");
-    let case = Case::new(&[("access.log", lines.concat().as_bytes()), ("odd.txt", robots.as_bytes())]);
+    let case = Case::new(&[
+        ("access.log", lines.concat().as_bytes()),
+        ("odd.txt", robots.as_bytes()),
+    ]);
     for arguments in [&["--html", "out.html"][..], &["--json"]] {
         let output = case.run(&[arguments, &["--robots", "odd.txt", "access.log"]].concat());
         let page = fs::read_to_string(case.0.path().join("out.html")).expect("the page");
@@ -407,10 +690,20 @@ fn line_of(client: &str, target: &str, user_agent: &str) -> String {
 
 /// Of a crawler: identity, requests and certain ones of each row.
 fn by_identity<'a>(report: &'a Value, id: &str) -> Vec<(&'a str, u64, u64)> {
-    let rows = report["crawlers"].as_array().expect("a list").iter().filter(|row| row["id"] == id);
+    let rows = report["crawlers"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .filter(|row| row["id"] == id);
     let number = |row: &Value, field: &str| row[field].as_u64().expect("a number");
-    rows.map(|row| (row["identity"].as_str().unwrap_or("none"), number(row, "requests"), number(row, "certain")))
-        .collect()
+    rows.map(|row| {
+        (
+            row["identity"].as_str().unwrap_or("none"),
+            number(row, "requests"),
+            number(row, "certain"),
+        )
+    })
+    .collect()
 }
 
 #[test]
@@ -424,30 +717,90 @@ fn an_impostor_is_never_charged_to_the_real_crawler() {
     ];
     let case = Case::new(&[("access.log", lines.concat().as_bytes())]);
     fs::create_dir_all(case.0.path().join("lists/openai.com")).expect("a directory");
-    case.write("lists/openai.com/gptbot.json", br#"{"prefixes": [{"ipv4Prefix": "198.51.100.0/24"}]}"#);
+    case.write(
+        "lists/openai.com/gptbot.json",
+        br#"{"prefixes": [{"ipv4Prefix": "198.51.100.0/24"}]}"#,
+    );
     let arguments = ["--robots", "robots.txt", "--lists", "lists", "access.log"];
     let report = case.json(&arguments);
-    assert_eq!(by_identity(&report, "gptbot"), [("verified", 30, 0), ("suspected_impostor", 941, 662)]);
+    assert_eq!(
+        by_identity(&report, "gptbot"),
+        [("verified", 30, 0), ("suspected_impostor", 941, 662)]
+    );
     assert_eq!(by_identity(&report, "other"), [("none", 4, 4)]);
     let day = &report["days"][0];
-    assert_eq!((&day["certain"], &day["certain_claimed"]), (&json!(671), &json!(667)), "of impostors and of claims");
+    assert_eq!(
+        (&day["certain"], &day["certain_claimed"]),
+        (&json!(671), &json!(667)),
+        "of impostors and of claims"
+    );
 
-    let text = String::from_utf8(case.run(&[&arguments[..], &["--html", "out.html"]].concat()).stdout).expect("text");
-    let rows: Vec<&str> = text.lines().filter(|line| line.starts_with("gptbot")).collect();
-    let words = |row: &str| row.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
-    assert_eq!(words(rows[0])[..6], ["gptbot", "verified", "30", "30", "0", "0"], "{text}");
-    assert_eq!(words(rows[1])[..7], ["gptbot", "suspected", "impostor", "941", "279", "662", "662"], "{text}");
+    let text = String::from_utf8(
+        case.run(&[&arguments[..], &["--html", "out.html"]].concat())
+            .stdout,
+    )
+    .expect("text");
+    let rows: Vec<&str> = text
+        .lines()
+        .filter(|line| line.starts_with("gptbot"))
+        .collect();
+    let words = |row: &str| {
+        row.split_whitespace()
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        words(rows[0])[..6],
+        ["gptbot", "verified", "30", "30", "0", "0"],
+        "{text}"
+    );
+    assert_eq!(
+        words(rows[1])[..7],
+        [
+            "gptbot",
+            "suspected",
+            "impostor",
+            "941",
+            "279",
+            "662",
+            "662"
+        ],
+        "{text}"
+    );
     let page = fs::read_to_string(case.0.path().join("out.html")).expect("the page");
-    for said in [&text, &page].map(|said| said.split("Who broke the rules").nth(1).expect("accusations")) {
-        // Unverified ones, then impostors, then those that claim no name; each with whom the number is about.
-        let accused = ["claims to be AhrefsBot; nothing is proven", "suspected impostors of GPTBot", "unlisted bots"];
-        let places = accused.map(|accused| said.find(accused).unwrap_or_else(|| panic!("{accused}: {said}")));
+    for said in [&text, &page].map(|said| {
+        said.split("Who broke the rules")
+            .nth(1)
+            .expect("accusations")
+    }) {
+        // Unverified ones, then impostors, then those that claim no name; each with whom the number
+        // is about.
+        let accused = [
+            "claims to be AhrefsBot; nothing is proven",
+            "suspected impostors of GPTBot",
+            "unlisted bots",
+        ];
+        let places = accused.map(|accused| {
+            said.find(accused)
+                .unwrap_or_else(|| panic!("{accused}: {said}"))
+        });
         assert!(places.is_sorted(), "{said}");
-        assert!(said.contains("GPTBot itself broke no rule: 30 verified requests"), "{said}");
+        assert!(
+            said.contains("GPTBot itself broke no rule: 30 verified requests"),
+            "{said}"
+        );
         assert!(!said.contains("GPTBot, verified"), "{said}");
     }
-    let bar = page.split("class=\"bars\"").nth(1).expect("bars").lines().find(|line| line.contains("GPTBot"));
-    assert!(bar.is_some_and(|bar| bar.contains("suspected impostor") && !bar.contains("\"bad\"")), "{bar:?}");
+    let bar = page
+        .split("class=\"bars\"")
+        .nth(1)
+        .expect("bars")
+        .lines()
+        .find(|line| line.contains("GPTBot"));
+    assert!(
+        bar.is_some_and(|bar| bar.contains("suspected impostor") && !bar.contains("\"bad\"")),
+        "{bar:?}"
+    );
     let failed = case.run(&[&arguments[..], &["--fail-on", "violation"]].concat());
     let error = String::from_utf8_lossy(&failed.stderr);
     assert!(
@@ -459,8 +812,12 @@ fn an_impostor_is_never_charged_to_the_real_crawler() {
     // Without lists everything is a claim.
     let report = case.json(&["--robots", "robots.txt", "access.log"]);
     assert_eq!(by_identity(&report, "gptbot"), [("unverified", 971, 662)]);
-    let text = String::from_utf8(case.run(&["--robots", "robots.txt", "access.log"]).stdout).expect("text");
-    assert!(text.contains("claims to be GPTBot; nothing is proven") && text.contains("--lists yes"), "{text}");
+    let text = String::from_utf8(case.run(&["--robots", "robots.txt", "access.log"]).stdout)
+        .expect("text");
+    assert!(
+        text.contains("claims to be GPTBot; nothing is proven") && text.contains("--lists yes"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -477,22 +834,36 @@ fn networks_of_a_policy_verify_and_raise_a_suspicion() {
     ];
     let case = Case::new(&[("access.log", lines.concat().as_bytes())]);
     fs::create_dir_all(case.0.path().join("lists/openai.com")).expect("a directory");
-    case.write("lists/openai.com/gptbot.json", br#"{"prefixes": [{"ipv4Prefix": "198.51.100.0/24"}]}"#);
+    case.write(
+        "lists/openai.com/gptbot.json",
+        br#"{"prefixes": [{"ipv4Prefix": "198.51.100.0/24"}]}"#,
+    );
     let policy = "hosts: [shop.example]\nrobots:\n  origin: replace\n  groups:\n    - agents: \"*\"\n      disallow: /a\n\
                   crawlers:\n  - { token: PartnerBot, networks: [10.20.0.0/16] }\n  - { token: GPTBot, networks: [192.0.2.0/24] }\n";
     fs::create_dir(case.0.path().join("policies")).expect("a directory");
     case.write("policies/shop.yaml", policy.as_bytes());
 
     let report = case.json(&["--policies", "policies", "access.log"]);
-    let partner = [("verified", 1, 1), ("unverified", 7, 7), ("suspected_impostor", 2, 2)];
+    let partner = [
+        ("verified", 1, 1),
+        ("unverified", 7, 7),
+        ("suspected_impostor", 2, 2),
+    ];
     assert_eq!(by_identity(&report, "PartnerBot"), partner, "{report}");
-    assert_eq!(by_identity(&report, "gptbot"), [("verified", 1, 1), ("suspected_impostor", 5, 5)]);
+    assert_eq!(
+        by_identity(&report, "gptbot"),
+        [("verified", 1, 1), ("suspected_impostor", 5, 5)]
+    );
     assert_eq!(report["policy_networks"], true);
 
-    // Either verifies: an address of the operator is not suspected because the policy does not list it.
+    // Either verifies: an address of the operator is not suspected because the policy does not list
+    // it.
     let report = case.json(&["--policies", "policies", "--lists", "lists", "access.log"]);
     assert_eq!(by_identity(&report, "PartnerBot"), partner);
-    assert_eq!(by_identity(&report, "gptbot"), [("verified", 3, 3), ("suspected_impostor", 3, 3)]);
+    assert_eq!(
+        by_identity(&report, "gptbot"),
+        [("verified", 3, 3), ("suspected_impostor", 3, 3)]
+    );
 }
 
 #[test]
@@ -512,13 +883,23 @@ fn requests_from_outside_of_published_networks_are_suspected() {
     let arguments = ["--robots", "robots.txt", "--lists", "lists", "access.log"];
     let none = case.run(&arguments);
     assert_eq!(none.status.code(), Some(3), "a directory without lists");
-    assert!(String::from_utf8_lossy(&none.stderr).contains("lists/"), "{none:?}");
+    assert!(
+        String::from_utf8_lossy(&none.stderr).contains("lists/"),
+        "{none:?}"
+    );
 
-    case.write("lists/openai.com/gptbot.json", br#"{"prefixes": [{"ipv4Prefix": "198.51.100.0/24"}]}"#);
+    case.write(
+        "lists/openai.com/gptbot.json",
+        br#"{"prefixes": [{"ipv4Prefix": "198.51.100.0/24"}]}"#,
+    );
     let report = case.json(&arguments);
     assert_eq!(
         by_identity(&report, "gptbot"),
-        [("verified", 1, 0), ("unverified", 3, 3), ("suspected_impostor", 2, 1)]
+        [
+            ("verified", 1, 0),
+            ("unverified", 3, 3),
+            ("suspected_impostor", 2, 1)
+        ]
     );
     // Its list is not at hand.
     assert_eq!(by_identity(&report, "ahrefsbot"), [("unverified", 1, 0)]);
@@ -526,27 +907,49 @@ fn requests_from_outside_of_published_networks_are_suspected() {
     let suspected = &report["identities"]["suspected_impostor"];
     assert_eq!(
         (suspected, &report["lists"]["known"]),
-        (&json!({"requests": 2, "disallowed": 1, "certain": 1}), &json!(1))
+        (
+            &json!({"requests": 2, "disallowed": 1, "certain": 1}),
+            &json!(1)
+        )
     );
 
     // A list that was last changed eight days ago accuses no client.
-    let list = fs::File::options().append(true).open(case.0.path().join("lists/openai.com/gptbot.json")).expect("it");
-    list.set_modified(SystemTime::now() - Duration::from_secs(8 * 86_400)).expect("a time");
+    let list = fs::File::options()
+        .append(true)
+        .open(case.0.path().join("lists/openai.com/gptbot.json"))
+        .expect("it");
+    list.set_modified(SystemTime::now() - Duration::from_secs(8 * 86_400))
+        .expect("a time");
     let report = case.json(&arguments);
-    assert_eq!(by_identity(&report, "gptbot"), [("verified", 1, 0), ("unverified", 5, 4)]);
-    assert_eq!((&report["lists"]["known"], &report["lists"]["fresh"]), (&json!(1), &json!(0)));
+    assert_eq!(
+        by_identity(&report, "gptbot"),
+        [("verified", 1, 0), ("unverified", 5, 4)]
+    );
+    assert_eq!(
+        (&report["lists"]["known"], &report["lists"]["fresh"]),
+        (&json!(1), &json!(0))
+    );
 
     let off = case.run(&["--robots", "robots.txt", "access.log"]);
     let off = String::from_utf8(off.stdout).expect("text");
-    assert!(off.contains("crawlgate crawlers --update") && !off.contains("suspected"), "{off}");
-    assert_eq!(case.json(&["--robots", "robots.txt", "access.log"])["lists"], Value::Null);
+    assert!(
+        off.contains("crawlgate crawlers --update") && !off.contains("suspected"),
+        "{off}"
+    );
+    assert_eq!(
+        case.json(&["--robots", "robots.txt", "access.log"])["lists"],
+        Value::Null
+    );
 }
 
-/// Three lines of the real Googlebot and two of an impostor, with the client in place of `CLIENT` in `form`.
+/// Three lines of the real Googlebot and two of an impostor, with the client in place of `CLIENT`
+/// in `form`.
 fn googlebot_lines(form: &str) -> String {
-    const GOOGLEBOT: &str = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)";
-    let lines = [("66.249.66.1", 3), ("203.0.113.9", 2)]
-        .map(|(client, number)| line_of(&form.replace("CLIENT", client), "/cart/", GOOGLEBOT).repeat(number));
+    const GOOGLEBOT: &str =
+        "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)";
+    let lines = [("66.249.66.1", 3), ("203.0.113.9", 2)].map(|(client, number)| {
+        line_of(&form.replace("CLIENT", client), "/cart/", GOOGLEBOT).repeat(number)
+    });
     lines.concat()
 }
 
@@ -575,9 +978,17 @@ fn a_list_without_trusted_proxies_accuses_nobody() {
     ] {
         let case = googlebot_case(&googlebot_lines(form));
         let arguments = ["--robots", "robots.txt", "--lists", "lists", "access.log"];
-        assert_eq!(by_identity(&case.json(&arguments), "googlebot"), untrusting, "{form}");
+        assert_eq!(
+            by_identity(&case.json(&arguments), "googlebot"),
+            untrusting,
+            "{form}"
+        );
         let trusted = [&arguments[..], &["--trusted-proxy", "104.16.0.0/13"]].concat();
-        assert_eq!(by_identity(&case.json(&trusted), "googlebot"), trusting, "{form}");
+        assert_eq!(
+            by_identity(&case.json(&trusted), "googlebot"),
+            trusting,
+            "{form}"
+        );
     }
 }
 
@@ -593,11 +1004,26 @@ fn a_prefix_changes_neither_identity_nor_host_nor_exit_code() {
     ] {
         let lines = googlebot_lines(&format!("{prefix}{host}CLIENT"));
         let start = if host.is_empty() { "" } else { prefix };
-        let case = googlebot_case(&format!("{lines}{start}2026/11/22 10:00:00 [notice] 1#1: start\n"));
-        let arguments = ["--robots", "robots.txt", "--lists", "lists", "--host", "shop.example", "access.log"];
+        let case = googlebot_case(&format!(
+            "{lines}{start}2026/11/22 10:00:00 [notice] 1#1: start\n"
+        ));
+        let arguments = [
+            "--robots",
+            "robots.txt",
+            "--lists",
+            "lists",
+            "--host",
+            "shop.example",
+            "access.log",
+        ];
         let report = case.json(&arguments);
-        assert_eq!(by_identity(&report, "googlebot"), [("verified", 3, 3), ("suspected_impostor", 2, 2)], "{prefix}");
-        let numbers = ["lines", "unreadable", "server_messages", "other_hosts"].map(|name| report[name].clone());
+        assert_eq!(
+            by_identity(&report, "googlebot"),
+            [("verified", 3, 3), ("suspected_impostor", 2, 2)],
+            "{prefix}"
+        );
+        let numbers = ["lines", "unreadable", "server_messages", "other_hosts"]
+            .map(|name| report[name].clone());
         assert_eq!(numbers, [6, 0, 1, 0].map(Value::from), "{prefix}");
         let failed = case.run(&[&arguments[..], &["--fail-on", "violation"]].concat());
         assert_eq!(failed.status.code(), Some(1), "{prefix}");
@@ -610,16 +1036,43 @@ fn lines_that_are_lost_are_counted_and_fail() {
     let (good, bad) = (line(AT, "/", BINGBOT), "what is this\n");
     let hosted = format!("shop.example {good}");
     let case = Case::new(&[
-        ("one.log", [good.repeat(9), bad.to_owned()].concat().as_bytes()),
-        ("two.log", [good.repeat(8), bad.repeat(2)].concat().as_bytes()),
+        (
+            "one.log",
+            [good.repeat(9), bad.to_owned()].concat().as_bytes(),
+        ),
+        (
+            "two.log",
+            [good.repeat(8), bad.repeat(2)].concat().as_bytes(),
+        ),
         ("start.log", b"2026/11/22 10:00:00 [notice] 1#1: start\n"),
-        ("found.log", [line(AT, "/cart/", BINGBOT).repeat(9), bad.to_owned()].concat().as_bytes()),
+        (
+            "found.log",
+            [line(AT, "/cart/", BINGBOT).repeat(9), bad.to_owned()]
+                .concat()
+                .as_bytes(),
+        ),
         ("hosted.log", hosted.as_bytes()),
-        ("common.log", b"192.0.2.7 - - [22/Nov/2026:10:00:00 +0000] \"GET / HTTP/1.1\" 200 5\n"),
+        (
+            "common.log",
+            b"192.0.2.7 - - [22/Nov/2026:10:00:00 +0000] \"GET / HTTP/1.1\" 200 5\n",
+        ),
         ("good.log", good.as_bytes()),
-        ("swapped.log", line(AT, "/cart/", "-").replacen("\"-\"", "\"GB\"", 1).as_bytes()),
-        ("extra.log", line(AT, "/cart/", "-").replace('\n', " \"GB\"\n").as_bytes()),
-        ("json.log", b"{\"time\":\"2026-11-22T10:00:00Z\",\"target\":\"/\",\"ua\":\"GPTBot/1.2\"}\n"),
+        (
+            "swapped.log",
+            line(AT, "/cart/", "-")
+                .replacen("\"-\"", "\"GB\"", 1)
+                .as_bytes(),
+        ),
+        (
+            "extra.log",
+            line(AT, "/cart/", "-")
+                .replace('\n', " \"GB\"\n")
+                .as_bytes(),
+        ),
+        (
+            "json.log",
+            b"{\"time\":\"2026-11-22T10:00:00Z\",\"target\":\"/\",\"ua\":\"GPTBot/1.2\"}\n",
+        ),
     ]);
     fs::create_dir(case.0.path().join("policies")).expect("a directory");
     for host in ["shop.example", "blog.example"] {
@@ -641,19 +1094,57 @@ fn lines_that_are_lost_are_counted_and_fail() {
         (&["extra.log"], 3),
         // A check passes only if no line was lost, unless that is said.
         (&["one.log", "--fail-on", "violation"], 3),
-        (&["one.log", "--fail-on", "violation", "--max-unreadable", "10%"], 0),
+        (
+            &[
+                "one.log",
+                "--fail-on",
+                "violation",
+                "--max-unreadable",
+                "10%",
+            ],
+            0,
+        ),
         (&["found.log", "--fail-on", "violation"], 1),
         (&["common.log"], 0),
         (&["common.log", "--fail-on", "violation"], 3),
-        (&["hosted.log", "--fail-on", "violation", "--host", "shop.example"], 0),
-        (&["hosted.log", "--fail-on", "violation", "--host", "shop.exmaple"], 3),
+        (
+            &[
+                "hosted.log",
+                "--fail-on",
+                "violation",
+                "--host",
+                "shop.example",
+            ],
+            0,
+        ),
+        (
+            &[
+                "hosted.log",
+                "--fail-on",
+                "violation",
+                "--host",
+                "shop.exmaple",
+            ],
+            3,
+        ),
         // Off by one column: every user agent is the referer, which is empty.
         (&["good.log", "--log-format", shifted], 3),
     ] {
         let output = case.run(&[&["--robots", "robots.txt"], arguments].concat());
-        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        assert_eq!(
+            output.status.code(),
+            Some(code),
+            "{arguments:?}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
     }
-    let without_host = ["--policies", "policies", "good.log", "--fail-on", "violation"];
+    let without_host = [
+        "--policies",
+        "policies",
+        "good.log",
+        "--fail-on",
+        "violation",
+    ];
     assert_eq!(case.run(&without_host).status.code(), Some(3));
     let report = case.json(&["--robots", "robots.txt", "one.log"]);
     assert_eq!(report["unreadable_reasons"], json!({"other_format": 1}));
@@ -662,25 +1153,75 @@ fn lines_that_are_lost_are_counted_and_fail() {
 #[test]
 fn the_page_shows_the_numbers_and_escapes_the_log() {
     let lines = [
-        line("22/Nov/2026:10:00:00 +0000", "/<script>alert(1)</script>", GPTBOT),
+        line(
+            "22/Nov/2026:10:00:00 +0000",
+            "/<script>alert(1)</script>",
+            GPTBOT,
+        ),
         line("23/Nov/2026:10:00:00 +0000", "/", GPTBOT),
-        line("23/Nov/2026:10:00:00 +0000", "/", "<img>Bot/1.0 (+https://foo.example)"),
+        line(
+            "23/Nov/2026:10:00:00 +0000",
+            "/",
+            "<img>Bot/1.0 (+https://foo.example)",
+        ),
     ];
     let case = Case::new(&[("access.log", lines.concat().as_bytes())]);
-    assert_eq!(case.run(&["--robots", "robots.txt", "--html", "out.html", "access.log"]).status.code(), Some(0));
+    assert_eq!(
+        case.run(&["--robots", "robots.txt", "--html", "out.html", "access.log"])
+            .status
+            .code(),
+        Some(0)
+    );
     let page = fs::read_to_string(case.0.path().join("out.html")).expect("the page");
-    for part in ["<!doctype html>", "GPTBot", "/&lt;script&gt;", "<svg", "prefers-color-scheme", "default-src 'none'"] {
+    for part in [
+        "<!doctype html>",
+        "GPTBot",
+        "/&lt;script&gt;",
+        "<svg",
+        "prefers-color-scheme",
+        "default-src 'none'",
+    ] {
         assert!(page.contains(part), "{part}");
     }
-    assert_eq!(page.matches("class=\"key claim\"").count(), 2, "both charts have a legend");
-    let chart = page.split("class=\"days\"").nth(1).and_then(|chart| chart.split("</svg>").next()).expect("the chart");
-    let first = |class: &str| chart.lines().find(|bar| bar.contains(&format!("class=\"{class}\""))).expect("a bar");
-    assert!(first("claim").contains("height=\"100.0\"") && first("bad").contains("height=\"0.0\""), "{chart}");
-    assert!(page.contains("<span class=\"option\">--lists "), "an option is one word");
+    assert_eq!(
+        page.matches("class=\"key claim\"").count(),
+        2,
+        "both charts have a legend"
+    );
+    let chart = page
+        .split("class=\"days\"")
+        .nth(1)
+        .and_then(|chart| chart.split("</svg>").next())
+        .expect("the chart");
+    let first = |class: &str| {
+        chart
+            .lines()
+            .find(|bar| bar.contains(&format!("class=\"{class}\"")))
+            .expect("a bar")
+    };
+    assert!(
+        first("claim").contains("height=\"100.0\"") && first("bad").contains("height=\"0.0\""),
+        "{chart}"
+    );
+    assert!(
+        page.contains("<span class=\"option\">--lists "),
+        "an option is one word"
+    );
     for forbidden in ["<script", "<img", "http://", "https://", "src="] {
         assert!(!page.contains(forbidden), "{forbidden}");
     }
-    assert_eq!(case.run(&["--robots", "robots.txt", "--html", "no/out.html", "access.log"]).status.code(), Some(3));
+    assert_eq!(
+        case.run(&[
+            "--robots",
+            "robots.txt",
+            "--html",
+            "no/out.html",
+            "access.log"
+        ])
+        .status
+        .code(),
+        Some(3)
+    );
 }
 
 #[test]
@@ -693,23 +1234,42 @@ fn combined_log_of_crawlgate_itself_is_read_back() {
         )
         .start();
     let field = "X-Forwarded-For: 203.0.113.9\r\n";
-    gate.get("shop.example", "/cart/?q=%22", &format!("{field}User-Agent: {BINGBOT}\r\n"));
-    // A request is recorded after its answer was written: the next one may otherwise be the first in the log.
-    eventually("a line", || (read(&gate.path("access.log")).lines().count() == 1).then_some(()));
+    gate.get(
+        "shop.example",
+        "/cart/?q=%22",
+        &format!("{field}User-Agent: {BINGBOT}\r\n"),
+    );
+    // A request is recorded after its answer was written: the next one may otherwise be the first
+    // in the log.
+    eventually("a line", || {
+        (read(&gate.path("access.log")).lines().count() == 1).then_some(())
+    });
     // What would end a field, and what is no ASCII.
     let odd = "GPTBot/1.2 \\x41 \" - [x] \u{202e}";
-    gate.get("shop.example", "/a\u{e9}", &format!("{field}User-Agent: {odd}\r\nReferer: http://\"\\\r\n"));
+    gate.get(
+        "shop.example",
+        "/a\u{e9}",
+        &format!("{field}User-Agent: {odd}\r\nReferer: http://\"\\\r\n"),
+    );
     let log = eventually("two lines", || {
         let log = read(&gate.path("access.log"));
         (log.lines().count() == 2).then_some(log)
     });
     let lines: Vec<&str> = log.lines().collect();
     assert!(
-        lines[0].starts_with("203.0.113.0 - - [") && lines[0].contains("\"GET /cart/?q=%22 HTTP/1.1\" 200 5 \"-\"")
+        lines[0].starts_with("203.0.113.0 - - [")
+            && lines[0].contains("\"GET /cart/?q=%22 HTTP/1.1\" 200 5 \"-\"")
     );
-    assert!(lines[1].contains(r#" "http://\x22\x5C" "GPTBot/1.2 \x5Cx41 \x22 - [x] \xE2\x80\xAE""#), "{log}");
+    assert!(
+        lines[1].contains(r#" "http://\x22\x5C" "GPTBot/1.2 \x5Cx41 \x22 - [x] \xE2\x80\xAE""#),
+        "{log}"
+    );
     assert!(lines[1].contains(r"GET /a\xC3\xA9 HTTP/1.1"), "{log}");
     let case = Case::new(&[("access.log", log.as_bytes())]);
     let report = case.json(&["access.log", "--robots", "robots.txt"]);
-    assert_eq!((&report["lines"], &report["unreadable"]), (&json!(2), &json!(0)), "{report}");
+    assert_eq!(
+        (&report["lines"], &report["unreadable"]),
+        (&json!(2), &json!(0)),
+        "{report}"
+    );
 }

@@ -43,22 +43,35 @@ impl Case {
     fn json(&self, arguments: &[&str]) -> (Option<i32>, Value) {
         let output = self.run(&[arguments, &["--json"]].concat());
         let shown = serde_json::from_slice(&output.stdout);
-        (output.status.code(), shown.unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&output.stderr))))
+        (
+            output.status.code(),
+            shown.unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&output.stderr))),
+        )
     }
 }
 
 fn list<'a>(value: &'a Value, field: &str) -> &'a Vec<Value> {
-    value[field].as_array().unwrap_or_else(|| panic!("{field} in {value}"))
+    value[field]
+        .as_array()
+        .unwrap_or_else(|| panic!("{field} in {value}"))
 }
 
 /// Verdicts and rules before and after, with the URL, of the changes that a crawler has.
 fn of_crawler(difference: &Value, crawler: &str) -> Vec<[String; 5]> {
     let changes = list(&difference["sites"][0], "access").iter();
-    let concerned = changes.filter(|change| list(change, "crawlers").iter().any(|name| name == crawler));
+    let concerned =
+        changes.filter(|change| list(change, "crawlers").iter().any(|name| name == crawler));
     let text = |value: &Value| value.as_str().unwrap_or("none").to_owned();
     let row = |change: &Value| {
         let (old, new) = (&change["old"], &change["new"]);
-        [&old["verdict"], &old["rule"], &new["verdict"], &new["rule"], &change["url"]].map(text)
+        [
+            &old["verdict"],
+            &old["rule"],
+            &new["verdict"],
+            &new["rule"],
+            &change["url"],
+        ]
+        .map(text)
     };
     concerned.map(row).collect()
 }
@@ -68,13 +81,19 @@ fn the_same_rules_written_otherwise_differ_in_nothing() {
     let other = OLD.replace("[/cart/, /search]", "\n        - /search\n        - /cart/");
     let case = Case::new(&[("old.yaml", OLD), ("new.yaml", &other)]);
     let (code, difference) = case.json(&["old.yaml", "new.yaml"]);
-    assert_eq!((code, &difference["changed"], &difference["sites"]), (Some(0), &json!(false), &json!([])));
+    assert_eq!(
+        (code, &difference["changed"], &difference["sites"]),
+        (Some(0), &json!(false), &json!([]))
+    );
     assert_eq!(case.run(&["old.yaml", "old.yaml"]).status.code(), Some(0));
 }
 
 #[test]
 fn rule_about_a_challenge_changes_nothing() {
-    let new = OLD.replace("[/cart/, /search]", "[/cart/, /search, '/.well-known/pki-validation/fileauth.txt$']");
+    let new = OLD.replace(
+        "[/cart/, /search]",
+        "[/cart/, /search, '/.well-known/pki-validation/fileauth.txt$']",
+    );
     let case = Case::new(&[("old.yaml", OLD), ("new.yaml", &new)]);
     assert_eq!(case.json(&["old.yaml", "new.yaml"]).1["sites"], json!([]));
 }
@@ -91,18 +110,49 @@ fn each_change_has_its_crawlers_its_rules_and_a_url() {
     let row = |cells: [&str; 5]| cells.map(str::to_owned);
     let bing = of_crawler(&difference, "bingbot");
     for expected in [
-        row(["disallowed", "Disallow: /search", "allowed", "none", "/search"]),
-        row(["allowed", "none", "disallowed", "Disallow: /private/", "/private/"]),
+        row([
+            "disallowed",
+            "Disallow: /search",
+            "allowed",
+            "none",
+            "/search",
+        ]),
+        row([
+            "allowed",
+            "none",
+            "disallowed",
+            "Disallow: /private/",
+            "/private/",
+        ]),
         // The longer pattern wins where both match: no example of a single pattern shows it.
-        row(["disallowed", "Disallow: /cart/", "allowed", "Allow: /*.pdf$", "/cart/.pdf"]),
+        row([
+            "disallowed",
+            "Disallow: /cart/",
+            "allowed",
+            "Allow: /*.pdf$",
+            "/cart/.pdf",
+        ]),
     ] {
         assert!(bing.contains(&expected), "{expected:?} in {bing:?}");
     }
-    assert_eq!(of_crawler(&difference, "gptbot"), [row(["allowed", "none", "disallowed", "Disallow: /", "/"])]);
+    assert_eq!(
+        of_crawler(&difference, "gptbot"),
+        [row(["allowed", "none", "disallowed", "Disallow: /", "/"])]
+    );
     let source = &list(&difference["sites"][0], "access")[0]["new"]["source"];
-    assert!(source.as_str().is_none_or(|source| source.starts_with("new.yaml:")), "{source}");
+    assert!(
+        source
+            .as_str()
+            .is_none_or(|source| source.starts_with("new.yaml:")),
+        "{source}"
+    );
     let settings = list(&difference["sites"][0], "settings");
-    assert!(settings.iter().any(|change| change["setting"] == "sitemaps" && change["old"] == "none"), "{settings:?}");
+    assert!(
+        settings
+            .iter()
+            .any(|change| change["setting"] == "sitemaps" && change["old"] == "none"),
+        "{settings:?}"
+    );
 }
 
 #[test]
@@ -114,14 +164,35 @@ fn enforcement_tags_and_delays_are_changes_too() {
     let case = Case::new(&[("old.yaml", OLD), ("new.yaml", &new)]);
     let (_, difference) = case.json(&["old.yaml", "new.yaml"]);
     let site = &difference["sites"][0];
-    let refused = list(site, "access").iter().find(|change| change["url"] == "/cart/").expect("a change of /cart/");
-    assert_eq!((&refused["old"]["action"], &refused["old"]["would"]), (&json!("pass"), &json!("block 403")));
-    assert_eq!((&refused["new"]["action"], &refused["new"]["would"]), (&json!("block 403"), &Value::Null));
+    let refused = list(site, "access")
+        .iter()
+        .find(|change| change["url"] == "/cart/")
+        .expect("a change of /cart/");
+    assert_eq!(
+        (&refused["old"]["action"], &refused["old"]["would"]),
+        (&json!("pass"), &json!("block 403"))
+    );
+    assert_eq!(
+        (&refused["new"]["action"], &refused["new"]["would"]),
+        (&json!("block 403"), &Value::Null)
+    );
     let tag = &list(site, "responses")[0];
-    assert_eq!((&tag["field"], &tag["content_type"]), (&json!("X-Robots-Tag"), &json!("application/pdf")));
-    assert_eq!((&tag["old"], &tag["new"]), (&json!(["noindex"]), &json!(["noindex, noarchive"])));
-    let names: Vec<&str> = list(site, "settings").iter().filter_map(|change| change["setting"].as_str()).collect();
-    assert!(names.contains(&"mode") && names.contains(&"crawl_delay"), "{names:?}");
+    assert_eq!(
+        (&tag["field"], &tag["content_type"]),
+        (&json!("X-Robots-Tag"), &json!("application/pdf"))
+    );
+    assert_eq!(
+        (&tag["old"], &tag["new"]),
+        (&json!(["noindex"]), &json!(["noindex, noarchive"]))
+    );
+    let names: Vec<&str> = list(site, "settings")
+        .iter()
+        .filter_map(|change| change["setting"].as_str())
+        .collect();
+    assert!(
+        names.contains(&"mode") && names.contains(&"crawl_delay"),
+        "{names:?}"
+    );
 }
 
 #[test]
@@ -136,32 +207,72 @@ fn directories_are_compared_by_host() {
         ("new/docs.yaml", &closed.replace("blog", "docs")),
     ]);
     let (_, difference) = case.json(&["old", "new"]);
-    let sites: Vec<[&Value; 3]> =
-        list(&difference, "sites").iter().map(|site| [&site["hosts"], &site["old"], &site["new"]]).collect();
-    assert_eq!(sites[0], [&json!(["blog.example"]), &json!("old/blog.yaml"), &Value::Null]);
-    assert_eq!(sites[1], [&json!(["docs.example"]), &Value::Null, &json!("new/docs.yaml")]);
-    assert_eq!(sites[2], [&json!(["shop.example"]), &json!("old/shop.yaml"), &json!("new/renamed.yaml")]);
-    assert_eq!(list(&difference["sites"][1], "access")[0]["url"], "/drafts/");
+    let sites: Vec<[&Value; 3]> = list(&difference, "sites")
+        .iter()
+        .map(|site| [&site["hosts"], &site["old"], &site["new"]])
+        .collect();
+    assert_eq!(
+        sites[0],
+        [
+            &json!(["blog.example"]),
+            &json!("old/blog.yaml"),
+            &Value::Null
+        ]
+    );
+    assert_eq!(
+        sites[1],
+        [
+            &json!(["docs.example"]),
+            &Value::Null,
+            &json!("new/docs.yaml")
+        ]
+    );
+    assert_eq!(
+        sites[2],
+        [
+            &json!(["shop.example"]),
+            &json!("old/shop.yaml"),
+            &json!("new/renamed.yaml")
+        ]
+    );
+    assert_eq!(
+        list(&difference["sites"][1], "access")[0]["url"],
+        "/drafts/"
+    );
 }
 
 #[test]
 fn a_robots_txt_is_compared_with_a_policy_on_real_urls_and_requests() {
     let policy = OLD.replace("/search", "/find");
     let line = |target: &str, agent: &str| {
-        format!("192.0.2.7 - - [22/Nov/2026:10:00:00 +0000] \"GET {target} HTTP/1.1\" 200 9 \"-\" \"{agent}\"\n")
+        format!(
+            "192.0.2.7 - - [22/Nov/2026:10:00:00 +0000] \"GET {target} HTTP/1.1\" 200 9 \"-\" \"{agent}\"\n"
+        )
     };
     let log = [
         line("/search?q=1", "Mozilla/5.0 (compatible; bingbot/2.0)"),
         line("/search?q=2", "Mozilla/5.0 (compatible; bingbot/2.0)"),
         line("/cart/1", "GPTBot/1.2"),
-        line("/search", "Mozilla/5.0 (Windows NT 10.0) Chrome/120.0 Safari/537.36"),
-        format!("other.example {}", line("/search?q=3", "Mozilla/5.0 (compatible; bingbot/2.0)")),
+        line(
+            "/search",
+            "Mozilla/5.0 (Windows NT 10.0) Chrome/120.0 Safari/537.36",
+        ),
+        format!(
+            "other.example {}",
+            line("/search?q=3", "Mozilla/5.0 (compatible; bingbot/2.0)")
+        ),
         "rubbish\n".to_owned(),
     ];
     let case = Case::new(&[
-        ("robots.txt", "User-agent: *\nDisallow: /cart/\nDisallow: /search\n"),
+        (
+            "robots.txt",
+            "User-agent: *\nDisallow: /cart/\nDisallow: /search\n",
+        ),
         ("shop.yaml", policy.split("indexing").next().expect("rules")),
-        ("urls", "/search?a\nhttps://shop.example/find/1\nhttps://shop.example/find/2#top\n\n/about\n"),
+        (
+            "urls",
+            "/search?a\nhttps://shop.example/find/1\nhttps://shop.example/find/2#top\n\n/about\n",
+        ),
         ("access.log", &log.concat()),
         ("wrong", "search\n"),
     ]);
@@ -169,16 +280,33 @@ fn a_robots_txt_is_compared_with_a_policy_on_real_urls_and_requests() {
     assert_eq!((code, &by_urls["compared"]), (Some(1), &json!(4)));
     let of_bing = |change: &&Value| list(change, "crawlers").contains(&json!("bingbot"));
     let changes = list(&by_urls["sites"][0], "access").iter().filter(of_bing);
-    let counts: Vec<[&Value; 2]> = changes.map(|change| [&change["url"], &change["count"]]).collect();
-    assert_eq!(counts, [[&json!("/find/1"), &json!(2)], [&json!("/search?a"), &json!(1)]]);
+    let counts: Vec<[&Value; 2]> = changes
+        .map(|change| [&change["url"], &change["count"]])
+        .collect();
+    assert_eq!(
+        counts,
+        [
+            [&json!("/find/1"), &json!(2)],
+            [&json!("/search?a"), &json!(1)]
+        ]
+    );
 
     let (code, by_log) = case.json(&["robots.txt", "shop.yaml", "--log", "access.log"]);
     let change = &list(&by_log["sites"][0], "access")[0];
-    assert_eq!((code, &by_log["compared"], &change["count"]), (Some(1), &json!(4), &json!(2)));
-    assert_eq!((&change["crawlers"], &change["url"]), (&json!(["bingbot"]), &json!("/search?...")));
+    assert_eq!(
+        (code, &by_log["compared"], &change["count"]),
+        (Some(1), &json!(4), &json!(2))
+    );
+    assert_eq!(
+        (&change["crawlers"], &change["url"]),
+        (&json!(["bingbot"]), &json!("/search?..."))
+    );
     assert_eq!(by_log["other_hosts"], 1, "the policy is for another host");
 
-    for arguments in [&["robots.txt", "shop.yaml", "--urls", "wrong"][..], &["robots.txt", "missing.yaml"]] {
+    for arguments in [
+        &["robots.txt", "shop.yaml", "--urls", "wrong"][..],
+        &["robots.txt", "missing.yaml"],
+    ] {
         assert_eq!(case.run(arguments).status.code(), Some(3), "{arguments:?}");
     }
 }
@@ -188,7 +316,9 @@ fn a_tag_of_pdfs_counts_requests_that_can_be_pdfs_and_crawlers_apart() {
     const BING: &str = "Mozilla/5.0 (compatible; bingbot/2.0)";
     const PERSON: &str = "Mozilla/5.0 (Windows NT 10.0) Chrome/120.0 Safari/537.36";
     let line = |target: &str, status: u16, agent: &str, kind: &str| {
-        format!("192.0.2.7 [22/Nov/2026:10:00:00 +0000] \"GET {target} HTTP/1.1\" {status} \"{agent}\" {kind}\n")
+        format!(
+            "192.0.2.7 [22/Nov/2026:10:00:00 +0000] \"GET {target} HTTP/1.1\" {status} \"{agent}\" {kind}\n"
+        )
     };
     let log = [
         line("/about", 200, BING, "-"),
@@ -205,20 +335,49 @@ fn a_tag_of_pdfs_counts_requests_that_can_be_pdfs_and_crawlers_apart() {
         "indexing:\n  - { types: image/*, tag: noimageindex }\n  - { paths: /about, tag: noarchive }",
     );
     let case = Case::new(&[
-        ("robots.txt", "User-agent: *\nDisallow: /cart/\nDisallow: /search\n"),
+        (
+            "robots.txt",
+            "User-agent: *\nDisallow: /cart/\nDisallow: /search\n",
+        ),
         ("shop.yaml", &new),
         ("access.log", &log.concat()),
     ]);
     let format = "$remote_addr [$time_local] \"$request\" $status \"$http_user_agent\" $sent_http_content_type";
-    let arguments = ["robots.txt", "shop.yaml", "--log", "access.log", "--log-format", format];
+    let arguments = [
+        "robots.txt",
+        "shop.yaml",
+        "--log",
+        "access.log",
+        "--log-format",
+        format,
+    ];
     let (code, difference) = case.json(&arguments);
     let tags = list(&difference["sites"][0], "responses").iter();
-    let counted: Vec<[&Value; 5]> =
-        tags.map(|tag| ["content_type", "status", "url", "count", "others"].map(|field| &tag[field])).collect();
+    let counted: Vec<[&Value; 5]> = tags
+        .map(|tag| ["content_type", "status", "url", "count", "others"].map(|field| &tag[field]))
+        .collect();
     let expected = [
-        [json!("text/html"), json!(200), json!("/about"), json!(1), Value::Null],
-        [json!("image/jpeg"), json!(200), json!("/photo.jpg"), json!(1), Value::Null],
-        [json!("application/pdf"), json!(200), json!("/a.pdf"), json!(3), json!(1)],
+        [
+            json!("text/html"),
+            json!(200),
+            json!("/about"),
+            json!(1),
+            Value::Null,
+        ],
+        [
+            json!("image/jpeg"),
+            json!(200),
+            json!("/photo.jpg"),
+            json!(1),
+            Value::Null,
+        ],
+        [
+            json!("application/pdf"),
+            json!(200),
+            json!("/a.pdf"),
+            json!(3),
+            json!(1),
+        ],
     ];
     assert_eq!(code, Some(1));
     assert_eq!(counted.len(), expected.len(), "{difference}");
@@ -226,7 +385,10 @@ fn a_tag_of_pdfs_counts_requests_that_can_be_pdfs_and_crawlers_apart() {
         assert!(counted.contains(&row.each_ref()), "{row:?} in {difference}");
     }
     let text = String::from_utf8(case.run(&arguments).stdout).expect("text");
-    assert!(text.contains("(3 requests of crawlers, 1 of others)"), "{text}");
+    assert!(
+        text.contains("(3 requests of crawlers, 1 of others)"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -235,14 +397,29 @@ fn markdown_says_what_crawlers_lose_and_gain() {
     let case = Case::new(&[("old.yaml", OLD), ("new.yaml", &new)]);
     let output = case.run(&["old.yaml", "new.yaml", "--format", "markdown"]);
     let shown = String::from_utf8_lossy(&output.stdout);
-    let (before, gains) = shown.split_once("**Access that crawlers gain**").expect("gains");
-    let (_, loses) = before.split_once("**Access that crawlers lose**").expect("losses");
-    assert!(loses.contains("| `/` |") && loses.contains("`Disallow: /`") && !loses.contains("/search"), "{shown}");
-    assert!(gains.contains("`/search`") && gains.contains("`Disallow: /search`"), "{shown}");
+    let (before, gains) = shown
+        .split_once("**Access that crawlers gain**")
+        .expect("gains");
+    let (_, loses) = before
+        .split_once("**Access that crawlers lose**")
+        .expect("losses");
+    assert!(
+        loses.contains("| `/` |") && loses.contains("`Disallow: /`") && !loses.contains("/search"),
+        "{shown}"
+    );
+    assert!(
+        gains.contains("`/search`") && gains.contains("`Disallow: /search`"),
+        "{shown}"
+    );
     let (_, difference) = case.json(&["old.yaml", "new.yaml"]);
-    let effects = list(&difference["sites"][0], "access").iter().map(|change| (&change["effect"], &change["url"]));
+    let effects = list(&difference["sites"][0], "access")
+        .iter()
+        .map(|change| (&change["effect"], &change["url"]));
     for (effect, url) in effects {
-        assert_eq!(effect == "gains", url == "/search" || url.as_str().is_some_and(|url| url.starts_with("/search")));
+        assert_eq!(
+            effect == "gains",
+            url == "/search" || url.as_str().is_some_and(|url| url.starts_with("/search"))
+        );
     }
 }
 
@@ -250,39 +427,69 @@ fn markdown_says_what_crawlers_lose_and_gain() {
 fn observing_what_was_refused_is_a_gain_and_refusing_what_was_observed_a_loss() {
     let enforced = OLD.to_owned() + "enforcement: { mode: enforce }\n";
     let case = Case::new(&[("observed.yaml", OLD), ("enforced.yaml", &enforced)]);
-    for (old, new, effect) in [("observed.yaml", "enforced.yaml", "loses"), ("enforced.yaml", "observed.yaml", "gains")]
-    {
+    for (old, new, effect) in [
+        ("observed.yaml", "enforced.yaml", "loses"),
+        ("enforced.yaml", "observed.yaml", "gains"),
+    ] {
         let (_, difference) = case.json(&[old, new]);
         let access = list(&difference["sites"][0], "access");
-        assert!(!access.is_empty() && access.iter().all(|change| change["effect"] == effect), "{access:?}");
+        assert!(
+            !access.is_empty() && access.iter().all(|change| change["effect"] == effect),
+            "{access:?}"
+        );
     }
 }
 
 #[test]
 fn markdown_has_room_in_a_comment() {
     let site = |number: usize, path: &str| {
-        let rules: Vec<String> = (0..150).map(|rule| format!("/{path}/{}/{rule}/", "x".repeat(200))).collect();
-        let agents = format!("hosts: s{number}.example\nrobots:\n  origin: replace\n  groups:\n    - agents: \"*\"\n");
+        let rules: Vec<String> = (0..150)
+            .map(|rule| format!("/{path}/{}/{rule}/", "x".repeat(200)))
+            .collect();
+        let agents = format!(
+            "hosts: s{number}.example\nrobots:\n  origin: replace\n  groups:\n    - agents: \"*\"\n"
+        );
         format!("{agents}      disallow: [{}]\n", rules.join(", "))
     };
     let names: Vec<(String, String)> = (0..4)
         .flat_map(|number| {
-            [(format!("old/s{number}.yaml"), site(number, "a")), (format!("new/s{number}.yaml"), site(number, "b"))]
+            [
+                (format!("old/s{number}.yaml"), site(number, "a")),
+                (format!("new/s{number}.yaml"), site(number, "b")),
+            ]
         })
         .collect();
-    let files: Vec<(&str, &str)> = names.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
+    let files: Vec<(&str, &str)> = names
+        .iter()
+        .map(|(name, text)| (name.as_str(), text.as_str()))
+        .collect();
     let case = Case::new(&files);
-    let shown = String::from_utf8(case.run(&["old", "new", "--format", "markdown"]).stdout).expect("UTF-8");
-    assert!(shown.chars().count() < 65_536, "{} characters", shown.chars().count());
-    assert!(shown.contains("more sites change") && shown.contains("and ") && shown.contains(" more; "), "{shown}");
+    let shown =
+        String::from_utf8(case.run(&["old", "new", "--format", "markdown"]).stdout).expect("UTF-8");
+    assert!(
+        shown.chars().count() < 65_536,
+        "{} characters",
+        shown.chars().count()
+    );
+    assert!(
+        shown.contains("more sites change") && shown.contains("and ") && shown.contains(" more; "),
+        "{shown}"
+    );
 }
 
 #[test]
 fn a_directory_without_policies_allows_everything() {
     let case = Case::new(&[("old/README", ""), ("new/shop.yaml", OLD)]);
     let (code, difference) = case.json(&["old", "new"]);
-    assert_eq!((code, &difference["sites"][0]["old"]), (Some(1), &Value::Null));
-    assert!(list(&difference["sites"][0], "access").iter().any(|change| change["url"] == "/cart/"));
+    assert_eq!(
+        (code, &difference["sites"][0]["old"]),
+        (Some(1), &Value::Null)
+    );
+    assert!(
+        list(&difference["sites"][0], "access")
+            .iter()
+            .any(|change| change["url"] == "/cart/")
+    );
     assert_eq!(case.run(&["missing", "new"]).status.code(), Some(3));
 }
 
@@ -296,19 +503,39 @@ fn markdown_shows_hostile_patterns_as_text() {
     let rows: Vec<&str> = shown.lines().filter(|line| line.starts_with('|')).collect();
     assert!(rows.len() >= 4, "{shown}");
     for row in rows {
-        assert_eq!(row.replace("\\|", "").matches('|').count(), 5, "four cells in {row}");
+        assert_eq!(
+            row.replace("\\|", "").matches('|').count(),
+            5,
+            "four cells in {row}"
+        );
         assert!(!row.contains("<script>") || row.contains('`'), "{row}");
     }
 }
 
 #[test]
 fn patterns_of_many_wildcards_are_not_tried_all() {
-    let rules: String = (0..51).map(|rule| format!("Disallow: /{}{rule}\n", "a*".repeat(1_000))).collect();
-    let plain: String = (0..2_000).map(|rule| format!("Disallow: /p{rule}/\n")).collect();
-    let case = Case::new(&[("old.txt", ""), ("new.txt", &format!("User-agent: *\n{rules}{plain}"))]);
+    let rules: String = (0..51)
+        .map(|rule| format!("Disallow: /{}{rule}\n", "a*".repeat(1_000)))
+        .collect();
+    let plain: String = (0..2_000)
+        .map(|rule| format!("Disallow: /p{rule}/\n"))
+        .collect();
+    let case = Case::new(&[
+        ("old.txt", ""),
+        ("new.txt", &format!("User-agent: *\n{rules}{plain}")),
+    ]);
     let (code, difference) = case.json(&["old.txt", "new.txt"]);
-    assert_eq!((code, list(&difference["sites"][0], "notes").len()), (Some(1), 1));
-    assert!(difference["compared"].as_u64().is_some_and(|compared| compared < 100), "{}", difference["compared"]);
+    assert_eq!(
+        (code, list(&difference["sites"][0], "notes").len()),
+        (Some(1), 1)
+    );
+    assert!(
+        difference["compared"]
+            .as_u64()
+            .is_some_and(|compared| compared < 100),
+        "{}",
+        difference["compared"]
+    );
 }
 
 #[test]
@@ -318,14 +545,23 @@ fn crawlers_that_owners_ask_about_come_first() {
     let (_, difference) = case.json(&["old.yaml", "new.yaml"]);
     let site = &difference["sites"][0];
     let of = |part: &str, field: &str, value: &str| {
-        let change = list(site, part).iter().find(|change| change[field] == value).expect("a change");
+        let change = list(site, part)
+            .iter()
+            .find(|change| change[field] == value)
+            .expect("a change");
         let crawlers = list(change, "crawlers");
-        assert!(crawlers.len() > 200 && crawlers[12..].is_sorted_by_key(|name| name.as_str()), "{crawlers:?}");
+        assert!(
+            crawlers.len() > 200 && crawlers[12..].is_sorted_by_key(|name| name.as_str()),
+            "{crawlers:?}"
+        );
         crawlers[..3].to_vec()
     };
     let expected = [json!("googlebot"), json!("bingbot"), json!("gptbot")];
     assert_eq!(
-        (of("access", "url", "/private/"), of("settings", "setting", "mode")),
+        (
+            of("access", "url", "/private/"),
+            of("settings", "setting", "mode")
+        ),
         (expected.to_vec(), expected.to_vec())
     );
 }
@@ -333,17 +569,34 @@ fn crawlers_that_owners_ask_about_come_first() {
 #[test]
 fn tag_of_a_type_is_shown_at_a_url_of_it() {
     let tags = "indexing:\n  - { types: image/*, paths: /photos/, tag: noimageindex }\n  - { types: audio/x, tag: noarchive }\n";
-    let new = OLD.replace("tag: noindex", "tag: nofollow").replace("indexing:\n", tags);
-    let case = Case::new(&[("old.yaml", OLD), ("new.yaml", &new), ("urls", "/\n/report-of-the-year.PDF\n/docs\n")]);
+    let new = OLD
+        .replace("tag: noindex", "tag: nofollow")
+        .replace("indexing:\n", tags);
+    let case = Case::new(&[
+        ("old.yaml", OLD),
+        ("new.yaml", &new),
+        ("urls", "/\n/report-of-the-year.PDF\n/docs\n"),
+    ]);
     let urls = |arguments: &[&str]| {
         let (_, difference) = case.json(arguments);
         let tags = list(&difference["sites"][0], "responses").iter();
-        tags.map(|tag| (tag["content_type"].clone(), tag["url"].clone())).collect::<Vec<_>>()
+        tags.map(|tag| (tag["content_type"].clone(), tag["url"].clone()))
+            .collect::<Vec<_>>()
     };
     let made = urls(&["old.yaml", "new.yaml"]);
-    for expected in [("application/pdf", "/.pdf"), ("image/webp", "/photos/.webp"), ("audio/x", "/")] {
-        assert!(made.contains(&(json!(expected.0), json!(expected.1))), "{expected:?} in {made:?}");
+    for expected in [
+        ("application/pdf", "/.pdf"),
+        ("image/webp", "/photos/.webp"),
+        ("audio/x", "/"),
+    ] {
+        assert!(
+            made.contains(&(json!(expected.0), json!(expected.1))),
+            "{expected:?} in {made:?}"
+        );
     }
     let given = urls(&["old.yaml", "new.yaml", "--urls", "urls"]);
-    assert!(given.contains(&(json!("application/pdf"), json!("/report-of-the-year.PDF"))), "{given:?}");
+    assert!(
+        given.contains(&(json!("application/pdf"), json!("/report-of-the-year.PDF"))),
+        "{given:?}"
+    );
 }

@@ -1,5 +1,6 @@
-//! The evidence log of the real binary: a case is exported while crawlgate runs, checked by crawlgate and by the commands of the
-//! documentation, and holds after any number of crashes and after a full disk.
+//! The evidence log of the real binary: a case is exported while crawlgate runs, checked by
+//! crawlgate and by the commands of the documentation, and holds after any number of crashes and
+//! after a full disk.
 
 use crate::proxy::support::{GPTBOT, Gate, Origin, Setup, eventually, read};
 use serde_json::Value;
@@ -17,11 +18,15 @@ const POLICY: &str = "hosts: [shop.example]\nrobots: { origin: replace, groups: 
                       enforcement: { mode: enforce, behind_cache: no }\n";
 
 fn setup(origin: &Origin) -> Setup {
-    Setup::before(origin.address).policy("shop", POLICY).settings("evidence: on").with_clock()
+    Setup::before(origin.address)
+        .policy("shop", POLICY)
+        .settings("evidence: on")
+        .with_clock()
 }
 
 fn visit(gate: &Gate, path: &str) -> u16 {
-    gate.get(HOST, path, &format!("User-Agent: {GPTBOT}\r\n")).status
+    gate.get(HOST, path, &format!("User-Agent: {GPTBOT}\r\n"))
+        .status
 }
 
 /// More than a day passes, so that what a crawler may have cached is known.
@@ -42,31 +47,56 @@ fn evidence(gate: &Gate, arguments: &[&str]) -> Output {
 }
 
 fn key(gate: &Gate) -> String {
-    let status: Value = serde_json::from_slice(&evidence(gate, &["status", "--json"]).stdout).expect("JSON");
+    let status: Value =
+        serde_json::from_slice(&evidence(gate, &["status", "--json"]).stdout).expect("JSON");
     status["key"].as_str().expect("a key").to_owned()
 }
 
 /// How many entries the chain of the crawler has. They are written within about a second.
 fn entries(gate: &Gate) -> u64 {
-    let status: Value = serde_json::from_slice(&evidence(gate, &["status", "--json"]).stdout).expect("JSON");
+    let status: Value =
+        serde_json::from_slice(&evidence(gate, &["status", "--json"]).stdout).expect("JSON");
     let chains = status["chains"].as_array().expect("chains");
     let chain = chains.iter().find(|chain| chain["crawler"] == "gptbot");
-    chain.and_then(|chain| chain["entries"].as_u64()).unwrap_or_default()
+    chain
+        .and_then(|chain| chain["entries"].as_u64())
+        .unwrap_or_default()
 }
 
 fn wait_for_entries(gate: &Gate, number: u64) {
-    eventually("the entries are written", || (entries(gate) >= number).then_some(()));
+    eventually("the entries are written", || {
+        (entries(gate) >= number).then_some(())
+    });
 }
 
 /// A case of everything so far, and what its check says.
 fn case(gate: &Gate, name: &str) -> Value {
     let file = gate.path(name).display().to_string();
-    let export =
-        evidence(gate, &["export", "--site", "shop", "--crawler", "gptbot", "--from", "2020-01-01", "-o", &file]);
-    assert!(export.status.success(), "{}", String::from_utf8_lossy(&export.stderr));
+    let export = evidence(
+        gate,
+        &[
+            "export",
+            "--site",
+            "shop",
+            "--crawler",
+            "gptbot",
+            "--from",
+            "2020-01-01",
+            "-o",
+            &file,
+        ],
+    );
+    assert!(
+        export.status.success(),
+        "{}",
+        String::from_utf8_lossy(&export.stderr)
+    );
     let verified = evidence(gate, &["verify", &file, "--key", &key(gate), "--json"]);
     let mut findings: Value = serde_json::from_slice(&verified.stdout).expect("JSON");
-    assert_eq!((verified.status.code(), &findings["faults"]), (Some(0), &Value::from(Vec::<Value>::new())));
+    assert_eq!(
+        (verified.status.code(), &findings["faults"]),
+        (Some(0), &Value::from(Vec::<Value>::new()))
+    );
     findings["logs"][0].take()
 }
 
@@ -75,22 +105,45 @@ fn documented(language: &str) -> Vec<String> {
     let page = read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/evidence.md"));
     let begin = format!("```{language}\n");
     let blocks = page.split(begin.as_str()).skip(1);
-    blocks.map(|block| block.split("```").next().expect("a block").to_owned()).collect()
+    blocks
+        .map(|block| block.split("```").next().expect("a block").to_owned())
+        .collect()
 }
 
-/// Runs the second way of the documentation in a directory with the case. What the part in Python prints.
+/// Runs the second way of the documentation in a directory with the case. What the part in Python
+/// prints.
 fn check_by_hand(directory: &Path, key: &str) -> Result<String, String> {
-    let shell = documented("sh").into_iter().find(|block| block.starts_with("tar ")).expect("the commands");
+    let shell = documented("sh")
+        .into_iter()
+        .find(|block| block.starts_with("tar "))
+        .expect("the commands");
     // Of several logs, each has a directory.
-    let shell = if directory.join("case.tar").exists() { shell } else { shell.replacen("tar -xf case.tar", "", 1) };
-    let checked = Command::new("sh").args(["-c", &shell]).current_dir(directory).env("KEY", key).output().expect("sh");
+    let shell = if directory.join("case.tar").exists() {
+        shell
+    } else {
+        shell.replacen("tar -xf case.tar", "", 1)
+    };
+    let checked = Command::new("sh")
+        .args(["-c", &shell])
+        .current_dir(directory)
+        .env("KEY", key)
+        .output()
+        .expect("sh");
     if !checked.status.success() {
         return Err(format!("{checked:?}"));
     }
     let python = documented("python").remove(0);
-    let judged = Command::new("python3").args(["-c", &python]).current_dir(directory).output().expect("python3");
+    let judged = Command::new("python3")
+        .args(["-c", &python])
+        .current_dir(directory)
+        .output()
+        .expect("python3");
     let said = String::from_utf8_lossy(&judged.stdout).into_owned();
-    if judged.status.success() { Ok(said) } else { Err(String::from_utf8_lossy(&judged.stderr).into_owned()) }
+    if judged.status.success() {
+        Ok(said)
+    } else {
+        Err(String::from_utf8_lossy(&judged.stderr).into_owned())
+    }
 }
 
 #[test]
@@ -106,32 +159,60 @@ fn case_of_a_running_crawlgate_is_checked_with_it_and_without_it() {
     let findings = case(&gate, "case.tar");
     let (served, request) = (&findings["served"][0], &findings["requests"][0]);
     assert_eq!(served["if_none_match"], "\"0123456789abcdef\"");
-    assert_eq!((&request["kind"], &request["rejudged"]), (&"violation".into(), &"disallowed".into()), "{request}");
-    assert_eq!((&request["target"], &request["served_at"]), (&"/cart/1?a=b".into(), &served["time"]));
+    assert_eq!(
+        (&request["kind"], &request["rejudged"]),
+        (&"violation".into(), &"disallowed".into()),
+        "{request}"
+    );
+    assert_eq!(
+        (&request["target"], &request["served_at"]),
+        (&"/cart/1?a=b".into(), &served["time"])
+    );
     assert_eq!(request["identity"], "unverified");
 
     let directory = tempfile::tempdir().expect("a directory");
     fs::copy(gate.path("case.tar"), directory.path().join("case.tar")).expect("copied");
     let said = check_by_hand(directory.path(), &key(&gate)).expect("the case holds");
-    assert!(said.contains("/cart/1?a=b disallowed by") && said.contains("unverified - no proof"), "{said}");
+    assert!(
+        said.contains("/cart/1?a=b disallowed by") && said.contains("unverified - no proof"),
+        "{said}"
+    );
     let page = read(&directory.path().join("report.html"));
     assert!(page.contains("/cart/1?a=b") && !page.contains("<script") && !page.contains("src="));
 
     // A changed octet is noticed on both ways.
     let mut changed = fs::read(gate.path("case.tar")).expect("the case");
-    let place = changed.windows(9).position(|octets| octets == b"violation").expect("the word");
+    let place = changed
+        .windows(9)
+        .position(|octets| octets == b"violation")
+        .expect("the word");
     changed[place] = b'V';
     let tampered = gate.path("tampered.tar");
     fs::write(&tampered, &changed).expect("written");
     fs::write(directory.path().join("case.tar"), &changed).expect("written");
-    let verified = evidence(&gate, &["verify", &tampered.display().to_string(), "--key", &key(&gate)]);
+    let verified = evidence(
+        &gate,
+        &[
+            "verify",
+            &tampered.display().to_string(),
+            "--key",
+            &key(&gate),
+        ],
+    );
     assert_eq!(verified.status.code(), Some(1));
     check_by_hand(directory.path(), &key(&gate)).expect_err("the case was changed");
 
     // What is forgotten is gone, and the chain holds.
-    assert!(evidence(&gate, &["forget", "--address", "127.0.0.1"]).status.success());
+    assert!(
+        evidence(&gate, &["forget", "--address", "127.0.0.1"])
+            .status
+            .success()
+    );
     let findings = case(&gate, "later.tar");
-    assert_eq!((&findings["requests"][0]["target"], &findings["withdrawn"]), (&Value::Null, &5.into()));
+    assert_eq!(
+        (&findings["requests"][0]["target"], &findings["withdrawn"]),
+        (&Value::Null, &5.into())
+    );
 }
 
 #[test]
@@ -145,8 +226,14 @@ fn case_has_the_list_that_proves_the_crawler() {
         "evidence: on\ntrusted_proxies: [127.0.0.1]\nidentity: {{ lists: '{}', outgoing: no }}",
         lists.path().display()
     );
-    let gate = Setup::before(origin.address).policy("shop", POLICY).settings(&settings).start();
-    gate.wait_for_metric("crawlgate_identity_list_networks{list=\"openai.com/gptbot.json\"}", 1.0);
+    let gate = Setup::before(origin.address)
+        .policy("shop", POLICY)
+        .settings(&settings)
+        .start();
+    gate.wait_for_metric(
+        "crawlgate_identity_list_networks{list=\"openai.com/gptbot.json\"}",
+        1.0,
+    );
     let from = |client: &str| format!("User-Agent: {GPTBOT}\r\nX-Forwarded-For: {client}\r\n");
     gate.get(HOST, "/robots.txt", &from("198.51.100.7"));
     gate.get(HOST, "/cart/1", &from("198.51.100.7"));
@@ -155,18 +242,24 @@ fn case_has_the_list_that_proves_the_crawler() {
     let findings = case(&gate, "case.tar");
     let proofs = findings["proofs"].as_array().expect("a list");
     assert_eq!(proofs.len(), 1, "{proofs:?}");
-    assert_eq!((&proofs[0]["means"], &proofs[0]["identity"]), (&"list".into(), &"verified".into()));
-    assert!(
-        findings["requests"]
-            .as_array()
-            .is_some_and(|all| all.iter().all(|one| one["proof_entry"] == proofs[0]["number"]))
+    assert_eq!(
+        (&proofs[0]["means"], &proofs[0]["identity"]),
+        (&"list".into(), &"verified".into())
     );
+    assert!(findings["requests"].as_array().is_some_and(|all| {
+        all.iter()
+            .all(|one| one["proof_entry"] == proofs[0]["number"])
+    }));
     let directory = tempfile::tempdir().expect("a directory");
     fs::copy(gate.path("case.tar"), directory.path().join("case.tar")).expect("copied");
     let said = check_by_hand(directory.path(), &key(&gate)).expect("the case holds");
-    assert!(said.contains("verified by list: 198.51.100.7 is in 198.51.100.0/24 of"), "{said}");
-    let kept =
-        fs::read_dir(directory.path().join("lists")).expect("lists").map(|file| read(&file.expect("a file").path()));
+    assert!(
+        said.contains("verified by list: 198.51.100.7 is in 198.51.100.0/24 of"),
+        "{said}"
+    );
+    let kept = fs::read_dir(directory.path().join("lists"))
+        .expect("lists")
+        .map(|file| read(&file.expect("a file").path()));
     assert_eq!(kept.collect::<Vec<_>>(), [LIST]);
 }
 
@@ -174,38 +267,73 @@ fn case_has_the_list_that_proves_the_crawler() {
 fn case_of_two_instances_is_checked_with_both_keys() {
     let origin = Origin::plain();
     let (one, other) = (setup(&origin).start(), setup(&origin).start());
-    assert_eq!((visit(&one, "/robots.txt"), visit(&other, "/cart/1")), (200, 403));
+    assert_eq!(
+        (visit(&one, "/robots.txt"), visit(&other, "/cart/1")),
+        (200, 403)
+    );
     wait_for_entries(&one, 1);
     wait_for_entries(&other, 1);
     let path = |gate: &Gate, name: &str| gate.path(name).display().to_string();
     let export = |gate: &Gate, name: &str, more: &[&str]| {
         let output = path(gate, name);
-        let span = ["export", "--site", "shop", "--crawler", "gptbot", "--from", "2020-01-01", "-o", &output];
+        let span = [
+            "export",
+            "--site",
+            "shop",
+            "--crawler",
+            "gptbot",
+            "--from",
+            "2020-01-01",
+            "-o",
+            &output,
+        ];
         let done = evidence(gate, &[&span, more].concat());
-        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        assert!(
+            done.status.success(),
+            "{}",
+            String::from_utf8_lossy(&done.stderr)
+        );
         output
     };
     let beside = export(&one, "beside.tar", &["--state", &path(&other, "state")]);
-    let joined = export(&one, "joined.tar", &["--join", &export(&other, "elsewhere.tar", &[])]);
+    let joined = export(
+        &one,
+        "joined.tar",
+        &["--join", &export(&other, "elsewhere.tar", &[])],
+    );
     let keys = [key(&one), key(&other)];
     let verify = |file: &str, keys: &[&str]| {
         let keys: Vec<&str> = keys.iter().flat_map(|key| ["--key", *key]).collect();
-        evidence(&one, &[&["verify", file, "--json"], keys.as_slice()].concat())
+        evidence(
+            &one,
+            &[&["verify", file, "--json"], keys.as_slice()].concat(),
+        )
     };
     for file in [&beside, &joined] {
         let verified = verify(file, &[&keys[0], &keys[1]]);
         let findings: Value = serde_json::from_slice(&verified.stdout).expect("JSON");
-        assert_eq!((verified.status.code(), &findings["faults"]), (Some(0), &Value::from(Vec::<Value>::new())));
-        let request = findings["logs"].as_array().expect("logs").iter().find_map(|log| log["requests"].get(0));
+        assert_eq!(
+            (verified.status.code(), &findings["faults"]),
+            (Some(0), &Value::from(Vec::<Value>::new()))
+        );
+        let request = findings["logs"]
+            .as_array()
+            .expect("logs")
+            .iter()
+            .find_map(|log| log["requests"].get(0));
         let name = keys[0].split('+').next().expect("a name");
         assert_eq!(request.expect("a request")["served_by"], name);
         assert_eq!(verify(file, &[&keys[0]]).status.code(), Some(1));
     }
     let directory = tempfile::tempdir().expect("a directory");
-    let unpacked = Command::new("tar").args(["-xf", &joined, "-C"]).arg(directory.path()).status();
+    let unpacked = Command::new("tar")
+        .args(["-xf", &joined, "-C"])
+        .arg(directory.path())
+        .status();
     assert!(unpacked.expect("tar").success());
     for (number, key) in (1..).zip(&keys) {
-        check_by_hand(&directory.path().join(format!("logs/{number}")), key).expect("the log holds");
+        check_by_hand(&directory.path().join(format!("logs/{number}")), key)
+            .expect("the log holds");
     }
 }
 
@@ -216,7 +344,9 @@ fn log_holds_after_crashes_at_any_moment() {
     let mut random = u64::from(gate.pid());
     for _ in 0..6 {
         // As long as the process runs, some milliseconds more or less than its rounds.
-        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        random = random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         let end = Instant::now() + Duration::from_millis(200 + (random >> 33) % 1_500);
         while Instant::now() < end {
             visit(&gate, "/robots.txt");
@@ -229,7 +359,10 @@ fn log_holds_after_crashes_at_any_moment() {
     wait_for_entries(&gate, before + 1);
     let findings = case(&gate, "case.tar");
     let unknown = findings["unknown"].as_array().expect("a list");
-    let crashes = unknown.iter().filter(|gap| gap.as_str().is_some_and(|gap| gap.contains("without a word")));
+    let crashes = unknown.iter().filter(|gap| {
+        gap.as_str()
+            .is_some_and(|gap| gap.contains("without a word"))
+    });
     assert_eq!(crashes.count(), 6, "{unknown:?}");
     gate.restart("TERM", |_| {});
     case(&gate, "after-a-stop.tar");
@@ -241,7 +374,9 @@ fn log_has_the_requests_of_both_processes_of_an_upgrade() {
     let mut gate = setup(&origin).replaceable().start();
     let mut kept = gate.connect();
     let mut ask = |path: &str| {
-        kept.send(&format!("GET {path} HTTP/1.1\r\nHost: {HOST}\r\nUser-Agent: {GPTBOT}\r\n\r\n"));
+        kept.send(&format!(
+            "GET {path} HTTP/1.1\r\nHost: {HOST}\r\nUser-Agent: {GPTBOT}\r\n\r\n"
+        ));
         kept.response("GET").status
     };
     assert_eq!((ask("/"), visit(&gate, "/cart/1")), (200, 403));
@@ -252,24 +387,35 @@ fn log_has_the_requests_of_both_processes_of_an_upgrade() {
     wait_for_entries(&gate, 4);
     let findings = case(&gate, "case.tar");
     let requests = findings["requests"].as_array().expect("a list");
-    let mut targets: Vec<_> = requests.iter().filter_map(|request| request["target"].as_str()).collect();
+    let mut targets: Vec<_> = requests
+        .iter()
+        .filter_map(|request| request["target"].as_str())
+        .collect();
     targets.sort_unstable();
     assert_eq!(targets, ["/cart/1", "/cart/2", "/cart/3", "/cart/4"]);
 }
 
-/// A process under this does not die when a file grows beyond its limit: writing fails, as on a full disk.
+/// A process under this does not die when a file grows beyond its limit: writing fails, as on a
+/// full disk.
 const MAY_FILL: [&str; 4] = ["sh", "-c", "trap '' XFSZ; exec \"$@\"", "sh"];
 
 fn limit_files(gate: &Gate, limit: &str) {
     let pid = gate.pid().to_string();
-    let set = Command::new("prlimit").args(["--pid", &pid, &format!("--fsize={limit}:unlimited")]).status();
+    let set = Command::new("prlimit")
+        .args(["--pid", &pid, &format!("--fsize={limit}:unlimited")])
+        .status();
     assert!(set.expect("prlimit").success());
 }
 
 fn complains_of_evidence(gate: &Gate) -> bool {
-    let status: Value = serde_json::from_slice(&gate.command(&["status", "--json"]).stdout).expect("JSON");
+    let status: Value =
+        serde_json::from_slice(&gate.command(&["status", "--json"]).stdout).expect("JSON");
     let warnings = status["warnings"].as_array().expect("a list");
-    warnings.iter().any(|warning| warning.as_str().is_some_and(|warning| warning.contains("evidence")))
+    warnings.iter().any(|warning| {
+        warning
+            .as_str()
+            .is_some_and(|warning| warning.contains("evidence"))
+    })
 }
 
 #[test]
@@ -280,7 +426,9 @@ fn full_disk_stops_evidence_and_no_request() {
     wait_for_entries(&gate, 1);
     limit_files(&gate, "0");
     assert_eq!((visit(&gate, "/robots.txt"), visit(&gate, "/")), (200, 200));
-    eventually("the problem is in the status", || complains_of_evidence(&gate).then_some(()));
+    eventually("the problem is in the status", || {
+        complains_of_evidence(&gate).then_some(())
+    });
     limit_files(&gate, "unlimited");
     let before = entries(&gate);
     visit(&gate, "/robots.txt");
@@ -288,13 +436,21 @@ fn full_disk_stops_evidence_and_no_request() {
     assert!(!complains_of_evidence(&gate));
     let findings = case(&gate, "case.tar");
     let unknown = findings["unknown"].as_array().expect("a list");
-    assert!(unknown.iter().any(|gap| gap.as_str().is_some_and(|gap| gap.contains("were not written"))), "{unknown:?}");
+    assert!(
+        unknown.iter().any(|gap| gap
+            .as_str()
+            .is_some_and(|gap| gap.contains("were not written"))),
+        "{unknown:?}"
+    );
 }
 
 #[test]
 fn evidence_without_a_state_directory_is_refused() {
     let origin = Origin::plain();
-    let setup = Setup::before(origin.address).policy("shop", POLICY).settings("evidence: on").argument("--state");
+    let setup = Setup::before(origin.address)
+        .policy("shop", POLICY)
+        .settings("evidence: on")
+        .argument("--state");
     let (said, status) = setup.argument("off").fail();
     assert!(!status.success());
     assert!(said.contains("evidence"), "{said}");
@@ -332,7 +488,11 @@ impl Authority {
 }
 
 fn openssl(directory: &Path, arguments: &str) -> Output {
-    Command::new("openssl").args(arguments.split(' ')).current_dir(directory).output().expect("openssl")
+    Command::new("openssl")
+        .args(arguments.split(' '))
+        .current_dir(directory)
+        .output()
+        .expect("openssl")
 }
 
 /// Answers one request for a timestamp.
@@ -354,37 +514,64 @@ fn answer(mut stream: TcpStream, directory: &Path) {
     let made = openssl(directory, reply);
     assert!(made.status.success(), "{made:?}");
     let reply = fs::read(directory.join("reply.tsr")).expect("a reply");
-    let head = format!("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: {}\r\n\r\n", reply.len());
-    let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(&reply));
+    let head = format!(
+        "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
+        reply.len()
+    );
+    let _ = stream
+        .write_all(head.as_bytes())
+        .and_then(|()| stream.write_all(&reply));
 }
 
 #[test]
 fn checkpoints_have_timestamps_that_openssl_verifies() {
     let (origin, authority) = (Origin::plain(), Authority::start());
     let settings = format!("evidence: {{ timestamps: ['{}'] }}", authority.url);
-    let gate = Setup::before(origin.address).policy("shop", POLICY).settings(&settings).start();
+    let gate = Setup::before(origin.address)
+        .policy("shop", POLICY)
+        .settings(&settings)
+        .start();
     visit(&gate, "/robots.txt");
     wait_for_entries(&gate, 1);
     let findings = case(&gate, "case.tar");
     let holds = findings["holds"].as_array().expect("a list");
     assert!(
-        holds.iter().any(|held| held.as_str().is_some_and(|held| held.contains(".tsr is a timestamp"))),
+        holds.iter().any(|held| held
+            .as_str()
+            .is_some_and(|held| held.contains(".tsr is a timestamp"))),
         "{holds:?}"
     );
     let directory = tempfile::tempdir().expect("a directory");
     fs::copy(gate.path("case.tar"), directory.path().join("case.tar")).expect("copied");
     check_by_hand(directory.path(), &key(&gate)).expect("the case holds");
-    fs::copy(authority.directory.path().join("ca.pem"), directory.path().join("tsa-ca.pem")).expect("copied");
-    let documented =
-        documented("sh").into_iter().find(|block| block.contains("openssl ts -verify")).expect("the command");
-    let verify = || Command::new("sh").args(["-c", &documented]).current_dir(directory.path()).output().expect("sh");
+    fs::copy(
+        authority.directory.path().join("ca.pem"),
+        directory.path().join("tsa-ca.pem"),
+    )
+    .expect("copied");
+    let documented = documented("sh")
+        .into_iter()
+        .find(|block| block.contains("openssl ts -verify"))
+        .expect("the command");
+    let verify = || {
+        Command::new("sh")
+            .args(["-c", &documented])
+            .current_dir(directory.path())
+            .output()
+            .expect("sh")
+    };
     let verified = verify();
     assert!(verified.status.success(), "{verified:?}");
     let note = fs::read_dir(directory.path().join("checkpoints"))
         .expect("checkpoints")
         .map(|file| file.expect("a file").path());
-    let note =
-        note.filter(|file| file.extension().is_some_and(|extension| extension == "note")).max().expect("a checkpoint");
+    let note = note
+        .filter(|file| {
+            file.extension()
+                .is_some_and(|extension| extension == "note")
+        })
+        .max()
+        .expect("a checkpoint");
     fs::write(&note, read(&note).replace("number", "Number")).expect("written");
     assert!(!verify().status.success());
 }
@@ -398,11 +585,29 @@ fn export_takes_a_token_and_names_hosts_of_the_first_day() {
     assert_eq!(visit(&gate, "/cart/1"), 403);
     wait_for_entries(&gate, 2);
     let export = |crawler: &str, from: &str| {
-        let file = gate.path(&format!("{crawler}-{from}.tar")).display().to_string();
-        let arguments = ["export", "--site", "shop", "--crawler", crawler, "--from", from, "-o", &file];
+        let file = gate
+            .path(&format!("{crawler}-{from}.tar"))
+            .display()
+            .to_string();
+        let arguments = [
+            "export",
+            "--site",
+            "shop",
+            "--crawler",
+            crawler,
+            "--from",
+            from,
+            "-o",
+            &file,
+        ];
         let output = evidence(&gate, &arguments);
-        (output.status.code(), String::from_utf8_lossy(&output.stderr).contains(HOST))
+        (
+            output.status.code(),
+            String::from_utf8_lossy(&output.stderr).contains(HOST),
+        )
     };
-    eventually("the host is stored", || (export("Bingbot", "2020-01-01") == (Some(3), true)).then_some(()));
+    eventually("the host is stored", || {
+        (export("Bingbot", "2020-01-01") == (Some(3), true)).then_some(())
+    });
     assert_eq!(export("GPTBot", "2020-01-01"), (Some(0), true));
 }

@@ -1,4 +1,5 @@
-//! `crawlgate export`: the real servers with the exported files answer as crawlgate does, where a configuration can say it.
+//! `crawlgate export`: the real servers with the exported files answer as crawlgate does, where a
+//! configuration can say it.
 
 use crate::proxy::support::nginx::{Nginx, write_site};
 use crate::proxy::support::program::{Prepared, Program, apache, caddy, haproxy, nginx};
@@ -11,7 +12,15 @@ use std::process::Command;
 const GOOGLEBOT: &str = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)";
 const GOOGLEBOT_IMAGE: &str = "Googlebot-Image/1.0";
 const SHOPBOT: &str = "ShopBot/1.0";
-const AGENTS: [&str; 7] = [BROWSER, BINGBOT, GPTBOT, GOOGLEBOT, GOOGLEBOT_IMAGE, SHOPBOT, "curl/8.9.1"];
+const AGENTS: [&str; 7] = [
+    BROWSER,
+    BINGBOT,
+    GPTBOT,
+    GOOGLEBOT,
+    GOOGLEBOT_IMAGE,
+    SHOPBOT,
+    "curl/8.9.1",
+];
 const PATHS: [&str; 14] = [
     "/",
     "/about.html",
@@ -78,7 +87,12 @@ fn said(response: &Response, path: &str, has_tags: bool) -> Said {
         retry_after: response.field("retry-after").map(str::to_owned),
         body: has_body.then(|| response.text().to_owned()),
         tags: match has_tags {
-            true => parse_lines(response.fields("x-robots-tag").into_iter().map(str::as_bytes)),
+            true => parse_lines(
+                response
+                    .fields("x-robots-tag")
+                    .into_iter()
+                    .map(str::as_bytes),
+            ),
             false => Tags::default(),
         },
         signals: response.signals(),
@@ -91,15 +105,30 @@ fn export(server: &str, policy: &str, output: &Path) -> String {
     std::fs::create_dir_all(&policies).expect("a directory");
     std::fs::write(policies.join("site.yaml"), policy).expect("a policy");
     let (policies, output) = (policies.display().to_string(), output.display().to_string());
-    let done = run(&["export", server, "--policies", &policies, "--output", &output]);
-    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    let done = run(&[
+        "export",
+        server,
+        "--policies",
+        &policies,
+        "--output",
+        &output,
+    ]);
+    assert!(
+        done.status.success(),
+        "{}",
+        String::from_utf8_lossy(&done.stderr)
+    );
     String::from_utf8_lossy(&done.stderr).into_owned()
 }
 
 /// A server with the exported policy in front of an application.
 fn start(server: &str, policy: &str, application: SocketAddr) -> Program {
     Program::start(|prepared| {
-        export(server.split(' ').next().expect("a server"), policy, prepared.directory.path());
+        export(
+            server.split(' ').next().expect("a server"),
+            policy,
+            prepared.directory.path(),
+        );
         match server {
             "nginx" => nginx_frame(prepared, application),
             "haproxy" => haproxy_frame(prepared, application),
@@ -142,10 +171,16 @@ fn caddy_frame(prepared: &Prepared, application: SocketAddr) -> Command {
 fn apache_frame(prepared: &Prepared, application: SocketAddr) -> Command {
     let rules = prepared.path("crawlgate.conf");
     let passed = "ProxyPreserveHost On\nProxyPass / http://";
-    apache(prepared, &format!("Include {rules}\n{passed}{application}/\nProxyPassReverse / http://{application}/"))
+    apache(
+        prepared,
+        &format!(
+            "Include {rules}\n{passed}{application}/\nProxyPassReverse / http://{application}/"
+        ),
+    )
 }
 
-/// The pages as files, as at a provider who lets a site have a `.htaccess`, to whose end `own` is added.
+/// The pages as files, as at a provider who lets a site have a `.htaccess`, to whose end `own` is
+/// added.
 fn htaccess_frame(prepared: &Prepared, own: &str) -> Command {
     let site = prepared.directory.path().join("site");
     write_site(&site);
@@ -156,11 +191,18 @@ fn htaccess_frame(prepared: &Prepared, own: &str) -> Command {
     if let Ok(file) = read("tdmrep.json") {
         prepared.write("site/.well-known/tdmrep.json", file);
     }
-    let tagged = ["googlebot: nofollow", "noarchive"]
-        .map(|line| format!("Header add X-Robots-Tag \"{line}\" \"expr=%{{REQUEST_URI}} == '/tagged.html'\"\n"));
-    let directory = format!("AllowOverride FileInfo AuthConfig\nDirectoryIndex index.html\n{}", tagged.concat());
+    let tagged = ["googlebot: nofollow", "noarchive"].map(|line| {
+        format!("Header add X-Robots-Tag \"{line}\" \"expr=%{{REQUEST_URI}} == '/tagged.html'\"\n")
+    });
+    let directory = format!(
+        "AllowOverride FileInfo AuthConfig\nDirectoryIndex index.html\n{}",
+        tagged.concat()
+    );
     let site = site.display();
-    apache(prepared, &format!("DocumentRoot {site}\n<Directory {site}>\n{directory}</Directory>"))
+    apache(
+        prepared,
+        &format!("DocumentRoot {site}\n<Directory {site}>\n{directory}</Directory>"),
+    )
 }
 
 fn compare(server: &str) {
@@ -175,7 +217,8 @@ fn compare(server: &str) {
             }
             for path in PATHS {
                 let (ours, theirs) = (gate.fetch_as(agent, path), native.fetch_as(agent, path));
-                // Caddy knows the type of a page by the extension of its path alone, and takes no field away.
+                // Caddy knows the type of a page by the extension of its path alone, and takes no
+                // field away.
                 let is_tagged = path == "/tagged.html" && policy.contains("strip");
                 let has_tags = server != "caddy" || ours.status == 200 && !is_tagged;
                 assert_eq!(
@@ -221,19 +264,36 @@ fn exported_configurations_pass_challenges_by_get_and_head() {
     let application = Origin::plain();
     for server in ["nginx", "haproxy", "caddy", "apache"] {
         let native = start(server, policy, application.address);
-        let asked = |method, target| native.ask(method, HOST, target, &format!("User-Agent: {GPTBOT}\r\n")).status;
-        for target in ["/.well-known/acme-challenge/abc", "/.well-known/pki-validation/fileauth.txt"] {
+        let asked = |method, target| {
+            native
+                .ask(method, HOST, target, &format!("User-Agent: {GPTBOT}\r\n"))
+                .status
+        };
+        for target in [
+            "/.well-known/acme-challenge/abc",
+            "/.well-known/pki-validation/fileauth.txt",
+        ] {
             let statuses = ["GET", "HEAD", "POST", "DELETE"].map(|method| asked(method, target));
-            assert_eq!(statuses, [200, 200, 403, 403], "{server} {target}\n{}", native.log());
+            assert_eq!(
+                statuses,
+                [200, 200, 403, 403],
+                "{server} {target}\n{}",
+                native.log()
+            );
         }
         let long = format!("/.well-known/pki-validation/{}", "a".repeat(129));
-        for target in [&long, "/.well-known/pki-validation/../page", "/.well-known/acme-challenge/a.txt"] {
+        for target in [
+            &long,
+            "/.well-known/pki-validation/../page",
+            "/.well-known/acme-challenge/a.txt",
+        ] {
             assert_eq!(asked("GET", target), 403, "{server} {target}");
         }
     }
 }
 
-/// A refusal has its own text, and the site's own refusals keep theirs. No cache has to tell user agents apart.
+/// A refusal has its own text, and the site's own refusals keep theirs. No cache has to tell user
+/// agents apart.
 #[test]
 fn exported_htaccess_leaves_the_errors_of_the_site_alone() {
     let policy = "robots: { origin: replace, groups: [{ agents: ['*'], disallow: [/private/] }] }\n\
@@ -244,13 +304,34 @@ fn exported_htaccess_leaves_the_errors_of_the_site_alone() {
         htaccess_frame(prepared, own)
     });
     let refused = server.fetch_as(GPTBOT, "/private/one.html");
-    assert_eq!((refused.status, refused.text()), (403, "Not here: 5 % & <b>.\n"), "{}", server.log());
-    assert_eq!(refused.field("content-type"), Some("text/plain; charset=utf-8"));
+    assert_eq!(
+        (refused.status, refused.text()),
+        (403, "Not here: 5 % & <b>.\n"),
+        "{}",
+        server.log()
+    );
+    assert_eq!(
+        refused.field("content-type"),
+        Some("text/plain; charset=utf-8")
+    );
     assert_eq!(refused.field("cache-control"), Some("no-store"));
     let denied = server.fetch_as(BROWSER, "/private/two.html");
-    assert_eq!((denied.status, denied.text()), (403, "of the site"), "{}", server.log());
-    for (agent, target) in [(BROWSER, "/private/one.html"), (GPTBOT, "/about.html"), (GPTBOT, "/private/one.html")] {
-        assert_eq!(server.fetch_as(agent, target).field("vary"), None, "{agent} {target}");
+    assert_eq!(
+        (denied.status, denied.text()),
+        (403, "of the site"),
+        "{}",
+        server.log()
+    );
+    for (agent, target) in [
+        (BROWSER, "/private/one.html"),
+        (GPTBOT, "/about.html"),
+        (GPTBOT, "/private/one.html"),
+    ] {
+        assert_eq!(
+            server.fetch_as(agent, target).field("vary"),
+            None,
+            "{agent} {target}"
+        );
     }
 }
 
@@ -260,12 +341,19 @@ fn fields_about_use_that_the_application_sends_stand() {
         "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Usage: train-ai=y\r\nTDM-Reservation: 0\r\nTDM-Policy: /own\r\n\
          Link: </next>; rel=\"next\"\r\n\r\nhi",
     );
-    let gate = Setup::before(application.address).policy("site", SIGNALS).start();
+    let gate = Setup::before(application.address)
+        .policy("site", SIGNALS)
+        .start();
     let ours = gate.fetch_as(BROWSER, "/story").signals();
     for server in ["nginx", "haproxy", "caddy", "apache"] {
-        let mut theirs = start(server, SIGNALS, application.address).fetch_as(BROWSER, "/story").signals();
+        let mut theirs = start(server, SIGNALS, application.address)
+            .fetch_as(BROWSER, "/story")
+            .signals();
         let mut ours = ours.clone();
-        theirs.iter_mut().chain(&mut ours).for_each(|lines| lines.sort());
+        theirs
+            .iter_mut()
+            .chain(&mut ours)
+            .for_each(|lines| lines.sort());
         assert_eq!(theirs, ours, "{server}");
     }
 }
@@ -286,8 +374,17 @@ fn what_cannot_be_said_is_named_in_the_file_and_on_standard_error() {
     ] {
         let said = export(server, policy, directory.path());
         let text = std::fs::read_to_string(directory.path().join(file)).expect("the configuration");
-        for words in ["Crawl-delay", "traps", "`html`", "cached versions", "`indexing`"] {
-            assert!(said.contains(words) && text.contains(words), "{server}: {words}\n{said}\n{text}");
+        for words in [
+            "Crawl-delay",
+            "traps",
+            "`html`",
+            "cached versions",
+            "`indexing`",
+        ] {
+            assert!(
+                said.contains(words) && text.contains(words),
+                "{server}: {words}\n{said}\n{text}"
+            );
         }
     }
 }
@@ -299,10 +396,29 @@ fn several_sites_have_to_be_named() {
         let policy = format!("hosts: [{name}.example]\nrobots: {{ origin: replace }}\n");
         std::fs::write(directory.path().join(format!("{name}.yaml")), policy).expect("a policy");
     }
-    let (policies, output) =
-        (directory.path().display().to_string(), directory.path().join("out").display().to_string());
-    let arguments = ["export", "nginx", "--policies", &policies, "--output", &output];
+    let (policies, output) = (
+        directory.path().display().to_string(),
+        directory.path().join("out").display().to_string(),
+    );
+    let arguments = [
+        "export",
+        "nginx",
+        "--policies",
+        &policies,
+        "--output",
+        &output,
+    ];
     assert_eq!(run(&arguments).status.code(), Some(2));
-    assert_eq!(run(&[arguments.as_slice(), &["--site", "two"]].concat()).status.code(), Some(0));
-    assert_eq!(run(&[arguments.as_slice(), &["--site", "three"]].concat()).status.code(), Some(1));
+    assert_eq!(
+        run(&[arguments.as_slice(), &["--site", "two"]].concat())
+            .status
+            .code(),
+        Some(0)
+    );
+    assert_eq!(
+        run(&[arguments.as_slice(), &["--site", "three"]].concat())
+            .status
+            .code(),
+        Some(1)
+    );
 }

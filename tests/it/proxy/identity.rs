@@ -1,5 +1,5 @@
-//! Proof of crawlers on the running binary: published lists from a server that misbehaves, and reverse DNS from a DNS
-//! server of our own. No address leaves loopback.
+//! Proof of crawlers on the running binary: published lists from a server that misbehaves, and
+//! reverse DNS from a DNS server of our own. No address leaves loopback.
 
 mod client_address;
 mod forged;
@@ -58,7 +58,10 @@ fn lists() -> Lists {
 }
 
 fn listing(body: &str) -> String {
-    format!("HTTP/1.1 200 OK\r\nETag: \"v1\"\r\nContent-Length: {}\r\n\r\n{body}", body.len())
+    format!(
+        "HTTP/1.1 200 OK\r\nETag: \"v1\"\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    )
 }
 
 impl Lists {
@@ -70,7 +73,8 @@ impl Lists {
 /// What DNS says of the addresses of these tests.
 fn zone(name: &str) -> Reply {
     let ptr = |name: &str| Reply::Records(vec![Record::Ptr(name.to_owned())]);
-    let at = |address: &str| Reply::Records(vec![Record::Address(address.parse().expect("an address"))]);
+    let at =
+        |address: &str| Reply::Records(vec![Record::Address(address.parse().expect("an address"))]);
     let names = [
         ("203.0.113.1", "crawl-203-0-113-1.googlebot.com"),
         ("203.0.113.2", "googlebot.com.evil.example"),
@@ -89,9 +93,10 @@ fn zone(name: &str) -> Reply {
         "crawl-203-0-113-1.googlebot.com" => at("203.0.113.1"),
         // The name leads elsewhere.
         "crawl-203-0-113-4.googlebot.com" => at("203.0.113.99"),
-        "late.googlebot.com" => {
-            Reply::Late(Duration::from_millis(700), vec![Record::Address("203.0.113.5".parse().expect("an address"))])
-        }
+        "late.googlebot.com" => Reply::Late(
+            Duration::from_millis(700),
+            vec![Record::Address("203.0.113.5".parse().expect("an address"))],
+        ),
         "six.googlebot.com" => at("2001:db8:7::1"),
         "b.googlebot.com" => at("203.0.113.6"),
         // RFC 2317: the zone of the address points into another one.
@@ -99,13 +104,19 @@ fn zone(name: &str) -> Reply {
             Record::Cname("6.0-127.113.0.203.in-addr.arpa".into()),
             Record::Ptr("b.googlebot.com".into()),
         ]),
-        "7.113.0.203.in-addr.arpa" => Reply::Truncated(vec![Record::Ptr("b7.googlebot.com".into())]),
-        "b7.googlebot.com" => Reply::Truncated(vec![Record::Address("203.0.113.7".parse().expect("an address"))]),
+        "7.113.0.203.in-addr.arpa" => {
+            Reply::Truncated(vec![Record::Ptr("b7.googlebot.com".into())])
+        }
+        "b7.googlebot.com" => Reply::Truncated(vec![Record::Address(
+            "203.0.113.7".parse().expect("an address"),
+        )]),
         "8.113.0.203.in-addr.arpa" => Reply::ServFail,
         "9.113.0.203.in-addr.arpa" => Reply::Silence,
-        "10.113.0.203.in-addr.arpa" => {
-            Reply::Records((0..20).map(|number| Record::Ptr(format!("{number}.googlebot.com"))).collect())
-        }
+        "10.113.0.203.in-addr.arpa" => Reply::Records(
+            (0..20)
+                .map(|number| Record::Ptr(format!("{number}.googlebot.com")))
+                .collect(),
+        ),
         "11.113.0.203.in-addr.arpa" => Reply::Records(Vec::new()),
         _ => Reply::NxDomain,
     }
@@ -117,11 +128,18 @@ fn shop(origin: &Origin, lists: &Lists, dns: &Dns) -> Setup {
          identity: {{ outgoing: yes, lists: 'http://{}', resolvers: ['{}'] }}",
         lists.server.address, dns.address
     );
-    Setup::before(origin.address).policy("shop", POLICY).settings(&settings).with_clock()
+    Setup::before(origin.address)
+        .policy("shop", POLICY)
+        .settings(&settings)
+        .with_clock()
 }
 
 fn from(gate: &Gate, client: &str, user_agent: &str) -> Response {
-    gate.get("shop.example", "/", &format!("User-Agent: {user_agent}\r\nX-Forwarded-For: {client}\r\n"))
+    gate.get(
+        "shop.example",
+        "/",
+        &format!("User-Agent: {user_agent}\r\nX-Forwarded-For: {client}\r\n"),
+    )
 }
 
 /// Asks until the answer has this status: a proof comes soon, and not with the first request.
@@ -132,7 +150,10 @@ fn becomes(gate: &Gate, client: &str, user_agent: &str, status: u16) -> Response
 }
 
 fn known(gate: &Gate, networks: f64) {
-    gate.wait_for_metric("crawlgate_identity_list_networks{list=\"openai.com/gptbot.json\"}", networks);
+    gate.wait_for_metric(
+        "crawlgate_identity_list_networks{list=\"openai.com/gptbot.json\"}",
+        networks,
+    );
 }
 
 fn identified(crawler: &str, outcome: &str) -> String {
@@ -142,10 +163,14 @@ fn identified(crawler: &str, outcome: &str) -> String {
 fn update(gate: &Gate) -> Value {
     let output = gate.command(&["crawlers", "--update", "--json"]);
     let lists: Vec<Value> = serde_json::from_slice(&output.stdout).expect("JSON");
-    lists.into_iter().find(|list| list["url"] == "https://openai.com/gptbot.json").expect("the list of GPTBot")
+    lists
+        .into_iter()
+        .find(|list| list["url"] == "https://openai.com/gptbot.json")
+        .expect("the list of GPTBot")
 }
 
-/// What an audit with the state of a running crawlgate says of a request from the list and one from elsewhere.
+/// What an audit with the state of a running crawlgate says of a request from the list and one from
+/// elsewhere.
 fn audited(gate: &Gate) -> Value {
     let line = |client: &str| {
         format!(
@@ -156,15 +181,25 @@ fn audited(gate: &Gate) -> Value {
     std::fs::write(&log, line("198.51.100.200") + &line("203.0.113.50")).expect("a log");
     std::fs::write(&robots, "User-agent: *\nDisallow: /\n").expect("a robots.txt");
     let path = |path: &std::path::Path| path.display().to_string();
-    let output =
-        run(&["audit", "--json", "--robots", &path(&robots), "--state", &path(&gate.path("state")), &path(&log)]);
+    let output = run(&[
+        "audit",
+        "--json",
+        "--robots",
+        &path(&robots),
+        "--state",
+        &path(&gate.path("state")),
+        &path(&log),
+    ]);
     let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     let rows = report["crawlers"].as_array().expect("rows of crawlers");
     let requests = |identity: &str| {
         let row = rows.iter().find(|row| row["identity"] == identity);
         row.map_or(Value::from(0), |row| row["requests"].clone())
     };
-    ["verified", "suspected_impostor", "unverified"].map(requests).into_iter().collect()
+    ["verified", "suspected_impostor", "unverified"]
+        .map(requests)
+        .into_iter()
+        .collect()
 }
 
 #[test]
@@ -173,7 +208,10 @@ fn a_published_list_verifies_and_accuses() {
     let mut gate = shop(&origin, &lists, &dns).start();
     known(&gate, 3.0);
     let refused = from(&gate, "203.0.113.50", "GPTBot/1.2");
-    assert_eq!(refused.status, 503, "a list that verified no visit accuses nobody");
+    assert_eq!(
+        refused.status, 503,
+        "a list that verified no visit accuses nobody"
+    );
     assert_eq!(refused.field("retry-after"), Some("60"));
     gate.wait_for_metric(&identified("gptbot", "suspended"), 1.0);
     assert_eq!(from(&gate, "198.51.100.200", "GPTBot/1.2").status, 200);
@@ -182,10 +220,17 @@ fn a_published_list_verifies_and_accuses() {
     assert_eq!(from(&gate, "203.0.113.50", "GPTBot/1.2").status, 410);
     gate.wait_for_metric(&identified("gptbot", "impostor"), 1.0);
     let event = eventually("the event", || {
-        read(&gate.path("events.log")).lines().find(|line| line.contains("\"impostor\"")).map(str::to_owned)
+        read(&gate.path("events.log"))
+            .lines()
+            .find(|line| line.contains("\"impostor\""))
+            .map(str::to_owned)
     });
     let event: Value = serde_json::from_str(&event).expect("a JSON line");
-    assert_eq!((&event["identity"], &event["proof"]), (&"impostor".into(), &"list".into()), "{event}");
+    assert_eq!(
+        (&event["identity"], &event["proof"]),
+        (&"impostor".into(), &"list".into()),
+        "{event}"
+    );
     let said = gate.command(&[
         "explain",
         "--live",
@@ -198,7 +243,10 @@ fn a_published_list_verifies_and_accuses() {
         "/",
     ]);
     let said = String::from_utf8(said.stdout).expect("text");
-    assert!(said.contains("https://openai.com/gptbot.json: inside 198.51.100.0/25"), "{said}");
+    assert!(
+        said.contains("https://openai.com/gptbot.json: inside 198.51.100.0/25"),
+        "{said}"
+    );
     assert_eq!(dns.questions(), 0, "GPTBot has no host names");
 
     gate.wait_until_stored();
@@ -219,7 +267,12 @@ fn a_list_server_that_misbehaves_changes_nothing() {
     let (origin, lists, dns) = (Origin::plain(), lists(), Dns::start(zone));
     let gate = shop(&origin, &lists, &dns).start();
     known(&gate, 3.0);
-    let text = |body: &str| format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+    let text = |body: &str| {
+        format!(
+            "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        )
+    };
     let close = "HTTP/1.1 200 OK\r\nConnection: close\r\n";
     for (what, answer, result) in [
         ("empty", text("{\"prefixes\": []}"), "refused"),
@@ -228,9 +281,24 @@ fn a_list_server_that_misbehaves_changes_nothing() {
         ("a page", text("<!doctype html><p>moved"), "refused"),
         ("everybody", text("[\"0.0.0.0/0\"]"), "refused"),
         ("shrunken", text("[\"198.51.100.0/25\"]"), "refused"),
-        ("huge", format!("{close}Content-Length: 5000000\r\n\r\n{}", " ".repeat(5_000_000)), "refused"),
-        ("broken off", format!("{close}Content-Length: 900\r\n\r\n{LISTED}"), "unreachable"),
-        ("gone", "HTTP/1.1 410 Gone\r\nContent-Length: 0\r\n\r\n".to_owned(), "unreachable"),
+        (
+            "huge",
+            format!(
+                "{close}Content-Length: 5000000\r\n\r\n{}",
+                " ".repeat(5_000_000)
+            ),
+            "refused",
+        ),
+        (
+            "broken off",
+            format!("{close}Content-Length: 900\r\n\r\n{LISTED}"),
+            "unreachable",
+        ),
+        (
+            "gone",
+            "HTTP/1.1 410 Gone\r\nContent-Length: 0\r\n\r\n".to_owned(),
+            "unreachable",
+        ),
         (
             "in a circle",
             format!("HTTP/1.1 302 Found\r\nLocation: {GPTBOT_LIST}\r\nContent-Length: 0\r\n\r\n"),
@@ -238,25 +306,45 @@ fn a_list_server_that_misbehaves_changes_nothing() {
         ),
         (
             "elsewhere",
-            "HTTP/1.1 302 Found\r\nLocation: file:///etc/passwd\r\nContent-Length: 0\r\n\r\n".to_owned(),
+            "HTTP/1.1 302 Found\r\nLocation: file:///etc/passwd\r\nContent-Length: 0\r\n\r\n"
+                .to_owned(),
             "unreachable",
         ),
         ("slow", "slow".to_owned(), "unreachable"),
     ] {
         lists.say(answer);
         let list = update(&gate);
-        assert_eq!((&list["result"], &list["networks"]), (&result.into(), &3.into()), "{what}: {list}");
+        assert_eq!(
+            (&list["result"], &list["networks"]),
+            (&result.into(), &3.into()),
+            "{what}: {list}"
+        );
         assert!(list["error"].is_string(), "{what}: {list}");
     }
-    assert_eq!(from(&gate, "198.51.100.200", "GPTBot/1.2").status, 200, "the former list still counts");
+    assert_eq!(
+        from(&gate, "198.51.100.200", "GPTBot/1.2").status,
+        200,
+        "the former list still counts"
+    );
     lists.say(listing(LISTED));
     assert_eq!(update(&gate)["result"], "unchanged");
     lists.say("HTTP/1.1 302 Found\r\nLocation: /moved.json\r\nContent-Length: 0\r\n\r\n");
-    assert_eq!(update(&gate)["result"], "unchanged", "a redirect is followed");
+    assert_eq!(
+        update(&gate)["result"],
+        "unchanged",
+        "a redirect is followed"
+    );
     lists.say(text("[\"198.51.100.0/24\", \"192.0.2.0/24\"]"));
     let list = update(&gate);
-    assert_eq!((&list["result"], &list["networks"]), (&"changed".into(), &2.into()), "{list}");
-    assert_eq!(list["added"], serde_json::json!(["192.0.2.0/24", "198.51.100.0/24"]));
+    assert_eq!(
+        (&list["result"], &list["networks"]),
+        (&"changed".into(), &2.into()),
+        "{list}"
+    );
+    assert_eq!(
+        list["added"],
+        serde_json::json!(["192.0.2.0/24", "198.51.100.0/24"])
+    );
     known(&gate, 2.0);
 }
 
@@ -265,7 +353,11 @@ fn reverse_dns_verifies_after_the_first_request_and_outlasts_a_restart() {
     let (origin, lists, dns) = (Origin::plain(), lists(), Dns::start(zone));
     let mut gate = shop(&origin, &lists, &dns).start();
     let first = from(&gate, "203.0.113.1", GOOGLEBOT);
-    assert_eq!((first.status, first.field("retry-after")), (503, Some("60")), "no request waits for DNS");
+    assert_eq!(
+        (first.status, first.field("retry-after")),
+        (503, Some("60")),
+        "no request waits for DNS"
+    );
     assert_eq!(
         gate.get(
             "shop.example",
@@ -288,11 +380,17 @@ fn reverse_dns_verifies_after_the_first_request_and_outlasts_a_restart() {
     gate.wait_until_stored();
     gate.restart("KILL", |_| ());
     assert_eq!(from(&gate, "203.0.113.1", GOOGLEBOT).status, 200);
-    assert_eq!(dns.asked(&reverse("203.0.113.1")), 1, "a restart forgets no answer");
+    assert_eq!(
+        dns.asked(&reverse("203.0.113.1")),
+        1,
+        "a restart forgets no answer"
+    );
     // A day later the answer is asked for again, while the former one still counts.
     gate.live_through(86_400);
     assert_eq!(from(&gate, "203.0.113.1", GOOGLEBOT).status, 200);
-    eventually("the second question", || (dns.asked(&reverse("203.0.113.1")) == 2).then_some(()));
+    eventually("the second question", || {
+        (dns.asked(&reverse("203.0.113.1")) == 2).then_some(())
+    });
 }
 
 #[test]
@@ -302,7 +400,9 @@ fn an_impostor_is_one_by_two_answers_ten_minutes_apart() {
     let (origin, lists) = (Origin::plain(), lists());
     let dns = Dns::start(|name| match name {
         "1.2.0.192.in-addr.arpa" => Reply::Records(vec![Record::Ptr("a.spider.yandex.com".into())]),
-        "a.spider.yandex.com" => Reply::Records(vec![Record::Address("192.0.2.1".parse().expect("an address"))]),
+        "a.spider.yandex.com" => Reply::Records(vec![Record::Address(
+            "192.0.2.1".parse().expect("an address"),
+        )]),
         name => zone(name),
     });
     let mut gate = shop(&origin, &lists, &dns).start();
@@ -328,9 +428,16 @@ fn an_impostor_is_one_by_two_answers_ten_minutes_apart() {
         serde_json::from_slice::<Value>(&gate.command(&question).stdout).expect("JSON")
     };
     eventually("the first answer", || {
-        explained(&gate)["evidence"][0].as_str().filter(|said| said.contains("by one answer")).map(drop)
+        explained(&gate)["evidence"][0]
+            .as_str()
+            .filter(|said| said.contains("by one answer"))
+            .map(drop)
     });
-    assert_eq!(from(&gate, "203.0.113.3", YANDEXBOT).status, 503, "one answer proves nothing");
+    assert_eq!(
+        from(&gate, "203.0.113.3", YANDEXBOT).status,
+        503,
+        "one answer proves nothing"
+    );
     gate.live_through(300);
     assert_eq!(from(&gate, "203.0.113.3", YANDEXBOT).status, 503);
     assert_eq!(dns.asked(&reverse("203.0.113.3")), 1);
@@ -346,7 +453,11 @@ fn an_impostor_is_one_by_two_answers_ten_minutes_apart() {
     );
     gate.wait_until_stored();
     gate.restart("KILL", |_| ());
-    assert_eq!(from(&gate, "203.0.113.3", YANDEXBOT).status, 410, "a restart forgets no impostor");
+    assert_eq!(
+        from(&gate, "203.0.113.3", YANDEXBOT).status,
+        410,
+        "a restart forgets no impostor"
+    );
     // Failures of DNS make none.
     for address in ["203.0.113.8", "203.0.113.10"] {
         for _ in 0..3 {
@@ -358,19 +469,29 @@ fn an_impostor_is_one_by_two_answers_ten_minutes_apart() {
 
 #[test]
 fn a_name_without_forward_refutes_googlebot_and_not_baidu() {
-    const BAIDUSPIDER: &str = "Mozilla/5.0 (compatible; Baiduspider/2.0; +http://www.baidu.com/search/spider.html)";
+    const BAIDUSPIDER: &str =
+        "Mozilla/5.0 (compatible; Baiduspider/2.0; +http://www.baidu.com/search/spider.html)";
     let origin = Origin::plain();
     let server = Origin::start(|request, stream| {
         let answer = match request.target() {
-            "/developers.google.com/static/crawling/ipranges/common-crawlers.json" => listing(LISTED),
+            "/developers.google.com/static/crawling/ipranges/common-crawlers.json" => {
+                listing(LISTED)
+            }
             _ => "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n".to_owned(),
         };
         stream.write_all(answer.as_bytes()).is_ok()
     });
-    let lists = Lists { server, answer: Arc::default() };
+    let lists = Lists {
+        server,
+        answer: Arc::default(),
+    };
     let dns = Dns::start(|name| match name {
-        "14.113.0.203.in-addr.arpa" => Reply::Records(vec![Record::Ptr("a.crawl.baidu.com".into())]),
-        "a.crawl.baidu.com" => Reply::Records(vec![Record::Address("203.0.113.14".parse().expect("an address"))]),
+        "14.113.0.203.in-addr.arpa" => {
+            Reply::Records(vec![Record::Ptr("a.crawl.baidu.com".into())])
+        }
+        "a.crawl.baidu.com" => Reply::Records(vec![Record::Address(
+            "203.0.113.14".parse().expect("an address"),
+        )]),
         name => zone(name),
     });
     let mut gate = shop(&origin, &lists, &dns).start();
@@ -380,7 +501,8 @@ fn a_name_without_forward_refutes_googlebot_and_not_baidu() {
     let forged = "203.0.113.13";
     for _ in 0..3 {
         for (address, user_agent) in [(baidu_by_name_alone, BAIDUSPIDER), (forged, GOOGLEBOT)] {
-            let lookups = || sum_of(&gate.metrics(), "crawlgate_identity_lookups_total").unwrap_or_default();
+            let lookups =
+                || sum_of(&gate.metrics(), "crawlgate_identity_lookups_total").unwrap_or_default();
             let before = lookups();
             from(&gate, address, user_agent);
             // The clock goes on when the answer has come.
@@ -389,12 +511,18 @@ fn a_name_without_forward_refutes_googlebot_and_not_baidu() {
         gate.live_through(601);
     }
     becomes(&gate, forged, GOOGLEBOT, 410);
-    assert_eq!(from(&gate, baidu_by_name_alone, BAIDUSPIDER).status, 503, "nothing is proven, and nothing refuted");
+    assert_eq!(
+        from(&gate, baidu_by_name_alone, BAIDUSPIDER).status,
+        503,
+        "nothing is proven, and nothing refuted"
+    );
     becomes(&gate, baidu_by_name_alone, GOOGLEBOT, 410);
 }
 
 fn gate_asked(dns: &Dns, address: &str, times: usize) {
-    eventually("the question", || (dns.asked(&reverse(address)) >= times).then_some(()));
+    eventually("the question", || {
+        (dns.asked(&reverse(address)) >= times).then_some(())
+    });
 }
 
 #[test]
@@ -407,11 +535,19 @@ fn where_no_proof_can_be_had_the_answer_is_403() {
         "unlisted bots are observed"
     );
     assert_eq!(
-        from(&gate, "203.0.113.2", "Mozilla/5.0 (compatible; SeekportBot; +https://bot.seekport.com)").status,
+        from(
+            &gate,
+            "203.0.113.2",
+            "Mozilla/5.0 (compatible; SeekportBot; +https://bot.seekport.com)"
+        )
+        .status,
         403
     );
     // Without outgoing requests nothing can be proven of any crawler.
-    let silent = Setup::before(origin.address).policy("shop", POLICY).settings("trusted_proxies: [127.0.0.1]").start();
+    let silent = Setup::before(origin.address)
+        .policy("shop", POLICY)
+        .settings("trusted_proxies: [127.0.0.1]")
+        .start();
     assert_eq!(from(&silent, "203.0.113.1", GOOGLEBOT).status, 403);
 }
 
@@ -423,8 +559,15 @@ fn status(gate: &Gate) -> String {
 fn files_of_a_directory_are_lists_without_outgoing_requests() {
     let origin = Origin::plain();
     let settings = "trusted_proxies: [127.0.0.1]\nidentity: { lists: lists }";
-    let setup = Setup::before(origin.address).policy("shop", POLICY).settings(settings).with_clock();
-    let file = setup.policies().parent().expect("its directory").join("lists/openai.com/gptbot.json");
+    let setup = Setup::before(origin.address)
+        .policy("shop", POLICY)
+        .settings(settings)
+        .with_clock();
+    let file = setup
+        .policies()
+        .parent()
+        .expect("its directory")
+        .join("lists/openai.com/gptbot.json");
     std::fs::create_dir_all(file.parent().expect("a directory")).expect("a directory");
     std::fs::write(&file, LISTED).expect("a list");
     let mut gate = setup.start();
@@ -433,30 +576,54 @@ fn files_of_a_directory_are_lists_without_outgoing_requests() {
     assert_eq!(from(&gate, "203.0.113.1", "GPTBot/1.2").status, 410);
     let newer = std::time::SystemTime::now() - Duration::from_secs(3_600);
     std::fs::write(&file, "203.0.113.0/24\n198.51.100.0/24\n").expect("a list");
-    std::fs::File::options().append(true).open(&file).and_then(|file| file.set_modified(newer)).expect("its time");
+    std::fs::File::options()
+        .append(true)
+        .open(&file)
+        .and_then(|file| file.set_modified(newer))
+        .expect("its time");
     gate.live_through(120);
     known(&gate, 2.0);
     assert_eq!(from(&gate, "203.0.113.1", "GPTBot/1.2").status, 200);
     // Files that are not there are no mistake.
     let update = gate.command(&["crawlers", "--update"]);
     let said = String::from_utf8(update.stdout).expect("text");
-    assert!(update.status.success() && said.contains("other lists have no copy"), "{said}");
+    assert!(
+        update.status.success() && said.contains("other lists have no copy"),
+        "{said}"
+    );
     // One that is wrong is said once, however often it is looked at.
     std::fs::write(file.with_file_name("searchbot.json"), "<html>moved").expect("a list");
     for _ in 0..3 {
-        assert_eq!(gate.command(&["crawlers", "--update"]).status.code(), Some(1));
+        assert_eq!(
+            gate.command(&["crawlers", "--update"]).status.code(),
+            Some(1)
+        );
     }
     let log = gate.log.text();
-    assert_eq!(log.matches("a list of networks is not believed").count(), 1, "{log}");
+    assert_eq!(
+        log.matches("a list of networks is not believed").count(),
+        1,
+        "{log}"
+    );
     assert!(!log.contains("cannot read lists of networks"), "{log}");
     // The page says so at once, and the status after a day.
     let page = gate.admin_page("/health");
-    assert!(page.contains("fails since ") && page.contains("openai.com/searchbot.json"), "{page}");
+    assert!(
+        page.contains("fails since ") && page.contains("openai.com/searchbot.json"),
+        "{page}"
+    );
     let problem = "identity_lists";
     assert!(!status(&gate).contains(problem));
     gate.live_through(90_000);
-    let said = eventually("the list is a problem", || Some(status(&gate)).filter(|said| said.contains(problem)));
-    assert!(said.contains("for more than a day: 1. The first is https://openai.com/searchbot.json, since "), "{said}");
+    let said = eventually("the list is a problem", || {
+        Some(status(&gate)).filter(|said| said.contains(problem))
+    });
+    assert!(
+        said.contains(
+            "for more than a day: 1. The first is https://openai.com/searchbot.json, since "
+        ),
+        "{said}"
+    );
     // A list that is right again is none.
     std::fs::write(file.with_file_name("searchbot.json"), LISTED).expect("a list");
     gate.command(&["crawlers", "--update"]);
@@ -476,7 +643,9 @@ fn verification_by_hand_shows_each_step() {
     std::fs::write(&file, text).expect("settings");
     let config = file.to_str().expect("a path");
     let verify = |address: &str, token: &str| {
-        let output = run(&["crawlers", "--verify", address, "--as", token, "--config", config, "--json"]);
+        let output = run(&[
+            "crawlers", "--verify", address, "--as", token, "--config", config, "--json",
+        ]);
         let value: Value = serde_json::from_slice(&output.stdout).expect("JSON");
         (value, output.status.code())
     };
@@ -510,22 +679,57 @@ fn verification_by_hand_shows_each_step() {
         0,
         "foreign names are not looked up"
     );
-    let said = run(&["crawlers", "--verify", "203.0.113.1", "--as", "googlebot", "--config", config]);
+    let said = run(&[
+        "crawlers",
+        "--verify",
+        "203.0.113.1",
+        "--as",
+        "googlebot",
+        "--config",
+        config,
+    ]);
     let said = String::from_utf8(said.stdout).expect("text");
-    for part in
-        ["reverse DNS of 203.0.113.1: crawl-203-0-113-1.googlebot.com. (", "verified: the address is the crawler's"]
-    {
+    for part in [
+        "reverse DNS of 203.0.113.1: crawl-203-0-113-1.googlebot.com. (",
+        "verified: the address is the crawler's",
+    ] {
         assert!(said.contains(part), "{part}: {said}");
     }
     // Settings that ask nobody are kept to.
-    std::fs::write(&file, "origins: http://127.0.0.1:1\nidentity: { lists: yes }\n").expect("settings");
+    std::fs::write(
+        &file,
+        "origins: http://127.0.0.1:1\nidentity: { lists: yes }\n",
+    )
+    .expect("settings");
     let (said, code) = verify("203.0.113.1", "Googlebot");
-    assert_eq!((&said["outcome"], code), (&"unverified".into(), Some(1)), "{said}");
+    assert_eq!(
+        (&said["outcome"], code),
+        (&"unverified".into(), Some(1)),
+        "{said}"
+    );
     let steps = said["steps"].as_array().expect("steps");
-    assert!(steps.iter().all(|step| step["said"].as_str().is_some_and(|said| said.starts_with("not asked"))), "{said}");
-    assert_eq!(run(&["crawlers", "--verify", "203.0.113.1"]).status.code(), Some(2));
-    assert_eq!(run(&["crawlers", "--verify", "203.0.113.1", "--as", "Googelbot"]).status.code(), Some(1));
-    assert_eq!(run(&["crawlers", "--update", "--control", "/nonexistent"]).status.code(), Some(3));
+    assert!(
+        steps.iter().all(|step| step["said"]
+            .as_str()
+            .is_some_and(|said| said.starts_with("not asked"))),
+        "{said}"
+    );
+    assert_eq!(
+        run(&["crawlers", "--verify", "203.0.113.1"]).status.code(),
+        Some(2)
+    );
+    assert_eq!(
+        run(&["crawlers", "--verify", "203.0.113.1", "--as", "Googelbot"])
+            .status
+            .code(),
+        Some(1)
+    );
+    assert_eq!(
+        run(&["crawlers", "--update", "--control", "/nonexistent"])
+            .status
+            .code(),
+        Some(3)
+    );
 }
 
 #[test]
@@ -549,12 +753,22 @@ fn a_flood_of_made_up_addresses_stays_bounded() {
         assert_eq!(connection.response("GET").status, 503);
     }
     let seconds = began.elapsed().as_secs() as usize + 1;
-    assert!(questions.load(Ordering::Relaxed) <= 20 * seconds + 40, "{questions:?} in {seconds} s");
-    assert_eq!(from(&gate, "203.0.113.1", GOOGLEBOT).status, 200, "what is proven stays proven");
+    assert!(
+        questions.load(Ordering::Relaxed) <= 20 * seconds + 40,
+        "{questions:?} in {seconds} s"
+    );
+    assert_eq!(
+        from(&gate, "203.0.113.1", GOOGLEBOT).status,
+        200,
+        "what is proven stays proven"
+    );
     let left_out = || {
         let metrics = gate.metrics();
-        let line = metrics.lines().find_map(|line| line.strip_prefix("crawlgate_identity_left_out_total "));
-        line.and_then(|count| count.parse::<usize>().ok()).unwrap_or(0)
+        let line = metrics
+            .lines()
+            .find_map(|line| line.strip_prefix("crawlgate_identity_left_out_total "));
+        line.and_then(|count| count.parse::<usize>().ok())
+            .unwrap_or(0)
     };
     assert!(left_out() > 2_000, "{}", left_out());
 }
@@ -565,22 +779,34 @@ fn pair() -> Ed25519KeyPair {
 
 fn directory() -> String {
     let x = URL_SAFE_NO_PAD.encode(pair().public_key());
-    let body = format!("{{\"keys\": [{{\"kty\": \"OKP\", \"crv\": \"Ed25519\", \"kid\": \"k1\", \"x\": \"{x}\"}}]}}");
-    format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len())
+    let body = format!(
+        "{{\"keys\": [{{\"kty\": \"OKP\", \"crv\": \"Ed25519\", \"kid\": \"k1\", \"x\": \"{x}\"}}]}}"
+    );
+    format!(
+        "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    )
 }
 
 /// The fields of a signed request, by the clock of this machine.
 fn signature(authority: &str, seconds: i64) -> String {
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970").as_secs();
+    let now = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .expect("after 1970")
+        .as_secs();
     let created = i64::try_from(now).expect("a time") + seconds;
     let agent = "\"https://assistbot.duckduckgo.com\"";
     let params = format!(
         "(\"@authority\" \"signature-agent\");created={created};expires={};keyid=\"k1\";tag=\"web-bot-auth\"",
         created + 300
     );
-    let base = format!("\"@authority\": {authority}\n\"signature-agent\": {agent}\n\"@signature-params\": {params}");
+    let base = format!(
+        "\"@authority\": {authority}\n\"signature-agent\": {agent}\n\"@signature-params\": {params}"
+    );
     let octets = STANDARD.encode(pair().sign(base.as_bytes()));
-    format!("Signature-Agent: {agent}\r\nSignature-Input: sig1={params}\r\nSignature: sig1=:{octets}:\r\n")
+    format!(
+        "Signature-Agent: {agent}\r\nSignature-Input: sig1={params}\r\nSignature: sig1=:{octets}:\r\n"
+    )
 }
 
 #[test]
@@ -593,7 +819,8 @@ fn a_signature_verifies_the_request_that_carries_it() {
         1.0,
     );
     let ask = |client: &str, fields: &str| {
-        let headers = format!("User-Agent: {DUCKASSISTBOT}\r\nX-Forwarded-For: {client}\r\n{fields}");
+        let headers =
+            format!("User-Agent: {DUCKASSISTBOT}\r\nX-Forwarded-For: {client}\r\n{fields}");
         gate.get("shop.example", "/", &headers).status
     };
     let good = signature("shop.example", -5);
@@ -604,7 +831,11 @@ fn a_signature_verifies_the_request_that_carries_it() {
         assert!(passed_on.field(field).is_some(), "{field} is passed on");
     }
     assert_eq!(ask("203.0.113.60", &good), 200, "a request may be repeated");
-    assert_eq!(ask("203.0.113.61", &good), 503, "from another address it may be a copy");
+    assert_eq!(
+        ask("203.0.113.61", &good),
+        503,
+        "from another address it may be a copy"
+    );
     // The same octets in other fields: none of this is covered by the signature.
     for (number, copy) in [
         good.replace("sig1", "sig2"),
@@ -616,16 +847,46 @@ fn a_signature_verifies_the_request_that_carries_it() {
     .enumerate()
     {
         assert_ne!(*copy, good);
-        assert_eq!(ask(&format!("203.0.113.{}", 70 + number), copy), 503, "{copy}");
-        assert_eq!(ask("203.0.113.60", copy), 200, "a good signature in other words: {copy}");
+        assert_eq!(
+            ask(&format!("203.0.113.{}", 70 + number), copy),
+            503,
+            "{copy}"
+        );
+        assert_eq!(
+            ask("203.0.113.60", copy),
+            200,
+            "a good signature in other words: {copy}"
+        );
     }
-    assert_eq!(ask("203.0.113.62", &signature("shop.example", -600)), 503, "expired");
-    assert_eq!(ask("203.0.113.63", &signature("shop.example", 600)), 503, "of the future");
-    assert_eq!(ask("203.0.113.64", &signature("other.example", -5)), 503, "for another site");
+    assert_eq!(
+        ask("203.0.113.62", &signature("shop.example", -600)),
+        503,
+        "expired"
+    );
+    assert_eq!(
+        ask("203.0.113.63", &signature("shop.example", 600)),
+        503,
+        "of the future"
+    );
+    assert_eq!(
+        ask("203.0.113.64", &signature("other.example", -5)),
+        503,
+        "for another site"
+    );
     gate.wait_for_metric(&identified("duckassistbot", "verified"), 6.0);
-    for why in ["another address has shown the same signature", "expired", "of the future", "does not fit the request"]
-    {
-        eventually(why, || read(&gate.path("events.log")).contains(why).then_some(()));
+    for why in [
+        "another address has shown the same signature",
+        "expired",
+        "of the future",
+        "does not fit the request",
+    ] {
+        eventually(why, || {
+            read(&gate.path("events.log")).contains(why).then_some(())
+        });
     }
-    assert_eq!(from(&gate, "203.0.113.65", GOOGLEBOT).status, 503, "the signature is the agent's alone");
+    assert_eq!(
+        from(&gate, "203.0.113.65", GOOGLEBOT).status,
+        503,
+        "the signature is the agent's alone"
+    );
 }

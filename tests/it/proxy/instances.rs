@@ -1,5 +1,5 @@
-//! Several instances in front of one site, with a real Redis: they come to the same kinds as one instance, through a rolling
-//! restart, a new policy, and the loss of the store or of an instance.
+//! Several instances in front of one site, with a real Redis: they come to the same kinds as one
+//! instance, through a rolling restart, a new policy, and the loss of the store or of an instance.
 
 mod balancer;
 mod clocks;
@@ -10,7 +10,9 @@ mod upgrades;
 
 use crate::proxy::support::redis::RedisServer;
 use crate::proxy::support::upgrade::signal;
-use crate::proxy::support::{BINGBOT, BROWSER, GPTBOT, Gate, HOST, Origin, Setup, eventually, read};
+use crate::proxy::support::{
+    BINGBOT, BROWSER, GPTBOT, Gate, HOST, Origin, Setup, eventually, read,
+};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
@@ -46,8 +48,14 @@ impl Fleet {
 
     /// Instances that are started differently.
     fn with(instances: usize, change: impl Fn(Setup) -> Setup) -> Fleet {
-        let mut fleet = Fleet { redis: RedisServer::start(), origin: Origin::plain(), gates: Vec::new() };
-        fleet.gates = (0..instances).map(|_| change(fleet.setup()).start()).collect();
+        let mut fleet = Fleet {
+            redis: RedisServer::start(),
+            origin: Origin::plain(),
+            gates: Vec::new(),
+        };
+        fleet.gates = (0..instances)
+            .map(|_| change(fleet.setup()).start())
+            .collect();
         fleet.wait_until_all_accuse();
         fleet
     }
@@ -66,7 +74,10 @@ impl Fleet {
         for gate in gates {
             eventually("every instance reports", || {
                 let store = instances(gate);
-                let present = standings(&store).into_iter().filter(|(_, standing)| standing == "present").count();
+                let present = standings(&store)
+                    .into_iter()
+                    .filter(|(_, standing)| standing == "present")
+                    .count();
                 let is_well = store["away"].is_null() && store["accuses_not"].is_null();
                 (is_well && present == gates.len()).then_some(())
             });
@@ -85,7 +96,9 @@ fn instances(gate: &Gate) -> Value {
 fn standings(store: &Value) -> Vec<(String, String)> {
     let text = |value: &Value| value.as_str().expect("a text").to_owned();
     let members = store["members"].as_array().expect("members").iter();
-    members.map(|found| (text(&found["member"]["id"]), text(&found["standing"]))).collect()
+    members
+        .map(|found| (text(&found["member"]["id"]), text(&found["standing"])))
+        .collect()
 }
 
 fn own_id(gate: &Gate) -> String {
@@ -95,29 +108,41 @@ fn own_id(gate: &Gate) -> String {
 /// What the access log calls the requests for a path.
 fn kinds(gate: &Gate, path: &str) -> Vec<String> {
     let log = read(&gate.path("access.log"));
-    let lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let lines = log
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let of_it = lines.filter(|line| line["target"] == path);
-    of_it.map(|line| line["kind"].as_str().expect("a kind").to_owned()).collect()
+    of_it
+        .map(|line| line["kind"].as_str().expect("a kind").to_owned())
+        .collect()
 }
 
 /// What it calls this one.
 fn kind(gate: &Gate, agent: &str, path: &str) -> String {
     let before = kinds(gate, path).len();
     gate.get(HOST, path, &format!("User-Agent: {agent}\r\n"));
-    eventually("a line of the access log", || kinds(gate, path).into_iter().nth(before))
+    eventually("a line of the access log", || {
+        kinds(gate, path).into_iter().nth(before)
+    })
 }
 
 /// The problems that an instance sees: their kinds, and what is said of them.
 fn problems(gate: &Gate) -> Vec<(String, String)> {
-    let status: Value = serde_json::from_slice(&gate.command(&["status", "--json"]).stdout).expect("JSON");
+    let status: Value =
+        serde_json::from_slice(&gate.command(&["status", "--json"]).stdout).expect("JSON");
     let problems = status["problems"].as_array().expect("problems").iter();
     let text = |value: &Value| value.as_str().expect("a text").to_owned();
-    problems.map(|found| (text(&found["problem"]), text(&found["message"]))).collect()
+    problems
+        .map(|found| (text(&found["problem"]), text(&found["message"])))
+        .collect()
 }
 
-/// The kind once the instance knows what the others did. Until then, for some tenths of a second, it is `unproven`.
+/// The kind once the instance knows what the others did. Until then, for some tenths of a second,
+/// it is `unproven`.
 fn proven_kind(gate: &Gate, agent: &str, path: &str) -> String {
-    eventually("a kind that is not `unproven`", || Some(kind(gate, agent, path)).filter(|kind| kind != "unproven"))
+    eventually("a kind that is not `unproven`", || {
+        Some(kind(gate, agent, path)).filter(|kind| kind != "unproven")
+    })
 }
 
 fn robots_txt(gate: &Gate) -> String {
@@ -130,7 +155,9 @@ fn roll_out(gates: &[Gate], paths: &str) {
         gate.write_policy("shop", &policy(paths));
         eventually("the new robots.txt", || {
             let last = paths.rsplit(", ").next().expect("a path");
-            robots_txt(gate).contains(&format!("Disallow: {last}\n")).then_some(())
+            robots_txt(gate)
+                .contains(&format!("Disallow: {last}\n"))
+                .then_some(())
         });
     }
 }
@@ -172,7 +199,10 @@ fn visits(gates: &[Gate]) -> Vec<(String, String)> {
 fn three_instances_come_to_the_kinds_of_one() {
     let origin = Origin::plain();
     let alone = visits(&[setup(&origin, "").start()]);
-    assert!(alone.iter().any(|(_, kind)| kind == "violation") && alone.iter().any(|(_, kind)| kind == "stale_copy"));
+    assert!(
+        alone.iter().any(|(_, kind)| kind == "violation")
+            && alone.iter().any(|(_, kind)| kind == "stale_copy")
+    );
     let fleet = Fleet::start(3);
     assert_eq!(visits(&fleet.gates), alone);
     let ids: BTreeSet<String> = fleet.gates.iter().map(own_id).collect();
@@ -182,10 +212,14 @@ fn three_instances_come_to_the_kinds_of_one() {
 #[test]
 fn crawler_with_a_copy_from_another_instance_is_not_accused() {
     let fleet = Fleet::start(2);
-    let [one, other] = &fleet.gates[..] else { panic!("two instances") };
+    let [one, other] = &fleet.gates[..] else {
+        panic!("two instances")
+    };
     // Looser here, and not yet there: what the crawler was given here allows it.
     one.write_policy("shop", &policy("/elsewhere/"));
-    eventually("the new robots.txt", || robots_txt(one).contains("/elsewhere/").then_some(()));
+    eventually("the new robots.txt", || {
+        robots_txt(one).contains("/elsewhere/").then_some(())
+    });
     assert_eq!(one.fetch_as(BINGBOT, "/robots.txt").status, 200);
     let mut number = 0;
     eventually("the copy is known there", || {
@@ -205,8 +239,18 @@ fn rolling_restart_accuses_nobody_and_forgets_nothing() {
     for place in 0..3 {
         fleet.gates[place].restart("TERM", |_| {});
         fleet.wait_until_all_accuse();
-        assert_eq!(kind(&fleet.gates[(place + 1) % 3], BINGBOT, &format!("/cart/{place}")), "violation");
-        assert_eq!(kind(&fleet.gates[place], BINGBOT, &format!("/cart/own-{place}")), "violation");
+        assert_eq!(
+            kind(
+                &fleet.gates[(place + 1) % 3],
+                BINGBOT,
+                &format!("/cart/{place}")
+            ),
+            "violation"
+        );
+        assert_eq!(
+            kind(&fleet.gates[place], BINGBOT, &format!("/cart/own-{place}")),
+            "violation"
+        );
     }
     assert_eq!(fleet.gates.iter().map(own_id).collect::<Vec<_>>(), before);
 }
@@ -225,16 +269,24 @@ fn without_the_store_nobody_is_accused_and_robots_txt_stays() {
     });
     assert!(!robots_txt(one).contains("/new/"));
     let problems = problems(one);
-    assert!(problems.iter().any(|(kind, _)| kind == "store"), "{problems:?}");
+    assert!(
+        problems.iter().any(|(kind, _)| kind == "store"),
+        "{problems:?}"
+    );
     assert!(one.metrics().contains("crawlgate_store_up 0"));
     let (list, other) = (one.command(&["instances"]), own_id(&fleet.gates[1]));
     let list = String::from_utf8_lossy(&list.stdout);
-    let line = list.lines().find(|line| line.contains(&other)).unwrap_or_else(|| panic!("{list}"));
+    let line = list
+        .lines()
+        .find(|line| line.contains(&other))
+        .unwrap_or_else(|| panic!("{list}"));
     assert!(line.contains("was present"), "{list}");
     assert!(!list.contains("silent"), "{list}");
 
     fleet.redis.program.start_again();
-    eventually("the new robots.txt", || robots_txt(&fleet.gates[0]).contains("/new/").then_some(()));
+    eventually("the new robots.txt", || {
+        robots_txt(&fleet.gates[0]).contains("/new/").then_some(())
+    });
     fleet.gates[1].write_policy("shop", &policy("/cart/, /new/"));
     fleet.wait_until_all_accuse();
     assert_eq!(kind(&fleet.gates[0], BINGBOT, "/cart/2"), "violation");
@@ -263,11 +315,22 @@ fn killed_instance_keeps_others_from_accusing_until_it_is_forgotten() {
     fleet.gates[1].signal("KILL");
     fleet.gates[1].ended();
     let one = &fleet.gates[0];
-    eventually("it is silent", || standings(&instances(one)).contains(&(lost.clone(), "silent".into())).then_some(()));
+    eventually("it is silent", || {
+        standings(&instances(one))
+            .contains(&(lost.clone(), "silent".into()))
+            .then_some(())
+    });
     assert_eq!(kind(one, BINGBOT, "/cart/1"), "unproven");
     let forgotten = one.command(&["instances", "forget", &lost]);
-    assert_eq!(forgotten.status.code(), Some(0), "{}", String::from_utf8_lossy(&forgotten.stdout));
-    eventually("nothing hinders", || instances(one)["accuses_not"].is_null().then_some(()));
+    assert_eq!(
+        forgotten.status.code(),
+        Some(0),
+        "{}",
+        String::from_utf8_lossy(&forgotten.stdout)
+    );
+    eventually("nothing hinders", || {
+        instances(one)["accuses_not"].is_null().then_some(())
+    });
     assert_eq!(kind(one, BINGBOT, "/cart/2"), "violation");
     // It comes back under its id.
     fleet.gates[1].start_again();
@@ -278,7 +341,9 @@ fn killed_instance_keeps_others_from_accusing_until_it_is_forgotten() {
 
 /// The exit code of an attempt to forget an instance that is not there.
 fn one_of_nobody(gate: &Gate) -> Option<i32> {
-    gate.command(&["instances", "forget", "0000000000000000"]).status.code()
+    gate.command(&["instances", "forget", "0000000000000000"])
+        .status
+        .code()
 }
 
 #[test]
@@ -288,7 +353,9 @@ fn stopped_instance_is_silent_and_comes_back() {
     let stopped = own_id(other);
     signal(other.pid(), "STOP");
     eventually("it is silent", || {
-        standings(&instances(one)).contains(&(stopped.clone(), "silent".into())).then_some(())
+        standings(&instances(one))
+            .contains(&(stopped.clone(), "silent".into()))
+            .then_some(())
     });
     assert_eq!(kind(one, BINGBOT, "/cart/1"), "unproven");
     signal(other.pid(), "CONT");
@@ -299,24 +366,39 @@ fn stopped_instance_is_silent_and_comes_back() {
 
 #[test]
 fn store_that_cannot_be_used_is_a_problem_and_not_the_end() {
-    let (redis, origin) = (RedisServer::with(&["--maxmemory-policy", "allkeys-lru"]), Origin::plain());
+    let (redis, origin) = (
+        RedisServer::with(&["--maxmemory-policy", "allkeys-lru"]),
+        Origin::plain(),
+    );
     let gate = setup(&origin, &format!("store: '{}'", redis.url())).start();
     let status = eventually("the problem", || {
         let status = gate.command(&["status", "--json"]);
         let status: Value = serde_json::from_slice(&status.stdout).expect("JSON");
         let problems = status["problems"].as_array().expect("problems").clone();
-        problems.into_iter().find(|found| found["problem"] == "store")
+        problems
+            .into_iter()
+            .find(|found| found["problem"] == "store")
     });
-    assert!(status["message"].as_str().is_some_and(|message| message.contains("allkeys-lru")), "{status}");
+    assert!(
+        status["message"]
+            .as_str()
+            .is_some_and(|message| message.contains("allkeys-lru")),
+        "{status}"
+    );
     let list = gate.command(&["instances"]);
     assert_eq!(instances(&gate)["away"]["is_refused"], true);
-    assert!(!String::from_utf8_lossy(&list.stdout).contains("does not answer"), "{list:?}");
+    assert!(
+        !String::from_utf8_lossy(&list.stdout).contains("does not answer"),
+        "{list:?}"
+    );
     // It was never in a store: it serves pages, and no robots.txt.
     assert_eq!(gate.fetch("/").status, 200);
     assert_eq!(gate.get(HOST, "/robots.txt", "").status, 503);
     assert_eq!(kind(&gate, BINGBOT, "/cart/1"), "unproven");
     let _: () = redis.command(&["CONFIG", "SET", "maxmemory-policy", "noeviction"]);
-    eventually("robots.txt", || (gate.get(HOST, "/robots.txt", "").status == 200).then_some(()));
+    eventually("robots.txt", || {
+        (gate.get(HOST, "/robots.txt", "").status == 200).then_some(())
+    });
 }
 
 #[test]
@@ -326,6 +408,7 @@ fn without_a_store_there_are_no_other_instances() {
     let said = gate.command(&["instances"]);
     assert_eq!(said.status.code(), Some(1));
     assert!(!gate.metrics().contains("crawlgate_store"));
-    let status: Value = serde_json::from_slice(&gate.command(&["status", "--json"]).stdout).expect("JSON");
+    let status: Value =
+        serde_json::from_slice(&gate.command(&["status", "--json"]).stdout).expect("JSON");
     assert!(status.get("store").is_none());
 }

@@ -1,5 +1,5 @@
-//! The tower layer in an axum application (`examples/axum.rs`), as crawlers, browsers and the author of the application
-//! see it.
+//! The tower layer in an axum application (`examples/axum.rs`), as crawlers, browsers and the
+//! author of the application see it.
 
 mod grpc;
 
@@ -22,7 +22,8 @@ struct Application {
 impl Application {
     /// With the policy that the example comes with.
     fn start() -> Application {
-        let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/axum-policies/shop.yaml");
+        let shipped =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/axum-policies/shop.yaml");
         Application::with_policy(&fs::read_to_string(shipped).expect("the policy of the example"))
     }
 
@@ -38,8 +39,15 @@ impl Application {
         let mut said = String::new();
         let stdout = child.stdout.take().expect("its output");
         BufReader::new(stdout).read_line(&mut said).expect("a line");
-        let address = said.trim().strip_prefix("listening on http://").and_then(|address| address.parse().ok());
-        Application { child, address: address.unwrap_or_else(|| panic!("it does not listen: {said:?}")), policies }
+        let address = said
+            .trim()
+            .strip_prefix("listening on http://")
+            .and_then(|address| address.parse().ok());
+        Application {
+            child,
+            address: address.unwrap_or_else(|| panic!("it does not listen: {said:?}")),
+            policies,
+        }
     }
 
     fn ask(&self, method: &str, target: &str, user_agent: &str, more: &str) -> Response {
@@ -61,7 +69,8 @@ impl Application {
 
     fn wait_for_metric(&self, series: &str, value: u64) {
         eventually(&format!("{series} {value}"), || {
-            (crate::proxy::support::sum_of(&self.metrics(), series) == Some(value as f64)).then_some(())
+            (crate::proxy::support::sum_of(&self.metrics(), series) == Some(value as f64))
+                .then_some(())
         });
     }
 
@@ -75,14 +84,24 @@ impl Application {
     fn crawl(&self, options: &[&str]) -> TempDir {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let status = Command::new("wget")
-            .args(["--recursive", "--no-host-directories", "--quiet", "--no-proxy", "--tries=1", "--timeout=20"])
+            .args([
+                "--recursive",
+                "--no-host-directories",
+                "--quiet",
+                "--no-proxy",
+                "--tries=1",
+                "--timeout=20",
+            ])
             .args(options)
             .arg(format!("http://{}/", self.address))
             .current_dir(directory.path())
             .status()
             .expect("wget is installed");
         // 8: some answer was an error, which a refusal is.
-        assert!(status.success() || status.code() == Some(8), "wget failed: {status}");
+        assert!(
+            status.success() || status.code() == Some(8),
+            "wget failed: {status}"
+        );
         directory
     }
 }
@@ -105,9 +124,15 @@ fn wget_that_obeys_fetches_nothing_disallowed() {
     assert!(!has("private"));
     let robots = r#"crawlgate_robots_txt_total{crawler="wget",site="shop",status="200"}"#;
     application.wait_for_metric(robots, 1);
-    application
-        .wait_for_metric(&format!(r#"{REQUESTS}{{action="pass",crawler="wget",kind="allowed",site="shop"}}"#), 3);
-    assert!(!application.metrics().contains("action=\"block\""), "{}", application.metrics());
+    application.wait_for_metric(
+        &format!(r#"{REQUESTS}{{action="pass",crawler="wget",kind="allowed",site="shop"}}"#),
+        3,
+    );
+    assert!(
+        !application.metrics().contains("action=\"block\""),
+        "{}",
+        application.metrics()
+    );
 }
 
 #[test]
@@ -115,36 +140,68 @@ fn wget_that_ignores_the_rules_is_refused_and_counted() {
     let application = Application::start();
     let stored = application.crawl(&["-e", "robots=off"]);
     assert!(stored.path().join("about").exists());
-    assert!(!stored.path().join("private").exists(), "the answer was an error");
-    let refused = |line: &str| line.starts_with(REQUESTS) && line.contains(r#"action="block",crawler="wget""#);
-    eventually("the refusal is counted", || application.metrics().lines().any(refused).then_some(()));
+    assert!(
+        !stored.path().join("private").exists(),
+        "the answer was an error"
+    );
+    let refused = |line: &str| {
+        line.starts_with(REQUESTS) && line.contains(r#"action="block",crawler="wget""#)
+    };
+    eventually("the refusal is counted", || {
+        application.metrics().lines().any(refused).then_some(())
+    });
 }
 
 #[test]
 fn refusal_names_the_rule_and_never_reaches_the_application() {
     let application = Application::start();
     let refused = application.get("/", GPTBOT);
-    assert_eq!((refused.status, refused.field("server")), (403, Some("crawlgate")));
+    assert_eq!(
+        (refused.status, refused.field("server")),
+        (403, Some("crawlgate"))
+    );
     assert!(refused.text().contains("Disallow: /"), "{}", refused.text());
     let head = application.ask("HEAD", "/", GPTBOT, "");
-    assert_eq!((head.status, head.field("content-length")), (403, refused.field("content-length")));
+    assert_eq!(
+        (head.status, head.field("content-length")),
+        (403, refused.field("content-length"))
+    );
 }
 
 #[test]
 fn robots_txt_is_served_with_validators() {
     let application = Application::start();
     let robots = application.get("/robots.txt", BINGBOT);
-    assert_eq!((robots.status, robots.field("content-type")), (200, Some("text/plain; charset=utf-8")));
-    assert!(robots.text().contains("User-agent: *\nDisallow: /private/\n"), "{}", robots.text());
+    assert_eq!(
+        (robots.status, robots.field("content-type")),
+        (200, Some("text/plain; charset=utf-8"))
+    );
+    assert!(
+        robots
+            .text()
+            .contains("User-agent: *\nDisallow: /private/\n"),
+        "{}",
+        robots.text()
+    );
     let etag = robots.field("etag").expect("an entity tag");
-    let again = application.ask("GET", "/robots.txt", BINGBOT, &format!("If-None-Match: {etag}\r\n"));
+    let again = application.ask(
+        "GET",
+        "/robots.txt",
+        BINGBOT,
+        &format!("If-None-Match: {etag}\r\n"),
+    );
     assert_eq!((again.status, again.body.len()), (304, 0));
 }
 
 #[test]
 fn tags_follow_the_content_type_and_stand_in_pages_too() {
     let application = Application::start();
-    assert_eq!(application.get("/report.pdf", BROWSER).fields("x-robots-tag"), ["noindex"]);
+    assert_eq!(
+        application
+            .get("/report.pdf", BROWSER)
+            .fields("x-robots-tag"),
+        ["noindex"]
+    );
     let page = application.get("/about", BROWSER);
     assert_eq!((page.status, page.fields("x-robots-tag").len()), (200, 0));
     application.write_policy("indexing: [{ paths: /, tag: noarchive }]\nhtml: meta\n");
@@ -152,10 +209,19 @@ fn tags_follow_the_content_type_and_stand_in_pages_too() {
         let page = application.get("/about", BROWSER);
         (page.fields("x-robots-tag") == ["noarchive"]).then_some(page)
     });
-    assert!(page.text().contains(r#"<meta name="robots" content="noarchive">"#), "{}", page.text());
+    assert!(
+        page.text()
+            .contains(r#"<meta name="robots" content="noarchive">"#),
+        "{}",
+        page.text()
+    );
     assert!(page.text().contains("<p>A shop."), "{}", page.text());
     let head = application.ask("HEAD", "/about", BROWSER, "");
-    assert_eq!((head.status, head.field("content-length")), (200, None), "as long as the page that is rewritten");
+    assert_eq!(
+        (head.status, head.field("content-length")),
+        (200, None),
+        "as long as the page that is rewritten"
+    );
 }
 
 #[test]
@@ -165,23 +231,39 @@ fn policy_that_breaks_later_leaves_the_good_one_in_force() {
     application.wait_for_metric(r#"crawlgate_policy_reload_success{site="shop"}"#, 0);
     assert_eq!(application.get("/", GPTBOT).status, 403);
     application.write_policy("enforcement: { mode: off }\n");
-    eventually("the next good policy", || (application.get("/", GPTBOT).status == 200).then_some(()));
+    eventually("the next good policy", || {
+        (application.get("/", GPTBOT).status == 200).then_some(())
+    });
 }
 
 #[test]
 fn policy_that_is_broken_at_the_start_is_an_error_with_its_line() {
     let policies = tempfile::tempdir().expect("a temporary directory");
-    fs::write(policies.path().join("shop.yaml"), "robots: {}\nenforcement: { mode: enfroce }\n").expect("a policy");
-    let output = example("axum").arg("127.0.0.1:0").arg(policies.path()).output().expect("the example runs");
+    fs::write(
+        policies.path().join("shop.yaml"),
+        "robots: {}\nenforcement: { mode: enfroce }\n",
+    )
+    .expect("a policy");
+    let output = example("axum")
+        .arg("127.0.0.1:0")
+        .arg(policies.path())
+        .output()
+        .expect("the example runs");
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(!output.status.success() && said.contains("shop.yaml:2:"), "{said}");
+    assert!(
+        !output.status.success() && said.contains("shop.yaml:2:"),
+        "{said}"
+    );
 }
 
 #[test]
 fn pause_answers_503_to_crawlers_and_not_to_people() {
     let application = Application::with_policy("pause: { audience: crawlers, retry_after: 30m }\n");
     let paused = application.get("/", BINGBOT);
-    assert_eq!((paused.status, paused.field("retry-after")), (503, Some("1800")));
+    assert_eq!(
+        (paused.status, paused.field("retry-after")),
+        (503, Some("1800"))
+    );
     assert_eq!(application.get("/robots.txt", BINGBOT).status, 200);
     assert_eq!(application.get("/", BROWSER).status, 200);
 }
@@ -209,8 +291,12 @@ fn body_of_a_request_arrives_behind_the_gate() {
     // The application has no POST there: its own answer passes, and the connection goes on.
     connection.send(body);
     assert_eq!(connection.response("POST").status, 405);
-    connection.send(&format!("GET /about HTTP/1.1\r\nHost: {HOST}\r\nUser-Agent: {GPTBOT}\r\n\r\n"));
+    connection.send(&format!(
+        "GET /about HTTP/1.1\r\nHost: {HOST}\r\nUser-Agent: {GPTBOT}\r\n\r\n"
+    ));
     assert_eq!(connection.response("GET").status, 403);
-    connection.send(&format!("GET /about HTTP/1.1\r\nHost: {HOST}\r\nUser-Agent: {BROWSER}\r\n\r\n"));
+    connection.send(&format!(
+        "GET /about HTTP/1.1\r\nHost: {HOST}\r\nUser-Agent: {BROWSER}\r\n\r\n"
+    ));
     assert_eq!(connection.response("GET").status, 200);
 }

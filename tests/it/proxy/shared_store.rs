@@ -1,5 +1,5 @@
-//! The room `shared_store` against a real Redis: what is written is read again, and a store that cannot be used, is away or
-//! is another one says so.
+//! The room `shared_store` against a real Redis: what is written is read again, and a store that
+//! cannot be used, is away or is another one says so.
 
 use crate::proxy::support::program::free_address;
 use crate::proxy::support::redis::RedisServer;
@@ -16,8 +16,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 fn settings(store: &str) -> StoreSettings {
-    let source = Source { name: "crawlgate.yaml".into(), text: format!("store: {store}\n").into() };
-    read(&source, Settings::default()).0.and_then(|file| file.store).expect("settings of a store")
+    let source = Source {
+        name: "crawlgate.yaml".into(),
+        text: format!("store: {store}\n").into(),
+    };
+    read(&source, Settings::default())
+        .0
+        .and_then(|file| file.store)
+        .expect("settings of a store")
 }
 
 fn opened(settings: StoreSettings) -> SharedStore {
@@ -29,11 +35,18 @@ fn store(server: &RedisServer) -> SharedStore {
 }
 
 fn fact(key: &str, at: i64, value: &str) -> SharedFact {
-    SharedFact { key: key.into(), at, value: value.into() }
+    SharedFact {
+        key: key.into(),
+        at,
+        value: value.into(),
+    }
 }
 
 fn member(id: &str) -> Member {
-    let position = Position { milliseconds: 5, sequence: 1 };
+    let position = Position {
+        milliseconds: 5,
+        sequence: 1,
+    };
     let json = serde_json::json!({
         "id": id, "run": "0123456789abcdef", "schema": 1, "version": "0.1.0", "host": "edge-1", "joined": 10, "reported": 11,
         "heard": position, "settled": null, "policies": "a", "crawlers": "b", "clock_ahead_ms": 0, "has_left": false,
@@ -42,13 +55,25 @@ fn member(id: &str) -> Member {
 }
 
 fn batch(facts: Vec<SharedFact>) -> Batch {
-    let entry = Entry { member: member("aaaa"), facts: facts.clone(), sets: false, asks: false };
-    Batch { facts, entry: Some(entry), ..Batch::default() }
+    let entry = Entry {
+        member: member("aaaa"),
+        facts: facts.clone(),
+        sets: false,
+        asks: false,
+    };
+    Batch {
+        facts,
+        entry: Some(entry),
+        ..Batch::default()
+    }
 }
 
 /// Writes facts; the place of their entry.
 fn write(store: &mut SharedStore, identity: &Identity, facts: Vec<SharedFact>) -> Position {
-    let Written { identity: took, position } = store.write(identity, &batch(facts)).expect("written");
+    let Written {
+        identity: took,
+        position,
+    } = store.write(identity, &batch(facts)).expect("written");
     assert_eq!(&took, identity);
     position.expect("an entry")
 }
@@ -61,25 +86,48 @@ fn facts_are_read_from_the_sets_and_from_the_log() {
     // The first one founds it.
     assert_eq!(other.identity("beef").expect("an identity").0, identity);
     assert_eq!(identity.epoch, "f00d");
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("a clock").as_millis();
+    let now = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .expect("a clock")
+        .as_millis();
     assert!(now.abs_diff(time as u128) < 60_000);
 
-    assert_eq!(other.read(Position::default()).expect("a log").entries, None);
-    let first = write(&mut one, &identity, vec![fact("s\na", 100, ""), fact("p\nb", 7, "of a run")]);
-    let second = write(&mut one, &identity, vec![fact("s\na", 90, ""), fact("v\nc", 7, "User-agent: *")]);
+    assert_eq!(
+        other.read(Position::default()).expect("a log").entries,
+        None
+    );
+    let first = write(
+        &mut one,
+        &identity,
+        vec![fact("s\na", 100, ""), fact("p\nb", 7, "of a run")],
+    );
+    let second = write(
+        &mut one,
+        &identity,
+        vec![fact("s\na", 90, ""), fact("v\nc", 7, "User-agent: *")],
+    );
     let read = other.read(first).expect("the log");
     assert_eq!((read.identity, read.last), (identity.clone(), second));
     let entries = read.entries.expect("a log with the position");
-    assert_eq!(entries.iter().map(|(place, _)| *place).collect::<Vec<_>>(), [second]);
+    assert_eq!(
+        entries.iter().map(|(place, _)| *place).collect::<Vec<_>>(),
+        [second]
+    );
     assert_eq!(entries[0].1.facts.len(), 2);
 
     let mut sets = other.read_sets().expect("sets");
     sets.facts.sort();
     // The earlier time did not take the place of the later one, and files come by their key.
-    assert_eq!(sets.facts, [fact("p\nb", 7, "of a run"), fact("s\na", 100, "")]);
+    assert_eq!(
+        sets.facts,
+        [fact("p\nb", 7, "of a run"), fact("s\na", 100, "")]
+    );
     assert_eq!(sets.members, [member("aaaa")]);
     let keys = ["v\nc".to_owned(), "v\nnone".to_owned()];
-    assert_eq!(other.fetch(&keys).expect("facts"), [fact("v\nc", 7, "User-agent: *")]);
+    assert_eq!(
+        other.fetch(&keys).expect("facts"),
+        [fact("v\nc", 7, "User-agent: *")]
+    );
 }
 
 #[test]
@@ -87,7 +135,15 @@ fn what_stands_there_is_replaced_kept_or_removed_as_the_batch_says() {
     let server = RedisServer::start();
     let mut store = store(&server);
     let (identity, _) = store.identity("f00d").expect("an identity");
-    write(&mut store, &identity, vec![fact("p\na", 1, "old"), fact("p\nb", 1, "old"), fact("s\nc", 5, "")]);
+    write(
+        &mut store,
+        &identity,
+        vec![
+            fact("p\na", 1, "old"),
+            fact("p\nb", 1, "old"),
+            fact("s\nc", 5, ""),
+        ],
+    );
     let changed = Batch {
         facts: vec![fact("p\na", 2, "new"), fact("s\nd", 50, "")],
         if_missing: vec![fact("p\nb", 2, "new"), fact("p\ne", 2, "new")],
@@ -98,10 +154,21 @@ fn what_stands_there_is_replaced_kept_or_removed_as_the_batch_says() {
         entry: None,
     };
     let written = store.write(&identity, &changed).expect("written");
-    assert_eq!(written, Written { identity, position: None });
+    assert_eq!(
+        written,
+        Written {
+            identity,
+            position: None
+        }
+    );
     let mut sets = store.read_sets().expect("sets");
     sets.facts.sort();
-    let expected = [fact("p\na", 2, "new"), fact("p\nb", 1, "old"), fact("p\ne", 2, "new"), fact("s\nd", 50, "")];
+    let expected = [
+        fact("p\na", 2, "new"),
+        fact("p\nb", 1, "old"),
+        fact("p\ne", 2, "new"),
+        fact("s\nd", 50, ""),
+    ];
     assert_eq!(sets.facts, expected);
     assert_eq!(sets.members.len(), 2);
 }
@@ -114,9 +181,20 @@ fn large_sets_are_read_in_parts() {
     for part in 0..5 {
         let facts = (0..1_000).flat_map(|number| {
             let number = part * 1_000 + number;
-            [fact(&format!("s\n{number}"), number, ""), fact(&format!("p\n{number}"), number, "x")]
+            [
+                fact(&format!("s\n{number}"), number, ""),
+                fact(&format!("p\n{number}"), number, "x"),
+            ]
         });
-        store.write(&identity, &Batch { entry: None, ..batch(facts.collect()) }).expect("written");
+        store
+            .write(
+                &identity,
+                &Batch {
+                    entry: None,
+                    ..batch(facts.collect())
+                },
+            )
+            .expect("written");
     }
     let mut facts = store.read_sets().expect("sets").facts;
     facts.sort();
@@ -129,27 +207,87 @@ fn facts_that_clients_make_are_kept_up_to_a_bound() {
     let server = RedisServer::start();
     let mut store = store(&server);
     let identity = store.identity("f00d").expect("an identity").0;
-    let mark = |number: usize| fact(&format!("M\nshop\nother\n192.0.2.1\n{number}"), number as i64, "");
+    let mark = |number: usize| {
+        fact(
+            &format!("M\nshop\nother\n192.0.2.1\n{number}"),
+            number as i64,
+            "",
+        )
+    };
     let all: Vec<SharedFact> = (0..MOST_OF_CLIENTS + 10).map(mark).collect();
-    store.write(&identity, &Batch { facts: vec![fact("w\nshop\n", 1, "")], ..Batch::default() }).expect("written");
+    store
+        .write(
+            &identity,
+            &Batch {
+                facts: vec![fact("w\nshop\n", 1, "")],
+                ..Batch::default()
+            },
+        )
+        .expect("written");
     for facts in all.chunks(5_000) {
-        store.write(&identity, &Batch { facts: facts.to_vec(), ..Batch::default() }).expect("written");
+        store
+            .write(
+                &identity,
+                &Batch {
+                    facts: facts.to_vec(),
+                    ..Batch::default()
+                },
+            )
+            .expect("written");
     }
     let mut facts = store.read_sets().expect("the sets").facts;
     facts.sort();
     facts.dedup();
     assert_eq!(facts.len(), MOST_OF_CLIENTS + 1);
-    assert!(facts.contains(&fact("w\nshop\n", 1, "")), "what operators said stays");
-    assert!(facts.contains(&mark(10)) && !facts.contains(&mark(9)), "the oldest went");
+    assert!(
+        facts.contains(&fact("w\nshop\n", 1, "")),
+        "what operators said stays"
+    );
+    assert!(
+        facts.contains(&mark(10)) && !facts.contains(&mark(9)),
+        "the oldest went"
+    );
     // The latest time of a fact counts.
     let late = MOST_OF_CLIENTS as i64 + 100;
     for at in [late, 5] {
         let again = SharedFact { at, ..mark(10) };
-        store.write(&identity, &Batch { facts: vec![again], ..Batch::default() }).expect("written");
+        store
+            .write(
+                &identity,
+                &Batch {
+                    facts: vec![again],
+                    ..Batch::default()
+                },
+            )
+            .expect("written");
     }
-    assert!(store.read_sets().expect("the sets").facts.contains(&SharedFact { at: late, ..mark(10) }));
-    store.write(&identity, &Batch { served_before: Some(late), ..Batch::default() }).expect("written");
-    assert_eq!(store.read_sets().expect("the sets").facts, [SharedFact { at: late, ..mark(10) }], "all else is over");
+    assert!(
+        store
+            .read_sets()
+            .expect("the sets")
+            .facts
+            .contains(&SharedFact {
+                at: late,
+                ..mark(10)
+            })
+    );
+    store
+        .write(
+            &identity,
+            &Batch {
+                served_before: Some(late),
+                ..Batch::default()
+            },
+        )
+        .expect("written");
+    assert_eq!(
+        store.read_sets().expect("the sets").facts,
+        [SharedFact {
+            at: late,
+            ..mark(10)
+        }],
+        "all else is over"
+    );
 }
 
 #[test]
@@ -159,12 +297,20 @@ fn nothing_is_written_into_another_store_than_the_expected_one() {
     let (identity, _) = store.identity("f00d").expect("an identity");
     write(&mut store, &identity, vec![fact("s\na", 1, "")]);
     let _: () = server.command(&["FLUSHALL"]);
-    let written = store.write(&identity, &batch(vec![fact("s\nb", 1, "")])).expect("an answer");
-    assert_eq!((written.identity.epoch.as_str(), written.position), ("", None));
+    let written = store
+        .write(&identity, &batch(vec![fact("s\nb", 1, "")]))
+        .expect("an answer");
+    assert_eq!(
+        (written.identity.epoch.as_str(), written.position),
+        ("", None)
+    );
     assert_eq!(server.command::<u64>(&["DBSIZE"]), 0);
     // The same process goes on under another epoch.
     let (founded, _) = store.identity("beef").expect("an identity");
-    assert_eq!((founded.epoch.as_str(), &founded.run_id), ("beef", &identity.run_id));
+    assert_eq!(
+        (founded.epoch.as_str(), &founded.run_id),
+        ("beef", &identity.run_id)
+    );
 }
 
 #[test]
@@ -182,8 +328,12 @@ fn instance_that_asks_which_store_it_is_ends_no_transaction_of_another() {
             }
         });
         for at in 0..300 {
-            let Written { identity: took, position } =
-                one.write(&identity, &batch(vec![fact("s\na", at, "")])).expect("written");
+            let Written {
+                identity: took,
+                position,
+            } = one
+                .write(&identity, &batch(vec![fact("s\na", at, "")]))
+                .expect("written");
             if took != identity || position.is_none() {
                 is_over.store(true, Ordering::Relaxed);
                 panic!("write {at} was not done: {took:?}");
@@ -199,7 +349,9 @@ fn restarted_store_is_another_one() {
     let mut store = store(&server);
     let (identity, _) = store.identity("f00d").expect("an identity");
     server.program.kill();
-    let Err(StoreError::Away(said)) = store.identity("f00d") else { panic!("nothing answers") };
+    let Err(StoreError::Away(said)) = store.identity("f00d") else {
+        panic!("nothing answers")
+    };
     assert!(said.contains(&server.program.address.to_string()), "{said}");
     server.program.start_again();
     // The test's clock of Redis is the machine's: another run_id, and the epoch is founded anew.
@@ -217,7 +369,10 @@ fn paused_store_is_away_in_time_and_comes_back() {
     for what in ["on the open connection", "on a new one"] {
         let began = Instant::now();
         let answer = store.read(Position::default());
-        assert!(matches!(answer, Err(StoreError::Away(_))), "{what}: {answer:?}");
+        assert!(
+            matches!(answer, Err(StoreError::Away(_))),
+            "{what}: {answer:?}"
+        );
         assert!(began.elapsed() < Duration::from_secs(10), "{what}");
     }
     server.resume();
@@ -254,7 +409,14 @@ fn answer_that_trickles_makes_the_store_away_in_time() {
 
 #[test]
 fn answer_of_60_megabytes_makes_the_store_away() {
-    let large = || [b"$62914560\r\n".as_slice(), &vec![b'a'; 62_914_560], b"\r\n"].concat();
+    let large = || {
+        [
+            b"$62914560\r\n".as_slice(),
+            &vec![b'a'; 62_914_560],
+            b"\r\n",
+        ]
+        .concat()
+    };
     let address = trickling(large, Duration::ZERO);
     let answer = opened(settings(&format!("'redis://{address}'"))).identity("f00d");
     assert!(matches!(answer, Err(StoreError::Away(_))), "{answer:?}");
@@ -267,10 +429,18 @@ fn name_that_is_longer_than_any_is_not_taken() {
     let (identity, _) = store.identity("f00d").expect("an identity");
     let first = write(&mut store, &identity, Vec::new());
     let long = "a".repeat(1_000_000);
-    let host = serde_json::to_string(&Member { host: long.clone(), ..member("bbbb") }).expect("JSON");
+    let host = serde_json::to_string(&Member {
+        host: long.clone(),
+        ..member("bbbb")
+    })
+    .expect("JSON");
     let _: u64 = server.command(&["HSET", "crawlgate:members", "bbbb", &host]);
     assert!(matches!(store.read_members(), Err(StoreError::Newer(_))));
-    write(&mut store, &identity, vec![fact(&format!("s\n{long}"), 1, "")]);
+    write(
+        &mut store,
+        &identity,
+        vec![fact(&format!("s\n{long}"), 1, "")],
+    );
     assert!(matches!(store.read(first), Err(StoreError::Newer(_))));
     assert!(matches!(store.read_sets(), Err(StoreError::Newer(_))));
 }
@@ -280,8 +450,13 @@ fn log_that_was_cut_is_told_from_an_empty_one() {
     let server = RedisServer::start();
     let mut store = store(&server);
     let (identity, _) = store.identity("f00d").expect("an identity");
-    let places: Vec<Position> = (0..3).map(|_| write(&mut store, &identity, Vec::new())).collect();
-    assert_eq!(store.read(places[2]).expect("the log").entries, Some(Vec::new()));
+    let places: Vec<Position> = (0..3)
+        .map(|_| write(&mut store, &identity, Vec::new()))
+        .collect();
+    assert_eq!(
+        store.read(places[2]).expect("the log").entries,
+        Some(Vec::new())
+    );
     let _: u64 = server.command(&["XTRIM", "crawlgate:log", "MAXLEN", "1"]);
     let read = store.read(places[0]).expect("the log");
     assert_eq!((read.entries, read.last), (None, places[2]));
@@ -302,7 +477,15 @@ fn every_key_ends_by_itself() {
     let server = RedisServer::start();
     let mut store = store(&server);
     let (identity, _) = store.identity("f00d").expect("an identity");
-    write(&mut store, &identity, vec![fact("s\na", 1, ""), fact("M\nc", 1, ""), fact("p\nb", 1, "x")]);
+    write(
+        &mut store,
+        &identity,
+        vec![
+            fact("s\na", 1, ""),
+            fact("M\nc", 1, ""),
+            fact("p\nb", 1, "x"),
+        ],
+    );
     store.identity("f00d").expect("an identity");
     let keys: Vec<String> = server.command(&["KEYS", "*"]);
     assert_eq!(keys.len(), 6, "{keys:?}");
@@ -325,13 +508,18 @@ fn store_that_deletes_keys_is_refused() {
     for policy in ["allkeys-lru", "volatile-ttl"] {
         let server = RedisServer::with(&["--maxmemory-policy", policy]);
         let said = refusal(&mut store(&server));
-        assert!(said.contains(policy) && said.contains("noeviction"), "{said}");
+        assert!(
+            said.contains(policy) && said.contains("noeviction"),
+            "{said}"
+        );
         // When it is mended, it is used. A store that runs is looked at again.
         let mut store = store(&server);
         let _: () = server.command(&["CONFIG", "SET", "maxmemory-policy", "noeviction"]);
         store.identity("f00d").expect("an identity");
         let _: () = server.command(&["CONFIG", "SET", "maxmemory-policy", policy]);
-        assert!(matches!(store.identity("f00d"), Err(StoreError::Evicts(said)) if said.contains(policy)));
+        assert!(
+            matches!(store.identity("f00d"), Err(StoreError::Evicts(said)) if said.contains(policy))
+        );
         let _: () = server.command(&["CONFIG", "SET", "maxmemory-policy", "noeviction"]);
         store.identity("f00d").expect("an identity");
     }
@@ -345,7 +533,10 @@ fn keys_of_another_program_are_left_alone() {
         let said = refusal(&mut store(&server));
         assert!(said.contains(key) && said.contains("prefix"), "{said}");
         assert_eq!(server.command::<String>(&["GET", key]), "mine");
-        let mut elsewhere = opened(settings(&format!("{{ url: '{}', prefix: 'shop:' }}", server.url())));
+        let mut elsewhere = opened(settings(&format!(
+            "{{ url: '{}', prefix: 'shop:' }}",
+            server.url()
+        )));
         elsewhere.identity("f00d").expect("another prefix");
     }
 }
@@ -357,7 +548,9 @@ fn full_store_says_that_it_is_full() {
     let (identity, _) = store.identity("f00d").expect("an identity");
     let _: () = server.command(&["CONFIG", "SET", "maxmemory", "1"]);
     let written = store.write(&identity, &batch(vec![fact("s\na", 1, "")]));
-    let Err(StoreError::Unusable(said)) = written else { panic!("{written:?}") };
+    let Err(StoreError::Unusable(said)) = written else {
+        panic!("{written:?}")
+    };
     assert!(said.contains("maxmemory"), "{said}");
 }
 
@@ -367,12 +560,20 @@ fn of_version(version: &'static str) -> SocketAddr {
     let address = listener.local_addr().expect("an address");
     std::thread::spawn(move || {
         for mut client in listener.incoming().flatten() {
-            let mut lines = BufReader::new(client.try_clone().expect("a reader")).lines().map_while(Result::ok);
+            let mut lines = BufReader::new(client.try_clone().expect("a reader"))
+                .lines()
+                .map_while(Result::ok);
             let mut next = move || lines.next();
             // `*N`, and N times a length and a word.
-            while let Some(words) = next().and_then(|line| line.strip_prefix('*')?.parse::<usize>().ok()) {
-                let words: Vec<String> = (0..words).filter_map(|_| next().and_then(|_| next())).collect();
-                let info = format!("redis_version:{version}\r\nrun_id:1\r\nmaxmemory_policy:noeviction\r\n");
+            while let Some(words) =
+                next().and_then(|line| line.strip_prefix('*')?.parse::<usize>().ok())
+            {
+                let words: Vec<String> = (0..words)
+                    .filter_map(|_| next().and_then(|_| next()))
+                    .collect();
+                let info = format!(
+                    "redis_version:{version}\r\nrun_id:1\r\nmaxmemory_policy:noeviction\r\n"
+                );
                 let answer = match words.first().map(String::as_str) {
                     Some("INFO") => format!("${}\r\n{info}\r\n", info.len()),
                     _ => "+none\r\n".to_owned(),
@@ -389,22 +590,33 @@ fn of_version(version: &'static str) -> SocketAddr {
 #[test]
 fn server_of_an_old_version_is_refused() {
     for version in ["6.0.16", "5.0.14", "2.8.0", "", "of today"] {
-        let said = refusal(&mut opened(settings(&format!("'redis://{}'", of_version(version)))));
+        let said = refusal(&mut opened(settings(&format!(
+            "'redis://{}'",
+            of_version(version)
+        ))));
         assert!(said.contains(version) && said.contains("6.2"), "{said}");
     }
     for version in ["6.2.0", "7.2.4", "10.0.0"] {
-        let answer = opened(settings(&format!("'redis://{}'", of_version(version)))).identity("f00d");
-        assert!(!format!("{answer:?}").contains("6.2 or later"), "{version}: {answer:?}");
+        let answer =
+            opened(settings(&format!("'redis://{}'", of_version(version)))).identity("f00d");
+        assert!(
+            !format!("{answer:?}").contains("6.2 or later"),
+            "{version}: {answer:?}"
+        );
     }
 }
 
 #[test]
 fn node_of_a_cluster_is_refused() {
-    // By default the cluster's own port is one that a system hands out to others, and the server would end.
+    // By default the cluster's own port is one that a system hands out to others, and the server
+    // would end.
     let port = free_address().port().to_string();
     let server = RedisServer::with(&["--cluster-enabled", "yes", "--cluster-port", &port]);
     let said = refusal(&mut store(&server));
-    assert!(said.contains("cluster") && said.contains("Name one server"), "{said}");
+    assert!(
+        said.contains("cluster") && said.contains("Name one server"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -420,15 +632,26 @@ fn wrong_password_is_told_from_no_answer() {
     let server = RedisServer::with_password("right");
     store(&server).identity("f00d").expect("an identity");
     let port = server.program.address.port();
-    for url in [format!("redis://:wrong@127.0.0.1:{port}"), format!("redis://127.0.0.1:{port}")] {
+    for url in [
+        format!("redis://:wrong@127.0.0.1:{port}"),
+        format!("redis://127.0.0.1:{port}"),
+    ] {
         let said = refusal(&mut opened(settings(&format!("'{url}'"))));
-        assert!(said.contains("password") && !said.contains("wrong@"), "{said}");
+        assert!(
+            said.contains("password") && !said.contains("wrong@"),
+            "{said}"
+        );
     }
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("password");
     std::fs::write(&file, "right\n").expect("a password");
-    let of_file = format!("{{ url: 'redis://127.0.0.1:{port}', password_file: '{}' }}", file.display());
-    opened(settings(&of_file)).identity("f00d").expect("an identity");
+    let of_file = format!(
+        "{{ url: 'redis://127.0.0.1:{port}', password_file: '{}' }}",
+        file.display()
+    );
+    opened(settings(&of_file))
+        .identity("f00d")
+        .expect("an identity");
     std::fs::remove_file(&file).expect("a file");
     assert!(refusal(&mut opened(settings(&of_file))).contains(&file.display().to_string()));
 }
@@ -436,15 +659,34 @@ fn wrong_password_is_told_from_no_answer() {
 #[test]
 fn user_of_the_documentation_may_do_what_is_needed() {
     let server = RedisServer::start();
-    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/instances.md")).expect("a page");
-    let line = page.lines().find_map(|line| line.trim().strip_prefix("user edge ")).expect("the user for the file");
-    let words: Vec<&str> = ["ACL", "SETUSER", "edge"].into_iter().chain(line.split_whitespace()).collect();
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/instances.md"))
+        .expect("a page");
+    let line = page
+        .lines()
+        .find_map(|line| line.trim().strip_prefix("user edge "))
+        .expect("the user for the file");
+    let words: Vec<&str> = ["ACL", "SETUSER", "edge"]
+        .into_iter()
+        .chain(line.split_whitespace())
+        .collect();
     let _: () = server.command(&words);
-    let (user, password) = (words[2], words.iter().find_map(|word| word.strip_prefix('>')).expect("a password"));
+    let (user, password) = (
+        words[2],
+        words
+            .iter()
+            .find_map(|word| word.strip_prefix('>'))
+            .expect("a password"),
+    );
     let port = server.program.address.port();
-    let mut store = opened(settings(&format!("'redis://{user}:{password}@127.0.0.1:{port}/0'")));
+    let mut store = opened(settings(&format!(
+        "'redis://{user}:{password}@127.0.0.1:{port}/0'"
+    )));
     let (identity, _) = store.identity("f00d").expect("an identity");
-    let place = write(&mut store, &identity, vec![fact("s\na", 1, ""), fact("p\nb", 1, "x")]);
+    let place = write(
+        &mut store,
+        &identity,
+        vec![fact("s\na", 1, ""), fact("p\nb", 1, "x")],
+    );
     store.read(place).expect("the log");
     store.read_sets().expect("sets");
     store.fetch(&["p\nb".into()]).expect("facts");
@@ -466,10 +708,18 @@ fn user_of_the_documentation_may_do_what_is_needed() {
 fn certificate_of_the_store_is_verified() {
     let server = RedisServer::with_tls();
     let with_ca = format!("{{ url: '{}', ca: '{}' }}", server.url(), server.ca());
-    opened(settings(&with_ca)).identity("f00d").expect("an identity");
+    opened(settings(&with_ca))
+        .identity("f00d")
+        .expect("an identity");
     // Nobody of the system vouches for it; and it is for another name.
     let of_system = store(&server).identity("f00d");
-    assert!(matches!(&of_system, Err(StoreError::Away(said)) if said.contains("ertificate")), "{of_system:?}");
+    assert!(
+        matches!(&of_system, Err(StoreError::Away(said)) if said.contains("ertificate")),
+        "{of_system:?}"
+    );
     let other_name = with_ca.replace("localhost", "127.0.0.1");
-    assert!(matches!(opened(settings(&other_name)).identity("f00d"), Err(StoreError::Away(_))));
+    assert!(matches!(
+        opened(settings(&other_name)).identity("f00d"),
+        Err(StoreError::Away(_))
+    ));
 }

@@ -1,5 +1,5 @@
-//! The part of [`Session`] that takes requests. crawlgate answers a request, or forwards it through the lane (`lane`,
-//! the forwarding without Pingora) or through Pingora's proxy.
+//! The part of [`Session`] that takes requests. crawlgate answers a request, or forwards it through
+//! the lane (`lane`, the forwarding without Pingora) or through Pingora's proxy.
 
 use super::{Finished, Session, Unrecorded};
 use crate::answers::Asked;
@@ -15,8 +15,8 @@ use crate::edge::http2::stream::{Gone, Stream, throw_away};
 use crate::edge::http2::{STREAM_WINDOW, max_list};
 use crate::edge::lane::{After, Exchange, LANE_UPLOAD, Lane, LaneRequest};
 use crate::requests::{
-    Arrival, ClientConnection, Connection as Asker, Forward, Framing, Next, Received, RequestHead, Respond, Responded,
-    Ticket,
+    Arrival, ClientConnection, Connection as Asker, Forward, Framing, Next, Received, RequestHead,
+    Respond, Responded, Ticket,
 };
 use bytes::Bytes;
 use h2::server::SendResponse;
@@ -30,12 +30,13 @@ use std::sync::Arc;
 use tokio::task::yield_now;
 use tokio::time::timeout;
 
-/// Malformed requests of a connection before it is closed, as in Pingora's own loop (Pingora 0.9.1).
+/// Malformed requests of a connection before it is closed, as in Pingora's own loop (Pingora
+/// 0.9.1).
 const MALFORMED: usize = 32;
 /// Octets of memory for an open request, with its connection to the origin.
 const REQUEST: usize = 24 * 1024;
-/// Octets that a field of its head counts in addition, as in HTTP/2 (RFC 9113 section 10.5.1). Each piece of a cookie is a
-/// field.
+/// Octets that a field of its head counts in addition, as in HTTP/2 (RFC 9113 section 10.5.1). Each
+/// piece of a cookie is a field.
 const FIELD: usize = 32;
 /// The number of copies of its head in memory, at most.
 const COPIES: usize = 4;
@@ -44,7 +45,11 @@ const WAITING_ANSWER: usize = 8 * 1024;
 
 impl<'e> Session<'e> {
     /// Has a request judged, and answers it or begins to forward it.
-    pub(super) fn take(&mut self, request: http::Request<RecvStream>, respond: SendResponse<Bytes>) {
+    pub(super) fn take(
+        &mut self,
+        request: http::Request<RecvStream>,
+        respond: SendResponse<Bytes>,
+    ) {
         self.timeouts.note_request();
         let (edge, limits) = (self.edge, self.edge.limits());
         self.output.note_request(limits.headers + limits.target);
@@ -59,7 +64,8 @@ impl<'e> Session<'e> {
         let (ticket, next) = edge.requests.receive(&mapped(&head), &connection, arrival);
         match next {
             Next::Answer(answer) => {
-                self.malformed += usize::from(ticket.is_refused() && answer.status() == StatusCode::BAD_REQUEST);
+                self.malformed +=
+                    usize::from(ticket.is_refused() && answer.status() == StatusCode::BAD_REQUEST);
                 self.answer(stream, (ticket, answer).into());
                 if !self.client.peer.is_trusted && self.malformed >= MALFORMED {
                     self.close_for("too many malformed requests");
@@ -69,8 +75,8 @@ impl<'e> Session<'e> {
         }
     }
 
-    /// Sends an answer: at once if the client has room for all of it, and the connection too. Otherwise the answer waits, as
-    /// long as there is buffer space.
+    /// Sends an answer: at once if the client has room for all of it, and the connection too.
+    /// Otherwise the answer waits, as long as there is buffer space.
     fn answer(&mut self, mut stream: Stream, mut responded: Responded) {
         let (head, body) = (head_of(&responded.answer), responded.answer.body().clone());
         let sending = &mut stream.sending;
@@ -97,12 +103,24 @@ impl<'e> Session<'e> {
     /// Begins to forward a request, through the lane or through Pingora.
     fn forward(&mut self, head: Parts, stream: Stream, mut ticket: Ticket) {
         let framing = framing(&head, stream.is_received());
-        let lane = self.edge.lane.as_ref().filter(|_| fits(&head, framing, &ticket));
-        let octets: usize = head.headers.iter().map(|(name, value)| name.as_str().len() + value.len() + FIELD).sum();
+        let lane = self
+            .edge
+            .lane
+            .as_ref()
+            .filter(|_| fits(&head, framing, &ticket));
+        let octets: usize = head
+            .headers
+            .iter()
+            .map(|(name, value)| name.as_str().len() + value.len() + FIELD)
+            .sum();
         let mut space = REQUEST + COPIES * octets + if lane.is_some() { 0 } else { IN_MEMORY };
         let mut body = 0;
         if !stream.is_received() {
-            let ahead = if lane.is_some() { LANE_UPLOAD } else { PINGORA_UPLOAD };
+            let ahead = if lane.is_some() {
+                LANE_UPLOAD
+            } else {
+                PINGORA_UPLOAD
+            };
             let trailers = COPIES * max_list(self.edge.limits());
             let upload = framing.at_most(STREAM_WINDOW as usize + ahead) + trailers;
             match framing {
@@ -114,16 +132,29 @@ impl<'e> Session<'e> {
         let body_first = self.edge.body_first(&ticket, framing);
         ticket.hold_request(space + body_first, body);
         if ticket.lacks_space() {
-            let answer = ticket
-                .forward(self.client.behind(None))
-                .fail(503, &Asked { method: &head.method, headers: &head.headers });
+            let answer = ticket.forward(self.client.behind(None)).fail(
+                503,
+                &Asked {
+                    method: &head.method,
+                    headers: &head.headers,
+                },
+            );
             return self.answer(stream, (ticket, answer).into());
         }
         let client = self.client.clone();
         let output = self.output.clone();
-        let request = Forwarded { head, framing, stream, ticket, client, output };
+        let request = Forwarded {
+            head,
+            framing,
+            stream,
+            ticket,
+            client,
+            output,
+        };
         match lane {
-            _ if body_first > 0 => self.begin(request.with_body(self.edge, self.stop.clone(), body_first)),
+            _ if body_first > 0 => {
+                self.begin(request.with_body(self.edge, self.stop.clone(), body_first))
+            }
             Some(lane) => self.begin(request.in_lane(lane)),
             None => self.begin(request.in_memory(self.edge, self.stop.clone())),
         }
@@ -144,13 +175,37 @@ impl Forwarded {
     /// Inlined: otherwise half a kilobyte would be moved once more for each request.
     #[inline(always)]
     fn in_lane(self, lane: &Lane) -> impl Future<Output = Finished> + Send {
-        let Forwarded { head, framing, stream, ticket, client, output } = self;
-        let request = in_lane(&head, framing, &ticket.forward(client.behind(None)), lane.origin_host(&ticket));
-        through_lane(lane, Http2Client::new(stream, client, head.headers, output), ticket, request)
+        let Forwarded {
+            head,
+            framing,
+            stream,
+            ticket,
+            client,
+            output,
+        } = self;
+        let request = in_lane(
+            &head,
+            framing,
+            &ticket.forward(client.behind(None)),
+            lane.origin_host(&ticket),
+        );
+        through_lane(
+            lane,
+            Http2Client::new(stream, client, head.headers, output),
+            ticket,
+            request,
+        )
     }
 
     fn in_memory(self, edge: &Edge, stop: ShutdownWatch) -> impl Future<Output = Finished> + Send {
-        let Forwarded { head, framing, stream, ticket, client, output } = self;
+        let Forwarded {
+            head,
+            framing,
+            stream,
+            ticket,
+            client,
+            output,
+        } = self;
         let client = client.of_one_request();
         let stall = edge.limits().stall;
         InMemory::new(client, &head, framing, ticket, (stall, output)).pass_on(edge, stop, stream)
@@ -165,22 +220,45 @@ impl Forwarded {
             // If the stream is over, the body does not come either.
             let _ = self.stream.sending.inform(response);
         }
-        match timeout(edge.limits().stall, self.stream.read_ahead(most, &self.output)).await {
+        match timeout(
+            edge.limits().stall,
+            self.stream.read_ahead(most, &self.output),
+        )
+        .await
+        {
             Ok(Ok(())) => {}
             Ok(Err(Gone)) => return Finished::Reset,
             Err(_) => return self.answer_timeout().await,
         }
-        match edge.lane.as_ref().filter(|_| fits(&self.head, self.framing, &self.ticket)) {
+        match edge
+            .lane
+            .as_ref()
+            .filter(|_| fits(&self.head, self.framing, &self.ticket))
+        {
             Some(lane) => self.in_lane(lane).await,
             None => self.in_memory(edge, stop).await,
         }
     }
 
     async fn answer_timeout(self) -> Finished {
-        let Forwarded { head, mut stream, ticket, client, output, .. } = self;
-        let asked = Asked { method: &head.method, headers: &head.headers };
+        let Forwarded {
+            head,
+            mut stream,
+            ticket,
+            client,
+            output,
+            ..
+        } = self;
+        let asked = Asked {
+            method: &head.method,
+            headers: &head.headers,
+        };
         let answer = ticket.forward(client.behind(None)).fail(408, &asked);
-        if stream.sending.head(head_of(&answer), answer.body().is_empty()).is_err() {
+        if stream
+            .sending
+            .head(head_of(&answer), answer.body().is_empty())
+            .is_err()
+        {
             return Finished::Reset;
         }
         answer_slowly(stream, (ticket, answer).into(), output).await
@@ -188,10 +266,18 @@ impl Forwarded {
 }
 
 /// The answer of the decision service.
-fn ask(edge: &Edge, responder: &dyn Respond, head: &Parts, (connection, arrival): (&Asker<'_>, Arrival)) -> Responded {
+fn ask(
+    edge: &Edge,
+    responder: &dyn Respond,
+    head: &Parts,
+    (connection, arrival): (&Asker<'_>, Arrival),
+) -> Responded {
     let request = mapped(head);
     if let Some(mistake) = request.mistake(edge.limits()) {
-        return edge.requests.refuse_head(&request, mistake, connection).into();
+        return edge
+            .requests
+            .refuse_head(&request, mistake, connection)
+            .into();
     }
     let fields = request.fields();
     responder.respond(&Received {
@@ -205,7 +291,8 @@ fn ask(edge: &Edge, responder: &dyn Respond, head: &Parts, (connection, arrival)
     })
 }
 
-/// Whether a request fits the lane: it has a path and no expectation but a 100, and the site does not rewrite pages.
+/// Whether a request fits the lane: it has a path and no expectation but a 100, and the site does
+/// not rewrite pages.
 fn fits(head: &Parts, framing: Framing, ticket: &Ticket) -> bool {
     (!head.headers.contains_key(EXPECT) || (expects(head) && framing != Framing::None))
         && target(head).starts_with(b"/")
@@ -215,11 +302,19 @@ fn fits(head: &Parts, framing: Framing, ticket: &Ticket) -> bool {
 /// Whether the client waits for a 100 before it sends the body.
 fn expects(head: &Parts) -> bool {
     let mut lines = head.headers.get_all(EXPECT).iter();
-    lines.next().is_some_and(|line| line.as_bytes().eq_ignore_ascii_case(b"100-continue")) && lines.next().is_none()
+    lines
+        .next()
+        .is_some_and(|line| line.as_bytes().eq_ignore_ascii_case(b"100-continue"))
+        && lines.next().is_none()
 }
 
 /// A request as an origin gets it.
-fn in_lane(head: &Parts, framing: Framing, forward: &Forward<'_>, host: Option<&str>) -> LaneRequest {
+fn in_lane(
+    head: &Parts,
+    framing: Framing,
+    forward: &Forward<'_>,
+    host: Option<&str>,
+) -> LaneRequest {
     let framing = framing_with_trailers(head, framing);
     let cookies = joined_cookies(head);
     let fields = fields_of_http1(head, framing, cookies.as_deref());
@@ -227,10 +322,15 @@ fn in_lane(head: &Parts, framing: Framing, forward: &Forward<'_>, host: Option<&
     LaneRequest::of(line, fields, (framing, expects(head)), forward, host)
 }
 
-/// Sends the body of an answer as the client has room for it. Octets that the client still sends are thrown away.
+/// Sends the body of an answer as the client has room for it. Octets that the client still sends
+/// are thrown away.
 async fn answer_slowly(mut stream: Stream, responded: Responded, output: Output) -> Finished {
     let mut body = responded.answer.body().clone();
-    let Stream { sending, body: received, .. } = &mut stream;
+    let Stream {
+        sending,
+        body: received,
+        ..
+    } = &mut stream;
     let answered = async {
         while !body.is_empty() {
             let room = sending.room(body.len()).await?;
@@ -251,7 +351,10 @@ async fn answer_slowly(mut stream: Stream, responded: Responded, output: Output)
     Finished::Sent(stream, Some(Unrecorded::Answer(responded)))
 }
 
-#[expect(clippy::manual_async_fn, reason = "the future of an `async fn` has room for the client twice")]
+#[expect(
+    clippy::manual_async_fn,
+    reason = "the future of an `async fn` has room for the client twice"
+)]
 fn through_lane(
     lane: &Lane,
     mut client: Http2Client,
@@ -259,7 +362,9 @@ fn through_lane(
     request: LaneRequest,
 ) -> impl Future<Output = Finished> + Send {
     async move {
-        let (after, record) = Exchange::new(lane, &mut client, ticket, request).run_unrecorded().await;
+        let (after, record) = Exchange::new(lane, &mut client, ticket, request)
+            .run_unrecorded()
+            .await;
         let mut stream = client.stream;
         if after != After::BrokenOff {
             return Finished::Sent(stream, Some(Unrecorded::Response(record)));

@@ -1,5 +1,5 @@
-//! [`Exchange::ask`] sends a request to a server and passes the response on. It takes a kept connection or opens one. If
-//! the server fails, it may send the request to another one.
+//! [`Exchange::ask`] sends a request to a server and passes the response on. It takes a kept
+//! connection or opens one. If the server fails, it may send the request to another one.
 
 use super::transfer::Transfer;
 use super::{Exchange, Origin};
@@ -36,12 +36,15 @@ impl<C: Client> Exchange<'_, C> {
         }
     }
 
-    /// Keeps the connection, if it may be used again. The server is free for another request, however long this client
-    /// takes.
+    /// Keeps the connection, if it may be used again. The server is free for another request,
+    /// however long this client takes.
     fn let_go(&mut self, origin: Origin) {
         self.attempts.leave();
         // After octets that belong to no response, nothing is known about the next ones.
-        if self.keeps_origin && self.request.is_sent() && self.transfer.takes_request() && !self.response.has_surplus()
+        if self.keeps_origin
+            && self.request.is_sent()
+            && self.transfer.takes_request()
+            && !self.response.has_surplus()
         {
             let Origin { stream, route, .. } = origin;
             self.lane.pool.keep(route.key, stream, route.timeouts.idle);
@@ -52,13 +55,26 @@ impl<C: Client> Exchange<'_, C> {
     async fn connect(&mut self) -> Result<Origin> {
         loop {
             let route = self.choose().await?;
-            let kept = Some(route.key).filter(|_| !route.must_be_fresh).and_then(|key| self.lane.pool.take(key));
+            let kept = Some(route.key)
+                .filter(|_| !route.must_be_fresh)
+                .and_then(|key| self.lane.pool.take(key));
             if let Some(stream) = kept {
-                return Ok(Origin { stream, route, is_kept: true });
+                return Ok(Origin {
+                    stream,
+                    route,
+                    is_kept: true,
+                });
             }
-            // In memory of its own: a request on a kept connection would carry 8 KiB of room for it.
+            // In memory of its own: a request on a kept connection would carry 8 KiB of room for
+            // it.
             match Box::pin(self.attempts.connect(&self.lane.connector)).await {
-                Ok(stream) => return Ok(Origin { stream, route, is_kept: false }),
+                Ok(stream) => {
+                    return Ok(Origin {
+                        stream,
+                        route,
+                        is_kept: false,
+                    });
+                }
                 Err(mut error) => {
                     error.as_up();
                     // Nothing was sent, so that another server may get the request.
@@ -86,7 +102,9 @@ impl<C: Client> Exchange<'_, C> {
             if let Poll::Ready(chosen) = next.as_mut().poll(context) {
                 return Poll::Ready(Ok(chosen));
             }
-            self.client.poll_gone(context).map(|gone| Err(of_client(ErrorType::ConnectionClosed, gone)))
+            self.client
+                .poll_gone(context)
+                .map(|gone| Err(of_client(ErrorType::ConnectionClosed, gone)))
         })
         .await
     }

@@ -1,4 +1,5 @@
-//! Passes the response of an origin on to its client: [`Exchange::take_heads`] the heads, [`Exchange::pass_body`] the body.
+//! Passes the response of an origin on to its client: [`Exchange::take_heads`] the heads,
+//! [`Exchange::pass_body`] the body.
 
 use super::transfer::WaitsFor;
 use super::{Exchange, Expectation};
@@ -18,7 +19,8 @@ use std::task::{Context, Poll};
 /// Informational responses before the final one.
 const MOST_INFORMATIONAL: u8 = 16;
 
-/// Octets of a response that may wait: those that are read at a time, those that are gathered, and those that TLS writes.
+/// Octets of a response that may wait: those that are read at a time, those that are gathered, and
+/// those that TLS writes.
 const AHEAD: usize = 160 * 1024;
 
 impl<C: Client> Exchange<'_, C> {
@@ -28,14 +30,20 @@ impl<C: Client> Exchange<'_, C> {
             if !head.status.is_informational() {
                 // Nothing of it was sent.
                 if self.ticket.lacks_space() {
-                    return Err(Error::explain(ErrorType::HTTPStatus(503), "no space in buffers").into_down());
+                    return Err(
+                        Error::explain(ErrorType::HTTPStatus(503), "no space in buffers")
+                            .into_down(),
+                    );
                 }
                 self.keeps_origin = head.keeps_alive && head.framing != Framing::UntilClose;
                 return self.pass_body(context);
             }
             self.informational += 1;
             if self.informational > MOST_INFORMATIONAL {
-                return Err(of_origin(ErrorType::InvalidHTTPHeader, "too many informational responses"));
+                return Err(of_origin(
+                    ErrorType::InvalidHTTPHeader,
+                    "too many informational responses",
+                ));
             }
         }
         Ok(WaitsFor::Origin)
@@ -45,11 +53,21 @@ impl<C: Client> Exchange<'_, C> {
         let mut response = std::mem::take(&mut self.response);
         let taken = response.take_head(self.is_head, |parsed| self.pass_head(parsed));
         self.response = response;
-        taken.map_err(|error| because(ErrorType::InvalidHTTPHeader, "while reading the response", error))
+        taken.map_err(|error| {
+            because(
+                ErrorType::InvalidHTTPHeader,
+                "while reading the response",
+                error,
+            )
+        })
     }
 
     fn pass_head(&mut self, parsed: &Parsed<'_, '_>) {
-        let Parsed { head, reason, fields } = *parsed;
+        let Parsed {
+            head,
+            reason,
+            fields,
+        } = *parsed;
         let fields = fields.iter().map(|field| (field.name, field.value));
         self.status = head.status.as_u16();
         let mut lines = Lines::default();
@@ -75,15 +93,23 @@ impl<C: Client> Exchange<'_, C> {
             if self.informational_bytes > SMALL {
                 lines = Lines::default();
             }
-            return self.client.inform(&ClientHead { status: head.status, reason, lines: &lines });
+            return self.client.inform(&ClientHead {
+                status: head.status,
+                reason,
+                lines: &lines,
+            });
         }
-        let (lived, is_endless) =
-            (self.ticket.arrival().lived, || lines.lines(header::CONTENT_TYPE).any(is_event_stream));
-        self.attempts.answered(&self.lane.upstreams, self.status, lived, is_endless);
+        let (lived, is_endless) = (self.ticket.arrival().lived, || {
+            lines.lines(header::CONTENT_TYPE).any(is_event_stream)
+        });
+        self.attempts
+            .answered(&self.lane.upstreams, self.status, lived, is_endless);
         let body = match head.framing {
             Framing::None => 0,
             Framing::Length(length) if length <= SMALL as u64 => 0,
-            Framing::Length(_) | Framing::Chunked | Framing::UntilClose => memory_of_body(&lines, AHEAD),
+            Framing::Length(_) | Framing::Chunked | Framing::UntilClose => {
+                memory_of_body(&lines, AHEAD)
+            }
         };
         self.ticket.hold(memory_of_head(head.length) + body);
         if self.ticket.lacks_space() {
@@ -92,9 +118,20 @@ impl<C: Client> Exchange<'_, C> {
         self.has_begun = true;
         self.request.let_go();
         let origin_host = self.ticket.host_to_replace(&self.lane.upstreams);
-        self.ticket.forward(self.client.connection()).write_response(&mut lines, head.status, origin_host);
-        lines.lines(X_ROBOTS_TAG).for_each(|tag| self.tags.extend(tag.iter().chain(b"\n")));
-        self.client.begin(&ClientHead { status: head.status, reason, lines: &lines }, &head);
+        self.ticket
+            .forward(self.client.connection())
+            .write_response(&mut lines, head.status, origin_host);
+        lines
+            .lines(X_ROBOTS_TAG)
+            .for_each(|tag| self.tags.extend(tag.iter().chain(b"\n")));
+        self.client.begin(
+            &ClientHead {
+                status: head.status,
+                reason,
+                lines: &lines,
+            },
+            &head,
+        );
     }
 
     pub(super) fn pass_body(&mut self, context: &mut Context<'_>) -> Result<WaitsFor> {
@@ -115,15 +152,23 @@ impl<C: Client> Exchange<'_, C> {
                 }
             } else if self.response.is_body_over() {
                 if !self.response.has_length() {
-                    let trailers = read_trailers(self.response.trailers(), |trailers| self.client.end(trailers));
+                    let trailers = read_trailers(self.response.trailers(), |trailers| {
+                        self.client.end(trailers)
+                    });
                     trailers.map_err(|BadTrailers| {
-                        of_origin(ErrorType::InvalidHTTPHeader, "the response has malformed trailers")
+                        of_origin(
+                            ErrorType::InvalidHTTPHeader,
+                            "the response has malformed trailers",
+                        )
                     })?;
                 }
                 return Ok(WaitsFor::Done);
             } else {
                 let found = self.response.next_piece().map_err(|BadChunk| {
-                    of_origin(ErrorType::InvalidHTTPHeader, "the response has a malformed chunk")
+                    of_origin(
+                        ErrorType::InvalidHTTPHeader,
+                        "the response has a malformed chunk",
+                    )
                 })?;
                 if !found {
                     return Ok(WaitsFor::Origin);

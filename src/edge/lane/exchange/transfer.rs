@@ -1,6 +1,6 @@
-//! [`Exchange::poll_transfer`] moves the bodies of the request and the response at the same time, because an origin
-//! may answer before it has the whole request. It reads from one side no more than the other side takes. Octets that
-//! have arrived are sent before it waits.
+//! [`Exchange::poll_transfer`] moves the bodies of the request and the response at the same time,
+//! because an origin may answer before it has the whole request. It reads from one side no more
+//! than the other side takes. Octets that have arrived are sent before it waits.
 
 use super::{Exchange, Expectation, Origin};
 use crate::edge::lane::client::{BodyError, Client, ClientHead};
@@ -17,7 +17,8 @@ use std::time::Duration;
 use tokio::io::AsyncWrite;
 use tokio::time::Instant;
 
-/// How long an origin may say nothing to a client that waits for its 100. curl waits as long and goes on then.
+/// How long an origin may say nothing to a client that waits for its 100. curl waits as long and
+/// goes on then.
 const CONTINUE: Duration = Duration::from_secs(1);
 
 /// The end that a direction waits for.
@@ -62,7 +63,11 @@ impl Transfer {
 
 impl<C: Client> Exchange<'_, C> {
     /// Passes on the octets that can be, in both directions. Ready at the end of the response.
-    pub(super) fn poll_transfer(&mut self, origin: &mut Origin, context: &mut Context<'_>) -> Poll<Result<()>> {
+    pub(super) fn poll_transfer(
+        &mut self,
+        origin: &mut Origin,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<()>> {
         let request = self.poll_request(&mut origin.stream, context)?;
         let response = self.poll_response(&mut origin.stream, context)?;
         if response == WaitsFor::Done {
@@ -92,7 +97,11 @@ impl<C: Client> Exchange<'_, C> {
         if sides.0 != WaitsFor::Client && sides.1 != WaitsFor::Client {
             self.transfer.pace.pause();
         } else if !self.may_wait_for_client(context) {
-            let kind = if self.has_begun { ErrorType::WriteError } else { ErrorType::ReadTimedout };
+            let kind = if self.has_begun {
+                ErrorType::WriteError
+            } else {
+                ErrorType::ReadTimedout
+            };
             return Poll::Ready(Err(of_client(kind, io::ErrorKind::TimedOut.into())));
         }
         let timeouts = origin.route.timeouts;
@@ -104,7 +113,9 @@ impl<C: Client> Exchange<'_, C> {
             }
             // The origin has answered, so the rest of the body has no timeout of its own.
             (WaitsFor::Client, _) if self.has_begun => (Awaited::Reading, timeouts.read),
-            (WaitsFor::Client, _) if self.expectation == Expectation::Asked => (Awaited::Continue, CONTINUE),
+            (WaitsFor::Client, _) if self.expectation == Expectation::Asked => {
+                (Awaited::Continue, CONTINUE)
+            }
             (WaitsFor::Client, _) => (Awaited::Body, self.lane.stall),
             (WaitsFor::Origin, _) => (Awaited::Writing, timeouts.write),
             (WaitsFor::Done, _) => (Awaited::Reading, timeouts.read),
@@ -121,7 +132,11 @@ impl<C: Client> Exchange<'_, C> {
             Awaited::Continue => {
                 // In the place of an origin that says nothing. The 100 has to be flushed.
                 let lines = Lines::default();
-                self.client.inform(&ClientHead { status: StatusCode::CONTINUE, reason: "Continue", lines: &lines });
+                self.client.inform(&ClientHead {
+                    status: StatusCode::CONTINUE,
+                    reason: "Continue",
+                    lines: &lines,
+                });
                 self.expectation = Expectation::Told;
                 self.transfer.wait = None;
                 context.waker().wake_by_ref();
@@ -133,9 +148,12 @@ impl<C: Client> Exchange<'_, C> {
         }))
     }
 
-    /// Waits for the client, which gives its place up if it is slow and people wait. Whether the request may go on.
+    /// Waits for the client, which gives its place up if it is slow and people wait. Whether the
+    /// request may go on.
     fn may_wait_for_client(&mut self, context: &mut Context<'_>) -> bool {
-        let Some(place) = self.attempts.place() else { return true };
+        let Some(place) = self.attempts.place() else {
+            return true;
+        };
         let client = &mut self.client;
         self.transfer.pace.wait(place, |moment| {
             if client.has_passed(moment, context) {
@@ -159,16 +177,24 @@ impl<C: Client> Exchange<'_, C> {
                 Poll::Ready(Ok(())) if !has_come => return Ok(WaitsFor::Client),
                 Poll::Ready(Ok(())) => {}
                 Poll::Ready(Err(error)) if !self.request.is_begun => {
-                    return Err(because(ErrorType::WriteError, "while sending the request", error));
+                    return Err(because(
+                        ErrorType::WriteError,
+                        "while sending the request",
+                        error,
+                    ));
                 }
                 Poll::Ready(Err(error)) => self.transfer.write_error = Some(error),
             }
         }
     }
 
-    /// Takes the octets of the body that have come, as far as there is room. Pending if there is room for more.
+    /// Takes the octets of the body that have come, as far as there is room. Pending if there is
+    /// room for more.
     fn take_body(&mut self, context: &mut Context<'_>) -> Result<Poll<()>> {
-        while !self.request.is_whole && self.request.has_room() && self.transfer.write_error.is_none() {
+        while !self.request.is_whole
+            && self.request.has_room()
+            && self.transfer.write_error.is_none()
+        {
             match self.client.poll_body(&mut self.request, context) {
                 Poll::Pending => return Ok(Poll::Pending),
                 Poll::Ready(Ok(is_over)) => {
@@ -178,9 +204,15 @@ impl<C: Client> Exchange<'_, C> {
                         self.request.end();
                     }
                 }
-                Poll::Ready(Err(BodyError::Gone(error))) => return Err(of_client(ErrorType::ReadError, error)),
+                Poll::Ready(Err(BodyError::Gone(error))) => {
+                    return Err(of_client(ErrorType::ReadError, error));
+                }
                 Poll::Ready(Err(error @ BodyError::Malformed)) => {
-                    let error = Error::because(ErrorType::InvalidHTTPHeader, "while reading the request", error);
+                    let error = Error::because(
+                        ErrorType::InvalidHTTPHeader,
+                        "while reading the request",
+                        error,
+                    );
                     return Err(error.into_down());
                 }
             }
@@ -196,11 +228,20 @@ impl<C: Client> Exchange<'_, C> {
         }
         self.transfer.pace.pause();
         self.ticket.count_upload(count).map_err(|error| {
-            Error::because(ErrorType::HTTPStatus(error.status()), "while reading the request", error).into_down()
+            Error::because(
+                ErrorType::HTTPStatus(error.status()),
+                "while reading the request",
+                error,
+            )
+            .into_down()
         })
     }
 
-    fn poll_write(&mut self, stream: &mut Stream, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+    fn poll_write(
+        &mut self,
+        stream: &mut Stream,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<()>> {
         while !self.request.waiting().is_empty() {
             let count = ready!(wire::poll_write(stream, self.request.waiting(), context))?;
             self.request.wrote(count);
@@ -214,10 +255,18 @@ impl<C: Client> Exchange<'_, C> {
         Poll::Ready(Ok(()))
     }
 
-    fn poll_response(&mut self, stream: &mut Stream, context: &mut Context<'_>) -> Result<WaitsFor> {
+    fn poll_response(
+        &mut self,
+        stream: &mut Stream,
+        context: &mut Context<'_>,
+    ) -> Result<WaitsFor> {
         loop {
             let is_before_body = self.response.is_before_body();
-            let side = if is_before_body { self.take_heads(context)? } else { self.pass_body(context)? };
+            let side = if is_before_body {
+                self.take_heads(context)?
+            } else {
+                self.pass_body(context)?
+            };
             if side != WaitsFor::Origin {
                 return Ok(side);
             }
@@ -227,7 +276,9 @@ impl<C: Client> Exchange<'_, C> {
                         self.response.settle();
                         return Ok(WaitsFor::Client);
                     }
-                    Poll::Ready(room) => room.map_err(|error| of_client(ErrorType::WriteError, error))?,
+                    Poll::Ready(room) => {
+                        room.map_err(|error| of_client(ErrorType::WriteError, error))?
+                    }
                 }
             }
             let read = wire::poll_read(stream, self.response.room(), context);
@@ -237,7 +288,11 @@ impl<C: Client> Exchange<'_, C> {
                 Poll::Ready(Ok(1..)) => self.transfer.wait = None,
                 Poll::Ready(Ok(0)) => return self.end_of_connection(),
                 Poll::Ready(Err(error)) => {
-                    return Err(because(ErrorType::ReadError, "while reading the response", error));
+                    return Err(because(
+                        ErrorType::ReadError,
+                        "while reading the response",
+                        error,
+                    ));
                 }
             }
         }
@@ -249,7 +304,11 @@ impl<C: Client> Exchange<'_, C> {
             return Ok(WaitsFor::Done);
         }
         if let Some(error) = self.transfer.write_error.take() {
-            return Err(because(ErrorType::WriteError, "while sending the request", error));
+            return Err(because(
+                ErrorType::WriteError,
+                "while sending the request",
+                error,
+            ));
         }
         Err(of_origin(
             ErrorType::ConnectionClosed,

@@ -26,9 +26,14 @@ fn write(directory: &Path, file: &str, names: &[&str], years: (i32, i32)) -> Cer
 
 /// The first name of the certificate that a client gets.
 fn chosen(set: &CertificateSet, name: Option<&str>) -> String {
-    let key = set.of(name.map(certificate_name).as_deref()).expect("a certificate");
+    let key = set
+        .of(name.map(certificate_name).as_deref())
+        .expect("a certificate");
     let kept = set.kept.lock().expect("unpoisoned");
-    let kept = kept.iter().find(|kept| kept.certificate.key.cert == key.cert).expect("one of the certificates");
+    let kept = kept
+        .iter()
+        .find(|kept| kept.certificate.key.cert == key.cert)
+        .expect("one of the certificates");
     kept.name().to_owned()
 }
 
@@ -37,9 +42,24 @@ fn certificate_is_chosen_by_exact_name_then_wildcard_then_the_first() {
     let directory = tempfile::tempdir().expect("a directory");
     let files = [
         write(directory.path(), "first", &["first.example"], (2000, 2100)),
-        write(directory.path(), "shop", &["shop.example", "*.shop.example"], (2000, 2100)),
-        write(directory.path(), "blog", &["blog.shop.example"], (2000, 2100)),
-        write(directory.path(), "idna", &["xn--mnchen-3ya.example", "*.XN--mnchen-3ya.example"], (2000, 2100)),
+        write(
+            directory.path(),
+            "shop",
+            &["shop.example", "*.shop.example"],
+            (2000, 2100),
+        ),
+        write(
+            directory.path(),
+            "blog",
+            &["blog.shop.example"],
+            (2000, 2100),
+        ),
+        write(
+            directory.path(),
+            "idna",
+            &["xn--mnchen-3ya.example", "*.XN--mnchen-3ya.example"],
+            (2000, 2100),
+        ),
     ];
     let set = CertificateSet::open(&files, None).expect("certificates");
     for (name, first) in [
@@ -63,8 +83,12 @@ fn certificate_is_chosen_by_exact_name_then_wildcard_then_the_first() {
 fn renewed_files_are_taken_and_bad_ones_are_refused() {
     let directory = tempfile::tempdir().expect("a directory");
     let files = write(directory.path(), "a", &["a.example"], (2000, 2100));
-    let set = Arc::new(CertificateSet::open(std::slice::from_ref(&files), None).expect("a certificate"));
-    let certificates = Certificates { sets: vec![set.clone()], issued: None };
+    let set =
+        Arc::new(CertificateSet::open(std::slice::from_ref(&files), None).expect("a certificate"));
+    let certificates = Certificates {
+        sets: vec![set.clone()],
+        issued: None,
+    };
     let metrics = Metrics::new();
     let in_use = || set.of(None).expect("a certificate").cert.clone();
     let refused = || certificates.renew(NOW, &metrics);
@@ -78,7 +102,10 @@ fn renewed_files_are_taken_and_bad_ones_are_refused() {
 
     let other = write(directory.path(), "b", &["a.example"], (2000, 2100));
     fs::copy(&other.key, &files.key).expect("copied");
-    assert!(refused() == 1 && in_use() == renewed, "a key of another certificate");
+    assert!(
+        refused() == 1 && in_use() == renewed,
+        "a key of another certificate"
+    );
     write(directory.path(), "a", &["a.example"], (2000, 2001));
     assert!(refused() == 1 && in_use() == renewed, "expired");
     fs::remove_file(&files.certificate).expect("removed");
@@ -86,8 +113,10 @@ fn renewed_files_are_taken_and_bad_ones_are_refused() {
 
     write(directory.path(), "a", &["a.example"], (2003, 2099));
     assert!(refused() == 0 && in_use() != renewed);
-    let until =
-        format!("crawlgate_certificate_not_after_timestamp_seconds{{name=\"a.example\"}} {}", 4_070_908_800_i64);
+    let until = format!(
+        "crawlgate_certificate_not_after_timestamp_seconds{{name=\"a.example\"}} {}",
+        4_070_908_800_i64
+    );
     assert!(metrics.render().contains(&until), "{}", metrics.render());
 }
 
@@ -97,8 +126,15 @@ fn what_clients_refuse_is_told() {
     let problems = |years| {
         let files = write(directory.path(), "a", &["a.example"], years);
         let set = Arc::new(CertificateSet::open(&[files], None).expect("a certificate"));
-        let problems = Certificates { sets: vec![set], issued: None }.problems(NOW);
-        problems.iter().map(|problem| problem.is_error).collect::<Vec<_>>()
+        let problems = Certificates {
+            sets: vec![set],
+            issued: None,
+        }
+        .problems(NOW);
+        problems
+            .iter()
+            .map(|problem| problem.is_error)
+            .collect::<Vec<_>>()
     };
     assert_eq!(problems((2000, 2100)), [false; 0]);
     assert_eq!(problems((2000, 2001)), [true]);
@@ -111,14 +147,24 @@ fn files_that_cannot_be_used_are_told_apart() {
     let good = write(directory.path(), "good", &["a.example"], (2000, 2100));
     let other = write(directory.path(), "other", &["a.example"], (2000, 2100));
     let open = |certificate: &Path, key: &Path| {
-        let files = CertificateFiles { certificate: certificate.to_owned(), key: key.to_owned() };
-        Kept::open(&files).err().map(|error| error.to_string()).unwrap_or_default()
+        let files = CertificateFiles {
+            certificate: certificate.to_owned(),
+            key: key.to_owned(),
+        };
+        Kept::open(&files)
+            .err()
+            .map(|error| error.to_string())
+            .unwrap_or_default()
     };
     let nothing = directory.path().join("nothing.pem");
     assert!(open(&nothing, &good.key).starts_with("cannot read"));
     assert!(open(&good.key, &good.key).ends_with("contains no certificate in PEM"));
     assert!(open(&good.certificate, &good.certificate).ends_with("contains no private key in PEM"));
     assert!(open(&good.certificate, &other.key).contains("does not belong to the certificate"));
-    fs::write(&nothing, "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n").expect("written");
+    fs::write(
+        &nothing,
+        "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
+    )
+    .expect("written");
     assert!(open(&nothing, &good.key).ends_with("cannot be read"));
 }

@@ -6,7 +6,12 @@ use super::{COUNT, HOUR, Life, SECOND};
 
 impl Life {
     pub(super) fn span(&mut self) -> i64 {
-        let (most, unit) = *self.dice.pick(&[(10, SECOND), (60, SECOND), (60, 60 * SECOND), (30, HOUR * SECOND)]);
+        let (most, unit) = *self.dice.pick(&[
+            (10, SECOND),
+            (60, SECOND),
+            (60, 60 * SECOND),
+            (30, HOUR * SECOND),
+        ]);
         (1 + self.dice.below(most)) * unit
     }
 
@@ -30,7 +35,9 @@ impl Life {
                 self.target = usize::try_from(self.dice.below(8)).expect("small");
                 let delay = self.dice.below(20) * SECOND;
                 let target = self.target;
-                self.rolled_out = (0..COUNT).map(|number| (number, now + number as i64 * delay, target)).collect();
+                self.rolled_out = (0..COUNT)
+                    .map(|number| (number, now + number as i64 * delay, target))
+                    .collect();
             }
             2 => self.kill(number, span),
             3 => {
@@ -39,7 +46,8 @@ impl Life {
                     && let Some(instance) = self.instances.remove(&number)
                 {
                     let disk = instance.end(&self.store, is_cut_off, now);
-                    self.disks.insert(number, (disk, now + span.min(30 * 60 * SECOND)));
+                    self.disks
+                        .insert(number, (disk, now + span.min(30 * 60 * SECOND)));
                 }
             }
             4 => drop(self.stopped.insert(number, now + span)),
@@ -48,7 +56,9 @@ impl Life {
                 inner.is_away = !inner.is_away;
                 inner.loses_answers = 0;
             }),
-            7 => self.store.change(|inner| inner.loses_answers = if inner.loses_answers == 0 { 3 } else { 0 }),
+            7 => self
+                .store
+                .change(|inner| inner.loses_answers = if inner.loses_answers == 0 { 3 } else { 0 }),
             8 => self.store.change(Inner::flush),
             9 => self.store.change(Inner::fail_over),
             10 => self.store.change(Inner::restart_from_backup),
@@ -59,23 +69,34 @@ impl Life {
         }
     }
 
-    /// It is killed. It comes back with its state, or as another one, while its own is gone for good.
+    /// It is killed. It comes back with its state, or as another one, while its own is gone for
+    /// good.
     pub(super) fn kill(&mut self, number: usize, span: i64) {
-        let Some(instance) = self.instances.remove(&number) else { return };
+        let Some(instance) = self.instances.remove(&number) else {
+            return;
+        };
         self.stopped.remove(&number);
         if self.instances.len() == 2 && self.dice.one_in(4) {
             // It is gone for good, without goodbye.
             return;
         }
         let at = self.now + span.min(2 * HOUR * SECOND);
-        let disk = if self.dice.one_in(3) { Disk::default() } else { instance.disk };
+        let disk = if self.dice.one_in(3) {
+            Disk::default()
+        } else {
+            instance.disk
+        };
         self.disks.insert(number, (disk, at));
     }
 
-    /// One instance is down or sleeps. Meanwhile others, of which some are new, publish and serve, and are lost together with
-    /// what the store had. Crawlers go by what they got from any of them.
+    /// One instance is down or sleeps. Meanwhile others, of which some are new, publish and serve,
+    /// and are lost together with what the store had. Crawlers go by what they got from any of
+    /// them.
     pub(super) fn losses(&mut self) {
-        let (number, from) = (usize::try_from(self.dice.below(COUNT as i64)).expect("small"), self.dice.below(3));
+        let (number, from) = (
+            usize::try_from(self.dice.below(COUNT as i64)).expect("small"),
+            self.dice.below(3),
+        );
         let others = [(number + 1) % COUNT, (number + 2) % COUNT];
         if self.dice.one_in(2) {
             self.store.change(Inner::back_up);
@@ -101,7 +122,11 @@ impl Life {
             self.pass(20 * SECOND);
         }
         others.into_iter().for_each(|other| self.is_replaced(other));
-        self.store.change(if self.dice.one_in(3) { Inner::restart_from_backup } else { Inner::flush });
+        self.store.change(if self.dice.one_in(3) {
+            Inner::restart_from_backup
+        } else {
+            Inner::flush
+        });
         self.store.change(|inner| inner.is_away = false);
         if self.instances.is_empty() && self.disks.is_empty() {
             self.disks.insert(number, (Disk::default(), self.now));
@@ -113,7 +138,8 @@ impl Life {
         }
     }
 
-    /// It leaves in order, or is lost, with its disk. Another one comes some seconds later, or none.
+    /// It leaves in order, or is lost, with its disk. Another one comes some seconds later, or
+    /// none.
     fn is_replaced(&mut self, number: usize) {
         self.disks.remove(&number);
         let is_stopped = self.is_stopped(number);
@@ -133,12 +159,26 @@ impl Life {
 
     /// A client requests a trap, or an operator releases marks, pauses the site, or ends that.
     pub(super) fn order(&mut self) {
-        let (now, kind, last) = (self.now, self.dice.below(6), u8::try_from(self.dice.below(8)).expect("small"));
-        let Some(instance) = self.any().and_then(|number| self.instances.get_mut(&number)) else { return };
+        let (now, kind, last) = (
+            self.now,
+            self.dice.below(6),
+            u8::try_from(self.dice.below(8)).expect("small"),
+        );
+        let Some(instance) = self
+            .any()
+            .and_then(|number| self.instances.get_mut(&number))
+        else {
+            return;
+        };
         let at = instance.second(now);
         match kind {
             0..=2 => instance.orders.mark([192, 0, 2, last].into(), at),
-            3 => instance.orders.release(format!("192.0.2.{}/30", last & 4).parse().expect("a network"), at),
+            3 => instance.orders.release(
+                format!("192.0.2.{}/30", last & 4)
+                    .parse()
+                    .expect("a network"),
+                at,
+            ),
             _ => instance.orders.pause(kind == 4, at),
         }
         // Clocks are converted in whole seconds: what follows at once may come in either order.

@@ -1,6 +1,6 @@
-//! These tests check which statements about the use of content (`Content-Signal`, licences and others) are accepted,
-//! and published in robots.txt and in headers. Another test checks that no such statement changes what a crawler may
-//! fetch.
+//! These tests check which statements about the use of content (`Content-Signal`, licences and
+//! others) are accepted, and published in robots.txt and in headers. Another test checks that no
+//! such statement changes what a crawler may fetch.
 
 use crate::crawlers::Registry;
 use crate::policy::origin::{Origin, OriginFile};
@@ -14,7 +14,10 @@ use proptest::sample::{select, subsequence};
 use std::sync::Arc;
 
 fn site(text: &str) -> Site {
-    let source = Source { name: "shop.yaml".into(), text: text.into() };
+    let source = Source {
+        name: "shop.yaml".into(),
+        text: text.into(),
+    };
     let (policy, found) = read("shop", &source);
     let policy = policy.unwrap_or_else(|| panic!("{text}\n{found:?}"));
     compile(Arc::new(policy), Registry::builtin()).expect("compiles")
@@ -26,25 +29,45 @@ fn robots_txt(text: &str) -> String {
 
 /// Agents, and the lines of their group about use.
 fn lines_of(body: &str, agent: &str) -> Vec<String> {
-    let group = body.split("\n\n").find(|group| group.lines().any(|line| line == format!("User-agent: {agent}")));
+    let group = body.split("\n\n").find(|group| {
+        group
+            .lines()
+            .any(|line| line == format!("User-agent: {agent}"))
+    });
     let keys = ["Content-Signal:", "Content-Usage:", "License:"];
-    let lines = group.unwrap_or_else(|| panic!("{agent} in\n{body}")).lines();
-    lines.filter(|line| keys.iter().any(|key| line.starts_with(key))).map(str::to_owned).collect()
+    let lines = group
+        .unwrap_or_else(|| panic!("{agent} in\n{body}"))
+        .lines();
+    lines
+        .filter(|line| keys.iter().any(|key| line.starts_with(key)))
+        .map(str::to_owned)
+        .collect()
 }
 
 fn fields(site: &Site, path: &str) -> Vec<String> {
     let mut scratch = TargetScratch::default();
     let said = site.signals.for_path(scratch.normalise(path.as_bytes()));
-    site.signals.fields(said).map(|(name, value)| format!("{name}: {value}")).collect()
+    site.signals
+        .fields(said)
+        .map(|(name, value)| format!("{name}: {value}"))
+        .collect()
 }
 
 /// (id, line, column) of every error.
 fn errors(text: &str) -> Vec<(&'static str, u32, u32)> {
-    let source = Source { name: "shop.yaml".into(), text: text.into() };
+    let source = Source {
+        name: "shop.yaml".into(),
+        text: text.into(),
+    };
     let (policy, found) = read("shop", &source);
     assert!(policy.is_none(), "{text} is accepted");
-    let place = |item: &crate::yaml::Diagnostic| item.span.map_or((0, 0), |span| (span.line, span.column));
-    found.items.iter().map(|item| (item.id, place(item).0, place(item).1)).collect()
+    let place =
+        |item: &crate::yaml::Diagnostic| item.span.map_or((0, 0), |span| (span.line, span.column));
+    found
+        .items
+        .iter()
+        .map(|item| (item.id, place(item).0, place(item).1))
+        .collect()
 }
 
 #[test]
@@ -84,17 +107,42 @@ fn a_group_has_its_own_signals_before_extended_ones() {
     let signal = "Content-Signal: search=yes, ai-train=no, use=reference";
     assert_eq!(lines_of(&body, "*"), [&[signal], &usage[..]].concat());
     assert_eq!(lines_of(&body, "GPTBot"), lines_of(&body, "*"));
-    assert_eq!(lines_of(&body, "ia_archiver"), lines_of(&body, "*"), "`allow` starts from the rules of `*`");
+    assert_eq!(
+        lines_of(&body, "ia_archiver"),
+        lines_of(&body, "*"),
+        "`allow` starts from the rules of `*`"
+    );
     let bing = "License: https://shop.example/bing.xml";
-    assert_eq!(lines_of(&body, "Bingbot"), [&["Content-Signal: ai-input=yes"], &usage[..], &[bing]].concat());
+    assert_eq!(
+        lines_of(&body, "Bingbot"),
+        [&["Content-Signal: ai-input=yes"], &usage[..], &[bing]].concat()
+    );
     assert_eq!(
         lines_of(&body, "msnbot"),
-        ["Content-Signal: ai-input=yes", "Content-Usage: /open/ train-ai=n", usage[0], usage[2], bing],
+        [
+            "Content-Signal: ai-input=yes",
+            "Content-Usage: /open/ train-ai=n",
+            usage[0],
+            usage[2],
+            bing
+        ],
     );
-    assert!(lines_of(&body, "AhrefsBot").is_empty(), "nothing can be used that may not be fetched");
+    assert!(
+        lines_of(&body, "AhrefsBot").is_empty(),
+        "nothing can be used that may not be fetched"
+    );
     let (first, _) = body.split_once("User-agent").expect("a group");
-    let licenses: Vec<&str> = first.lines().filter(|line| line.starts_with("License")).collect();
-    assert_eq!(licenses, ["License: https://shop.example/photos.xml", "License: https://shop.example/all.xml"]);
+    let licenses: Vec<&str> = first
+        .lines()
+        .filter(|line| line.starts_with("License"))
+        .collect();
+    assert_eq!(
+        licenses,
+        [
+            "License: https://shop.example/photos.xml",
+            "License: https://shop.example/all.xml"
+        ]
+    );
 }
 
 #[test]
@@ -102,9 +150,17 @@ fn without_a_group_for_all_one_is_made_that_allows_everything() {
     let body = robots_txt(
         "robots: { origin: replace, content_signal: { ai-train: no }, groups: [{ agents: a, disallow: /x }] }",
     );
-    assert!(body.contains("User-agent: *\nAllow: /\nContent-Signal: ai-train=no\n"), "{body}");
-    let staging = robots_txt("environment: staging\nrobots: { origin: replace, content_usage: { train-ai: no } }");
-    assert!(staging.ends_with("User-agent: *\nAllow: /\nContent-Usage: train-ai=n\n"), "{staging}");
+    assert!(
+        body.contains("User-agent: *\nAllow: /\nContent-Signal: ai-train=no\n"),
+        "{body}"
+    );
+    let staging = robots_txt(
+        "environment: staging\nrobots: { origin: replace, content_usage: { train-ai: no } }",
+    );
+    assert!(
+        staging.ends_with("User-agent: *\nAllow: /\nContent-Usage: train-ai=n\n"),
+        "{staging}"
+    );
     // A licence needs no group.
     let body = robots_txt("robots: { origin: replace, license: https://a.example/l }");
     assert!(!body.contains("User-agent"), "{body}");
@@ -112,10 +168,16 @@ fn without_a_group_for_all_one_is_made_that_allows_everything() {
 
 #[test]
 fn headers_only_moves_every_signal_out_of_robots_txt() {
-    let quiet = ALL.replace("origin: replace", "origin: replace\n  signals: headers_only");
+    let quiet = ALL.replace(
+        "origin: replace",
+        "origin: replace\n  signals: headers_only",
+    );
     let body = robots_txt(&quiet);
     let known = |line: &str| {
-        line.is_empty() || ["#", "User-agent:", "Allow:", "Disallow:"].iter().any(|key| line.starts_with(key))
+        line.is_empty()
+            || ["#", "User-agent:", "Allow:", "Disallow:"]
+                .iter()
+                .any(|key| line.starts_with(key))
     };
     assert!(body.lines().all(known), "{body}");
     assert_eq!(
@@ -126,8 +188,12 @@ fn headers_only_moves_every_signal_out_of_robots_txt() {
             "Link: <https://shop.example/all.xml>; rel=\"license\"; type=\"application/rsl+xml\"",
         ]
     );
-    let alone = "robots: { origin: replace, signals: headers_only, content_signal: { ai-train: no } }";
-    assert!(!robots_txt(alone).contains("User-agent"), "no group is made for lines that are not written");
+    let alone =
+        "robots: { origin: replace, signals: headers_only, content_signal: { ai-train: no } }";
+    assert!(
+        !robots_txt(alone).contains("User-agent"),
+        "no group is made for lines that are not written"
+    );
 }
 
 #[test]
@@ -136,17 +202,35 @@ fn headers_have_the_longest_preference_and_the_first_licence() {
         "{ALL}\ntdm:\n  - {{ paths: ['/open/*.txt', /free], reservation: no }}\n  - {{ reservation: yes, policy: https://shop.example/tdm }}\n"
     );
     let site = site(&text);
-    let link =
-        |name: &str| format!("Link: <https://shop.example/{name}.xml>; rel=\"license\"; type=\"application/rsl+xml\"");
+    let link = |name: &str| {
+        format!(
+            "Link: <https://shop.example/{name}.xml>; rel=\"license\"; type=\"application/rsl+xml\""
+        )
+    };
     let (usage, reserved) = (
         "Content-Usage: train-ai=n, search=y, x-new=y".to_owned(),
-        ["tdm-reservation: 1".to_owned(), "tdm-policy: https://shop.example/tdm".to_owned()],
+        [
+            "tdm-reservation: 1".to_owned(),
+            "tdm-policy: https://shop.example/tdm".to_owned(),
+        ],
     );
-    assert_eq!(fields(&site, "/"), [&[usage.clone(), link("all")], &reserved[..]].concat());
-    assert_eq!(fields(&site, "/photos/1"), [&[usage, link("photos")], &reserved[..]].concat());
+    assert_eq!(
+        fields(&site, "/"),
+        [&[usage.clone(), link("all")], &reserved[..]].concat()
+    );
+    assert_eq!(
+        fields(&site, "/photos/1"),
+        [&[usage, link("photos")], &reserved[..]].concat()
+    );
     let open = "Content-Usage: train-ai=y".to_owned();
-    assert_eq!(fields(&site, "/%6fpen/x"), [&[open.clone(), link("all")], &reserved[..]].concat());
-    assert_eq!(fields(&site, "/open/a.txt"), [open.clone(), link("all"), "tdm-reservation: 0".to_owned()]);
+    assert_eq!(
+        fields(&site, "/%6fpen/x"),
+        [&[open.clone(), link("all")], &reserved[..]].concat()
+    );
+    assert_eq!(
+        fields(&site, "/open/a.txt"),
+        [open.clone(), link("all"), "tdm-reservation: 0".to_owned()]
+    );
     assert_eq!(fields(&site, "/ü%20b/c.pdf")[0], open);
     assert_ne!(fields(&site, "/ü%20b/c.pdf?x")[0], open);
 }
@@ -173,17 +257,49 @@ fn tdmrep_json_and_headers_agree_in_the_same_order() {
 /// A value that could leave its line, its header or the `<>` of a Link is a mistake with a place.
 #[test]
 fn hostile_values_are_refused_in_their_place() {
-    let signs = ["\\r\\nX: y", "\\n", "\\0", " ", "\\t", ">", "<", "\\\"", "#a", "é", "\\u2028", "\\x7f", "{", "\\\\"];
+    let signs = [
+        "\\r\\nX: y",
+        "\\n",
+        "\\0",
+        " ",
+        "\\t",
+        ">",
+        "<",
+        "\\\"",
+        "#a",
+        "é",
+        "\\u2028",
+        "\\x7f",
+        "{",
+        "\\\\",
+    ];
     for sign in signs {
         for (before, after, column) in [
-            ("robots: { origin: replace, license: \"https://a.example/", "\" }", 37),
-            ("robots: { origin: replace, groups: { agents: a, license: \"https://a.example/", "\" } }", 58),
-            ("robots: { origin: replace, license: { url: \"https://a.example/", "\" } }", 44),
+            (
+                "robots: { origin: replace, license: \"https://a.example/",
+                "\" }",
+                37,
+            ),
+            (
+                "robots: { origin: replace, groups: { agents: a, license: \"https://a.example/",
+                "\" } }",
+                58,
+            ),
+            (
+                "robots: { origin: replace, license: { url: \"https://a.example/",
+                "\" } }",
+                44,
+            ),
         ] {
-            assert_eq!(errors(&format!("{before}{sign}{after}")), [("bad-url", 1, column)], "{sign:?}");
+            assert_eq!(
+                errors(&format!("{before}{sign}{after}")),
+                [("bad-url", 1, column)],
+                "{sign:?}"
+            );
         }
-        let text =
-            format!("robots: {{ origin: replace }}\ntdm: {{ reservation: yes, policy: \"https://a.example/{sign}\" }}");
+        let text = format!(
+            "robots: {{ origin: replace }}\ntdm: {{ reservation: yes, policy: \"https://a.example/{sign}\" }}"
+        );
         assert_eq!(errors(&text), [("bad-url", 2, 34)], "{sign:?}");
     }
     for url in [
@@ -196,14 +312,22 @@ fn hostile_values_are_refused_in_their_place() {
         "ftp://a.example/",
         "''",
     ] {
-        assert_eq!(errors(&format!("robots: {{ origin: replace, license: {url} }}")), [("bad-url", 1, 37)], "{url}");
+        assert_eq!(
+            errors(&format!("robots: {{ origin: replace, license: {url} }}")),
+            [("bad-url", 1, 37)],
+            "{url}"
+        );
     }
     for name in ["A", "a=y", "a\\nb", "a b", "a,b", "é", "", "-a", "a;q"] {
-        let text = format!("robots: {{ origin: replace, content_usage: {{ other: {{ \"{name}\": no }} }} }}");
+        let text = format!(
+            "robots: {{ origin: replace, content_usage: {{ other: {{ \"{name}\": no }} }} }}"
+        );
         assert_eq!(errors(&text)[0], ("bad-category", 1, 54), "{name:?}");
     }
     for path in ["a", "/a\\nDisallow: /", "https://a.example/"] {
-        let text = format!("robots: {{ origin: replace, content_usage: {{ paths: \"{path}\", search: no }} }}");
+        let text = format!(
+            "robots: {{ origin: replace, content_usage: {{ paths: \"{path}\", search: no }} }}"
+        );
         assert_eq!(errors(&text), [("bad-path", 1, 52)], "{path:?}");
     }
     assert_eq!(
@@ -215,9 +339,18 @@ fn hostile_values_are_refused_in_their_place() {
 #[test]
 fn what_says_nothing_or_says_it_twice_is_refused_in_its_place() {
     for (text, found) in [
-        ("robots: { origin: replace, content_signal: {} }", ("empty-signal", 1, 44)),
-        ("robots: { origin: replace, content_usage: { paths: /a } }", ("empty-signal", 1, 43)),
-        ("robots: { origin: replace, content_usage: { paths: [], search: no } }", ("empty-condition", 1, 45)),
+        (
+            "robots: { origin: replace, content_signal: {} }",
+            ("empty-signal", 1, 44),
+        ),
+        (
+            "robots: { origin: replace, content_usage: { paths: /a } }",
+            ("empty-signal", 1, 43),
+        ),
+        (
+            "robots: { origin: replace, content_usage: { paths: [], search: no } }",
+            ("empty-condition", 1, 45),
+        ),
         (
             "robots: { origin: replace, content_usage: [{ search: no }, { paths: [/a, /], search: no }] }",
             ("duplicate-path", 1, 74),
@@ -226,13 +359,34 @@ fn what_says_nothing_or_says_it_twice_is_refused_in_its_place() {
             "robots: { origin: replace, content_usage: [{ paths: /a, search: no }, { paths: '/%61', search: y }] }",
             ("duplicate-path", 1, 80),
         ),
-        ("robots: { origin: replace, content_usage: { search: no, other: { search: y } } }", ("duplicate-key", 1, 66)),
-        ("robots: { origin: replace, content_signal: { train: no } }", ("unknown-field", 1, 46)),
-        ("robots: { origin: replace, content_signal: { search: maybe } }", ("bad-value", 1, 54)),
-        ("robots: { origin: replace, license: { paths: /a } }", ("missing-field", 1, 37)),
-        ("robots: { origin: replace }\ntdm: { policy: https://a.example/ }", ("missing-field", 2, 6)),
-        ("robots: { origin: replace }\ntdm: [{ reservation: yes }, { reservation: no }]", ("duplicate-path", 2, 29)),
-        ("robots: { origin: replace }\nenforcement: { unlicensed: 401 }", ("unlicensed-without-license", 2, 28)),
+        (
+            "robots: { origin: replace, content_usage: { search: no, other: { search: y } } }",
+            ("duplicate-key", 1, 66),
+        ),
+        (
+            "robots: { origin: replace, content_signal: { train: no } }",
+            ("unknown-field", 1, 46),
+        ),
+        (
+            "robots: { origin: replace, content_signal: { search: maybe } }",
+            ("bad-value", 1, 54),
+        ),
+        (
+            "robots: { origin: replace, license: { paths: /a } }",
+            ("missing-field", 1, 37),
+        ),
+        (
+            "robots: { origin: replace }\ntdm: { policy: https://a.example/ }",
+            ("missing-field", 2, 6),
+        ),
+        (
+            "robots: { origin: replace }\ntdm: [{ reservation: yes }, { reservation: no }]",
+            ("duplicate-path", 2, 29),
+        ),
+        (
+            "robots: { origin: replace }\nenforcement: { unlicensed: 401 }",
+            ("unlicensed-without-license", 2, 28),
+        ),
         (
             "robots: { origin: replace }\nenforcement: { purposes: { training: { unlicensed: 402 } } }",
             ("unlicensed-without-license", 2, 52),
@@ -250,8 +404,14 @@ fn what_says_nothing_or_says_it_twice_is_refused_in_its_place() {
 fn a_licence_that_is_written_wrong_is_one_mistake() {
     for origin in ["", "robots: { origin: only }\n", "environment: staging\n"] {
         let text = format!("{origin}enforcement: {{ unlicensed: 401 }}\n");
-        let source = Source { name: "shop.yaml".into(), text: text.into() };
-        assert!(read("shop", &source).0.is_some(), "{origin}: the origin may name one");
+        let source = Source {
+            name: "shop.yaml".into(),
+            text: text.into(),
+        };
+        assert!(
+            read("shop", &source).0.is_some(),
+            "{origin}: the origin may name one"
+        );
     }
     let text = "robots: { origin: replace, license: /l }\nenforcement: { unlicensed: 401 }";
     assert_eq!(errors(text), [("bad-url", 1, 37)]);
@@ -260,7 +420,10 @@ fn a_licence_that_is_written_wrong_is_one_mistake() {
 #[test]
 fn there_is_an_end_to_paths() {
     let paths: Vec<String> = (0..10_001).map(|number| format!("/{number}")).collect();
-    let text = format!("robots: {{ origin: replace, content_usage: {{ paths: [{}], search: no }} }}", paths.join(","));
+    let text = format!(
+        "robots: {{ origin: replace, content_usage: {{ paths: [{}], search: no }} }}",
+        paths.join(",")
+    );
     let span = text.find("/10000").expect("the last path");
     assert_eq!(errors(&text), [("bad-value", 1, span as u32 + 1)]);
 }
@@ -271,14 +434,19 @@ fn signals() -> impl Strategy<Value = String> {
         "content_usage: [{ train-ai: no }, { paths: /a, search: y }]",
         "license: https://a.example/license.xml",
     ];
-    subsequence(words.to_vec(), 0..=3).prop_map(|chosen| chosen.iter().map(|word| format!(", {word}")).collect())
+    subsequence(words.to_vec(), 0..=3)
+        .prop_map(|chosen| chosen.iter().map(|word| format!(", {word}")).collect())
 }
 
 fn group(agent: &'static str) -> impl Strategy<Value = (&'static str, String, String)> {
     let paths = subsequence(vec!["/", "/a", "/a/b", "/*.pdf$", "/b", "*x"], 0..4);
     let rules = (paths.clone(), paths).prop_map(|(allow, disallow)| {
         let list = |key: &str, paths: &[&str]| {
-            if paths.is_empty() { String::new() } else { format!(", {key}: ['{}']", paths.join("', '")) }
+            if paths.is_empty() {
+                String::new()
+            } else {
+                format!(", {key}: ['{}']", paths.join("', '"))
+            }
         };
         format!("{}{}", list("allow", &allow), list("disallow", &disallow))
     });
@@ -288,7 +456,8 @@ fn group(agent: &'static str) -> impl Strategy<Value = (&'static str, String, St
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// For every reader of the file, with and without signals: same groups, same verdicts, and nothing odd on any line.
+    /// For every reader of the file, with and without signals: same groups, same verdicts, and
+    /// nothing odd on any line.
     #[test]
     fn signals_change_no_verdict(
         groups in (group("'*'"), group("Bingbot"), group("GPTBot")).prop_flat_map(|(a, b, c)| subsequence(vec![a, b, c], 0..=3)),
@@ -345,9 +514,11 @@ fn a_path_has_the_signals_of_what_it_resolves_to() {
 tdm: [{ paths: /open/, reservation: no }, { paths: /closed/, reservation: yes }]
 ",
     );
-    for (sent, resolved) in
-        [("/open/../closed/x", "/closed/x"), ("//closed/x", "/closed/x"), ("/closed;a/x", "/closed/x")]
-    {
+    for (sent, resolved) in [
+        ("/open/../closed/x", "/closed/x"),
+        ("//closed/x", "/closed/x"),
+        ("/closed;a/x", "/closed/x"),
+    ] {
         assert_eq!(fields(&site, sent), fields(&site, resolved), "{sent}");
     }
     assert_eq!(fields(&site, "/open/../x"), Vec::<String>::new());
@@ -366,39 +537,74 @@ fn a_group_is_asked_for_the_licence_that_the_origin_tells_it() {
         let file = format!("User-agent: CCBot\nDisallow: /x\n{line}\n");
         let origin = OriginFile::new("http://127.0.0.1/robots.txt", file.into_bytes());
         let origin = Origin::Read(Arc::new(origin));
-        let site = compile_with_origin(policy, &origin, Registry::builtin(), Timestamp(0)).expect("compiles");
-        let group = site.matcher.named("CCBot").and_then(|group| u16::try_from(group).ok());
-        let license = site.signals.license(PathSignals::default(), group).map(|license| license.url.clone());
-        (license, site.signals.is_terms(TargetScratch::default().normalise(b"/cc.xml")))
+        let site = compile_with_origin(policy, &origin, Registry::builtin(), Timestamp(0))
+            .expect("compiles");
+        let group = site
+            .matcher
+            .named("CCBot")
+            .and_then(|group| u16::try_from(group).ok());
+        let license = site
+            .signals
+            .license(PathSignals::default(), group)
+            .map(|license| license.url.clone());
+        (
+            license,
+            site.signals
+                .is_terms(TargetScratch::default().normalise(b"/cc.xml")),
+        )
     };
-    assert_eq!(asked("License: https://a.example/cc.xml"), (Some("https://a.example/cc.xml".to_owned()), true));
-    for odd in ["License: /cc.xml", "License: https://a.example/cc.xml>; rel=x", "License:"] {
+    assert_eq!(
+        asked("License: https://a.example/cc.xml"),
+        (Some("https://a.example/cc.xml".to_owned()), true)
+    );
+    for odd in [
+        "License: /cc.xml",
+        "License: https://a.example/cc.xml>; rel=x",
+        "License:",
+    ] {
         assert_eq!(asked(odd), (None, false), "{odd}");
     }
 }
 
-/// Before all groups it is told to everybody, and a licence of the policy for some paths takes nothing from it.
+/// Before all groups it is told to everybody, and a licence of the policy for some paths takes
+/// nothing from it.
 #[test]
 fn every_crawler_is_asked_for_the_licence_of_the_origin() {
     let asked = |robots: &str, path: &str, agent: &str| {
         let text = format!("{robots}enforcement: {{ unlicensed: 401 }}\n");
-        let source = Source { name: "shop.yaml".into(), text: text.into() };
+        let source = Source {
+            name: "shop.yaml".into(),
+            text: text.into(),
+        };
         let policy = Arc::new(read("shop", &source).0.expect("good"));
         let file = "License: /not.whole\nLicense: https://a.example/site.xml\nUser-agent: *\nDisallow: /x\n\n\
                     User-agent: CCBot\nDisallow: /y\nLicense: https://a.example/cc.xml\n";
         let origin = OriginFile::new("http://127.0.0.1/robots.txt", file.as_bytes().to_vec());
         let origin = Origin::Read(Arc::new(origin));
-        let site = compile_with_origin(policy, &origin, Registry::builtin(), Timestamp(0)).expect("compiles");
-        let group = site.matcher.named(agent).and_then(|group| u16::try_from(group).ok());
+        let site = compile_with_origin(policy, &origin, Registry::builtin(), Timestamp(0))
+            .expect("compiles");
+        let group = site
+            .matcher
+            .named(agent)
+            .and_then(|group| u16::try_from(group).ok());
         let mut scratch = TargetScratch::default();
         let said = site.signals.for_path(scratch.normalise(path.as_bytes()));
         assert!(site.signals.names_license());
-        let license = site.signals.license(said, group).map(|license| license.url.clone());
+        let license = site
+            .signals
+            .license(said, group)
+            .map(|license| license.url.clone());
         // Pages name what the policy says, and no more.
-        let links = site.signals.fields(said).filter(|(name, _)| *name == "Link").count();
-        let license = license.and_then(|url| Some(url.strip_prefix("https://a.example/")?.to_owned()));
+        let links = site
+            .signals
+            .fields(said)
+            .filter(|(name, _)| *name == "Link")
+            .count();
+        let license =
+            license.and_then(|url| Some(url.strip_prefix("https://a.example/")?.to_owned()));
         let is_terms = license.as_ref().is_some_and(|path| {
-            site.signals.is_terms(TargetScratch::default().normalise(format!("/{path}").as_bytes()))
+            site.signals
+                .is_terms(TargetScratch::default().normalise(format!("/{path}").as_bytes()))
         });
         assert!(license.is_none() || is_terms, "it can be read");
         (license, links)
@@ -414,7 +620,8 @@ fn every_crawler_is_asked_for_the_licence_of_the_origin() {
         assert_eq!(asked(&images, "/img/1", "GPTBot"), is("img.xml", 1));
         assert_eq!(asked(&images, "/a", "GPTBot"), is("site.xml", 0));
         assert_eq!(asked(&images, "/a", "CCBot"), is("cc.xml", 0));
-        let all = format!("robots: {{ origin: {origin}, license: 'https://a.example/ours.xml' }}\n");
+        let all =
+            format!("robots: {{ origin: {origin}, license: 'https://a.example/ours.xml' }}\n");
         assert_eq!(asked(&all, "/a", "CCBot"), is("ours.xml", 1));
     }
 }
@@ -424,7 +631,10 @@ fn an_empty_list_is_no_statement() {
     for (text, place) in [
         ("robots: { origin: replace, content_usage: [] }", (1, 43)),
         ("robots: { origin: replace, license: [] }", (1, 37)),
-        ("robots: { origin: replace, groups: { agents: '*', disallow: /a, license: [] } }", (1, 74)),
+        (
+            "robots: { origin: replace, groups: { agents: '*', disallow: /a, license: [] } }",
+            (1, 74),
+        ),
         ("robots: { origin: replace }\ntdm: []", (2, 6)),
     ] {
         assert_eq!(errors(text), [("empty-signal", place.0, place.1)], "{text}");

@@ -1,5 +1,5 @@
-//! The lint of the `Content-Signal` and `Content-Usage` lines of a robots.txt as it was found: parts that readers pass
-//! over.
+//! The lint of the `Content-Signal` and `Content-Usage` lines of a robots.txt as it was found:
+//! parts that readers pass over.
 
 use super::{span, span_of_line};
 use crate::policy::lint::catalogue as lints;
@@ -9,7 +9,8 @@ use crate::robots::{File, Key, Line, Reading};
 use crate::yaml::{Diagnostics, Span};
 use std::collections::{BTreeMap, HashSet};
 
-/// The value of a line of this kind; `None` also where its octets are no text, of which another lint tells.
+/// The value of a line of this kind; `None` also where its octets are no text, of which another
+/// lint tells.
 fn value<'f>(file: &'f File, line: &Line, key: Key) -> Option<&'f str> {
     let record = line.record.as_ref().filter(|record| record.key == key)?;
     std::str::from_utf8(file.octets(&record.value)).ok()
@@ -17,7 +18,10 @@ fn value<'f>(file: &'f File, line: &Line, key: Key) -> Option<&'f str> {
 
 /// The place of a part of the value of a line.
 fn span_of_part(file: &File, line: &Line, value: &str, part: &str) -> Span {
-    let start = line.record.as_ref().map_or(line.text.start, |record| record.value.start);
+    let start = line
+        .record
+        .as_ref()
+        .map_or(line.text.start, |record| record.value.start);
     let before = (part.as_ptr() as usize).saturating_sub(value.as_ptr() as usize);
     span(file, line, &(start + before..start + before + part.len()))
 }
@@ -26,7 +30,12 @@ fn span_of_part(file: &File, line: &Line, value: &str, part: &str) -> Span {
 pub fn lint(file: &File, line: &Line, found: &mut Diagnostics) {
     let mut report = |value: &str, part: &str, help: &str| {
         let message = format!("`{part}` says nothing to readers");
-        lints::UNREADABLE_SIGNAL.report(found, span_of_part(file, line, value, part), message, help);
+        lints::UNREADABLE_SIGNAL.report(
+            found,
+            span_of_part(file, line, value, part),
+            message,
+            help,
+        );
     };
     if let Some(value) = value(file, line, Key::ContentSignal) {
         for (part, _) in signal_parts(value).filter(|(_, said)| said.is_none()) {
@@ -39,10 +48,17 @@ pub fn lint(file: &File, line: &Line, found: &mut Diagnostics) {
     }
     if let Some(value) = value(file, line, Key::ContentUsage) {
         let members = usage_line(value).1.unwrap_or_else(|| vec![value]);
-        let is_read =
-            |member: &&str| usage_member(member).said.is_some_and(|(category, _)| USAGE_CATEGORIES.contains(&category));
+        let is_read = |member: &&str| {
+            usage_member(member)
+                .said
+                .is_some_and(|(category, _)| USAGE_CATEGORIES.contains(&category))
+        };
         for member in members.into_iter().filter(|member| !is_read(member)) {
-            report(value, member, "write `train-ai`, `ai-use` or `search` with `=n` or `=y`");
+            report(
+                value,
+                member,
+                "write `train-ai`, `ai-use` or `search` with `=n` or `=y`",
+            );
         }
     }
 }
@@ -56,16 +72,31 @@ pub fn opposed(file: &File, reading: &Reading, found: &mut Diagnostics) {
             continue;
         }
         let mut first = BTreeMap::new();
-        let lines = reading.united(union).flat_map(|group| &group.others).filter_map(|number| file.line(*number));
+        let lines = reading
+            .united(union)
+            .flat_map(|group| &group.others)
+            .filter_map(|number| file.line(*number));
         for line in lines {
-            let parts = value(file, line, Key::ContentSignal).into_iter().flat_map(signal_parts);
+            let parts = value(file, line, Key::ContentSignal)
+                .into_iter()
+                .flat_map(signal_parts);
             for (_, said) in parts {
-                let Some(SignalPart::Category(category, said)) = said else { continue };
+                let Some(SignalPart::Category(category, said)) = said else {
+                    continue;
+                };
                 let (before, at) = *first.entry(category).or_insert((said, line.number));
                 if before != said {
-                    let message = format!("`{}` is said to be the opposite in line {at}", category.name());
+                    let message = format!(
+                        "`{}` is said to be the opposite in line {at}",
+                        category.name()
+                    );
                     let help = "readers take one of the two; say it once";
-                    lints::SIGNALS_DISAGREE.report(found, span_of_line(file, line.number), message, help);
+                    lints::SIGNALS_DISAGREE.report(
+                        found,
+                        span_of_line(file, line.number),
+                        message,
+                        help,
+                    );
                 }
             }
         }

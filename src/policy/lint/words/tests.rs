@@ -7,7 +7,11 @@ use crate::yaml::Diagnostic;
 fn said(tag: &str) -> Vec<Diagnostic> {
     let text = format!("robots: {{ origin: replace }}\nindexing:\n  - {{ paths: /a, {tag} }}\n");
     let (_, found) = linted(&text);
-    found.items.into_iter().filter(|item| item.id == "contradictory-tag").collect()
+    found
+        .items
+        .into_iter()
+        .filter(|item| item.id == "contradictory-tag")
+        .collect()
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,10 +43,22 @@ fn every_pair_is_what_it_says() {
         ("max-snippet: 7", "max-snippet: 5", Opposite),
         ("max-snippet: -1", "max-snippet: 5", Opposite),
         ("max-snippet: -1", "nosnippet", Opposite),
-        ("max-image-preview: large", "max-image-preview: none", Opposite),
-        ("max-image-preview: standard", "max-image-preview: none", Opposite),
+        (
+            "max-image-preview: large",
+            "max-image-preview: none",
+            Opposite,
+        ),
+        (
+            "max-image-preview: standard",
+            "max-image-preview: none",
+            Opposite,
+        ),
         ("max-video-preview: -1", "max-video-preview: 0", Opposite),
-        ("unavailable_after: 2099-01-02", "unavailable_after: 2099-01-01", Opposite),
+        (
+            "unavailable_after: 2099-01-02",
+            "unavailable_after: 2099-01-01",
+            Opposite,
+        ),
         ("noindex", "none", Fine),
         ("nofollow", "none", Fine),
         ("index", "all", Fine),
@@ -89,18 +105,26 @@ fn every_pair_is_what_it_says() {
         ];
         for way in ways {
             let found = said(&way);
-            let messages: Vec<_> = found.iter().map(|item| (item.id, item.message.as_str())).collect();
+            let messages: Vec<_> = found
+                .iter()
+                .map(|item| (item.id, item.message.as_str()))
+                .collect();
             match are {
                 Fine => assert!(messages.is_empty(), "{way}: {messages:?}"),
                 Opposite => {
                     let value = |text: &str| {
-                        text.replace("2099-01-01", "2099-01-01T00:00:00Z").replace("2099-01-02", "2099-01-02T00:00:00Z")
+                        text.replace("2099-01-01", "2099-01-01T00:00:00Z")
+                            .replace("2099-01-02", "2099-01-02T00:00:00Z")
                     };
-                    let message = format!("`{}` has no effect beside `{}`", value(one), value(other));
+                    let message =
+                        format!("`{}` has no effect beside `{}`", value(one), value(other));
                     assert_eq!(messages, [("contradictory-tag", message.as_str())], "{way}");
                     let help = found[0].help.as_deref().unwrap_or_default();
                     assert!(
-                        help.starts_with(&format!("remove `{}`, and what crawlers go by stays the same", value(one))),
+                        help.starts_with(&format!(
+                            "remove `{}`, and what crawlers go by stays the same",
+                            value(one)
+                        )),
                         "{help}"
                     );
                 }
@@ -124,7 +148,12 @@ fn what_is_common_is_let_be() {
         "none, noarchive",
     ] {
         assert_eq!(said(&format!("tag: '{tag}'")), [], "{tag}");
-        let list = tag.replace("Fri, ", "").split(", ").map(|word| format!("'{word}'")).collect::<Vec<_>>().join(", ");
+        let list = tag
+            .replace("Fri, ", "")
+            .split(", ")
+            .map(|word| format!("'{word}'"))
+            .collect::<Vec<_>>()
+            .join(", ");
         assert_eq!(said(&format!("tag: [{list}]")), [], "{list}");
     }
 }

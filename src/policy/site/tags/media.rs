@@ -1,6 +1,7 @@
-//! [`Media`]: the media types that a response may have, by its status and its Content-Type. Rules for X-Robots-Tag can
-//! ask for a type. Most responses have one type. A response with several lines of Content-Type may have any of them,
-//! and the parts of a multipart 206 have types that only the body names.
+//! [`Media`]: the media types that a response may have, by its status and its Content-Type. Rules
+//! for X-Robots-Tag can ask for a type. Most responses have one type. A response with several lines
+//! of Content-Type may have any of them, and the parts of a multipart 206 have types that only the
+//! body names.
 
 /// The types that a response may have.
 #[derive(Clone, Copy, Debug)]
@@ -32,12 +33,15 @@ impl Extent {
 }
 
 impl<'a> Media<'a> {
-    /// RFC 9110 section 15.3.7.2: the parts of a 206 have types of their own, which its head does not tell.
+    /// RFC 9110 section 15.3.7.2: the parts of a 206 have types of their own, which its head does
+    /// not tell.
     #[inline]
     pub fn of(status: u16, content_type: Option<&'a [u8]>) -> Media<'a> {
         match content_type {
             Some(said)
-                if status == 206 && essence(said).is_some_and(|sent| media_matches("multipart/byteranges", sent)) =>
+                if status == 206
+                    && essence(said)
+                        .is_some_and(|sent| media_matches("multipart/byteranges", sent)) =>
             {
                 Media::InParts
             }
@@ -72,7 +76,8 @@ impl<'a> Media<'a> {
     }
 }
 
-/// A media type without its parameters: `image/png; charset=x` is `image/png`. `None` for what has no slash.
+/// A media type without its parameters: `image/png; charset=x` is `image/png`. `None` for what has
+/// no slash.
 fn essence(said: &[u8]) -> Option<&[u8]> {
     let end = memchr::memchr(b';', said).unwrap_or(said.len());
     Some(said[..end].trim_ascii()).filter(|sent| sent.contains(&b'/'))
@@ -81,7 +86,10 @@ fn essence(said: &[u8]) -> Option<&[u8]> {
 /// `image/png` is `image/png` and `image/*`; case does not matter (RFC 9110 section 8.3.1).
 fn media_matches(wanted: &str, sent: &[u8]) -> bool {
     match wanted.strip_suffix('*') {
-        Some(prefix) => sent.len() > prefix.len() && sent[..prefix.len()].eq_ignore_ascii_case(prefix.as_bytes()),
+        Some(prefix) => {
+            sent.len() > prefix.len()
+                && sent[..prefix.len()].eq_ignore_ascii_case(prefix.as_bytes())
+        }
         None => sent.eq_ignore_ascii_case(wanted.as_bytes()),
     }
 }

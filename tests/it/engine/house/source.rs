@@ -1,8 +1,9 @@
-//! The crate's source as the compiler reads it: the tree of modules, the paths that each names, and what a path means.
-//! [`Crate`] is the tree, [`Module`] one module with its [`Reference`]s. It knows no room and no rule.
+//! The crate's source as the compiler reads it: the tree of modules, the paths that each names, and
+//! what a path means. [`Crate`] is the tree, [`Module`] one module with its [`Reference`]s. It
+//! knows no room and no rule.
 //!
-//! Types are not known here. A method that stands in another file than its type is seen where the file names the type,
-//! not where the method is called.
+//! Types are not known here. A method that stands in another file than its type is seen where the
+//! file names the type, not where the method is called.
 
 use proc_macro2::{TokenStream, TokenTree};
 use std::collections::{HashMap, HashSet};
@@ -66,11 +67,16 @@ pub enum Target {
 }
 
 impl Crate {
-    /// Reads `lib.rs` and `main.rs` and all modules below them; `text` gives the text of a file below `src`.
+    /// Reads `lib.rs` and `main.rs` and all modules below them; `text` gives the text of a file
+    /// below `src`.
     pub fn read(text: &dyn Fn(&Path) -> Option<String>) -> Self {
         let mut read = Self::default();
         for (root, path) in [("lib.rs", Vec::new()), ("main.rs", vec!["main".to_owned()])] {
-            let module = Module { path, file: root.into(), ..Module::default() };
+            let module = Module {
+                path,
+                file: root.into(),
+                ..Module::default()
+            };
             if let Some(content) = text(Path::new(root)) {
                 read.add_file(module, &content, text);
             }
@@ -78,9 +84,15 @@ impl Crate {
         read
     }
 
-    fn add_file(&mut self, module: Module, content: &str, text: &dyn Fn(&Path) -> Option<String>) -> usize {
+    fn add_file(
+        &mut self,
+        module: Module,
+        content: &str,
+        text: &dyn Fn(&Path) -> Option<String>,
+    ) -> usize {
         let file = module.file.clone();
-        let tree: File = syn::parse_str(content).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        let tree: File =
+            syn::parse_str(content).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
         let directory = match file.file_name().and_then(|name| name.to_str()) {
             Some("mod.rs" | "lib.rs" | "main.rs") => file.with_file_name(""),
             _ => file.with_extension(""),
@@ -88,7 +100,8 @@ impl Crate {
         self.add(module, &tree.items, &directory, text)
     }
 
-    /// Adds a module and those below it. `directory` is where the files of the modules below it are.
+    /// Adds a module and those below it. `directory` is where the files of the modules below it
+    /// are.
     fn add(
         &mut self,
         module: Module,
@@ -99,7 +112,10 @@ impl Crate {
         let (file, is_test, path) = (module.file.clone(), module.is_test, module.path.clone());
         let own = self.modules.len();
         self.modules.push(module);
-        let mut reader = Reader { is_test, ..Reader::new(file.clone()) };
+        let mut reader = Reader {
+            is_test,
+            ..Reader::new(file.clone())
+        };
         for item in items {
             if let Some(name) = item_name(item) {
                 self.modules[own].items.insert(name);
@@ -115,15 +131,35 @@ impl Crate {
             let parent = own;
             let child = match &below.content {
                 Some((_, items)) => {
-                    let module = Module { path, file: file.clone(), is_test, parent, ..Module::default() };
+                    let module = Module {
+                        path,
+                        file: file.clone(),
+                        is_test,
+                        parent,
+                        ..Module::default()
+                    };
                     self.add(module, items, &directory.join(&name), text)
                 }
                 None => {
-                    let named = path_attribute(&below.attrs).map(|named| file.with_file_name(named));
-                    let usual = [directory.join(format!("{name}.rs")), directory.join(&name).join("mod.rs")];
-                    let found = named.into_iter().chain(usual).find_map(|file| text(&file).map(|text| (file, text)));
-                    let (file, content) = found.unwrap_or_else(|| panic!("no file of module {}", path.join("::")));
-                    let module = Module { path, file, is_test, parent, ..Module::default() };
+                    let named =
+                        path_attribute(&below.attrs).map(|named| file.with_file_name(named));
+                    let usual = [
+                        directory.join(format!("{name}.rs")),
+                        directory.join(&name).join("mod.rs"),
+                    ];
+                    let found = named
+                        .into_iter()
+                        .chain(usual)
+                        .find_map(|file| text(&file).map(|text| (file, text)));
+                    let (file, content) =
+                        found.unwrap_or_else(|| panic!("no file of module {}", path.join("::")));
+                    let module = Module {
+                        path,
+                        file,
+                        is_test,
+                        parent,
+                        ..Module::default()
+                    };
                     self.add_file(module, &content, text)
                 }
             };
@@ -170,16 +206,23 @@ impl Crate {
         Some(Target::Module(at))
     }
 
-    /// What `name` is in module `at`. Before `::` a module is meant, at the end of a path an item if there is one.
+    /// What `name` is in module `at`. Before `::` a module is meant, at the end of a path an item
+    /// if there is one.
     fn look_up(&self, at: usize, name: &str, is_last: bool, left: usize) -> Option<Target> {
         let module = &self.modules[at];
-        let child = module.children.get(name).map(|child| Target::Module(*child));
+        let child = module
+            .children
+            .get(name)
+            .map(|child| Target::Module(*child));
         let item = module.items.contains(name).then_some(Target::Item(at));
         if let Some(found) = if is_last { item } else { child.or(item) } {
             return Some(found);
         }
         let imports = module.imports.get(name).into_iter().flatten();
-        let imported = imports.filter(|path| path.first().is_none_or(|first| first != name || path.len() > 1));
+        let imported = imports.filter(|path| {
+            path.first()
+                .is_none_or(|first| first != name || path.len() > 1)
+        });
         let mut imported = imported.filter_map(|path| self.follow(at, path, left));
         if let Some(found) = imported.next() {
             return Some(found);
@@ -187,13 +230,19 @@ impl Crate {
         if child.is_some() {
             return child;
         }
-        module.globs.iter().find_map(|glob| match self.follow(at, glob, left)? {
-            Target::Module(other) if other != at => self.look_up(other, name, is_last, left.checked_sub(1)?),
-            _ => None,
-        })
+        module
+            .globs
+            .iter()
+            .find_map(|glob| match self.follow(at, glob, left)? {
+                Target::Module(other) if other != at => {
+                    self.look_up(other, name, is_last, left.checked_sub(1)?)
+                }
+                _ => None,
+            })
     }
 
-    /// The names below the crate that a path begins with, if it is written from the crate's root or leaves its room.
+    /// The names below the crate that a path begins with, if it is written from the crate's root or
+    /// leaves its room.
     pub fn absolute(&self, from: usize, path: &[String]) -> Option<Vec<String>> {
         let (mut at, mut rest) = (from, path);
         while let Some(first) = rest.first() {
@@ -205,12 +254,15 @@ impl Crate {
             };
             rest = &rest[1..];
         }
-        (rest.len() < path.len()).then(|| self.modules[at].path.iter().chain(rest).cloned().collect())
+        (rest.len() < path.len())
+            .then(|| self.modules[at].path.iter().chain(rest).cloned().collect())
     }
 
     /// A path of another crate, with what the module imported written out.
     pub fn written_out(&self, from: usize, path: &[String]) -> Vec<String> {
-        let imported = path.first().and_then(|first| self.modules[from].imports.get(first)?.first());
+        let imported = path
+            .first()
+            .and_then(|first| self.modules[from].imports.get(first)?.first());
         match imported {
             Some(imported) => imported.iter().chain(&path[1..]).cloned().collect(),
             None => path.to_vec(),
@@ -241,7 +293,11 @@ impl Reader {
     }
 
     fn refer(&mut self, path: Vec<String>, line: usize) {
-        self.references.push(Reference { path, line, is_test: self.is_test });
+        self.references.push(Reference {
+            path,
+            line,
+            is_test: self.is_test,
+        });
     }
 
     fn import(&mut self, tree: &UseTree, above: &[String]) {
@@ -253,7 +309,12 @@ impl Reader {
                 self.refer(above.to_vec(), glob.span().start().line);
                 self.globs.push(above.to_vec());
             }
-            UseTree::Name(name) => self.import_as(above, &name.ident.to_string(), None, tree.span().start().line),
+            UseTree::Name(name) => self.import_as(
+                above,
+                &name.ident.to_string(),
+                None,
+                tree.span().start().line,
+            ),
             UseTree::Rename(rename) => {
                 let (name, alias) = (rename.ident.to_string(), rename.rename.to_string());
                 self.import_as(above, &name, Some(alias), tree.span().start().line);
@@ -275,7 +336,11 @@ impl Reader {
         if self.is_test {
             return;
         }
-        let parameters = signature.inputs.iter().filter(|input| matches!(input, syn::FnArg::Typed(_))).count();
+        let parameters = signature
+            .inputs
+            .iter()
+            .filter(|input| matches!(input, syn::FnArg::Typed(_)))
+            .count();
         self.functions.push(Function {
             file: self.file.clone(),
             name: signature.ident.to_string(),
@@ -295,7 +360,9 @@ impl Reader {
                     colons = 0;
                     continue;
                 }
-                TokenTree::Punct(sign) if sign.as_char() == ':' && !path.is_empty() && colons < 2 => {
+                TokenTree::Punct(sign)
+                    if sign.as_char() == ':' && !path.is_empty() && colons < 2 =>
+                {
                     colons += 1;
                     continue;
                 }
@@ -362,7 +429,11 @@ impl<'a> Visit<'a> for Reader {
     }
 
     fn visit_path(&mut self, path: &'a syn::Path) {
-        let names = path.segments.iter().map(|segment| segment.ident.to_string()).collect();
+        let names = path
+            .segments
+            .iter()
+            .map(|segment| segment.ident.to_string())
+            .collect();
         self.refer(names, path.span().start().line);
         visit::visit_path(self, path);
     }
@@ -425,11 +496,16 @@ fn is_for_tests(attributes: &[Attribute]) -> bool {
 
 /// The file of `#[path = "..."]`.
 fn path_attribute(attributes: &[Attribute]) -> Option<String> {
-    attributes.iter().find_map(|attribute| match &attribute.meta {
-        Meta::NameValue(pair) if pair.path.is_ident("path") => match &pair.value {
-            Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) => Some(text.value()),
+    attributes
+        .iter()
+        .find_map(|attribute| match &attribute.meta {
+            Meta::NameValue(pair) if pair.path.is_ident("path") => match &pair.value {
+                Expr::Lit(ExprLit {
+                    lit: Lit::Str(text),
+                    ..
+                }) => Some(text.value()),
+                _ => None,
+            },
             _ => None,
-        },
-        _ => None,
-    })
+        })
 }

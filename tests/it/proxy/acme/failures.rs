@@ -13,13 +13,19 @@ fn until_the_first_certificate_port_80_serves_and_port_443_is_told_in_the_log() 
     let (pebble, origin) = (Pebble::start(), Origin::plain());
     let front = Front::of(pebble.address(), &pebble.transport, pebble.files.path());
     front.says(|_, _| Some(answer("503 Service Unavailable", "", "away")));
-    let site = Site::start(pebble.setup(&origin, &pebble.acme_at(front.address, "")), &["shop.example"]);
+    let site = Site::start(
+        pebble.setup(&origin, &pebble.acme_at(front.address, "")),
+        &["shop.example"],
+    );
     assert!(site.failure("shop.example").contains("cannot be asked"));
     assert_eq!(site.http("shop.example"), 200);
     assert!(site.open(&pebble, "shop.example").is_none());
     site.gate.log.wait_for("a client asks for https");
     let (_, problems) = site.status();
-    assert!(problems.len() == 1 && problems[0].starts_with("shop.example "), "{problems:?}");
+    assert!(
+        problems.len() == 1 && problems[0].starts_with("shop.example "),
+        "{problems:?}"
+    );
     // It comes back.
     front.says(|_, _| None);
     site.gate.signal("HUP");
@@ -34,11 +40,21 @@ fn limit_of_the_authority_is_kept_over_a_restart() {
     let front = Front::of(pebble.address(), &pebble.transport, pebble.files.path());
     let problem = "{\"type\":\"urn:ietf:params:acme:error:rateLimited\",\"detail\":\"too many certificates\"}";
     front.says(move |_, path| {
-        (path == "/order-plz").then(|| answer("429 Too Many Requests", "Retry-After: 7200\r\n", problem))
+        (path == "/order-plz")
+            .then(|| answer("429 Too Many Requests", "Retry-After: 7200\r\n", problem))
     });
-    let mut site = Site::start(pebble.setup(&origin, &pebble.acme_at(front.address, "")), &["shop.example"]);
-    assert!(site.failure("shop.example").contains("too many certificates"));
-    site.gate.wait_for_metric("crawlgate_certificate_orders_total{result=\"limited\"}", 1.0);
+    let mut site = Site::start(
+        pebble.setup(&origin, &pebble.acme_at(front.address, "")),
+        &["shop.example"],
+    );
+    assert!(
+        site.failure("shop.example")
+            .contains("too many certificates")
+    );
+    site.gate.wait_for_metric(
+        "crawlgate_certificate_orders_total{result=\"limited\"}",
+        1.0,
+    );
     let asked = front.asked("");
     site.gate.restart("TERM", |_| ());
     site.gate.signal("HUP");
@@ -48,36 +64,67 @@ fn limit_of_the_authority_is_kept_over_a_restart() {
     assert!(reason.contains("too many certificates"), "{reason}");
     let (status, _) = site.status();
     let failed = &status["orders"][0]["failed"];
-    let moment = |name: &str| failed[name].as_str().and_then(crawlgate::time::Timestamp::parse).expect("a moment");
+    let moment = |name: &str| {
+        failed[name]
+            .as_str()
+            .and_then(crawlgate::time::Timestamp::parse)
+            .expect("a moment")
+    };
     assert_eq!(moment("next").since(moment("at")).as_secs(), 7_200);
     assert_eq!(front.asked(""), asked);
 }
 
 #[test]
 fn one_bad_name_among_many_hurts_no_other() {
-    let (pebble, origin) = (Pebble::with(", \"domainBlocklist\": [\"blocked.example\"]"), Origin::plain());
+    let (pebble, origin) = (
+        Pebble::with(", \"domainBlocklist\": [\"blocked.example\"]"),
+        Origin::plain(),
+    );
     // Another server has the same port at another address.
     let other = TcpListener::bind(("127.0.0.2", pebble.http.port())).expect("another address");
     thread::spawn(move || {
         for mut stream in other.incoming().map_while(Result::ok) {
             let _ = stream.read(&mut [0; 1024]);
-            let _ = stream.write_all(b"HTTP/1.1 404 Not Found\r\nServer: nginx/1.2\r\nContent-Length: 0\r\n\r\n");
+            let _ = stream.write_all(
+                b"HTTP/1.1 404 Not Found\r\nServer: nginx/1.2\r\nContent-Length: 0\r\n\r\n",
+            );
         }
     });
     pebble.point("elsewhere.example", &["127.0.0.2"]);
-    let hosts = ["blocked.example", "elsewhere.example", "one.example", "two.example"];
+    let hosts = [
+        "blocked.example",
+        "elsewhere.example",
+        "one.example",
+        "two.example",
+    ];
     let tls = pebble.acme(", challenge: http");
     let site = Site::start(pebble.setup(&origin, &tls), &hosts);
     for host in &hosts[2..] {
-        assert!(site.page(&pebble, host).starts_with("HTTP/1.1 200"), "{host}");
+        assert!(
+            site.page(&pebble, host).starts_with("HTTP/1.1 200"),
+            "{host}"
+        );
     }
     let reason = site.failure("elsewhere.example");
-    assert!(reason.contains("127.0.0.2") && reason.contains("404") && reason.contains("nginx/1.2"), "{reason}");
-    assert!(site.failure("blocked.example").contains("the authority refuses"));
+    assert!(
+        reason.contains("127.0.0.2") && reason.contains("404") && reason.contains("nginx/1.2"),
+        "{reason}"
+    );
+    assert!(
+        site.failure("blocked.example")
+            .contains("the authority refuses")
+    );
     let (_, problems) = site.status();
     assert_eq!(problems.len(), 2, "{problems:?}");
-    assert_eq!(pebble.log().matches("Added order").count(), 2, "no order for a name that leads elsewhere");
-    site.gate.wait_for_metric("crawlgate_certificate_orders_total{result=\"elsewhere\"}", 1.0);
+    assert_eq!(
+        pebble.log().matches("Added order").count(),
+        2,
+        "no order for a name that leads elsewhere"
+    );
+    site.gate.wait_for_metric(
+        "crawlgate_certificate_orders_total{result=\"elsewhere\"}",
+        1.0,
+    );
 }
 
 #[test]
@@ -85,9 +132,11 @@ fn hostile_answers_are_failures_and_nothing_more() {
     let (pebble, origin) = (Pebble::start(), Origin::plain());
     let front = Front::of(pebble.address(), &pebble.transport, pebble.files.path());
     front.says(|_, _| Some(answer("503 Service Unavailable", "", "away")));
-    let site = Site::start(pebble.setup(&origin, &pebble.acme_at(front.address, "")), &["shop.example"]);
-    let elsewhere =
-        "{\"newNonce\":\"http://127.0.0.1/\",\"newAccount\":\"http://127.0.0.1/\",\"newOrder\":\"http://127.0.0.1/\"}";
+    let site = Site::start(
+        pebble.setup(&origin, &pebble.acme_at(front.address, "")),
+        &["shop.example"],
+    );
+    let elsewhere = "{\"newNonce\":\"http://127.0.0.1/\",\"newAccount\":\"http://127.0.0.1/\",\"newOrder\":\"http://127.0.0.1/\"}";
     let huge = format!("[{}]", "0,".repeat(400_000));
     let certificate = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
     site.failure("shop.example");
@@ -96,10 +145,19 @@ fn hostile_answers_are_failures_and_nothing_more() {
         ("/dir", answer("200 OK", "", "<html>")),
         ("/dir", answer("200 OK", "", &huge)),
         ("/dir", answer("200 OK", "", elsewhere)),
-        ("/dir", answer("302 Found", "Location: https://127.0.0.1:1/\r\n", "")),
+        (
+            "/dir",
+            answer("302 Found", "Location: https://127.0.0.1:1/\r\n", ""),
+        ),
         ("/dir", b"garbage\r\n\r\n".to_vec()),
-        ("/order-plz", answer("201 Created", "Location: https://127.0.0.1:1/\r\n", "{}")),
-        ("/order-plz", answer("500 Internal Server Error", "", "\u{1b}[31m{")),
+        (
+            "/order-plz",
+            answer("201 Created", "Location: https://127.0.0.1:1/\r\n", "{}"),
+        ),
+        (
+            "/order-plz",
+            answer("500 Internal Server Error", "", "\u{1b}[31m{"),
+        ),
         ("/certZ/", answer("200 OK", "", certificate)),
         ("/certZ/", answer("200 OK", "", "")),
     ];
@@ -108,17 +166,23 @@ fn hostile_answers_are_failures_and_nothing_more() {
         front.says(move |_, asked| asked.starts_with(path).then(|| said.clone()));
         let before = front.asked(path);
         site.gate.signal("HUP");
-        eventually(&format!("{path} is asked, and {shown}"), || (front.asked(path) > before).then_some(()));
+        eventually(&format!("{path} is asked, and {shown}"), || {
+            (front.asked(path) > before).then_some(())
+        });
         failures += 1.0;
         eventually(&format!("a failure: {shown}"), || {
             let metrics = site.gate.metrics();
             let failed =
-                crate::proxy::support::sum_of(&metrics, "crawlgate_certificate_orders_total").unwrap_or_default();
+                crate::proxy::support::sum_of(&metrics, "crawlgate_certificate_orders_total")
+                    .unwrap_or_default();
             (failed >= failures).then_some(())
         });
         assert_eq!(site.http("shop.example"), 200);
     }
     front.says(|_, _| None);
     site.gate.signal("HUP");
-    assert!(site.page(&pebble, "shop.example").starts_with("HTTP/1.1 200"));
+    assert!(
+        site.page(&pebble, "shop.example")
+            .starts_with("HTTP/1.1 200")
+    );
 }

@@ -8,7 +8,9 @@ use crate::proxy::support::{Origin, Setup};
 fn host_of_a_policy_gets_its_certificate_by_either_challenge() {
     for challenge in ["any", "http", "tls-alpn"] {
         let (pebble, origin) = (Pebble::start(), Origin::plain());
-        let tls = pebble.acme(&format!(", email: admin@shop.example, challenge: {challenge}"));
+        let tls = pebble.acme(&format!(
+            ", email: admin@shop.example, challenge: {challenge}"
+        ));
         let site = Site::start(pebble.setup(&origin, &tls), &["shop.example"]);
         let page = site.page(&pebble, "shop.example");
         assert!(page.starts_with("HTTP/1.1 200"), "{challenge}: {page}");
@@ -18,7 +20,10 @@ fn host_of_a_policy_gets_its_certificate_by_either_challenge() {
         }
         let (status, problems) = site.status();
         assert_eq!(problems, Vec::<String>::new(), "{challenge}");
-        assert_eq!(status["certificates"][0]["names"][0], "shop.example", "{challenge}");
+        assert_eq!(
+            status["certificates"][0]["names"][0], "shop.example",
+            "{challenge}"
+        );
         let orders = "crawlgate_certificate_orders_total{result=\"obtained\"}";
         site.gate.wait_for_metric(orders, 1.0);
     }

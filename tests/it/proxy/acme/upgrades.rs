@@ -8,7 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 
-/// The authority is told that the host is ready, and asks when the process that told it is gone: the next one answers.
+/// The authority is told that the host is ready, and asks when the process that told it is gone:
+/// the next one answers.
 #[test]
 fn order_in_flight_goes_on_in_the_next_process() {
     for challenge in ["http", "tls-alpn"] {
@@ -24,28 +25,48 @@ fn order_in_flight_goes_on_in_the_next_process() {
         });
         let tls = pebble.acme_at(front.address, &format!(", challenge: {challenge}"));
         let mut site = Site::start(pebble.setup(&origin, &tls).replaceable(), &["shop.example"]);
-        eventually("the order runs", || told.load(Ordering::Relaxed).then_some(()));
+        eventually("the order runs", || {
+            told.load(Ordering::Relaxed).then_some(())
+        });
         site.gate.upgrade();
         assert!(site.gate.ended().success());
         ask.send(()).expect("the front waits");
-        assert!(site.page(&pebble, "shop.example").starts_with("HTTP/1.1 200"), "{challenge}");
-        assert_eq!(pebble.orders(), 1, "{challenge}: the order that was there is brought to its end");
+        assert!(
+            site.page(&pebble, "shop.example")
+                .starts_with("HTTP/1.1 200"),
+            "{challenge}"
+        );
+        assert_eq!(
+            pebble.orders(),
+            1,
+            "{challenge}: the order that was there is brought to its end"
+        );
     }
 }
 
 #[test]
 fn certificate_is_in_use_at_once_and_a_new_host_gets_its_own() {
     let (pebble, origin) = (Pebble::start(), Origin::plain());
-    let mut site = Site::start(pebble.setup(&origin, &pebble.acme("")).replaceable(), &["shop.example"]);
+    let mut site = Site::start(
+        pebble.setup(&origin, &pebble.acme("")).replaceable(),
+        &["shop.example"],
+    );
     site.page(&pebble, "shop.example");
-    let before = site.open(&pebble, "shop.example").expect("a connection").certificate();
+    let before = site
+        .open(&pebble, "shop.example")
+        .expect("a connection")
+        .certificate();
     site.gate.upgrade();
     assert!(site.gate.ended().success());
     let mut connection = site.open(&pebble, "shop.example").expect("at once");
     assert!(connection.certificate() == before);
     assert!(get(&mut connection, "shop.example").starts_with("HTTP/1.1 200"));
-    site.gate.write_policy("blog", &super::policy("blog.example"));
-    assert!(site.page(&pebble, "blog.example").starts_with("HTTP/1.1 200"));
+    site.gate
+        .write_policy("blog", &super::policy("blog.example"));
+    assert!(
+        site.page(&pebble, "blog.example")
+            .starts_with("HTTP/1.1 200")
+    );
     assert_eq!(pebble.orders(), 2);
 }
 
@@ -62,12 +83,24 @@ fn order_in_flight_goes_on_after_a_failed_upgrade() {
         }
         None
     });
-    let setup = pebble.setup(&origin, &pebble.acme_at(front.address, "")).replaceable();
+    let setup = pebble
+        .setup(&origin, &pebble.acme_at(front.address, ""))
+        .replaceable();
     let site = Site::start(setup, &["shop.example"]);
-    eventually("the order runs", || told.load(Ordering::Relaxed).then_some(()));
-    site.gate.next_hands_over_and("hear(\"yours\"); sys.exit(\"the disk is gone\")");
-    assert!(site.gate.refused_upgrade(&["--unsupervised"]).contains("the disk is gone"));
+    eventually("the order runs", || {
+        told.load(Ordering::Relaxed).then_some(())
+    });
+    site.gate
+        .next_hands_over_and("hear(\"yours\"); sys.exit(\"the disk is gone\")");
+    assert!(
+        site.gate
+            .refused_upgrade(&["--unsupervised"])
+            .contains("the disk is gone")
+    );
     ask.send(()).expect("the front waits");
-    assert!(site.page(&pebble, "shop.example").starts_with("HTTP/1.1 200"));
+    assert!(
+        site.page(&pebble, "shop.example")
+            .starts_with("HTTP/1.1 200")
+    );
     assert_eq!(pebble.orders(), 1);
 }

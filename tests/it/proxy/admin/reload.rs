@@ -1,4 +1,5 @@
-//! Policies swapped under load: no request fails, each is judged wholly by one version, a bad file changes nothing.
+//! Policies swapped under load: no request fails, each is judged wholly by one version, a bad file
+//! changes nothing.
 
 use crate::proxy::support::nginx::Nginx;
 use crate::proxy::support::{BINGBOT, Connection, Gate, HOST, Setup, eventually};
@@ -8,7 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// Policies that differ in the rule and in the tag at once: a request judged by two of them would show one of each.
+/// Policies that differ in the rule and in the tag at once: a request judged by two of them would
+/// show one of each.
 fn policy(version: usize) -> String {
     format!(
         r#"
@@ -28,7 +30,9 @@ const BROKEN: &str = "robots:\n  origin: replace\n  groups: [{ agents: ['*'], di
 #[test]
 fn ten_reloads_a_second_good_and_bad_lose_no_request() {
     let nginx = Nginx::start(None);
-    let gate = Setup::before(nginx.address).policy("site", &policy(0)).start();
+    let gate = Setup::before(nginx.address)
+        .policy("site", &policy(0))
+        .start();
     let stop = Arc::new(AtomicBool::new(false));
     let served = Arc::new(AtomicUsize::new(0));
     let clients: Vec<_> = (0..4)
@@ -41,11 +45,19 @@ fn ten_reloads_a_second_good_and_bad_lose_no_request() {
     // Five seconds at this pace; more where a reload takes longer.
     for round in 1..=50 {
         let next = Instant::now() + Duration::from_millis(100);
-        let text = if round % 2 == 0 { policy(round) } else { BROKEN.to_owned() };
+        let text = if round % 2 == 0 {
+            policy(round)
+        } else {
+            BROKEN.to_owned()
+        };
         gate.write_policy("site", &text);
         let reloaded = gate.command(&["reload"]);
         // Good policies exit 0; a refused one exits 1, and the old one stays.
-        assert_eq!(reloaded.status.code(), Some(if round % 2 == 0 { 0 } else { 1 }), "{reloaded:?}");
+        assert_eq!(
+            reloaded.status.code(),
+            Some(if round % 2 == 0 { 0 } else { 1 }),
+            "{reloaded:?}"
+        );
         while Instant::now() < next {
             std::thread::yield_now();
         }
@@ -65,15 +77,30 @@ fn ten_reloads_a_second_good_and_bad_lose_no_request() {
 fn load(client: usize, address: SocketAddr, stop: &AtomicBool, served: &AtomicUsize) {
     let mut connection = Connection::open(address);
     while !stop.load(Ordering::Relaxed) {
-        let page = if client.is_multiple_of(2) { "/index.html" } else { "/robots.txt" };
+        let page = if client.is_multiple_of(2) {
+            "/index.html"
+        } else {
+            "/robots.txt"
+        };
         connection.send(&format!("GET {page} HTTP/1.1\r\nHost: {HOST}\r\n\r\n"));
         let response = connection.final_response("GET");
         assert_eq!(response.status, 200, "{}", response.text());
         let tag: Vec<&str> = response.fields("x-robots-tag");
-        assert_eq!(tag.len(), 1, "each answer is tagged by exactly one version: {tag:?}");
+        assert_eq!(
+            tag.len(),
+            1,
+            "each answer is tagged by exactly one version: {tag:?}"
+        );
         if page == "/robots.txt" {
-            let version = tag[0].strip_prefix("max-snippet: ").expect("the tag of the policy");
-            assert!(response.text().contains(&format!("Disallow: /version-{version}/")), "one version, not two");
+            let version = tag[0]
+                .strip_prefix("max-snippet: ")
+                .expect("the tag of the policy");
+            assert!(
+                response
+                    .text()
+                    .contains(&format!("Disallow: /version-{version}/")),
+                "one version, not two"
+            );
         }
         served.fetch_add(1, Ordering::Relaxed);
     }
@@ -82,9 +109,16 @@ fn load(client: usize, address: SocketAddr, stop: &AtomicBool, served: &AtomicUs
 #[test]
 fn an_edit_is_noticed_without_being_told() {
     let nginx = Nginx::start(None);
-    let gate = Setup::before(nginx.address).policy("site", &policy(1)).start();
+    let gate = Setup::before(nginx.address)
+        .policy("site", &policy(1))
+        .start();
     gate.write_policy("site", &policy(2));
-    eventually("the new robots.txt", || gate.fetch("/robots.txt").text().contains("/version-2/").then_some(()));
+    eventually("the new robots.txt", || {
+        gate.fetch("/robots.txt")
+            .text()
+            .contains("/version-2/")
+            .then_some(())
+    });
 }
 
 #[cfg(unix)]
@@ -96,7 +130,11 @@ fn a_kubernetes_symlink_swap_is_noticed() {
     let root = setup.policies();
     for version in [1, 2] {
         fs::create_dir(root.join(format!("..v{version}"))).expect("a directory");
-        fs::write(root.join(format!("..v{version}/site.yaml")), policy(version)).expect("a policy");
+        fs::write(
+            root.join(format!("..v{version}/site.yaml")),
+            policy(version),
+        )
+        .expect("a policy");
     }
     symlink("..v1", root.join("..data")).expect("a link");
     symlink("..data/site.yaml", root.join("site.yaml")).expect("a link");
@@ -104,7 +142,12 @@ fn a_kubernetes_symlink_swap_is_noticed() {
     assert!(gate.fetch("/robots.txt").text().contains("/version-1/"));
     symlink("..v2", root.join("..data_tmp")).expect("a link");
     fs::rename(root.join("..data_tmp"), root.join("..data")).expect("swapped");
-    eventually("the new robots.txt", || gate.fetch("/robots.txt").text().contains("/version-2/").then_some(()));
+    eventually("the new robots.txt", || {
+        gate.fetch("/robots.txt")
+            .text()
+            .contains("/version-2/")
+            .then_some(())
+    });
 }
 
 #[test]
@@ -117,8 +160,16 @@ fn nothing_is_refused_that_a_superseded_version_allowed() {
     assert_eq!(ask(&gate), 200);
     gate.write_policy("site", closed);
     assert_eq!(gate.command(&["reload"]).status.code(), Some(0));
-    assert!(gate.fetch("/robots.txt").text().contains("Disallow: /private/"));
-    assert_eq!(ask(&gate), 200, "it may still hold the version that allowed it");
+    assert!(
+        gate.fetch("/robots.txt")
+            .text()
+            .contains("Disallow: /private/")
+    );
+    assert_eq!(
+        ask(&gate),
+        200,
+        "it may still hold the version that allowed it"
+    );
     gate.wait_for_metric(
         r#"crawlgate_requests_total{action="pass",crawler="bingbot",kind="stale_copy",site="site"}"#,
         1.0,
@@ -127,12 +178,23 @@ fn nothing_is_refused_that_a_superseded_version_allowed() {
 
 #[test]
 fn policy_directory_that_is_made_after_the_start_is_seen_at_once() {
-    let gate = Setup::before(crate::proxy::support::Origin::nowhere()).without_policy_directory().start();
+    let gate = Setup::before(crate::proxy::support::Origin::nowhere())
+        .without_policy_directory()
+        .start();
     assert!(!gate.setup.policies().exists());
     fs::create_dir(gate.setup.policies()).expect("the policy directory");
     let made = Instant::now();
     gate.write_policy("site", &policy(7));
-    eventually("the policy", || gate.get(HOST, "/robots.txt", "").text().contains("/version-7/").then_some(()));
+    eventually("the policy", || {
+        gate.get(HOST, "/robots.txt", "")
+            .text()
+            .contains("/version-7/")
+            .then_some(())
+    });
     // The look every half minute would come later.
-    assert!(made.elapsed() < Duration::from_secs(10), "{:?}", made.elapsed());
+    assert!(
+        made.elapsed() < Duration::from_secs(10),
+        "{:?}",
+        made.elapsed()
+    );
 }

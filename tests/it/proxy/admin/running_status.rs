@@ -1,5 +1,6 @@
-//! What `status` says of a running crawlgate, and its exit code: origins that fail, hosts without an origin or a policy, a
-//! proxy that was not declared, and what is enforced for whom. The log says the same once, or once a second.
+//! What `status` says of a running crawlgate, and its exit code: origins that fail, hosts without
+//! an origin or a policy, a proxy that was not declared, and what is enforced for whom. The log
+//! says the same once, or once a second.
 
 use crate::proxy::support::{BINGBOT, BROWSER, GPTBOT, Gate, Origin, Setup, eventually, read};
 use serde_json::{Value, json};
@@ -11,7 +12,10 @@ const POLICY: &str = "hosts: [shop.example]\nrobots: { origin: replace }\n";
 /// The status as JSON, and the exit code.
 fn status(gate: &Gate) -> (Value, Option<i32>) {
     let output = gate.command(&["status", "--json"]);
-    (serde_json::from_slice(&output.stdout).expect("JSON"), output.status.code())
+    (
+        serde_json::from_slice(&output.stdout).expect("JSON"),
+        output.status.code(),
+    )
 }
 
 fn text(gate: &Gate) -> String {
@@ -21,24 +25,37 @@ fn text(gate: &Gate) -> String {
 /// The kinds of its problems.
 fn problems(status: &Value) -> Vec<&str> {
     let problems = status["problems"].as_array().expect("problems");
-    problems.iter().map(|found| found["problem"].as_str().expect("a kind")).collect()
+    problems
+        .iter()
+        .map(|found| found["problem"].as_str().expect("a kind"))
+        .collect()
 }
 
 /// Waits for a problem, which needs exit code 1.
 fn wait_for_problem(gate: &Gate, kind: &str) -> Value {
-    let found = eventually(kind, || Some(status(gate)).filter(|(status, _)| problems(status).contains(&kind)));
+    let found = eventually(kind, || {
+        Some(status(gate)).filter(|(status, _)| problems(status).contains(&kind))
+    });
     assert_eq!(found.1, Some(1));
     found.0
 }
 
 fn message(status: &Value, kind: &str) -> String {
     let problems = status["problems"].as_array().expect("problems");
-    let found = problems.iter().find(|found| found["problem"] == kind).expect("the problem");
+    let found = problems
+        .iter()
+        .find(|found| found["problem"] == kind)
+        .expect("the problem");
     found["message"].as_str().expect("a message").to_owned()
 }
 
 fn lines(gate: &Gate, wanted: &str) -> Vec<String> {
-    gate.log.text().lines().filter(|line| line.contains(wanted)).map(str::to_owned).collect()
+    gate.log
+        .text()
+        .lines()
+        .filter(|line| line.contains(wanted))
+        .map(str::to_owned)
+        .collect()
 }
 
 /// Sends the same request many times on one connection each; returns for how many seconds.
@@ -55,41 +72,84 @@ fn healthy_instance_has_no_problem_and_exits_0() {
     let origin = Origin::plain();
     let gate = Setup::before(origin.address).policy("shop", POLICY).start();
     for number in 0..20 {
-        gate.get("shop.example", &format!("/{number}"), &format!("User-Agent: {GPTBOT}\r\n"));
+        gate.get(
+            "shop.example",
+            &format!("/{number}"),
+            &format!("User-Agent: {GPTBOT}\r\n"),
+        );
     }
     let (status, code) = status(&gate);
-    assert_eq!((problems(&status).len(), code), (0, Some(0)), "{}", status["problems"]);
+    assert_eq!(
+        (problems(&status).len(), code),
+        (0, Some(0)),
+        "{}",
+        status["problems"]
+    );
     let seen = &status["origins"][0];
     assert_eq!(seen["origin"], format!("http://{}", origin.address));
-    assert_eq!((&seen["requests"], &seen["failures"]), (&20.into(), &0.into()));
-    assert!(gate.metrics().contains("crawlgate_problems{problem=\"origin_failing\"} 0"));
+    assert_eq!(
+        (&seen["requests"], &seen["failures"]),
+        (&20.into(), &0.into())
+    );
+    assert!(
+        gate.metrics()
+            .contains("crawlgate_problems{problem=\"origin_failing\"} 0")
+    );
 }
 
 #[test]
 fn origin_that_is_down_is_a_problem_with_its_last_failure() {
     let nowhere = Origin::nowhere();
-    let mut gate = Setup::before(nowhere).policy("shop", POLICY).with_clock().start();
+    let mut gate = Setup::before(nowhere)
+        .policy("shop", POLICY)
+        .with_clock()
+        .start();
     let seconds = flood(&gate, 40, "shop.example", "/cart?id=1", "");
     let logged = lines(&gate, "the origin did not answer a request");
-    assert!((1..=seconds as usize + 1).contains(&logged.len()), "{seconds} seconds: {logged:#?}");
-    for word in ["shop.example", "/cart?id=1", "connect_refused", &nowhere.to_string()] {
+    assert!(
+        (1..=seconds as usize + 1).contains(&logged.len()),
+        "{seconds} seconds: {logged:#?}"
+    );
+    for word in [
+        "shop.example",
+        "/cart?id=1",
+        "connect_refused",
+        &nowhere.to_string(),
+    ] {
         assert!(logged[0].contains(word), "{}", logged[0]);
     }
     eventually("a line that counts those that were left out", || {
         gate.get("shop.example", "/", "");
-        lines(&gate, "the origin did not answer").into_iter().find(|line| !line.contains("left_out=0"))
+        lines(&gate, "the origin did not answer")
+            .into_iter()
+            .find(|line| !line.contains("left_out=0"))
     });
     let found = wait_for_problem(&gate, "origin_failing");
     let origin = &found["origins"][0];
-    assert_eq!(origin["failures"], origin["requests"], "a request counts once, however often it was tried");
+    assert_eq!(
+        origin["failures"], origin["requests"],
+        "a request counts once, however often it was tried"
+    );
     assert_eq!(origin["last_failure"]["reason"], "connect_refused");
     assert_eq!(origin["last_failure"]["host"], "shop.example");
     gate.wait_for_metric("crawlgate_problems{problem=\"origin_failing\"}", 1.0);
-    assert!(text(&gate).contains("problem (origin_failing): "), "{}", text(&gate));
-    assert_eq!(gate.command(&["status", "--alive"]).status.code(), Some(0), "for health checks it runs");
+    assert!(
+        text(&gate).contains("problem (origin_failing): "),
+        "{}",
+        text(&gate)
+    );
+    assert_eq!(
+        gate.command(&["status", "--alive"]).status.code(),
+        Some(0),
+        "for health checks it runs"
+    );
     gate.live_through(600);
     assert_eq!(status(&gate).1, Some(0), "it counts the last five minutes");
-    assert!(text(&gate).contains("last without an answer"), "{}", text(&gate));
+    assert!(
+        text(&gate).contains("last without an answer"),
+        "{}",
+        text(&gate)
+    );
 }
 
 #[test]
@@ -99,22 +159,42 @@ fn origin_that_answers_5xx_only_is_a_problem() {
     gate.get("shop.example", "/", "");
     let found = wait_for_problem(&gate, "origin_failing");
     let origin = &found["origins"][0];
-    assert_eq!((&origin["failures"], &origin["server_errors"]), (&0.into(), &1.into()));
+    assert_eq!(
+        (&origin["failures"], &origin["server_errors"]),
+        (&0.into(), &1.into())
+    );
 }
 
 #[test]
 fn host_without_an_origin_is_a_502_that_names_it() {
     let origin = Origin::plain();
-    let origins = format!("origins: {{ hosts: [shop.example], servers: http://{} }}", origin.address);
-    let gate = Setup::before("").with_origins(&origins).policy("shop", POLICY).start();
+    let origins = format!(
+        "origins: {{ hosts: [shop.example], servers: http://{} }}",
+        origin.address
+    );
+    let gate = Setup::before("")
+        .with_origins(&origins)
+        .policy("shop", POLICY)
+        .start();
     let answer = gate.get("forgotten.example", "/", "Accept: application/json\r\n");
-    assert_eq!((answer.status, answer.field("cache-control")), (502, Some("no-store")));
+    assert_eq!(
+        (answer.status, answer.field("cache-control")),
+        (502, Some("no-store"))
+    );
     let body: Value = serde_json::from_slice(&answer.body).expect("JSON");
     assert_eq!(body["error"], "no_origin");
-    assert!(body["message"].as_str().is_some_and(|said| said.contains("forgotten.example")), "{body}");
+    assert!(
+        body["message"]
+            .as_str()
+            .is_some_and(|said| said.contains("forgotten.example")),
+        "{body}"
+    );
     let seconds = flood(&gate, 30, "forgotten.example", "/a", "");
     let logged = lines(&gate, "no origin is configured for this host");
-    assert!((1..=seconds as usize + 2).contains(&logged.len()), "{seconds} seconds: {logged:#?}");
+    assert!(
+        (1..=seconds as usize + 2).contains(&logged.len()),
+        "{seconds} seconds: {logged:#?}"
+    );
     assert!(logged[0].contains("forgotten.example"), "{}", logged[0]);
     let found = wait_for_problem(&gate, "no_origin");
     let hosts = &found["without_origin"]["hosts"][0];
@@ -134,14 +214,25 @@ fn policies_that_claim_few_requests_are_a_problem_that_is_logged_once() {
     gate.get("shop.example", "/", "");
     flood(&gate, 12, "WWW.shop.example", "/", "");
     let found = wait_for_problem(&gate, "unclaimed_hosts");
-    // The number beside the host leaves out requests that were counted while another thread read or counted hosts.
-    assert_eq!(found["traffic"]["unclaimed_hosts"][0][0], "www.shop.example");
+    // The number beside the host leaves out requests that were counted while another thread read or
+    // counted hosts.
+    assert_eq!(
+        found["traffic"]["unclaimed_hosts"][0][0],
+        "www.shop.example"
+    );
     gate.log.wait_for("hosts that no policy claims");
     flood(&gate, 12, "www.shop.example", "/", "");
-    gate.write_policy("shop", &POLICY.replace("[shop.example]", "[shop.example, www.shop.example]"));
-    eventually("the new policy", || gate.log.text().contains("Replaced").then_some(()));
+    gate.write_policy(
+        "shop",
+        &POLICY.replace("[shop.example]", "[shop.example, www.shop.example]"),
+    );
+    eventually("the new policy", || {
+        gate.log.text().contains("Replaced").then_some(())
+    });
     flood(&gate, 30, "www.shop.example", "/", "");
-    eventually("no problem", || problems(&status(&gate).0).is_empty().then_some(()));
+    eventually("no problem", || {
+        problems(&status(&gate).0).is_empty().then_some(())
+    });
     assert_eq!(lines(&gate, "hosts that no policy claims").len(), 1);
 }
 
@@ -151,16 +242,25 @@ fn proxy_that_is_not_declared_is_a_problem_that_names_the_setting() {
     let through_proxy = "X-Forwarded-For: 198.51.100.7\r\nX-Forwarded-Proto: https\r\n";
     let gate = Setup::before(origin.address).policy("shop", POLICY).start();
     flood(&gate, 9, "shop.example", "/", through_proxy);
-    assert_eq!(status(&gate).1, Some(0), "a few may be clients that send such fields");
+    assert_eq!(
+        status(&gate).1,
+        Some(0),
+        "a few may be clients that send such fields"
+    );
     flood(&gate, 9, "shop.example", "/", through_proxy);
     let found = wait_for_problem(&gate, "undeclared_proxy");
     assert!(message(&found, "undeclared_proxy").contains("trusted_proxies: [127.0.0.1]"));
     let dropped = &found["traffic"]["dropped_fields"];
-    assert_eq!((&dropped[0][0], &dropped[1][0]), (&"x-forwarded-for".into(), &"x-forwarded-proto".into()));
+    assert_eq!(
+        (&dropped[0][0], &dropped[1][0]),
+        (&"x-forwarded-for".into(), &"x-forwarded-proto".into())
+    );
     gate.log.wait_for("trusted_proxies: [127.0.0.1]");
     gate.wait_for_metric("crawlgate_undeclared_proxy_requests_total", 18.0);
-    let trusting =
-        Setup::before(origin.address).policy("shop", POLICY).settings("trusted_proxies: [127.0.0.1]").start();
+    let trusting = Setup::before(origin.address)
+        .policy("shop", POLICY)
+        .settings("trusted_proxies: [127.0.0.1]")
+        .start();
     flood(&trusting, 18, "shop.example", "/", through_proxy);
     assert_eq!(status(&trusting).1, Some(0));
     trusting.wait_for_metric("crawlgate_undeclared_proxy_requests_total", 0.0);
@@ -171,17 +271,35 @@ fn field_that_is_not_configured_is_a_problem_that_names_it() {
     let origin = Origin::plain();
     let behind = |settings: &str| {
         let settings = format!("trusted_proxies: [127.0.0.1]\n{settings}");
-        Setup::before(origin.address).policy("shop", POLICY).settings(&settings).start()
+        Setup::before(origin.address)
+            .policy("shop", POLICY)
+            .settings(&settings)
+            .start()
     };
     let gate = behind("");
     let named = "X-Real-IP: 198.51.100.7\r\n";
-    gate.get("shop.example", "/", &format!("X-Forwarded-For: 198.51.100.7\r\n{named}"));
-    gate.get("shop.example", "/", &format!("X-Forwarded-For: 127.0.0.1\r\n{named}"));
+    gate.get(
+        "shop.example",
+        "/",
+        &format!("X-Forwarded-For: 198.51.100.7\r\n{named}"),
+    );
+    gate.get(
+        "shop.example",
+        "/",
+        &format!("X-Forwarded-For: 127.0.0.1\r\n{named}"),
+    );
     gate.get("shop.example", "/", "Via: 1.1 a\r\n");
-    assert_eq!(status(&gate).1, Some(0), "the field that counts has a client, or the proxy's own check has no other");
+    assert_eq!(
+        status(&gate).1,
+        Some(0),
+        "the field that counts has a client, or the proxy's own check has no other"
+    );
     gate.get("shop.example", "/", "Forwarded: for=198.51.100.7\r\n");
     let found = wait_for_problem(&gate, "client_address");
-    assert_eq!(found["traffic"]["unread_fields"], serde_json::json!([["forwarded", 1]]));
+    assert_eq!(
+        found["traffic"]["unread_fields"],
+        serde_json::json!([["forwarded", 1]])
+    );
     assert!(message(&found, "client_address").contains("client_address: forwarded"));
     let configured = behind("client_address: forwarded");
     configured.get("shop.example", "/", "Forwarded: for=198.51.100.7\r\n");
@@ -195,8 +313,16 @@ fn clients_with_forwarding_fields_among_others_are_no_proxy() {
     let origin = Origin::plain();
     let gate = Setup::before(origin.address).policy("shop", POLICY).start();
     for number in 0..40 {
-        let field = if number % 4 == 0 { "Via: 1.1 office\r\n" } else { "" };
-        gate.get("shop.example", "/", &format!("User-Agent: {BROWSER}\r\n{field}"));
+        let field = if number % 4 == 0 {
+            "Via: 1.1 office\r\n"
+        } else {
+            ""
+        };
+        gate.get(
+            "shop.example",
+            "/",
+            &format!("User-Agent: {BROWSER}\r\n{field}"),
+        );
     }
     gate.wait_for_metric("crawlgate_undeclared_proxy_requests_total", 10.0);
     assert_eq!(status(&gate).1, Some(0));
@@ -206,16 +332,27 @@ fn clients_with_forwarding_fields_among_others_are_no_proxy() {
 fn status_shows_what_is_enforced_for_whom() {
     let policy = "hosts: [shop.example]\nrobots: { origin: replace }\nenforcement:\n  mode: enforce\n  exempt: [Bingbot]\n  \
                   purposes: { training: { mode: observe } }\n  agents: { Bytespider: { mode: \"off\" } }\n";
-    let gate = Setup::before(Origin::nowhere()).policy("shop", policy).start();
+    let gate = Setup::before(Origin::nowhere())
+        .policy("shop", policy)
+        .start();
     let (found, _) = status(&gate);
     let site = &found["sites"][0];
     assert_eq!(site["mode"], "enforce");
     let mode = |name: &str, mode: &str| serde_json::json!({ "name": name, "mode": mode });
-    let expected = [mode("training", "observe"), mode("Bytespider", "off"), mode("other", "observe")];
+    let expected = [
+        mode("training", "observe"),
+        mode("Bytespider", "off"),
+        mode("other", "observe"),
+    ];
     assert_eq!(site["modes"], serde_json::json!(expected));
     assert_eq!(site["exempt"], serde_json::json!(["Bingbot"]));
     let text = text(&gate);
-    for line in ["enforce", "observe for training", "off for Bytespider", "observe for bots that no list knows"] {
+    for line in [
+        "enforce",
+        "observe for training",
+        "off for Bytespider",
+        "observe for bots that no list knows",
+    ] {
         assert!(text.contains(line), "{text}");
     }
 }
@@ -236,14 +373,35 @@ fn deleted_policy_is_enforced_until_its_end_is_confirmed() {
     let enforcing = "hosts: [b.example]\nrobots: { origin: replace, groups: [{ agents: '*', disallow: /private/ }] }\n\
                      enforcement: { mode: enforce }\n";
     let origin = Origin::plain();
-    let mut gate = Setup::before(origin.address).policy("shop", POLICY).policy("b", enforcing).start();
-    let page = |gate: &Gate| gate.get("b.example", "/private/", &format!("User-Agent: {GPTBOT}\r\n")).status;
-    assert_eq!(gate.get("b.example", "/robots.txt", &format!("User-Agent: {GPTBOT}\r\n")).status, 200);
+    let mut gate = Setup::before(origin.address)
+        .policy("shop", POLICY)
+        .policy("b", enforcing)
+        .start();
+    let page = |gate: &Gate| {
+        gate.get(
+            "b.example",
+            "/private/",
+            &format!("User-Agent: {GPTBOT}\r\n"),
+        )
+        .status
+    };
+    assert_eq!(
+        gate.get(
+            "b.example",
+            "/robots.txt",
+            &format!("User-Agent: {GPTBOT}\r\n")
+        )
+        .status,
+        200
+    );
     let before = page(&gate);
     assert_eq!(before, 403);
     std::fs::remove_file(gate.setup.policies().join("b.yaml")).expect("deleted");
     let found = wait_for_problem(&gate, "policy_removed");
-    assert_eq!((&found["problems"][0]["subject"], page(&gate)), (&"b".into(), before));
+    assert_eq!(
+        (&found["problems"][0]["subject"], page(&gate)),
+        (&"b".into(), before)
+    );
     assert!(message(&found, "policy_removed").contains("crawlgate reload --remove b"));
     gate.signal("HUP");
     assert_eq!(gate.command(&["reload"]).status.code(), Some(1));
@@ -251,9 +409,19 @@ fn deleted_policy_is_enforced_until_its_end_is_confirmed() {
     gate.wait_until_stored();
     gate.restart("KILL", |_| ());
     let found = wait_for_problem(&gate, "policy_removed");
-    assert_eq!((&found["sites"][0]["removed"], page(&gate)), (&true.into(), before));
-    assert_eq!(gate.command(&["reload", "--remove", "shop"]).status.code(), Some(1), "its file is there");
-    assert_eq!(gate.command(&["reload", "--remove", "b"]).status.code(), Some(0));
+    assert_eq!(
+        (&found["sites"][0]["removed"], page(&gate)),
+        (&true.into(), before)
+    );
+    assert_eq!(
+        gate.command(&["reload", "--remove", "shop"]).status.code(),
+        Some(1),
+        "its file is there"
+    );
+    assert_eq!(
+        gate.command(&["reload", "--remove", "b"]).status.code(),
+        Some(0)
+    );
     assert_eq!((status(&gate).1, page(&gate)), (Some(0), 200));
 }
 
@@ -262,21 +430,35 @@ fn second_crawlgate_on_a_control_socket_is_refused_with_the_pid_of_the_first() {
     let origin = Origin::plain();
     let gate = Setup::before(origin.address).policy("shop", POLICY).start();
     let refused = |gate: &Gate| {
-        let second = Setup::before(origin.address).argument("--control").argument(gate.control().display());
+        let second = Setup::before(origin.address)
+            .argument("--control")
+            .argument(gate.control().display());
         let (said, code) = second.fail();
         assert_eq!(code.code(), Some(3), "{said}");
-        assert!(said.contains(&format!("(process {})", gate.pid())), "{said}");
+        assert!(
+            said.contains(&format!("(process {})", gate.pid())),
+            "{said}"
+        );
     };
     refused(&gate);
-    assert_eq!(gate.command(&["status"]).status.code(), Some(0), "the first one goes on");
+    assert_eq!(
+        gate.command(&["status"]).status.code(),
+        Some(0),
+        "the first one goes on"
+    );
     // Without its name nobody answers at the socket, and it is taken all the same.
     std::fs::remove_file(gate.control()).expect("the socket");
     refused(&gate);
     let gate = gate.killed_and_started_again();
-    assert_eq!(gate.command(&["status"]).status.code(), Some(0), "a dead process holds nothing");
+    assert_eq!(
+        gate.command(&["status"]).status.code(),
+        Some(0),
+        "a dead process holds nothing"
+    );
 }
 
-/// Where the front page is sent with this tag, after a redirect, the problem has the engines that drop it.
+/// Where the front page is sent with this tag, after a redirect, the problem has the engines that
+/// drop it.
 #[test]
 fn front_page_with_noindex_needs_a_person() {
     let origin = Origin::start(|request, stream| {
@@ -291,10 +473,18 @@ fn front_page_with_noindex_needs_a_person() {
     let gate = Setup::before(origin.address).policy("shop", policy).start();
     let kept_from = |gate: &Gate, tag: &str| {
         gate.get("shop.example", "/", "");
-        gate.get("www.shop.example", "/home?a=b", &format!("X-Tag: {tag}\r\n"));
+        gate.get(
+            "www.shop.example",
+            "/home?a=b",
+            &format!("X-Tag: {tag}\r\n"),
+        );
         gate.get("www.shop.example", "/other", "");
         let (status, code) = status(gate);
-        assert_eq!(problems(&status).contains(&"front_page_noindex"), code == Some(1), "{status}");
+        assert_eq!(
+            problems(&status).contains(&"front_page_noindex"),
+            code == Some(1),
+            "{status}"
+        );
         status["sites"][0]["front_page_kept_from"].clone()
     };
     for (tag, engines) in [
@@ -303,7 +493,9 @@ fn front_page_with_noindex_needs_a_person() {
         ("nofollow", json!([])),
         ("none", json!(["Googlebot", "bingbot"])),
     ] {
-        eventually("the last page is judged", || (kept_from(&gate, tag) == engines).then_some(()));
+        eventually("the last page is judged", || {
+            (kept_from(&gate, tag) == engines).then_some(())
+        });
     }
     for meant in ["acknowledge: [site_noindex]\n", "environment: staging\n"] {
         gate.write_policy("shop", &format!("{policy}{meant}"));
@@ -319,31 +511,60 @@ fn front_page_with_noindex_needs_a_person() {
 fn first_day_and_a_stale_copy_say_until_when() {
     const HOST: &str = "shop.example";
     let origin = Origin::plain();
-    let policy = |path| POLICY.replace("replace", &format!("replace, groups: [{{ agents: '*', disallow: [{path}] }}]"));
+    let policy = |path| {
+        POLICY.replace(
+            "replace",
+            &format!("replace, groups: [{{ agents: '*', disallow: [{path}] }}]"),
+        )
+    };
     let setup = Setup::before(origin.address).policy("shop", &policy("/cart/"));
-    let mut gate = setup.settings("logs: { events: events.log, access: access.log }").with_clock().start();
+    let mut gate = setup
+        .settings("logs: { events: events.log, access: access.log }")
+        .with_clock()
+        .start();
     let bingbot = format!("User-Agent: {BINGBOT}\r\n");
     gate.get(HOST, "/cart/", &bingbot);
     let logged = |gate: &Gate, log: &str, target: &str| {
         eventually("a line of the log", || {
             let text = read(&gate.path(log));
-            let mut lines = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-            lines.rfind(|line| line["target"] == target).map(|line| line["older_until"].clone())
+            let mut lines = text
+                .lines()
+                .filter_map(|line| serde_json::from_str::<Value>(line).ok());
+            lines
+                .rfind(|line| line["target"] == target)
+                .map(|line| line["older_until"].clone())
         })
     };
     let explained = |gate: &Gate, target: &str| -> Value {
-        let output = gate.command(&["explain", "--live", "--json", "--host", HOST, "--user-agent", "bingbot", target]);
+        let output = gate.command(&[
+            "explain",
+            "--live",
+            "--json",
+            "--host",
+            HOST,
+            "--user-agent",
+            "bingbot",
+            target,
+        ]);
         serde_json::from_slice(&output.stdout).expect("JSON")
     };
     let unproven = |gate: &Gate| status(gate).0["sites"][0]["unproven"].clone();
-    let until = eventually("the host", || Some(unproven(&gate)[0]["until"].clone()).filter(Value::is_string));
+    let until = eventually("the host", || {
+        Some(unproven(&gate)[0]["until"].clone()).filter(Value::is_string)
+    });
     assert_eq!(unproven(&gate)[0]["history"], "unknown");
     assert_eq!(
-        (logged(&gate, "events.log", "/cart/"), logged(&gate, "access.log", "/cart/")),
+        (
+            logged(&gate, "events.log", "/cart/"),
+            logged(&gate, "access.log", "/cart/")
+        ),
         (until.clone(), until.clone())
     );
     assert_eq!(
-        (&explained(&gate, "/cart/")["older_until"], &explained(&gate, "/cart/")["history"]),
+        (
+            &explained(&gate, "/cart/")["older_until"],
+            &explained(&gate, "/cart/")["history"]
+        ),
         (&until, &"unknown".into())
     );
     for _ in 0..26 {
@@ -351,13 +572,18 @@ fn first_day_and_a_stale_copy_say_until_when() {
         gate.get(HOST, "/", &bingbot);
     }
     gate.get(HOST, "/robots.txt", &bingbot);
-    eventually("the first day is over", || (unproven(&gate) == json!([])).then_some(()));
+    eventually("the first day is over", || {
+        (unproven(&gate) == json!([])).then_some(())
+    });
     assert_eq!(explained(&gate, "/cart/")["older_until"], Value::Null);
     gate.write_policy("shop", &policy("/new/"));
     assert!(gate.command(&["reload"]).status.success());
     gate.get(HOST, "/new/", &bingbot);
     let told = explained(&gate, "/new/");
-    assert_eq!((&told["kind"], told["older_until"].is_string()), (&"stale_copy".into(), true));
+    assert_eq!(
+        (&told["kind"], told["older_until"].is_string()),
+        (&"stale_copy".into(), true)
+    );
     assert_eq!(logged(&gate, "access.log", "/new/"), told["older_until"]);
     assert!(status(&gate).0["sites"][0]["held_until"].as_str() >= told["older_until"].as_str());
 }

@@ -19,7 +19,8 @@ fn text(bytes: &[u8]) -> String {
 }
 
 fn json(output: &Output) -> serde_json::Value {
-    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}", text(&output.stdout)))
+    serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}", text(&output.stdout)))
 }
 
 fn directory(files: &[(&str, &str)]) -> tempfile::TempDir {
@@ -34,8 +35,7 @@ fn path(directory: &tempfile::TempDir) -> &str {
     directory.path().to_str().expect("UTF-8")
 }
 
-const GOOD: &str =
-    "hosts: [shop.example]\nrobots:\n  origin: replace\n  groups:\n    - agents: \"*\"\n      disallow: /cart/\n";
+const GOOD: &str = "hosts: [shop.example]\nrobots:\n  origin: replace\n  groups:\n    - agents: \"*\"\n      disallow: /cart/\n";
 
 const SIX_MISTAKES: &str = "\
 hots: [shop.example]
@@ -62,9 +62,15 @@ fn check_shows_six_different_mistakes_each_in_its_place() {
     let shown = text(&output.stdout);
     assert_eq!(output.status.code(), Some(1), "{shown}");
     for (line, column) in [(1, 1), (3, 13), (6, 12), (9, 18), (12, 7), (15, 10)] {
-        assert!(shown.contains(&format!("shop.yaml:{line}:{column}\n")), "{line}:{column} in\n{shown}");
+        assert!(
+            shown.contains(&format!("shop.yaml:{line}:{column}\n")),
+            "{line}:{column} in\n{shown}"
+        );
     }
-    assert!(!shown.contains('\u{1b}'), "colours outside of a terminal:\n{shown}");
+    assert!(
+        !shown.contains('\u{1b}'),
+        "colours outside of a terminal:\n{shown}"
+    );
 
     let findings = json(&crawlgate(&["check", "--json", path(&policies)]));
     assert_eq!(findings["errors"], 6);
@@ -82,12 +88,17 @@ fn check_passes_every_shipped_policy_without_a_warning() {
 
 #[test]
 fn a_failing_test_of_a_policy_fails_the_check() {
-    let policy = format!("{GOOD}tests:\n  - {{ agent: Googlebot, path: /cart/, expect: allowed }}\n");
+    let policy =
+        format!("{GOOD}tests:\n  - {{ agent: Googlebot, path: /cart/, expect: allowed }}\n");
     let policies = directory(&[("shop.yaml", &policy)]);
     let output = crawlgate(&["check", "--json", path(&policies)]);
     assert_eq!(output.status.code(), Some(1));
     let finding = &json(&output)["findings"][0];
-    assert_eq!((&finding["id"], &finding["line"]), (&"test-failed".into(), &8.into()), "{finding}");
+    assert_eq!(
+        (&finding["id"], &finding["line"]),
+        (&"test-failed".into(), &8.into()),
+        "{finding}"
+    );
 }
 
 #[test]
@@ -95,27 +106,49 @@ fn warnings_fail_the_check_only_when_they_are_denied() {
     // A group that names a crawler and drops the rules of `*`.
     let policy = format!("{GOOD}    - agents: GPTBot\n      disallow: /private/\n");
     let policies = directory(&[("shop.yaml", &policy)]);
-    assert_eq!(crawlgate(&["check", path(&policies)]).status.code(), Some(0));
-    assert_eq!(crawlgate(&["check", "--deny-warnings", path(&policies)]).status.code(), Some(1));
+    assert_eq!(
+        crawlgate(&["check", path(&policies)]).status.code(),
+        Some(0)
+    );
+    assert_eq!(
+        crawlgate(&["check", "--deny-warnings", path(&policies)])
+            .status
+            .code(),
+        Some(1)
+    );
 }
 
 #[test]
 fn settings_that_prove_crawlers_answer_the_warning_about_unverified_ones() {
-    let policy =
-        format!("{GOOD}enforcement:\n  unverified: refuse\n  agents: {{ OurOwnBot: {{ unverified: refuse }} }}\n");
+    let policy = format!(
+        "{GOOD}enforcement:\n  unverified: refuse\n  agents: {{ OurOwnBot: {{ unverified: refuse }} }}\n"
+    );
     let policies = directory(&[("shop.yaml", &policy)]);
     let lines = |settings: &str| {
         let settings = directory(&[("crawlgate.yaml", settings)]);
         let file = settings.path().join("crawlgate.yaml");
-        let findings = json(&crawlgate(&["check", "--json", "--config", &file.display().to_string(), path(&policies)]));
+        let findings = json(&crawlgate(&[
+            "check",
+            "--json",
+            "--config",
+            &file.display().to_string(),
+            path(&policies),
+        ]));
         let findings = findings["findings"].as_array().expect("findings").clone();
-        let found = findings.iter().filter(|finding| finding["id"] == "unverified-refused");
-        found.map(|finding| finding["line"].as_u64().expect("a line")).collect::<Vec<_>>()
+        let found = findings
+            .iter()
+            .filter(|finding| finding["id"] == "unverified-refused");
+        found
+            .map(|finding| finding["line"].as_u64().expect("a line"))
+            .collect::<Vec<_>>()
     };
     let site_and_agent = lines("identity: { outgoing: no }\n");
     assert_eq!(site_and_agent.len(), 2);
     // The registry has no facts about OurOwnBot.
-    for settings in ["identity: { outgoing: yes }\n", "identity: { lists: lists }\n"] {
+    for settings in [
+        "identity: { outgoing: yes }\n",
+        "identity: { lists: lists }\n",
+    ] {
         assert_eq!(lines(settings), site_and_agent[1..], "{settings}");
     }
 }
@@ -126,24 +159,47 @@ fn two_policies_for_one_host_are_a_conflict() {
     let output = crawlgate(&["check", "--json", path(&policies)]);
     assert_eq!(output.status.code(), Some(1));
     let finding = &json(&output)["findings"][0];
-    assert!(finding["file"].as_str().is_some_and(|file| file.ends_with("b.yaml")), "{finding}");
-    assert_eq!((&finding["id"], &finding["line"]), (&"host-taken".into(), &1.into()), "{finding}");
+    assert!(
+        finding["file"]
+            .as_str()
+            .is_some_and(|file| file.ends_with("b.yaml")),
+        "{finding}"
+    );
+    assert_eq!(
+        (&finding["id"], &finding["line"]),
+        (&"host-taken".into(), &1.into()),
+        "{finding}"
+    );
 
     let everywhere = GOOD.replace("hosts: [shop.example]\n", "");
     let policies = directory(&[("a.yaml", &everywhere), ("b.yaml", &everywhere)]);
-    assert_eq!(crawlgate(&["check", path(&policies)]).status.code(), Some(1));
+    assert_eq!(
+        crawlgate(&["check", path(&policies)]).status.code(),
+        Some(1)
+    );
 }
 
 #[test]
 fn what_is_not_there_is_told_apart_from_what_is_wrong() {
-    assert_eq!(crawlgate(&["check", "/nowhere/at/all"]).status.code(), Some(3));
+    assert_eq!(
+        crawlgate(&["check", "/nowhere/at/all"]).status.code(),
+        Some(3)
+    );
     let empty = directory(&[]);
     assert_eq!(crawlgate(&["check", path(&empty)]).status.code(), Some(3));
     let broken = directory(&[("latin.yaml", "")]);
-    std::fs::write(broken.path().join("latin.yaml"), b"hosts: [caf\xe9.example]\n").expect("a file");
+    std::fs::write(
+        broken.path().join("latin.yaml"),
+        b"hosts: [caf\xe9.example]\n",
+    )
+    .expect("a file");
     let output = crawlgate(&["check", path(&broken)]);
     assert_eq!(output.status.code(), Some(1));
-    assert!(text(&output.stdout).contains("not UTF-8"), "{}", text(&output.stdout));
+    assert!(
+        text(&output.stdout).contains("not UTF-8"),
+        "{}",
+        text(&output.stdout)
+    );
 }
 
 #[test]
@@ -153,19 +209,56 @@ fn wrong_usage_exits_2_and_says_what_is_wrong_on_standard_error() {
         &[],
         &["check", "--nonsense"],
         &["render"],
-        &["explain", "--host", "a.example", "--user-agent", "x", "no-slash"],
-        &["explain", "--host", "a.example", "--user-agent", "x", "--status", "99", "/"],
+        &[
+            "explain",
+            "--host",
+            "a.example",
+            "--user-agent",
+            "x",
+            "no-slash",
+        ],
+        &[
+            "explain",
+            "--host",
+            "a.example",
+            "--user-agent",
+            "x",
+            "--status",
+            "99",
+            "/",
+        ],
         &["crawlers", "--purpose", "world-domination"],
         &["crawlers", "GPTBot", "--identify", "x"],
         &["pause", "--for", "soon"],
         &["run"],
         &["run", "--origin", "shop.example"],
-        &["run", "--origin", "http://127.0.0.1:1", "--listen", "nowhere"],
-        &["run", "--origin", "http://127.0.0.1:1", "--trusted-proxy", "10.0.0.0/40"],
+        &[
+            "run",
+            "--origin",
+            "http://127.0.0.1:1",
+            "--listen",
+            "nowhere",
+        ],
+        &[
+            "run",
+            "--origin",
+            "http://127.0.0.1:1",
+            "--trusted-proxy",
+            "10.0.0.0/40",
+        ],
     ] {
         let output = crawlgate(arguments);
-        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", text(&output.stderr));
-        assert!(output.stdout.is_empty(), "{arguments:?}: {}", text(&output.stdout));
+        assert_eq!(
+            output.status.code(),
+            Some(2),
+            "{arguments:?}: {}",
+            text(&output.stderr)
+        );
+        assert!(
+            output.stdout.is_empty(),
+            "{arguments:?}: {}",
+            text(&output.stdout)
+        );
         assert!(!output.stderr.is_empty(), "{arguments:?}");
     }
     assert_eq!(crawlgate(&["--help"]).status.code(), Some(0));
@@ -175,7 +268,12 @@ fn wrong_usage_exits_2_and_says_what_is_wrong_on_standard_error() {
 #[test]
 fn render_prints_the_bytes_that_check_shows() {
     let rendered = crawlgate(&["render", "--host", "any.example"]);
-    assert_eq!(rendered.status.code(), Some(0), "{}", text(&rendered.stderr));
+    assert_eq!(
+        rendered.status.code(),
+        Some(0),
+        "{}",
+        text(&rendered.stderr)
+    );
     let checked = json(&crawlgate(&["check", "--json"]));
     assert_eq!(checked["sites"][0]["robots_txt"], text(&rendered.stdout));
     assert_eq!(checked["sites"][0]["bytes"], rendered.stdout.len());
@@ -185,28 +283,65 @@ fn render_prints_the_bytes_that_check_shows() {
 #[test]
 fn render_of_a_host_that_no_policy_is_for_is_a_finding() {
     let policies = directory(&[("shop.yaml", GOOD)]);
-    let output = crawlgate(&["render", "--host", "other.example", "--policies", path(&policies)]);
+    let output = crawlgate(&[
+        "render",
+        "--host",
+        "other.example",
+        "--policies",
+        path(&policies),
+    ]);
     assert_eq!(output.status.code(), Some(1));
     assert!(output.stdout.is_empty());
-    assert!(text(&output.stderr).contains("other.example"), "{}", text(&output.stderr));
+    assert!(
+        text(&output.stderr).contains("other.example"),
+        "{}",
+        text(&output.stderr)
+    );
 }
 
 #[test]
 fn a_broken_policy_does_not_keep_another_from_being_rendered() {
     let policies = directory(&[("shop.yaml", GOOD), ("wrong.yaml", "hots: x\n")]);
-    let output = crawlgate(&["render", "--host", "shop.example", "--policies", path(&policies)]);
+    let output = crawlgate(&[
+        "render",
+        "--host",
+        "shop.example",
+        "--policies",
+        path(&policies),
+    ]);
     assert_eq!(output.status.code(), Some(0));
     assert!(text(&output.stdout).contains("Disallow: /cart/"));
-    assert!(text(&output.stderr).contains("wrong.yaml:1:1"), "{}", text(&output.stderr));
-    let output = crawlgate(&["render", "--host", "wrong.example", "--policies", path(&policies)]);
+    assert!(
+        text(&output.stderr).contains("wrong.yaml:1:1"),
+        "{}",
+        text(&output.stderr)
+    );
+    let output = crawlgate(&[
+        "render",
+        "--host",
+        "wrong.example",
+        "--policies",
+        path(&policies),
+    ]);
     assert_eq!(output.status.code(), Some(1));
 }
 
 #[test]
 fn explain_as_json_has_the_shape_that_is_documented() {
-    let policies = directory(&[("shop.yaml", &format!("{GOOD}indexing:\n  - tag: noarchive\n"))]);
-    let arguments =
-        ["explain", "--policies", path(&policies), "--host", "shop.example", "--user-agent", "Googlebot", "--json"];
+    let policies = directory(&[(
+        "shop.yaml",
+        &format!("{GOOD}indexing:\n  - tag: noarchive\n"),
+    )]);
+    let arguments = [
+        "explain",
+        "--policies",
+        path(&policies),
+        "--host",
+        "shop.example",
+        "--user-agent",
+        "Googlebot",
+        "--json",
+    ];
     let said = json(&crawlgate(&[&arguments[..], &["/cart/?x=1"]].concat()));
     assert_eq!(said["site"], "shop");
     assert_eq!(said["host"], "shop.example");
@@ -218,7 +353,12 @@ fn explain_as_json_has_the_shape_that_is_documented() {
     assert_eq!(said["group"]["agents"], serde_json::json!(["*"]));
     assert_eq!(said["rule"]["kind"], "disallow");
     assert_eq!(said["rule"]["pattern"], "/cart/");
-    assert!(said["rule"]["source"].as_str().is_some_and(|place| place.ends_with("shop.yaml:6:17")), "{said}");
+    assert!(
+        said["rule"]["source"]
+            .as_str()
+            .is_some_and(|place| place.ends_with("shop.yaml:6:17")),
+        "{said}"
+    );
     assert_eq!(said["verdict"], "disallowed");
     assert_eq!(said["kind"], "unproven");
     // Nothing is said about enforcement: observe.
@@ -230,15 +370,25 @@ fn explain_as_json_has_the_shape_that_is_documented() {
 
 #[test]
 fn explained_path_has_the_type_of_its_ending() {
-    let indexing =
-        "indexing:\n  - { types: application/pdf, tag: noindex }\n  - { types: text/html, tag: noarchive }\n";
+    let indexing = "indexing:\n  - { types: application/pdf, tag: noindex }\n  - { types: text/html, tag: noarchive }\n";
     let policies = directory(&[("shop.yaml", &format!("{GOOD}{indexing}"))]);
-    let arguments =
-        ["explain", "--policies", path(&policies), "--host", "shop.example", "--user-agent", "Googlebot", "--json"];
+    let arguments = [
+        "explain",
+        "--policies",
+        path(&policies),
+        "--host",
+        "shop.example",
+        "--user-agent",
+        "Googlebot",
+        "--json",
+    ];
     for (more, tag) in [
         (&["/a.pdf?x=1"][..], serde_json::json!(["noindex"])),
         (&["/a"], serde_json::json!(["noarchive"])),
-        (&["/a", "--type", "application/pdf"], serde_json::json!(["noindex"])),
+        (
+            &["/a", "--type", "application/pdf"],
+            serde_json::json!(["noindex"]),
+        ),
         (&["/a.pdf", "--type", "image/png"], serde_json::json!([])),
     ] {
         let explained = json(&crawlgate(&[&arguments[..], more].concat()));
@@ -263,25 +413,65 @@ fn an_address_of_ipv4_is_the_same_one_mapped_into_ipv6() {
     ] {
         let directory = directory(&[("a.yaml", &policy(networks, inside))]);
         let checked = crawlgate(&["check", path(&directory)]);
-        assert!(checked.status.success(), "{networks}: {}", text(&checked.stdout));
-        for (ip, identity) in [(inside, "verified"), ("203.0.113.7", "impostor"), ("::ffff:203.0.113.7", "impostor")] {
-            let question = ["explain", "--json", "--policies", path(&directory), "--host", "a.example", "--ip", ip];
-            let explained = json(&crawlgate(&[&question[..], &["--user-agent", "PartnerBot/1", "/"]].concat()));
-            assert_eq!(explained["identity"], identity, "{networks}, {ip}: {explained}");
-            let found = if identity == "verified" { ": inside" } else { ": outside" };
+        assert!(
+            checked.status.success(),
+            "{networks}: {}",
+            text(&checked.stdout)
+        );
+        for (ip, identity) in [
+            (inside, "verified"),
+            ("203.0.113.7", "impostor"),
+            ("::ffff:203.0.113.7", "impostor"),
+        ] {
+            let question = [
+                "explain",
+                "--json",
+                "--policies",
+                path(&directory),
+                "--host",
+                "a.example",
+                "--ip",
+                ip,
+            ];
+            let explained = json(&crawlgate(
+                &[&question[..], &["--user-agent", "PartnerBot/1", "/"]].concat(),
+            ));
+            assert_eq!(
+                explained["identity"], identity,
+                "{networks}, {ip}: {explained}"
+            );
+            let found = if identity == "verified" {
+                ": inside"
+            } else {
+                ": outside"
+            };
             let evidence = explained["evidence"][0].as_str().expect("evidence");
-            assert!(evidence.contains("a.yaml") && evidence.ends_with(found), "{networks}, {ip}: {evidence}");
+            assert!(
+                evidence.contains("a.yaml") && evidence.ends_with(found),
+                "{networks}, {ip}: {evidence}"
+            );
         }
     }
 }
 
 #[test]
 fn explain_shows_kept_lines_of_the_origin_in_the_order_in_which_they_are_sent() {
-    let rules = "origin_tags: keep\nindexing: { tags: { '*': notranslate, googlebot: nosnippet } }\n";
+    let rules =
+        "origin_tags: keep\nindexing: { tags: { '*': notranslate, googlebot: nosnippet } }\n";
     let policies = directory(&[("shop.yaml", &format!("{GOOD}{rules}"))]);
-    let arguments =
-        ["explain", "--policies", path(&policies), "--host", "shop.example", "--user-agent", "Googlebot", "--json"];
-    let said = json(&crawlgate(&[&arguments[..], &["--origin-tag", "googlebot: noindex", "/"]].concat()));
+    let arguments = [
+        "explain",
+        "--policies",
+        path(&policies),
+        "--host",
+        "shop.example",
+        "--user-agent",
+        "Googlebot",
+        "--json",
+    ];
+    let said = json(&crawlgate(
+        &[&arguments[..], &["--origin-tag", "googlebot: noindex", "/"]].concat(),
+    ));
     let lines = ["notranslate", "googlebot: noindex", "googlebot: nosnippet"];
     assert_eq!(said["x_robots_tag"], serde_json::json!(lines));
 }
@@ -290,11 +480,24 @@ fn explain_shows_kept_lines_of_the_origin_in_the_order_in_which_they_are_sent() 
 fn explain_for_a_host_that_no_policy_is_for_exits_1() {
     let policies = directory(&[("shop.yaml", GOOD)]);
     for more in [&[][..], &["--json"]] {
-        let question = ["explain", "--policies", path(&policies), "--user-agent", "GPTBot", "/", "--host"];
+        let question = [
+            "explain",
+            "--policies",
+            path(&policies),
+            "--user-agent",
+            "GPTBot",
+            "/",
+            "--host",
+        ];
         let output = crawlgate(&[&question[..], &["other.example"], more].concat());
         assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
         assert!(!output.stdout.is_empty());
-        assert_eq!(crawlgate(&[&question[..], &["shop.example"], more].concat()).status.code(), Some(0));
+        assert_eq!(
+            crawlgate(&[&question[..], &["shop.example"], more].concat())
+                .status
+                .code(),
+            Some(0)
+        );
     }
 }
 
@@ -306,26 +509,51 @@ fn check_and_explain_name_the_lines_that_refuse_an_unlisted_bot() {
     let enforcing = format!("{GOOD}enforcement: {{ mode: enforce }}\n");
     let policies = directory(&[("shop.yaml", &enforcing)]);
     let explain = |policies: &tempfile::TempDir, more: &[&str]| {
-        let question = ["explain", "--policies", path(policies), "--host", "shop.example", "--user-agent", UNLISTED];
+        let question = [
+            "explain",
+            "--policies",
+            path(policies),
+            "--host",
+            "shop.example",
+            "--user-agent",
+            UNLISTED,
+        ];
         crawlgate(&[&question[..], &["/cart/"], more].concat())
     };
     let explained = json(&explain(&policies, &["--json"]));
-    assert_eq!((&explained["action"]["kind"], &explained["observed"]), (&"pass".into(), &"unlisted".into()));
-    let lines: Vec<String> = serde_json::from_value(explained["to_enforce"].clone()).expect("lines");
+    assert_eq!(
+        (&explained["action"]["kind"], &explained["observed"]),
+        (&"pass".into(), &"unlisted".into())
+    );
+    let lines: Vec<String> =
+        serde_json::from_value(explained["to_enforce"].clone()).expect("lines");
     assert_eq!(lines.len(), 2, "{explained}");
     let shown = text(&explain(&policies, &[]).stdout);
     let checked = text(&crawlgate(&["check", path(&policies)]).stdout);
-    assert!(lines.iter().all(|line| shown.contains(line.as_str())), "{shown}");
+    assert!(
+        lines.iter().all(|line| shown.contains(line.as_str())),
+        "{shown}"
+    );
     assert!(checked.contains(&lines[1]), "{checked}");
-    assert_eq!(json(&crawlgate(&["check", "--json", path(&policies)]))["sites"][0]["unlisted_only_observed"], true);
+    assert_eq!(
+        json(&crawlgate(&["check", "--json", path(&policies)]))["sites"][0]["unlisted_only_observed"],
+        true
+    );
 
     for line in lines {
         let mode = line.replace("enforcement: {", "enforcement: { mode: enforce,");
         let named = directory(&[("shop.yaml", &format!("{GOOD}{mode}\n"))]);
-        assert_eq!(json(&explain(&named, &["--json"]))["action"]["kind"], "block", "{mode}");
+        assert_eq!(
+            json(&explain(&named, &["--json"]))["action"]["kind"],
+            "block",
+            "{mode}"
+        );
     }
     let observing = directory(&[("shop.yaml", GOOD)]);
-    assert_eq!(json(&explain(&observing, &["--json"]))["observed"], "unlisted");
+    assert_eq!(
+        json(&explain(&observing, &["--json"]))["observed"],
+        "unlisted"
+    );
     assert!(!text(&crawlgate(&["check", path(&observing)]).stdout).contains("unlisted"));
 }
 
@@ -337,16 +565,46 @@ fn check_says_that_rewritten_pages_come_uncompressed() {
 
 #[test]
 fn explain_shows_the_line_of_the_policy_that_decided() {
-    let output = crawlgate(&["explain", "--host", "any.example", "--user-agent", "GPTBot", "/"]);
+    let output = crawlgate(&[
+        "explain",
+        "--host",
+        "any.example",
+        "--user-agent",
+        "GPTBot",
+        "/",
+    ]);
     let shown = text(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    let policy = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("policies/demo.yaml")).expect("it");
-    let line = policy.lines().position(|line| line.starts_with("  training: disallow")).expect("the line") + 1;
-    assert!(shown.contains(&format!("policies/demo.yaml:{line}:13")), "{shown}");
+    let policy =
+        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("policies/demo.yaml"))
+            .expect("it");
+    let line = policy
+        .lines()
+        .position(|line| line.starts_with("  training: disallow"))
+        .expect("the line")
+        + 1;
+    assert!(
+        shown.contains(&format!("policies/demo.yaml:{line}:13")),
+        "{shown}"
+    );
     assert!(shown.contains("training: disallow"), "{shown}");
-    let explained = json(&crawlgate(&["explain", "--json", "--host", "any.example", "--user-agent", "GPTBot", "/"]));
-    assert_eq!(explained["action"], serde_json::json!({ "kind": "block", "status": 403 }));
-    assert_eq!(explained["rule"]["source"], format!("policies/demo.yaml:{line}:13"));
+    let explained = json(&crawlgate(&[
+        "explain",
+        "--json",
+        "--host",
+        "any.example",
+        "--user-agent",
+        "GPTBot",
+        "/",
+    ]));
+    assert_eq!(
+        explained["action"],
+        serde_json::json!({ "kind": "block", "status": 403 })
+    );
+    assert_eq!(
+        explained["rule"]["source"],
+        format!("policies/demo.yaml:{line}:13")
+    );
 }
 
 #[test]
@@ -354,23 +612,47 @@ fn crawlers_are_listed_found_and_identified() {
     let all = json(&crawlgate(&["crawlers", "--json"]));
     assert!(all.as_array().is_some_and(|all| all.len() > 100));
     let training = json(&crawlgate(&["crawlers", "--json", "--purpose", "training"]));
-    assert!(training.as_array().is_some_and(|all| all.iter().all(|crawler| crawler["purpose"] == "training")));
+    assert!(
+        training
+            .as_array()
+            .is_some_and(|all| all.iter().all(|crawler| crawler["purpose"] == "training"))
+    );
 
     let known = "Mozilla/5.0 (compatible; bingbot/2.0; +http://www.bing.com/bingbot.htm)";
     let identified = json(&crawlgate(&["crawlers", "--json", "--identify", known]));
-    assert_eq!((identified["claim"].as_str(), identified["crawler"]["id"].as_str()), (Some("known"), Some("bingbot")));
+    assert_eq!(
+        (
+            identified["claim"].as_str(),
+            identified["crawler"]["id"].as_str()
+        ),
+        (Some("known"), Some("bingbot"))
+    );
     let person = "Mozilla/5.0 (X11; Linux x86_64; rv:145.0) Gecko/20100101 Firefox/145.0";
-    assert_eq!(json(&crawlgate(&["crawlers", "--json", "--identify", person]))["claim"], "nobody");
+    assert_eq!(
+        json(&crawlgate(&["crawlers", "--json", "--identify", person]))["claim"],
+        "nobody"
+    );
     assert!(text(&crawlgate(&["crawlers", "--identify", person]).stdout).starts_with("nobody"));
 
-    assert_eq!(json(&crawlgate(&["crawlers", "--json", "--identify", "-foo"]))["claim"], "tool", "not an option");
+    assert_eq!(
+        json(&crawlgate(&["crawlers", "--json", "--identify", "-foo"]))["claim"],
+        "tool",
+        "not an option"
+    );
 
     assert!(text(&crawlgate(&["crawlers", "gptbot"]).stdout).contains("OpenAI"));
     let kept = text(&crawlgate(&["crawlers", "duckassistbot"]).stdout);
-    assert!(kept.contains("72 hours"), "how long it may use a cached copy: {kept}");
+    assert!(
+        kept.contains("72 hours"),
+        "how long it may use a cached copy: {kept}"
+    );
     let unknown = crawlgate(&["crawlers", "GTPBot"]);
     assert_eq!(unknown.status.code(), Some(1));
-    assert!(text(&unknown.stderr).to_lowercase().contains("gptbot"), "{}", text(&unknown.stderr));
+    assert!(
+        text(&unknown.stderr).to_lowercase().contains("gptbot"),
+        "{}",
+        text(&unknown.stderr)
+    );
 }
 
 /// Runs `crawlers --identify -` with this on standard input.
@@ -383,7 +665,12 @@ fn identify_lines(input: &[u8], arguments: &[&str]) -> Output {
         .stderr(Stdio::piped())
         .spawn()
         .expect("the binary runs");
-    child.stdin.take().expect("piped").write_all(input).expect("it reads");
+    child
+        .stdin
+        .take()
+        .expect("piped")
+        .write_all(input)
+        .expect("it reads");
     child.wait_with_output().expect("it ends")
 }
 
@@ -391,7 +678,10 @@ fn identify_lines(input: &[u8], arguments: &[&str]) -> Output {
 fn identified_lines_turn_no_direction_of_writing() {
     let signs = "\u{61c}\u{200e}\u{200f}\u{2028}\u{2029}\u{202a}\u{202e}\u{2066}\u{2069}\u{9b}";
     let lines = text(&identify_lines(format!("GPTBot/1.2 {signs}x\n").as_bytes(), &[]).stdout);
-    assert!(lines.ends_with(&format!("GPTBot/1.2 {}x\n", "\u{fffd}".repeat(10))), "{lines:?}");
+    assert!(
+        lines.ends_with(&format!("GPTBot/1.2 {}x\n", "\u{fffd}".repeat(10))),
+        "{lines:?}"
+    );
 }
 
 #[test]
@@ -400,19 +690,44 @@ fn user_agents_are_identified_line_by_line() {
     let output = identify_lines(input, &[]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let lines = text(&output.stdout);
-    let rows: Vec<Vec<&str>> = lines.lines().map(|line| line.split('\t').collect()).collect();
+    let rows: Vec<Vec<&str>> = lines
+        .lines()
+        .map(|line| line.split('\t').collect())
+        .collect();
     let found: Vec<_> = rows.iter().map(|row| (row[0], row[1], row.len())).collect();
     let nobody = ("nobody", "person", 4);
     let tool = ("tool", "tool", 4);
-    assert_eq!(found, [("gptbot", "training", 4), ("other", "bot", 4), tool, tool, nobody, tool], "{lines}");
+    assert_eq!(
+        found,
+        [
+            ("gptbot", "training", 4),
+            ("other", "bot", 4),
+            tool,
+            tool,
+            nobody,
+            tool
+        ],
+        "{lines}"
+    );
 
     let output = identify_lines(input, &["--json"]);
-    let answers: Vec<serde_json::Value> =
-        text(&output.stdout).lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
-    let claims: Vec<_> = answers.iter().map(|answer| answer["claim"].as_str().expect("a word")).collect();
+    let answers: Vec<serde_json::Value> = text(&output.stdout)
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect();
+    let claims: Vec<_> = answers
+        .iter()
+        .map(|answer| answer["claim"].as_str().expect("a word"))
+        .collect();
     assert_eq!(claims, ["known", "other", "tool", "tool", "nobody", "tool"]);
-    assert_eq!((&answers[0]["crawler"], &answers[0]["kind"]), (&"gptbot".into(), &"training".into()));
-    assert_eq!((&answers[1]["calls_itself"], &answers[3]["user_agent"]), (&"ExampleBot".into(), &"-foo".into()));
+    assert_eq!(
+        (&answers[0]["crawler"], &answers[0]["kind"]),
+        (&"gptbot".into(), &"training".into())
+    );
+    assert_eq!(
+        (&answers[1]["calls_itself"], &answers[3]["user_agent"]),
+        (&"ExampleBot".into(), &"-foo".into())
+    );
 }
 
 #[test]
@@ -430,8 +745,7 @@ fn a_reader_that_has_read_enough_is_no_error() {
     assert!(output.stderr.is_empty(), "{}", text(&output.stderr));
 }
 
-const ROBOTS_TXT: &str =
-    "User-agent: Googlebot\nUser-agent: MJ12bot\nDisallow: /a%62c\nAllow: /a\n\nUser-agent: *\nDisallow: /private\n";
+const ROBOTS_TXT: &str = "User-agent: Googlebot\nUser-agent: MJ12bot\nDisallow: /a%62c\nAllow: /a\n\nUser-agent: *\nDisallow: /private\n";
 
 #[test]
 fn tester_shows_the_verdict_the_group_the_line_and_where_google_differs() {
@@ -466,18 +780,39 @@ fn tester_shows_the_verdict_the_group_the_line_and_where_google_differs() {
         ("Googlebot", &["--dialect", "rfc9309"], "rfc9309", false, 3),
         ("MJ12bot", &[], "rfc9309", false, 3),
     ] {
-        let answers = json(&crawlgate(&[&["tester", &file, "--agent", agent, "/abc", "--json"], more].concat()));
+        let answers = json(&crawlgate(
+            &[&["tester", &file, "--agent", agent, "/abc", "--json"], more].concat(),
+        ));
         let answer = &answers[0];
-        assert_eq!((&answer["dialect"], &answer["allowed"]), (&dialect.into(), &allowed.into()), "{agent} {more:?}");
+        assert_eq!(
+            (&answer["dialect"], &answer["allowed"]),
+            (&dialect.into(), &allowed.into()),
+            "{agent} {more:?}"
+        );
         assert_eq!(
             (&answer["line"], &answer["differs"]["allowed"]),
             (&line.into(), &(!allowed).into()),
             "{agent} {more:?}"
         );
     }
-    assert_eq!(crawlgate(&["tester", &file, "--agent", "Googlebot", "/public"]).status.code(), Some(0));
-    assert_eq!(crawlgate(&["tester", &file, "--agent", "*", "/"]).status.code(), Some(2));
-    assert_eq!(crawlgate(&["tester", "no-such-file", "--agent", "a", "/"]).status.code(), Some(3));
+    assert_eq!(
+        crawlgate(&["tester", &file, "--agent", "Googlebot", "/public"])
+            .status
+            .code(),
+        Some(0)
+    );
+    assert_eq!(
+        crawlgate(&["tester", &file, "--agent", "*", "/"])
+            .status
+            .code(),
+        Some(2)
+    );
+    assert_eq!(
+        crawlgate(&["tester", "no-such-file", "--agent", "a", "/"])
+            .status
+            .code(),
+        Some(3)
+    );
 }
 
 const GOOGLE_AND_STAR: &str = "User-agent: Googlebot\nDisallow: /images/\n\nUser-agent: AdsBot-Google\nUser-agent: Feedly\nDisallow: /ads/\n\n\
@@ -501,7 +836,13 @@ const ASKED: &[(&str, bool, &str, &str, bool)] = &[
         "Googlebot",
         false,
     ),
-    ("OurOwnBot/1.0 (+https://own.example)", false, "star", "-", false),
+    (
+        "OurOwnBot/1.0 (+https://own.example)",
+        false,
+        "star",
+        "-",
+        false,
+    ),
 ];
 
 #[test]
@@ -510,13 +851,35 @@ fn tester_answers_for_a_known_crawler_as_its_operator_documents() {
     let file = files.path().join("robots.txt").display().to_string();
     for (agent, is_literal, group, token, allowed) in ASKED {
         let more: &[&str] = if *is_literal { &["--literal"] } else { &[] };
-        let output = crawlgate(&[&["tester", &file, "--agent", agent, "/images/", "--json"], more].concat());
+        let output = crawlgate(
+            &[
+                &["tester", &file, "--agent", agent, "/images/", "--json"],
+                more,
+            ]
+            .concat(),
+        );
         let answer = &json(&output)[0];
-        assert_eq!((&answer["group"], answer["token"].as_str().unwrap_or("-")), (&(*group).into(), *token), "{answer}");
+        assert_eq!(
+            (&answer["group"], answer["token"].as_str().unwrap_or("-")),
+            (&(*group).into(), *token),
+            "{answer}"
+        );
         assert_eq!(answer["allowed"], *allowed, "{agent} {more:?}: {answer}");
     }
-    let shown = text(&crawlgate(&["tester", &file, "--agent", "Googlebot-Image/1.0", "/images/"]).stdout);
-    assert!(shown.contains("taken for Googlebot-Image") && shown.contains("follows Googlebot's"), "{shown}");
+    let shown = text(
+        &crawlgate(&[
+            "tester",
+            &file,
+            "--agent",
+            "Googlebot-Image/1.0",
+            "/images/",
+        ])
+        .stdout,
+    );
+    assert!(
+        shown.contains("taken for Googlebot-Image") && shown.contains("follows Googlebot's"),
+        "{shown}"
+    );
 }
 
 #[test]
@@ -525,11 +888,19 @@ fn tester_rejects_what_is_no_path() {
     let file = files.path().join("robots.txt").display().to_string();
     for (agent, url, remedy) in [
         ("Googlebot", "cart/", "write `/cart/`"),
-        ("Googlebot", "shop.example/cart/", "write `https://shop.example/cart/`"),
+        (
+            "Googlebot",
+            "shop.example/cart/",
+            "write `https://shop.example/cart/`",
+        ),
     ] {
         let output = crawlgate(&["tester", &file, "--agent", agent, url]);
         assert_eq!(output.status.code(), Some(2), "{agent} {url}");
-        assert!(text(&output.stderr).contains(remedy), "{}", text(&output.stderr));
+        assert!(
+            text(&output.stderr).contains(remedy),
+            "{}",
+            text(&output.stderr)
+        );
     }
 }
 
@@ -547,51 +918,106 @@ fn tester_names_the_tokens_that_a_product_goes_by() {
 
 #[test]
 fn tester_sees_a_person_where_the_gate_does() {
-    let list = "User-agent: Spider\nUser-agent: CriOS\nUser-agent: bot\nUser-agent: Foozle\nDisallow: /\n";
+    let list =
+        "User-agent: Spider\nUser-agent: CriOS\nUser-agent: bot\nUser-agent: Foozle\nDisallow: /\n";
     let files = directory(&[("ai.txt", list)]);
     let file = files.path().join("ai.txt").display().to_string();
     let person = "Mozilla/5.0 (Linux; Android 13; Spider 8) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/124.0.0.0 Safari/537.36";
     let bot = "PriceHunter/2.0 (bot; +http://x.example)";
     let named = "Mozilla/5.0 (compatible; Foozle/1.0; bot; +http://x.example)";
-    for (agent, group, code) in
-        [(person, "person", 0), (bot, "nothing", 0), (named, "named", 1), ("Spider", "named", 1)]
-    {
+    for (agent, group, code) in [
+        (person, "person", 0),
+        (bot, "nothing", 0),
+        (named, "named", 1),
+        ("Spider", "named", 1),
+    ] {
         let output = crawlgate(&["tester", &file, "--agent", agent, "/x", "--json"]);
-        assert_eq!(output.status.code(), Some(code), "{agent}: {}", text(&output.stderr));
+        assert_eq!(
+            output.status.code(),
+            Some(code),
+            "{agent}: {}",
+            text(&output.stderr)
+        );
         assert_eq!(json(&output)[0]["group"], group, "{agent}");
     }
     let policies = directory(&[]);
     let policy = policies.path().join("shop.yaml").display().to_string();
-    assert_eq!(crawlgate(&["import", &file, "--host", "shop.example", "-o", &policy]).status.code(), Some(0));
-    let question = ["explain", "--policies", path(&policies), "--host", "shop.example", "/x", "--json", "--user-agent"];
-    for (agent, crawler) in [(person, None), (bot, Some("other")), (named, Some("Foozle"))] {
+    assert_eq!(
+        crawlgate(&["import", &file, "--host", "shop.example", "-o", &policy])
+            .status
+            .code(),
+        Some(0)
+    );
+    let question = [
+        "explain",
+        "--policies",
+        path(&policies),
+        "--host",
+        "shop.example",
+        "/x",
+        "--json",
+        "--user-agent",
+    ];
+    for (agent, crawler) in [
+        (person, None),
+        (bot, Some("other")),
+        (named, Some("Foozle")),
+    ] {
         let explained = json(&crawlgate(&[&question[..], &[agent]].concat()));
-        assert_eq!(explained["crawler"]["id"].as_str(), crawler, "{agent}: {explained}");
+        assert_eq!(
+            explained["crawler"]["id"].as_str(),
+            crawler,
+            "{agent}: {explained}"
+        );
     }
 }
 
 #[test]
 fn notes_are_counted_in_one_line_and_shown_when_asked_for() {
-    let rules: String = (0..5).map(|number| format!("Disallow: /{number}/private/\n")).collect();
-    let files = directory(&[("robots.txt", &format!("User-agent: *\n{rules}Disallow: /open-ended\n"))]);
+    let rules: String = (0..5)
+        .map(|number| format!("Disallow: /{number}/private/\n"))
+        .collect();
+    let files = directory(&[(
+        "robots.txt",
+        &format!("User-agent: *\n{rules}Disallow: /open-ended\n"),
+    )]);
     let file = files.path().join("robots.txt").display().to_string();
     let shown = text(&crawlgate(&["check", &file]).stdout);
-    assert!(shown.contains("6 notes (5 private-path, 1 open-ended-path)") && !shown.contains("note["), "{shown}");
+    assert!(
+        shown.contains("6 notes (5 private-path, 1 open-ended-path)") && !shown.contains("note["),
+        "{shown}"
+    );
     assert!(shown.contains("0 errors, 0 warnings"), "{shown}");
     let shown = text(&crawlgate(&["check", "--notes", &file]).stdout);
-    assert!(shown.contains("note[open-ended-path]") && shown.contains("and 2 more of this kind"), "{shown}");
+    assert!(
+        shown.contains("note[open-ended-path]") && shown.contains("and 2 more of this kind"),
+        "{shown}"
+    );
     assert_eq!(shown.matches("note[private-path]").count(), 3, "{shown}");
     let report = json(&crawlgate(&["check", "--json", &file]));
-    assert_eq!((&report["notes"], report["findings"].as_array().map(Vec::len)), (&6.into(), Some(4)), "{report}");
+    assert_eq!(
+        (
+            &report["notes"],
+            report["findings"].as_array().map(Vec::len)
+        ),
+        (&6.into(), Some(4)),
+        "{report}"
+    );
 }
 
 #[test]
 fn a_site_that_is_closed_to_everybody_is_the_first_thing_that_check_says() {
-    let files = directory(&[("robots.txt", "User-agent: *\nCrawl-delay: 9\n\nUser-agent: 008\nDisallow: /\n")]);
+    let files = directory(&[(
+        "robots.txt",
+        "User-agent: *\nCrawl-delay: 9\n\nUser-agent: 008\nDisallow: /\n",
+    )]);
     let file = files.path().join("robots.txt").display().to_string();
     let output = crawlgate(&["check", "--deny-warnings", &file]);
     let shown = text(&output.stdout);
-    assert!(shown.starts_with("warning[site-closed]: line 5 closes the whole site to every crawler"), "{shown}");
+    assert!(
+        shown.starts_with("warning[site-closed]: line 5 closes the whole site to every crawler"),
+        "{shown}"
+    );
     assert_eq!(output.status.code(), Some(1));
 }
 
@@ -621,46 +1047,94 @@ fn tester_answers_a_batch_line_by_line_and_always_exits_with_0() {
     let rfc = with_input(&["tester", "--batch"], questions.as_bytes());
     assert_eq!(rfc.status.code(), Some(0));
     let lines: Vec<String> = text(&rfc.stdout).lines().map(str::to_owned).collect();
-    assert_eq!([&lines[0], &lines[1], &lines[4], &lines[5]], ["deny\t3", "deny\t7", "deny\t3", "allow\t0"]);
+    assert_eq!(
+        [&lines[0], &lines[1], &lines[4], &lines[5]],
+        ["deny\t3", "deny\t7", "deny\t3", "allow\t0"]
+    );
     let empty = files.path().join("empty.txt");
     std::fs::write(&empty, "User-agent: *\nDisallow:\n").expect("a file");
     let question = format!("{}\ta\t/\n", empty.display());
     for dialect in ["rfc9309", "google"] {
-        let answer = with_input(&["tester", "--batch", "--dialect", dialect], question.as_bytes());
+        let answer = with_input(
+            &["tester", "--batch", "--dialect", dialect],
+            question.as_bytes(),
+        );
         assert_eq!(text(&answer.stdout), "allow\t2\n", "{dialect}");
     }
-    assert!(lines[2].starts_with("error\t") && lines[3].starts_with("error\t"), "{lines:?}");
-    let google = with_input(&["tester", "--batch", "--dialect", "google"], questions.as_bytes());
+    assert!(
+        lines[2].starts_with("error\t") && lines[3].starts_with("error\t"),
+        "{lines:?}"
+    );
+    let google = with_input(
+        &["tester", "--batch", "--dialect", "google"],
+        questions.as_bytes(),
+    );
     let lines: Vec<String> = text(&google.stdout).lines().map(str::to_owned).collect();
-    assert_eq!([&lines[0], &lines[1], &lines[4], &lines[5]], ["allow\t4", "deny\t7", "allow\t0", "allow\t4"]);
+    assert_eq!(
+        [&lines[0], &lines[1], &lines[4], &lines[5]],
+        ["allow\t4", "deny\t7", "allow\t0", "allow\t4"]
+    );
 }
 
 #[test]
 fn a_robots_txt_is_linted_by_check_and_imported_into_a_policy_that_check_accepts() {
-    let files = directory(&[("robots.txt", "User-agent: *\nDisalow: /a\nDisallow: private\nClean-param: ref /\n")]);
+    let files = directory(&[(
+        "robots.txt",
+        "User-agent: *\nDisalow: /a\nDisallow: private\nClean-param: ref /\n",
+    )]);
     let file = files.path().join("robots.txt").display().to_string();
     let checked = crawlgate(&["check", &file]);
     assert_eq!(checked.status.code(), Some(0), "warnings");
     let shown = text(&checked.stdout);
-    assert!(shown.contains("warning[misspelt-key]") && shown.contains("robots.txt:2:1"), "{shown}");
-    assert_eq!(crawlgate(&["check", &file, "--deny-warnings"]).status.code(), Some(1));
-    let report = json(&crawlgate(&["check", &file, "--json"]));
     assert!(
-        report["findings"]
-            .as_array()
-            .is_some_and(|all| all.iter().any(|finding| finding["id"] == "path-without-slash"))
+        shown.contains("warning[misspelt-key]") && shown.contains("robots.txt:2:1"),
+        "{shown}"
     );
+    assert_eq!(
+        crawlgate(&["check", &file, "--deny-warnings"])
+            .status
+            .code(),
+        Some(1)
+    );
+    let report = json(&crawlgate(&["check", &file, "--json"]));
+    assert!(report["findings"].as_array().is_some_and(|all| {
+        all.iter()
+            .any(|finding| finding["id"] == "path-without-slash")
+    }));
 
     let policy = files.path().join("shop.yaml").display().to_string();
     let imported = crawlgate(&["import", &file, "-o", &policy, "--host", "shop.example"]);
-    assert_eq!(imported.status.code(), Some(0), "{}", text(&imported.stderr));
+    assert_eq!(
+        imported.status.code(),
+        Some(0),
+        "{}",
+        text(&imported.stderr)
+    );
     let notes = text(&imported.stderr);
-    assert!(notes.contains("robots.txt:4") && notes.contains("Clean-param: ref /"), "{notes}");
-    assert_eq!(crawlgate(&["check", &policy, "--deny-warnings"]).status.code(), Some(0));
+    assert!(
+        notes.contains("robots.txt:4") && notes.contains("Clean-param: ref /"),
+        "{notes}"
+    );
+    assert_eq!(
+        crawlgate(&["check", &policy, "--deny-warnings"])
+            .status
+            .code(),
+        Some(0)
+    );
     let written = std::fs::read_to_string(&policy).expect("the policy");
-    let before = written.lines().take_while(|line| *line != "enforcement:").last();
-    assert!(before.is_some_and(|line| line.starts_with('#')), "{written}");
-    assert_eq!(crawlgate(&["import", &file, "-o", &policy]).status.code(), Some(3), "never over a file that is there");
+    let before = written
+        .lines()
+        .take_while(|line| *line != "enforcement:")
+        .last();
+    assert!(
+        before.is_some_and(|line| line.starts_with('#')),
+        "{written}"
+    );
+    assert_eq!(
+        crawlgate(&["import", &file, "-o", &policy]).status.code(),
+        Some(3),
+        "never over a file that is there"
+    );
 }
 
 /// A site without a robots.txt, one that fails, one behind redirects: as crawlers take them.
@@ -690,14 +1164,34 @@ fn tester_takes_the_status_of_a_site_as_crawlers_do() {
             let _ = stream.write_all(answer.as_bytes());
         }
     });
-    let ask = |path: &str| crawlgate(&["tester", &format!("http://{address}{path}"), "--agent", "GPTBot", "/private"]);
+    let ask = |path: &str| {
+        crawlgate(&[
+            "tester",
+            &format!("http://{address}{path}"),
+            "--agent",
+            "GPTBot",
+            "/private",
+        ])
+    };
     let redirected = ask("");
     assert_eq!(redirected.status.code(), Some(1));
-    assert!(text(&redirected.stdout).contains("/real.txt:6"), "{}", text(&redirected.stdout));
+    assert!(
+        text(&redirected.stdout).contains("/real.txt:6"),
+        "{}",
+        text(&redirected.stdout)
+    );
     let missing = ask("/missing.txt");
-    assert_eq!(missing.status.code(), Some(0), "no file: everything is allowed");
+    assert_eq!(
+        missing.status.code(),
+        Some(0),
+        "no file: everything is allowed"
+    );
     assert!(text(&missing.stdout).contains("answered 404"));
-    assert_eq!(ask("/broken.txt").status.code(), Some(1), "unreachable: everything is denied");
+    assert_eq!(
+        ask("/broken.txt").status.code(),
+        Some(1),
+        "unreachable: everything is denied"
+    );
 }
 
 #[test]
@@ -706,34 +1200,67 @@ fn tester_says_that_the_file_is_of_another_host() {
         "HTTP/1.1 200 OK\r\nContent-Length: 28\r\n\r\nUser-agent: *\nDisallow: /a/\n",
     );
     let file = format!("http://{}", origin.address);
-    for (url, is_other) in
-        [("https://shop.example/a/".to_owned(), true), (format!("{file}/a/"), false), ("/a/".to_owned(), false)]
-    {
+    for (url, is_other) in [
+        ("https://shop.example/a/".to_owned(), true),
+        (format!("{file}/a/"), false),
+        ("/a/".to_owned(), false),
+    ] {
         let asked = crawlgate(&["tester", &file, "--agent", "GPTBot", &url]);
         assert_eq!(asked.status.code(), Some(1), "{url}");
-        assert_eq!(text(&asked.stderr).contains("shop.example"), is_other, "{url}: {}", text(&asked.stderr));
+        assert_eq!(
+            text(&asked.stderr).contains("shop.example"),
+            is_other,
+            "{url}: {}",
+            text(&asked.stderr)
+        );
     }
 }
 
 #[test]
 fn import_asks_for_the_host_where_the_url_is_not_what_clients_use() {
-    let origin = crate::proxy::support::Origin::saying("HTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\nUser-agent:*");
+    let origin = crate::proxy::support::Origin::saying(
+        "HTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\nUser-agent:*",
+    );
     let port = origin.address.port();
-    for url in [format!("http://{}", origin.address), format!("http://localhost:{port}/robots.txt")] {
+    for url in [
+        format!("http://{}", origin.address),
+        format!("http://localhost:{port}/robots.txt"),
+    ] {
         let refused = crawlgate(&["import", &url]);
         assert_eq!(refused.status.code(), Some(2), "{url}");
-        assert!(text(&refused.stderr).contains("--host"), "{}", text(&refused.stderr));
+        assert!(
+            text(&refused.stderr).contains("--host"),
+            "{}",
+            text(&refused.stderr)
+        );
         let imported = crawlgate(&["import", &url, "--host", "shop.example"]);
-        assert_eq!(imported.status.code(), Some(0), "{}", text(&imported.stderr));
-        assert!(text(&imported.stdout).contains("hosts: [shop.example]"), "{}", text(&imported.stdout));
+        assert_eq!(
+            imported.status.code(),
+            Some(0),
+            "{}",
+            text(&imported.stderr)
+        );
+        assert!(
+            text(&imported.stdout).contains("hosts: [shop.example]"),
+            "{}",
+            text(&imported.stdout)
+        );
     }
-    assert_eq!(crawlgate(&["import", "robots.txt", "--host", "http://shop.example/"]).status.code(), Some(2));
+    assert_eq!(
+        crawlgate(&["import", "robots.txt", "--host", "http://shop.example/"])
+            .status
+            .code(),
+        Some(2)
+    );
 }
 
 #[test]
 fn check_warns_of_a_site_that_no_public_name_leads_to() {
     let warns = |hosts: &str| {
-        let policies = directory(&[("shop.yaml", &format!("hosts: [{hosts}]\nrobots: {{ origin: replace }}\n"))]);
+        let policies = directory(&[(
+            "shop.yaml",
+            &format!("hosts: [{hosts}]\nrobots: {{ origin: replace }}\n"),
+        )]);
         text(&crawlgate(&["check", path(&policies)]).stdout).contains("WARNING")
     };
     assert!(warns("\"127.0.0.1:3000\"") && warns("localhost") && warns("\"[::1]\""));
@@ -746,7 +1273,9 @@ const KEY: &str = "PeterNeumann+c74f20a3+ARpc2QcUPDhMQegwxbzhKqiBfsVkmqq/LDE4izW
 #[test]
 fn input_without_an_end_is_read_up_to_a_bound() {
     let directory = directory(&[("a.yaml", GOOD), ("a.txt", "")]);
-    std::fs::File::create(directory.path().join("case.tar")).and_then(|case| case.set_len(1 << 32)).expect("a file");
+    std::fs::File::create(directory.path().join("case.tar"))
+        .and_then(|case| case.set_len(1 << 32))
+        .expect("a file");
     symlink("/dev/zero", directory.path().join("zero.txt")).expect("a link");
     let runs: [&[&str]; 10] = [
         &["tester", "-", "--agent", "GPTBot", "/"],
@@ -758,7 +1287,18 @@ fn input_without_an_end_is_read_up_to_a_bound() {
         &["check", "a.yaml", "--origin-robots", "/dev/zero"],
         &["audit", "--robots", "zero.txt", "a.txt"],
         &["evidence", "verify", "case.tar", "--key", KEY],
-        &["explain", "--host", "shop.example", "--user-agent", "GPTBot", "--policies", ".", "--held", "/dev/zero", "/"],
+        &[
+            "explain",
+            "--host",
+            "shop.example",
+            "--user-agent",
+            "GPTBot",
+            "--policies",
+            ".",
+            "--held",
+            "/dev/zero",
+            "/",
+        ],
     ];
     for arguments in runs {
         let output = Command::new(env!("CARGO_BIN_EXE_crawlgate"))
@@ -777,23 +1317,33 @@ fn line_without_an_end_is_no_question_of_the_tester() {
     questions.resize(3 << 20, b'x');
     questions.extend(b"\n/dev/null\tx\t/\n");
     let answers = batch(&questions);
-    assert!(answers[0].starts_with("error\t") && answers[1..] == ["allow\t0"], "{answers:?}");
+    assert!(
+        answers[0].starts_with("error\t") && answers[1..] == ["allow\t0"],
+        "{answers:?}"
+    );
 }
 
 /// The answers of `tester --batch`.
 fn batch(questions: &[u8]) -> Vec<String> {
     let mut command = Command::new(env!("CARGO_BIN_EXE_crawlgate"));
-    let command = command.args(["tester", "--batch"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let command = command
+        .args(["tester", "--batch"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped());
     let mut tester = command.spawn().expect("the binary runs");
-    tester.stdin.take().expect("a pipe").write_all(questions).expect("written");
+    tester
+        .stdin
+        .take()
+        .expect("a pipe")
+        .write_all(questions)
+        .expect("written");
     let output = tester.wait_with_output().expect("ended");
     text(&output.stdout).lines().map(str::to_owned).collect()
 }
 
 #[test]
 fn tokens_of_a_robots_txt_reach_no_terminal() {
-    let hostile =
-        "User-agent: a\u{9b}2J\x1b[2Jb\nDisallow: /\x1b[2J\u{202e}x\nX\x1b[2J: \u{9b}\n# \u{202e}\x1b##[error]y\n";
+    let hostile = "User-agent: a\u{9b}2J\x1b[2Jb\nDisallow: /\x1b[2J\u{202e}x\nX\x1b[2J: \u{9b}\n# \u{202e}\x1b##[error]y\n";
     let directory = directory(&[("a.txt", hostile)]);
     let file = directory.path().join("a.txt");
     let file = file.to_str().expect("UTF-8");
@@ -807,6 +1357,9 @@ fn tokens_of_a_robots_txt_reach_no_terminal() {
     for arguments in runs {
         let output = crawlgate(arguments);
         let shown = text(&output.stdout) + &text(&output.stderr);
-        assert!(!shown.contains(['\x1b', '\u{9b}', '\u{202e}']), "{arguments:?}: {shown:?}");
+        assert!(
+            !shown.contains(['\x1b', '\u{9b}', '\u{202e}']),
+            "{arguments:?}: {shown:?}"
+        );
     }
 }

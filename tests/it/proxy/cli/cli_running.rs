@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 
 fn binary() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_crawlgate"));
-    command.current_dir(env!("CARGO_MANIFEST_DIR")).env_remove("RUST_LOG");
+    command
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .env_remove("RUST_LOG");
     command
 }
 
@@ -31,7 +33,14 @@ impl Demo {
         let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("policies/demo.yaml");
         std::fs::copy(example, policies.path().join("demo.yaml")).expect("a copy");
         let mut child = binary()
-            .args(["demo", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--policies"])
+            .args([
+                "demo",
+                "--listen",
+                "127.0.0.1:0",
+                "--admin",
+                "127.0.0.1:0",
+                "--policies",
+            ])
             .arg(policies.path())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
@@ -50,12 +59,28 @@ impl Demo {
                 break;
             }
         }
-        let (site, admin, control) = (site.expect("a site"), admin.expect("an admin"), control.expect("a socket"));
-        Demo { child, site, admin, control, policies }
+        let (site, admin, control) = (
+            site.expect("a site"),
+            admin.expect("an admin"),
+            control.expect("a socket"),
+        );
+        Demo {
+            child,
+            site,
+            admin,
+            control,
+            policies,
+        }
     }
 
     fn ask(&self, command: &str, arguments: &[&str]) -> Output {
-        binary().arg(command).args(arguments).arg("--control").arg(&self.control).output().expect("it runs")
+        binary()
+            .arg(command)
+            .args(arguments)
+            .arg("--control")
+            .arg(&self.control)
+            .output()
+            .expect("it runs")
     }
 
     fn get(&self, path: &str, user_agent: &str) -> String {
@@ -66,7 +91,9 @@ impl Demo {
 impl Drop for Demo {
     fn drop(&mut self) {
         // SIGINT rather than SIGKILL, so that it removes its temporary files.
-        let asked = Command::new("kill").args(["-INT", &self.child.id().to_string()]).status();
+        let asked = Command::new("kill")
+            .args(["-INT", &self.child.id().to_string()])
+            .status();
         if !asked.is_ok_and(|status| status.success()) {
             let _ = self.child.kill();
         }
@@ -76,7 +103,9 @@ impl Drop for Demo {
 
 fn get(address: &str, path: &str, user_agent: &str) -> String {
     let mut stream = TcpStream::connect(address).expect("it listens");
-    stream.set_read_timeout(Some(Duration::from_secs(10))).expect("a timeout");
+    stream
+        .set_read_timeout(Some(Duration::from_secs(10)))
+        .expect("a timeout");
     write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\nUser-Agent: {user_agent}\r\nConnection: close\r\n\r\n")
         .expect("it reads");
     let mut answer = Vec::new();
@@ -89,7 +118,12 @@ fn without_a_running_crawlgate_the_commands_say_so_and_exit_3() {
     let nowhere = tempfile::tempdir().expect("a directory");
     let socket = nowhere.path().join("control.sock");
     for command in ["status", "pause", "resume", "reload"] {
-        let output = binary().arg(command).arg("--control").arg(&socket).output().expect("it runs");
+        let output = binary()
+            .arg(command)
+            .arg("--control")
+            .arg(&socket)
+            .output()
+            .expect("it runs");
         assert_eq!(output.status.code(), Some(3), "{command}");
         let told = text(&output.stderr);
         assert!(told.contains(&socket.display().to_string()), "{told}");
@@ -103,10 +137,21 @@ fn the_demo_refuses_what_its_policy_disallows_and_counts_it() {
     assert!(demo.get("/", "GPTBot").starts_with("HTTP/1.1 403 "));
     let person = "Mozilla/5.0 (X11; Linux x86_64; rv:145.0) Gecko/20100101 Firefox/145.0";
     assert!(demo.get("/", person).starts_with("HTTP/1.1 200 "));
-    assert!(demo.get("/members/minutes.html", person).starts_with("HTTP/1.1 200 "));
-    let pdf = demo.get("/reports/annual-report.pdf", "Googlebot").to_ascii_lowercase();
-    assert!(pdf.contains("x-robots-tag: noindex, noarchive\r\n"), "{pdf}");
-    assert!(demo.get("/robots.txt", "GPTBot").contains("User-agent: GPTBot\nDisallow: /\n"));
+    assert!(
+        demo.get("/members/minutes.html", person)
+            .starts_with("HTTP/1.1 200 ")
+    );
+    let pdf = demo
+        .get("/reports/annual-report.pdf", "Googlebot")
+        .to_ascii_lowercase();
+    assert!(
+        pdf.contains("x-robots-tag: noindex, noarchive\r\n"),
+        "{pdf}"
+    );
+    assert!(
+        demo.get("/robots.txt", "GPTBot")
+            .contains("User-agent: GPTBot\nDisallow: /\n")
+    );
     let metrics = get(&demo.admin, "/metrics", "test");
     // The demo's own hosts are new with it, so that nobody can have another robots.txt of them.
     let counted = "crawlgate_requests_total{action=\"block\",crawler=\"gptbot\",identity=\"unverified\",kind=\"violation\",site=\"demo\"} 1";
@@ -121,24 +166,43 @@ fn wget_crawls_the_demo_within_its_rules_and_is_refused_beyond_them() {
     let demo = Demo::start();
     let blocked = |demo: &Demo| {
         let metrics = get(&demo.admin, "/metrics", "test");
-        let line = metrics.lines().find(|line| line.contains("action=\"block\",crawler=\"wget\"")).map(str::to_owned);
-        line.and_then(|line| line.rsplit(' ').next()?.parse::<u32>().ok()).unwrap_or(0)
+        let line = metrics
+            .lines()
+            .find(|line| line.contains("action=\"block\",crawler=\"wget\""))
+            .map(str::to_owned);
+        line.and_then(|line| line.rsplit(' ').next()?.parse::<u32>().ok())
+            .unwrap_or(0)
     };
     let crawl = |options: &[&str]| {
         let download = tempfile::tempdir().expect("a directory");
         let url = format!("http://{}/", demo.site);
         let output = Command::new("wget")
-            .args(["-r", "-nv", "--tries=1", "--no-proxy", "--no-host-directories", "-P"])
+            .args([
+                "-r",
+                "-nv",
+                "--tries=1",
+                "--no-proxy",
+                "--no-host-directories",
+                "-P",
+            ])
             .arg(download.path())
             .args(options)
             .arg(url)
             .output()
             .expect("wget runs");
-        assert!(download.path().join("exhibits/ropewalk.html").is_file(), "{}", text(&output.stderr));
+        assert!(
+            download.path().join("exhibits/ropewalk.html").is_file(),
+            "{}",
+            text(&output.stderr)
+        );
         assert!(!download.path().join("members/minutes.html").exists());
     };
     crawl(&[]);
-    assert_eq!(blocked(&demo), 0, "what keeps to robots.txt asks for nothing that is refused");
+    assert_eq!(
+        blocked(&demo),
+        0,
+        "what keeps to robots.txt asks for nothing that is refused"
+    );
     crawl(&["-e", "robots=off"]);
     // /members/minutes.html, /members/directory.html, and three links to /search.
     assert_eq!(blocked(&demo), 5);
@@ -151,19 +215,49 @@ fn a_pause_begins_and_ends_from_the_command_line() {
     assert_eq!(paused.status.code(), Some(0), "{}", text(&paused.stderr));
     let answer = demo.get("/", "Googlebot");
     assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
-    assert!(answer.to_ascii_lowercase().contains("retry-after: 120\r\n"), "{answer}");
-    assert!(demo.get("/", "Mozilla/5.0 (X11; Linux x86_64; rv:145.0) Gecko/20100101 Firefox/145.0").contains(" 200 "));
+    assert!(
+        answer.to_ascii_lowercase().contains("retry-after: 120\r\n"),
+        "{answer}"
+    );
+    assert!(
+        demo.get(
+            "/",
+            "Mozilla/5.0 (X11; Linux x86_64; rv:145.0) Gecko/20100101 Firefox/145.0"
+        )
+        .contains(" 200 ")
+    );
     let status = demo.ask("status", &[]);
-    assert!(text(&status.stdout).starts_with("crawlgate at /"), "{}", text(&status.stdout));
-    assert!(text(&status.stdout).contains("paused      for crawlers until"), "{}", text(&status.stdout));
+    assert!(
+        text(&status.stdout).starts_with("crawlgate at /"),
+        "{}",
+        text(&status.stdout)
+    );
+    assert!(
+        text(&status.stdout).contains("paused      for crawlers until"),
+        "{}",
+        text(&status.stdout)
+    );
     assert_eq!(text(&demo.ask("resume", &[]).stdout), "resumed: demo\n");
     assert!(demo.get("/", "Googlebot").starts_with("HTTP/1.1 200 "));
-    assert_eq!(text(&demo.ask("resume", &[]).stdout), "nothing was paused\n");
-    assert_eq!(demo.ask("pause", &["--site", "nowhere"]).status.code(), Some(1));
+    assert_eq!(
+        text(&demo.ask("resume", &[]).stdout),
+        "nothing was paused\n"
+    );
+    assert_eq!(
+        demo.ask("pause", &["--site", "nowhere"]).status.code(),
+        Some(1)
+    );
     let long = demo.ask("pause", &["--for", "3d"]);
     assert_eq!(long.status.code(), Some(1));
-    assert!(text(&long.stderr).contains("`--long`"), "{}", text(&long.stderr));
-    assert_eq!(demo.ask("pause", &["--for", "3d", "--long"]).status.code(), Some(0));
+    assert!(
+        text(&long.stderr).contains("`--long`"),
+        "{}",
+        text(&long.stderr)
+    );
+    assert_eq!(
+        demo.ask("pause", &["--for", "3d", "--long"]).status.code(),
+        Some(0)
+    );
 }
 
 #[test]
@@ -172,10 +266,18 @@ fn a_bad_policy_is_refused_on_reload_and_the_old_one_stays() {
     assert_eq!(demo.ask("reload", &[]).status.code(), Some(0));
     let file = demo.policies.path().join("demo.yaml");
     let good = std::fs::read_to_string(&file).expect("the policy");
-    std::fs::write(&file, good.replace("training: disallow", "training: forbid")).expect("written");
+    std::fs::write(
+        &file,
+        good.replace("training: disallow", "training: forbid"),
+    )
+    .expect("written");
     let refused = demo.ask("reload", &[]);
     assert_eq!(refused.status.code(), Some(1), "{}", text(&refused.stdout));
-    assert!(text(&refused.stdout).contains("demo.yaml:12:13: error[bad-value]"), "{}", text(&refused.stdout));
+    assert!(
+        text(&refused.stdout).contains("demo.yaml:12:13: error[bad-value]"),
+        "{}",
+        text(&refused.stdout)
+    );
     assert!(demo.get("/", "GPTBot").starts_with("HTTP/1.1 403 "));
     let status: serde_json::Value =
         serde_json::from_slice(&demo.ask("status", &["--json"]).stdout).expect("status is JSON");
@@ -189,7 +291,11 @@ fn a_saved_policy_is_read_without_being_told() {
     let demo = Demo::start();
     let file = demo.policies.path().join("demo.yaml");
     let good = std::fs::read_to_string(&file).expect("the policy");
-    std::fs::write(&file, good.replace("    - agents: [Wget]", "    - agents: [Wget, ExampleBot]")).expect("written");
+    std::fs::write(
+        &file,
+        good.replace("    - agents: [Wget]", "    - agents: [Wget, ExampleBot]"),
+    )
+    .expect("written");
     let deadline = Instant::now() + Duration::from_secs(20);
     while !demo.get("/robots.txt", "x").contains("ExampleBot") {
         assert!(Instant::now() < deadline, "the change was not noticed");
@@ -206,13 +312,24 @@ fn what_explain_says_is_what_the_running_demo_does() {
         ("Googlebot", "/members/minutes.html"),
         ("Googlebot", "/x/../members/minutes.html"),
         ("Googlebot", "/x%2f..%2fmembers%2fminutes.html"),
-        ("FoozleBot/1.0 (+https://foozle.example)", "/members/minutes.html"),
+        (
+            "FoozleBot/1.0 (+https://foozle.example)",
+            "/members/minutes.html",
+        ),
         ("Bingbot", "/search?q=anchor"),
         ("Wget/1.21.4", "/members/minutes.html"),
         ("curl/8.0", "/members/minutes.html"),
     ] {
         let explained = binary()
-            .args(["explain", "--json", "--host", &demo.site, "--user-agent", user_agent, "--policies"])
+            .args([
+                "explain",
+                "--json",
+                "--host",
+                &demo.site,
+                "--user-agent",
+                user_agent,
+                "--policies",
+            ])
             .arg(demo.policies.path())
             .arg(target)
             .output()
@@ -220,7 +337,10 @@ fn what_explain_says_is_what_the_running_demo_does() {
         let said: serde_json::Value = serde_json::from_slice(&explained.stdout).expect("JSON");
         let status = said["action"]["status"].as_u64().unwrap_or(200);
         let answer = demo.get(target, user_agent);
-        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{user_agent} {target}: {said}\n{answer}");
+        assert!(
+            answer.starts_with(&format!("HTTP/1.1 {status} ")),
+            "{user_agent} {target}: {said}\n{answer}"
+        );
     }
 }
 
@@ -229,10 +349,17 @@ fn a_stopped_demo_leaves_nothing_behind() {
     let mut demo = Demo::start();
     let temporary = demo.control.parent().expect("a directory").to_owned();
     assert!(temporary.is_dir());
-    let sent = Command::new("kill").args(["-INT", &demo.child.id().to_string()]).status().expect("kill runs");
+    let sent = Command::new("kill")
+        .args(["-INT", &demo.child.id().to_string()])
+        .status()
+        .expect("kill runs");
     assert!(sent.success());
     assert_eq!(demo.child.wait().expect("it ends").code(), Some(0));
-    assert!(!temporary.exists(), "{} is still there", temporary.display());
+    assert!(
+        !temporary.exists(),
+        "{} is still there",
+        temporary.display()
+    );
 }
 
 #[test]
@@ -240,9 +367,16 @@ fn a_busy_port_fails_at_once_with_3() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = taken.local_addr().expect("an address").to_string();
     let started = Instant::now();
-    let output = binary().args(["demo", "--listen", &address]).output().expect("it runs");
+    let output = binary()
+        .args(["demo", "--listen", &address])
+        .output()
+        .expect("it runs");
     assert_eq!(output.status.code(), Some(3), "{}", text(&output.stderr));
-    assert!(text(&output.stderr).contains(&format!("cannot listen on {address}")), "{}", text(&output.stderr));
+    assert!(
+        text(&output.stderr).contains(&format!("cannot listen on {address}")),
+        "{}",
+        text(&output.stderr)
+    );
     assert!(started.elapsed() < Duration::from_secs(10));
 }
 
@@ -251,8 +385,16 @@ fn a_mistake_in_the_settings_file_is_shown_in_its_place() {
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("crawlgate.yaml");
     std::fs::write(&file, "origins: shop.example\nlimits: { drain: soon }\n").expect("written");
-    let output = binary().arg("run").arg("--config").arg(&file).output().expect("it runs");
+    let output = binary()
+        .arg("run")
+        .arg("--config")
+        .arg(&file)
+        .output()
+        .expect("it runs");
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("crawlgate.yaml:1:10") && said.contains("crawlgate.yaml:2:18"), "{said}");
+    assert!(
+        said.contains("crawlgate.yaml:1:10") && said.contains("crawlgate.yaml:2:18"),
+        "{said}"
+    );
 }

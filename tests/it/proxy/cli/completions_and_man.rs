@@ -1,16 +1,24 @@
-//! What packages install beside the binary: completions that a real bash completes with, and manual pages that tell all
-//! that the help tells.
+//! What packages install beside the binary: completions that a real bash completes with, and manual
+//! pages that tell all that the help tells.
 
 use std::collections::BTreeSet;
 use std::process::{Command, Output, Stdio};
 
 fn crawlgate(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_crawlgate")).args(arguments).output().expect("the binary runs")
+    Command::new(env!("CARGO_BIN_EXE_crawlgate"))
+        .args(arguments)
+        .output()
+        .expect("the binary runs")
 }
 
 fn printed(arguments: &[&str]) -> String {
     let output = crawlgate(arguments);
-    assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(
+        output.status.code(),
+        Some(0),
+        "{arguments:?}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     String::from_utf8(output.stdout).expect("UTF-8")
 }
 
@@ -19,7 +27,11 @@ const SHELLS: [&str; 5] = ["bash", "zsh", "fish", "powershell", "elvish"];
 /// The commands, by the help of the binary.
 fn commands() -> Vec<String> {
     let help = printed(&["--help"]);
-    let list = help.split("Commands:\n").nth(1).and_then(|rest| rest.split("\n\n").next()).expect("a list of commands");
+    let list = help
+        .split("Commands:\n")
+        .nth(1)
+        .and_then(|rest| rest.split("\n\n").next())
+        .expect("a list of commands");
     let commands: Vec<String> = list
         .lines()
         // Descriptions go on further in.
@@ -43,7 +55,8 @@ fn flags(text: &str) -> BTreeSet<String> {
 fn offered(words: &[&str]) -> Vec<String> {
     let script = tempfile::NamedTempFile::new().expect("a temporary file");
     std::fs::write(script.path(), printed(&["completions", "bash"])).expect("the script");
-    // As readline does: the words, which of them is at the cursor, and the function that `complete -F` named.
+    // As readline does: the words, which of them is at the cursor, and the function that `complete
+    // -F` named.
     let drive = r#"
         source "$1" || exit 9
         shift
@@ -59,42 +72,75 @@ fn offered(words: &[&str]) -> Vec<String> {
         .args(words)
         .output()
         .expect("bash runs");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).filter(|line| !line.is_empty()).collect()
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    String::from_utf8_lossy(&output.stdout)
+        .lines()
+        .map(str::to_owned)
+        .filter(|line| !line.is_empty())
+        .collect()
 }
 
 #[test]
 fn bash_reads_the_script_and_completes_commands_flags_and_values() {
     let script = tempfile::NamedTempFile::new().expect("a temporary file");
     std::fs::write(script.path(), printed(&["completions", "bash"])).expect("the script");
-    let syntax = Command::new("bash").arg("-n").arg(script.path()).output().expect("bash runs");
-    assert!(syntax.status.success() && syntax.stderr.is_empty(), "{}", String::from_utf8_lossy(&syntax.stderr));
+    let syntax = Command::new("bash")
+        .arg("-n")
+        .arg(script.path())
+        .output()
+        .expect("bash runs");
+    assert!(
+        syntax.status.success() && syntax.stderr.is_empty(),
+        "{}",
+        String::from_utf8_lossy(&syntax.stderr)
+    );
 
     assert_eq!(offered(&["crawlgate", "ch"]), ["check"]);
-    assert_eq!(offered(&["crawlgate", "check", "--de"]), ["--deny-warnings"]);
+    assert_eq!(
+        offered(&["crawlgate", "check", "--de"]),
+        ["--deny-warnings"]
+    );
     assert_eq!(offered(&["crawlgate", "schema", "s"]), ["settings"]);
     let all: BTreeSet<String> = offered(&["crawlgate", ""]).into_iter().collect();
     for command in commands() {
         assert!(all.contains(&command), "{command} is not offered");
     }
     let purposes = crawlgate_purposes();
-    assert_eq!(offered(&["crawlgate", "crawlers", "--purpose", ""]), purposes);
-    assert_eq!(offered(&["crawlgate", "crawlers", "--purpose", "tr"]), ["training"]);
-    let shells: BTreeSet<String> = offered(&["crawlgate", "completions", ""]).into_iter().collect();
+    assert_eq!(
+        offered(&["crawlgate", "crawlers", "--purpose", ""]),
+        purposes
+    );
+    assert_eq!(
+        offered(&["crawlgate", "crawlers", "--purpose", "tr"]),
+        ["training"]
+    );
+    let shells: BTreeSet<String> = offered(&["crawlgate", "completions", ""])
+        .into_iter()
+        .collect();
     for shell in SHELLS {
         assert!(shells.contains(shell), "{shell} is not offered");
     }
 }
 
 fn crawlgate_purposes() -> Vec<&'static str> {
-    crawlgate::crawlers::Purpose::ALL.map(crawlgate::crawlers::Purpose::name).to_vec()
+    crawlgate::crawlers::Purpose::ALL
+        .map(crawlgate::crawlers::Purpose::name)
+        .to_vec()
 }
 
 #[test]
 fn every_shell_has_a_script_that_names_every_command() {
     for shell in SHELLS {
         let script = printed(&["completions", shell]);
-        for word in commands().iter().map(String::as_str).chain(["deny-warnings", "user-agent"]) {
+        for word in commands()
+            .iter()
+            .map(String::as_str)
+            .chain(["deny-warnings", "user-agent"])
+        {
             assert!(script.contains(word), "{shell}: {word}");
         }
     }
@@ -103,9 +149,13 @@ fn every_shell_has_a_script_that_names_every_command() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("possible values: bash"));
 }
 
-/// The text of a page as it is read: without the marks of fonts and the escapes of hyphens and quotes.
+/// The text of a page as it is read: without the marks of fonts and the escapes of hyphens and
+/// quotes.
 fn plain(page: &str) -> String {
-    ["\\fB", "\\fI", "\\fR"].iter().fold(page.to_owned(), |text, mark| text.replace(mark, "")).replace("\\-", "-")
+    ["\\fB", "\\fI", "\\fR"]
+        .iter()
+        .fold(page.to_owned(), |text, mark| text.replace(mark, ""))
+        .replace("\\-", "-")
 }
 
 #[test]
@@ -115,7 +165,10 @@ fn every_command_has_a_page_with_all_that_its_help_tells() {
     let pages = directory.path().join("share/man1");
     printed(&["man", "--dir", pages.to_str().expect("UTF-8")]);
     let commands = commands();
-    let mut names: Vec<String> = commands.iter().map(|command| format!("crawlgate-{command}")).collect();
+    let mut names: Vec<String> = commands
+        .iter()
+        .map(|command| format!("crawlgate-{command}"))
+        .collect();
     names.push("crawlgate".into());
     for name in &names {
         let page = std::fs::read_to_string(pages.join(format!("{name}.1"))).expect("a page");
@@ -123,12 +176,23 @@ fn every_command_has_a_page_with_all_that_its_help_tells() {
         let arguments: Vec<&str> = name.splitn(2, '-').skip(1).chain(["--help"]).collect();
         let help = printed(&arguments);
 
-        assert_eq!(page.lines().filter(|line| line.starts_with(".TH ")).count(), 1, "{name}");
-        let heading = |title: &str| text.lines().any(|line| line.replace('"', "") == format!(".SH {title}"));
+        assert_eq!(
+            page.lines().filter(|line| line.starts_with(".TH ")).count(),
+            1,
+            "{name}"
+        );
+        let heading = |title: &str| {
+            text.lines()
+                .any(|line| line.replace('"', "") == format!(".SH {title}"))
+        };
         for title in ["NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS"] {
             assert!(heading(title), "{name} has no section {title}");
         }
-        assert!(text.lines().any(|line| line.starts_with(&format!("{name} - "))), "{name} does not say what it is");
+        assert!(
+            text.lines()
+                .any(|line| line.starts_with(&format!("{name} - "))),
+            "{name} does not say what it is"
+        );
         let told = flags(&text);
         for flag in flags(&help) {
             assert!(told.contains(&flag), "{name} does not tell {flag}");
@@ -136,12 +200,25 @@ fn every_command_has_a_page_with_all_that_its_help_tells() {
     }
 
     let main = printed(&["man"]);
-    assert_eq!(main, std::fs::read_to_string(pages.join("crawlgate.1")).expect("the main page"));
+    assert_eq!(
+        main,
+        std::fs::read_to_string(pages.join("crawlgate.1")).expect("the main page")
+    );
     let main = plain(&main);
     for command in &commands {
-        assert!(main.contains(&format!("crawlgate-{command}(1)")), "the main page does not name {command}");
+        assert!(
+            main.contains(&format!("crawlgate-{command}(1)")),
+            "the main page does not name {command}"
+        );
     }
-    for word in ["EXIT STATUS", ".SH FILES", ".SH ENVIRONMENT", "crawlgate.yaml", "/var/lib/crawlgate", "NO_COLOR"] {
+    for word in [
+        "EXIT STATUS",
+        ".SH FILES",
+        ".SH ENVIRONMENT",
+        "crawlgate.yaml",
+        "/var/lib/crawlgate",
+        "NO_COLOR",
+    ] {
         assert!(main.contains(word), "{word}");
     }
 }
@@ -152,7 +229,10 @@ fn a_directory_that_cannot_be_written_is_told_by_name() {
     let output = crawlgate(&["man", "--dir", file.path().to_str().expect("UTF-8")]);
     assert_eq!(output.status.code(), Some(3));
     let message = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(message.contains(&*file.path().to_string_lossy()), "{message}");
+    assert!(
+        message.contains(&*file.path().to_string_lossy()),
+        "{message}"
+    );
 }
 
 #[test]
@@ -166,6 +246,10 @@ fn nobody_reading_on_is_no_error() {
             .stderr(Stdio::piped())
             .output()
             .expect("the binary runs");
-        assert_eq!((output.status.code(), output.stderr), (Some(0), Vec::new()), "{arguments:?}");
+        assert_eq!(
+            (output.status.code(), output.stderr),
+            (Some(0), Vec::new()),
+            "{arguments:?}"
+        );
     }
 }

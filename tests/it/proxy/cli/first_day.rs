@@ -1,6 +1,9 @@
-//! The first day behind crawlgate: what was there before, as the operator says, and pages for people.
+//! The first day behind crawlgate: what was there before, as the operator says, and pages for
+//! people.
 
-use crate::proxy::support::{BINGBOT, BROWSER, Gate, Origin, Received, Setup, eventually, read, run};
+use crate::proxy::support::{
+    BINGBOT, BROWSER, Gate, Origin, Received, Setup, eventually, read, run,
+};
 use serde_json::Value;
 use std::fs;
 use std::io::Write;
@@ -18,7 +21,10 @@ fn policy(previous: &str) -> String {
 
 fn setup(origin: &Origin, policy: &str) -> Setup {
     let settings = "logs: { events: events.log, access: access.log }";
-    Setup::before(origin.address).policy("shop", policy).settings(settings).with_clock()
+    Setup::before(origin.address)
+        .policy("shop", policy)
+        .settings(settings)
+        .with_clock()
 }
 
 /// A gate whose policy says what was there before.
@@ -32,19 +38,28 @@ fn declared(origin: &Origin) -> Gate {
 fn kind(gate: &Gate, path: &str) -> String {
     let kinds = || -> Vec<String> {
         let log = read(&gate.path("access.log"));
-        let lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let lines = log
+            .lines()
+            .filter_map(|line| serde_json::from_str::<Value>(line).ok());
         let of_it = lines.filter(|line| line["target"] == path);
-        of_it.map(|line| line["kind"].as_str().expect("a kind").to_owned()).collect()
+        of_it
+            .map(|line| line["kind"].as_str().expect("a kind").to_owned())
+            .collect()
     };
     let before = kinds().len();
     gate.get(HOST, path, &format!("User-Agent: {BINGBOT}\r\n"));
-    eventually("a line of the access log", || kinds().into_iter().nth(before))
+    eventually("a line of the access log", || {
+        kinds().into_iter().nth(before)
+    })
 }
 
 fn last_event(gate: &Gate, path: &str) -> Value {
     eventually("an event", || {
         let log = read(&gate.path("events.log"));
-        let lines: Vec<Value> = log.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+        let lines: Vec<Value> = log
+            .lines()
+            .filter_map(|line| serde_json::from_str(line).ok())
+            .collect();
         lines.into_iter().rfind(|line| line["target"] == path)
     })
 }
@@ -55,7 +70,11 @@ fn violations_are_certain_from_the_first_minute() {
     let mut gate = declared(&origin);
     assert_eq!(kind(&gate, "/cart/"), "violation");
     let event = last_event(&gate, "/cart/");
-    assert_eq!((&event["history"], event["held"].as_array().map(Vec::len)), (&"declared".into(), Some(1)), "{event}");
+    assert_eq!(
+        (&event["history"], event["held"].as_array().map(Vec::len)),
+        (&"declared".into(), Some(1)),
+        "{event}"
+    );
     // What was there before allows it, and the crawler may still use that.
     assert_eq!(kind(&gate, "/new/"), "stale_copy");
     for _ in 0..25 {
@@ -118,24 +137,43 @@ fn a_file_that_comes_later_is_taken() {
     let origin = Origin::plain();
     let gate = setup(&origin, &policy("previous: before.txt,")).start();
     assert_eq!(kind(&gate, "/cart/"), "unproven");
-    let findings = run(&["check", "--json", &gate.path("policies/shop.yaml").display().to_string()]);
-    assert!(String::from_utf8_lossy(&findings.stdout).contains("\"missing-file\""), "{findings:?}");
+    let findings = run(&[
+        "check",
+        "--json",
+        &gate.path("policies/shop.yaml").display().to_string(),
+    ]);
+    assert!(
+        String::from_utf8_lossy(&findings.stdout).contains("\"missing-file\""),
+        "{findings:?}"
+    );
     fs::write(gate.path("policies/before.txt"), BEFORE).expect("the file from before");
-    eventually("the file is taken", || (kind(&gate, "/cart/") == "violation").then_some(()));
+    eventually("the file is taken", || {
+        (kind(&gate, "/cart/") == "violation").then_some(())
+    });
 }
 
 /// Answers `/robots.txt` with this and everything else with a page.
 fn with_robots_txt(received: &Received, stream: &mut TcpStream) -> bool {
-    let body = if received.target() == "/robots.txt" { BEFORE } else { "a page" };
+    let body = if received.target() == "/robots.txt" {
+        BEFORE
+    } else {
+        "a page"
+    };
     let kind = "Content-Type: text/plain";
-    write!(stream, "HTTP/1.1 200 OK\r\n{kind}\r\nContent-Length: {}\r\n\r\n{body}", body.len()).is_ok()
+    write!(
+        stream,
+        "HTTP/1.1 200 OK\r\n{kind}\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    )
+    .is_ok()
 }
 
 #[test]
 fn the_origins_own_file_can_be_what_was_there_before() {
     let origin = Origin::start(with_robots_txt);
-    let policy =
-        format!("hosts: [{HOST}]\nrobots: {{ previous: origin, groups: [{{ agents: \"*\", disallow: [/new/] }}] }}\n");
+    let policy = format!(
+        "hosts: [{HOST}]\nrobots: {{ previous: origin, groups: [{{ agents: \"*\", disallow: [/new/] }}] }}\n"
+    );
     let gate = setup(&origin, &policy).start();
     eventually("the origin's file", || {
         let file = gate.get(HOST, "/robots.txt", "User-Agent: curl/8\r\n");
@@ -148,24 +186,59 @@ fn the_origins_own_file_can_be_what_was_there_before() {
 #[test]
 fn people_see_the_sites_own_page_during_a_pause() {
     let origin = Origin::plain();
-    let policy = format!("{}answers: {{ pause: closed.html, failure: failed.html }}\n", policy(""));
+    let policy = format!(
+        "{}answers: {{ pause: closed.html, failure: failed.html }}\n",
+        policy("")
+    );
     let setup = setup(&origin, &policy);
-    fs::write(setup.policies().join("closed.html"), "<title>{{status}}</title><h1>Back at noon</h1>").expect("a page");
+    fs::write(
+        setup.policies().join("closed.html"),
+        "<title>{{status}}</title><h1>Back at noon</h1>",
+    )
+    .expect("a page");
     let gate = setup.start();
-    assert!(gate.command(&["pause", "--everyone", "--for", "1h"]).status.success());
-    let browser = |gate: &Gate| gate.get(HOST, "/", &format!("User-Agent: {BROWSER}\r\nAccept: text/html\r\n"));
+    assert!(
+        gate.command(&["pause", "--everyone", "--for", "1h"])
+            .status
+            .success()
+    );
+    let browser = |gate: &Gate| {
+        gate.get(
+            HOST,
+            "/",
+            &format!("User-Agent: {BROWSER}\r\nAccept: text/html\r\n"),
+        )
+    };
     let page = browser(&gate);
-    assert_eq!((page.status, page.field("content-type")), (503, Some("text/html; charset=utf-8")));
-    assert_eq!(page.text(), "<title>503 Service Unavailable</title><h1>Back at noon</h1>");
+    assert_eq!(
+        (page.status, page.field("content-type")),
+        (503, Some("text/html; charset=utf-8"))
+    );
+    assert_eq!(
+        page.text(),
+        "<title>503 Service Unavailable</title><h1>Back at noon</h1>"
+    );
     // The page is read again when it changes.
     fs::write(gate.path("policies/closed.html"), "<h1>Back at one</h1>").expect("a page");
-    eventually("the changed page", || (browser(&gate).text() == "<h1>Back at one</h1>").then_some(()));
+    eventually("the changed page", || {
+        (browser(&gate).text() == "<h1>Back at one</h1>").then_some(())
+    });
 }
 
 #[test]
 fn people_read_nothing_of_crawlers_when_the_origin_is_gone() {
-    let gate = Setup::before(Origin::nowhere()).policy("shop", &policy("")).start();
-    let page = gate.get(HOST, "/", &format!("User-Agent: {BROWSER}\r\nAccept: text/html\r\n"));
+    let gate = Setup::before(Origin::nowhere())
+        .policy("shop", &policy(""))
+        .start();
+    let page = gate.get(
+        HOST,
+        "/",
+        &format!("User-Agent: {BROWSER}\r\nAccept: text/html\r\n"),
+    );
     assert_eq!(page.status, 502);
-    assert!(!page.text().contains("crawler") && page.text().contains("try again"), "{}", page.text());
+    assert!(
+        !page.text().contains("crawler") && page.text().contains("try again"),
+        "{}",
+        page.text()
+    );
 }

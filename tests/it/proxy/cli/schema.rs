@@ -1,5 +1,6 @@
-//! The schemas that editors use say what the decoders do: the same fields, words, shapes and defaults. Every path of a
-//! schema is asked of the decoder, so a field that is added to one of them alone fails here.
+//! The schemas that editors use say what the decoders do: the same fields, words, shapes and
+//! defaults. Every path of a schema is asked of the decoder, so a field that is added to one of
+//! them alone fails here.
 
 use crawlgate::crawlers::{Claim, Registry};
 use crawlgate::internals::policy::IncludedFiles;
@@ -29,7 +30,12 @@ struct Kind {
 }
 
 static POLICY: LazyLock<Kind> = LazyLock::new(|| {
-    kind("policy", policy::SCHEMA, |text| policy::read("shop", &source(text)).1, &["src/policy/decode"])
+    kind(
+        "policy",
+        policy::SCHEMA,
+        |text| policy::read("shop", &source(text)).1,
+        &["src/policy/decode"],
+    )
 });
 static SETTINGS: LazyLock<Kind> = LazyLock::new(|| {
     kind(
@@ -40,10 +46,21 @@ static SETTINGS: LazyLock<Kind> = LazyLock::new(|| {
     )
 });
 
-fn kind(name: &'static str, schema: &str, findings: fn(&str) -> Diagnostics, sources: &'static [&'static str]) -> Kind {
+fn kind(
+    name: &'static str,
+    schema: &str,
+    findings: fn(&str) -> Diagnostics,
+    sources: &'static [&'static str],
+) -> Kind {
     let schema: Value = serde_json::from_str(schema).expect("the schema is JSON");
     let validator = jsonschema::validator_for(&schema).expect("the schema is one");
-    Kind { name, schema, validator, findings, sources }
+    Kind {
+        name,
+        schema,
+        validator,
+        findings,
+        sources,
+    }
 }
 
 fn kinds() -> [&'static Kind; 2] {
@@ -51,7 +68,10 @@ fn kinds() -> [&'static Kind; 2] {
 }
 
 fn source(text: &str) -> Source {
-    Source { name: "file.yaml".into(), text: text.into() }
+    Source {
+        name: "file.yaml".into(),
+        text: text.into(),
+    }
 }
 
 fn repository(path: &str) -> PathBuf {
@@ -73,9 +93,12 @@ fn value(node: &Node) -> Value {
     match &node.value {
         _ if node.is_null() => Value::Null,
         Yaml::Sequence(items) => items.iter().map(value).collect(),
-        Yaml::Mapping(entries) => {
-            Value::Object(entries.iter().map(|(key, item)| (text_of(key), value(item))).collect())
-        }
+        Yaml::Mapping(entries) => Value::Object(
+            entries
+                .iter()
+                .map(|(key, item)| (text_of(key), value(item)))
+                .collect(),
+        ),
         Yaml::Scalar { text, plain: false } => json!(text),
         Yaml::Scalar { text, plain: true } => plain(text),
     }
@@ -98,13 +121,17 @@ fn plain(text: &str) -> Value {
         _ => {}
     }
     if !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit()) {
-        return text.parse::<i64>().map_or_else(|_| json!(text.parse::<f64>().ok()), |number| json!(number));
+        return text
+            .parse::<i64>()
+            .map_or_else(|_| json!(text.parse::<f64>().ok()), |number| json!(number));
     }
     if let Some(number) = based("0x", 16).or_else(|| based("0o", 8)) {
         return json!(number);
     }
     let float = digits.starts_with(|sign: char| sign.is_ascii_digit() || sign == '.')
-        && digits.bytes().all(|byte| byte.is_ascii_digit() || b".eE+-".contains(&byte));
+        && digits
+            .bytes()
+            .all(|byte| byte.is_ascii_digit() || b".eE+-".contains(&byte));
     match text.parse::<f64>() {
         Ok(number) if float => json!(number),
         _ => json!(text),
@@ -119,7 +146,10 @@ impl Kind {
 
     fn schema_complaints(&self, text: &str) -> Vec<String> {
         let value = as_json(text).unwrap_or(Value::Null);
-        self.validator.iter_errors(&value).map(|error| format!("{}: {error}", error.instance_path())).collect()
+        self.validator
+            .iter_errors(&value)
+            .map(|error| format!("{}: {error}", error.instance_path()))
+            .collect()
     }
 
     fn accepts(&self, text: &str) -> bool {
@@ -142,18 +172,38 @@ fn places(kind: &Kind) -> BTreeMap<Vec<Step>, Vec<&Value>> {
     places
 }
 
-fn enter<'s>(root: &'s Value, schema: &'s Value, path: Vec<Step>, places: &mut BTreeMap<Vec<Step>, Vec<&'s Value>>) {
+fn enter<'s>(
+    root: &'s Value,
+    schema: &'s Value,
+    path: Vec<Step>,
+    places: &mut BTreeMap<Vec<Step>, Vec<&'s Value>>,
+) {
     let parts = parts(root, schema);
     for part in &parts {
         for (name, inner) in part["properties"].as_object().into_iter().flatten() {
-            enter(root, inner, [path.as_slice(), &[Step::Field(name.clone())]].concat(), places);
+            enter(
+                root,
+                inner,
+                [path.as_slice(), &[Step::Field(name.clone())]].concat(),
+                places,
+            );
         }
         if part["additionalProperties"].is_object() {
             let any = Step::Field("Examplebot".into());
-            enter(root, &part["additionalProperties"], [path.as_slice(), &[any]].concat(), places);
+            enter(
+                root,
+                &part["additionalProperties"],
+                [path.as_slice(), &[any]].concat(),
+                places,
+            );
         }
         if part["items"].is_object() {
-            enter(root, &part["items"], [path.as_slice(), &[Step::Item]].concat(), places);
+            enter(
+                root,
+                &part["items"],
+                [path.as_slice(), &[Step::Item]].concat(),
+                places,
+            );
         }
     }
     places.entry(path).or_default().extend(parts);
@@ -162,8 +212,14 @@ fn enter<'s>(root: &'s Value, schema: &'s Value, path: Vec<Step>, places: &mut B
 /// A schema and all that it refers to at the same place.
 fn parts<'s>(root: &'s Value, schema: &'s Value) -> Vec<&'s Value> {
     let mut all = vec![schema];
-    if let Some(name) = schema["$ref"].as_str().and_then(|name| name.strip_prefix('#')) {
-        all.extend(parts(root, root.pointer(name).expect("what is referred to")));
+    if let Some(name) = schema["$ref"]
+        .as_str()
+        .and_then(|name| name.strip_prefix('#'))
+    {
+        all.extend(parts(
+            root,
+            root.pointer(name).expect("what is referred to"),
+        ));
     }
     for list in ["allOf", "anyOf"] {
         for inner in schema[list].as_array().into_iter().flatten() {
@@ -199,8 +255,8 @@ fn file(path: &[Step], leaf: &str) -> (String, usize) {
     (format!("{before}{leaf}{after}"), before.len())
 }
 
-/// What the decoder says of the value at this path. (That a licence is asked for and the file has none is no fault of
-/// it.)
+/// What the decoder says of the value at this path. (That a licence is asked for and the file has
+/// none is no fault of it.)
 fn complaints_at(kind: &Kind, path: &[Step], leaf: &str) -> Vec<Diagnostic> {
     let (text, offset) = file(path, leaf);
     let here = |item: &Diagnostic| {
@@ -208,12 +264,23 @@ fn complaints_at(kind: &Kind, path: &[Step], leaf: &str) -> Vec<Diagnostic> {
             && item.id != "unlicensed-without-license"
             && item.span.is_some_and(|span| span.start == offset)
     };
-    (kind.findings)(&text).items.into_iter().filter(here).collect()
+    (kind.findings)(&text)
+        .items
+        .into_iter()
+        .filter(here)
+        .collect()
 }
 
 fn properties(parts: &[&Value]) -> Option<BTreeSet<String>> {
-    let maps: Vec<_> = parts.iter().filter_map(|part| part["properties"].as_object()).collect();
-    (!maps.is_empty()).then(|| maps.into_iter().flat_map(|map| map.keys().cloned()).collect())
+    let maps: Vec<_> = parts
+        .iter()
+        .filter_map(|part| part["properties"].as_object())
+        .collect();
+    (!maps.is_empty()).then(|| {
+        maps.into_iter()
+            .flat_map(|map| map.keys().cloned())
+            .collect()
+    })
 }
 
 // ---- fields
@@ -229,13 +296,19 @@ fn candidates(kind: &Kind) -> BTreeSet<String> {
     for path in kind.sources {
         let path = repository(path);
         let files = match std::fs::read_dir(&path) {
-            Ok(entries) => entries.map(|entry| entry.expect("an entry").path()).collect(),
+            Ok(entries) => entries
+                .map(|entry| entry.expect("an entry").path())
+                .collect(),
             Err(_) => vec![path],
         };
         for file in files {
             let text = std::fs::read_to_string(file).expect("a source file");
-            let word =
-                |text: &&str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
+            let word = |text: &&str| {
+                !text.is_empty()
+                    && text
+                        .bytes()
+                        .all(|byte| byte.is_ascii_lowercase() || byte == b'_')
+            };
             words.extend(text.split('"').filter(word).map(str::to_owned));
         }
     }
@@ -244,22 +317,39 @@ fn candidates(kind: &Kind) -> BTreeSet<String> {
 
 /// The names in messages like "there is no field `x` here".
 fn named<'d>(findings: &'d Diagnostics, id: &str) -> BTreeSet<&'d str> {
-    findings.items.iter().filter(|item| item.id == id).filter_map(|item| item.message.split('`').nth(1)).collect()
+    findings
+        .items
+        .iter()
+        .filter(|item| item.id == id)
+        .filter_map(|item| item.message.split('`').nth(1))
+        .collect()
 }
 
 #[test]
 fn the_schema_has_exactly_the_fields_that_the_decoder_takes() {
     for kind in kinds() {
         let candidates = candidates(kind);
-        assert!(candidates.len() > 60, "{} words: {candidates:?}", candidates.len());
+        assert!(
+            candidates.len() > 60,
+            "{} words: {candidates:?}",
+            candidates.len()
+        );
         let mut maps = 0;
         for (path, parts) in places(kind) {
             let place = format!("{}{}", kind.name, shown(&path));
-            let Some(properties) = properties(&parts) else { continue };
+            let Some(properties) = properties(&parts) else {
+                continue;
+            };
             maps += 1;
-            let fields: Vec<String> = candidates.iter().map(|name| format!("\"{name}\": x")).collect();
+            let fields: Vec<String> = candidates
+                .iter()
+                .map(|name| format!("\"{name}\": x"))
+                .collect();
             let findings = (kind.findings)(&file(&path, &format!("{{{}}}", fields.join(", "))).0);
-            let (unknown, later) = (named(&findings, "unknown-field"), named(&findings, "not-supported-yet"));
+            let (unknown, later) = (
+                named(&findings, "unknown-field"),
+                named(&findings, "not-supported-yet"),
+            );
             let taken: BTreeSet<String> = candidates
                 .iter()
                 .filter(|name| !unknown.contains(name.as_str()) && !later.contains(name.as_str()))
@@ -269,8 +359,11 @@ fn the_schema_has_exactly_the_fields_that_the_decoder_takes() {
 
             // And those are the fields it names to whoever writes one that is not there.
             let findings = (kind.findings)(&file(&path, "{zzzzzzzzzz: x}").0);
-            let help =
-                findings.items.iter().filter(|item| item.id == "unknown-field").find_map(|item| item.help.clone());
+            let help = findings
+                .items
+                .iter()
+                .filter(|item| item.id == "unknown-field")
+                .find_map(|item| item.help.clone());
             let help = help.unwrap_or_else(|| panic!("{place} takes any field"));
             let told: BTreeSet<String> = help
                 .strip_prefix("the fields here are: ")
@@ -278,7 +371,10 @@ fn the_schema_has_exactly_the_fields_that_the_decoder_takes() {
                 .split(", ")
                 .map(str::to_owned)
                 .collect();
-            let told: BTreeSet<String> = told.into_iter().filter(|name| !later.contains(name.as_str())).collect();
+            let told: BTreeSet<String> = told
+                .into_iter()
+                .filter(|name| !later.contains(name.as_str()))
+                .collect();
             assert_eq!(told, properties, "{place}: what the help names");
         }
         assert!(maps >= 5, "{} has {maps} maps", kind.name);
@@ -296,8 +392,10 @@ fn every_map_of_fields_refuses_others_and_every_field_is_described() {
             if let Some(Step::Field(name)) = path.last()
                 && name != "Examplebot"
             {
-                let described =
-                    parts.iter().filter_map(|part| part["description"].as_str()).any(|text| text.ends_with('.'));
+                let described = parts
+                    .iter()
+                    .filter_map(|part| part["description"].as_str())
+                    .any(|text| text.ends_with('.'));
                 assert!(described, "{place} has no description");
             }
         }
@@ -309,23 +407,43 @@ fn every_map_of_fields_refuses_others_and_every_field_is_described() {
 #[test]
 fn lists_maps_and_single_values_may_stand_where_the_decoder_takes_them() {
     for kind in kinds() {
-        for (path, parts) in places(kind).into_iter().filter(|(path, _)| !path.is_empty()) {
+        for (path, parts) in places(kind)
+            .into_iter()
+            .filter(|(path, _)| !path.is_empty())
+        {
             let mut types: BTreeSet<&str> = BTreeSet::new();
             for part in parts {
-                let listed = part["type"].as_array().into_iter().flatten().chain([&part["type"]]);
+                let listed = part["type"]
+                    .as_array()
+                    .into_iter()
+                    .flatten()
+                    .chain([&part["type"]]);
                 types.extend(listed.filter_map(Value::as_str));
                 if part["enum"].is_array() {
                     types.insert("string");
                 }
             }
-            let scalar = ["string", "number", "integer", "boolean"].iter().any(|name| types.contains(name));
-            let shapes = [("[]", types.contains("array")), ("{}", types.contains("object")), ("zzzzzzzzzz", scalar)];
+            let scalar = ["string", "number", "integer", "boolean"]
+                .iter()
+                .any(|name| types.contains(name));
+            let shapes = [
+                ("[]", types.contains("array")),
+                ("{}", types.contains("object")),
+                ("zzzzzzzzzz", scalar),
+            ];
             for (leaf, allowed) in shapes {
-                let refused = complaints_at(kind, &path, leaf).iter().any(|item| item.id == "wrong-type");
+                let refused = complaints_at(kind, &path, leaf)
+                    .iter()
+                    .any(|item| item.id == "wrong-type");
                 assert_eq!(!refused, allowed, "{}{}: {leaf}", kind.name, shown(&path));
             }
             let nothing = (kind.findings)(&file(&path, "~").0);
-            assert!(nothing.items.iter().any(|item| item.id == "wrong-type"), "{}{}: ~", kind.name, shown(&path));
+            assert!(
+                nothing.items.iter().any(|item| item.id == "wrong-type"),
+                "{}{}: ~",
+                kind.name,
+                shown(&path)
+            );
             assert!(!types.contains("null"), "{}{}", kind.name, shown(&path));
         }
     }
@@ -335,29 +453,51 @@ fn lists_maps_and_single_values_may_stand_where_the_decoder_takes_them() {
 
 #[test]
 fn the_words_of_the_schema_are_the_words_that_the_decoder_takes() {
-    let as_text = |word: &Value| word.as_str().map_or_else(|| word.to_string(), str::to_owned);
+    let as_text = |word: &Value| {
+        word.as_str()
+            .map_or_else(|| word.to_string(), str::to_owned)
+    };
     let mut seen = 0;
     for kind in kinds() {
         for (path, parts) in places(kind) {
-            let words: BTreeSet<String> =
-                parts.iter().filter_map(|part| part["enum"].as_array()).flatten().map(as_text).collect();
+            let words: BTreeSet<String> = parts
+                .iter()
+                .filter_map(|part| part["enum"].as_array())
+                .flatten()
+                .map(as_text)
+                .collect();
             if words.is_empty() {
                 continue;
             }
             seen += 1;
             let place = format!("{}{}", kind.name, shown(&path));
-            for part in parts.iter().filter_map(|part| part["enum"].as_array()).flatten() {
+            for part in parts
+                .iter()
+                .filter_map(|part| part["enum"].as_array())
+                .flatten()
+            {
                 let complaints = complaints_at(kind, &path, &part.to_string());
                 assert!(complaints.is_empty(), "{place}: {part}: {complaints:?}");
             }
             let refusals = complaints_at(kind, &path, "\"zzzzzzzzzz\"");
-            let refusal = refusals.first().unwrap_or_else(|| panic!("{place} takes any word"));
-            let help = refusal.help.as_deref().and_then(|help| help.strip_prefix("it is one of: "));
-            // `strict`, `lane` and `evidence` are yes or no in any of their spellings: there the schema's words are only what is offered.
+            let refusal = refusals
+                .first()
+                .unwrap_or_else(|| panic!("{place} takes any word"));
+            let help = refusal
+                .help
+                .as_deref()
+                .and_then(|help| help.strip_prefix("it is one of: "));
+            // `strict`, `lane` and `evidence` are yes or no in any of their spellings: there the
+            // schema's words are only what is offered.
             let Some(help) = help else {
                 assert!(
-                    ["settings/strict", "settings/lane", "settings/evidence", "policy/html/meta"]
-                        .contains(&place.as_str()),
+                    [
+                        "settings/strict",
+                        "settings/lane",
+                        "settings/evidence",
+                        "policy/html/meta"
+                    ]
+                    .contains(&place.as_str()),
                     "{place}"
                 );
                 continue;
@@ -403,23 +543,55 @@ fn set(document: &mut Value, path: &[Step], to: &Value) {
 fn effects(document: &Value) -> String {
     let origin = OriginFile::new("origin", *b"User-agent: *\nDisallow: /tmp/\n");
     let text = source(&document.to_string());
-    let surroundings = Surroundings { origin: &Origin::Read(origin.into()), files: &IncludedFiles::default() };
-    let (site, findings) = verdict::load_with("shop", &text, surroundings, Registry::builtin(), Timestamp(i64::MIN));
+    let surroundings = Surroundings {
+        origin: &Origin::Read(origin.into()),
+        files: &IncludedFiles::default(),
+    };
+    let (site, findings) = verdict::load_with(
+        "shop",
+        &text,
+        surroundings,
+        Registry::builtin(),
+        Timestamp(i64::MIN),
+    );
     let site = site.unwrap_or_else(|| panic!("{document}: {:?}", findings.items));
     let standings: Vec<String> = (0..Registry::builtin().crawlers().len())
         .map(|index| {
-            let crawler = Registry::builtin().find(&Registry::builtin().crawlers()[index].id).expect("a crawler");
+            let crawler = Registry::builtin()
+                .find(&Registry::builtin().crawlers()[index].id)
+                .expect("a crawler");
             format!("{:?}", site.crawler_rules(Claim::Known(crawler)))
         })
         .collect();
-    let pause = site.policy.pauses.first().map(|pause| (pause.audience, pause.retry_after, pause.pause_robots_txt));
+    let pause = site
+        .policy
+        .pauses
+        .first()
+        .map(|pause| (pause.audience, pause.retry_after, pause.pause_robots_txt));
     let statuses: Vec<u16> = site.policy.tests.iter().map(|case| case.status).collect();
-    let (body, cache) = (String::from_utf8_lossy(&site.robots_txt.body), &site.robots_txt.cache_control);
+    let (body, cache) = (
+        String::from_utf8_lossy(&site.robots_txt.body),
+        &site.robots_txt.cache_control,
+    );
     let html = site.html.is_some();
-    let retired: Vec<_> = site.policy.retire.iter().map(|retired| retired.disallow_after.value).collect();
+    let retired: Vec<_> = site
+        .policy
+        .retire
+        .iter()
+        .map(|retired| retired.disallow_after.value)
+        .collect();
     let tags = (site.origin_tags, html, retired);
-    let settled = (site.policy.environment, tags, site.grace, site.behind_cache, &site.answers);
-    format!("{body}\n{cache}\n{settled:?}\n{pause:?}\n{statuses:?}\n{}", standings.join("\n"))
+    let settled = (
+        site.policy.environment,
+        tags,
+        site.grace,
+        site.behind_cache,
+        &site.answers,
+    );
+    format!(
+        "{body}\n{cache}\n{settled:?}\n{pause:?}\n{statuses:?}\n{}",
+        standings.join("\n")
+    )
 }
 
 #[test]
@@ -427,13 +599,22 @@ fn what_an_editor_offers_is_accepted() {
     let mut seen = 0;
     for kind in kinds() {
         for (path, parts) in places(kind) {
-            let examples = parts.iter().filter_map(|part| part["examples"].as_array()).flatten();
+            let examples = parts
+                .iter()
+                .filter_map(|part| part["examples"].as_array())
+                .flatten();
             for offer in examples.chain(default_of(&parts)) {
                 seen += 1;
                 let mut complaints = complaints_at(kind, &path, &offer.to_string());
                 // An example needs another field or group of the file, and here there is none.
-                complaints.retain(|item| !matches!(item.id, "unknown-group" | "mirror-without-outgoing"));
-                assert!(complaints.is_empty(), "{}{}: {offer}: {complaints:?}", kind.name, shown(&path));
+                complaints
+                    .retain(|item| !matches!(item.id, "unknown-group" | "mirror-without-outgoing"));
+                assert!(
+                    complaints.is_empty(),
+                    "{}{}: {offer}: {complaints:?}",
+                    kind.name,
+                    shown(&path)
+                );
                 // Editors quote it, and what is quoted is a path in the settings.
                 assert_ne!(*offer, json!("off"), "{}{}", kind.name, shown(&path));
             }
@@ -452,10 +633,17 @@ fn other_than(default: &Value, path: &[Step], parts: &[&Value]) -> Option<Value>
         && purposes == "purposes"
     {
         let crawlers = Registry::builtin().crawlers();
-        let published = crawlers.iter().any(|crawler| crawler.purpose.name() == name && !crawler.tokens.is_empty());
-        return (published && !["tool", "other"].contains(&name.as_str())).then(|| json!("disallow"));
+        let published = crawlers
+            .iter()
+            .any(|crawler| crawler.purpose.name() == name && !crawler.tokens.is_empty());
+        return (published && !["tool", "other"].contains(&name.as_str()))
+            .then(|| json!("disallow"));
     }
-    let mut words = parts.iter().filter_map(|part| part["enum"].as_array()).flatten().filter(|word| *word != default);
+    let mut words = parts
+        .iter()
+        .filter_map(|part| part["enum"].as_array())
+        .flatten()
+        .filter(|word| *word != default);
     Some(match (words.next(), default) {
         (Some(word), _) => word.clone(),
         (None, Value::Number(_)) => json!(451),
@@ -474,7 +662,9 @@ fn a_default_of_a_policy_is_what_leaving_the_field_out_comes_to() {
     });
     let (mut seen, mut told_apart) = (0, 0);
     for (path, parts) in places(&POLICY) {
-        let Some(default) = default_of(&parts) else { continue };
+        let Some(default) = default_of(&parts) else {
+            continue;
+        };
         seen += 1;
         let mut without = base.clone();
         if path == [Step::Field("staging_crawl".into())] {
@@ -482,14 +672,25 @@ fn a_default_of_a_policy_is_what_leaving_the_field_out_comes_to() {
         }
         let mut with = without.clone();
         set(&mut with, &path, default);
-        assert!(effects(&without) == effects(&with), "policy{} is not {default} by itself", shown(&path));
+        assert!(
+            effects(&without) == effects(&with),
+            "policy{} is not {default} by itself",
+            shown(&path)
+        );
         if let Some(other) = other_than(default, &path, &parts) {
             told_apart += 1;
             set(&mut with, &path, &other);
-            assert!(effects(&without) != effects(&with), "policy{}: {other} changes nothing", shown(&path));
+            assert!(
+                effects(&without) != effects(&with),
+                "policy{}: {other} changes nothing",
+                shown(&path)
+            );
         }
     }
-    assert!(seen > 20 && told_apart > 15, "{seen} defaults, {told_apart} told apart from something else");
+    assert!(
+        seen > 20 && told_apart > 15,
+        "{seen} defaults, {told_apart} told apart from something else"
+    );
 }
 
 #[test]
@@ -503,11 +704,18 @@ fn a_default_of_the_settings_is_what_leaving_the_field_out_comes_to() {
     let without = json!({ "origins": [{ "servers": "http://127.0.0.1:3000" }] });
     let mut seen = 0;
     for (path, parts) in places(&SETTINGS) {
-        let Some(default) = default_of(&parts) else { continue };
+        let Some(default) = default_of(&parts) else {
+            continue;
+        };
         seen += 1;
         let mut with = without.clone();
         set(&mut with, &path, default);
-        assert_eq!(settled(&without), settled(&with), "settings{}", shown(&path));
+        assert_eq!(
+            settled(&without),
+            settled(&with),
+            "settings{}",
+            shown(&path)
+        );
     }
     assert!(seen > 10, "only {seen} defaults");
 }
@@ -516,7 +724,11 @@ fn a_default_of_the_settings_is_what_leaving_the_field_out_comes_to() {
 
 /// The fenced YAML of a document.
 fn blocks(document: &str) -> Vec<String> {
-    read(document).split("```yaml\n").skip(1).map(|rest| rest.split("```").next().unwrap_or("").to_owned()).collect()
+    read(document)
+        .split("```yaml\n")
+        .skip(1)
+        .map(|rest| rest.split("```").next().unwrap_or("").to_owned())
+        .collect()
 }
 
 fn yaml_files(directory: &Path, found: &mut Vec<PathBuf>) {
@@ -524,7 +736,10 @@ fn yaml_files(directory: &Path, found: &mut Vec<PathBuf>) {
         let path = entry.expect("an entry").path();
         if path.is_dir() {
             yaml_files(&path, found);
-        } else if path.extension().is_some_and(|extension| extension == "yaml" || extension == "yml") {
+        } else if path
+            .extension()
+            .is_some_and(|extension| extension == "yaml" || extension == "yml")
+        {
             found.push(path);
         }
     }
@@ -536,16 +751,33 @@ fn every_policy_and_settings_file_that_comes_with_crawlgate_is_accepted_by_its_s
     for directory in ["policies", "deploy", "docs"] {
         yaml_files(&repository(directory), &mut files);
     }
-    let texts = files.iter().map(|path| std::fs::read_to_string(path).expect("a file"));
-    let texts: Vec<String> =
-        texts.chain(["docs/policy.md", "docs/settings.md", "README.md"].into_iter().flat_map(blocks)).collect();
+    let texts = files
+        .iter()
+        .map(|path| std::fs::read_to_string(path).expect("a file"));
+    let texts: Vec<String> = texts
+        .chain(
+            ["docs/policy.md", "docs/settings.md", "README.md"]
+                .into_iter()
+                .flat_map(blocks),
+        )
+        .collect();
     for (kind, at_least) in [(&*POLICY, 17), (&*SETTINGS, 1)] {
         // What is neither is somebody else's YAML.
         let own: Vec<&String> = texts.iter().filter(|text| kind.accepts(text)).collect();
-        assert!(own.len() >= at_least, "only {} files are {}", own.len(), kind.name);
+        assert!(
+            own.len() >= at_least,
+            "only {} files are {}",
+            own.len(),
+            kind.name
+        );
         for text in own {
             let complaints = kind.schema_complaints(text);
-            assert!(complaints.is_empty(), "{}:\n{text}\n{}", kind.name, complaints.join("\n"));
+            assert!(
+                complaints.is_empty(),
+                "{}:\n{text}\n{}",
+                kind.name,
+                complaints.join("\n")
+            );
         }
     }
 }
@@ -630,8 +862,16 @@ const RIGHT_SETTINGS: &[&str] = &[
 fn other_spellings_that_are_accepted_are_accepted_by_the_schema() {
     for (kind, texts) in [(&*POLICY, RIGHT_POLICIES), (&*SETTINGS, RIGHT_SETTINGS)] {
         for text in texts {
-            assert!(kind.accepts(text), "{text}: {:?}", (kind.findings)(text).items);
-            assert!(kind.schema_accepts(text), "{text}: {:?}", kind.schema_complaints(text));
+            assert!(
+                kind.accepts(text),
+                "{text}: {:?}",
+                (kind.findings)(text).items
+            );
+            assert!(
+                kind.schema_accepts(text),
+                "{text}: {:?}",
+                kind.schema_complaints(text)
+            );
         }
     }
 }
@@ -846,7 +1086,11 @@ fn what_is_wrong_is_refused_by_the_decoder_and_by_the_schema() {
     for (kind, texts) in [(&*POLICY, WRONG_POLICIES), (&*SETTINGS, WRONG_SETTINGS)] {
         for text in texts {
             assert!(!kind.accepts(text), "{} accepts {text}", kind.name);
-            assert!(!kind.schema_accepts(text), "the schema of {} accepts {text}", kind.name);
+            assert!(
+                !kind.schema_accepts(text),
+                "the schema of {} accepts {text}",
+                kind.name
+            );
         }
     }
 }
@@ -950,8 +1194,12 @@ fn scalar() -> impl Strategy<Value = String> {
 static LEAVES: LazyLock<Vec<(&'static Kind, Vec<Step>, Validator)>> = LazyLock::new(|| {
     let mut leaves = Vec::new();
     for kind in kinds() {
-        for (path, parts) in places(kind).into_iter().filter(|(path, _)| !path.is_empty()) {
-            // The first part of a place is the schema as it is entered; the others are what it refers to.
+        for (path, parts) in places(kind)
+            .into_iter()
+            .filter(|(path, _)| !path.is_empty())
+        {
+            // The first part of a place is the schema as it is entered; the others are what it
+            // refers to.
             let alone = json!({ "allOf": [parts[0]], "definitions": kind.schema["definitions"] });
             let validator = jsonschema::validator_for(&alone).expect("a schema");
             leaves.push((kind, path, validator));
@@ -965,11 +1213,15 @@ fn maybe<T: Clone + std::fmt::Debug + 'static>(
     values: impl Strategy<Value = T> + 'static,
     as_yaml: fn(T) -> String,
 ) -> BoxedStrategy<Option<String>> {
-    proptest::option::of(values.prop_map(move |value| format!("{name}: {}", as_yaml(value)))).boxed()
+    proptest::option::of(values.prop_map(move |value| format!("{name}: {}", as_yaml(value))))
+        .boxed()
 }
 
 fn map_of(fields: Vec<Option<String>>) -> String {
-    format!("{{ {} }}", fields.into_iter().flatten().collect::<Vec<_>>().join(", "))
+    format!(
+        "{{ {} }}",
+        fields.into_iter().flatten().collect::<Vec<_>>().join(", ")
+    )
 }
 
 /// Whole policies, written by hand as it were: mostly right, single values and lists mixed.
@@ -990,79 +1242,199 @@ fn whole_policy() -> impl Strategy<Value = String> {
     );
     let groups = proptest::collection::vec(group, 0..3).prop_map(|groups| {
         let agents = ["'*'", "[GPTBot, CCBot]", "360Spider"];
-        let groups = groups.into_iter().zip(agents).map(|((allow, disallow, delay), agents)| {
-            map_of(vec![Some(format!("agents: {agents}")), allow, disallow, delay])
-        });
+        let groups = groups
+            .into_iter()
+            .zip(agents)
+            .map(|((allow, disallow, delay), agents)| {
+                map_of(vec![
+                    Some(format!("agents: {agents}")),
+                    allow,
+                    disallow,
+                    delay,
+                ])
+            });
         format!("[{}]", groups.collect::<Vec<_>>().join(", "))
     });
-    let answer = || pick(&["403", "'451'", "{ status: 429, retry_after: 1h }", "{ status: 503, body: Gone }", "302"]);
+    let answer = || {
+        pick(&[
+            "403",
+            "'451'",
+            "{ status: 429, retry_after: 1h }",
+            "{ status: 503, body: Gone }",
+            "302",
+        ])
+    };
     let enforcement = (
-        maybe("mode", pick(&["off", "false", "observe", "enforce"]), |text| text),
+        maybe(
+            "mode",
+            pick(&["off", "false", "observe", "enforce"]),
+            |text| text,
+        ),
         maybe("disallowed", answer(), |text| text),
         maybe("ambiguous", answer(), |text| text),
         maybe("grace", pick(&["24h", "1w", "86400", "90"]), |text| text),
-        maybe("behind_cache", pick(&["no", "yes", "2h", "off", "90"]), |text| text),
-        maybe("agents", answer(), |text| format!("{{ Examplebot: {{ disallowed: {text} }}, 12: {{}} }}")),
+        maybe(
+            "behind_cache",
+            pick(&["no", "yes", "2h", "off", "90"]),
+            |text| text,
+        ),
+        maybe("agents", answer(), |text| {
+            format!("{{ Examplebot: {{ disallowed: {text} }}, 12: {{}} }}")
+        }),
     )
-        .prop_map(|(mode, disallowed, ambiguous, grace, behind_cache, agents)| {
-            map_of(vec![mode, disallowed, ambiguous, grace, behind_cache, agents])
-        });
+        .prop_map(
+            |(mode, disallowed, ambiguous, grace, behind_cache, agents)| {
+                map_of(vec![
+                    mode,
+                    disallowed,
+                    ambiguous,
+                    grace,
+                    behind_cache,
+                    agents,
+                ])
+            },
+        );
     let rule = (
         maybe("paths", several(&["/a/", "'/*.x'", "/"]), |text| text),
-        maybe("types", several(&["application/pdf", "'image/*'", "Text/HTML"]), |text| text),
-        maybe("status", several(&["200", "4xx", "'404'", "5xx"]), |text| text),
-        maybe("not", several(&["404", "5xx"]), |text| format!("{{ status: {text} }}")),
-        several(&["noindex", "'noindex, nofollow'", "'max-snippet: 50'", "none"]),
+        maybe(
+            "types",
+            several(&["application/pdf", "'image/*'", "Text/HTML"]),
+            |text| text,
+        ),
+        maybe("status", several(&["200", "4xx", "'404'", "5xx"]), |text| {
+            text
+        }),
+        maybe("not", several(&["404", "5xx"]), |text| {
+            format!("{{ status: {text} }}")
+        }),
+        several(&[
+            "noindex",
+            "'noindex, nofollow'",
+            "'max-snippet: 50'",
+            "none",
+        ]),
         any::<bool>(),
     )
         .prop_map(|(paths, types, status, not, tag, scoped)| {
-            let tag =
-                if scoped { format!("tags: {{ '*': {tag}, googlebot: noindex }}") } else { format!("tag: {tag}") };
+            let tag = if scoped {
+                format!("tags: {{ '*': {tag}, googlebot: noindex }}")
+            } else {
+                format!("tag: {tag}")
+            };
             map_of(vec![paths, types, status, not, Some(tag)])
         });
     let pause = (
         maybe("audience", pick(&["crawlers", "everyone"]), |text| text),
-        maybe("from", pick(&["2026-12-01", "2026-12-01T01:00:00Z"]), |text| text),
+        maybe(
+            "from",
+            pick(&["2026-12-01", "2026-12-01T01:00:00Z"]),
+            |text| text,
+        ),
         maybe("retry_after", pick(&["30m", "90", "1h30m"]), |text| text),
         maybe("robots_txt", pick(&["serve", "pause"]), |text| text),
     )
         .prop_map(|(audience, from, retry, robots)| map_of(vec![audience, from, retry, robots]));
-    let case =
-        (pick(&["allowed", "{ verdict: disallowed, status: '403' }", "{ tag: [] }", "{}"]), pick(&["200", "'404'"]))
-            .prop_map(|(expect, status)| format!("{{ agent: GPTBot, path: /, status: {status}, expect: {expect} }}"));
-    let robots = (groups, maybe("max_age", pick(&["1h", "60", "1d", "1m 30s"]), |text| text))
-        .prop_map(|(groups, age)| map_of(vec![Some("origin: replace".into()), Some(format!("groups: {groups}")), age]));
+    let case = (
+        pick(&[
+            "allowed",
+            "{ verdict: disallowed, status: '403' }",
+            "{ tag: [] }",
+            "{}",
+        ]),
+        pick(&["200", "'404'"]),
+    )
+        .prop_map(|(expect, status)| {
+            format!("{{ agent: GPTBot, path: /, status: {status}, expect: {expect} }}")
+        });
+    let robots = (
+        groups,
+        maybe("max_age", pick(&["1h", "60", "1d", "1m 30s"]), |text| text),
+    )
+        .prop_map(|(groups, age)| {
+            map_of(vec![
+                Some("origin: replace".into()),
+                Some(format!("groups: {groups}")),
+                age,
+            ])
+        });
     (
         robots,
-        maybe("hosts", several(&["shop.example", "'*.shop.example'", "10.0.0.1", "'[::1]:80'", "12"]), |text| text),
-        maybe("environment", pick(&["production", "staging", "staging, staging_crawl: disallow"]), |text| text),
-        maybe("purposes", pick(&["allow", "disallow", "inherit"]), |text| {
-            format!("{{ training: {text}, tool: inherit }}")
-        }),
+        maybe(
+            "hosts",
+            several(&[
+                "shop.example",
+                "'*.shop.example'",
+                "10.0.0.1",
+                "'[::1]:80'",
+                "12",
+            ]),
+            |text| text,
+        ),
+        maybe(
+            "environment",
+            pick(&["production", "staging", "staging, staging_crawl: disallow"]),
+            |text| text,
+        ),
+        maybe(
+            "purposes",
+            pick(&["allow", "disallow", "inherit"]),
+            |text| format!("{{ training: {text}, tool: inherit }}"),
+        ),
         maybe(
             "indexing",
             prop_oneof![
                 rule.clone(),
-                proptest::collection::vec(rule, 0..3).prop_map(|rules| format!("[{}]", rules.join(", ")))
+                proptest::collection::vec(rule, 0..3)
+                    .prop_map(|rules| format!("[{}]", rules.join(", ")))
             ],
             |text| text,
         ),
-        maybe("origin_tags", pick(&["keep", "merge", "replace", "strip"]), |text| text),
-        maybe("html", pick(&["off", "meta", "{ meta: yes }", "{ paths: /price/, meta: no }"]), |text| text),
+        maybe(
+            "origin_tags",
+            pick(&["keep", "merge", "replace", "strip"]),
+            |text| text,
+        ),
+        maybe(
+            "html",
+            pick(&[
+                "off",
+                "meta",
+                "{ meta: yes }",
+                "{ paths: /price/, meta: no }",
+            ]),
+            |text| text,
+        ),
         maybe("enforcement", enforcement, |text| text),
         maybe("pause", pause, |text| text),
-        maybe("acknowledge", several(&["site_disallowed", "site_noindex", "long_pause"]), |text| text),
+        maybe(
+            "acknowledge",
+            several(&["site_disallowed", "site_noindex", "long_pause"]),
+            |text| text,
+        ),
         maybe(
             "tests",
             prop_oneof![
                 case.clone(),
-                proptest::collection::vec(case, 0..3).prop_map(|cases| format!("[{}]", cases.join(", ")))
+                proptest::collection::vec(case, 0..3)
+                    .prop_map(|cases| format!("[{}]", cases.join(", ")))
             ],
             |text| text,
         ),
     )
         .prop_map(
-            |(robots, hosts, environment, purposes, indexing, origin, html, enforcement, pause, acknowledge, tests)| {
+            |(
+                robots,
+                hosts,
+                environment,
+                purposes,
+                indexing,
+                origin,
+                html,
+                enforcement,
+                pause,
+                acknowledge,
+                tests,
+            )| {
                 let robots = Some(format!("robots: {robots}"));
                 map_of(vec![
                     robots,
@@ -1102,7 +1474,10 @@ proptest! {
 // ---- the command
 
 fn crawlgate(arguments: &[&str]) -> std::process::Output {
-    Command::new(env!("CARGO_BIN_EXE_crawlgate")).args(arguments).output().expect("the binary runs")
+    Command::new(env!("CARGO_BIN_EXE_crawlgate"))
+        .args(arguments)
+        .output()
+        .expect("the binary runs")
 }
 
 #[test]
@@ -1113,7 +1488,11 @@ fn the_command_prints_the_schema_of_a_policy_unless_settings_are_asked_for() {
         (&["schema", "settings"], settings::SCHEMA),
     ] {
         let output = crawlgate(arguments);
-        assert_eq!((output.status.code(), output.stdout), (Some(0), schema.as_bytes().to_vec()), "{arguments:?}");
+        assert_eq!(
+            (output.status.code(), output.stdout),
+            (Some(0), schema.as_bytes().to_vec()),
+            "{arguments:?}"
+        );
     }
     assert_eq!(crawlgate(&["schema", "registry"]).status.code(), Some(2));
 }

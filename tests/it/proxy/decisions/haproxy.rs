@@ -31,26 +31,44 @@ fn start_with(service: SocketAddr, origin: SocketAddr, other: &[(&str, String)])
 fn refusals_robots_txt_and_tags_are_crawlgates() {
     let gate = Setup::deciding().policy("site", POLICY).start();
     let origin = Origin::start(|request, stream| {
-        let media = if request.target() == "/download" { "application/pdf" } else { "text/html" };
-        let answer = format!("HTTP/1.1 200 OK\r\nContent-Type: {media}\r\nContent-Length: 0\r\n\r\n");
+        let media = if request.target() == "/download" {
+            "application/pdf"
+        } else {
+            "text/html"
+        };
+        let answer =
+            format!("HTTP/1.1 200 OK\r\nContent-Type: {media}\r\nContent-Length: 0\r\n\r\n");
         std::io::Write::write_all(stream, answer.as_bytes()).is_ok()
     });
     let proxy = start(gate.address, origin.address);
     let refused = proxy.fetch_as(GPTBOT, "/page?x=1");
     assert_eq!(refused.status, 403, "{}", proxy.log());
-    assert!(refused.text().contains("Rule:  Disallow: /\nGroup: GPTBot\n"), "{}", refused.text());
+    assert!(
+        refused
+            .text()
+            .contains("Rule:  Disallow: /\nGroup: GPTBot\n"),
+        "{}",
+        refused.text()
+    );
     let head = proxy.ask("HEAD", HOST, "/page", &format!("User-Agent: {GPTBOT}\r\n"));
     assert_eq!((head.status, head.body.len()), (403, 0));
     assert!(origin.received().is_empty());
     let robots = proxy.fetch_as(GPTBOT, "/robots.txt");
-    assert_eq!((robots.status, robots.body), (200, gate.fetch_as(GPTBOT, "/robots.txt").body));
+    assert_eq!(
+        (robots.status, robots.body),
+        (200, gate.fetch_as(GPTBOT, "/robots.txt").body)
+    );
     for (target, tags) in [
         ("/drafts/page", vec!["noindex, googlebot: nofollow"]),
         ("/download", vec!["noindex, noarchive"]),
         ("/page.pdf", vec![]),
     ] {
         let response = proxy.fetch_as(BROWSER, target);
-        assert_eq!((response.status, response.fields("x-robots-tag")), (200, tags), "{target}");
+        assert_eq!(
+            (response.status, response.fields("x-robots-tag")),
+            (200, tags),
+            "{target}"
+        );
         assert_eq!(response.field("crawlgate"), None);
     }
 }
@@ -58,11 +76,24 @@ fn refusals_robots_txt_and_tags_are_crawlgates() {
 #[test]
 fn status_and_retry_after_come_through() {
     let policy = format!("{POLICY}pause: {{ retry_after: 2h }}\n");
-    let (gate, origin) = (Setup::deciding().policy("site", &policy).start(), Origin::plain());
+    let (gate, origin) = (
+        Setup::deciding().policy("site", &policy).start(),
+        Origin::plain(),
+    );
     let proxy = start(gate.address, origin.address);
     let paused = proxy.fetch_as(BINGBOT, "/");
-    assert_eq!((paused.status, paused.field("retry-after")), (503, Some("7200")), "{}", proxy.log());
-    let post = proxy.ask("POST", HOST, "/form", &format!("User-Agent: {BROWSER}\r\nContent-Length: 5\r\n\r\nhello"));
+    assert_eq!(
+        (paused.status, paused.field("retry-after")),
+        (503, Some("7200")),
+        "{}",
+        proxy.log()
+    );
+    let post = proxy.ask(
+        "POST",
+        HOST,
+        "/form",
+        &format!("User-Agent: {BROWSER}\r\nContent-Length: 5\r\n\r\nhello"),
+    );
     assert_eq!(post.status, 200);
     assert_eq!(origin.received()[0].body, b"hello");
 }
@@ -70,11 +101,28 @@ fn status_and_retry_after_come_through() {
 #[test]
 fn names_that_are_not_the_sites_are_closed_by_the_line_for_it() {
     const LINE: &str = "http-request deny deny_status 404";
-    let (gate, origin) = (Setup::deciding().policy("site", POLICY).start(), Origin::plain());
-    let words = [(&*format!("# {LINE}"), LINE.to_owned()), ("shop.example", HOST.to_owned())];
+    let (gate, origin) = (
+        Setup::deciding().policy("site", POLICY).start(),
+        Origin::plain(),
+    );
+    let words = [
+        (&*format!("# {LINE}"), LINE.to_owned()),
+        ("shop.example", HOST.to_owned()),
+    ];
     let proxy = start_with(gate.address, origin.address, &words);
-    let status = |host: &str| proxy.ask("GET", host, "/page", &format!("User-Agent: {BROWSER}\r\n")).status;
-    assert_eq!((status(HOST), status(&format!("{HOST}:80")), status("other.example")), (200, 200, 404));
+    let status = |host: &str| {
+        proxy
+            .ask("GET", host, "/page", &format!("User-Agent: {BROWSER}\r\n"))
+            .status
+    };
+    assert_eq!(
+        (
+            status(HOST),
+            status(&format!("{HOST}:80")),
+            status("other.example")
+        ),
+        (200, 200, 404)
+    );
     let mut check = Connection::open(proxy.address);
     check.send("GET / HTTP/1.0\r\n\r\n");
     assert_eq!(check.response("GET").status, 200);
@@ -85,5 +133,10 @@ fn requests_pass_and_say_so_while_crawlgate_is_down() {
     let origin = Origin::plain();
     let proxy = start(Origin::nowhere(), origin.address);
     let passed = proxy.fetch_as(GPTBOT, "/page");
-    assert_eq!((passed.status, passed.field("crawlgate")), (200, Some("unavailable")), "{}", proxy.log());
+    assert_eq!(
+        (passed.status, passed.field("crawlgate")),
+        (200, Some("unavailable")),
+        "{}",
+        proxy.log()
+    );
 }

@@ -9,24 +9,36 @@ use std::net::SocketAddr;
 pub fn start(service: SocketAddr, origin: SocketAddr) -> Program {
     Program::start(|prepared| {
         prepared.write("crawlgate-http.conf", deployed_http(service));
-        prepared.write("crawlgate-server.conf", deployed("nginx/crawlgate-server.conf", &[]));
+        prepared.write(
+            "crawlgate-server.conf",
+            deployed("nginx/crawlgate-server.conf", &[]),
+        );
         let site = [
             ("listen 80", format!("listen {}", prepared.address)),
             ("shop.example", HOST.to_owned()),
             ("127.0.0.1:3000", origin.to_string()),
         ];
         prepared.write("site.conf", deployed("nginx/site.conf", &site));
-        nginx(prepared, "  include crawlgate-http.conf;\n  include site.conf;")
+        nginx(
+            prepared,
+            "  include crawlgate-http.conf;\n  include site.conf;",
+        )
     })
 }
 
 fn deployed_http(service: SocketAddr) -> String {
-    deployed("nginx/crawlgate-http.conf", &[("127.0.0.1:9180", service.to_string())])
+    deployed(
+        "nginx/crawlgate-http.conf",
+        &[("127.0.0.1:9180", service.to_string())],
+    )
 }
 
 /// nginx beside a decision service with this policy.
 fn with_policy(policy: &str) -> (Gate, Origin, Program) {
-    let (gate, origin) = (Setup::deciding().policy("site", policy).start(), Origin::plain());
+    let (gate, origin) = (
+        Setup::deciding().policy("site", policy).start(),
+        Origin::plain(),
+    );
     let proxy = start(gate.address, origin.address);
     (gate, origin, proxy)
 }
@@ -36,11 +48,25 @@ fn refusals_have_the_status_body_and_type_of_crawlgates_own() {
     let (_gate, origin, proxy) = with_policy(POLICY);
     let refused = proxy.fetch_as(GPTBOT, "/page");
     assert_eq!(refused.status, 403);
-    assert!(refused.text().contains("Rule:  Disallow: /\nGroup: GPTBot\n"), "{}", refused.text());
-    assert_eq!(refused.field("content-type"), Some("text/plain; charset=utf-8"));
+    assert!(
+        refused
+            .text()
+            .contains("Rule:  Disallow: /\nGroup: GPTBot\n"),
+        "{}",
+        refused.text()
+    );
+    assert_eq!(
+        refused.field("content-type"),
+        Some("text/plain; charset=utf-8")
+    );
     let head = proxy.ask("HEAD", HOST, "/page", &format!("User-Agent: {GPTBOT}\r\n"));
     assert_eq!((head.status, head.body.len()), (403, 0));
-    let post = proxy.ask("POST", HOST, "/page", &format!("User-Agent: {GPTBOT}\r\nContent-Length: 0\r\n"));
+    let post = proxy.ask(
+        "POST",
+        HOST,
+        "/page",
+        &format!("User-Agent: {GPTBOT}\r\nContent-Length: 0\r\n"),
+    );
     assert_eq!(post.status, 403);
     assert!(origin.received().is_empty());
 }
@@ -51,8 +77,15 @@ fn other_status_and_retry_after_come_through() {
                   enforcement: { mode: enforce, disallowed: { status: 429, retry_after: 7m } }\n";
     let (_gate, _origin, proxy) = with_policy(policy);
     let refused = proxy.fetch_as(BINGBOT, "/private/");
-    assert_eq!((refused.status, refused.field("retry-after")), (429, Some("420")));
-    assert!(refused.text().contains("Rule:  Disallow: /private/"), "{}", refused.text());
+    assert_eq!(
+        (refused.status, refused.field("retry-after")),
+        (429, Some("420"))
+    );
+    assert!(
+        refused.text().contains("Rule:  Disallow: /private/"),
+        "{}",
+        refused.text()
+    );
     assert_eq!(proxy.fetch_as(BINGBOT, "/").status, 200);
 }
 
@@ -60,7 +93,10 @@ fn other_status_and_retry_after_come_through() {
 fn paused_site_answers_503_and_keeps_its_robots_txt() {
     let (_gate, _origin, proxy) = with_policy(&format!("{POLICY}pause: {{ retry_after: 2h }}\n"));
     let paused = proxy.fetch_as(BINGBOT, "/");
-    assert_eq!((paused.status, paused.field("retry-after")), (503, Some("7200")));
+    assert_eq!(
+        (paused.status, paused.field("retry-after")),
+        (503, Some("7200"))
+    );
     assert_eq!(proxy.fetch_as(BINGBOT, "/robots.txt").status, 200);
     assert_eq!(proxy.fetch_as(BROWSER, "/").status, 200);
 }
@@ -76,8 +112,14 @@ fn location_of_the_question_is_closed_to_clients() {
 #[test]
 fn robots_txt_is_crawlgates_byte_for_byte() {
     let (gate, origin, proxy) = with_policy(POLICY);
-    assert_eq!(proxy.fetch_as(BINGBOT, "/%72obots.txt").body, gate.fetch_as(BINGBOT, "/robots.txt").body);
-    let (ours, theirs) = (gate.fetch_as(BINGBOT, "/robots.txt"), proxy.fetch_as(BINGBOT, "/robots.txt"));
+    assert_eq!(
+        proxy.fetch_as(BINGBOT, "/%72obots.txt").body,
+        gate.fetch_as(BINGBOT, "/robots.txt").body
+    );
+    let (ours, theirs) = (
+        gate.fetch_as(BINGBOT, "/robots.txt"),
+        proxy.fetch_as(BINGBOT, "/robots.txt"),
+    );
     assert_eq!((theirs.status, &theirs.body), (200, &ours.body));
     for name in ["etag", "last-modified", "cache-control", "content-type"] {
         assert_eq!(theirs.fields(name), ours.fields(name));
@@ -95,7 +137,8 @@ fn tags_go_by_the_type_that_the_origin_says() {
             "/missing.pdf" => "text/html; charset=utf-8",
             _ => "text/html",
         };
-        let answer = format!("HTTP/1.1 200 OK\r\nContent-Type: {media}\r\nContent-Length: 0\r\n\r\n");
+        let answer =
+            format!("HTTP/1.1 200 OK\r\nContent-Type: {media}\r\nContent-Length: 0\r\n\r\n");
         std::io::Write::write_all(stream, answer.as_bytes()).is_ok()
     });
     let proxy = start(gate.address, origin.address);
@@ -106,7 +149,11 @@ fn tags_go_by_the_type_that_the_origin_says() {
         ("/drafts/page", vec!["noindex, googlebot: nofollow"]),
     ] {
         let response = proxy.fetch_as(BROWSER, target);
-        assert_eq!((response.status, response.fields("x-robots-tag")), (200, tags), "{target}");
+        assert_eq!(
+            (response.status, response.fields("x-robots-tag")),
+            (200, tags),
+            "{target}"
+        );
         assert_eq!(response.field("crawlgate"), None);
     }
 }
@@ -116,18 +163,35 @@ fn request_that_nginx_redirects_inside_is_asked_about_once() {
     let gate = deciding();
     let proxy = Program::start(|prepared| {
         prepared.write("crawlgate-http.conf", deployed_http(gate.address));
-        prepared.write("crawlgate-server.conf", deployed("nginx/crawlgate-server.conf", &[]));
+        prepared.write(
+            "crawlgate-server.conf",
+            deployed("nginx/crawlgate-server.conf", &[]),
+        );
         prepared.write("site/drafts/index.html", "a page");
         prepared.write("site/404.html", "no page");
         let (address, root) = (prepared.address, prepared.path("site"));
-        let server = format!("listen {address}; root {root}; error_page 404 /404.html; include crawlgate-server.conf;");
-        nginx(prepared, &format!("  default_type text/html; include crawlgate-http.conf;\n  server {{ {server} }}"))
+        let server = format!(
+            "listen {address}; root {root}; error_page 404 /404.html; include crawlgate-server.conf;"
+        );
+        nginx(
+            prepared,
+            &format!(
+                "  default_type text/html; include crawlgate-http.conf;\n  server {{ {server} }}"
+            ),
+        )
     });
-    for (path, status, tags) in
-        [("/drafts/", 200, vec!["noindex, googlebot: nofollow"]), ("/missing", 404, vec![]), ("/private/", 403, vec![])]
-    {
+    for (path, status, tags) in [
+        ("/drafts/", 200, vec!["noindex, googlebot: nofollow"]),
+        ("/missing", 404, vec![]),
+        ("/private/", 403, vec![]),
+    ] {
         let response = proxy.fetch_as(BINGBOT, path);
-        assert_eq!((response.status, response.fields("x-robots-tag")), (status, tags), "{path} {}", proxy.log());
+        assert_eq!(
+            (response.status, response.fields("x-robots-tag")),
+            (status, tags),
+            "{path} {}",
+            proxy.log()
+        );
         assert_eq!(response.field("crawlgate"), None);
     }
     gate.wait_for_metric(
@@ -141,7 +205,10 @@ fn requests_pass_and_say_so_while_crawlgate_is_down() {
     let origin = Origin::plain();
     let proxy = start(Origin::nowhere(), origin.address);
     let passed = proxy.fetch_as(GPTBOT, "/page");
-    assert_eq!((passed.status, passed.field("crawlgate")), (200, Some("unavailable")));
+    assert_eq!(
+        (passed.status, passed.field("crawlgate")),
+        (200, Some("unavailable"))
+    );
     assert_eq!(proxy.fetch_as(GPTBOT, "/robots.txt").status, 502);
 }
 
@@ -154,8 +221,17 @@ fn what_nginx_answers_by_itself_says_nothing_of_crawlgate() {
         ("TRACE", "/", "", 405),
         ("POST", "/", "Transfer-Encoding: gzip\r\n", 501),
     ] {
-        let answer = proxy.ask(method, HOST, target, &format!("User-Agent: {BROWSER}\r\n{fields}"));
-        assert_eq!((answer.status, answer.field("crawlgate")), (status, None), "{method} {target} {fields}");
+        let answer = proxy.ask(
+            method,
+            HOST,
+            target,
+            &format!("User-Agent: {BROWSER}\r\n{fields}"),
+        );
+        assert_eq!(
+            (answer.status, answer.field("crawlgate")),
+            (status, None),
+            "{method} {target} {fields}"
+        );
     }
     assert!(origin.received().is_empty());
 }

@@ -1,6 +1,7 @@
-//! Odd heads and spellings through every door, with the real programs: crawlgate's own edge over HTTP/1 and HTTP/2, and
-//! nginx, Caddy and HAProxy beside the decision service. Whatever a client writes, it gets nothing that the plain request
-//! would not: no closed page, and no robots.txt of the origin's own.
+//! Odd heads and spellings through every door, with the real programs: crawlgate's own edge over
+//! HTTP/1 and HTTP/2, and nginx, Caddy and HAProxy beside the decision service. Whatever a client
+//! writes, it gets nothing that the plain request would not: no closed page, and no robots.txt of
+//! the origin's own.
 
 use super::{caddy, haproxy, nginx};
 use crate::proxy::support::http2::{GOAWAY, HEADERS, PREFACE, SETTINGS};
@@ -21,7 +22,8 @@ robots:
 enforcement: { mode: enforce }
 "#;
 
-/// Spellings of the closed page that pass, or may, for one of the crawlers if they are compared as sent.
+/// Spellings of the closed page that pass, or may, for one of the crawlers if they are compared as
+/// sent.
 const PAGES: [&str; 24] = [
     "/private/",
     "//private/",
@@ -126,49 +128,105 @@ const AGENTS: [&[u8]; 7] = [
 fn head(line: &str, host: &str, agent: &[u8], lines: &[u8]) -> Vec<u8> {
     let end: &[u8] = if lines.is_empty() { b"" } else { b"\r\n" };
     let first = format!("{line}\r\nHost: {host}\r\nUser-Agent: ");
-    [first.as_bytes(), agent, b"\r\n", lines, end, b"Connection: close\r\n\r\n"].concat()
+    [
+        first.as_bytes(),
+        agent,
+        b"\r\n",
+        lines,
+        end,
+        b"Connection: close\r\n\r\n",
+    ]
+    .concat()
 }
 
 fn plain(target: &str, agent: &str) -> Vec<u8> {
-    head(&format!("GET {target} HTTP/1.1"), HOST, agent.as_bytes(), b"")
+    head(
+        &format!("GET {target} HTTP/1.1"),
+        HOST,
+        agent.as_bytes(),
+        b"",
+    )
 }
 
 /// All of them, over HTTP/1.
 fn requests() -> Vec<Vec<u8>> {
     const LINE: &str = "GET /private/ HTTP/1.1";
-    let spelled =
-        PAGES.iter().chain(&FILES).flat_map(|target| [plain(target, "GPTBot/1.0"), plain(target, "CCBot/1.0")]);
+    let spelled = PAGES
+        .iter()
+        .chain(&FILES)
+        .flat_map(|target| [plain(target, "GPTBot/1.0"), plain(target, "CCBot/1.0")]);
     let agents = AGENTS.iter().map(|agent| head(LINE, HOST, agent, b""));
-    let hosts = HOSTS.iter().map(|host| head(LINE, host, b"GPTBot/1.0", b""));
-    let lines = LINES.iter().map(|line| head(LINE, HOST, b"GPTBot/1.0", line));
+    let hosts = HOSTS
+        .iter()
+        .map(|host| head(LINE, host, b"GPTBot/1.0", b""));
+    let lines = LINES
+        .iter()
+        .map(|line| head(LINE, HOST, b"GPTBot/1.0", line));
     let large = [16, 60, 100, 300, 900].map(|size| format!("X-Large: {}", "a".repeat(size * 1024)));
     let many = [90, 150, 300].map(|count| vec!["X-Odd: a"; count].join("\r\n"));
     // Each of these is a line of HAProxy's question, of which 101 made it crash.
-    let needed = ["Accept: text/html", "Referer: /a", "Signature: a", "User-Agent: GPTBot/1.0"];
+    let needed = [
+        "Accept: text/html",
+        "Referer: /a",
+        "Signature: a",
+        "User-Agent: GPTBot/1.0",
+    ];
     let needed = needed.map(|line| vec![line; 97].join("\r\n"));
-    let large = large.iter().chain(&many).chain(&needed).map(|lines| head(LINE, HOST, b"GPTBot/1.0", lines.as_bytes()));
+    let large = large
+        .iter()
+        .chain(&many)
+        .chain(&needed)
+        .map(|lines| head(LINE, HOST, b"GPTBot/1.0", lines.as_bytes()));
     // As large as HAProxy takes, and nginx, and larger.
     let long = [4_000, 7_900, 14_000, 15_000, 15_150, 15_200, 15_250, 40_000];
     let long = long.map(|length| plain(&format!("/private/{}", "a".repeat(length)), "GPTBot/1.0"));
-    let named = [7_000, 14_900].map(|length| plain("/private/", &format!("GPTBot/1.0 {}", "a".repeat(length))));
+    let named = [7_000, 14_900]
+        .map(|length| plain("/private/", &format!("GPTBot/1.0 {}", "a".repeat(length))));
     let others = [
-        head("GET http://site.test/private/ HTTP/1.1", "x.example", b"GPTBot/1.0", b""),
-        head("GET http://site.test:80/private/ HTTP/1.1", HOST, b"GPTBot/1.0", b""),
+        head(
+            "GET http://site.test/private/ HTTP/1.1",
+            "x.example",
+            b"GPTBot/1.0",
+            b"",
+        ),
+        head(
+            "GET http://site.test:80/private/ HTTP/1.1",
+            HOST,
+            b"GPTBot/1.0",
+            b"",
+        ),
         head("GET private/ HTTP/1.1", HOST, b"GPTBot/1.0", b""),
         head("GET /private/#a HTTP/1.1", HOST, b"GPTBot/1.0", b""),
         head("GET /private/ HTTP/1.0", HOST, b"GPTBot/1.0", b""),
         head("GET /private/ HTTP/2.0", HOST, b"GPTBot/1.0", b""),
         head("GET  /private/ HTTP/1.1", HOST, b"GPTBot/1.0", b""),
         head("get /private/ HTTP/1.1", HOST, b"GPTBot/1.0", b""),
-        head("POST /private/ HTTP/1.1", HOST, b"GPTBot/1.0", b"Content-Length: 0"),
+        head(
+            "POST /private/ HTTP/1.1",
+            HOST,
+            b"GPTBot/1.0",
+            b"Content-Length: 0",
+        ),
         head("GET /private/\x7f HTTP/1.1", HOST, b"GPTBot/1.0", b""),
         head("GET /private/\u{e4} HTTP/1.1", HOST, b"GPTBot/1.0", b""),
-        format!("GET /private/ HTTP/1.1\nHost: {HOST}\nUser-Agent: GPTBot/1.0\nConnection: close\n\n").into_bytes(),
+        format!(
+            "GET /private/ HTTP/1.1\nHost: {HOST}\nUser-Agent: GPTBot/1.0\nConnection: close\n\n"
+        )
+        .into_bytes(),
     ];
-    spelled.chain(agents).chain(hosts).chain(lines).chain(large).chain(long).chain(named).chain(others).collect()
+    spelled
+        .chain(agents)
+        .chain(hosts)
+        .chain(lines)
+        .chain(large)
+        .chain(long)
+        .chain(named)
+        .chain(others)
+        .collect()
 }
 
-/// An origin that resolves paths as nginx does and as Tomcat does, and has a page below `/private/`.
+/// An origin that resolves paths as nginx does and as Tomcat does, and has a page below
+/// `/private/`.
 fn origin() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = listener.local_addr().expect("its address");
@@ -189,20 +247,35 @@ fn page(stream: &mut TcpStream) -> Option<()> {
     }
     let text = String::from_utf8_lossy(&head);
     let target = text.split(' ').nth(1)?;
-    let stripped: Vec<&str> = target.split('/').map(|segment| segment.split(';').next().unwrap_or_default()).collect();
+    let stripped: Vec<&str> = target
+        .split('/')
+        .map(|segment| segment.split(';').next().unwrap_or_default())
+        .collect();
     let readings = [resolved(target), resolved(&stripped.join("/"))];
     let body: &[u8] = match () {
         () if readings.iter().any(|path| path.starts_with("private/")) => SECRET,
-        () if readings.iter().any(|path| path.trim_end_matches('/') == "robots.txt") => OWN_FILE,
+        () if readings
+            .iter()
+            .any(|path| path.trim_end_matches('/') == "robots.txt") =>
+        {
+            OWN_FILE
+        }
         () => b"an open page",
     };
-    let answer = format!("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: {}\r\n\r\n", body.len());
+    let answer = format!(
+        "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
     stream.write_all(&[answer.as_bytes(), body].concat()).ok()
 }
 
 /// A path without escapes, doubled slashes and dot segments.
 fn resolved(target: &str) -> String {
-    let mut path = target.split('?').next().unwrap_or_default().to_ascii_lowercase();
+    let mut path = target
+        .split('?')
+        .next()
+        .unwrap_or_default()
+        .to_ascii_lowercase();
     for (escape, sign) in [("%2e", "."), ("%2f", "/"), ("%70", "p"), ("%72", "r")] {
         path = path.replace(escape, sign);
     }
@@ -218,7 +291,8 @@ fn resolved(target: &str) -> String {
     format!("{}{end}", segments.join("/"))
 }
 
-/// What comes back, until the end of the connection. A door may stop listening before it has read all.
+/// What comes back, until the end of the connection. A door may stop listening before it has read
+/// all.
 fn answer(door: SocketAddr, request: &[u8]) -> Vec<u8> {
     let mut stream = open(door);
     let _ = stream.write_all(request);
@@ -250,16 +324,31 @@ fn has(octets: &[u8], wanted: &[u8]) -> bool {
 /// Sends all of them to a door, some again: what depends on who is faster does not show at once.
 fn check(door: SocketAddr, log: impl Fn() -> String) {
     let open = answer(door, &plain("/public/", "GPTBot/1.0"));
-    assert!(has(&open, b"an open page"), "the door is shut: {}{}", open.escape_ascii(), log());
+    assert!(
+        has(&open, b"an open page"),
+        "the door is shut: {}{}",
+        open.escape_ascii(),
+        log()
+    );
     for request in requests() {
         let rounds = if request.len() > 10_000 { 8 } else { 1 };
         for _ in 0..rounds {
             let answer = answer(door, &request);
-            assert!(!has(&answer, SECRET) && !has(&answer, OWN_FILE), "{}\n{}", shown(&request), answer.escape_ascii());
+            assert!(
+                !has(&answer, SECRET) && !has(&answer, OWN_FILE),
+                "{}\n{}",
+                shown(&request),
+                answer.escape_ascii()
+            );
         }
     }
     let open = answer(door, &plain("/public/", "GPTBot/1.0"));
-    assert!(has(&open, b"an open page"), "the door does not stand: {}{}", open.escape_ascii(), log());
+    assert!(
+        has(&open, b"an open page"),
+        "the door does not stand: {}{}",
+        open.escape_ascii(),
+        log()
+    );
 }
 
 /// The head of a health check.
@@ -277,8 +366,15 @@ fn nothing_odd_passes_nginx() {
     let door = nginx::start(service.address, origin());
     check(door.address, || door.log());
     // nginx takes the name of its server for it.
-    let without_host = answer(door.address, b"GET /private/ HTTP/1.0\r\nUser-Agent: GPTBot/1.0\r\n\r\n");
-    assert!(!has(&without_host, SECRET), "{}", without_host.escape_ascii());
+    let without_host = answer(
+        door.address,
+        b"GET /private/ HTTP/1.0\r\nUser-Agent: GPTBot/1.0\r\n\r\n",
+    );
+    assert!(
+        !has(&without_host, SECRET),
+        "{}",
+        without_host.escape_ascii()
+    );
     assert!(has(&answer(door.address, HEALTH_CHECK), b"an open page"));
 }
 
@@ -294,12 +390,20 @@ fn nothing_odd_passes_haproxy() {
     let service = Setup::deciding().policy("site", POLICY).start();
     let door = haproxy::start(service.address, origin());
     check(door.address, || door.log());
-    let without_host = answer(door.address, b"GET /private/ HTTP/1.0\r\nUser-Agent: GPTBot/1.0\r\n\r\n");
-    assert!(!has(&without_host, SECRET), "{}", without_host.escape_ascii());
+    let without_host = answer(
+        door.address,
+        b"GET /private/ HTTP/1.0\r\nUser-Agent: GPTBot/1.0\r\n\r\n",
+    );
+    assert!(
+        !has(&without_host, SECRET),
+        "{}",
+        without_host.escape_ascii()
+    );
     assert!(has(&answer(door.address, HEALTH_CHECK), b"an open page"));
 }
 
-/// A request over HTTP/2: pseudo fields and fields as they are written, without indexing (RFC 7541 section 6.2.2).
+/// A request over HTTP/2: pseudo fields and fields as they are written, without indexing (RFC 7541
+/// section 6.2.2).
 fn http2_request(target: &str, host: &str, agent: &[u8], more: &[(&[u8], &[u8])]) -> Vec<u8> {
     let fields: [(&[u8], &[u8]); 5] = [
         (b":method", b"GET"),
@@ -312,11 +416,18 @@ fn http2_request(target: &str, host: &str, agent: &[u8], more: &[(&[u8], &[u8])]
     for (name, value) in fields.iter().chain(more) {
         block.push(0);
         for text in [name, value] {
-            block.push(u8::try_from(text.len()).ok().filter(|length| *length < 127).expect("a short text"));
+            block.push(
+                u8::try_from(text.len())
+                    .ok()
+                    .filter(|length| *length < 127)
+                    .expect("a short text"),
+            );
             block.extend_from_slice(text);
         }
     }
-    let length = u32::try_from(block.len()).expect("a short block").to_be_bytes();
+    let length = u32::try_from(block.len())
+        .expect("a short block")
+        .to_be_bytes();
     let frame = [&length[1..], &[HEADERS, 0x05, 0, 0, 0, 1], &block].concat();
     [PREFACE, &SETTINGS, &frame].concat()
 }
@@ -348,24 +459,41 @@ fn http2_answer(door: SocketAddr, request: &[u8]) -> Vec<u8> {
 #[test]
 fn nothing_odd_passes_crawlgates_own_edge_over_http_2() {
     let gate = Setup::before(origin()).policy("site", POLICY).start();
-    let open = http2_answer(gate.address, &http2_request("/public/", HOST, b"GPTBot/1.0", &[]));
+    let open = http2_answer(
+        gate.address,
+        &http2_request("/public/", HOST, b"GPTBot/1.0", &[]),
+    );
     assert!(has(&open, b"an open page"), "{}", open.escape_ascii());
     let spelled = PAGES
         .iter()
         .chain(&FILES)
         .filter(|target| target.starts_with('/'))
-        .flat_map(|target| [b"GPTBot/1.0", b"CCBot/1.00"].map(|agent| http2_request(target, HOST, agent, &[])));
-    let agents = AGENTS.iter().map(|agent| http2_request("/private/", HOST, agent, &[]));
+        .flat_map(|target| {
+            [b"GPTBot/1.0", b"CCBot/1.00"].map(|agent| http2_request(target, HOST, agent, &[]))
+        });
+    let agents = AGENTS
+        .iter()
+        .map(|agent| http2_request("/private/", HOST, agent, &[]));
     let lines = LINES.iter().filter_map(|line| {
         let colon = line.iter().position(|octet| *octet == b':')?;
         let name = line[..colon].to_ascii_lowercase();
         if name == b"host" {
             return None;
         }
-        Some(http2_request("/private/", HOST, b"GPTBot/1.0", &[(&name, line[colon + 1..].trim_ascii())]))
+        Some(http2_request(
+            "/private/",
+            HOST,
+            b"GPTBot/1.0",
+            &[(&name, line[colon + 1..].trim_ascii())],
+        ))
     });
     for request in spelled.chain(agents).chain(lines) {
         let answer = http2_answer(gate.address, &request);
-        assert!(!has(&answer, SECRET) && !has(&answer, OWN_FILE), "{}\n{}", shown(&request), answer.escape_ascii());
+        assert!(
+            !has(&answer, SECRET) && !has(&answer, OWN_FILE),
+            "{}\n{}",
+            shown(&request),
+            answer.escape_ascii()
+        );
     }
 }

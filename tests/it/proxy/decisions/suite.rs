@@ -1,5 +1,5 @@
-//! Policies by crawlers by paths, through every door: what crawlgate answers as a proxy, each proxy beside the decision
-//! service answers too, where the table of docs/behind-your-proxy.md says so.
+//! Policies by crawlers by paths, through every door: what crawlgate answers as a proxy, each proxy
+//! beside the decision service answers too, where the table of docs/behind-your-proxy.md says so.
 
 use super::{caddy, envoy, forward_auth, haproxy, nginx};
 use crate::proxy::support::nginx::Nginx;
@@ -57,7 +57,12 @@ fn said(response: &Response, is_own: bool, has_tags: bool) -> Said {
         retry_after: response.field("retry-after").map(str::to_owned),
         body: is_own.then(|| response.text().to_owned()),
         tags: match has_tags {
-            true => parse_lines(response.fields("x-robots-tag").into_iter().map(str::as_bytes)),
+            true => parse_lines(
+                response
+                    .fields("x-robots-tag")
+                    .into_iter()
+                    .map(str::as_bytes),
+            ),
             false => Tags::default(),
         },
         signals: response.signals(),
@@ -79,7 +84,11 @@ fn compare(name: &str, proxy: &Gate, door: &Door<'_>, (forwards, knows_types): (
             if !is_own && !forwards {
                 expected.status = 200;
             }
-            assert_eq!(said(&door(agent, path), is_own, has_tags), expected, "{name}: {agent} {path}");
+            assert_eq!(
+                said(&door(agent, path), is_own, has_tags),
+                expected,
+                "{name}: {agent} {path}"
+            );
         }
     }
 }
@@ -98,7 +107,12 @@ fn each_policy(name: &str, compare: impl Fn(&Gate, &Gate, &Nginx)) {
 fn nginx_answers_as_the_proxy_does() {
     each_policy("nginx", |proxy, service, origin| {
         let door = nginx::start(service.address, origin.address);
-        compare("nginx", proxy, &|agent, path| door.fetch_as(agent, path), (true, true));
+        compare(
+            "nginx",
+            proxy,
+            &|agent, path| door.fetch_as(agent, path),
+            (true, true),
+        );
     });
 }
 
@@ -106,7 +120,12 @@ fn nginx_answers_as_the_proxy_does() {
 fn caddy_answers_as_the_proxy_does() {
     each_policy("caddy", |proxy, service, origin| {
         let door = caddy::start(service.address, origin.address);
-        compare("caddy", proxy, &|agent, path| door.fetch_as(agent, path), (true, false));
+        compare(
+            "caddy",
+            proxy,
+            &|agent, path| door.fetch_as(agent, path),
+            (true, false),
+        );
     });
 }
 
@@ -114,7 +133,12 @@ fn caddy_answers_as_the_proxy_does() {
 fn haproxy_answers_as_the_proxy_does() {
     each_policy("haproxy", |proxy, service, origin| {
         let door = haproxy::start(service.address, origin.address);
-        compare("haproxy", proxy, &|agent, path| door.fetch_as(agent, path), (true, true));
+        compare(
+            "haproxy",
+            proxy,
+            &|agent, path| door.fetch_as(agent, path),
+            (true, true),
+        );
     });
 }
 
@@ -124,12 +148,19 @@ fn fields_about_use_that_the_application_sends_stand() {
         "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Usage: train-ai=y\r\nTDM-Reservation: 0\r\nTDM-Policy: /own\r\n\r\nhi",
     );
     let policy = POLICIES[3];
-    let proxy = Setup::before(application.address).policy("site", policy).start();
+    let proxy = Setup::before(application.address)
+        .policy("site", policy)
+        .start();
     let service = Setup::deciding().policy("site", policy).start();
     let ours = proxy.fetch_as(BROWSER, "/page").signals();
     for start in [nginx::start, caddy::start, haproxy::start] {
         let door = start(service.address, application.address);
-        assert_eq!(door.fetch_as(BROWSER, "/page").signals(), ours, "{}", door.log());
+        assert_eq!(
+            door.fetch_as(BROWSER, "/page").signals(),
+            ours,
+            "{}",
+            door.log()
+        );
     }
 }
 
@@ -142,14 +173,20 @@ fn requests_pass_while_crawlgate_hangs() {
     for start in [nginx::start, caddy::start, haproxy::start] {
         let door = start(service, application.address);
         let passed = door.fetch_as(GPTBOT, "/page");
-        assert_eq!((passed.status, passed.field("crawlgate")), (200, Some("unavailable")), "{}", door.log());
+        assert_eq!(
+            (passed.status, passed.field("crawlgate")),
+            (200, Some("unavailable")),
+            "{}",
+            door.log()
+        );
     }
 }
 
 #[test]
 fn protocols_of_traefik_and_envoy_get_the_proxys_answers() {
     each_policy("protocols", |proxy, service, _| {
-        let file = |agent: &str| service.get(HOST, "/robots.txt", &format!("User-Agent: {agent}\r\n"));
+        let file =
+            |agent: &str| service.get(HOST, "/robots.txt", &format!("User-Agent: {agent}\r\n"));
         let traefik = |agent: &str, path: &str| match path {
             "/robots.txt" => file(agent),
             path => forward_auth(service, agent, path),
@@ -161,7 +198,10 @@ fn protocols_of_traefik_and_envoy_get_the_proxys_answers() {
                 let answer = envoy(service, agent, path);
                 // A test of its own shows that Envoy is told 429 in place of 503.
                 let is_paused = answer.status == 429 && answer.text().starts_with("503");
-                Response { status: if is_paused { 503 } else { answer.status }, ..answer }
+                Response {
+                    status: if is_paused { 503 } else { answer.status },
+                    ..answer
+                }
             }
         };
         compare("envoy", proxy, &envoy, (false, false));

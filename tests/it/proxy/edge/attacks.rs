@@ -1,9 +1,9 @@
-//! Clients that attack, while another client's requests go on. Limits are short, and every attack is larger than what one
-//! client may do by accident.
+//! Clients that attack, while another client's requests go on. Limits are short, and every attack
+//! is larger than what one client may do by accident.
 
 use crate::proxy::support::http2::{
-    CONTINUATION, DATA, GOAWAY, HEADERS, PING, PREFACE, PRIORITY, RST_STREAM, SETTINGS, SETTINGS_FRAME, WINDOW_UPDATE,
-    frame,
+    CONTINUATION, DATA, GOAWAY, HEADERS, PING, PREFACE, PRIORITY, RST_STREAM, SETTINGS,
+    SETTINGS_FRAME, WINDOW_UPDATE, frame,
 };
 use crate::proxy::support::{Connection, Gate, HOST, Origin, PATIENCE, Setup};
 use std::io::{Read, Write};
@@ -15,10 +15,13 @@ const SETTINGS_OF_ATTACKS: &str =
     "limits: { head: 1s, idle: 2s, stall: 1s, handshake: 1s, connections_per_address: 2000 }";
 
 fn gate(origin: &Origin) -> Gate {
-    Setup::before(origin.address).settings(SETTINGS_OF_ATTACKS).start()
+    Setup::before(origin.address)
+        .settings(SETTINGS_OF_ATTACKS)
+        .start()
 }
 
-/// Runs an attack while another client asks for a page again and again. Each of its requests is answered, soon.
+/// Runs an attack while another client asks for a page again and again. Each of its requests is
+/// answered, soon.
 fn while_others_are_served(gate: &Gate, attack: impl FnOnce()) {
     let (over, answered) = (AtomicBool::new(false), AtomicUsize::new(0));
     std::thread::scope(|scope| {
@@ -39,9 +42,19 @@ fn while_others_are_served(gate: &Gate, attack: impl FnOnce()) {
         attack();
         over.store(true, Ordering::Release);
         let slowest = other.join().expect("the other client is served");
-        assert!(slowest < Duration::from_secs(10), "a request took {slowest:?}");
+        assert!(
+            slowest < Duration::from_secs(10),
+            "a request took {slowest:?}"
+        );
     });
-    assert!(gate.log.text().lines().all(|line| !line.contains("panicked")), "{}", gate.log.text());
+    assert!(
+        gate.log
+            .text()
+            .lines()
+            .all(|line| !line.contains("panicked")),
+        "{}",
+        gate.log.text()
+    );
 }
 
 /// Waits until all of these are closed by crawlgate.
@@ -78,7 +91,10 @@ fn slow_and_silent_and_half_closed_clients_are_ended() {
         }
         all_are_closed(&mut open);
     });
-    gate.wait_for_metric("crawlgate_requests_rejected_total{reason=\"head_timeout\"}", 120.0);
+    gate.wait_for_metric(
+        "crawlgate_requests_rejected_total{reason=\"head_timeout\"}",
+        120.0,
+    );
 }
 
 #[test]
@@ -88,7 +104,10 @@ fn garbage_and_head_bombs_end_their_own_connection_alone() {
     while_others_are_served(&gate, || {
         let mut seed = 0x2545_f491_4f6c_dd1d_u64;
         let mut random = move || {
-            (seed, _) = (seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1), ());
+            (seed, _) = (
+                seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1),
+                (),
+            );
             (seed >> 33) as u8
         };
         let mut open = Vec::new();
@@ -101,8 +120,14 @@ fn garbage_and_head_bombs_end_their_own_connection_alone() {
         }
         for bomb in [
             format!("GET /{} HTTP/1.1\r\n", "a".repeat(200_000)),
-            format!("GET / HTTP/1.1\r\nHost: {HOST}\r\nX: {}\r\n\r\n", "b".repeat(500_000)),
-            format!("GET / HTTP/1.1\r\nHost: {HOST}\r\n{}\r\n", "A: b\r\n".repeat(50_000)),
+            format!(
+                "GET / HTTP/1.1\r\nHost: {HOST}\r\nX: {}\r\n\r\n",
+                "b".repeat(500_000)
+            ),
+            format!(
+                "GET / HTTP/1.1\r\nHost: {HOST}\r\n{}\r\n",
+                "A: b\r\n".repeat(50_000)
+            ),
             format!("GET / HTTP/1.1\r\n{}", "a".repeat(500_000)),
         ] {
             let mut connection = gate.connect();
@@ -113,7 +138,9 @@ fn garbage_and_head_bombs_end_their_own_connection_alone() {
     });
     for reason in ["target_too_long", "headers_too_large", "too_many_fields"] {
         assert!(
-            gate.metrics().contains(&format!("crawlgate_requests_rejected_total{{reason=\"{reason}\"}}")),
+            gate.metrics().contains(&format!(
+                "crawlgate_requests_rejected_total{{reason=\"{reason}\"}}"
+            )),
             "{reason}"
         );
     }
@@ -129,7 +156,8 @@ fn flood(gate: &Gate, most: usize, mut frames: impl FnMut(u32) -> Vec<u8>) -> bo
     let mut connection = gate.connect();
     connection.send_bytes(PREFACE);
     connection.send_bytes(&SETTINGS);
-    (0..most).any(|number| !connection.try_send_bytes(&frames(u32::try_from(number).expect("small"))))
+    (0..most)
+        .any(|number| !connection.try_send_bytes(&frames(u32::try_from(number).expect("small"))))
 }
 
 #[test]
@@ -139,12 +167,21 @@ fn floods_of_http2_frames_end_their_own_connection() {
     while_others_are_served(&gate, || {
         let reset = |number: u32| {
             let stream = 2 * number + 1;
-            [frame(HEADERS, 5, stream, GET), frame(RST_STREAM, 0, stream, &[0, 0, 0, 8])].concat()
+            [
+                frame(HEADERS, 5, stream, GET),
+                frame(RST_STREAM, 0, stream, &[0, 0, 0, 8]),
+            ]
+            .concat()
         };
         assert!(flood(&gate, 200_000, reset), "rapid reset");
         let continuation = |number: u32| match number {
             0 => frame(HEADERS, 1, 1, GET),
-            _ => frame(CONTINUATION, 0, 1, &[b"\0\x01a".as_slice(), &[0x7f, 0xe1, 0x7e], &[b'x'; 16_000]].concat()),
+            _ => frame(
+                CONTINUATION,
+                0,
+                1,
+                &[b"\0\x01a".as_slice(), &[0x7f, 0xe1, 0x7e], &[b'x'; 16_000]].concat(),
+            ),
         };
         assert!(flood(&gate, 10_000, continuation), "CONTINUATION");
         let data = |number: u32| match number {
@@ -152,18 +189,30 @@ fn floods_of_http2_frames_end_their_own_connection() {
             _ => frame(DATA, 0, 1, &[]).repeat(100),
         };
         assert!(flood(&gate, 100_000, data), "empty DATA");
-        assert!(flood(&gate, 10_000, |_| frame(HEADERS, 5, 2, GET)), "a stream of the server");
-        assert!(flood(&gate, 10_000, |_| b"GET / HTTP/1.1\r\n\r\n".to_vec()), "no frames");
+        assert!(
+            flood(&gate, 10_000, |_| frame(HEADERS, 5, 2, GET)),
+            "a stream of the server"
+        );
+        assert!(
+            flood(&gate, 10_000, |_| b"GET / HTTP/1.1\r\n\r\n".to_vec()),
+            "no frames"
+        );
     });
 }
 
-/// Frames after a request that make its stream end, by the client or because crawlgate has to reset it (CVE-2025-8671). At
-/// those from [`OF_CONNECTION`] on h2 ends the whole connection (h2 0.4.20).
+/// Frames after a request that make its stream end, by the client or because crawlgate has to reset
+/// it (CVE-2025-8671). At those from [`OF_CONNECTION`] on h2 ends the whole connection (h2 0.4.20).
 fn resets(stream: u32) -> [(&'static str, Vec<u8>); 4] {
     [
         ("RST_STREAM", frame(RST_STREAM, 0, stream, &[0, 0, 0, 8])),
-        ("WINDOW_UPDATE beyond 2^31", frame(WINDOW_UPDATE, 0, stream, &[0x7f, 0xff, 0xff, 0xff])),
-        ("WINDOW_UPDATE of 0", frame(WINDOW_UPDATE, 0, stream, &[0; 4])),
+        (
+            "WINDOW_UPDATE beyond 2^31",
+            frame(WINDOW_UPDATE, 0, stream, &[0x7f, 0xff, 0xff, 0xff]),
+        ),
+        (
+            "WINDOW_UPDATE of 0",
+            frame(WINDOW_UPDATE, 0, stream, &[0; 4]),
+        ),
         ("DATA after the end", frame(DATA, 1, stream, b"x")),
     ]
 }
@@ -175,7 +224,11 @@ fn silent() -> (Origin, Receiver<()>, Receiver<()>) {
     let ((asked, was_asked), (ended, has_ended)) = (channel(), channel());
     let origin = Origin::start(move |request, stream| {
         if request.is_own() {
-            return std::io::Write::write_all(stream, b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n").is_ok();
+            return std::io::Write::write_all(
+                stream,
+                b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n",
+            )
+            .is_ok();
         }
         let _ = asked.send(());
         let _ = std::io::Read::read(stream, &mut [0]);
@@ -194,10 +247,14 @@ fn request_whose_stream_is_reset_ends_at_the_origin() {
         connection.send_bytes(PREFACE);
         connection.send_bytes(&SETTINGS);
         connection.send_bytes(&frame(HEADERS, 5, 1, GET));
-        was_asked.recv_timeout(PATIENCE).expect("the origin is asked");
+        was_asked
+            .recv_timeout(PATIENCE)
+            .expect("the origin is asked");
         let (name, reset) = &resets(1)[case];
         connection.send_bytes(reset);
-        has_ended.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("{name}: the request goes on"));
+        has_ended
+            .recv_timeout(PATIENCE)
+            .unwrap_or_else(|_| panic!("{name}: the request goes on"));
         gate.wait_for_metric("crawlgate_requests_in_flight", 0.0);
     }
 }
@@ -221,15 +278,24 @@ fn resets_end_the_connection_whoever_sends_them() {
             }
             reached += 1;
             let kinds = resets(stream);
-            let (_, reset) = kinds.get(case).unwrap_or(&kinds[number as usize % OF_CONNECTION]);
+            let (_, reset) = kinds
+                .get(case)
+                .unwrap_or(&kinds[number as usize % OF_CONNECTION]);
             connection.try_send_bytes(reset);
             has_ended.recv_timeout(PATIENCE).expect("the request ends");
             number += 1;
         }
         let name = resets(1).get(case).map_or("all", |(name, _)| name);
         // A browser that leaves a page with a hundred pictures is no attack.
-        let expected = if (OF_CONNECTION..resets(1).len()).contains(&case) { 1..=1 } else { 100..=101 };
-        assert!(expected.contains(&reached), "{name}: {reached} requests reached the origin");
+        let expected = if (OF_CONNECTION..resets(1).len()).contains(&case) {
+            1..=1
+        } else {
+            100..=101
+        };
+        assert!(
+            expected.contains(&reached),
+            "{name}: {reached} requests reached the origin"
+        );
         // PROTOCOL_ERROR or ENHANCE_YOUR_CALM.
         let reason = connection.frame(GOAWAY).payload[7];
         assert!(matches!(reason, 1 | 11), "{name}: {reason}");
@@ -268,7 +334,11 @@ fn floods_of_frames_that_move_nothing_end_their_own_connection() {
                 let mut reader = connection.sender();
                 while reader.read(&mut [0; 65_536]).is_ok_and(|count| count > 0) {}
             } else {
-                assert_eq!(connection.frame(GOAWAY).payload[4..8], [0, 0, 0, 11], "{name}: ENHANCE_YOUR_CALM");
+                assert_eq!(
+                    connection.frame(GOAWAY).payload[4..8],
+                    [0, 0, 0, 11],
+                    "{name}: ENHANCE_YOUR_CALM"
+                );
             }
             drop(connection);
             assert!(flood.join().expect("no panic"), "{name}");
@@ -310,7 +380,11 @@ fn client_that_updates_windows_and_pings_beside_its_requests_goes_on() {
 fn http2_client_that_does_not_answer_a_ping_is_ended() {
     let origin = Origin::start(|request, stream| {
         if request.is_own() {
-            return std::io::Write::write_all(stream, b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n").is_ok();
+            return std::io::Write::write_all(
+                stream,
+                b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n",
+            )
+            .is_ok();
         }
         // It never answers.
         let _ = std::io::Read::read(stream, &mut [0]);
@@ -323,7 +397,10 @@ fn http2_client_that_does_not_answer_a_ping_is_ended() {
     connection.send_bytes(&frame(HEADERS, 5, 1, GET));
     assert_eq!(connection.frame(PING).payload.len(), 8);
     connection.rest();
-    gate.wait_for_metric("crawlgate_connections_closed_total{reason=\"no_pong\"}", 1.0);
+    gate.wait_for_metric(
+        "crawlgate_connections_closed_total{reason=\"no_pong\"}",
+        1.0,
+    );
     gate.wait_for_metric("crawlgate_connections{state=\"active\"}", 0.0);
     // An idle one gets a goodbye.
     let mut idle = gate.connect();
@@ -346,7 +423,8 @@ fn thousand_idle_connections_hold_little_memory_and_end_in_time() {
     while_others_are_served(&gate, || all_are_closed(&mut open));
 }
 
-/// Trailers of a field of one octet, and of thousands of references to it, one octet each (RFC 7541 section 6.1).
+/// Trailers of a field of one octet, and of thousands of references to it, one octet each (RFC 7541
+/// section 6.1).
 fn trailers_of_references() -> Vec<u8> {
     [b"\x40\x01b\x00".as_slice(), &[0xbe; 9_800]].concat()
 }
@@ -354,20 +432,32 @@ fn trailers_of_references() -> Vec<u8> {
 #[test]
 fn trailers_behind_a_request_that_is_answered_hold_no_memory() {
     let origin = Origin::plain();
-    let gate = Setup::before(origin.address).policy("shop", "hosts: [shop.example]\n").start();
+    let gate = Setup::before(origin.address)
+        .policy("shop", "hosts: [shop.example]\n")
+        .start();
     assert_eq!(gate.get("shop.example", "/robots.txt", "").status, 200);
     let before = gate.resident();
-    let head = [b"\x82\x86\x44\x0b/robots.txt\x41\x0c", b"shop.example".as_slice()].concat();
+    let head = [
+        b"\x82\x86\x44\x0b/robots.txt\x41\x0c",
+        b"shop.example".as_slice(),
+    ]
+    .concat();
     let trailers = trailers_of_references();
     let connections: Vec<Connection> = (0..4)
         .map(|_| {
             let mut connection = gate.connect();
             // Not an octet of a body may be sent: the answers wait.
-            connection.send_bytes(&[PREFACE, &frame(SETTINGS_FRAME, 0, 0, &[0, 4, 0, 0, 0, 0])].concat());
+            connection
+                .send_bytes(&[PREFACE, &frame(SETTINGS_FRAME, 0, 0, &[0, 4, 0, 0, 0, 0])].concat());
             for number in 0..100 {
                 let stream = 2 * number + 1;
-                connection
-                    .send_bytes(&[frame(HEADERS, 4, stream, &head), frame(HEADERS, 5, stream, &trailers)].concat());
+                connection.send_bytes(
+                    &[
+                        frame(HEADERS, 4, stream, &head),
+                        frame(HEADERS, 5, stream, &trailers),
+                    ]
+                    .concat(),
+                );
             }
             connection.send_bytes(&frame(PING, 0, 0, &[0; 8]));
             connection.frame(PING);

@@ -1,5 +1,5 @@
-//! Visitors of real proxies in front of crawlgate, beside one visitor whose requests would end the connection that all of
-//! them share. No request of another visitor fails.
+//! Visitors of real proxies in front of crawlgate, beside one visitor whose requests would end the
+//! connection that all of them share. No request of another visitor fails.
 
 use super::attacks::GET;
 use crate::proxy::support::http2::{HEADERS, PING, PREFACE, RST_STREAM, SETTINGS, frame, literal};
@@ -18,7 +18,10 @@ fn behind_caddy(gate: SocketAddr, speaks_http2: bool) -> Program {
     let scheme = if speaks_http2 { "h2c" } else { "http" };
     Program::start(|prepared| {
         let port = prepared.address.port();
-        caddy(prepared, &format!("http://:{port} {{\n\treverse_proxy {scheme}://{gate}\n}}\n"))
+        caddy(
+            prepared,
+            &format!("http://:{port} {{\n\treverse_proxy {scheme}://{gate}\n}}\n"),
+        )
     })
 }
 
@@ -42,7 +45,10 @@ fn origin() -> (Origin, Sender<()>) {
     let origin = Origin::start(move |request, stream| {
         match request.target() {
             "/held" => {
-                let _ = released.lock().expect("nobody panics while waiting").recv_timeout(PATIENCE);
+                let _ = released
+                    .lock()
+                    .expect("nobody panics while waiting")
+                    .recv_timeout(PATIENCE);
             }
             "/never" => {
                 let _ = stream.read(&mut [0]);
@@ -50,17 +56,29 @@ fn origin() -> (Origin, Sender<()>) {
             }
             _ => {}
         }
-        stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello").is_ok()
+        stream
+            .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello")
+            .is_ok()
     });
     (origin, release)
 }
 
 fn gate(origin: &Origin, listener: &str) -> Gate {
-    Setup::before(origin.address).listeners(listener).settings("trusted_proxies: 127.0.0.1").start()
+    Setup::before(origin.address)
+        .listeners(listener)
+        .settings("trusted_proxies: 127.0.0.1")
+        .start()
 }
 
 fn get(target: &[u8], fields: &[u8]) -> Vec<u8> {
-    [b"GET ".as_slice(), target, b" HTTP/1.1\r\nHost: site.test\r\n", fields, b"\r\n"].concat()
+    [
+        b"GET ".as_slice(),
+        target,
+        b" HTTP/1.1\r\nHost: site.test\r\n",
+        fields,
+        b"\r\n",
+    ]
+    .concat()
 }
 
 /// One request of the visitor who disturbs, up to the beginning of its answer.
@@ -70,19 +88,36 @@ fn disturb(proxy: &Program, request: &[u8]) {
     connection.is_closed();
 }
 
-/// Sends each of these requests again and again, beside a visitor whose request is open all the time and visitors who come
-/// and go.
-fn visitors_pass_beside(proxy: &Program, origin: &Origin, release: &Sender<()>, requests: &[Vec<u8>]) {
-    let count = |target: &str| origin.received().iter().filter(|request| request.target() == target).count();
+/// Sends each of these requests again and again, beside a visitor whose request is open all the
+/// time and visitors who come and go.
+fn visitors_pass_beside(
+    proxy: &Program,
+    origin: &Origin,
+    release: &Sender<()>,
+    requests: &[Vec<u8>],
+) {
+    let count = |target: &str| {
+        origin
+            .received()
+            .iter()
+            .filter(|request| request.target() == target)
+            .count()
+    };
     for request in requests {
         let name = String::from_utf8_lossy(request).into_owned();
         let before = count("/held");
         let mut held = Connection::open(proxy.address);
         held.send(&format!("GET /held HTTP/1.1\r\nHost: {HOST}\r\n\r\n"));
-        eventually("the held request", || (count("/held") > before).then_some(()));
+        eventually("the held request", || {
+            (count("/held") > before).then_some(())
+        });
         for round in 0..ROUNDS {
             disturb(proxy, request);
-            assert_eq!(proxy.ask("GET", HOST, "/page", "").status, 200, "{name}, round {round}");
+            assert_eq!(
+                proxy.ask("GET", HOST, "/page", "").status,
+                200,
+                "{name}, round {round}"
+            );
         }
         release.send(()).expect("the origin waits");
         assert_eq!(held.response("GET").status, 200, "{name}");
@@ -90,19 +125,34 @@ fn visitors_pass_beside(proxy: &Program, origin: &Origin, release: &Sender<()>, 
     }
 }
 
-/// Clients that leave before they have an answer, also beside a visitor whose request is open all the time.
+/// Clients that leave before they have an answer, also beside a visitor whose request is open all
+/// the time.
 fn visitors_pass_beside_clients_that_leave(proxy: &Program, origin: &Origin, release: &Sender<()>) {
-    let count = |target: &str| origin.received().iter().filter(|request| request.target() == target).count();
+    let count = |target: &str| {
+        origin
+            .received()
+            .iter()
+            .filter(|request| request.target() == target)
+            .count()
+    };
     let before = count("/held");
     let mut held = Connection::open(proxy.address);
     held.send(&format!("GET /held HTTP/1.1\r\nHost: {HOST}\r\n\r\n"));
-    eventually("the held request", || (count("/held") > before).then_some(()));
+    eventually("the held request", || {
+        (count("/held") > before).then_some(())
+    });
     for round in 1..=ROUNDS {
         let mut leaver = Connection::open(proxy.address);
         leaver.send(&format!("GET /never HTTP/1.1\r\nHost: {HOST}\r\n\r\n"));
-        eventually("a request without an answer", || (count("/never") == round).then_some(()));
+        eventually("a request without an answer", || {
+            (count("/never") == round).then_some(())
+        });
         drop(leaver);
-        assert_eq!(proxy.ask("GET", HOST, "/page", "").status, 200, "round {round}");
+        assert_eq!(
+            proxy.ask("GET", HOST, "/page", "").status,
+            200,
+            "round {round}"
+        );
     }
     release.send(()).expect("the origin waits");
     assert_eq!(held.response("GET").status, 200);
@@ -141,7 +191,11 @@ fn no_visitor_fails_behind_a_proxy_that_speaks_http2() {
         let proxy = start(gate.address, true);
         visitors_pass_beside(&proxy, &origin, &release, &[websocket()]);
         visitors_pass_beside_clients_that_leave(&proxy, &origin, &release);
-        assert!(!gate.metrics().contains("{reason=\"http2\"}"), "{}", gate.log.text());
+        assert!(
+            !gate.metrics().contains("{reason=\"http2\"}"),
+            "{}",
+            gate.log.text()
+        );
     }
 }
 
@@ -151,9 +205,24 @@ fn no_count_of_one_client_ends_a_trusted_proxys_connection() {
     let origin = Origin::plain();
     let gate = gate(&origin, "127.0.0.1:0");
     let field = |name, value| literal(name, value);
-    let two_hosts = [b"\x82\x84\x86".to_vec(), field(":authority", "a.example"), field("host", "b.example")].concat();
-    let no_url = [b"\x82\x86".to_vec(), field(":path", "/<b>"), field(":authority", HOST)].concat();
-    let extended = [b"\x84\x86".to_vec(), field(":method", "CONNECT"), field(":protocol", "websocket")].concat();
+    let two_hosts = [
+        b"\x82\x84\x86".to_vec(),
+        field(":authority", "a.example"),
+        field("host", "b.example"),
+    ]
+    .concat();
+    let no_url = [
+        b"\x82\x86".to_vec(),
+        field(":path", "/<b>"),
+        field(":authority", HOST),
+    ]
+    .concat();
+    let extended = [
+        b"\x84\x86".to_vec(),
+        field(":method", "CONNECT"),
+        field(":protocol", "websocket"),
+    ]
+    .concat();
     let extended = [extended, field(":authority", HOST)].concat();
     for block in [GET, &two_hosts, &no_url, &extended] {
         let mut connection = gate.connect();

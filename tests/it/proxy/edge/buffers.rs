@@ -1,4 +1,5 @@
-//! What waits for a client or an origin counts in `limits.buffers`, on every way and until it is over.
+//! What waits for a client or an origin counts in `limits.buffers`, on every way and until it is
+//! over.
 
 use super::streams::{NO_WINDOW, WINDOWS, ask, asking};
 use crate::proxy::support::http2::{
@@ -15,24 +16,37 @@ const KIB: f64 = 1024.0;
 const IN_LANE: f64 = 24.0 * KIB;
 const IN_PINGORA: f64 = 120.0 * KIB;
 /// Settings and a policy for each way.
-const WAYS: [(&str, &str, f64); 3] =
-    [("lane: on", "", IN_LANE), ("lane: off", "", IN_PINGORA), ("lane: on", "html: { meta: yes }\n", IN_PINGORA)];
+const WAYS: [(&str, &str, f64); 3] = [
+    ("lane: on", "", IN_LANE),
+    ("lane: off", "", IN_PINGORA),
+    ("lane: on", "html: { meta: yes }\n", IN_PINGORA),
+];
 
 fn value(gate: &Gate, series: &str) -> f64 {
     let metrics = gate.metrics();
-    metrics.lines().find_map(|line| line.strip_prefix(series)?.trim().parse().ok()).unwrap_or_default()
+    metrics
+        .lines()
+        .find_map(|line| line.strip_prefix(series)?.trim().parse().ok())
+        .unwrap_or_default()
 }
 
 /// An origin with pages of 1 KiB.
 fn pages() -> Origin {
     Origin::saying(Box::leak(
-        format!("HTTP/1.1 200 OK\r\nContent-Length: 1024\r\n\r\n{}", "x".repeat(1024)).into_boxed_str(),
+        format!(
+            "HTTP/1.1 200 OK\r\nContent-Length: 1024\r\n\r\n{}",
+            "x".repeat(1024)
+        )
+        .into_boxed_str(),
     ))
 }
 
 fn before(origin: &Origin, settings: &str, policy: &str) -> Gate {
     let policy = format!("robots: {{ origin: replace }}\n{policy}");
-    Setup::before(origin.address).settings(settings).policy("site", &policy).start()
+    Setup::before(origin.address)
+        .settings(settings)
+        .policy("site", &policy)
+        .start()
 }
 
 /// A client without a window that asks for so many pages, and has their heads.
@@ -81,17 +95,25 @@ fn assert_held_is_counted(gate: &Gate, before: u64, what: &str) {
     let mut last = 0;
     let held = eventually("the same memory twice", || {
         let resident = gate.resident();
-        (std::mem::replace(&mut last, resident) == resident).then_some(resident.saturating_sub(before))
+        (std::mem::replace(&mut last, resident) == resident)
+            .then_some(resident.saturating_sub(before))
     });
     let counted = value(gate, BUFFERS) / KIB;
-    assert!(held as f64 <= 1.3 * counted + (CLIENTS * CONNECTION) as f64, "{what}: {held} KiB, {counted} KiB counted");
+    assert!(
+        held as f64 <= 1.3 * counted + (CLIENTS * CONNECTION) as f64,
+        "{what}: {held} KiB, {counted} KiB counted"
+    );
 }
 
 #[test]
 fn memory_of_streams_without_a_window_is_within_the_count() {
     let origin = pages();
     for (settings, policy, _) in WAYS {
-        let gate = before(&origin, &format!("{settings}\nlimits: {{ buffers_per_address: 512MiB }}"), policy);
+        let gate = before(
+            &origin,
+            &format!("{settings}\nlimits: {{ buffers_per_address: 512MiB }}"),
+            policy,
+        );
         drop(stalled(&gate, 1));
         let before = gate.resident();
         let clients: Vec<Connection> = (0..CLIENTS).map(|_| stalled(&gate, 100)).collect();
@@ -109,7 +131,10 @@ fn memory_of_expectations_without_a_window_is_within_the_count() {
     drop(stalled(&gate, 1));
     let before = gate.resident();
     let fields = [(":path", "/page"), (":authority", HOST), ("expect", "x")];
-    let block: Vec<u8> = fields.iter().flat_map(|(name, value)| literal(name, value)).collect();
+    let block: Vec<u8> = fields
+        .iter()
+        .flat_map(|(name, value)| literal(name, value))
+        .collect();
     let block = [b"\x82\x86", block.as_slice()].concat();
     let clients: Vec<Connection> = (0..CLIENTS)
         .map(|_| {
@@ -123,7 +148,10 @@ fn memory_of_expectations_without_a_window_is_within_the_count() {
     gate.wait_for_metric(BUFFERS, CLIENTS as f64 * 100.0 * 8.0 * KIB);
     assert_held_is_counted(&gate, before, "417");
     drop(clients);
-    gate.wait_for_metric("crawlgate_requests_rejected_total{reason=\"expectation\"}", CLIENTS as f64 * 100.0);
+    gate.wait_for_metric(
+        "crawlgate_requests_rejected_total{reason=\"expectation\"}",
+        CLIENTS as f64 * 100.0,
+    );
     gate.wait_for_metric(BUFFERS, 0.0);
 }
 
@@ -134,18 +162,30 @@ fn memory_of_uploads_that_no_origin_reads_is_within_the_count() {
     let origin = TcpListener::bind("127.0.0.1:0").expect("a free port");
     for lane in ["on", "off"] {
         let gate = Setup::before(origin.local_addr().expect("its address"))
-            .settings(&format!("lane: {lane}\nlimits: {{ buffers_per_address: 512MiB }}"))
+            .settings(&format!(
+                "lane: {lane}\nlimits: {{ buffers_per_address: 512MiB }}"
+            ))
             .start();
         let before = gate.resident();
-        let http2: Vec<Http2> = (0..CLIENTS / 2).map(|_| Http2::open(gate.address)).collect();
-        let mut uploads: Vec<Upload> =
-            http2.iter().flat_map(|client| (0..5).map(|_| client.upload(HOST, "/x", &[]))).collect();
-        uploads.iter_mut().for_each(|upload| upload.send(&BODY, false));
+        let http2: Vec<Http2> = (0..CLIENTS / 2)
+            .map(|_| Http2::open(gate.address))
+            .collect();
+        let mut uploads: Vec<Upload> = http2
+            .iter()
+            .flat_map(|client| (0..5).map(|_| client.upload(HOST, "/x", &[])))
+            .collect();
+        uploads
+            .iter_mut()
+            .for_each(|upload| upload.send(&BODY, false));
         let http1: Vec<Connection> = (0..CLIENTS / 2).map(|_| gate.connect()).collect();
         for client in &http1 {
             let mut sender = client.sender();
-            write!(sender, "POST /x HTTP/1.1\r\nHost: {HOST}\r\nContent-Length: {}\r\n\r\n", BODY.len())
-                .expect("a head");
+            write!(
+                sender,
+                "POST /x HTTP/1.1\r\nHost: {HOST}\r\nContent-Length: {}\r\n\r\n",
+                BODY.len()
+            )
+            .expect("a head");
             std::thread::spawn(move || sender.write_all(&BODY));
         }
         gate.wait_for_metric(IN_FLIGHT, CLIENTS as f64 * 3.0);
@@ -164,10 +204,14 @@ fn memory_of_large_heads_is_within_the_count() {
     // The system takes connections for it.
     let silent = TcpListener::bind("127.0.0.1:0").expect("a free port");
     for lane in ["on", "off"] {
-        let gate = Setup::before(silent.local_addr().expect("its address")).settings(&format!("lane: {lane}")).start();
+        let gate = Setup::before(silent.local_addr().expect("its address"))
+            .settings(&format!("lane: {lane}"))
+            .start();
         let upload = |number: u64| {
             let mut client = gate.connect();
-            client.send(&format!("POST /x HTTP/1.1\r\nHost: {HOST}\r\nX-Large: {large}\r\nContent-Length: 9\r\n\r\nx"));
+            client.send(&format!(
+                "POST /x HTTP/1.1\r\nHost: {HOST}\r\nX-Large: {large}\r\nContent-Length: 9\r\n\r\nx"
+            ));
             gate.wait_for_metric(IN_FLIGHT, number as f64);
             client
         };
@@ -175,33 +219,54 @@ fn memory_of_large_heads_is_within_the_count() {
         gate.wait_for_metric(IN_FLIGHT, 0.0);
         let before = gate.resident();
         let clients: Vec<Connection> = (1..=CLIENTS).map(upload).collect();
-        assert!(value(&gate, BUFFERS) >= (CLIENTS as usize * 4 * HEAD) as f64, "{lane}");
+        assert!(
+            value(&gate, BUFFERS) >= (CLIENTS as usize * 4 * HEAD) as f64,
+            "{lane}"
+        );
         assert_held_is_counted(&gate, before, &format!("heads of requests, lane: {lane}"));
         drop(clients);
     }
-    let head = format!("HTTP/1.1 200 OK\r\nX-Large: {large}\r\nContent-Length: 1024\r\n\r\n{}", &large[..1024]);
+    let head = format!(
+        "HTTP/1.1 200 OK\r\nX-Large: {large}\r\nContent-Length: 1024\r\n\r\n{}",
+        &large[..1024]
+    );
     let origin = Origin::saying(Box::leak(head.into_boxed_str()));
     for (settings, policy, _) in WAYS {
         let gate = before(&origin, settings, policy);
         drop(stalled(&gate, 1));
         let before = gate.resident();
         let clients: Vec<Connection> = (0..CLIENTS).map(|_| stalled(&gate, 1)).collect();
-        assert!(value(&gate, BUFFERS) >= (CLIENTS as usize * 4 * HEAD) as f64, "{settings} {policy}");
-        assert_held_is_counted(&gate, before, &format!("heads of responses, {settings} {policy}"));
+        assert!(
+            value(&gate, BUFFERS) >= (CLIENTS as usize * 4 * HEAD) as f64,
+            "{settings} {policy}"
+        );
+        assert_held_is_counted(
+            &gate,
+            before,
+            &format!("heads of responses, {settings} {policy}"),
+        );
         drop(clients);
     }
 }
 
 #[test]
 fn large_informational_heads_lose_their_fields() {
-    let hints = format!("HTTP/1.1 103 Early Hints\r\nLink: {}\r\n\r\n", "x".repeat(5_000)).repeat(15);
+    let hints = format!(
+        "HTTP/1.1 103 Early Hints\r\nLink: {}\r\n\r\n",
+        "x".repeat(5_000)
+    )
+    .repeat(15);
     let answer = format!("{hints}HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
     let origin = Origin::saying(Box::leak(answer.into_boxed_str()));
     for lane in ["on", "off"] {
         let gate = before(&origin, &format!("lane: {lane}"), "");
         let mut client = gate.connect();
-        client.send(&format!("GET /page HTTP/1.1\r\nHost: {HOST}\r\nUser-Agent: {BROWSER}\r\n\r\n"));
-        let fields = (0..15).map(|_| client.response("GET").field("link").map(str::len)).collect::<Vec<_>>();
+        client.send(&format!(
+            "GET /page HTTP/1.1\r\nHost: {HOST}\r\nUser-Agent: {BROWSER}\r\n\r\n"
+        ));
+        let fields = (0..15)
+            .map(|_| client.response("GET").field("link").map(str::len))
+            .collect::<Vec<_>>();
         assert_eq!(fields[0], Some(5_000), "{lane}");
         assert!(fields[1..].iter().all(Option::is_none), "{lane}");
         assert_eq!(client.response("GET").status, 200, "{lane}");
@@ -211,15 +276,31 @@ fn large_informational_heads_lose_their_fields() {
 #[test]
 fn answers_that_no_socket_takes_count_until_the_client_leaves() {
     let origin = pages();
-    let rules = format!("/{}", "x".repeat(1_000)).repeat(30).replace('/', ", /");
-    let policy = format!("robots: {{ origin: replace, groups: [{{ agents: ['*'], disallow: [{}] }}] }}\n", &rules[2..]);
-    let gate = Setup::before(origin.address).policy("site", &policy).start();
+    let rules = format!("/{}", "x".repeat(1_000))
+        .repeat(30)
+        .replace('/', ", /");
+    let policy = format!(
+        "robots: {{ origin: replace, groups: [{{ agents: ['*'], disallow: [{}] }}] }}\n",
+        &rules[2..]
+    );
+    let gate = Setup::before(origin.address)
+        .policy("site", &policy)
+        .start();
     let fields = [(":path", "/robots.txt"), (":authority", HOST)];
-    let block: Vec<u8> = fields.iter().flat_map(|(name, value)| literal(name, value)).collect();
+    let block: Vec<u8> = fields
+        .iter()
+        .flat_map(|(name, value)| literal(name, value))
+        .collect();
     let block = [b"\x82\x86", block.as_slice()].concat();
     let mut client = gate.connect();
     // Every stream and the connection have a window of 2 GiB, and the client reads nothing.
-    client.send_bytes(&[PREFACE, &[0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 4, 0x7f, 0xff, 0xff, 0xff]].concat());
+    client.send_bytes(
+        &[
+            PREFACE,
+            &[0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 4, 0x7f, 0xff, 0xff, 0xff],
+        ]
+        .concat(),
+    );
     client.send_bytes(&[0, 0, 4, 8, 0, 0, 0, 0, 0, 0x7f, 0xff, 0, 0]);
     let mut stream = 1;
     eventually("an answer that waits", || {
@@ -249,10 +330,16 @@ fn post() -> Vec<u8> {
 #[test]
 fn trailers_have_the_same_limits_on_every_way() {
     let origin = Origin::plain();
-    let many: Vec<u8> = (0..101).flat_map(|place| literal(&format!("x-{place}"), "")).collect();
-    let large: Vec<u8> = (0..90).flat_map(|place| literal(&format!("x-{place}"), &"y".repeat(100))).collect();
+    let many: Vec<u8> = (0..101)
+        .flat_map(|place| literal(&format!("x-{place}"), ""))
+        .collect();
+    let large: Vec<u8> = (0..90)
+        .flat_map(|place| literal(&format!("x-{place}"), &"y".repeat(100)))
+        .collect();
     for lane in ["on", "off"] {
-        let gate = Setup::before(origin.address).settings(&format!("lane: {lane}")).start();
+        let gate = Setup::before(origin.address)
+            .settings(&format!("lane: {lane}"))
+            .start();
         for block in [&many, &large] {
             let mut client = gate.connect();
             client.send_bytes(PREFACE);
@@ -276,7 +363,15 @@ fn expectation_other_than_a_100_is_417_in_both_versions() {
     let origin = pages();
     let gate = before(&origin, "", "");
     let expecting = [("expect", "x")];
-    assert_eq!(Http2::open(gate.address).get(HOST, "/page", &expecting).status, 417);
+    assert_eq!(
+        Http2::open(gate.address)
+            .get(HOST, "/page", &expecting)
+            .status,
+        417
+    );
     assert_eq!(gate.get(HOST, "/page", "Expect: x\r\n").status, 417);
-    gate.wait_for_metric("crawlgate_requests_rejected_total{reason=\"expectation\"}", 2.0);
+    gate.wait_for_metric(
+        "crawlgate_requests_rejected_total{reason=\"expectation\"}",
+        2.0,
+    );
 }

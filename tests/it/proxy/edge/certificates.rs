@@ -1,7 +1,10 @@
-//! Certificates of a running crawlgate: renewal while it serves, and what an operator reads of them.
+//! Certificates of a running crawlgate: renewal while it serves, and what an operator reads of
+//! them.
 
 use super::https::{Https, get, https, listeners};
-use crate::proxy::support::{Authority, BROWSER, Connection, Origin, Setup, TlsConnection, eventually};
+use crate::proxy::support::{
+    Authority, BROWSER, Connection, Origin, Setup, TlsConnection, eventually,
+};
 use serde_json::Value;
 use std::fs;
 use std::path::PathBuf;
@@ -17,42 +20,76 @@ fn renewed_certificate_is_taken_without_losing_a_connection_and_a_bad_one_is_ref
     let mut kept = https.open("shop.example").expect("a connection");
     assert!(get(&mut kept, "shop.example", "/1", BROWSER).starts_with("HTTP/1.1 200"));
 
-    https.authority.certify(https.directory.path(), "shop", &["shop.example"], 2090);
+    https
+        .authority
+        .certify(https.directory.path(), "shop", &["shop.example"], 2090);
     https.gate.signal("HUP");
-    eventually("the renewed certificate", || (shop() != before).then_some(()));
+    eventually("the renewed certificate", || {
+        (shop() != before).then_some(())
+    });
     https.gate.log.wait_for("took a renewed certificate");
-    assert!(https.certificate("blog.example") == blog, "the other one stays");
-    assert!(get(&mut kept, "shop.example", "/2", BROWSER).starts_with("HTTP/1.1 200"), "a connection goes on");
+    assert!(
+        https.certificate("blog.example") == blog,
+        "the other one stays"
+    );
+    assert!(
+        get(&mut kept, "shop.example", "/2", BROWSER).starts_with("HTTP/1.1 200"),
+        "a connection goes on"
+    );
 
     let renewed = shop();
     let path = |name: &str| -> PathBuf { https.directory.path().join(name) };
     for (name, what) in [("blog.key", "another key"), ("blog.pem", "no key")] {
         fs::copy(path(name), path("shop.key")).expect("copied");
         https.gate.signal("HUP");
-        https.gate.wait_for_metric("crawlgate_certificates_refused", 1.0);
+        https
+            .gate
+            .wait_for_metric("crawlgate_certificates_refused", 1.0);
         assert!(shop() == renewed, "{what}");
     }
-    https.gate.log.wait_for("the former certificate stays in use");
-    https.authority.certify(https.directory.path(), "shop", &["shop.example"], 2001);
+    https
+        .gate
+        .log
+        .wait_for("the former certificate stays in use");
+    https
+        .authority
+        .certify(https.directory.path(), "shop", &["shop.example"], 2001);
     https.gate.signal("HUP");
     https.gate.log.wait_for("expired on");
     assert!(shop() == renewed);
-    https.authority.certify(https.directory.path(), "shop", &["shop.example"], 2095);
+    https
+        .authority
+        .certify(https.directory.path(), "shop", &["shop.example"], 2095);
     https.gate.signal("HUP");
-    https.gate.wait_for_metric("crawlgate_certificates_refused", 0.0);
-    eventually("the renewed certificate", || (shop() != renewed).then_some(()));
+    https
+        .gate
+        .wait_for_metric("crawlgate_certificates_refused", 0.0);
+    eventually("the renewed certificate", || {
+        (shop() != renewed).then_some(())
+    });
 }
 
 #[test]
 fn certificates_that_cannot_be_used_stop_the_start_and_the_check() {
-    let (authority, directory, origin) = (Authority::new(), tempfile::tempdir().expect("a directory"), Origin::plain());
+    let (authority, directory, origin) = (
+        Authority::new(),
+        tempfile::tempdir().expect("a directory"),
+        Origin::plain(),
+    );
     authority.certify(directory.path(), "one", &["a.example"], 2100);
     authority.certify(directory.path(), "other", &["a.example"], 2100);
-    fs::copy(directory.path().join("other.key"), directory.path().join("one.key")).expect("copied");
+    fs::copy(
+        directory.path().join("other.key"),
+        directory.path().join("one.key"),
+    )
+    .expect("copied");
     let setup = Setup::before(origin.address).listeners(&listeners(directory.path(), &["one"], ""));
     let (said, status) = setup.fail();
     assert_eq!(status.code(), Some(3), "{said}");
-    assert!(said.contains("does not belong to the certificate"), "{said}");
+    assert!(
+        said.contains("does not belong to the certificate"),
+        "{said}"
+    );
     let check = || {
         let settings = directory.path().join("crawlgate.yaml");
         let text = format!(
@@ -60,7 +97,11 @@ fn certificates_that_cannot_be_used_stop_the_start_and_the_check() {
             listeners(directory.path(), &["one"], "")
         );
         fs::write(&settings, text).expect("written");
-        fs::write(directory.path().join("site.yaml"), "robots: { origin: replace }\n").expect("written");
+        fs::write(
+            directory.path().join("site.yaml"),
+            "robots: { origin: replace }\n",
+        )
+        .expect("written");
         let output = Command::new(env!("CARGO_BIN_EXE_crawlgate"))
             .arg("check")
             .arg(directory.path().join("site.yaml"))
@@ -68,10 +109,16 @@ fn certificates_that_cannot_be_used_stop_the_start_and_the_check() {
             .arg(&settings)
             .output()
             .expect("crawlgate");
-        (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
+        (
+            output.status.code(),
+            String::from_utf8_lossy(&output.stdout).into_owned(),
+        )
     };
     let (code, said) = check();
-    assert!(code == Some(1) && said.contains("does not belong to the certificate"), "{said}");
+    assert!(
+        code == Some(1) && said.contains("does not belong to the certificate"),
+        "{said}"
+    );
     authority.certify(directory.path(), "one", &["a.example"], 2001);
     let (code, said) = check();
     assert!(code == Some(1) && said.contains("expired on"), "{said}");
@@ -80,7 +127,10 @@ fn certificates_that_cannot_be_used_stop_the_start_and_the_check() {
     assert!(code == Some(0) && !said.contains("certificate"), "{said}");
     authority.certify(directory.path(), "one", &["b.example"], 2100);
     let (code, said) = check();
-    assert!(code == Some(0) && said.contains("no certificate is for a.example"), "{said}");
+    assert!(
+        code == Some(0) && said.contains("no certificate is for a.example"),
+        "{said}"
+    );
 }
 
 /// The certificates of `crawlgate status --json`, its problems, and its exit code.
@@ -88,7 +138,11 @@ fn status(https: &Https) -> (Value, Vec<Value>, Option<i32>) {
     let output = https.gate.command(&["status", "--json"]);
     let status: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     let problems = status["problems"].as_array().expect("problems").clone();
-    (status["certificates"].clone(), problems, output.status.code())
+    (
+        status["certificates"].clone(),
+        problems,
+        output.status.code(),
+    )
 }
 
 #[test]
@@ -104,7 +158,8 @@ fn renewal_of_one_certificate_under_traffic_costs_no_connection() {
     };
     thread::scope(|scope| {
         for name in names {
-            // One client keeps its connection all the time, the other opens a new one for each request.
+            // One client keeps its connection all the time, the other opens a new one for each
+            // request.
             scope.spawn(|| {
                 let mut kept = https.open(name).expect("a connection");
                 while !stop.load(Ordering::Relaxed) {
@@ -119,20 +174,28 @@ fn renewal_of_one_certificate_under_traffic_costs_no_connection() {
         }
         let traffic = |count: usize| {
             let until = served.load(Ordering::Relaxed) + count;
-            eventually("requests", || (served.load(Ordering::Relaxed) >= until).then_some(()));
+            eventually("requests", || {
+                (served.load(Ordering::Relaxed) >= until).then_some(())
+            });
         };
         traffic(50);
         let mut last = before[0].clone();
         for year in [2080, 2090] {
-            https.authority.certify(https.directory.path(), "shop", &["shop.example"], year);
+            https
+                .authority
+                .certify(https.directory.path(), "shop", &["shop.example"], year);
             https.gate.signal("HUP");
-            last =
-                eventually("the renewed certificate", || Some(https.certificate(names[0])).filter(|now| *now != last));
+            last = eventually("the renewed certificate", || {
+                Some(https.certificate(names[0])).filter(|now| *now != last)
+            });
             traffic(50);
         }
         stop.store(true, Ordering::Relaxed);
     });
-    assert!(https.certificate(names[1]) == before[1], "the other one stays");
+    assert!(
+        https.certificate(names[1]) == before[1],
+        "the other one stays"
+    );
 }
 
 #[test]
@@ -141,44 +204,89 @@ fn status_shows_certificates_and_the_refused_renewal() {
     let (certificates, problems, code) = status(&https);
     assert_eq!((problems.len(), code), (0, Some(0)), "{problems:?}");
     let shop = &certificates[0];
-    assert_eq!(shop["names"], serde_json::json!(["shop.example", "*.shop.example"]));
+    assert_eq!(
+        shop["names"],
+        serde_json::json!(["shop.example", "*.shop.example"])
+    );
     assert_eq!(shop["not_after"], "2100-01-01T00:00:00Z");
     assert!(
         shop["days_left"].as_i64() > Some(20_000)
-            && shop["file"].as_str().is_some_and(|file| file.ends_with("shop.pem"))
+            && shop["file"]
+                .as_str()
+                .is_some_and(|file| file.ends_with("shop.pem"))
     );
-    assert!(shop["renewed"].is_null() && shop["refused"].is_null(), "{shop}");
-    assert_eq!(certificates[1]["names"], serde_json::json!(["blog.example"]));
+    assert!(
+        shop["renewed"].is_null() && shop["refused"].is_null(),
+        "{shop}"
+    );
+    assert_eq!(
+        certificates[1]["names"],
+        serde_json::json!(["blog.example"])
+    );
 
-    https.authority.certify(https.directory.path(), "shop", &["shop.example"], 2090);
+    https
+        .authority
+        .certify(https.directory.path(), "shop", &["shop.example"], 2090);
     https.gate.signal("HUP");
-    eventually("the renewal", || status(&https).0[0]["renewed"].is_string().then_some(()));
+    eventually("the renewal", || {
+        status(&https).0[0]["renewed"].is_string().then_some(())
+    });
     fs::write(https.directory.path().join("shop.pem"), "no certificate").expect("written");
     https.gate.signal("HUP");
-    let (certificates, problems, code) =
-        eventually("the refusal", || Some(status(&https)).filter(|status| status.0[0]["refused"].is_object()));
-    assert_eq!(certificates[0]["not_after"], "2090-01-01T00:00:00Z", "the former one stays");
-    assert!(certificates[0]["refused"]["reason"].as_str().is_some_and(|reason| reason.contains("shop.pem")));
-    assert_eq!((problems.len(), problems[0]["problem"].as_str(), code), (1, Some("certificate"), Some(1)));
+    let (certificates, problems, code) = eventually("the refusal", || {
+        Some(status(&https)).filter(|status| status.0[0]["refused"].is_object())
+    });
+    assert_eq!(
+        certificates[0]["not_after"], "2090-01-01T00:00:00Z",
+        "the former one stays"
+    );
+    assert!(
+        certificates[0]["refused"]["reason"]
+            .as_str()
+            .is_some_and(|reason| reason.contains("shop.pem"))
+    );
+    assert_eq!(
+        (problems.len(), problems[0]["problem"].as_str(), code),
+        (1, Some("certificate"), Some(1))
+    );
     let text = String::from_utf8(https.gate.command(&["status"]).stdout).expect("text");
-    for line in
-        ["problem (certificate): ", "  shop.example\n", "    valid until: 2090-01-01", "    refused:     a renewal at "]
-    {
+    for line in [
+        "problem (certificate): ",
+        "  shop.example\n",
+        "    valid until: 2090-01-01",
+        "    refused:     a renewal at ",
+    ] {
         assert!(text.contains(line), "{line}: {text}");
     }
-    https.gate.wait_for_metric("crawlgate_problems{problem=\"certificate\"}", 1.0);
+    https
+        .gate
+        .wait_for_metric("crawlgate_problems{problem=\"certificate\"}", 1.0);
     let mut admin = Connection::open(https.gate.admin);
     admin.send("GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
     let page = admin.response("GET").text().to_owned();
-    for part in [">shop.example</th>", "shop.pem", "2090-01-01", " days</td>", "the former certificate stays in use"] {
+    for part in [
+        ">shop.example</th>",
+        "shop.pem",
+        "2090-01-01",
+        " days</td>",
+        "the former certificate stays in use",
+    ] {
         assert!(page.contains(part), "{part}: {page}");
     }
 
     // The start takes an expired certificate, and says so.
-    https.authority.certify(https.directory.path(), "shop", &["shop.example"], 2001);
+    https
+        .authority
+        .certify(https.directory.path(), "shop", &["shop.example"], 2001);
     let mut https = https;
     https.gate.restart("TERM", |_| {});
     let (certificates, problems, code) = status(&https);
-    assert!(certificates[0]["days_left"].as_i64() < Some(0), "{certificates}");
-    assert_eq!((problems[0]["problem"].as_str(), code), (Some("certificate"), Some(1)));
+    assert!(
+        certificates[0]["days_left"].as_i64() < Some(0),
+        "{certificates}"
+    );
+    assert_eq!(
+        (problems[0]["problem"].as_str(), code),
+        (Some("certificate"), Some(1))
+    );
 }

@@ -17,16 +17,27 @@ fn refused(gate: &Gate, octets: &[u8]) -> u16 {
     let mut connection = gate.connect();
     connection.send_bytes(octets);
     let response = connection.response("GET");
-    assert_eq!(response.field("connection"), Some("close"), "{}", String::from_utf8_lossy(octets));
+    assert_eq!(
+        response.field("connection"),
+        Some("close"),
+        "{}",
+        String::from_utf8_lossy(octets)
+    );
     assert_eq!(response.field("server"), Some("crawlgate"));
-    assert!(connection.is_closed(), "{}", String::from_utf8_lossy(octets));
+    assert!(
+        connection.is_closed(),
+        "{}",
+        String::from_utf8_lossy(octets)
+    );
     response.status
 }
 
 #[test]
 fn heads_that_two_readers_could_read_differently_are_refused_and_logged() {
     let origin = echo();
-    let gate = Setup::before(origin.address).settings("logs: { access: access.log }").start();
+    let gate = Setup::before(origin.address)
+        .settings("logs: { access: access.log }")
+        .start();
     let cases: [(&[u8], &str, u16); 24] = [
         (b"GET / HTTP/1.1\nHost: a.example\n\n", "bare_line_feed", 400),
         (b"GET / HTTP/1.1\r\nHost: a.example\n\r\n", "bare_line_feed", 400),
@@ -70,7 +81,12 @@ fn heads_that_two_readers_could_read_differently_are_refused_and_logged() {
         ),
     ];
     for (octets, _, status) in cases {
-        assert_eq!(refused(&gate, octets), status, "{}", String::from_utf8_lossy(octets));
+        assert_eq!(
+            refused(&gate, octets),
+            status,
+            "{}",
+            String::from_utf8_lossy(octets)
+        );
     }
     assert!(origin.received().is_empty(), "{:?}", origin.received());
     let log = eventually("the access log", || {
@@ -78,37 +94,60 @@ fn heads_that_two_readers_could_read_differently_are_refused_and_logged() {
         (log.lines().count() >= cases.len()).then_some(log)
     });
     for (octets, reason, status) in cases {
-        let line = log.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).expect("JSON"));
-        let found = line.into_iter().any(|line| line["error"] == reason && line["status"] == status);
-        assert!(found, "{reason} for {}:\n{log}", String::from_utf8_lossy(octets));
-        assert!(gate.metrics().contains(&format!("crawlgate_requests_rejected_total{{reason=\"{reason}\"}}")));
+        let line = log
+            .lines()
+            .map(|line| serde_json::from_str::<serde_json::Value>(line).expect("JSON"));
+        let found = line
+            .into_iter()
+            .any(|line| line["error"] == reason && line["status"] == status);
+        assert!(
+            found,
+            "{reason} for {}:\n{log}",
+            String::from_utf8_lossy(octets)
+        );
+        assert!(gate.metrics().contains(&format!(
+            "crawlgate_requests_rejected_total{{reason=\"{reason}\"}}"
+        )));
     }
 }
 
 #[test]
 fn pipelined_requests_are_all_answered_in_their_order() {
     let origin = echo();
-    let policy =
-        "robots: { origin: replace, groups: [{ agents: [GPTBot], disallow: / }] }\nenforcement: { mode: enforce }\n";
+    let policy = "robots: { origin: replace, groups: [{ agents: [GPTBot], disallow: / }] }\nenforcement: { mode: enforce }\n";
     let gate = Setup::before(origin.address).policy("site", policy).start();
     let mut connection = gate.connect();
-    let get =
-        |target: &str, agent: &str| format!("GET {target} HTTP/1.1\r\nHost: {HOST}\r\nUser-Agent: {agent}\r\n\r\n");
+    let get = |target: &str, agent: &str| {
+        format!("GET {target} HTTP/1.1\r\nHost: {HOST}\r\nUser-Agent: {agent}\r\n\r\n")
+    };
     // Forwarded, answered here, with a body of either kind, and forwarded again: in one piece.
     let all = [
         get("/1", BROWSER),
         get("/robots.txt", GPTBOT),
         format!("POST /2 HTTP/1.1\r\nHost: {HOST}\r\nContent-Length: 5\r\n\r\nhello"),
         get("/secret", GPTBOT),
-        format!("POST /3 HTTP/1.1\r\nHost: {HOST}\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n"),
+        format!(
+            "POST /3 HTTP/1.1\r\nHost: {HOST}\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n"
+        ),
         format!("\r\n{}", get("/4", BROWSER)),
     ];
     connection.send(&all.concat());
-    let expected = [(200, "/1 0"), (200, ""), (200, "/2 5"), (403, ""), (200, "/3 3"), (200, "/4 0")];
+    let expected = [
+        (200, "/1 0"),
+        (200, ""),
+        (200, "/2 5"),
+        (403, ""),
+        (200, "/3 3"),
+        (200, "/4 0"),
+    ];
     for (status, body) in expected {
         let response = connection.response("GET");
         assert_eq!(response.status, status, "{body}");
-        assert!(body.is_empty() || response.text() == body, "{} is not {body}", response.text());
+        assert!(
+            body.is_empty() || response.text() == body,
+            "{} is not {body}",
+            response.text()
+        );
     }
     // The same in pieces of every size.
     let octets = all.concat().into_bytes();
@@ -118,7 +157,11 @@ fn pipelined_requests_are_all_answered_in_their_order() {
             connection.send_bytes(piece);
         }
         for (status, _) in expected {
-            assert_eq!(connection.response("GET").status, status, "in pieces of {size}");
+            assert_eq!(
+                connection.response("GET").status,
+                status,
+                "in pieces of {size}"
+            );
         }
     }
 }
@@ -126,23 +169,34 @@ fn pipelined_requests_are_all_answered_in_their_order() {
 #[test]
 fn octets_of_a_body_are_never_taken_for_a_request() {
     let origin = echo();
-    let policy =
-        "robots: { origin: replace, groups: [{ agents: [GPTBot], disallow: / }] }\nenforcement: { mode: enforce }\n";
+    let policy = "robots: { origin: replace, groups: [{ agents: [GPTBot], disallow: / }] }\nenforcement: { mode: enforce }\n";
     let gate = Setup::before(origin.address).policy("site", policy).start();
     let smuggled = format!("GET /smuggled HTTP/1.1\r\nHost: {HOST}\r\n\r\n");
-    for framing in [format!("Content-Length: {}", smuggled.len()), "Transfer-Encoding: chunked".to_owned()] {
+    for framing in [
+        format!("Content-Length: {}", smuggled.len()),
+        "Transfer-Encoding: chunked".to_owned(),
+    ] {
         let mut connection = gate.connect();
         connection
             .send(&format!("POST /a HTTP/1.1\r\nHost: {HOST}\r\nUser-Agent: {GPTBOT}\r\n{framing}\r\n\r\n{smuggled}"));
         let answer = connection.response("POST");
-        assert_eq!((answer.status, answer.field("connection")), (403, Some("close")));
+        assert_eq!(
+            (answer.status, answer.field("connection")),
+            (403, Some("close"))
+        );
         assert!(connection.is_closed());
     }
     // A chunk that ends elsewhere for another reader.
-    for body in ["5 \r\nhello\r\n0\r\n\r\n", "5\nhello\n0\n\n", "5\r\nhello0\r\n\r\n", "-5\r\nhello\r\n0\r\n\r\n"] {
+    for body in [
+        "5 \r\nhello\r\n0\r\n\r\n",
+        "5\nhello\n0\n\n",
+        "5\r\nhello0\r\n\r\n",
+        "-5\r\nhello\r\n0\r\n\r\n",
+    ] {
         let mut connection = gate.connect();
-        connection
-            .send(&format!("POST /a HTTP/1.1\r\nHost: {HOST}\r\nTransfer-Encoding: chunked\r\n\r\n{body}{smuggled}"));
+        connection.send(&format!(
+            "POST /a HTTP/1.1\r\nHost: {HOST}\r\nTransfer-Encoding: chunked\r\n\r\n{body}{smuggled}"
+        ));
         connection.finish_sending();
         let mut rest = String::new();
         while !connection.is_closed() {
@@ -150,7 +204,14 @@ fn octets_of_a_body_are_never_taken_for_a_request() {
         }
         assert!(!rest.contains("200 OK"), "{body:?}: {rest}");
     }
-    assert!(origin.received().iter().all(|request| request.target() != "/smuggled"), "{:?}", origin.received());
+    assert!(
+        origin
+            .received()
+            .iter()
+            .all(|request| request.target() != "/smuggled"),
+        "{:?}",
+        origin.received()
+    );
 }
 
 #[test]
@@ -163,14 +224,22 @@ fn fields_of_a_connection_end_with_it() {
     connection.send(&format!("GET /a HTTP/1.1\r\nHost: {HOST}\r\n{fields}\r\n"));
     assert_eq!(connection.response("GET").status, 200);
     let asked = origin.last();
-    for name in ["x-mine", "keep-alive", "proxy-connection", "upgrade", "http2-settings"] {
+    for name in [
+        "x-mine",
+        "keep-alive",
+        "proxy-connection",
+        "upgrade",
+        "http2-settings",
+    ] {
         assert_eq!(asked.field(name), None, "{name}");
     }
     assert_eq!(asked.field("x-other"), Some("c"));
     // Nobody takes away what the origin has to know.
     for name in ["Host", "X-Forwarded-For"] {
         let mut connection = gate.connect();
-        connection.send(&format!("GET /b HTTP/1.1\r\nHost: {HOST}\r\nConnection: {name}\r\n\r\n"));
+        connection.send(&format!(
+            "GET /b HTTP/1.1\r\nHost: {HOST}\r\nConnection: {name}\r\n\r\n"
+        ));
         assert_eq!(connection.response("GET").status, 400, "{name}");
     }
     assert_eq!(origin.last().target(), "/a");
@@ -179,11 +248,13 @@ fn fields_of_a_connection_end_with_it() {
 #[test]
 fn client_that_expects_a_100_gets_it_from_the_origin() {
     let origin = Origin::start(|request, stream| {
-        let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n{}", request.body.len());
+        let answer = format!(
+            "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n{}",
+            request.body.len()
+        );
         stream.write_all(answer.as_bytes()).is_ok()
     });
-    let policy =
-        "robots: { origin: replace, groups: [{ agents: [GPTBot], disallow: / }] }\nenforcement: { mode: enforce }\n";
+    let policy = "robots: { origin: replace, groups: [{ agents: [GPTBot], disallow: / }] }\nenforcement: { mode: enforce }\n";
     let gate = Setup::before(origin.address).policy("site", policy).start();
     let post = |agent: &str| {
         format!(
@@ -198,7 +269,10 @@ fn client_that_expects_a_100_gets_it_from_the_origin() {
     let mut connection = gate.connect();
     connection.send(&post("GPTBot"));
     let refused = connection.response("POST");
-    assert_eq!((refused.status, refused.field("connection")), (403, Some("close")));
+    assert_eq!(
+        (refused.status, refused.field("connection")),
+        (403, Some("close"))
+    );
     assert!(connection.is_closed());
 }
 
@@ -206,7 +280,9 @@ fn client_that_expects_a_100_gets_it_from_the_origin() {
 fn origin_may_switch_to_another_protocol() {
     let origin = Origin::start(|request, stream| {
         if request.field("upgrade").is_none() {
-            return stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nno").is_ok();
+            return stream
+                .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nno")
+                .is_ok();
         }
         let _ =
             stream.write_all(b"HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n");
@@ -216,8 +292,11 @@ fn origin_may_switch_to_another_protocol() {
         false
     });
     let gate = Setup::before(origin.address).start();
-    let upgrade = format!("GET / HTTP/1.1\r\nHost: {HOST}\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n");
-    // Pingora 0.9.1 may end a connection whose origin switches before the end of the request is passed on (issue 946).
+    let upgrade = format!(
+        "GET / HTTP/1.1\r\nHost: {HOST}\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n"
+    );
+    // Pingora 0.9.1 may end a connection whose origin switches before the end of the request is
+    // passed on (issue 946).
     eventually("a switch of protocols", || {
         let mut connection = gate.connect();
         connection.send(&upgrade);

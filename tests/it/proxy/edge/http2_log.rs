@@ -1,8 +1,13 @@
-//! What the access log says of requests over HTTP/2 whose client does not take its answer, or goes on as it must not.
+//! What the access log says of requests over HTTP/2 whose client does not take its answer, or goes
+//! on as it must not.
 
 use super::streams::{NO_WINDOW, ask, asking};
-use crate::proxy::support::http2::{DATA, GOAWAY, HEADERS, PING, PREFACE, RST_STREAM, SETTINGS, frame, literal};
-use crate::proxy::support::{Connection, GPTBOT, Gate, HOST, Origin, PATIENCE, Setup, eventually, read};
+use crate::proxy::support::http2::{
+    DATA, GOAWAY, HEADERS, PING, PREFACE, RST_STREAM, SETTINGS, frame, literal,
+};
+use crate::proxy::support::{
+    Connection, GPTBOT, Gate, HOST, Origin, PATIENCE, Setup, eventually, read,
+};
 use std::sync::mpsc::channel;
 
 const REFUSES: &str = "robots: { origin: replace, groups: [{ agents: [GPTBot], disallow: [/] }] }\n\
@@ -12,12 +17,18 @@ const REFUSES: &str = "robots: { origin: replace, groups: [{ agents: [GPTBot], d
 fn lines(gate: &Gate, target: &str, count: usize) -> Vec<(u64, String, u64)> {
     eventually("the access log has all requests", || {
         let log = read(&gate.path("access.log"));
-        let lines = log.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+        let lines = log
+            .lines()
+            .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
         let lines: Vec<_> = lines
             .filter(|line| line["target"] == target)
             .map(|line| {
                 let number = |name: &str| line[name].as_u64().unwrap_or_default();
-                (number("status"), line["error"].as_str().unwrap_or_default().to_owned(), number("bytes"))
+                (
+                    number("status"),
+                    line["error"].as_str().unwrap_or_default().to_owned(),
+                    number("bytes"),
+                )
             })
             .collect();
         (lines.len() >= count).then_some(lines)
@@ -26,20 +37,32 @@ fn lines(gate: &Gate, target: &str, count: usize) -> Vec<(u64, String, u64)> {
 
 fn gate(origin: impl ToString, more: &str) -> Gate {
     let settings = format!("{more}\nlogs: {{ access: access.log }}");
-    Setup::before(origin).policy("site", REFUSES).settings(&settings).start()
+    Setup::before(origin)
+        .policy("site", REFUSES)
+        .settings(&settings)
+        .start()
 }
 
 #[test]
 fn head_that_was_sent_has_its_status_in_the_log_whatever_becomes_of_the_body() {
     let origin = Origin::plain();
     for lane in ["on", "off"] {
-        let gate = gate(origin.address, &format!("lane: {lane}\nlimits: {{ stall: 1s }}"));
+        let gate = gate(
+            origin.address,
+            &format!("lane: {lane}\nlimits: {{ stall: 1s }}"),
+        );
         // The client takes nothing for so long that it is given up.
         let mut waiting = asking(&gate, &NO_WINDOW, "/waits", GPTBOT);
         waiting.frame(HEADERS);
         ask(&mut waiting, 3, "/robots.txt", GPTBOT);
         waiting.frame(HEADERS);
-        assert_eq!([waiting.frame(RST_STREAM).stream, waiting.frame(RST_STREAM).stream], [1, 3]);
+        assert_eq!(
+            [
+                waiting.frame(RST_STREAM).stream,
+                waiting.frame(RST_STREAM).stream
+            ],
+            [1, 3]
+        );
         // It resets the stream when it has the head, or leaves.
         let mut resetting = asking(&gate, &NO_WINDOW, "/resets", GPTBOT);
         resetting.frame(HEADERS);
@@ -47,14 +70,34 @@ fn head_that_was_sent_has_its_status_in_the_log_whatever_becomes_of_the_body() {
         let mut leaving = asking(&gate, &NO_WINDOW, "/leaves", GPTBOT);
         leaving.frame(HEADERS);
         drop(leaving);
-        for (target, status) in [("/waits", 403), ("/robots.txt", 200), ("/resets", 403), ("/leaves", 403)] {
-            assert_eq!(lines(&gate, target, 1), [(status, "WriteError".to_owned(), 0)], "{target}, lane: {lane}");
+        for (target, status) in [
+            ("/waits", 403),
+            ("/robots.txt", 200),
+            ("/resets", 403),
+            ("/leaves", 403),
+        ] {
+            assert_eq!(
+                lines(&gate, target, 1),
+                [(status, "WriteError".to_owned(), 0)],
+                "{target}, lane: {lane}"
+            );
         }
         // A robots.txt that did not arrive whole was not served.
-        assert!(!gate.metrics().contains("crawlgate_robots_last_fetch_timestamp_seconds{crawler=\"gptbot\""));
-        assert_eq!(asking(&gate, &SETTINGS, "/robots.txt", GPTBOT).frame(DATA).stream, 1);
+        assert!(
+            !gate
+                .metrics()
+                .contains("crawlgate_robots_last_fetch_timestamp_seconds{crawler=\"gptbot\"")
+        );
+        assert_eq!(
+            asking(&gate, &SETTINGS, "/robots.txt", GPTBOT)
+                .frame(DATA)
+                .stream,
+            1
+        );
         eventually("it is served", || {
-            gate.metrics().contains("crawlgate_robots_last_fetch_timestamp_seconds{crawler=\"gptbot\"").then_some(())
+            gate.metrics()
+                .contains("crawlgate_robots_last_fetch_timestamp_seconds{crawler=\"gptbot\"")
+                .then_some(())
         });
     }
 }
@@ -65,7 +108,10 @@ fn failure_that_waits_for_a_window_is_logged_with_its_status() {
     let mut client = asking(&gate, &NO_WINDOW, "/page", "Mozilla/5.0");
     client.frame(HEADERS);
     client.send_bytes(&frame(RST_STREAM, 0, 1, &[0, 0, 0, 8]));
-    assert_eq!(lines(&gate, "/page", 1), [(502, "ConnectRefused".to_owned(), 0)]);
+    assert_eq!(
+        lines(&gate, "/page", 1),
+        [(502, "ConnectRefused".to_owned(), 0)]
+    );
 }
 
 #[test]
@@ -88,7 +134,16 @@ fn request_that_the_client_resets_at_once_is_logged_without_a_status() {
 fn head(stream: u32) -> Vec<u8> {
     let fields = [(":authority", HOST), ("user-agent", GPTBOT)];
     let lines = fields.iter().flat_map(|(name, value)| literal(name, value));
-    frame(HEADERS, 5, stream, &b"\x82\x86\x84".iter().copied().chain(lines).collect::<Vec<u8>>())
+    frame(
+        HEADERS,
+        5,
+        stream,
+        &b"\x82\x86\x84"
+            .iter()
+            .copied()
+            .chain(lines)
+            .collect::<Vec<u8>>(),
+    )
 }
 
 #[test]
@@ -96,7 +151,11 @@ fn request_that_is_under_way_has_a_line_when_its_connection_breaks() {
     let (asked, was_asked) = channel();
     let origin = Origin::start(move |request, stream| {
         if request.is_own() {
-            return std::io::Write::write_all(stream, b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n").is_ok();
+            return std::io::Write::write_all(
+                stream,
+                b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n",
+            )
+            .is_ok();
         }
         let _ = asked.send(());
         let _ = std::io::Read::read(stream, &mut [0]);
@@ -104,7 +163,9 @@ fn request_that_is_under_way_has_a_line_when_its_connection_breaks() {
     });
     let gate = gate(origin.address, "");
     let mut client: Connection = asking(&gate, &SETTINGS, "/page", "Mozilla/5.0");
-    was_asked.recv_timeout(PATIENCE).expect("the origin is asked");
+    was_asked
+        .recv_timeout(PATIENCE)
+        .expect("the origin is asked");
     // A WINDOW_UPDATE of 0 is an error of the connection (RFC 9113 section 6.9).
     client.send_bytes(&frame(8, 0, 0, &[0; 4]));
     assert_eq!(client.frame(GOAWAY).payload[..8], [0, 0, 0, 1, 0, 0, 0, 1]);
@@ -130,11 +191,19 @@ fn client_that_leaves_amid_a_response_is_not_taken_for_an_origin_that_broke_off(
     let mut client = asking(&gate, &SETTINGS, "/leaves", "Mozilla/5.0");
     client.frame(DATA);
     drop(client);
-    assert_eq!(lines(&gate, "/leaves", 1), [(200, "WriteError".to_owned(), 5)]);
+    assert_eq!(
+        lines(&gate, "/leaves", 1),
+        [(200, "WriteError".to_owned(), 5)]
+    );
     let mut client = gate.connect();
-    client.send(&format!("GET /leaves-http1 HTTP/1.1\r\nHost: {HOST}\r\n\r\n"));
+    client.send(&format!(
+        "GET /leaves-http1 HTTP/1.1\r\nHost: {HOST}\r\n\r\n"
+    ));
     assert_eq!(client.head().status, 200);
     assert_eq!(client.octets(5), b"hello");
     drop(client);
-    assert_eq!(lines(&gate, "/leaves-http1", 1), [(200, "WriteError".to_owned(), 5)]);
+    assert_eq!(
+        lines(&gate, "/leaves-http1", 1),
+        [(200, "WriteError".to_owned(), 5)]
+    );
 }

@@ -12,9 +12,22 @@ pub const BOTH: [&rustls::SupportedProtocolVersion; 2] = [&TLS13, &TLS12];
 
 /// Listeners for https with these certificates, and for http that leads there.
 pub fn listeners(directory: &Path, names: &[&str], more: &str) -> String {
-    let file = |name: &str, kind: &str| directory.join(format!("{name}.{kind}")).display().to_string();
-    let certificates: Vec<String> =
-        names.iter().map(|name| format!("{{ cert: {}, key: {} }}", file(name, "pem"), file(name, "key"))).collect();
+    let file = |name: &str, kind: &str| {
+        directory
+            .join(format!("{name}.{kind}"))
+            .display()
+            .to_string()
+    };
+    let certificates: Vec<String> = names
+        .iter()
+        .map(|name| {
+            format!(
+                "{{ cert: {}, key: {} }}",
+                file(name, "pem"),
+                file(name, "key")
+            )
+        })
+        .collect();
     format!(
         "[{{ address: 127.0.0.1:0, tls: {{ certificates: [{}]{more} }} }}, {{ address: 127.0.0.1:0, redirect: https }}]",
         certificates.join(", ")
@@ -38,20 +51,34 @@ pub fn https(more: &str) -> Https {
 /// The same before another address, with more settings.
 pub fn before(address: SocketAddr, more: &str, settings: &str, origin: Origin) -> Https {
     let (authority, directory) = (Authority::new(), tempfile::tempdir().expect("a directory"));
-    authority.certify(directory.path(), "shop", &["shop.example", "*.shop.example"], 2100);
+    authority.certify(
+        directory.path(),
+        "shop",
+        &["shop.example", "*.shop.example"],
+        2100,
+    );
     authority.certify(directory.path(), "blog", &["blog.example"], 2100);
     let gate = Setup::before(address)
         .policy("site", "robots: { origin: replace, groups: [{ agents: [GPTBot], disallow: / }] }\nenforcement: { mode: enforce }\n")
         .listeners(&listeners(directory.path(), &["shop", "blog"], more))
         .settings(settings)
         .start();
-    Https { authority, directory, gate, origin }
+    Https {
+        authority,
+        directory,
+        gate,
+        origin,
+    }
 }
 
 impl Https {
     /// A connection over HTTP/1.1.
     pub fn open(&self, host: &str) -> std::io::Result<TlsConnection> {
-        TlsConnection::open(self.gate.address, host, &self.authority.client(&["http/1.1"], &BOTH))
+        TlsConnection::open(
+            self.gate.address,
+            host,
+            &self.authority.client(&["http/1.1"], &BOTH),
+        )
     }
 
     /// The certificate that a client of this host gets.
@@ -62,7 +89,9 @@ impl Https {
     /// A request on the listener for http.
     pub fn http(&self, method: &str, host: &str, target: &str, fields: &str) -> Response {
         let mut connection = crate::proxy::support::Connection::open(self.gate.listening[1]);
-        connection.send(&format!("{method} {target} HTTP/1.1\r\nHost: {host}\r\n{fields}Connection: close\r\n\r\n"));
+        connection.send(&format!(
+            "{method} {target} HTTP/1.1\r\nHost: {host}\r\n{fields}Connection: close\r\n\r\n"
+        ));
         connection.response(method)
     }
 
@@ -96,6 +125,8 @@ pub fn said(output: &Output) -> String {
 
 /// One request on a connection that stays open.
 pub fn get(connection: &mut TlsConnection, host: &str, target: &str, agent: &str) -> String {
-    connection.send(&format!("GET {target} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: {agent}\r\n\r\n"));
+    connection.send(&format!(
+        "GET {target} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: {agent}\r\n\r\n"
+    ));
     connection.response()
 }

@@ -1,4 +1,5 @@
-//! The lane: requests on their way past Pingora's proxy, and that they come out as they would come out of it.
+//! The lane: requests on their way past Pingora's proxy, and that they come out as they would come
+//! out of it.
 
 #[path = "../../../../examples/lane_differential/cases.rs"]
 mod cases;
@@ -7,7 +8,9 @@ mod drive;
 #[path = "../../../../examples/lane_differential/http2.rs"]
 mod http2;
 
-use crate::proxy::support::{BROWSER, Connection, Gate, Http2, Origin, PATIENCE, Setup, eventually, read};
+use crate::proxy::support::{
+    BROWSER, Connection, Gate, Http2, Origin, PATIENCE, Setup, eventually, read,
+};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,32 +18,43 @@ use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 
 /// Only the lane refuses it: the length and the coding of a body.
-const BOTH_FRAMINGS: &str =
-    "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Length: 2\r\n\r\n2\r\nok\r\n0\r\n\r\n";
+const BOTH_FRAMINGS: &str = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Length: 2\r\n\r\n2\r\nok\r\n0\r\n\r\n";
 
 fn before(origin: &Origin) -> Gate {
     Setup::before(origin.address).start()
 }
 
 fn ask(connection: &mut Connection, target: &str) {
-    connection.send(&format!("GET {target} HTTP/1.1\r\nHost: a.example\r\nUser-Agent: {BROWSER}\r\n\r\n"));
+    connection.send(&format!(
+        "GET {target} HTTP/1.1\r\nHost: a.example\r\nUser-Agent: {BROWSER}\r\n\r\n"
+    ));
 }
 
 /// The status of a request over a connection of its own.
 fn status(gate: &Gate, request: &str) -> u16 {
     let mut connection = gate.connect();
     connection.send(request);
-    connection.response(request.split(' ').next().unwrap_or_default()).status
+    connection
+        .response(request.split(' ').next().unwrap_or_default())
+        .status
 }
 
 #[test]
 fn lane_and_pingora_agree_about_generated_requests() {
     let origins = [drive::Origin::start(), drive::Origin::start()];
     let gates = [("on", &origins[0]), ("off", &origins[1])].map(|(lane, origin)| {
-        Setup::before(origin.address).policy("site", drive::POLICY).settings(&format!("lane: {lane}")).start()
+        Setup::before(origin.address)
+            .policy("site", drive::POLICY)
+            .settings(&format!("lane: {lane}"))
+            .start()
     });
-    let pair = drive::Pair { gates: gates.each_ref().map(|gate| gate.address), origins };
-    let count = pair.compare(0..2_000).unwrap_or_else(|difference| panic!("{difference}"));
+    let pair = drive::Pair {
+        gates: gates.each_ref().map(|gate| gate.address),
+        origins,
+    };
+    let count = pair
+        .compare(0..2_000)
+        .unwrap_or_else(|difference| panic!("{difference}"));
     assert_eq!(count.alike + count.stricter + count.never_asked, 2_000);
     assert!(count.alike > 1_500, "{count:?}");
 }
@@ -60,7 +74,10 @@ fn requests_that_stay_with_http1_take_the_lane() {
         ("Expect: 100-continue\r\n", false),
         ("HTTP2-Settings: AAMAAABkAAQAAP__\r\n", false),
     ] {
-        let status = status(&gate, &format!("GET / HTTP/1.1\r\nHost: a.example\r\n{fields}\r\n"));
+        let status = status(
+            &gate,
+            &format!("GET / HTTP/1.1\r\nHost: a.example\r\n{fields}\r\n"),
+        );
         assert_eq!(status == 502, takes_it, "{fields:?}: {status}");
     }
     for (fields, takes_it) in [
@@ -69,16 +86,47 @@ fn requests_that_stay_with_http1_take_the_lane() {
         ("Content-Length: 1\r\nExpect: 100-continue\r\n", true),
         ("Content-Length: 1\r\nUpgrade: websocket\r\n", false),
     ] {
-        let body = if fields.starts_with('C') { "x" } else { "0\r\n\r\n" };
-        let status = status(&gate, &format!("POST / HTTP/1.1\r\nHost: a.example\r\n{fields}\r\n{body}"));
+        let body = if fields.starts_with('C') {
+            "x"
+        } else {
+            "0\r\n\r\n"
+        };
+        let status = status(
+            &gate,
+            &format!("POST / HTTP/1.1\r\nHost: a.example\r\n{fields}\r\n{body}"),
+        );
         assert_eq!(status == 502, takes_it, "{fields:?}: {status}");
     }
-    assert_eq!(status(&gate, "GET / HTTP/1.1\r\nHost: a.example\r\nExpect: x\r\n\r\n"), 417);
-    assert_eq!(status(&gate, "DELETE / HTTP/1.1\r\nHost: a.example\r\n\r\n"), 502);
-    assert_eq!(status(&gate, "OPTIONS * HTTP/1.1\r\nHost: a.example\r\n\r\n"), 200);
-    assert_eq!(status(&gate, "GET / HTTP/1.0\r\nHost: a.example\r\n\r\n"), 200);
-    assert_eq!(status(&gate, "GET http://a.example/ HTTP/1.1\r\nHost: a.example\r\n\r\n"), 200);
-    assert_eq!(status(&gate, "HEAD / HTTP/1.1\r\nHost: a.example\r\n\r\n"), 502);
+    assert_eq!(
+        status(
+            &gate,
+            "GET / HTTP/1.1\r\nHost: a.example\r\nExpect: x\r\n\r\n"
+        ),
+        417
+    );
+    assert_eq!(
+        status(&gate, "DELETE / HTTP/1.1\r\nHost: a.example\r\n\r\n"),
+        502
+    );
+    assert_eq!(
+        status(&gate, "OPTIONS * HTTP/1.1\r\nHost: a.example\r\n\r\n"),
+        200
+    );
+    assert_eq!(
+        status(&gate, "GET / HTTP/1.0\r\nHost: a.example\r\n\r\n"),
+        200
+    );
+    assert_eq!(
+        status(
+            &gate,
+            "GET http://a.example/ HTTP/1.1\r\nHost: a.example\r\n\r\n"
+        ),
+        200
+    );
+    assert_eq!(
+        status(&gate, "HEAD / HTTP/1.1\r\nHost: a.example\r\n\r\n"),
+        502
+    );
 }
 
 #[test]
@@ -87,19 +135,34 @@ fn fields_named_by_connection_stay_behind_on_both_ways() {
                           X-End: 1\r\nContent-Length: 2\r\n\r\nok";
     let origin = Origin::saying(NAMING);
     for lane in ["on", "off"] {
-        let gate = Setup::before(origin.address).settings(&format!("lane: {lane}")).start();
+        let gate = Setup::before(origin.address)
+            .settings(&format!("lane: {lane}"))
+            .start();
         let response = gate.get("a.example", "/", "");
-        assert_eq!((response.status, response.text(), response.field("x-end")), (200, "ok", Some("1")), "{lane}");
-        assert_eq!((response.field("x-hop"), response.field("content-length")), (None, Some("2")), "{lane}");
-        assert_eq!((response.field("connection"), response.field("keep-alive")), (Some("close"), None), "{lane}");
+        assert_eq!(
+            (response.status, response.text(), response.field("x-end")),
+            (200, "ok", Some("1")),
+            "{lane}"
+        );
+        assert_eq!(
+            (response.field("x-hop"), response.field("content-length")),
+            (None, Some("2")),
+            "{lane}"
+        );
+        assert_eq!(
+            (response.field("connection"), response.field("keep-alive")),
+            (Some("close"), None),
+            "{lane}"
+        );
     }
 }
 
 #[test]
 fn switch_that_was_not_asked_for_is_502_on_both_ways() {
     // Pingora passes on no other protocol (Pingora 0.9.1).
-    let origin =
-        Origin::saying("HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\nGIF89a");
+    let origin = Origin::saying(
+        "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\nGIF89a",
+    );
     let gate = before(&origin);
     for request in [
         "GET / HTTP/1.1\r\nHost: a.example\r\n\r\n",
@@ -111,7 +174,10 @@ fn switch_that_was_not_asked_for_is_502_on_both_ways() {
     ] {
         assert_eq!(status(&gate, request), 502, "{request:?}");
     }
-    assert_eq!(Http2::open(gate.address).get("a.example", "/", &[]).status, 502);
+    assert_eq!(
+        Http2::open(gate.address).get("a.example", "/", &[]).status,
+        502
+    );
 }
 
 #[test]
@@ -124,23 +190,44 @@ fn claims_with_underscores_reach_the_origin_on_no_way() {
             method,
             "a.example",
             "/",
-            &format!("{fields}{}", if method == "POST" { "Content-Length: 0\r\n" } else { "" }),
+            &format!(
+                "{fields}{}",
+                if method == "POST" {
+                    "Content-Length: 0\r\n"
+                } else {
+                    ""
+                }
+            ),
         );
         let asked = origin.last();
-        let underscored: Vec<&str> =
-            asked.headers.iter().map(|(name, _)| name.as_str()).filter(|name| name.contains('_')).collect();
+        let underscored: Vec<&str> = asked
+            .headers
+            .iter()
+            .map(|(name, _)| name.as_str())
+            .filter(|name| name.contains('_'))
+            .collect();
         assert_eq!(underscored, ["X_Own"], "{method}");
     }
-    Http2::open(gate.address).get("a.example", "/", &[("x_forwarded_for", "198.51.100.1"), ("x_own", "1")]);
+    Http2::open(gate.address).get(
+        "a.example",
+        "/",
+        &[("x_forwarded_for", "198.51.100.1"), ("x_own", "1")],
+    );
     let asked = origin.last();
-    assert_eq!((asked.field("x_forwarded_for"), asked.field("x_own")), (None, Some("1")));
+    assert_eq!(
+        (asked.field("x_forwarded_for"), asked.field("x_own")),
+        (None, Some("1"))
+    );
 }
 
 #[test]
 fn switched_off_lane_passes_nothing() {
     let origin = Origin::saying(BOTH_FRAMINGS);
     let gate = Setup::before(origin.address).settings("lane: off").start();
-    assert_eq!(status(&gate, "GET / HTTP/1.1\r\nHost: a.example\r\n\r\n"), 200);
+    assert_eq!(
+        status(&gate, "GET / HTTP/1.1\r\nHost: a.example\r\n\r\n"),
+        200
+    );
 }
 
 #[test]
@@ -148,8 +235,14 @@ fn pages_that_are_rewritten_do_not_take_the_lane() {
     let origin = Origin::saying(BOTH_FRAMINGS);
     let policy = "hosts: a.example\nhtml: { meta: yes }\n";
     let gate = Setup::before(origin.address).policy("site", policy).start();
-    assert_eq!(status(&gate, "GET / HTTP/1.1\r\nHost: a.example\r\n\r\n"), 200);
-    assert_eq!(status(&gate, "GET / HTTP/1.1\r\nHost: b.example\r\n\r\n"), 502);
+    assert_eq!(
+        status(&gate, "GET / HTTP/1.1\r\nHost: a.example\r\n\r\n"),
+        200
+    );
+    assert_eq!(
+        status(&gate, "GET / HTTP/1.1\r\nHost: b.example\r\n\r\n"),
+        502
+    );
 }
 
 /// Counts connections; says the same on each as long as it says so.
@@ -166,11 +259,14 @@ fn counting(
         }
         let peer = stream.peer_addr().expect("a peer");
         let mut known = known.lock().expect("nobody panics while writing");
-        let place = known.iter().position(|(address, _)| *address == peer).unwrap_or_else(|| {
-            count.fetch_add(1, Ordering::SeqCst);
-            known.push((peer, 0));
-            known.len() - 1
-        });
+        let place = known
+            .iter()
+            .position(|(address, _)| *address == peer)
+            .unwrap_or_else(|| {
+                count.fetch_add(1, Ordering::SeqCst);
+                known.push((peer, 0));
+                known.len() - 1
+            });
         known[place].1 += 1;
         let requests = known[place].1;
         drop(known);
@@ -195,14 +291,19 @@ fn connections_to_the_origin_are_used_again() {
 
 #[test]
 fn kept_connection_that_fails_is_replaced_once() {
-    let (origin, connections) = counting(|_, requests, stream| requests < 2 && stream.write_all(OK).is_ok());
+    let (origin, connections) =
+        counting(|_, requests, stream| requests < 2 && stream.write_all(OK).is_ok());
     let gate = Setup::before(origin.address).settings("threads: 1").start();
     let mut connection = gate.connect();
     for _ in 0..4 {
         ask(&mut connection, "/");
         assert_eq!(connection.response("GET").status, 200);
     }
-    assert_eq!(connections.load(Ordering::SeqCst), 4, "each was used, and failed when it was used again");
+    assert_eq!(
+        connections.load(Ordering::SeqCst),
+        4,
+        "each was used, and failed when it was used again"
+    );
 }
 
 #[test]
@@ -212,7 +313,10 @@ fn new_connection_that_fails_is_answered_with_502() {
     let mut connection = gate.connect();
     ask(&mut connection, "/");
     let response = connection.response("GET");
-    assert_eq!((response.status, response.field("connection")), (502, Some("close")));
+    assert_eq!(
+        (response.status, response.field("connection")),
+        (502, Some("close"))
+    );
     assert_eq!(connections.load(Ordering::SeqCst), 1);
     assert!(connection.is_closed());
 }
@@ -220,27 +324,42 @@ fn new_connection_that_fails_is_answered_with_502() {
 #[test]
 fn server_that_refuses_connections_is_passed_over() {
     let origin = Origin::plain();
-    let origins = format!("origins: [http://{}, http://{}]", Origin::nowhere(), origin.address);
+    let origins = format!(
+        "origins: [http://{}, http://{}]",
+        Origin::nowhere(),
+        origin.address
+    );
     let gate = Setup::before(origin.address).with_origins(&origins).start();
     for _ in 0..4 {
         assert_eq!(gate.get("a.example", "/", "").status, 200);
     }
     let gate = Setup::before(Origin::nowhere()).start();
     let response = gate.get("a.example", "/", "");
-    assert_eq!((response.status, response.field("server")), (502, Some("crawlgate")));
+    assert_eq!(
+        (response.status, response.field("server")),
+        (502, Some("crawlgate"))
+    );
 }
 
 /// Both ways: without a body in the lane, with one through Pingora.
 #[test]
 fn server_whose_requests_another_one_answers_is_counted_as_failing() {
     let origin = Origin::plain();
-    let origins = format!("origins: [http://{}, http://{}]", Origin::nowhere(), origin.address);
+    let origins = format!(
+        "origins: [http://{}, http://{}]",
+        Origin::nowhere(),
+        origin.address
+    );
     for lane in ["on", "off"] {
-        let gate = Setup::before(origin.address).with_origins(&origins).settings(&format!("lane: {lane}")).start();
+        let gate = Setup::before(origin.address)
+            .with_origins(&origins)
+            .settings(&format!("lane: {lane}"))
+            .start();
         for _ in 0..4 {
             assert_eq!(gate.get("a.example", "/", "").status, 200);
         }
-        let failed = r#"crawlgate_upstream_failures_total{origin="*",reason="connect_refused",server="1"}"#;
+        let failed =
+            r#"crawlgate_upstream_failures_total{origin="*",reason="connect_refused",server="1"}"#;
         gate.wait_for_metric(failed, 2.0);
         let answered = r#"crawlgate_upstream_requests_total{origin="*",server="2",status="2xx"}"#;
         gate.wait_for_metric(answered, 4.0);
@@ -277,17 +396,28 @@ fn broken_body_ends_the_connection_and_is_never_whole() {
         let gate = before(&origin);
         let mut stream = TcpStream::connect(gate.address).expect("a connection");
         stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
-        stream.write_all(b"GET / HTTP/1.1\r\nHost: a.example\r\n\r\n").expect("a request");
+        stream
+            .write_all(b"GET / HTTP/1.1\r\nHost: a.example\r\n\r\n")
+            .expect("a request");
         let mut seen = Vec::new();
         let _ = stream.read_to_end(&mut seen);
         let seen = String::from_utf8_lossy(&seen);
-        assert!(seen.starts_with("HTTP/1.1 200 ") && seen.contains("short") && !seen.contains("\r\n0\r\n"), "{seen}");
+        assert!(
+            seen.starts_with("HTTP/1.1 200 ")
+                && seen.contains("short")
+                && !seen.contains("\r\n0\r\n"),
+            "{seen}"
+        );
     }
 }
 
 #[test]
 fn pieces_of_a_response_are_passed_on_as_they_come() {
-    for head in ["Transfer-Encoding: chunked", "Content-Length: 12", "X-Until: close"] {
+    for head in [
+        "Transfer-Encoding: chunked",
+        "Content-Length: 12",
+        "X-Until: close",
+    ] {
         let (go_on, wait) = channel::<()>();
         let wait = Mutex::new(wait);
         let is_chunked = head.starts_with("Transfer");
@@ -295,10 +425,17 @@ fn pieces_of_a_response_are_passed_on_as_they_come() {
             if request.is_own() {
                 return false;
             }
-            let (first, second) =
-                if is_chunked { ("6\r\nfirst,\r\n", "6\r\nsecond\r\n0\r\n\r\n") } else { ("first,", "second") };
-            let _ = stream.write_all(format!("HTTP/1.1 200 OK\r\n{head}\r\n\r\n{first}").as_bytes());
-            let _ = wait.lock().expect("nobody panics while waiting").recv_timeout(PATIENCE);
+            let (first, second) = if is_chunked {
+                ("6\r\nfirst,\r\n", "6\r\nsecond\r\n0\r\n\r\n")
+            } else {
+                ("first,", "second")
+            };
+            let _ =
+                stream.write_all(format!("HTTP/1.1 200 OK\r\n{head}\r\n\r\n{first}").as_bytes());
+            let _ = wait
+                .lock()
+                .expect("nobody panics while waiting")
+                .recv_timeout(PATIENCE);
             let _ = stream.write_all(second.as_bytes());
             false
         });
@@ -308,23 +445,35 @@ fn pieces_of_a_response_are_passed_on_as_they_come() {
         let response = connection.head();
         let is_chunked = response.field("transfer-encoding").is_some();
         let frame = if is_chunked { 3 + 6 + 2 } else { 6 };
-        assert!(String::from_utf8_lossy(&connection.octets(frame)).contains("first,"), "{head}");
+        assert!(
+            String::from_utf8_lossy(&connection.octets(frame)).contains("first,"),
+            "{head}"
+        );
         go_on.send(()).expect("the origin waits");
         let rest = if is_chunked { 3 + 6 + 2 + 5 } else { 6 };
-        assert!(String::from_utf8_lossy(&connection.octets(rest)).contains("second"), "{head}");
+        assert!(
+            String::from_utf8_lossy(&connection.octets(rest)).contains("second"),
+            "{head}"
+        );
     }
 }
 
 #[test]
 fn informational_responses_are_passed_on() {
     let origin = Origin::start(|_, stream| {
-        stream.write_all(b"HTTP/1.1 103 Early Hints\r\nLink: </a.css>\r\n\r\n").is_ok() && stream.write_all(OK).is_ok()
+        stream
+            .write_all(b"HTTP/1.1 103 Early Hints\r\nLink: </a.css>\r\n\r\n")
+            .is_ok()
+            && stream.write_all(OK).is_ok()
     });
     let gate = before(&origin);
     let mut connection = gate.connect();
     ask(&mut connection, "/");
     let early = connection.response("GET");
-    assert_eq!((early.status, early.field("link"), early.field("connection")), (103, Some("</a.css>"), None));
+    assert_eq!(
+        (early.status, early.field("link"), early.field("connection")),
+        (103, Some("</a.css>"), None)
+    );
     assert_eq!(connection.response("GET").text(), "ok");
 }
 
@@ -333,13 +482,23 @@ fn endless_heads_are_refused() {
     let endless = |_: &_, stream: &mut TcpStream| {
         let mut is_taken = stream.write_all(b"HTTP/1.1 200 OK\r\n").is_ok();
         while is_taken {
-            is_taken = stream.write_all(&b"X-More: and more\r\n".repeat(64)).is_ok();
+            is_taken = stream
+                .write_all(&b"X-More: and more\r\n".repeat(64))
+                .is_ok();
         }
         false
     };
-    assert_eq!(before(&Origin::start(endless)).get("a.example", "/", "").status, 502);
+    assert_eq!(
+        before(&Origin::start(endless))
+            .get("a.example", "/", "")
+            .status,
+        502
+    );
     let hints = |_: &_, stream: &mut TcpStream| {
-        while stream.write_all(&b"HTTP/1.1 103 Early Hints\r\n\r\n".repeat(64)).is_ok() {}
+        while stream
+            .write_all(&b"HTTP/1.1 103 Early Hints\r\n\r\n".repeat(64))
+            .is_ok()
+        {}
         false
     };
     let gate = before(&Origin::start(hints));
@@ -352,13 +511,26 @@ fn endless_heads_are_refused() {
 fn pipelined_requests_are_answered_in_their_order() {
     let origin = Origin::start(|request, stream| {
         let target = request.target();
-        write!(stream, "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{target}", target.len()).is_ok()
+        write!(
+            stream,
+            "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{target}",
+            target.len()
+        )
+        .is_ok()
     });
     let gate = before(&origin);
     let mut connection = gate.connect();
     let request = |target: &str| format!("GET {target} HTTP/1.1\r\nHost: a.example\r\n\r\n");
     let post = "POST /two HTTP/1.1\r\nHost: a.example\r\nContent-Length: 3\r\n\r\nabc";
-    connection.send(&[&request("/one"), post, &request("/three"), &request("/four")].concat());
+    connection.send(
+        &[
+            &request("/one"),
+            post,
+            &request("/three"),
+            &request("/four"),
+        ]
+        .concat(),
+    );
     for target in ["/one", "/two", "/three", "/four"] {
         assert_eq!(connection.response("GET").text(), target);
     }
@@ -372,14 +544,19 @@ fn request_whose_client_is_gone_ends_at_the_origin() {
         if !request.is_own() {
             // Nothing is answered: only the end of the connection is awaited.
             let read = stream.read(&mut [0]);
-            let _ = gone.lock().expect("nobody panics while sending").send(read.is_ok_and(|count| count == 0));
+            let _ = gone
+                .lock()
+                .expect("nobody panics while sending")
+                .send(read.is_ok_and(|count| count == 0));
         }
         false
     });
     let gate = before(&origin);
     let mut connection = gate.connect();
     ask(&mut connection, "/");
-    eventually("the origin is asked", || (!origin.received().is_empty()).then_some(()));
+    eventually("the origin is asked", || {
+        (!origin.received().is_empty()).then_some(())
+    });
     drop(connection);
     assert_eq!(seen.recv_timeout(PATIENCE), Ok(true));
 }
@@ -392,7 +569,10 @@ fn origin_that_is_too_slow_gets_504() {
         }
         false
     });
-    let origins = format!("origins: {{ servers: http://{}, timeouts: {{ read: 200ms }} }}", origin.address);
+    let origins = format!(
+        "origins: {{ servers: http://{}, timeouts: {{ read: 200ms }} }}",
+        origin.address
+    );
     let gate = Setup::before(origin.address).with_origins(&origins).start();
     assert_eq!(gate.get("a.example", "/", "").status, 504);
 }
@@ -403,14 +583,27 @@ fn requests_in_the_lane_are_recorded() {
         "HTTP/1.1 200 OK\r\nContent-Type: application/pdf\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
     );
     let policy = "hosts: a.example\nindexing: [{ types: application/pdf, tag: noindex }]\n";
-    let gate = Setup::before(origin.address).policy("site", policy).settings("logs: { access: access.log }").start();
+    let gate = Setup::before(origin.address)
+        .policy("site", policy)
+        .settings("logs: { access: access.log }")
+        .start();
     let response = gate.get("a.example", "/report", "");
-    assert_eq!((response.text(), response.field("x-robots-tag")), ("abc", Some("noindex")));
+    assert_eq!(
+        (response.text(), response.field("x-robots-tag")),
+        ("abc", Some("noindex"))
+    );
     let line = eventually("a line in the access log", || {
         let log = read(&gate.path("access.log"));
-        log.lines().find(|line| line.contains("/report")).map(str::to_owned)
+        log.lines()
+            .find(|line| line.contains("/report"))
+            .map(str::to_owned)
     });
-    for part in ["\"status\":200", "\"bytes\":3", "\"http\":\"1.1\"", "\"site\":\"site\""] {
+    for part in [
+        "\"status\":200",
+        "\"bytes\":3",
+        "\"http\":\"1.1\"",
+        "\"site\":\"site\"",
+    ] {
         assert!(line.contains(part), "{part}: {line}");
     }
 }

@@ -1,4 +1,5 @@
-//! Spellings of a path: whatever a real server resolves to a disallowed file, no crawler gets by another spelling.
+//! Spellings of a path: whatever a real server resolves to a disallowed file, no crawler gets by
+//! another spelling.
 
 use crate::proxy::support::nginx::Nginx;
 use crate::proxy::support::program::caddy_with_files;
@@ -69,7 +70,10 @@ fn get(address: std::net::SocketAddr, target: &str) -> (u16, String) {
         "GET {target} HTTP/1.1\r\nHost: shop.example\r\nUser-Agent: GPTBot/1.0\r\nConnection: close\r\n\r\n"
     ));
     let response = connection.response("GET");
-    (response.status, String::from_utf8_lossy(&response.body).into_owned())
+    (
+        response.status,
+        String::from_utf8_lossy(&response.body).into_owned(),
+    )
 }
 
 /// Spellings that go by way of what an allow-list allows.
@@ -85,7 +89,8 @@ const BY_WAY_OF_THE_OPEN: [&str; 9] = [
     "/public/..;/private.txt",
 ];
 
-/// Sends each spelling to a server directly and through crawlgate; returns how many the server resolves to the file.
+/// Sends each spelling to a server directly and through crawlgate; returns how many the server
+/// resolves to the file.
 fn resolved(server: SocketAddr) -> usize {
     resolved_despite(server, "disallow: /private.txt", &SPELLINGS)
 }
@@ -127,7 +132,11 @@ fn no_spelling_of_a_path_carries_a_crawler_past_a_rule_to_nginx() {
 
 #[test]
 fn no_spelling_of_a_path_carries_a_crawler_past_a_rule_to_caddy() {
-    let caddy = caddy_with_files(&[("private.txt", SECRET), ("robots.txt", ""), ("x/y/page.html", "")]);
+    let caddy = caddy_with_files(&[
+        ("private.txt", SECRET),
+        ("robots.txt", ""),
+        ("x/y/page.html", ""),
+    ]);
     let count = resolved(caddy.address);
     assert!(count > 15, "Caddy resolves {count} of the spellings");
     let count = resolved_despite_list(caddy.address);
@@ -142,13 +151,36 @@ fn spellings_of_robots_txt_get_the_same_file_as_robots_txt() {
         .policy("site", "robots: { origin: replace, groups: { agents: \"*\", disallow: / } }\nenvironment: staging\n")
         .start();
     let file = gate.get("shop.example", "/robots.txt", "");
-    for spelling in ["//robots.txt", "/./robots.txt", "/x/../robots.txt", "/%72obots.txt", "/x%2f..%2Frobots%2etxt"] {
-        assert!(get(nginx.address, spelling).1.contains("of the origin"), "{spelling}");
-        assert_eq!(get(gate.address, spelling), (200, file.text().to_owned()), "{spelling}");
+    for spelling in [
+        "//robots.txt",
+        "/./robots.txt",
+        "/x/../robots.txt",
+        "/%72obots.txt",
+        "/x%2f..%2Frobots%2etxt",
+    ] {
+        assert!(
+            get(nginx.address, spelling).1.contains("of the origin"),
+            "{spelling}"
+        );
+        assert_eq!(
+            get(gate.address, spelling),
+            (200, file.text().to_owned()),
+            "{spelling}"
+        );
     }
     // Origins of another make answer these with it.
-    for spelling in ["/robots.txt;x", "/;x/robots.txt", "/x/..;/robots.txt", "/robots.txt/.", "/robots.txt/x/.."] {
-        assert_eq!(get(gate.address, spelling), (200, file.text().to_owned()), "{spelling}");
+    for spelling in [
+        "/robots.txt;x",
+        "/;x/robots.txt",
+        "/x/..;/robots.txt",
+        "/robots.txt/.",
+        "/robots.txt/x/..",
+    ] {
+        assert_eq!(
+            get(gate.address, spelling),
+            (200, file.text().to_owned()),
+            "{spelling}"
+        );
     }
 }
 
@@ -158,25 +190,48 @@ fn parameters_of_segments_carry_no_crawler_past_a_rule_to_a_servlet_container() 
     let origin = Origin::start(|request, stream| {
         let path = request.target().split('?').next().unwrap_or_default();
         let mut segments = Vec::new();
-        for segment in path.split('/').map(|segment| segment.split(';').next().unwrap_or_default()) {
+        for segment in path
+            .split('/')
+            .map(|segment| segment.split(';').next().unwrap_or_default())
+        {
             match segment {
                 "" | "." => {}
                 ".." => drop(segments.pop()),
                 _ => segments.push(segment),
             }
         }
-        let body = if segments.join("/") == "private/index.html" { SECRET } else { "" };
-        let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+        let body = if segments.join("/") == "private/index.html" {
+            SECRET
+        } else {
+            ""
+        };
+        let answer = format!(
+            "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        );
         stream.write_all(answer.as_bytes()).is_ok()
     });
     let before = |rules: &str| {
-        let robots = format!("robots: {{ origin: replace, groups: {{ agents: GPTBot, {rules} }} }}\n");
-        Setup::before(origin.address).policy("site", &format!("{robots}enforcement: {{ mode: enforce }}\n")).start()
+        let robots =
+            format!("robots: {{ origin: replace, groups: {{ agents: GPTBot, {rules} }} }}\n");
+        Setup::before(origin.address)
+            .policy(
+                "site",
+                &format!("{robots}enforcement: {{ mode: enforce }}\n"),
+            )
+            .start()
     };
     let gate = before("disallow: /private/");
     let listed = before("disallow: /, allow: [/public/, '/*.css$']");
-    for spelling in ["/private/index.html;x.css", "/private/index.html;.css", "/public/..;/private/index.html;x"] {
-        assert!(get(origin.address, spelling).1.contains(SECRET), "{spelling}");
+    for spelling in [
+        "/private/index.html;x.css",
+        "/private/index.html;.css",
+        "/public/..;/private/index.html;x",
+    ] {
+        assert!(
+            get(origin.address, spelling).1.contains(SECRET),
+            "{spelling}"
+        );
         assert_eq!(get(listed.address, spelling).0, 403, "{spelling}");
     }
     assert_eq!(get(listed.address, "/public/a;jsessionid=1").0, 200);
@@ -188,7 +243,10 @@ fn parameters_of_segments_carry_no_crawler_past_a_rule_to_a_servlet_container() 
         "/private;%2F../index.html",
         "//;x/./private;/index.html",
     ] {
-        assert!(get(origin.address, spelling).1.contains(SECRET), "{spelling}");
+        assert!(
+            get(origin.address, spelling).1.contains(SECRET),
+            "{spelling}"
+        );
         assert_eq!(get(gate.address, spelling).0, 403, "{spelling}");
     }
 }

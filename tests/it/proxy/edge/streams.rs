@@ -1,9 +1,13 @@
-//! Streams over HTTP/2 from their first octet to their last: bodies, windows, trailers, stops, and a browser.
+//! Streams over HTTP/2 from their first octet to their last: bodies, windows, trailers, stops, and
+//! a browser.
 
 use super::https::{before, https};
-use crate::proxy::support::http2::{DATA, GOAWAY, HEADERS, PING, PREFACE, RST_STREAM, SETTINGS, TRAILER, literal};
+use crate::proxy::support::http2::{
+    DATA, GOAWAY, HEADERS, PING, PREFACE, RST_STREAM, SETTINGS, TRAILER, literal,
+};
 use crate::proxy::support::{
-    BROWSER, Connection, GPTBOT, Gate, HOST, Http2, Origin, PATIENCE, Received, Setup, chromium, eventually, read,
+    BROWSER, Connection, GPTBOT, Gate, HOST, Http2, Origin, PATIENCE, Received, Setup, chromium,
+    eventually, read,
 };
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -20,7 +24,12 @@ const WINDOW: [u8; 13] = [0, 0, 4, 8, 0, 0, 0, 0, 1, 0, 0, 0xff, 0xff];
 const A_PING: [u8; 17] = [0, 0, 8, 6, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8];
 
 /// A client that begins with these settings, and asks for this.
-pub(in crate::proxy) fn asking(gate: &Gate, settings: &[u8], target: &str, agent: &str) -> Connection {
+pub(in crate::proxy) fn asking(
+    gate: &Gate,
+    settings: &[u8],
+    target: &str,
+    agent: &str,
+) -> Connection {
     let mut connection = gate.connect();
     connection.send_bytes(PREFACE);
     connection.send_bytes(settings);
@@ -29,9 +38,20 @@ pub(in crate::proxy) fn asking(gate: &Gate, settings: &[u8], target: &str, agent
 }
 
 pub(super) fn ask(connection: &mut Connection, stream: u8, target: &str, agent: &str) {
-    let fields = [(":path", target), (":authority", HOST), ("user-agent", agent)];
+    let fields = [
+        (":path", target),
+        (":authority", HOST),
+        ("user-agent", agent),
+    ];
     let lines = fields.iter().flat_map(|(name, value)| literal(name, value));
-    connection.send_headers(stream, &b"\x82\x86".iter().copied().chain(lines).collect::<Vec<u8>>());
+    connection.send_headers(
+        stream,
+        &b"\x82\x86"
+            .iter()
+            .copied()
+            .chain(lines)
+            .collect::<Vec<u8>>(),
+    );
 }
 
 #[test]
@@ -41,7 +61,11 @@ fn answer_is_recorded_when_its_last_octet_was_written() {
     let gate = Setup::before(origin.address).policy("site", policy).start();
     let served = "crawlgate_robots_txt_total{crawler=\"gptbot\",site=\"site\",status=\"200\"}";
     let mut client = asking(&gate, &NO_WINDOW, "/robots.txt", "GPTBot/1.2");
-    assert_eq!(client.frame(HEADERS).payload[0], 0x88, "200 of the static table");
+    assert_eq!(
+        client.frame(HEADERS).payload[0],
+        0x88,
+        "200 of the static table"
+    );
     client.send_bytes(&A_PING);
     client.frame(PING);
     // The client has the head, and no window for the body.
@@ -63,7 +87,10 @@ fn answers_that_wait_for_a_window_hold_no_more_than_the_share_of_their_client() 
     let origin = Origin::plain();
     let policy = "robots: { origin: replace, groups: [{ agents: ['*'], disallow: [/x/] }] }\n";
     let share = "limits: { buffers_per_address: 32KiB }";
-    let gate = Setup::before(origin.address).policy("site", policy).settings(share).start();
+    let gate = Setup::before(origin.address)
+        .policy("site", policy)
+        .settings(share)
+        .start();
     let mut client = asking(&gate, &NO_WINDOW, "/robots.txt", BROWSER);
     for stream in [3, 5, 7, 9, 11] {
         ask(&mut client, stream, "/robots.txt", BROWSER);
@@ -80,11 +107,17 @@ fn answers_that_wait_for_a_window_hold_no_more_than_the_share_of_their_client() 
 #[test]
 fn window_that_stays_closed_ends_its_stream_alone() {
     let origin = Origin::start(|request, stream| {
-        let length = if request.target() == "/large" { 1_000_000 } else { 2 };
+        let length = if request.target() == "/large" {
+            1_000_000
+        } else {
+            2
+        };
         let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n");
         stream.write_all(head.as_bytes()).is_ok() && stream.write_all(&vec![b'x'; length]).is_ok()
     });
-    let gate = Setup::before(origin.address).settings("limits: { stall: 1s }").start();
+    let gate = Setup::before(origin.address)
+        .settings("limits: { stall: 1s }")
+        .start();
     for target in ["/large", "/small"] {
         let mut client = asking(&gate, &NO_WINDOW, target, BROWSER);
         client.frame(HEADERS);
@@ -100,14 +133,19 @@ fn window_that_stays_closed_ends_its_stream_alone() {
 /// An origin that gives back what it gets.
 fn echo() -> Origin {
     Origin::start(|request, stream| {
-        let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", request.body.len());
+        let head = format!(
+            "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n",
+            request.body.len()
+        );
         stream.write_all(head.as_bytes()).is_ok() && stream.write_all(&request.body).is_ok()
     })
 }
 
 fn large_file(directory: &std::path::Path) -> String {
     let file = directory.join("large");
-    let octets: Vec<u8> = (0..10 << 20_u32).map(|place: u32| (place.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+    let octets: Vec<u8> = (0..10 << 20_u32)
+        .map(|place: u32| (place.wrapping_mul(2_654_435_761) >> 24) as u8)
+        .collect();
     fs::write(&file, octets).expect("written");
     file.display().to_string()
 }
@@ -119,11 +157,35 @@ fn ten_megabytes_go_whole_in_both_directions_over_tls() {
     let sent = large_file(https.directory.path());
     let back = https.directory.path().join("back").display().to_string();
     let data = format!("@{sent}");
-    for more in [[].as_slice(), &["-H", "Transfer-Encoding:", "-H", "Expect:", "-H", "Content-Length:"]] {
-        let arguments = ["--http2", "--data-binary", &data, "-o", &back, "-w", "%{http_version} %{http_code}"];
-        let said = https.curl(&[arguments.as_slice(), more].concat(), "https://shop.example/");
+    for more in [
+        [].as_slice(),
+        &[
+            "-H",
+            "Transfer-Encoding:",
+            "-H",
+            "Expect:",
+            "-H",
+            "Content-Length:",
+        ],
+    ] {
+        let arguments = [
+            "--http2",
+            "--data-binary",
+            &data,
+            "-o",
+            &back,
+            "-w",
+            "%{http_version} %{http_code}",
+        ];
+        let said = https.curl(
+            &[arguments.as_slice(), more].concat(),
+            "https://shop.example/",
+        );
         assert_eq!(said, "2 200", "{more:?}");
-        assert!(fs::read(&back).expect("read") == fs::read(&sent).expect("read"), "{more:?}: other octets came back");
+        assert!(
+            fs::read(&back).expect("read") == fs::read(&sent).expect("read"),
+            "{more:?}: other octets came back"
+        );
     }
 }
 
@@ -131,9 +193,20 @@ fn ten_megabytes_go_whole_in_both_directions_over_tls() {
 fn answer_before_the_end_of_an_upload_is_not_lost() {
     let https = https("");
     let data = format!("@{}", large_file(https.directory.path()));
-    let arguments = ["--http2", "-A", GPTBOT, "--data-binary", &data, "-w", " %{http_code}"];
+    let arguments = [
+        "--http2",
+        "-A",
+        GPTBOT,
+        "--data-binary",
+        &data,
+        "-w",
+        " %{http_code}",
+    ];
     let said = https.curl(&arguments, "https://shop.example/");
-    assert!(said.contains("robots.txt") && said.ends_with(" 403"), "{said}");
+    assert!(
+        said.contains("robots.txt") && said.ends_with(" 403"),
+        "{said}"
+    );
     assert!(https.origin.received().is_empty());
 }
 
@@ -146,7 +219,9 @@ fn upload_that_has_begun_is_finished_during_a_stop() {
     upload.send(b"first ", false);
     gate.wait_for_metric("crawlgate_requests_in_flight", 1.0);
     gate.signal("TERM");
-    eventually("the listener is closed", || TcpStream::connect(gate.address).is_err().then_some(()));
+    eventually("the listener is closed", || {
+        TcpStream::connect(gate.address).is_err().then_some(())
+    });
     upload.send(b"second", true);
     let response = upload.response();
     assert_eq!((response.status, response.text()), (200, "first second"));
@@ -169,11 +244,14 @@ fn goodbye_comes_twice_and_the_second_names_the_last_stream() {
     client.rest();
 }
 
-/// A client that is slow to read can send a request into a connection that ends. It learns that nothing was done with it.
+/// A client that is slow to read can send a request into a connection that ends. It learns that
+/// nothing was done with it.
 #[test]
 fn client_that_does_not_answer_a_goodbye_learns_the_last_stream_all_the_same() {
     let origin = Origin::plain();
-    let gate = Setup::before(origin.address).settings("limits: { idle: 1s }").start();
+    let gate = Setup::before(origin.address)
+        .settings("limits: { idle: 1s }")
+        .start();
     let mut client = asking(&gate, &SETTINGS, "/", BROWSER);
     client.frame(HEADERS);
     assert_eq!(client.frame(GOAWAY).payload[..4], [0x7f, 0xff, 0xff, 0xff]);
@@ -182,7 +260,8 @@ fn client_that_does_not_answer_a_goodbye_learns_the_last_stream_all_the_same() {
     client.rest();
 }
 
-/// An origin that says what came behind the body of its first request, and ends its response with fields.
+/// An origin that says what came behind the body of its first request, and ends its response with
+/// fields.
 fn with_trailers() -> (std::net::SocketAddr, std::sync::mpsc::Receiver<Vec<String>>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = listener.local_addr().expect("its address");
@@ -193,7 +272,10 @@ fn with_trailers() -> (std::net::SocketAddr, std::sync::mpsc::Receiver<Vec<Strin
             let mut reader = BufReader::new(stream);
             let mut next = || {
                 let mut line = String::new();
-                reader.read_line(&mut line).ok().map(|_| line.trim_end().to_owned())
+                reader
+                    .read_line(&mut line)
+                    .ok()
+                    .map(|_| line.trim_end().to_owned())
             };
             let Some(first) = next() else { continue };
             while next().is_some_and(|line| !line.is_empty()) {}
@@ -201,7 +283,8 @@ fn with_trailers() -> (std::net::SocketAddr, std::sync::mpsc::Receiver<Vec<Strin
                 continue;
             }
             while next().is_some_and(|line| line != "0") {}
-            let trailers: Vec<String> = std::iter::from_fn(|| next().filter(|line| !line.is_empty())).collect();
+            let trailers: Vec<String> =
+                std::iter::from_fn(|| next().filter(|line| !line.is_empty())).collect();
             let _ = writer.write_all(
                 b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-End\r\n\r\n2\r\nok\r\n0\r\nX-End: 7\r\n\r\n",
             );
@@ -219,14 +302,31 @@ fn trailers_go_both_ways() {
     upload.send(b"abc", false);
     upload.send_trailers("x-sum", "1");
     let response = upload.response();
-    assert_eq!((response.status, response.text(), response.field(&format!("{TRAILER}x-end"))), (200, "ok", Some("7")));
-    assert_eq!(said.recv_timeout(PATIENCE).expect("a request"), ["x-sum: 1"]);
+    assert_eq!(
+        (
+            response.status,
+            response.text(),
+            response.field(&format!("{TRAILER}x-end"))
+        ),
+        (200, "ok", Some("7"))
+    );
+    assert_eq!(
+        said.recv_timeout(PATIENCE).expect("a request"),
+        ["x-sum: 1"]
+    );
     // A body with a length goes in chunks if its head says that trailers come.
-    let mut upload = Http2::open(gate.address).upload(HOST, "/", &[("content-length", "3"), ("trailer", "x-sum")]);
+    let mut upload = Http2::open(gate.address).upload(
+        HOST,
+        "/",
+        &[("content-length", "3"), ("trailer", "x-sum")],
+    );
     upload.send(b"abc", false);
     upload.send_trailers("x-sum", "2");
     assert_eq!(upload.response().text(), "ok");
-    assert_eq!(said.recv_timeout(PATIENCE).expect("a request"), ["x-sum: 2"]);
+    assert_eq!(
+        said.recv_timeout(PATIENCE).expect("a request"),
+        ["x-sum: 2"]
+    );
 }
 
 #[test]
@@ -236,9 +336,15 @@ fn requests_over_http2_take_the_lane_with_and_without_a_body() {
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Length: 2\r\n\r\n2\r\nok\r\n0\r\n\r\n",
     );
     for (lane, status) in [("on", 502), ("off", 200)] {
-        let gate = Setup::before(origin.address).settings(&format!("lane: {lane}")).start();
+        let gate = Setup::before(origin.address)
+            .settings(&format!("lane: {lane}"))
+            .start();
         let http2 = Http2::open(gate.address);
-        assert_eq!(http2.get(HOST, "/", &[("te", "trailers")]).status, status, "{lane}");
+        assert_eq!(
+            http2.get(HOST, "/", &[("te", "trailers")]).status,
+            status,
+            "{lane}"
+        );
         let mut upload = http2.upload(HOST, "/", &[]);
         upload.send(b"abc", true);
         assert_eq!(upload.response().status, status, "{lane}");
@@ -265,18 +371,27 @@ fn site(request: &Received, stream: &mut TcpStream) -> bool {
         Some(number) => {
             let width = number.parse::<usize>().map_or(1, |number| number + 1);
             let octets = "x".repeat(width * 100);
-            let image =
-                format!("<svg xmlns='http://www.w3.org/2000/svg' width='{width}' height='1'><!--{octets}--></svg>");
+            let image = format!(
+                "<svg xmlns='http://www.w3.org/2000/svg' width='{width}' height='1'><!--{octets}--></svg>"
+            );
             ("image/svg+xml", image)
         }
         None if request.target() == "/form" => {
             let sum: u64 = request.body.iter().map(|octet| u64::from(*octet)).sum();
-            ("text/plain", format!("{} octets, sum {sum}", request.body.len()))
+            (
+                "text/plain",
+                format!("{} octets, sum {sum}", request.body.len()),
+            )
         }
         None => ("text/html", PAGE.to_owned()),
     };
-    let head = format!("HTTP/1.1 200 OK\r\nContent-Type: {media}\r\nContent-Length: {}\r\n\r\n", body.len());
-    stream.write_all(&[head.as_bytes(), body.as_bytes()].concat()).is_ok()
+    let head = format!(
+        "HTTP/1.1 200 OK\r\nContent-Type: {media}\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
+    stream
+        .write_all(&[head.as_bytes(), body.as_bytes()].concat())
+        .is_ok()
 }
 
 #[test]
@@ -286,17 +401,38 @@ fn browser_gets_a_hundred_images_and_posts_a_form_as_at_the_origin() {
     let https = before(origin.address, "", "logs: { access: access.log }", origin);
     let shown = |name: &str, url: &str| {
         let profile = https.directory.path().join(name);
-        let arguments = ["--ignore-certificate-errors", "--virtual-time-budget=30000", "--dump-dom"];
+        let arguments = [
+            "--ignore-certificate-errors",
+            "--virtual-time-budget=30000",
+            "--dump-dom",
+        ];
         let dom = String::from_utf8(chromium(&profile, &arguments, url)).expect("UTF-8");
-        dom.split_once("<pre>").map(|(_, rest)| rest.to_owned()).unwrap_or(dom)
+        dom.split_once("<pre>")
+            .map(|(_, rest)| rest.to_owned())
+            .unwrap_or(dom)
     };
     let expected = shown("direct", &direct);
-    assert!(expected.starts_with("1,2,3,") && expected.contains("99,100 50016 octets, sum "), "{expected}");
-    assert_eq!(shown("through", &format!("https://127.0.0.1:{}/", https.gate.address.port())), expected);
+    assert!(
+        expected.starts_with("1,2,3,") && expected.contains("99,100 50016 octets, sum "),
+        "{expected}"
+    );
+    assert_eq!(
+        shown(
+            "through",
+            &format!("https://127.0.0.1:{}/", https.gate.address.port())
+        ),
+        expected
+    );
     eventually("every request was over HTTP/2", || {
         let log = read(&https.gate.path("access.log"));
         let of = |target: &str| log.lines().filter(|line| line.contains(target)).count();
-        assert_eq!(log.lines().filter(|line| !line.contains("\"http\":\"2\"")).count(), 0, "{log}");
+        assert_eq!(
+            log.lines()
+                .filter(|line| !line.contains("\"http\":\"2\""))
+                .count(),
+            0,
+            "{log}"
+        );
         (of("/image/") == 100 && of("/form") == 1).then_some(())
     });
 }

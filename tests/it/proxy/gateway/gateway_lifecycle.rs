@@ -14,11 +14,15 @@ fn held() -> (Origin, Receiver<()>, Sender<()>) {
     let may_answer = Arc::new(Mutex::new(may_answer));
     let origin = Origin::start(move |request, stream| {
         if request.is_own() {
-            return stream.write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n").is_ok();
+            return stream
+                .write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")
+                .is_ok();
         }
         let _ = asked.send(());
         let _ = may_answer.lock().map(|may_answer| may_answer.recv());
-        stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ndone").is_ok()
+        stream
+            .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ndone")
+            .is_ok()
     });
     (origin, was_asked, answer)
 }
@@ -38,7 +42,9 @@ fn connections_are_counted_by_state() {
     wait_for(1.0, 1.0);
     gate.wait_for_metric("crawlgate_requests_in_flight", 0.0);
     first.send("Host: a.example\r\n\r\n");
-    was_asked.recv_timeout(PATIENCE).expect("the origin is asked");
+    was_asked
+        .recv_timeout(PATIENCE)
+        .expect("the origin is asked");
     gate.wait_for_metric("crawlgate_requests_in_flight", 1.0);
     wait_for(1.0, 1.0);
     answer.send(()).expect("the origin waits");
@@ -48,7 +54,9 @@ fn connections_are_counted_by_state() {
     wait_for(1.0, 0.0);
     let http2 = Http2::open(gate.address);
     let request = http2.begin("GET", "http://a.example/two", &[], None);
-    was_asked.recv_timeout(PATIENCE).expect("the origin is asked");
+    was_asked
+        .recv_timeout(PATIENCE)
+        .expect("the origin is asked");
     wait_for(1.0, 1.0);
     answer.send(()).expect("the origin waits");
     assert_eq!(request.wait().expect("a response").status, 200);
@@ -67,11 +75,15 @@ fn a_graceful_stop_ends_with_the_last_request() {
     let mut silent = gate.connect();
     let mut busy = gate.connect();
     busy.send("GET /slow HTTP/1.1\r\nHost: a.example\r\n\r\n");
-    was_asked.recv_timeout(PATIENCE).expect("the origin is asked");
+    was_asked
+        .recv_timeout(PATIENCE)
+        .expect("the origin is asked");
     gate.signal("TERM");
     // Connections without a request end at once, new ones are not taken; the request goes on.
     assert!(silent.is_closed());
-    eventually("the listener is closed", || TcpStream::connect(gate.address).is_err().then_some(()));
+    eventually("the listener is closed", || {
+        TcpStream::connect(gate.address).is_err().then_some(())
+    });
     assert!(gate.is_running());
     let began = Instant::now();
     answer.send(()).expect("the origin waits");
@@ -79,7 +91,11 @@ fn a_graceful_stop_ends_with_the_last_request() {
     assert_eq!((response.status, response.text()), (200, "done"));
     assert_eq!(response.field("connection"), Some("close"));
     assert_eq!(gate.ended().code(), Some(0));
-    assert!(began.elapsed() < Duration::from_secs(10), "it went on for {:?} after its last request", began.elapsed());
+    assert!(
+        began.elapsed() < Duration::from_secs(10),
+        "it went on for {:?} after its last request",
+        began.elapsed()
+    );
 }
 
 #[test]
@@ -92,32 +108,49 @@ fn an_idle_process_stops_at_once() {
     let began = Instant::now();
     gate.signal("TERM");
     assert_eq!(gate.ended().code(), Some(0));
-    assert!(began.elapsed() < Duration::from_secs(10), "it took {:?}", began.elapsed());
+    assert!(
+        began.elapsed() < Duration::from_secs(10),
+        "it took {:?}",
+        began.elapsed()
+    );
     assert!(idle.is_closed());
 }
 
 #[test]
 fn a_request_that_does_not_end_is_cut_off_at_the_deadline() {
     let (origin, was_asked, _answer) = held();
-    let mut gate = Setup::before(origin.address).settings("limits: { drain: 1s }").start();
+    let mut gate = Setup::before(origin.address)
+        .settings("limits: { drain: 1s }")
+        .start();
     let mut busy = gate.connect();
     busy.send("GET /slow HTTP/1.1\r\nHost: a.example\r\n\r\n");
-    was_asked.recv_timeout(PATIENCE).expect("the origin is asked");
+    was_asked
+        .recv_timeout(PATIENCE)
+        .expect("the origin is asked");
     gate.signal("TERM");
     assert_eq!(gate.ended().code(), Some(0));
-    assert!(gate.log.text().contains("limits.drain"), "{}", gate.log.text());
+    assert!(
+        gate.log.text().contains("limits.drain"),
+        "{}",
+        gate.log.text()
+    );
 }
 
 #[test]
 fn a_standard_output_that_nothing_reads_holds_up_no_stop() {
     let origin = Origin::plain();
     let settings = "logs: { access: \"-\", events: \"-\" }\nlimits: { drain: 1s }";
-    let mut gate = Setup::before(origin.address).settings(settings).unread().start();
+    let mut gate = Setup::before(origin.address)
+        .settings(settings)
+        .unread()
+        .start();
     let mut connection = gate.connect();
     // More lines than a pipe holds.
     let agent = "a".repeat(1_000);
     for _ in 0..200 {
-        connection.send(&format!("GET / HTTP/1.1\r\nHost: a.example\r\nUser-Agent: {agent}\r\n\r\n"));
+        connection.send(&format!(
+            "GET / HTTP/1.1\r\nHost: a.example\r\nUser-Agent: {agent}\r\n\r\n"
+        ));
         assert_eq!(connection.response("GET").status, 200);
     }
     gate.signal("TERM");
@@ -131,7 +164,9 @@ fn a_second_signal_and_an_interrupt_end_it_at_once() {
         let mut gate = Setup::before(origin.address).start();
         let mut busy = gate.connect();
         busy.send("GET /slow HTTP/1.1\r\nHost: a.example\r\n\r\n");
-        was_asked.recv_timeout(PATIENCE).expect("the origin is asked");
+        was_asked
+            .recv_timeout(PATIENCE)
+            .expect("the origin is asked");
         gate.signal(signals[0]);
         gate.log.wait_for("stopping");
         gate.signal(signals[1]);
@@ -141,7 +176,9 @@ fn a_second_signal_and_an_interrupt_end_it_at_once() {
     let mut gate = Setup::before(origin.address).start();
     let mut busy = gate.connect();
     busy.send("GET /slow HTTP/1.1\r\nHost: a.example\r\n\r\n");
-    was_asked.recv_timeout(PATIENCE).expect("the origin is asked");
+    was_asked
+        .recv_timeout(PATIENCE)
+        .expect("the origin is asked");
     gate.signal("INT");
     assert_eq!(gate.ended().code(), Some(0));
 }
@@ -169,7 +206,11 @@ fn a_busy_port_fails_at_once_and_says_which() {
     let (said, status) = Setup::before(origin.address).listen(address).fail();
     assert_eq!(status.code(), Some(3), "{said}");
     assert!(said.contains(&address.to_string()), "{said}");
-    assert!(began.elapsed() < Duration::from_secs(10), "it took {:?}", began.elapsed());
+    assert!(
+        began.elapsed() < Duration::from_secs(10),
+        "it took {:?}",
+        began.elapsed()
+    );
 }
 
 #[test]
@@ -178,14 +219,18 @@ fn readiness_and_health_are_told_on_the_admin_listener() {
     let gate = Setup::before(origin.address).start();
     let ask = |path: &str| {
         let mut connection = crate::proxy::support::Connection::open(gate.admin);
-        connection.send(&format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"));
+        connection.send(&format!(
+            "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+        ));
         connection.response("GET").status
     };
     eventually("readiness", || (ask("/readyz") == 200).then_some(()));
     assert_eq!(ask("/healthz"), 200);
     let mut busy = gate.connect();
     busy.send("GET /slow HTTP/1.1\r\nHost: a.example\r\n\r\n");
-    was_asked.recv_timeout(PATIENCE).expect("the origin is asked");
+    was_asked
+        .recv_timeout(PATIENCE)
+        .expect("the origin is asked");
     gate.signal("TERM");
     // While the last request runs, whoever watches is told to send no more.
     eventually("unreadiness", || (ask("/readyz") == 503).then_some(()));
@@ -196,16 +241,23 @@ fn readiness_and_health_are_told_on_the_admin_listener() {
 
 #[test]
 fn every_end_says_why_in_one_line() {
-    for (signal, cause) in
-        [("TERM", "ended after SIGTERM"), ("QUIT", "ended after SIGQUIT"), ("INT", "ended after SIGINT")]
-    {
+    for (signal, cause) in [
+        ("TERM", "ended after SIGTERM"),
+        ("QUIT", "ended after SIGQUIT"),
+        ("INT", "ended after SIGINT"),
+    ] {
         let origin = Origin::plain();
         let mut gate = Setup::before(origin.address).start();
         assert_eq!(gate.fetch("/").status, 200);
         gate.signal(signal);
         gate.ended();
-        let says =
-            |gate: &crate::proxy::support::Gate| gate.log.text().lines().filter(|line| line.contains(cause)).count();
+        let says = |gate: &crate::proxy::support::Gate| {
+            gate.log
+                .text()
+                .lines()
+                .filter(|line| line.contains(cause))
+                .count()
+        };
         eventually(cause, || (says(&gate) == 1).then_some(()));
     }
 }

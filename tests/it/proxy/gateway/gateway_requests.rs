@@ -1,4 +1,5 @@
-//! What a proxy must do with any request, policy or not: the tables of Pingora's behaviour that are not to be had bare.
+//! What a proxy must do with any request, policy or not: the tables of Pingora's behaviour that are
+//! not to be had bare.
 
 use crate::proxy::support::{Origin, PATIENCE, Setup};
 use std::io::{Read, Write};
@@ -7,7 +8,11 @@ use std::io::{Read, Write};
 fn a_request_without_a_host_is_refused_and_never_forwarded() {
     let origin = Origin::plain();
     let gate = Setup::before(origin.address).start();
-    for request in ["GET / HTTP/1.1\r\n\r\n", "GET / HTTP/1.1\r\nHost:\r\n\r\n", "GET / HTTP/1.1\r\nHost:  \r\n\r\n"] {
+    for request in [
+        "GET / HTTP/1.1\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost:\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost:  \r\n\r\n",
+    ] {
         let mut connection = gate.connect();
         connection.send(request);
         let response = connection.response("GET");
@@ -25,29 +30,52 @@ fn trace_is_refused_with_the_methods_that_would_do() {
     let gate = Setup::before(origin.address).start();
     let response = gate.ask("TRACE", "a.example", "/", "");
     assert_eq!(response.status, 405);
-    assert!(response.field("allow").is_some_and(|allow| allow.contains("GET") && !allow.contains("TRACE")));
+    assert!(
+        response
+            .field("allow")
+            .is_some_and(|allow| allow.contains("GET") && !allow.contains("TRACE"))
+    );
     assert!(origin.received().is_empty());
 }
 
 #[test]
 fn targets_and_headers_beyond_their_limits_are_refused() {
     let origin = Origin::plain();
-    let gate = Setup::before(origin.address).settings("limits: { target: 1KiB, headers: 2KiB }").start();
-    assert_eq!(gate.get("a.example", &format!("/{}", "a".repeat(1023)), "").status, 200);
-    assert_eq!(gate.get("a.example", &format!("/{}", "a".repeat(1024)), "").status, 414);
-    assert_eq!(gate.get("a.example", "/", &format!("X-A: {}\r\n", "a".repeat(2048))).status, 431);
+    let gate = Setup::before(origin.address)
+        .settings("limits: { target: 1KiB, headers: 2KiB }")
+        .start();
+    assert_eq!(
+        gate.get("a.example", &format!("/{}", "a".repeat(1023)), "")
+            .status,
+        200
+    );
+    assert_eq!(
+        gate.get("a.example", &format!("/{}", "a".repeat(1024)), "")
+            .status,
+        414
+    );
+    assert_eq!(
+        gate.get("a.example", "/", &format!("X-A: {}\r\n", "a".repeat(2048)))
+            .status,
+        431
+    );
     assert_eq!(origin.received().len(), 1);
 }
 
 #[test]
 fn an_idle_connection_is_closed_after_its_time_and_used_again_before() {
     let origin = Origin::plain();
-    let gate = Setup::before(origin.address).settings("limits: { idle: 1s }").start();
+    let gate = Setup::before(origin.address)
+        .settings("limits: { idle: 1s }")
+        .start();
     let mut connection = gate.connect();
     for _ in 0..3 {
         connection.send("GET / HTTP/1.1\r\nHost: a.example\r\n\r\n");
         let response = connection.response("GET");
-        assert_eq!((response.status, response.field("connection")), (200, Some("keep-alive")));
+        assert_eq!(
+            (response.status, response.field("connection")),
+            (200, Some("keep-alive"))
+        );
     }
     let idle = std::time::Instant::now();
     assert!(connection.is_closed(), "keep-alive without end");
@@ -60,14 +88,18 @@ fn a_client_that_asks_to_close_is_closed() {
     let gate = Setup::before(origin.address).start();
     let mut connection = gate.connect();
     connection.send("GET / HTTP/1.1\r\nHost: a.example\r\nConnection: close\r\n\r\n");
-    assert_eq!(connection.response("GET").field("connection"), Some("close"));
+    assert_eq!(
+        connection.response("GET").field("connection"),
+        Some("close")
+    );
     assert!(connection.is_closed());
 }
 
 #[test]
 fn an_http_1_0_client_never_sees_chunks() {
-    let origin =
-        Origin::saying("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n6\r\n world\r\n0\r\n\r\n");
+    let origin = Origin::saying(
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n6\r\n world\r\n0\r\n\r\n",
+    );
     let gate = Setup::before(origin.address).start();
     for request in [
         "GET / HTTP/1.0\r\nHost: a.example\r\n\r\n",
@@ -90,7 +122,10 @@ fn an_http_1_0_request_without_a_host_reaches_an_origin_that_needs_one() {
     connection.send("GET /old HTTP/1.0\r\n\r\n");
     assert_eq!(connection.response("GET").status, 200);
     let received = origin.last();
-    assert_eq!(received.field("host"), Some(origin.address.to_string().as_str()));
+    assert_eq!(
+        received.field("host"),
+        Some(origin.address.to_string().as_str())
+    );
     assert_eq!(received.field("x-forwarded-host"), None);
 }
 
@@ -98,11 +133,17 @@ fn an_http_1_0_request_without_a_host_reaches_an_origin_that_needs_one() {
 fn an_absolute_target_reaches_the_origin_as_a_path() {
     let origin = Origin::plain();
     let gate = Setup::before(origin.address).start();
-    for (target, path) in
-        [("http://A.example/b?c=d", "/b?c=d"), ("http://a.example", "/"), ("http://a.example?q", "/?q")]
-    {
+    for (target, path) in [
+        ("http://A.example/b?c=d", "/b?c=d"),
+        ("http://a.example", "/"),
+        ("http://a.example?q", "/?q"),
+    ] {
         assert_eq!(gate.get("a.example", target, "").status, 200);
-        assert_eq!(origin.last().line, format!("GET {path} HTTP/1.1"), "{target}");
+        assert_eq!(
+            origin.last().line,
+            format!("GET {path} HTTP/1.1"),
+            "{target}"
+        );
         assert_eq!(origin.last().field("host"), Some("a.example"));
     }
 }
@@ -125,8 +166,11 @@ fn what_an_untrusted_client_says_about_itself_is_replaced() {
                 X-Forwarded-Host: evil.example\r\nForwarded: for=192.0.2.3\r\nX-Real-IP: 192.0.2.4\r\n";
     gate.get("a.example", "/", lies);
     let received = origin.last();
-    let forwarded: Vec<_> =
-        received.headers.iter().filter(|(name, _)| name.eq_ignore_ascii_case("x-forwarded-for")).collect();
+    let forwarded: Vec<_> = received
+        .headers
+        .iter()
+        .filter(|(name, _)| name.eq_ignore_ascii_case("x-forwarded-for"))
+        .collect();
     assert_eq!(forwarded.len(), 1);
     assert_eq!(received.field("x-forwarded-for"), Some("127.0.0.1"));
     assert_eq!(received.field("x-forwarded-proto"), Some("http"));
@@ -140,12 +184,17 @@ fn what_a_trusted_proxy_says_is_kept_and_extended_and_names_the_client_in_the_lo
     let origin = Origin::plain();
     let setup = Setup::before(origin.address).settings("trusted_proxies: [127.0.0.0/8]");
     let log = setup.policies().join("../access.log");
-    let gate = setup.settings(&format!("logs: {{ access: {} }}", log.display())).start();
+    let gate = setup
+        .settings(&format!("logs: {{ access: {} }}", log.display()))
+        .start();
     let said = "X-Forwarded-For: 192.0.2.66, 198.51.100.7\r\nX-Forwarded-For: 127.0.0.9\r\n\
                 X-Forwarded-Proto: https\r\nX-Forwarded-Host: public.example\r\n";
     gate.get("a.example", "/", said);
     let received = origin.last();
-    assert_eq!(received.field("x-forwarded-for"), Some("192.0.2.66, 198.51.100.7, 127.0.0.9, 127.0.0.1"));
+    assert_eq!(
+        received.field("x-forwarded-for"),
+        Some("192.0.2.66, 198.51.100.7, 127.0.0.9, 127.0.0.1")
+    );
     assert_eq!(received.field("x-forwarded-proto"), Some("https"));
     assert_eq!(received.field("x-forwarded-host"), Some("public.example"));
     let line = crate::proxy::support::eventually("a line in the access log", || {
@@ -154,7 +203,10 @@ fn what_a_trusted_proxy_says_is_kept_and_extended_and_names_the_client_in_the_lo
     });
     let line: serde_json::Value = serde_json::from_str(&line).expect("JSON");
     assert_eq!(line["client"], "198.51.100.7");
-    assert_eq!((&line["status"], &line["action"]), (&200.into(), &"pass".into()));
+    assert_eq!(
+        (&line["status"], &line["action"]),
+        (&200.into(), &"pass".into())
+    );
 }
 
 #[test]
@@ -166,7 +218,10 @@ fn early_hints_and_then_the_answer_reach_the_client() {
     let mut connection = gate.connect();
     connection.send("GET / HTTP/1.1\r\nHost: a.example\r\n\r\n");
     let hints = connection.response("GET");
-    assert_eq!((hints.status, hints.field("link")), (103, Some("</a.css>; rel=preload")));
+    assert_eq!(
+        (hints.status, hints.field("link")),
+        (103, Some("</a.css>; rel=preload"))
+    );
     assert_eq!(connection.response("GET").text(), "ok");
 }
 
@@ -179,14 +234,33 @@ fn an_http_1_0_client_gets_no_informational_response() {
     let html = "robots: { origin: replace }\nhtml: { meta: yes }\nindexing: [{ tag: noarchive }]\n";
     for (lane, policy) in [("on", ""), ("off", ""), ("on", html)] {
         let setup = Setup::before(origin.address).settings(&format!("lane: {lane}"));
-        let gate = if policy.is_empty() { setup } else { setup.policy("site", policy) }.start();
+        let gate = if policy.is_empty() {
+            setup
+        } else {
+            setup.policy("site", policy)
+        }
+        .start();
         for fields in ["", "Expect: 100-continue\r\nContent-Length: 2\r\n"] {
-            let (method, body) = if fields.is_empty() { ("GET", "") } else { ("POST", "hi") };
+            let (method, body) = if fields.is_empty() {
+                ("GET", "")
+            } else {
+                ("POST", "hi")
+            };
             let mut connection = gate.connect();
-            connection.send(&format!("{method} / HTTP/1.0\r\nHost: a.example\r\n{fields}\r\n{body}"));
-            assert_eq!(connection.response(method).status, 200, "{lane} {policy} {fields}");
+            connection.send(&format!(
+                "{method} / HTTP/1.0\r\nHost: a.example\r\n{fields}\r\n{body}"
+            ));
+            assert_eq!(
+                connection.response(method).status,
+                200,
+                "{lane} {policy} {fields}"
+            );
             assert!(connection.is_closed(), "{lane} {policy} {fields}");
-            assert_eq!((origin.last().field("expect"), &*origin.last().body), (None, body.as_bytes()), "{fields}");
+            assert_eq!(
+                (origin.last().field("expect"), &*origin.last().body),
+                (None, body.as_bytes()),
+                "{fields}"
+            );
         }
         // The others get all of them.
         let mut connection = gate.connect();
@@ -198,11 +272,14 @@ fn an_http_1_0_client_gets_no_informational_response() {
 
 #[test]
 fn an_http_1_0_client_asks_for_no_other_protocol() {
-    let origin =
-        Origin::saying("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n");
+    let origin = Origin::saying(
+        "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
+    );
     let gate = Setup::before(origin.address).start();
     let mut connection = gate.connect();
-    connection.send("GET / HTTP/1.0\r\nHost: a.example\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n");
+    connection.send(
+        "GET / HTTP/1.0\r\nHost: a.example\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
+    );
     assert_eq!(connection.response("GET").status, 502);
     assert_eq!(origin.last().field("upgrade"), None);
 }
@@ -211,9 +288,14 @@ fn an_http_1_0_client_asks_for_no_other_protocol() {
 fn uploads_of_known_and_unknown_length_arrive_whole() {
     let origin = Origin::saying("HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n");
     let gate = Setup::before(origin.address).start();
-    let body: Vec<u8> = (0..300_000_u32).map(|octet| octet.to_le_bytes()[0]).collect();
+    let body: Vec<u8> = (0..300_000_u32)
+        .map(|octet| octet.to_le_bytes()[0])
+        .collect();
     let mut connection = gate.connect();
-    connection.send(&format!("POST /up HTTP/1.1\r\nHost: a.example\r\nContent-Length: {}\r\n\r\n", body.len()));
+    connection.send(&format!(
+        "POST /up HTTP/1.1\r\nHost: a.example\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    ));
     connection.send_bytes(&body);
     assert_eq!(connection.response("POST").status, 201);
     assert_eq!(origin.last().body, body);
@@ -236,7 +318,10 @@ fn head_has_the_header_of_get_and_no_body() {
     for _ in 0..2 {
         connection.send("HEAD / HTTP/1.1\r\nHost: a.example\r\n\r\n");
         let response = connection.response("HEAD");
-        assert_eq!((response.status, response.field("content-length")), (200, Some("5")));
+        assert_eq!(
+            (response.status, response.field("content-length")),
+            (200, Some("5"))
+        );
     }
 }
 
@@ -247,7 +332,11 @@ fn an_origin_that_is_down_is_a_502_that_says_so() {
     assert_eq!(response.status, 502);
     assert_eq!(response.field("server"), Some("crawlgate"));
     assert_eq!(response.field("cache-control"), Some("no-store"));
-    assert!(response.text().contains("\"status\":502"), "{}", response.text());
+    assert!(
+        response.text().contains("\"status\":502"),
+        "{}",
+        response.text()
+    );
     assert!(gate.ask("HEAD", "a.example", "/", "").body.is_empty());
 }
 
@@ -258,7 +347,10 @@ fn an_origin_that_does_not_answer_in_time_is_a_504() {
         false
     });
     let gate = Setup::before(origin.address)
-        .with_origins(&format!("origins: [{{ servers: http://{}, timeouts: {{ read: 1s }} }}]", origin.address))
+        .with_origins(&format!(
+            "origins: [{{ servers: http://{}, timeouts: {{ read: 1s }} }}]",
+            origin.address
+        ))
         .start();
     assert_eq!(gate.get("a.example", "/", "").status, 504);
 }
@@ -284,8 +376,21 @@ fn hosts_go_to_their_origins_and_an_unknown_one_to_none() {
     assert_eq!(gate.get("A.example:80", "/1", "").status, 200);
     assert_eq!(gate.get("www.b.example", "/2", "").status, 200);
     assert_eq!(gate.get("c.example", "/3", "").status, 502);
-    assert_eq!(one.received().iter().map(|request| request.target().to_string()).collect::<Vec<_>>(), ["/1"]);
-    assert_eq!(other.received().iter().map(|request| request.target().to_string()).collect::<Vec<_>>(), ["/2"]);
+    assert_eq!(
+        one.received()
+            .iter()
+            .map(|request| request.target().to_string())
+            .collect::<Vec<_>>(),
+        ["/1"]
+    );
+    assert_eq!(
+        other
+            .received()
+            .iter()
+            .map(|request| request.target().to_string())
+            .collect::<Vec<_>>(),
+        ["/2"]
+    );
 }
 
 #[test]
@@ -293,6 +398,11 @@ fn an_origin_given_by_name_is_resolved_before_the_first_request() {
     let origin = Origin::plain();
     let gate = Setup::before(format!("localhost:{}", origin.address.port())).start();
     assert_eq!(gate.get("a.example", "/", "").status, 200);
-    // localhost may be [::1] first, where nothing listens: any method must find the address that does.
-    assert_eq!(gate.ask("POST", "a.example", "/", "Content-Length: 0\r\n").status, 200);
+    // localhost may be [::1] first, where nothing listens: any method must find the address that
+    // does.
+    assert_eq!(
+        gate.ask("POST", "a.example", "/", "Content-Length: 0\r\n")
+            .status,
+        200
+    );
 }

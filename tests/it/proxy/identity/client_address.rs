@@ -1,5 +1,5 @@
-//! The client behind proxies: which field names it, and what happens where none does. Through every way by which requests
-//! come in.
+//! The client behind proxies: which field names it, and what happens where none does. Through every
+//! way by which requests come in.
 
 use crate::proxy::support::{Connection, Gate, Http2, Origin, Setup, eventually, read};
 use serde_json::Value;
@@ -16,8 +16,7 @@ const CRAWLER: &str = "198.51.100.7";
 const OTHER: &str = "203.0.113.9";
 const WAYS: [Way; 3] = [Way::Http1, Way::Http2, Way::Decision];
 /// The peer, and a network of a CDN.
-const TRUSTED: &str =
-    "trusted_proxies: [127.0.0.1, 104.16.0.0/13]\nlogs: { access: access.log }\ndecisions: 127.0.0.1:0";
+const TRUSTED: &str = "trusted_proxies: [127.0.0.1, 104.16.0.0/13]\nlogs: { access: access.log }\ndecisions: 127.0.0.1:0";
 
 /// A way of a request to crawlgate.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -28,31 +27,45 @@ enum Way {
 }
 
 fn start(policy: &str, origin: &Origin, settings: &str) -> Gate {
-    Setup::before(origin.address).policy("shop", policy).settings(&format!("{TRUSTED}\n{settings}")).start()
+    Setup::before(origin.address)
+        .policy("shop", policy)
+        .settings(&format!("{TRUSTED}\n{settings}"))
+        .start()
 }
 
 /// The status that a crawler gets.
 fn ask(gate: &Gate, way: Way, target: &str, agent: &str, fields: &[(&str, &str)]) -> u16 {
     let named = [fields, &[("user-agent", agent)]].concat();
     if way == Way::Http2 {
-        return Http2::open(gate.listening[0]).get(HOST, target, &named).status;
+        return Http2::open(gate.listening[0])
+            .get(HOST, target, &named)
+            .status;
     }
     let (address, path) = match way {
         Way::Decision => (gate.decisions[0], "/decide/nginx"),
         _ => (gate.listening[0], target),
     };
-    let lines: String = named.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+    let lines: String = named
+        .iter()
+        .map(|(name, value)| format!("{name}: {value}\r\n"))
+        .collect();
     let mut connection = Connection::open(address);
-    connection.send(&format!("GET {path} HTTP/1.1\r\nHost: {HOST}\r\nX-Original-URI: {target}\r\n{lines}\r\n"));
+    connection.send(&format!(
+        "GET {path} HTTP/1.1\r\nHost: {HOST}\r\nX-Original-URI: {target}\r\n{lines}\r\n"
+    ));
     let response = connection.response("GET");
-    response.field("crawlgate-status").map_or(response.status, |status| status.parse().expect("a status"))
+    response
+        .field("crawlgate-status")
+        .map_or(response.status, |status| status.parse().expect("a status"))
 }
 
 /// The line of the access log about a target.
 fn logged(gate: &Gate, target: &str) -> Value {
     eventually("the line of the log", || {
         let text = read(&gate.path("access.log"));
-        let lines = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let lines = text
+            .lines()
+            .filter_map(|line| serde_json::from_str::<Value>(line).ok());
         lines.into_iter().find(|line| line["target"] == target)
     })
 }
@@ -74,10 +87,23 @@ fn proxy_that_names_no_client_accuses_nobody() {
                 (status, word("identity"), word("doubt"), word("client"))
             };
             let found = |status, identity: &str, doubt: Option<&str>, client: &str| {
-                (status, Some(identity.to_owned()), doubt.map(str::to_owned), Some(client.to_owned()))
+                (
+                    status,
+                    Some(identity.to_owned()),
+                    doubt.map(str::to_owned),
+                    Some(client.to_owned()),
+                )
             };
-            assert_eq!(from(&[("x-forwarded-for", CRAWLER)]), found(200, "verified", None, CRAWLER), "{way:?}");
-            assert_eq!(from(&[("x-forwarded-for", OTHER)]), found(410, "impostor", None, OTHER), "{way:?}");
+            assert_eq!(
+                from(&[("x-forwarded-for", CRAWLER)]),
+                found(200, "verified", None, CRAWLER),
+                "{way:?}"
+            );
+            assert_eq!(
+                from(&[("x-forwarded-for", OTHER)]),
+                found(410, "impostor", None, OTHER),
+                "{way:?}"
+            );
             for fields in [
                 &[][..],
                 &[("x-forwarded-for", "unknown, 104.16.1.1")],
@@ -90,7 +116,11 @@ fn proxy_that_names_no_client_accuses_nobody() {
                 assert_eq!(from(fields), unknown, "{way:?} {fields:?}");
             }
             let of_the_cdn = found(200, "unverified", Some("client_unknown"), "104.16.1.1");
-            assert_eq!(from(&[("x-forwarded-for", "104.16.1.1")]), of_the_cdn, "{way:?}");
+            assert_eq!(
+                from(&[("x-forwarded-for", "104.16.1.1")]),
+                of_the_cdn,
+                "{way:?}"
+            );
         }
     }
 }
@@ -99,7 +129,10 @@ fn proxy_that_names_no_client_accuses_nobody() {
 fn configured_field_counts_and_no_other_does() {
     let origin = Origin::plain();
     for (field, written) in [
-        ("forwarded", "for=203.0.113.9, For=\"[2001:db8::7]:4711\";proto=https, for=104.16.1.1"),
+        (
+            "forwarded",
+            "for=203.0.113.9, For=\"[2001:db8::7]:4711\";proto=https, for=104.16.1.1",
+        ),
         ("x-real-ip", "2001:db8::7"),
         ("cf-connecting-ip", "2001:db8::7"),
         ("true-client-ip", "[2001:db8::7]:443"),
@@ -108,12 +141,30 @@ fn configured_field_counts_and_no_other_does() {
         let gate = start(POLICY, &origin, &format!("client_address: {field}"));
         for way in WAYS {
             let target = format!("/{way:?}");
-            let fields = [("x-forwarded-for", CRAWLER), (field, written), ("x-other-ip", OTHER)];
+            let fields = [
+                ("x-forwarded-for", CRAWLER),
+                (field, written),
+                ("x-other-ip", OTHER),
+            ];
             ask(&gate, way, &target, "PartnerBot/1", &fields);
-            assert_eq!(logged(&gate, &target)["client"], "2001:db8::7", "{field} {way:?}");
+            assert_eq!(
+                logged(&gate, &target)["client"],
+                "2001:db8::7",
+                "{field} {way:?}"
+            );
             let target = format!("/{way:?}/without");
-            ask(&gate, way, &target, "PartnerBot/1", &[("x-forwarded-for", CRAWLER)]);
-            assert_eq!(logged(&gate, &target)["doubt"], "client_unknown", "{field} {way:?}");
+            ask(
+                &gate,
+                way,
+                &target,
+                "PartnerBot/1",
+                &[("x-forwarded-for", CRAWLER)],
+            );
+            assert_eq!(
+                logged(&gate, &target)["doubt"],
+                "client_unknown",
+                "{field} {way:?}"
+            );
         }
     }
 }
@@ -125,17 +176,26 @@ fn unknown_client_gets_503_where_the_unverified_are_refused() {
     let gate = start(&policy, &origin, "");
     for way in WAYS {
         for agent in ["PartnerBot/1", "Bytespider", "GPTBot/1.2"] {
-            assert_eq!(ask(&gate, way, "/", agent, &[("forwarded", "for=203.0.113.9")]), 503, "{way:?} {agent}");
+            assert_eq!(
+                ask(&gate, way, "/", agent, &[("forwarded", "for=203.0.113.9")]),
+                503,
+                "{way:?} {agent}"
+            );
         }
-        assert_eq!(ask(&gate, way, "/", "Bytespider", &[("x-forwarded-for", OTHER)]), 403, "{way:?}");
+        assert_eq!(
+            ask(&gate, way, "/", "Bytespider", &[("x-forwarded-for", OTHER)]),
+            403,
+            "{way:?}"
+        );
     }
 }
 
 #[test]
 fn peer_in_the_networks_of_the_policy_is_verified() {
     let origin = Origin::plain();
-    let policy =
-        POLICY.replace("198.51.100.0/24", "127.0.0.0/8").replace("mode: enforce", "mode: enforce, unverified: refuse");
+    let policy = POLICY
+        .replace("198.51.100.0/24", "127.0.0.0/8")
+        .replace("mode: enforce", "mode: enforce, unverified: refuse");
     let gate = start(&policy, &origin, "");
     assert_eq!(ask(&gate, Way::Http1, "/own", "PartnerBot/1", &[]), 200);
     assert_eq!(logged(&gate, "/own")["identity"], "verified");
@@ -145,10 +205,17 @@ fn peer_in_the_networks_of_the_policy_is_verified() {
 fn origin_gets_what_the_believed_field_says() {
     let origin = Origin::plain();
     for settings in ["", "lane: off"] {
-        let gate = start(POLICY, &origin, &format!("client_address: forwarded\n{settings}"));
+        let gate = start(
+            POLICY,
+            &origin,
+            &format!("client_address: forwarded\n{settings}"),
+        );
         for way in [Way::Http1, Way::Http2] {
             let fields = [
-                ("forwarded", "for=203.0.113.9;proto=https;host=www.shop.example"),
+                (
+                    "forwarded",
+                    "for=203.0.113.9;proto=https;host=www.shop.example",
+                ),
                 ("x-forwarded-for", CRAWLER),
                 ("x-forwarded-proto", "http"),
                 ("x-forwarded-port", "80"),
@@ -156,9 +223,21 @@ fn origin_gets_what_the_believed_field_says() {
             ];
             ask(&gate, way, "/", "curl/8", &fields);
             let asked = origin.last();
-            assert_eq!(asked.field("x-forwarded-for"), Some("203.0.113.9, 127.0.0.1"), "{way:?} {settings}");
-            assert_eq!(asked.field("x-forwarded-proto"), Some("https"), "{way:?} {settings}");
-            assert_eq!(asked.field("x-forwarded-host"), Some("www.shop.example"), "{way:?} {settings}");
+            assert_eq!(
+                asked.field("x-forwarded-for"),
+                Some("203.0.113.9, 127.0.0.1"),
+                "{way:?} {settings}"
+            );
+            assert_eq!(
+                asked.field("x-forwarded-proto"),
+                Some("https"),
+                "{way:?} {settings}"
+            );
+            assert_eq!(
+                asked.field("x-forwarded-host"),
+                Some("www.shop.example"),
+                "{way:?} {settings}"
+            );
             assert_eq!(asked.field("x-forwarded-port"), None, "{way:?} {settings}");
         }
     }
@@ -186,7 +265,10 @@ fn origin_gets_no_field_of_a_proxy_from_a_client() {
     ];
     for settings in ["", "lane: off"] {
         let settings = format!("client_address: x-own-proxy\n{settings}");
-        let gate = Setup::before(origin.address).policy("shop", POLICY).settings(&settings).start();
+        let gate = Setup::before(origin.address)
+            .policy("shop", POLICY)
+            .settings(&settings)
+            .start();
         for way in [Way::Http1, Way::Http2] {
             assert_eq!(ask(&gate, way, "/", "curl/8", &fields), 200);
             let asked = origin.last();

@@ -10,7 +10,9 @@ fn health(gate: &Gate) -> String {
 }
 
 fn says(gate: &Gate, said: &str) -> bool {
-    problems(gate).iter().any(|(kind, message)| kind == "instances" && message.contains(said))
+    problems(gate)
+        .iter()
+        .any(|(kind, message)| kind == "instances" && message.contains(said))
 }
 
 #[test]
@@ -19,20 +21,34 @@ fn instance_with_a_wrong_clock_accuses_nobody() {
     let wrong = fleet.setup().with_clock();
     fs::write(wrong.policies().with_file_name("clock"), "lived 0s set 8s").expect("a clock");
     fleet.gates.push(wrong.start());
-    let [right, wrong] = &fleet.gates[..] else { panic!("two instances") };
-    eventually("the clock is noticed", || (instances(wrong)["accuses_not"] == "clock").then_some(()));
+    let [right, wrong] = &fleet.gates[..] else {
+        panic!("two instances")
+    };
+    eventually("the clock is noticed", || {
+        (instances(wrong)["accuses_not"] == "clock").then_some(())
+    });
     assert_eq!(kind(wrong, BINGBOT, "/cart/1"), "unproven");
-    assert!(says(wrong, "ahead of") && says(wrong, "no request a violation"), "{:?}", problems(wrong));
+    assert!(
+        says(wrong, "ahead of") && says(wrong, "no request a violation"),
+        "{:?}",
+        problems(wrong)
+    );
     let shown = |gate: &Gate| {
         let page = health(gate);
         let clocks = page.split("data-label=\"Clock ahead\">").skip(1);
-        clocks.filter_map(|clock| clock.split_once(" ms<")?.0.parse::<i64>().ok()).max()
+        clocks
+            .filter_map(|clock| clock.split_once(" ms<")?.0.parse::<i64>().ok())
+            .max()
     };
     for gate in [right, wrong] {
-        eventually("its clock is on both pages", || shown(gate).filter(|ahead| (7_000..9_000).contains(ahead)));
+        eventually("its clock is on both pages", || {
+            shown(gate).filter(|ahead| (7_000..9_000).contains(ahead))
+        });
     }
     // The others go on.
-    eventually("the right one goes on", || instances(right)["accuses_not"].is_null().then_some(()));
+    eventually("the right one goes on", || {
+        instances(right)["accuses_not"].is_null().then_some(())
+    });
     assert_eq!(kind(right, BINGBOT, "/cart/2"), "violation");
 
     // Four seconds are a warning, and times are converted.
@@ -48,17 +64,23 @@ fn instance_with_a_wrong_clock_accuses_nobody() {
 #[test]
 fn instances_with_other_policies_are_named() {
     let fleet = Fleet::start(2);
-    let [one, other] = &fleet.gates[..] else { panic!("two instances") };
+    let [one, other] = &fleet.gates[..] else {
+        panic!("two instances")
+    };
     assert!(!health(one).contains("other ones than here") && !says(one, "other policies"));
     one.write_policy("shop", &policy("/cart/, /more/"));
     for gate in [one, other] {
-        eventually("both name the other one", || says(gate, "other policies").then_some(()));
+        eventually("both name the other one", || {
+            says(gate, "other policies").then_some(())
+        });
         assert!(health(gate).contains("other ones than here"));
         assert_eq!(gate.command(&["instances"]).status.code(), Some(1));
     }
     other.write_policy("shop", &policy("/cart/, /more/"));
     for gate in [one, other] {
-        eventually("they agree", || (!says(gate, "other policies")).then_some(()));
+        eventually("they agree", || {
+            (!says(gate, "other policies")).then_some(())
+        });
         assert!(!health(gate).contains("other ones than here"));
         assert_eq!(gate.command(&["instances"]).status.code(), Some(0));
     }

@@ -1,11 +1,13 @@
-//! Random lives of three processes and a real Redis, with the trouble of `exchange::tests::lives` as far as a minute has room
-//! for it: no obedient crawler is accused, and each instance catches a violator once all is well.
+//! Random lives of three processes and a real Redis, with the trouble of `exchange::tests::lives`
+//! as far as a minute has room for it: no obedient crawler is accused, and each instance catches a
+//! violator once all is well.
 //!
-//! Time is real, so that no cached copy ends within a life, and clocks differ by up to four seconds. The model knows nothing
-//! of crawlgate but the answers to `/robots.txt`: an obedient crawler asks for what its last answer allows.
+//! Time is real, so that no cached copy ends within a life, and clocks differ by up to four
+//! seconds. The model knows nothing of crawlgate but the answers to `/robots.txt`: an obedient
+//! crawler asks for what its last answer allows.
 //!
-//! `EXCHANGE_REPLAYS=100` plays more of them, six at a time, from `EXCHANGE_FIRST` on; `EXCHANGE_SEED=N` one alone, and says
-//! what happens. Without them two lives are played.
+//! `EXCHANGE_REPLAYS=100` plays more of them, six at a time, from `EXCHANGE_FIRST` on;
+//! `EXCHANGE_SEED=N` one alone, and says what happens. Without them two lives are played.
 
 use super::{Fleet, instances, kind, policy, standings};
 use crate::proxy::support::redis::RedisServer;
@@ -23,8 +25,8 @@ const COUNT: usize = 3;
 const STEPS: usize = 24;
 /// Longer than an instance waits for the word of another, and than a time-out of the store.
 const LONG: Duration = Duration::from_millis(6_500);
-/// A process that was dead for longer may find that its hosts were not observed meanwhile: after a crash that is so after 20
-/// seconds without a commit.
+/// A process that was dead for longer may find that its hosts were not observed meanwhile: after a
+/// crash that is so after 20 seconds without a commit.
 const UNOBSERVED: Duration = Duration::from_secs(15);
 /// Paths that policies allow and disallow.
 const PATHS: [&str; 3] = ["/a/", "/b/", "/c/"];
@@ -59,7 +61,8 @@ struct Tally {
     kills: AtomicU64,
     stops: AtomicU64,
     losses: AtomicU64,
-    /// Lives in which a violator is to be caught, and the longest time until it was, in milliseconds.
+    /// Lives in which a violator is to be caught, and the longest time until it was, in
+    /// milliseconds.
     caught: AtomicU64,
     slowest: AtomicU64,
 }
@@ -95,8 +98,15 @@ struct Life<'a> {
 }
 
 fn paths(set: usize) -> String {
-    let some = PATHS.iter().enumerate().filter(|(place, _)| set & (1 << place) != 0).map(|(_, path)| *path);
-    std::iter::once(NEVER).chain(some).collect::<Vec<_>>().join(", ")
+    let some = PATHS
+        .iter()
+        .enumerate()
+        .filter(|(place, _)| set & (1 << place) != 0)
+        .map(|(_, path)| *path);
+    std::iter::once(NEVER)
+        .chain(some)
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 /// One request, where the process may die meanwhile.
@@ -104,8 +114,9 @@ fn ask(address: SocketAddr, agent: &str, path: &str) -> Option<Response> {
     // A process that was just killed accepts nothing.
     drop(TcpStream::connect(address).ok()?);
     let mut connection = Connection::open(address);
-    connection
-        .send(&format!("GET {path} HTTP/1.1\r\nHost: {HOST}\r\nUser-Agent: {agent}\r\nConnection: close\r\n\r\n"));
+    connection.send(&format!(
+        "GET {path} HTTP/1.1\r\nHost: {HOST}\r\nUser-Agent: {agent}\r\nConnection: close\r\n\r\n"
+    ));
     Some(connection.response("GET"))
 }
 
@@ -145,9 +156,14 @@ impl Life<'_> {
     /// A fresh instance with a clock that is off.
     fn instance(&mut self) -> Gate {
         let ahead = self.dice.below(9) as i64 - 4;
-        let setup = super::setup(&self.origin, &format!("store: '{}'", self.redis.url())).with_clock();
+        let setup =
+            super::setup(&self.origin, &format!("store: '{}'", self.redis.url())).with_clock();
         let setup = setup.policy("shop", &policy(&paths(self.target)));
-        fs::write(setup.policies().with_file_name("clock"), format!("lived 0s set {ahead}s")).expect("a clock");
+        fs::write(
+            setup.policies().with_file_name("clock"),
+            format!("lived 0s set {ahead}s"),
+        )
+        .expect("a clock");
         setup.start()
     }
 
@@ -175,9 +191,14 @@ impl Life<'_> {
     }
 
     fn running(&mut self) -> Option<usize> {
-        let running: Vec<usize> =
-            (0..COUNT).filter(|place| !self.is_dead[*place] && self.stopped[*place].is_none()).collect();
-        if running.is_empty() { None } else { Some(running[self.dice.below(running.len())]) }
+        let running: Vec<usize> = (0..COUNT)
+            .filter(|place| !self.is_dead[*place] && self.stopped[*place].is_none())
+            .collect();
+        if running.is_empty() {
+            None
+        } else {
+            Some(running[self.dice.below(running.len())])
+        }
     }
 
     fn policy_changes(&mut self) {
@@ -225,9 +246,16 @@ impl Life<'_> {
     /// The store that an instance is settled in.
     fn settled(&self, place: usize) -> Option<String> {
         let store = instances(&self.gates[place]);
-        let own = store["members"].as_array()?.iter().find(|found| found["member"]["id"] == store["id"])?;
+        let own = store["members"]
+            .as_array()?
+            .iter()
+            .find(|found| found["member"]["id"] == store["id"])?;
         let settled = &own["member"]["settled"];
-        Some(format!("{} {}", settled["run_id"].as_str()?, settled["epoch"].as_str()?))
+        Some(format!(
+            "{} {}",
+            settled["run_id"].as_str()?,
+            settled["epoch"].as_str()?
+        ))
     }
 
     /// The store that answers now.
@@ -236,19 +264,25 @@ impl Life<'_> {
             return None;
         }
         let info: String = self.redis.command(&["INFO", "server"]);
-        let run = info.lines().find_map(|line| line.trim_end().strip_prefix("run_id:"))?.to_owned();
+        let run = info
+            .lines()
+            .find_map(|line| line.trim_end().strip_prefix("run_id:"))?
+            .to_owned();
         let epoch: Option<String> = self.redis.command(&["GET", "crawlgate:epoch"]);
         Some(format!("{run} {}", epoch?.strip_prefix("crawlgate ")?))
     }
 
     fn revive(&mut self, place: usize) {
         self.say(format!("start {place}"));
-        // It remembers another store than the one that it finds: what was served meanwhile is not known.
+        // It remembers another store than the one that it finds: what was served meanwhile is not
+        // known.
         let (remembered, found) = (self.remembered[place].take(), self.store());
         self.began_anew |= found.is_none() || remembered != found;
         self.gates[place].start_again();
         self.is_dead[place] = false;
-        self.began_anew |= self.died[place].take().is_some_and(|died| died.elapsed() > UNOBSERVED);
+        self.began_anew |= self.died[place]
+            .take()
+            .is_some_and(|died| died.elapsed() > UNOBSERVED);
     }
 
     fn stop(&mut self) {
@@ -325,18 +359,28 @@ impl Life<'_> {
     }
 
     fn fetch(&mut self, place: usize, crawler: usize) {
-        let Some(answer) = ask(self.gates[place].address, OBEDIENT[crawler], "/robots.txt") else { return };
-        self.say(format!("crawler {crawler} fetches from {place}: {}", answer.status));
+        let Some(answer) = ask(self.gates[place].address, OBEDIENT[crawler], "/robots.txt") else {
+            return;
+        };
+        self.say(format!(
+            "crawler {crawler} fetches from {place}: {}",
+            answer.status
+        ));
         if answer.status != 200 {
             return;
         }
         add(&self.tally.fetches);
-        let rules = answer.text().lines().filter_map(|line| line.strip_prefix("Disallow: "));
+        let rules = answer
+            .text()
+            .lines()
+            .filter_map(|line| line.strip_prefix("Disallow: "));
         self.copies[crawler] = Some(rules.map(str::to_owned).collect());
     }
 
     fn page(&mut self, place: usize, crawler: usize) {
-        let Some(copy) = &self.copies[crawler] else { return };
+        let Some(copy) = &self.copies[crawler] else {
+            return;
+        };
         let path = PATHS[self.dice.below(PATHS.len())];
         if copy.contains(path) {
             return;
@@ -347,7 +391,9 @@ impl Life<'_> {
         self.say(format!("crawler {crawler} asks {place} for {path}"));
         if ask(self.gates[place].address, OBEDIENT[crawler], &path).is_some() {
             add(&self.tally.requests);
-            self.tally.stale.fetch_add(u64::from(is_stale), Ordering::Relaxed);
+            self.tally
+                .stale
+                .fetch_add(u64::from(is_stale), Ordering::Relaxed);
         }
     }
 
@@ -382,7 +428,11 @@ impl Life<'_> {
         for place in 0..COUNT {
             eventually("a violator is caught", || {
                 self.number += 1;
-                let found = kind(&self.gates[place], VIOLATOR, &format!("{NEVER}caught-{}", self.number));
+                let found = kind(
+                    &self.gates[place],
+                    VIOLATOR,
+                    &format!("{NEVER}caught-{}", self.number),
+                );
                 (found == "violation").then_some(())
             });
         }
@@ -395,7 +445,9 @@ impl Life<'_> {
     fn nobody_is_accused(&self) {
         for (place, gate) in self.gates.iter().enumerate() {
             for line in read(&gate.path("access.log")).lines() {
-                let Ok(line) = serde_json::from_str::<Value>(line) else { continue };
+                let Ok(line) = serde_json::from_str::<Value>(line) else {
+                    continue;
+                };
                 let agent = line["user_agent"].as_str().expect("a user agent");
                 let is_accused = line["kind"] == "violation" && OBEDIENT.contains(&agent);
                 assert!(!is_accused, "instance {place} accuses: {line}");
@@ -415,7 +467,9 @@ impl Life<'_> {
         });
         // Records wait for at most five seconds to be confirmed.
         for gate in &self.gates {
-            eventually("no record waits", || (instances(gate)["records_waiting"] == 0).then_some(()));
+            eventually("no record waits", || {
+                (instances(gate)["records_waiting"] == 0).then_some(())
+            });
         }
         self.nobody_is_accused();
     }
@@ -426,12 +480,31 @@ fn play(seed: u64, tally: &Tally) {
     let mut life = Life::start(seed, tally);
     let lived = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| life.live()));
     if let Err(panic) = lived {
-        eprintln!("EXCHANGE_SEED={} plays this life again:\n{}", life.seed, life.log.join("\n"));
+        eprintln!(
+            "EXCHANGE_SEED={} plays this life again:\n{}",
+            life.seed,
+            life.log.join("\n")
+        );
         for (place, gate) in life.gates.iter().enumerate() {
             let last = read(&gate.path("access.log"));
             let last: Vec<&str> = last.lines().rev().take(3).collect();
-            eprintln!("instance {place}:\n{}\n{}", gate.log.text(), last.join("\n"));
-            for words in [&["instances"][..], &["explain", "--live", "--host", HOST, "--user-agent", VIOLATOR, NEVER]] {
+            eprintln!(
+                "instance {place}:\n{}\n{}",
+                gate.log.text(),
+                last.join("\n")
+            );
+            for words in [
+                &["instances"][..],
+                &[
+                    "explain",
+                    "--live",
+                    "--host",
+                    HOST,
+                    "--user-agent",
+                    VIOLATOR,
+                    NEVER,
+                ],
+            ] {
                 eprintln!("{}", String::from_utf8_lossy(&gate.command(words).stdout));
             }
         }
@@ -441,7 +514,11 @@ fn play(seed: u64, tally: &Tally) {
 
 #[test]
 fn random_lives_with_a_real_store_accuse_no_obedient_crawler() {
-    let number = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().expect("a number"));
+    let number = |name: &str| {
+        std::env::var(name)
+            .ok()
+            .map(|text| text.parse::<u64>().expect("a number"))
+    };
     let seeds: Vec<u64> = match number("EXCHANGE_SEED") {
         Some(seed) => vec![seed],
         None => (0..number("EXCHANGE_REPLAYS").unwrap_or(2)).collect(),

@@ -1,4 +1,5 @@
-//! `crawlgate upgrade` of an instance among several: it stays the same member, and what either process served is known.
+//! `crawlgate upgrade` of an instance among several: it stays the same member, and what either
+//! process served is known.
 
 use super::{Fleet, instances, kind, kinds, own_id, policy, proven_kind, standings};
 use crate::proxy::support::upgrade::signal;
@@ -22,7 +23,9 @@ fn upgraded_instance_stays_the_same_member() {
         gate.write_policy("shop", &policy("/cart/, /new/"));
     }
     for gate in &fleet.gates {
-        eventually("the new robots.txt", || super::robots_txt(gate).contains("/new/").then_some(()));
+        eventually("the new robots.txt", || {
+            super::robots_txt(gate).contains("/new/").then_some(())
+        });
         assert_eq!(proven_kind(gate, BINGBOT, "/new/1"), "stale_copy");
         assert_eq!(proven_kind(gate, GPTBOT, "/cart/1"), "violation");
     }
@@ -31,18 +34,25 @@ fn upgraded_instance_stays_the_same_member() {
 #[test]
 fn upgrade_that_fails_leaves_a_member_that_accuses_if_it_knows_all() {
     let fleet = Fleet::with(2, Setup::replaceable);
-    let [one, other] = &fleet.gates[..] else { panic!("two instances") };
+    let [one, other] = &fleet.gates[..] else {
+        panic!("two instances")
+    };
     let id = own_id(one);
     for (lines, known) in [
         ("hear(\"yours\"); sys.exit(\"no disk\")", "violation"),
         // The next process may have served what this one does not know.
-        ("hear(\"yours\"); say(\"opened\"); hear(\"go\"); sys.exit(1)", "unproven"),
+        (
+            "hear(\"yours\"); say(\"opened\"); hear(\"go\"); sys.exit(1)",
+            "unproven",
+        ),
     ] {
         one.next_hands_over_and(lines);
         one.refused_upgrade(&["--unsupervised"]);
         fleet.wait_until_all_accuse();
         assert_eq!((own_id(one), members(other)), (id.clone(), 2));
-        eventually("what it knows", || (kind(one, BINGBOT, "/cart/1") == known).then_some(()));
+        eventually("what it knows", || {
+            (kind(one, BINGBOT, "/cart/1") == known).then_some(())
+        });
         assert_eq!(proven_kind(other, BINGBOT, "/cart/1"), "violation");
     }
 }
@@ -53,7 +63,11 @@ fn record_that_waits_is_written_when_another_process_takes_over() {
     // The other one confirms nothing.
     signal(fleet.gates[1].pid(), "STOP");
     let gate = &mut fleet.gates[0];
-    assert_eq!(gate.get(HOST, "/cart/1", &format!("User-Agent: {BINGBOT}\r\n")).status, 403);
+    assert_eq!(
+        gate.get(HOST, "/cart/1", &format!("User-Agent: {BINGBOT}\r\n"))
+            .status,
+        403
+    );
     gate.upgrade();
     assert!(gate.ended().success());
     signal(fleet.gates[1].pid(), "CONT");

@@ -8,17 +8,25 @@ const POLICY: &str = "robots: { origin: replace, groups: [{ agents: ['*'], disal
 enforcement: { mode: enforce, behind_cache: no }
 ";
 
-/// What each kind of them asks for, and its answer: an unlisted bot is only observed, and there is no origin.
+/// What each kind of them asks for, and its answer: an unlisted bot is only observed, and there is
+/// no origin.
 const PAGES: [(&str, u16); 3] = [("/closed/", 403), ("/", 403), ("/robots.txt", 200)];
 
-/// Distinct user agents, each from an address of its own. `CRAWLGATE_AGENTS=1000000` makes it a million in all.
+/// Distinct user agents, each from an address of its own. `CRAWLGATE_AGENTS=1000000` makes it a
+/// million in all.
 fn agents() -> usize {
-    std::env::var("CRAWLGATE_AGENTS").ok().and_then(|agents| agents.parse().ok()).unwrap_or(25_000)
+    std::env::var("CRAWLGATE_AGENTS")
+        .ok()
+        .and_then(|agents| agents.parse().ok())
+        .unwrap_or(25_000)
 }
 
 #[test]
 fn a_flood_of_distinct_agents_addresses_and_hosts_leaves_memory_flat_and_series_constant() {
-    let gate = Setup::before(Origin::nowhere()).policy("site", POLICY).settings("trusted_proxies: 127.0.0.1").start();
+    let gate = Setup::before(Origin::nowhere())
+        .policy("site", POLICY)
+        .settings("trusted_proxies: 127.0.0.1")
+        .start();
     let part = agents() / 5;
     // By then every table is full, and was written once.
     flood(&gate, 0..2 * part);
@@ -32,15 +40,21 @@ fn a_flood_of_distinct_agents_addresses_and_hosts_leaves_memory_flat_and_series_
         5 * part,
         series_after.len()
     );
-    assert!(after < memory + 16 * 1024, "{memory} KiB became {after} KiB");
+    assert!(
+        after < memory + 16 * 1024,
+        "{memory} KiB became {after} KiB"
+    );
     assert_eq!(series_after, series);
 }
 
 /// Names of series, without what says how often.
 fn series(gate: &Gate) -> Vec<String> {
     let metrics = gate.metrics();
-    let ours = metrics.lines().filter(|line| line.starts_with("crawlgate_") && !line.contains("decision_seconds"));
-    ours.filter_map(|line| Some(line.rsplit_once(' ')?.0.to_owned())).collect()
+    let ours = metrics
+        .lines()
+        .filter(|line| line.starts_with("crawlgate_") && !line.contains("decision_seconds"));
+    ours.filter_map(|line| Some(line.rsplit_once(' ')?.0.to_owned()))
+        .collect()
 }
 
 /// Each agent asks for robots.txt and for a page, on a host of its own.
@@ -49,13 +63,22 @@ fn flood(gate: &Gate, agents: std::ops::Range<usize>) {
         let stream = TcpStream::connect(gate.address).expect("a connection");
         stream.set_read_timeout(Some(PATIENCE)).expect("a limit");
         stream.set_nodelay(true).expect("no delay");
-        let (mut reader, mut writer) = (std::io::BufReader::new(stream.try_clone().expect("the same")), stream);
+        let (mut reader, mut writer) = (
+            std::io::BufReader::new(stream.try_clone().expect("the same")),
+            stream,
+        );
         for number in agents {
             // A crawler of the registry, a token of the policy, a bot that no list knows.
             let name = ["bingbot", "HouseBot", "Crawler"][number % 3];
-            let address = format!("10.{}.{}.{}", number >> 16 & 255, number >> 8 & 255, number & 255);
+            let address = format!(
+                "10.{}.{}.{}",
+                number >> 16 & 255,
+                number >> 8 & 255,
+                number & 255
+            );
             let (page, status) = PAGES[number % 3];
-            for (method, target, expected) in [("GET", "/robots.txt", 200), ("HEAD", page, status)] {
+            for (method, target, expected) in [("GET", "/robots.txt", 200), ("HEAD", page, status)]
+            {
                 let request = format!(
                     "{method} {target} HTTP/1.1\r\nHost: host-{number}.example\r\nX-Forwarded-For: {address}\r\n\
                      User-Agent: Mozilla/5.0 (compatible; {name}/{number}; +http://a.example/bot)\r\n\r\n"
@@ -82,7 +105,11 @@ fn skip(reader: &mut impl BufRead, with_body: bool) -> u16 {
         line.clear();
         reader.read_line(&mut line).expect("a line");
         if status == 0 {
-            status = line.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
+            status = line
+                .split(' ')
+                .nth(1)
+                .and_then(|status| status.parse().ok())
+                .expect("a status");
         }
         if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
             length = value.trim().parse().expect("a length");

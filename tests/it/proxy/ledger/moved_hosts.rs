@@ -1,5 +1,5 @@
-//! A host that goes to another site and comes back: what crawlers were given there, the first site's ledger does not
-//! know.
+//! A host that goes to another site and comes back: what crawlers were given there, the first
+//! site's ledger does not know.
 
 use crate::proxy::support::{BINGBOT, Gate, Origin, Setup, eventually};
 use std::io::Write;
@@ -14,15 +14,33 @@ fn policy(hosts: &str, rules: &str) -> String {
 }
 
 fn kind(gate: &Gate, target: &str) -> String {
-    let question = ["explain", "--live", "--json", "--host", "shop.example", "--user-agent", BINGBOT, target];
+    let question = [
+        "explain",
+        "--live",
+        "--json",
+        "--host",
+        "shop.example",
+        "--user-agent",
+        BINGBOT,
+        target,
+    ];
     let output = gate.command(&question);
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     let told: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
     told["kind"].as_str().expect("a kind").to_owned()
 }
 
 fn visit(gate: &Gate, target: &str) -> u16 {
-    gate.get("shop.example", target, &format!("User-Agent: {BINGBOT}\r\n")).status
+    gate.get(
+        "shop.example",
+        target,
+        &format!("User-Agent: {BINGBOT}\r\n"),
+    )
+    .status
 }
 
 /// A day of visits.
@@ -53,7 +71,11 @@ fn a_crawler_that_was_given_another_site_s_rules_meanwhile_is_no_violator() {
         assert!(gate.command(&["reload"]).status.success());
     };
     hosts(&gate, "www.shop.example", "other.example, shop.example");
-    let given = gate.get("shop.example", "/robots.txt", &format!("User-Agent: {BINGBOT}\r\n"));
+    let given = gate.get(
+        "shop.example",
+        "/robots.txt",
+        &format!("User-Agent: {BINGBOT}\r\n"),
+    );
     assert!(!given.text().contains("/a/"), "{}", given.text());
     assert_eq!(visit(&gate, "/a/"), 200, "it may");
     gate.live_through(HOUR);
@@ -62,13 +84,21 @@ fn a_crawler_that_was_given_another_site_s_rules_meanwhile_is_no_violator() {
     gate.write_policy("shop", &policy("shop.example", "[/a/, /never/]"));
     assert!(gate.command(&["reload"]).status.success());
     assert_eq!(visit(&gate, "/"), 200);
-    assert_eq!(kind(&gate, "/a/"), "stale_copy", "it holds the other site's, which allows it");
+    assert_eq!(
+        kind(&gate, "/a/"),
+        "stale_copy",
+        "it holds the other site's, which allows it"
+    );
     assert_eq!(kind(&gate, "/never/"), "unproven", "the watch began anew");
     for _ in 0..5 {
         gate.live_through(5 * HOUR);
         assert_eq!(visit(&gate, "/"), 200);
     }
-    assert_eq!(kind(&gate, "/a/"), "violation", "a day later no such copy is left");
+    assert_eq!(
+        kind(&gate, "/a/"),
+        "violation",
+        "a day later no such copy is left"
+    );
 }
 
 #[test]
@@ -78,7 +108,9 @@ fn a_move_is_not_forgotten_by_a_kill_9_right_after_it() {
     gate.write_policy("shop", &policy("www.shop.example", "[/a/, /never/]"));
     assert!(gate.command(&["reload"]).status.success());
     // At once, and the host is back when it is there again.
-    gate.restart("KILL", |gate| gate.write_policy("shop", &policy("shop.example", "[/a/, /never/]")));
+    gate.restart("KILL", |gate| {
+        gate.write_policy("shop", &policy("shop.example", "[/a/, /never/]"))
+    });
     assert_eq!(visit(&gate, "/"), 200);
     assert_eq!(kind(&gate, "/a/"), "unproven");
     // A restart alone ends no watch.
@@ -88,7 +120,8 @@ fn a_move_is_not_forgotten_by_a_kill_9_right_after_it() {
     assert_eq!(kind(&gate, "/never/"), "violation");
 }
 
-/// From no policy to one, with a stop in between: the host is the same, and so is the crawler's copy.
+/// From no policy to one, with a stop in between: the host is the same, and so is the crawler's
+/// copy.
 #[test]
 fn the_first_policy_counts_what_was_served_without_one() {
     let file = Arc::new(Mutex::new(Some("User-agent: *\nDisallow: /theirs/\n")));
@@ -97,7 +130,10 @@ fn the_first_policy_counts_what_was_served_without_one() {
         let file = *told.lock().expect("no panic");
         let answer = match (request.target(), file) {
             ("/robots.txt", Some(file)) => {
-                format!("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: {}\r\n\r\n{file}", file.len())
+                format!(
+                    "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: {}\r\n\r\n{file}",
+                    file.len()
+                )
             }
             ("/robots.txt", None) => "HTTP/1.1 500 Oh\r\nContent-Length: 0\r\n\r\n".to_owned(),
             _ => "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok".to_owned(),
@@ -106,7 +142,11 @@ fn the_first_policy_counts_what_was_served_without_one() {
     });
     let mut gate = Setup::before(origin.address).start();
     let theirs = eventually("the origin's file", || {
-        let answer = gate.get("shop.example", "/robots.txt", &format!("User-Agent: {BINGBOT}\r\n"));
+        let answer = gate.get(
+            "shop.example",
+            "/robots.txt",
+            &format!("User-Agent: {BINGBOT}\r\n"),
+        );
         (answer.status == 200).then_some(answer)
     });
     assert!(theirs.text().contains("/theirs/"));
@@ -116,8 +156,23 @@ fn the_first_policy_counts_what_was_served_without_one() {
         gate.write_policy("shop", ours);
     });
     let both = gate.get("shop.example", "/robots.txt", "");
-    assert_eq!(both.status, 200, "the copy that was in use goes on while the origin fails");
-    assert!(both.text().contains("/theirs/") && both.text().contains("/ours/"), "{}", both.text());
-    assert_eq!((visit(&gate, "/ours/"), kind(&gate, "/ours/")), (200, "stale_copy".to_owned()), "its copy allows it");
-    assert_eq!((visit(&gate, "/theirs/"), kind(&gate, "/theirs/")), (403, "unproven".to_owned()), "its copy does not");
+    assert_eq!(
+        both.status, 200,
+        "the copy that was in use goes on while the origin fails"
+    );
+    assert!(
+        both.text().contains("/theirs/") && both.text().contains("/ours/"),
+        "{}",
+        both.text()
+    );
+    assert_eq!(
+        (visit(&gate, "/ours/"), kind(&gate, "/ours/")),
+        (200, "stale_copy".to_owned()),
+        "its copy allows it"
+    );
+    assert_eq!(
+        (visit(&gate, "/theirs/"), kind(&gate, "/theirs/")),
+        (403, "unproven".to_owned()),
+        "its copy does not"
+    );
 }

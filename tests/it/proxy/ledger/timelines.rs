@@ -1,5 +1,5 @@
-//! Who is called a violator, and who is not: timelines of what a crawler was given and what it did, each told to the
-//! real binary by a clock that the test controls.
+//! Who is called a violator, and who is not: timelines of what a crawler was given and what it did,
+//! each told to the real binary by a clock that the test controls.
 
 mod cast;
 mod crawl_rate;
@@ -20,7 +20,8 @@ use std::panic::catch_unwind;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// What happens, and what it is played for: whether the rules, the pace, the traps count against a crawler then.
+/// What happens, and what it is played for: whether the rules, the pace, the traps count against a
+/// crawler then.
 #[rustfmt::skip]
 const TABLE: &[(&str, &str)] = &[
     ("changed under its feet",                       "rules pace traps"),
@@ -77,22 +78,37 @@ const TABLE: &[(&str, &str)] = &[
 ];
 
 fn rules() -> Vec<Timeline> {
-    [rules::timelines(), validators::timelines(), trouble::timelines()].into_iter().flatten().collect()
+    [
+        rules::timelines(),
+        validators::timelines(),
+        trouble::timelines(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 /// Plays all of a column; those that fail are told together.
 fn play_all(column: &str, timelines: &[Timeline]) {
-    let wanted = TABLE.iter().filter(|(_, columns)| columns.split(' ').any(|other| other == column));
+    let wanted = TABLE
+        .iter()
+        .filter(|(_, columns)| columns.split(' ').any(|other| other == column));
     let wanted: BTreeSet<&str> = wanted.map(|(name, _)| *name).collect();
     let names: BTreeSet<&str> = timelines.iter().map(|timeline| timeline.name).collect();
-    assert_eq!(names, wanted, "what is played for {column} is what the table says");
+    assert_eq!(
+        names, wanted,
+        "what is played for {column} is what the table says"
+    );
     let (next, failures) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let work = || {
         while let Some(timeline) = timelines.get(next.fetch_add(1, Ordering::Relaxed)) {
             if let Err(panic) = catch_unwind(|| drop(play(timeline))) {
                 let said = panic.downcast_ref::<String>().cloned();
                 let said = said.unwrap_or_else(|| format!("{} failed", timeline.name));
-                failures.lock().expect("nobody panics while noting").push(said);
+                failures
+                    .lock()
+                    .expect("nobody panics while noting")
+                    .push(said);
             }
         }
     };
@@ -126,8 +142,12 @@ fn every_timeline_of_traps_ends_as_the_design_says() {
 
 #[test]
 fn a_clock_of_a_developer_is_refused_where_others_can_connect() {
-    let setup = Setup::before(Origin::nowhere()).policy("shop", &OPEN.policy(APEX, "")).with_clock();
-    let (said, status) = setup.listen("0.0.0.0:0".parse().expect("an address")).fail();
+    let setup = Setup::before(Origin::nowhere())
+        .policy("shop", &OPEN.policy(APEX, ""))
+        .with_clock();
+    let (said, status) = setup
+        .listen("0.0.0.0:0".parse().expect("an address"))
+        .fail();
     assert_eq!(status.code(), Some(3));
     assert!(said.contains("0.0.0.0"), "{said}");
 }
@@ -148,12 +168,16 @@ fn log_metrics_answer_and_policy_tests_call_a_request_the_same() {
         ],
     ));
     for kind in ["unproven", "never_fetched", "violation"] {
-        let series = format!("crawlgate_violations_total{{crawler=\"bingbot\",kind=\"{kind}\",site=\"shop\"}}");
+        let series = format!(
+            "crawlgate_violations_total{{crawler=\"bingbot\",kind=\"{kind}\",site=\"shop\"}}"
+        );
         stage.gate.wait_for_metric(&series, 1.0);
     }
-    for (verdict, action, count) in
-        [("unproven", "block", 1.0), ("violation", "block", 2.0), ("stale_copy", "pass", 1.0)]
-    {
+    for (verdict, action, count) in [
+        ("unproven", "block", 1.0),
+        ("violation", "block", 2.0),
+        ("stale_copy", "pass", 1.0),
+    ] {
         stage.gate.wait_for_metric(
             &format!(
                 "crawlgate_requests_total{{action=\"{action}\",crawler=\"bingbot\",kind=\"{verdict}\",site=\"shop\"}}"
@@ -167,7 +191,10 @@ fn log_metrics_answer_and_policy_tests_call_a_request_the_same() {
   - { agent: bingbot, path: /never/, held: current, expect: { kind: violation, never_fetched: no, action: block } }
   - { agent: bingbot, path: /a/, held: 'Disallow:', expect: { kind: stale_copy, action: pass } }
 ";
-    stage.gate.write_policy("shop", &WITHOUT_A.policy(&format!("{APEX}, {}", WWW), tests));
+    stage.gate.write_policy(
+        "shop",
+        &WITHOUT_A.policy(&format!("{APEX}, {}", WWW), tests),
+    );
     let checked = stage.gate.command(&["reload"]);
     assert!(checked.status.success(), "{checked:?}");
 }

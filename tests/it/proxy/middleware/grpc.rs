@@ -12,10 +12,19 @@ use tonic_health::pb::health_client::HealthClient;
 
 /// What a client with this user agent gets.
 async fn check(address: SocketAddr, agent: &str) -> Result<i32, Code> {
-    let endpoint = Endpoint::from_shared(format!("http://{address}")).and_then(|endpoint| endpoint.user_agent(agent));
-    let channel = endpoint.expect("an address").connect().await.expect("a connection");
-    let answer = HealthClient::new(channel).check(HealthCheckRequest::default()).await;
-    answer.map(|answer| answer.into_inner().status).map_err(|status| status.code())
+    let endpoint = Endpoint::from_shared(format!("http://{address}"))
+        .and_then(|endpoint| endpoint.user_agent(agent));
+    let channel = endpoint
+        .expect("an address")
+        .connect()
+        .await
+        .expect("a connection");
+    let answer = HealthClient::new(channel)
+        .check(HealthCheckRequest::default())
+        .await;
+    answer
+        .map(|answer| answer.into_inner().status)
+        .map_err(|status| status.code())
 }
 
 #[test]
@@ -29,19 +38,35 @@ fn tonic_answers_allowed_clients_and_refused_crawlers_get_permission_denied() {
         .open()
         .expect("a gate");
     let metrics = gate.clone();
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .expect("a runtime");
     let answers = runtime.block_on(async {
         let incoming = TcpIncoming::bind(([127, 0, 0, 1], 0).into()).expect("a free port");
         let address = incoming.local_addr().expect("its address");
         let (_, health) = tonic_health::server::health_reporter();
-        tokio::spawn(Server::builder().layer(gate).add_service(health).serve_with_incoming(incoming));
-        [check(address, BROWSER).await, check(address, "PartnerBot/1.0").await, check(address, GPTBOT).await]
+        tokio::spawn(
+            Server::builder()
+                .layer(gate)
+                .add_service(health)
+                .serve_with_incoming(incoming),
+        );
+        [
+            check(address, BROWSER).await,
+            check(address, "PartnerBot/1.0").await,
+            check(address, GPTBOT).await,
+        ]
     });
     drop(runtime);
     assert_eq!(
         answers,
-        [Ok(ServingStatus::Serving as i32), Ok(ServingStatus::Serving as i32), Err(Code::PermissionDenied)]
+        [
+            Ok(ServingStatus::Serving as i32),
+            Ok(ServingStatus::Serving as i32),
+            Err(Code::PermissionDenied)
+        ]
     );
     let counted = metrics.metrics();
     for series in [

@@ -1,5 +1,5 @@
-//! The origin's own robots.txt, from an origin with scripted answers: first the rooms alone with a clock of the test, then
-//! the binary.
+//! The origin's own robots.txt, from an origin with scripted answers: first the rooms alone with a
+//! clock of the test, then the binary.
 
 use crate::proxy::support::{Gate, Origin, Received, Setup, eventually, run};
 use crawlgate::internals::clock::Moment;
@@ -20,8 +20,8 @@ use std::time::Duration;
 const MOVED: &str = "/moved.txt";
 const RULES: &str = "User-agent: *\nDisallow: /a/\n";
 
-/// An origin with one answer, until a test sets another. An `ETag` in the answer makes it answer 304 to that condition.
-/// At [`MOVED`] are always [`RULES`].
+/// An origin with one answer, until a test sets another. An `ETag` in the answer makes it answer
+/// 304 to that condition. At [`MOVED`] are always [`RULES`].
 #[derive(Clone)]
 struct Script(Arc<Mutex<Vec<u8>>>);
 
@@ -43,7 +43,9 @@ impl Script {
                 .lines()
                 .find_map(|line| line.strip_prefix("ETag: ").map(str::to_owned));
             if etag.is_some() && request.field("if-none-match") == etag.as_deref() {
-                return stream.write_all(b"HTTP/1.1 304 Not Modified\r\n\r\n").is_ok();
+                return stream
+                    .write_all(b"HTTP/1.1 304 Not Modified\r\n\r\n")
+                    .is_ok();
             }
             let _ = stream.write_all(&answer);
             // The answer ends where the connection does.
@@ -69,12 +71,17 @@ fn status(status: &str) -> String {
 }
 
 fn redirect(location: &str) -> String {
-    format!("HTTP/1.1 302 Found\r\nLocation: {location}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+    format!(
+        "HTTP/1.1 302 Found\r\nLocation: {location}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+    )
 }
 
 /// A moment of a clock that was never set.
 fn at(now: i64) -> Moment {
-    Moment { now: Timestamp(now), lived: Duration::from_secs(now.unsigned_abs()) }
+    Moment {
+        now: Timestamp(now),
+        lived: Duration::from_secs(now.unsigned_abs()),
+    }
 }
 
 /// A site, its copies, and the time. The state directory is closed in order when it is dropped.
@@ -102,7 +109,8 @@ impl World {
         if !policy.is_empty() {
             fs::write(policies.join("shop.yaml"), policy).expect("a policy");
         }
-        let (store, remembered) = StateStore::open(Some(&state), Arc::new(move || at(now))).expect("opened");
+        let (store, remembered) =
+            StateStore::open(Some(&state), Arc::new(move || at(now))).expect("opened");
         store.begin(Vec::new()).expect("begun");
         let copies = StoredCopies::read(&remembered.facts.origin_copies, Timestamp(now));
         let options = SiteOptions {
@@ -114,25 +122,54 @@ impl World {
         };
         let live = SiteManager::start(options, (&store, &remembered), Timestamp(now))
             .unwrap_or_else(|error| panic!("{error}"));
-        let server = ServerAddress::parse(&format!("http://{}", origin.address)).expect("an address");
+        let server =
+            ServerAddress::parse(&format!("http://{}", origin.address)).expect("an address");
         // Short, so that a silent origin costs the test little.
-        let timeouts = OriginTimeouts { read: Duration::from_millis(300), ..OriginTimeouts::default() };
-        let origins = [OriginSettings { timeouts, ..OriginSettings::of([server]) }];
-        let robots = OriginRobots::new(live.clone(), &origins, copies, store.clone(), Timestamp(now));
-        World { live, robots, store, state, now, set: 0 }
+        let timeouts = OriginTimeouts {
+            read: Duration::from_millis(300),
+            ..OriginTimeouts::default()
+        };
+        let origins = [OriginSettings {
+            timeouts,
+            ..OriginSettings::of([server])
+        }];
+        let robots = OriginRobots::new(
+            live.clone(),
+            &origins,
+            copies,
+            store.clone(),
+            Timestamp(now),
+        );
+        World {
+            live,
+            robots,
+            store,
+            state,
+            now,
+            set: 0,
+        }
     }
 
     /// The bytes of the stored copy of a site.
     fn stored(&self, site: &str) -> Option<Arc<[u8]>> {
-        self.store.commit(Vec::new()).expect("written, and what was put before");
+        self.store
+            .commit(Vec::new())
+            .expect("written, and what was put before");
         let facts = StateStore::read(&self.state, Timestamp(self.now)).expect("read");
-        facts.origin_copies.into_iter().find(|(_, copy)| copy.site == site).map(|(_, copy)| copy.bytes)
+        facts
+            .origin_copies
+            .into_iter()
+            .find(|(_, copy)| copy.site == site)
+            .map(|(_, copy)| copy.bytes)
     }
 
     /// Lets time pass and runs the fetches that are due. Returns how many.
     fn after(&mut self, seconds: i64) -> usize {
         self.now += seconds;
-        let moment = Moment { now: Timestamp(self.now), ..at(self.now - self.set) };
+        let moment = Moment {
+            now: Timestamp(self.now),
+            ..at(self.now - self.set)
+        };
         self.live.keep_time(moment.now);
         let jobs = self.robots.begin_due(moment);
         let asked = jobs.len();
@@ -152,12 +189,22 @@ impl World {
 
     /// What the host published before.
     fn superseded(&self) -> Vec<SupersededVersion> {
-        self.live.snapshot().history(b"shop.test").superseded.clone()
+        self.live
+            .snapshot()
+            .history(b"shop.test")
+            .superseded
+            .clone()
     }
 
     fn state(&mut self) -> String {
         let status = self.live.status(Timestamp(self.now));
-        status.sites[0].origin_robots.as_ref().expect("a state").state.name().to_owned()
+        status.sites[0]
+            .origin_robots
+            .as_ref()
+            .expect("a state")
+            .state
+            .name()
+            .to_owned()
     }
 
     /// The field `served` of the status.
@@ -172,12 +219,20 @@ impl World {
 
     fn url(&self) -> String {
         let status = self.live.status(Timestamp(self.now));
-        status.sites[0].origin_robots.clone().and_then(|robots| robots.url).unwrap_or_default()
+        status.sites[0]
+            .origin_robots
+            .clone()
+            .and_then(|robots| robots.url)
+            .unwrap_or_default()
     }
 
     /// The place of the origin's first rule, as `explain` names it.
     fn place(&self) -> Option<String> {
-        self.live.snapshot().sites()[0].site.origin.as_ref().map(|origin| origin.place(2))
+        self.live.snapshot().sites()[0]
+            .site
+            .origin
+            .as_ref()
+            .map(|origin| origin.place(2))
     }
 
     /// Sets the wall clock.
@@ -195,7 +250,11 @@ impl World {
 
     fn problem(&self) -> String {
         let status = self.live.status(Timestamp(self.now));
-        status.sites[0].origin_robots.clone().and_then(|robots| robots.problem).unwrap_or_default()
+        status.sites[0]
+            .origin_robots
+            .clone()
+            .and_then(|robots| robots.problem)
+            .unwrap_or_default()
     }
 
     /// Sets the origin's answer, runs the next fetch and returns the state.
@@ -215,21 +274,36 @@ fn origin_answers_of_every_kind_give_the_documented_states() {
     let (script, origin) = Script::start(&status("503 Service Unavailable"));
     let mut world = World::new(directory.path(), &origin, MERGE, 1_000);
     // No copy yet.
-    assert_eq!((world.after(0), world.served(), world.state()), (1, None, "awaited".into()));
+    assert_eq!(
+        (world.after(0), world.served(), world.state()),
+        (1, None, "awaited".into())
+    );
     assert_eq!(origin.last_own().line, "GET /robots.txt HTTP/1.1");
-    assert_eq!(origin.last_own().field("host"), Some("shop.test"), "asked as the site, not as the upstream");
+    assert_eq!(
+        origin.last_own().field("host"),
+        Some("shop.test"),
+        "asked as the site, not as the upstream"
+    );
     assert_eq!(world.after(1), 0, "not due yet");
     script.says(ok(RULES).replace("Connection", "ETag: \"1\"\r\nConnection"));
     assert_eq!((world.after(5), world.state()), (1, "current".into()));
     let served = world.served().expect("a file");
-    assert!(served.contains("Disallow: /a/") && served.contains("User-agent: GPTBot\nDisallow: /\n"), "{served}");
+    assert!(
+        served.contains("Disallow: /a/") && served.contains("User-agent: GPTBot\nDisallow: /\n"),
+        "{served}"
+    );
     // Unchanged.
     assert_eq!((world.after(600), world.state()), (1, "current".into()));
     assert_eq!(origin.last_own().field("if-none-match"), Some("\"1\""));
-    assert_eq!(world.superseded().len(), 0, "a version that was never served is not cached");
+    assert_eq!(
+        world.superseded().len(),
+        0,
+        "a version that was never served is not cached"
+    );
 
     // Failures of every kind: the last good copy stays.
-    let huge = format!("HTTP/1.1 200 OK\r\nContent-Length: 9000\r\nConnection: close\r\n\r\n{RULES}");
+    let huge =
+        format!("HTTP/1.1 200 OK\r\nContent-Length: 9000\r\nConnection: close\r\n\r\n{RULES}");
     for answer in [
         status("500 Internal Server Error"),
         status("429 Too Many Requests"),
@@ -250,14 +324,24 @@ fn origin_answers_of_every_kind_give_the_documented_states() {
     }
     // A UTF-16 file, which no crawler can read.
     let utf16: Vec<u8> = RULES.encode_utf16().flat_map(u16::to_le_bytes).collect();
-    let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", utf16.len());
-    assert_eq!(world.fetch(&script, [head.into_bytes(), utf16].concat()), "kept");
+    let head = format!(
+        "HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+        utf16.len()
+    );
+    assert_eq!(
+        world.fetch(&script, [head.into_bytes(), utf16].concat()),
+        "kept"
+    );
 
     // A restart during the failures.
     drop(world);
     let now = 20_000;
     let mut world = World::new(directory.path(), &origin, MERGE, now);
-    assert_eq!(world.served().as_ref(), Some(&served), "from the state directory, before the first fetch");
+    assert_eq!(
+        world.served().as_ref(),
+        Some(&served),
+        "from the state directory, before the first fetch"
+    );
     assert_eq!((world.after(0), world.state()), (1, "kept".into()));
 
     // Forbidden once, then back; then gone for ten minutes.
@@ -267,19 +351,39 @@ fn origin_answers_of_every_kind_give_the_documented_states() {
     assert_eq!(world.served().as_ref(), Some(&served));
     assert_eq!((world.after(601), world.state()), (1, "absent".into()));
     let alone = world.served().expect("a file");
-    assert!(!alone.contains("/a/") && alone.contains("User-agent: GPTBot"), "{alone}");
-    assert!(world.superseded().iter().any(|held| held.parsed.body.as_ref() == served.as_bytes()));
+    assert!(
+        !alone.contains("/a/") && alone.contains("User-agent: GPTBot"),
+        "{alone}"
+    );
+    assert!(
+        world
+            .superseded()
+            .iter()
+            .any(|held| held.parsed.body.as_ref() == served.as_bytes())
+    );
 
     // A huge file: only what crawlers read of it.
-    let lines: String = (0..40_000).map(|line| format!("Disallow: /some/long/path/{line}\n")).collect();
+    let lines: String = (0..40_000)
+        .map(|line| format!("Disallow: /some/long/path/{line}\n"))
+        .collect();
     let long = format!("{RULES}{lines}Disallow: /end/\n");
     world.fetch(&script, ok(&long));
-    assert_eq!(world.state(), "held_back", "more than fits into what is served");
+    assert_eq!(
+        world.state(),
+        "held_back",
+        "more than fits into what is served"
+    );
     assert!(world.problem().contains("KiB"), "{}", world.problem());
-    let long = format!("{RULES}{}Disallow: /end/\n", "# nothing to see here\n".repeat(40_000));
+    let long = format!(
+        "{RULES}{}Disallow: /end/\n",
+        "# nothing to see here\n".repeat(40_000)
+    );
     assert_eq!(world.fetch(&script, ok(&long)), "current");
     let served = world.served().expect("a file");
-    assert!(served.contains("/a/") && !served.contains("/end/"), "{served}");
+    assert!(
+        served.contains("/a/") && !served.contains("/end/"),
+        "{served}"
+    );
 }
 
 #[test]
@@ -300,14 +404,27 @@ fn redirects_to_the_site_and_its_origin_are_followed_ten_times() {
     let directory = tempfile::tempdir().expect("a directory");
     let mut world = World::new(directory.path(), &itself, MERGE, 0);
     world.after(0);
-    assert!(world.served().is_some_and(|text| text.contains("/files/")), "{}", world.problem());
-    assert_eq!(itself.last_own().field("host"), Some(itself.address.to_string().as_str()));
+    assert!(
+        world.served().is_some_and(|text| text.contains("/files/")),
+        "{}",
+        world.problem()
+    );
+    assert_eq!(
+        itself.last_own().field("host"),
+        Some(itself.address.to_string().as_str())
+    );
 
     // A redirect to the public name leads to this origin.
     let public = Origin::start(|request: &Received, stream| {
         let _ = stream.write_all(
-            match (request.field("host"), request.field("x-forwarded-proto"), request.target()) {
-                (Some("www.shop.test"), Some("https"), "/r.txt?x=1") => ok("User-agent: *\nDisallow: /public/\n"),
+            match (
+                request.field("host"),
+                request.field("x-forwarded-proto"),
+                request.target(),
+            ) {
+                (Some("www.shop.test"), Some("https"), "/r.txt?x=1") => {
+                    ok("User-agent: *\nDisallow: /public/\n")
+                }
                 (Some("www.shop.test"), Some("https"), "/") => redirect("r.txt?x=1#fragment"),
                 _ => redirect("https://www.shop.test/"),
             }
@@ -318,13 +435,25 @@ fn redirects_to_the_site_and_its_origin_are_followed_ten_times() {
     let directory = tempfile::tempdir().expect("a directory");
     let mut world = World::new(directory.path(), &public, MERGE, 0);
     world.after(0);
-    assert!(world.served().is_some_and(|text| text.contains("/public/")), "{}", world.problem());
+    assert!(
+        world.served().is_some_and(|text| text.contains("/public/")),
+        "{}",
+        world.problem()
+    );
 
     // Ten redirects are followed. With eleven there is no file (RFC 9309 section 2.3.1.2).
     for (redirects, state) in [(10, "current"), (11, "absent")] {
         let chain = Origin::start(move |request: &Received, stream| {
-            let step: u32 = request.target().trim_start_matches("/step").parse().unwrap_or(0);
-            let answer = if step == redirects { ok(RULES) } else { redirect(&format!("/step{}", step + 1)) };
+            let step: u32 = request
+                .target()
+                .trim_start_matches("/step")
+                .parse()
+                .unwrap_or(0);
+            let answer = if step == redirects {
+                ok(RULES)
+            } else {
+                redirect(&format!("/step{}", step + 1))
+            };
             let _ = stream.write_all(answer.as_bytes());
             false
         });
@@ -361,22 +490,34 @@ fn file_that_closes_the_site_is_held_back_until_acknowledged() {
     fs::write(&file, format!("{MERGE}acknowledge: [site_disallowed]\n")).expect("a policy");
     world.live.reload(Timestamp(world.now));
     assert_eq!((world.after(0), world.state()), (1, "current".into()));
-    assert!(world.served().is_some_and(|text| text.contains("User-agent: Googlebot\nDisallow: /\n")));
+    assert!(
+        world
+            .served()
+            .is_some_and(|text| text.contains("User-agent: Googlebot\nDisallow: /\n"))
+    );
     // Without the acknowledgement the policy is rejected, with the line of the origin.
     fs::write(&file, MERGE).expect("a policy");
     let report = world.live.reload(Timestamp(world.now));
-    assert!(report.sites[0].findings[0].contains("/robots.txt:2"), "{report:?}");
+    assert!(
+        report.sites[0].findings[0].contains("/robots.txt:2"),
+        "{report:?}"
+    );
 }
 
 #[test]
 fn file_that_breaks_a_test_of_the_policy_is_held_back() {
     let directory = tempfile::tempdir().expect("a directory");
     let (_script, origin) = Script::start(&ok("User-agent: *\nDisallow: /press/\n"));
-    let policy = format!("{MERGE}tests: [{{ agent: Googlebot, path: /press/, expect: allowed }}]\n");
+    let policy =
+        format!("{MERGE}tests: [{{ agent: Googlebot, path: /press/, expect: allowed }}]\n");
     let mut world = World::new(directory.path(), &origin, &policy, 0);
     world.after(0);
     assert_eq!(world.state(), "held_back");
-    assert!(world.problem().contains("test-failed"), "{}", world.problem());
+    assert!(
+        world.problem().contains("test-failed"),
+        "{}",
+        world.problem()
+    );
 }
 
 #[test]
@@ -390,7 +531,10 @@ fn policy_stands_alone_after_an_hour_without_copy() {
     world.after(599);
     assert_eq!((world.served(), world.state()), (None, "awaited".into()));
     world.after(1);
-    assert!(world.served().is_some_and(|text| text.contains("GPTBot")), "an hour, restarts included");
+    assert!(
+        world.served().is_some_and(|text| text.contains("GPTBot")),
+        "an hour, restarts included"
+    );
     world.after(600);
     assert_eq!(world.state(), "missing");
     // When the file comes at last, crawlers may have cached the policy alone.
@@ -402,18 +546,24 @@ fn policy_stands_alone_after_an_hour_without_copy() {
 fn trickling_origin_is_given_up() {
     let directory = tempfile::tempdir().expect("a directory");
     let origin = Origin::start(|_, stream| {
-        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 100000\r\n\r\n");
+        let _ = stream.write_all(
+            b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 100000\r\n\r\n",
+        );
         while stream.write_all(b"#").is_ok() {
             std::thread::park_timeout(Duration::from_millis(100));
         }
         false
     });
     let mut world = World::new(directory.path(), &origin, MERGE, 1_000);
-    assert_eq!((world.after(0), world.served(), world.state()), (1, None, "awaited".into()));
+    assert_eq!(
+        (world.after(0), world.served(), world.state()),
+        (1, None, "awaited".into())
+    );
     assert!(world.problem().contains("broke off"), "{}", world.problem());
 }
 
-/// Single-page apps answer every request with their page. A site that never had a file does not wait for an hour.
+/// Single-page apps answer every request with their page. A site that never had a file does not
+/// wait for an hour.
 #[test]
 fn page_of_html_is_absence_first_and_failure_later() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -421,8 +571,17 @@ fn page_of_html_is_absence_first_and_failure_later() {
     let (script, origin) = Script::start(&page);
     let mut world = World::new(directory.path(), &origin, MERGE, 1_000);
     assert_eq!((world.after(0), world.state()), (1, "absent".into()));
-    assert!(world.served().is_some_and(|text| text.contains("User-agent: GPTBot")), "the policy alone");
-    assert!(world.problem().contains("a page of HTML"), "{}", world.problem());
+    assert!(
+        world
+            .served()
+            .is_some_and(|text| text.contains("User-agent: GPTBot")),
+        "the policy alone"
+    );
+    assert!(
+        world.problem().contains("a page of HTML"),
+        "{}",
+        world.problem()
+    );
     assert_eq!(world.fetch(&script, ok(RULES)), "current");
     assert_eq!(world.fetch(&script, page), "kept");
     assert!(world.served().is_some_and(|text| text.contains("/a/")));
@@ -432,18 +591,24 @@ fn page_of_html_is_absence_first_and_failure_later() {
 #[test]
 fn page_of_html_without_policy_is_no_rules() {
     let directory = tempfile::tempdir().expect("a directory");
-    let (script, origin) = Script::start(&ok("<!doctype html><div id=app></div>").replace("text/plain", "text/html"));
+    let (script, origin) =
+        Script::start(&ok("<!doctype html><div id=app></div>").replace("text/plain", "text/html"));
     let mut world = World::new(directory.path(), &origin, "", 1_000);
     assert_eq!((world.after(0), world.state()), (1, "absent".into()));
     let served = world.served().expect("no 503");
     assert!(!served.contains("Disallow"), "{served}");
     assert!(
-        world.problem().contains("a page of HTML") && world.problem().contains("`hosts` in a policy"),
+        world.problem().contains("a page of HTML")
+            && world.problem().contains("`hosts` in a policy"),
         "{}",
         world.problem()
     );
     assert_eq!(world.fetch(&script, status("404 Not Found")), "absent");
-    assert!(world.problem().contains("404") && world.problem().contains("`hosts` in a policy"), "{}", world.problem());
+    assert!(
+        world.problem().contains("404") && world.problem().contains("`hosts` in a policy"),
+        "{}",
+        world.problem()
+    );
     // A page in place of rules is believed if it stays for ten minutes.
     assert_eq!(world.fetch(&script, ok(RULES)), "current");
     assert_eq!(world.problem(), "");
@@ -457,7 +622,10 @@ fn unasked_304_is_a_failure() {
     let directory = tempfile::tempdir().expect("a directory");
     let (script, origin) = Script::start("HTTP/1.1 304 Not Modified\r\nConnection: close\r\n\r\n");
     let mut world = World::new(directory.path(), &origin, MERGE, 0);
-    assert_eq!((world.after(0), world.served(), world.state()), (1, None, "awaited".into()));
+    assert_eq!(
+        (world.after(0), world.served(), world.state()),
+        (1, None, "awaited".into())
+    );
     assert_eq!(origin.last_own().field("if-none-match"), None);
     assert!(world.problem().contains("304"), "{}", world.problem());
     script.says(ok(RULES));
@@ -470,8 +638,12 @@ fn policy_change_makes_the_next_fetch_unconditional() {
     let directory = tempfile::tempdir().expect("a directory");
     // Both hosts have the same ETag, as files of the same size and second may have.
     let of_host = |request: &Received, rule: &str| {
-        let host = request.field("host").unwrap_or_default().replace(".test", "");
-        ok(&format!("User-agent: *\nDisallow: /{host}{rule}\n")).replace("Connection", "ETag: \"1\"\r\nConnection")
+        let host = request
+            .field("host")
+            .unwrap_or_default()
+            .replace(".test", "");
+        ok(&format!("User-agent: *\nDisallow: /{host}{rule}\n"))
+            .replace("Connection", "ETag: \"1\"\r\nConnection")
     };
     let origin = Origin::start(move |request, stream| {
         let answer = match request.field("if-none-match") {
@@ -483,13 +655,31 @@ fn policy_change_makes_the_next_fetch_unconditional() {
     });
     let mut world = World::new(directory.path(), &origin, "hosts: one.test\n", 0);
     world.after(0);
-    assert!(world.served().is_some_and(|text| text.contains("Disallow: /one/\n")));
-    fs::write(directory.path().join("policies/shop.yaml"), "hosts: two.test\n").expect("a policy");
+    assert!(
+        world
+            .served()
+            .is_some_and(|text| text.contains("Disallow: /one/\n"))
+    );
+    fs::write(
+        directory.path().join("policies/shop.yaml"),
+        "hosts: two.test\n",
+    )
+    .expect("a policy");
     world.live.reload(Timestamp(1));
     assert_eq!(world.after(1), 1);
-    assert!(world.served().is_some_and(|text| text.contains("Disallow: /two/\n")), "{:?}", world.served());
+    assert!(
+        world
+            .served()
+            .is_some_and(|text| text.contains("Disallow: /two/\n")),
+        "{:?}",
+        world.served()
+    );
     assert_eq!(world.after(661), 1);
-    assert_eq!(origin.last_own().field("if-none-match"), Some("\"1\""), "the fetch after it is conditional again");
+    assert_eq!(
+        origin.last_own().field("if-none-match"),
+        Some("\"1\""),
+        "the fetch after it is conditional again"
+    );
     assert_eq!(world.state(), "current");
 }
 
@@ -507,9 +697,12 @@ fn logged<T>(happens: impl FnOnce() -> T) -> (T, String) {
     }
     let written = Written::default();
     let writer = written.clone();
-    let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
-    // With one subscriber alone, tracing-core 0.1 asks that of the thread which comes to a line first, and a thread that has
-    // none turns the line off for all.
+    let subscriber = tracing_subscriber::fmt()
+        .with_ansi(false)
+        .with_writer(move || writer.clone())
+        .finish();
+    // With one subscriber alone, tracing-core 0.1 asks that of the thread which comes to a line
+    // first, and a thread that has none turns the line off for all.
     let _ = tracing::subscriber::set_global_default(tracing_subscriber::registry());
     let result = tracing::subscriber::with_default(subscriber, happens);
     let text = String::from_utf8_lossy(&written.0.lock().expect("no panic")).into_owned();
@@ -534,7 +727,10 @@ fn first_fetch_pending_logs_nothing() {
         let (_, log) = logged(|| (world.after(0), world.after(3_600)));
         assert_eq!(log.lines().count(), 2, "{log}");
         for (line, (level, state)) in log.lines().zip([("WARN", "awaited"), ("ERROR", "missing")]) {
-            assert!(line.contains(level) && line.contains(&format!("state=\"{state}\"")), "{line}");
+            assert!(
+                line.contains(level) && line.contains(&format!("state=\"{state}\"")),
+                "{line}"
+            );
             let reason = line.split_once("reason=").expect("a reason").1;
             assert!(reason.starts_with("http://"), "{line}");
         }
@@ -547,15 +743,30 @@ fn redirects_to_private_addresses_are_never_followed() {
     let (_script, secret) = Script::start(&ok("User-agent: *\nDisallow: /secret/\n"));
     let port = secret.address.port();
     let (script, origin) = Script::start("");
-    for host in ["127.0.0.1", "localhost", "[::ffff:127.0.0.1]", "2130706433", "0.0.0.0", "[::1]", "169.254.169.254"] {
+    for host in [
+        "127.0.0.1",
+        "localhost",
+        "[::ffff:127.0.0.1]",
+        "2130706433",
+        "0.0.0.0",
+        "[::1]",
+        "169.254.169.254",
+    ] {
         for scheme in ["http", "https"] {
             script.says(redirect(&format!("{scheme}://{host}:{port}/meta-data/")));
             let directory = tempfile::tempdir().expect("a directory");
             let mut world = World::new(directory.path(), &origin, MERGE, 0);
             world.after(0);
-            assert_eq!((world.served(), world.state()), (None, "awaited".into()), "{scheme}://{host}");
+            assert_eq!(
+                (world.served(), world.state()),
+                (None, "awaited".into()),
+                "{scheme}://{host}"
+            );
             let problem = world.problem();
-            assert!(problem.contains("redirects lead to") && problem.contains("/meta-data/"), "{problem}");
+            assert!(
+                problem.contains("redirects lead to") && problem.contains("/meta-data/"),
+                "{problem}"
+            );
         }
     }
     assert!(!secret.was_asked());
@@ -565,11 +776,15 @@ fn redirects_to_private_addresses_are_never_followed() {
     let mut world = World::new(directory.path(), &origin, MERGE, 0);
     world.after(0);
     let served = world.served();
-    assert_eq!(world.fetch(&script, redirect(&format!("http://127.0.0.1:{port}/"))), "kept");
+    assert_eq!(
+        world.fetch(&script, redirect(&format!("http://127.0.0.1:{port}/"))),
+        "kept"
+    );
     assert_eq!(world.served(), served);
 }
 
-/// The origin redirects to its public name, which is crawlgate, or to a place that crawlgate does not follow it to.
+/// The origin redirects to its public name, which is crawlgate, or to a place that crawlgate does
+/// not follow it to.
 #[test]
 fn redirect_to_crawlgate_is_reported_with_remedy() {
     let (_other, origin) = Script::start(&redirect("http://shop.test/robots.txt"));
@@ -579,9 +794,16 @@ fn redirect_to_crawlgate_is_reported_with_remedy() {
         let (_, log) = logged(|| world.after(0));
         assert_eq!(world.state(), "awaited");
         let problem = world.problem();
-        assert!(problem.contains("redirects lead to http://shop.test/robots.txt"), "{problem}");
+        assert!(
+            problem.contains("redirects lead to http://shop.test/robots.txt"),
+            "{problem}"
+        );
         // A policy names the host.
-        assert_eq!(problem.contains("Name `hosts` in a policy"), helps, "{problem}");
+        assert_eq!(
+            problem.contains("Name `hosts` in a policy"),
+            helps,
+            "{problem}"
+        );
         assert!(log.contains(&problem), "{log}");
     }
     // An origin that is down needs no such remedy.
@@ -589,7 +811,11 @@ fn redirect_to_crawlgate_is_reported_with_remedy() {
     let (_script, down) = Script::start(&status("503 Service Unavailable"));
     let mut world = World::new(directory.path(), &down, "", 0);
     world.after(0);
-    assert!(!world.problem().contains("Name `hosts`") && !world.problem().is_empty(), "{}", world.problem());
+    assert!(
+        !world.problem().contains("Name `hosts`") && !world.problem().is_empty(),
+        "{}",
+        world.problem()
+    );
 }
 
 #[test]
@@ -599,7 +825,11 @@ fn policy_that_stops_merging_removes_its_copy() {
     let mut world = World::new(directory.path(), &origin, MERGE, 0);
     world.after(0);
     assert!(world.stored("shop").is_some());
-    fs::write(directory.path().join("policies/shop.yaml"), "robots: { origin: replace }\n").expect("a policy");
+    fs::write(
+        directory.path().join("policies/shop.yaml"),
+        "robots: { origin: replace }\n",
+    )
+    .expect("a policy");
     world.live.reload(Timestamp(1));
     assert_eq!(world.after(10_000), 0);
     assert_eq!(world.stored("shop"), None);
@@ -628,16 +858,36 @@ fn moved_file_stays_the_same_copy() {
     // The policy is edited while the origin is down.
     script.says(status("500 Internal Server Error"));
     world.edit(directory.path(), &format!("{MERGE}# a word\n"));
-    assert_eq!((world.state(), world.served().as_ref()), ("kept".into(), Some(&served)), "{}", world.problem());
-    assert_eq!(world.stored("shop").as_deref(), Some(RULES.as_bytes()), "on disk too");
+    assert_eq!(
+        (world.state(), world.served().as_ref()),
+        ("kept".into(), Some(&served)),
+        "{}",
+        world.problem()
+    );
+    assert_eq!(
+        world.stored("shop").as_deref(),
+        Some(RULES.as_bytes()),
+        "on disk too"
+    );
     drop(world);
-    let mut world = World::new(directory.path(), &origin, &format!("{MERGE}# a word\n"), 2_000);
+    let mut world = World::new(
+        directory.path(),
+        &origin,
+        &format!("{MERGE}# a word\n"),
+        2_000,
+    );
     assert_eq!(world.served().as_ref(), Some(&served));
-    assert_eq!((world.after(0), world.state(), world.served().as_ref()), (1, "kept".into(), Some(&served)));
+    assert_eq!(
+        (world.after(0), world.state(), world.served().as_ref()),
+        (1, "kept".into(), Some(&served))
+    );
     // One 404 after an edit is not believed. A second one ten minutes later is.
     script.says(status("404 Not Found"));
     world.edit(directory.path(), MERGE);
-    assert_eq!((world.state(), world.served().as_ref()), ("kept".into(), Some(&served)));
+    assert_eq!(
+        (world.state(), world.served().as_ref()),
+        ("kept".into(), Some(&served))
+    );
     assert_eq!((world.after(601), world.state()), (1, "absent".into()));
 }
 
@@ -648,7 +898,10 @@ fn moved_file_keeps_what_was_seen_of_the_front_page() {
     let mut world = World::new(directory.path(), &origin, MERGE, 0);
     world.after(0);
     let noindex = crawlgate::indexing::parse_lines(["noindex".as_bytes()]);
-    world.live.snapshot().sites()[0].site.front_page.saw(b"/", &noindex, Timestamp(5));
+    world.live.snapshot().sites()[0]
+        .site
+        .front_page
+        .saw(b"/", &noindex, Timestamp(5));
     assert!(!world.indexable());
     assert_eq!(world.fetch(&script, redirect(MOVED)), "current");
     assert!(world.url().ends_with(MOVED));
@@ -665,15 +918,28 @@ fn first_policy_takes_over_the_copy_of_the_default_site() {
     assert_eq!(world.fetch(&script, redirect(MOVED)), "current");
     script.says(status("500 Internal Server Error"));
     // Stored before a fetch has ended.
-    fs::write(directory.path().join("policies/shop.yaml"), "purposes: { training: disallow }\n").expect("a policy");
+    fs::write(
+        directory.path().join("policies/shop.yaml"),
+        "purposes: { training: disallow }\n",
+    )
+    .expect("a policy");
     world.live.reload(Timestamp(world.now));
     drop(world.robots.begin_due(at(world.now)));
     assert_eq!(world.stored("shop").as_deref(), Some(RULES.as_bytes()));
     assert_eq!(world.stored("origin"), None);
     drop(world);
-    let mut world = World::new(directory.path(), &origin, "purposes: { training: disallow }\n", 2_000);
+    let mut world = World::new(
+        directory.path(),
+        &origin,
+        "purposes: { training: disallow }\n",
+        2_000,
+    );
     assert_eq!((world.after(0), world.state()), (1, "kept".into()));
-    assert!(world.served().is_some_and(|text| text.contains("/a/") && text.contains("GPTBot")));
+    assert!(
+        world
+            .served()
+            .is_some_and(|text| text.contains("/a/") && text.contains("GPTBot"))
+    );
 }
 
 /// Editors and deployments remove a file and write it again.
@@ -683,21 +949,36 @@ fn policy_removed_for_a_moment_finds_its_copy_again() {
     let (script, origin) = Script::start(&ok(RULES));
     let mut world = World::new(directory.path(), &origin, MERGE, 0);
     // Another policy, so that there is always one.
-    fs::write(directory.path().join("policies/zoo.yaml"), "hosts: zoo.test\nrobots: { origin: replace }\n")
-        .expect("a policy");
+    fs::write(
+        directory.path().join("policies/zoo.yaml"),
+        "hosts: zoo.test\nrobots: { origin: replace }\n",
+    )
+    .expect("a policy");
     world.live.reload(Timestamp(0));
     world.after(0);
     let served = world.served().expect("a file");
     script.says(status("500 Internal Server Error"));
     let file = directory.path().join("policies/shop.yaml");
     fs::remove_file(&file).expect("there");
-    world.live.remove(&["shop".to_owned()], Timestamp(1)).expect("removed");
+    world
+        .live
+        .remove(&["shop".to_owned()], Timestamp(1))
+        .expect("removed");
     assert_eq!(world.after(1), 0, "the site is not followed any more");
     world.edit(directory.path(), MERGE);
-    assert_eq!((world.state(), world.served().as_ref()), ("kept".into(), Some(&served)), "{}", world.problem());
+    assert_eq!(
+        (world.state(), world.served().as_ref()),
+        ("kept".into(), Some(&served)),
+        "{}",
+        world.problem()
+    );
     drop(world);
     let world = World::new(directory.path(), &origin, MERGE, 3_000);
-    assert_eq!(world.served().as_ref(), Some(&served), "after a restart as well");
+    assert_eq!(
+        world.served().as_ref(),
+        Some(&served),
+        "after a restart as well"
+    );
 }
 
 /// crawlgate fetches by the new host name, and uses the copy until the origin answers.
@@ -710,10 +991,20 @@ fn added_host_keeps_the_copy() {
         let mut world = World::new(directory.path(), &origin, MERGE, 0);
         world.after(0);
         script.says(status("500 Internal Server Error"));
-        world.edit(directory.path(), &format!("{hosts}purposes: {{ training: disallow }}\n"));
+        world.edit(
+            directory.path(),
+            &format!("{hosts}purposes: {{ training: disallow }}\n"),
+        );
         assert_eq!(world.state(), "kept", "{hosts}");
-        assert!(world.served().is_some_and(|text| text.contains("/a/")), "{hosts}");
-        assert_eq!(world.stored("shop").as_deref(), Some(RULES.as_bytes()), "{hosts}");
+        assert!(
+            world.served().is_some_and(|text| text.contains("/a/")),
+            "{hosts}"
+        );
+        assert_eq!(
+            world.stored("shop").as_deref(),
+            Some(RULES.as_bytes()),
+            "{hosts}"
+        );
     }
 }
 
@@ -722,27 +1013,45 @@ fn added_host_keeps_the_copy() {
 fn answer_for_a_former_policy_is_fetched_again() {
     let directory = tempfile::tempdir().expect("a directory");
     let origin = Origin::start(|request: &Received, stream| {
-        let host = request.field("host").unwrap_or_default().replace(".test", "");
+        let host = request
+            .field("host")
+            .unwrap_or_default()
+            .replace(".test", "");
         let _ = stream.write_all(ok(&format!("User-agent: *\nDisallow: /{host}/\n")).as_bytes());
         false
     });
     let mut world = World::new(directory.path(), &origin, "hosts: one.test\n", 0);
     let jobs = world.robots.begin_due(at(0));
-    fs::write(directory.path().join("policies/shop.yaml"), "hosts: two.test\n").expect("a policy");
+    fs::write(
+        directory.path().join("policies/shop.yaml"),
+        "hosts: two.test\n",
+    )
+    .expect("a policy");
     world.live.reload(Timestamp(0));
     for job in jobs {
         world.robots.finish(&job, job.run(), at(0), 0.0);
     }
     assert_eq!(world.served(), None);
     assert_eq!(world.after(0), 1);
-    assert!(world.served().is_some_and(|text| text.contains("Disallow: /two/\n")), "{:?}", world.served());
+    assert!(
+        world
+            .served()
+            .is_some_and(|text| text.contains("Disallow: /two/\n")),
+        "{:?}",
+        world.served()
+    );
 }
 
 /// Changes the stored copy of the shop, while nothing runs.
 fn damage(state: &Path, damage: impl FnOnce(&mut OriginCopy)) {
     let (store, remembered) = StateStore::open(Some(state), Arc::new(|| at(10))).expect("opened");
     store.begin(Vec::new()).expect("begun");
-    let (_, mut copy) = remembered.facts.origin_copies.first().cloned().expect("a copy");
+    let (_, mut copy) = remembered
+        .facts
+        .origin_copies
+        .first()
+        .cloned()
+        .expect("a copy");
     damage(&mut copy);
     store.put([Fact::set(Timestamp(10), copy)]);
     store.close().expect("closed");
@@ -753,14 +1062,20 @@ fn damage(state: &Path, damage: impl FnOnce(&mut OriginCopy)) {
 fn damaged_copy_is_reported_once_and_fetched_again() {
     let directory = tempfile::tempdir().expect("a directory");
     let rules = format!("{RULES}Disallow: /b/\n");
-    let (_script, origin) = Script::start(&ok(&rules).replace("Connection", "ETag: \"1\"\r\nConnection"));
+    let (_script, origin) =
+        Script::start(&ok(&rules).replace("Connection", "ETag: \"1\"\r\nConnection"));
     let mut world = World::new(directory.path(), &origin, MERGE, 0);
     world.after(0);
     let (served, state) = (world.served(), world.state.clone());
     drop(world);
     let damages: [fn(&mut OriginCopy); 4] = [
         |copy| copy.bytes = copy.bytes[..copy.bytes.len() - "Disallow: /b/".len() - 1].into(),
-        |copy| copy.bytes = String::from_utf8_lossy(&copy.bytes).replace("/b/", "/x/").into_bytes().into(),
+        |copy| {
+            copy.bytes = String::from_utf8_lossy(&copy.bytes)
+                .replace("/b/", "/x/")
+                .into_bytes()
+                .into()
+        },
         |copy| copy.bytes = [&copy.bytes[..], b"Allow: /\n"].concat().into(),
         |copy| copy.state = copy.state.replacen("\"copy\"", "\"cope\"", 1),
     ];
@@ -769,8 +1084,16 @@ fn damaged_copy_is_reported_once_and_fetched_again() {
         let (mut world, log) = logged(|| World::new(directory.path(), &origin, MERGE, 10));
         assert_eq!(log.matches("site=shop").count(), 1, "{log}");
         assert_eq!((world.served(), world.stored("shop")), (None, None));
-        assert_eq!((world.after(0), world.served()), (1, served.clone()), "asked for without a condition");
-        assert_eq!(world.stored("shop").as_deref(), Some(rules.as_bytes()), "it is stored again");
+        assert_eq!(
+            (world.after(0), world.served()),
+            (1, served.clone()),
+            "asked for without a condition"
+        );
+        assert_eq!(
+            world.stored("shop").as_deref(),
+            Some(rules.as_bytes()),
+            "it is stored again"
+        );
     }
 }
 
@@ -781,23 +1104,49 @@ fn first_file_held_back_reports_what_is_served() {
     let mut world = World::new(directory.path(), &origin, MERGE, 0);
     assert_eq!(world.live.status(Timestamp(0)).sites[0].origin_robots, None);
     let (_, log) = logged(|| world.after(0));
-    assert_eq!((world.served(), world.state(), world.meanwhile()), (None, "held_back".into(), "unavailable".into()));
+    assert_eq!(
+        (world.served(), world.state(), world.meanwhile()),
+        (None, "held_back".into(), "unavailable".into())
+    );
     assert!(!world.indexable(), "503 keeps crawlers off everything");
-    assert!(log.contains("ERROR") && log.contains("state=\"held_back\""), "{log}");
+    assert!(
+        log.contains("ERROR") && log.contains("state=\"held_back\""),
+        "{log}"
+    );
     let status = world.live.status(Timestamp(world.now));
     let robots = status.sites[0].origin_robots.clone().expect("a state");
     assert_eq!(robots.unavailable_until, Some(Timestamp(3_600)));
     // The change after an hour is logged then, without a fetch.
     assert!(world.robots.idle_for(Timestamp(3_590)) <= Duration::from_secs(10));
     let (_, log) = logged(|| world.after(3_600));
-    assert_eq!((world.state(), world.meanwhile()), ("held_back".into(), "without_origin".into()));
-    assert!(world.indexable() && world.served().is_some_and(|text| !text.contains("Disallow: /\n\nUser-agent: *")));
-    assert!(log.contains("ERROR") && log.contains("state=\"held_back\""), "{log}");
+    assert_eq!(
+        (world.state(), world.meanwhile()),
+        ("held_back".into(), "without_origin".into())
+    );
+    assert!(
+        world.indexable()
+            && world
+                .served()
+                .is_some_and(|text| !text.contains("Disallow: /\n\nUser-agent: *"))
+    );
+    assert!(
+        log.contains("ERROR") && log.contains("state=\"held_back\""),
+        "{log}"
+    );
     // A good copy stays in use.
-    assert_eq!((world.fetch(&script, ok(RULES)), world.meanwhile()), ("current".into(), "with_origin".into()));
+    assert_eq!(
+        (world.fetch(&script, ok(RULES)), world.meanwhile()),
+        ("current".into(), "with_origin".into())
+    );
     let (state, log) = logged(|| world.fetch(&script, ok("User-agent: *\nDisallow: /\n")));
-    assert_eq!((state.as_str(), world.meanwhile()), ("held_back", "with_origin".into()));
-    assert!(log.contains("state=\"held_back\"") && world.indexable(), "{log}");
+    assert_eq!(
+        (state.as_str(), world.meanwhile()),
+        ("held_back", "with_origin".into())
+    );
+    assert!(
+        log.contains("state=\"held_back\"") && world.indexable(),
+        "{log}"
+    );
 }
 
 #[test]
@@ -806,7 +1155,10 @@ fn site_is_not_indexable_while_first_copy_is_awaited() {
     let (_script, origin) = Script::start(&status("503 Service Unavailable"));
     let mut world = World::new(directory.path(), &origin, MERGE, 0);
     world.after(0);
-    assert_eq!((world.state(), world.meanwhile(), world.indexable()), ("awaited".into(), "unavailable".into(), false));
+    assert_eq!(
+        (world.state(), world.meanwhile(), world.indexable()),
+        ("awaited".into(), "unavailable".into(), false)
+    );
     world.after(3_600);
     assert_eq!(
         (world.state(), world.meanwhile(), world.indexable()),
@@ -818,21 +1170,37 @@ fn site_is_not_indexable_while_first_copy_is_awaited() {
 fn reason_to_hold_back_names_line_and_remedy() {
     let directory = tempfile::tempdir().expect("a directory");
     let (script, origin) = Script::start(&ok(RULES));
-    let policy = format!("{MERGE}tests: [{{ agent: Googlebot, path: /press/, expect: allowed }}]\n");
+    let policy =
+        format!("{MERGE}tests: [{{ agent: Googlebot, path: /press/, expect: allowed }}]\n");
     let mut world = World::new(directory.path(), &origin, &policy, 0);
     world.after(0);
     let place = format!("http://{}/robots.txt", origin.address);
-    let lines: String = (0..40_000).map(|line| format!("Disallow: /some/long/path/{line}\n")).collect();
+    let lines: String = (0..40_000)
+        .map(|line| format!("Disallow: /some/long/path/{line}\n"))
+        .collect();
     for (body, said) in [
-        ("User-agent: *\nDisallow: /press/\n".into(), vec!["test-failed", ":2", "disallow: /press/ decided"]),
-        ("User-agent: *\nDisallow: /\n".into(), vec![":2", "acknowledge: [site_disallowed]", "origin: replace"]),
-        (format!("{RULES}{lines}"), vec!["512000 bytes", "have the origin use fewer, wider patterns"]),
+        (
+            "User-agent: *\nDisallow: /press/\n".into(),
+            vec!["test-failed", ":2", "disallow: /press/ decided"],
+        ),
+        (
+            "User-agent: *\nDisallow: /\n".into(),
+            vec![":2", "acknowledge: [site_disallowed]", "origin: replace"],
+        ),
+        (
+            format!("{RULES}{lines}"),
+            vec!["512000 bytes", "have the origin use fewer, wider patterns"],
+        ),
     ] {
         let (state, log) = logged(|| world.fetch(&script, ok(&body)));
         let problem = world.problem();
         assert_eq!(state, "held_back");
         let findings = problem.matches("error[").count();
-        assert_eq!(problem.matches(&place).count(), findings, "each finding names the place once: {problem}");
+        assert_eq!(
+            problem.matches(&place).count(),
+            findings,
+            "each finding names the place once: {problem}"
+        );
         assert!(said.iter().all(|said| problem.contains(said)), "{problem}");
         assert!(log.contains(&problem), "{log}");
     }
@@ -843,14 +1211,25 @@ fn reason_to_hold_back_names_line_and_remedy() {
 fn endless_reason_is_cut_and_costs_no_copy() {
     let directory = tempfile::tempdir().expect("a directory");
     let (script, origin) = Script::start(&ok(RULES));
-    let policy = format!("{MERGE}tests: [{{ agent: Googlebot, path: /press/, expect: allowed }}]\n");
+    let policy =
+        format!("{MERGE}tests: [{{ agent: Googlebot, path: /press/, expect: allowed }}]\n");
     let mut world = World::new(directory.path(), &origin, &policy, 0);
     world.after(0);
     let served = world.served();
     let long = format!("User-agent: *\nDisallow: /press/{}\n", "*".repeat(450_000));
     assert_eq!(world.fetch(&script, ok(&long)), "held_back");
-    assert!(world.problem().len() < 10_000, "{} bytes", world.problem().len());
-    assert!(world.problem().contains(&format!("{}/robots.txt:2", origin.address)), "{}", world.problem());
+    assert!(
+        world.problem().len() < 10_000,
+        "{} bytes",
+        world.problem().len()
+    );
+    assert!(
+        world
+            .problem()
+            .contains(&format!("{}/robots.txt:2", origin.address)),
+        "{}",
+        world.problem()
+    );
     // The state of a copy may be long as well.
     let url = format!("http://{}/{}", origin.address, "x".repeat(200_000));
     script.says(redirect(&url));
@@ -858,7 +1237,11 @@ fn endless_reason_is_cut_and_costs_no_copy() {
     let now = world.now;
     drop(world);
     let (world, log) = logged(|| World::new(directory.path(), &origin, &policy, now));
-    assert_eq!((world.served(), log.matches("damaged").count()), (served, 0), "{log}");
+    assert_eq!(
+        (world.served(), log.matches("damaged").count()),
+        (served, 0),
+        "{log}"
+    );
 }
 
 #[test]
@@ -873,11 +1256,18 @@ fn restart_keeps_state_and_reason() {
         (status("404 Not Found"), "kept"),
     ] {
         assert_eq!(world.fetch(&script, answer), state);
-        let (before, now) = (world.live.status(Timestamp(world.now)).sites[0].origin_robots.clone(), world.now);
+        let (before, now) = (
+            world.live.status(Timestamp(world.now)).sites[0]
+                .origin_robots
+                .clone(),
+            world.now,
+        );
         drop(world);
         world = World::new(directory.path(), &origin, MERGE, now);
         drop(world.robots.begin_due(at(now)));
-        let after = world.live.status(Timestamp(now)).sites[0].origin_robots.clone();
+        let after = world.live.status(Timestamp(now)).sites[0]
+            .origin_robots
+            .clone();
         assert_eq!(after, before);
         drop(world);
         world = World::new(directory.path(), &origin, MERGE, now);
@@ -891,14 +1281,36 @@ fn file_gone_for_less_than_ten_minutes_reports_believed_at() {
     let mut world = World::new(directory.path(), &origin, MERGE, 0);
     world.after(0);
     let (state, log) = logged(|| world.fetch(&script, status("404 Not Found")));
-    let robots = world.live.status(Timestamp(world.now)).sites[0].origin_robots.clone().expect("a state");
-    assert_eq!((state.as_str(), robots.believed_at), ("kept", Some(Timestamp(world.now + 600))));
+    let robots = world.live.status(Timestamp(world.now)).sites[0]
+        .origin_robots
+        .clone()
+        .expect("a state");
+    assert_eq!(
+        (state.as_str(), robots.believed_at),
+        ("kept", Some(Timestamp(world.now + 600)))
+    );
     let written = serde_json::to_value(&robots).expect("JSON");
-    assert_eq!(written["believed_at"], Timestamp(world.now + 600).to_string(), "RFC 3339");
-    assert!(log.contains("WARN") && log.contains("state=\"kept\""), "{log}");
-    assert_eq!(world.fetch(&script, status("500 Internal Server Error")), "kept");
-    let robots = world.live.status(Timestamp(world.now)).sites[0].origin_robots.clone().expect("a state");
-    assert_eq!(robots.believed_at, None, "a failure says nothing about the file");
+    assert_eq!(
+        written["believed_at"],
+        Timestamp(world.now + 600).to_string(),
+        "RFC 3339"
+    );
+    assert!(
+        log.contains("WARN") && log.contains("state=\"kept\""),
+        "{log}"
+    );
+    assert_eq!(
+        world.fetch(&script, status("500 Internal Server Error")),
+        "kept"
+    );
+    let robots = world.live.status(Timestamp(world.now)).sites[0]
+        .origin_robots
+        .clone()
+        .expect("a state");
+    assert_eq!(
+        robots.believed_at, None,
+        "a failure says nothing about the file"
+    );
 }
 
 #[test]
@@ -911,22 +1323,52 @@ fn clock_set_keeps_the_interval_of_fetches() {
         world.after(0);
         world.set_clock(by);
         assert_eq!(world.after(30), 0, "{by}: no sooner");
-        let robots = world.live.status(Timestamp(world.now)).sites[0].origin_robots.clone().expect("a state");
-        assert!(robots.last_success.is_some_and(|moment| moment <= Timestamp(world.now)), "{by}: {robots:?}");
-        assert_eq!(world.fetch(&script, ok("User-agent: *\nDisallow: /b/\n")), "current", "{by}");
-        assert!(world.served().is_some_and(|text| text.contains("/b/")), "{by}");
+        let robots = world.live.status(Timestamp(world.now)).sites[0]
+            .origin_robots
+            .clone()
+            .expect("a state");
+        assert!(
+            robots
+                .last_success
+                .is_some_and(|moment| moment <= Timestamp(world.now)),
+            "{by}: {robots:?}"
+        );
+        assert_eq!(
+            world.fetch(&script, ok("User-agent: *\nDisallow: /b/\n")),
+            "current",
+            "{by}"
+        );
+        assert!(
+            world.served().is_some_and(|text| text.contains("/b/")),
+            "{by}"
+        );
         // The ten minutes of a file that is gone are elapsed time.
-        assert_eq!(world.fetch(&script, status("404 Not Found")), "kept", "{by}");
+        assert_eq!(
+            world.fetch(&script, status("404 Not Found")),
+            "kept",
+            "{by}"
+        );
         world.set_clock(by);
         assert_eq!((world.after(30), world.state()), (0, "kept".into()), "{by}");
-        assert_eq!((world.after(571), world.state()), (1, "absent".into()), "{by}");
+        assert_eq!(
+            (world.after(571), world.state()),
+            (1, "absent".into()),
+            "{by}"
+        );
         // A restart with a clock behind the stored moments.
         drop(world);
         let now = 50_000;
         script.says(ok(RULES));
         let mut world = World::new(directory.path(), &origin, MERGE, now);
-        assert_eq!((world.after(0), world.state()), (1, "current".into()), "{by}");
-        let robots = world.live.status(Timestamp(now)).sites[0].origin_robots.clone().expect("a state");
+        assert_eq!(
+            (world.after(0), world.state()),
+            (1, "current".into()),
+            "{by}"
+        );
+        let robots = world.live.status(Timestamp(now)).sites[0]
+            .origin_robots
+            .clone()
+            .expect("a state");
         assert_eq!(robots.last_success, Some(Timestamp(now)), "{by}");
     }
 }
@@ -941,9 +1383,17 @@ fn clock_set_keeps_the_hour_of_waiting() {
         world.after(0);
         world.set_clock(by);
         world.after(1_800);
-        assert_eq!((world.served(), world.state()), (None, "awaited".into()), "{by}");
+        assert_eq!(
+            (world.served(), world.state()),
+            (None, "awaited".into()),
+            "{by}"
+        );
         world.after(1_801);
-        assert_eq!((world.served().is_some(), world.state()), (true, "missing".into()), "{by}");
+        assert_eq!(
+            (world.served().is_some(), world.state()),
+            (true, "missing".into()),
+            "{by}"
+        );
     }
 }
 
@@ -970,8 +1420,15 @@ fn policy_missing_for_two_starts_finds_its_copy_again() {
     world.live.reload(Timestamp(4_010));
     assert_eq!(world.served().as_ref(), Some(&served), "at once");
     drop(world.robots.begin_due(at(4_010)));
-    let robots = world.live.status(Timestamp(4_010)).sites[0].origin_robots.clone().expect("a state");
-    assert_eq!((robots.state.name(), robots.last_success), ("kept", Some(Timestamp(1_000))), "{robots:?}");
+    let robots = world.live.status(Timestamp(4_010)).sites[0]
+        .origin_robots
+        .clone()
+        .expect("a state");
+    assert_eq!(
+        (robots.state.name(), robots.last_success),
+        ("kept", Some(Timestamp(1_000))),
+        "{robots:?}"
+    );
     assert!(robots.problem.is_some());
 }
 
@@ -981,13 +1438,19 @@ fn copy_of_removed_site_is_for_its_hosts_and_expires() {
     let directory = tempfile::tempdir().expect("a directory");
     let (script, origin) = Script::start(&ok(RULES));
     let mut world = World::new(directory.path(), &origin, MERGE, 1_000);
-    fs::write(directory.path().join("policies/zoo.yaml"), "hosts: zoo.test\nrobots: { origin: replace }\n")
-        .expect("a policy");
+    fs::write(
+        directory.path().join("policies/zoo.yaml"),
+        "hosts: zoo.test\nrobots: { origin: replace }\n",
+    )
+    .expect("a policy");
     world.live.reload(Timestamp(1_000));
     world.after(0);
     let policy = directory.path().join("policies/shop.yaml");
     fs::remove_file(&policy).expect("there");
-    world.live.remove(&["shop".to_owned()], Timestamp(1_001)).expect("removed");
+    world
+        .live
+        .remove(&["shop".to_owned()], Timestamp(1_001))
+        .expect("removed");
     script.says(status("500 Internal Server Error"));
     world.after(86_400);
     assert!(world.stored("shop").is_some(), "a day later");
@@ -998,17 +1461,24 @@ fn copy_of_removed_site_is_for_its_hosts_and_expires() {
     world.live.reload(Timestamp(now));
     let snapshot = world.live.snapshot();
     let shop = &snapshot.sites()[snapshot.site_named("shop").expect("a site")].site;
-    assert!(shop.origin.is_none() && shop.robots_txt.awaits_origin(Timestamp(now)).is_some(), "another host's");
+    assert!(
+        shop.origin.is_none() && shop.robots_txt.awaits_origin(Timestamp(now)).is_some(),
+        "another host's"
+    );
     fs::write(&policy, MERGE).expect("a policy");
     world.after(0);
     fs::remove_file(&policy).expect("there");
-    world.live.remove(&["shop".to_owned()], Timestamp(now)).expect("removed");
+    world
+        .live
+        .remove(&["shop".to_owned()], Timestamp(now))
+        .expect("removed");
     world.after(40 * 86_400);
     world.after(60);
     assert_eq!(world.stored("shop"), None, "weeks later");
 }
 
-// ---- the binary --------------------------------------------------------------------------------------------------------
+// ---- the binary
+// --------------------------------------------------------------------------------------------------------
 
 fn robots_txt(gate: &Gate) -> crate::proxy::support::Response {
     gate.get("site.test", "/robots.txt", "")
@@ -1017,7 +1487,9 @@ fn robots_txt(gate: &Gate) -> crate::proxy::support::Response {
 #[test]
 fn robots_txt_is_503_until_first_copy() {
     let (script, origin) = Script::start(&status("503 Service Unavailable"));
-    let gate = Setup::before(origin.address).policy("site", "purposes: { training: disallow }\n").start();
+    let gate = Setup::before(origin.address)
+        .policy("site", "purposes: { training: disallow }\n")
+        .start();
     let waiting = robots_txt(&gate);
     assert_eq!(waiting.status, 503);
     assert!(
@@ -1027,15 +1499,32 @@ fn robots_txt_is_503_until_first_copy() {
             .is_some_and(|seconds| seconds <= 60)
     );
     assert_eq!(waiting.field("cache-control"), Some("no-store"));
-    gate.wait_for_metric(r#"crawlgate_origin_robots_state{site="site",state="awaited"}"#, 1.0);
+    gate.wait_for_metric(
+        r#"crawlgate_origin_robots_state{site="site",state="awaited"}"#,
+        1.0,
+    );
     let said = gate.command(&["status"]);
-    assert!(String::from_utf8_lossy(&said.stdout).contains("is awaited"), "{said:?}");
+    assert!(
+        String::from_utf8_lossy(&said.stdout).contains("is awaited"),
+        "{said:?}"
+    );
     script.says(ok(RULES));
-    eventually("the merged file", || robots_txt(&gate).text().contains("/a/").then_some(()));
-    gate.wait_for_metric(r#"crawlgate_origin_robots_state{site="site",state="current"}"#, 1.0);
-    assert!(gate.metrics().contains(r#"crawlgate_origin_robots_last_success_timestamp_seconds{site="site"} 1"#));
+    eventually("the merged file", || {
+        robots_txt(&gate).text().contains("/a/").then_some(())
+    });
+    gate.wait_for_metric(
+        r#"crawlgate_origin_robots_state{site="site",state="current"}"#,
+        1.0,
+    );
+    assert!(
+        gate.metrics()
+            .contains(r#"crawlgate_origin_robots_last_success_timestamp_seconds{site="site"} 1"#)
+    );
     // Offline commands use the stored copy.
-    eventually("a stored copy", || gate.stored_copy("site").filter(|copy| &*copy.bytes == RULES.as_bytes()));
+    eventually("a stored copy", || {
+        gate.stored_copy("site")
+            .filter(|copy| &*copy.bytes == RULES.as_bytes())
+    });
     let state = gate.path("state").display().to_string();
     let policies = gate.setup.policies().display().to_string();
     let explained = run(&[
@@ -1052,8 +1541,19 @@ fn robots_txt_is_503_until_first_copy() {
         "/a/b",
     ]);
     let explained: serde_json::Value = serde_json::from_slice(&explained.stdout).expect("JSON");
-    assert_eq!(explained["rule"]["source"], format!("http://{}/robots.txt:2", origin.address));
-    let rendered = run(&["render", "--host", "x", "--policies", &policies, "--state", &state]);
+    assert_eq!(
+        explained["rule"]["source"],
+        format!("http://{}/robots.txt:2", origin.address)
+    );
+    let rendered = run(&[
+        "render",
+        "--host",
+        "x",
+        "--policies",
+        &policies,
+        "--state",
+        &state,
+    ]);
     assert_eq!(rendered.stdout, robots_txt(&gate).body);
 }
 
@@ -1061,22 +1561,47 @@ fn robots_txt_is_503_until_first_copy() {
 #[test]
 fn held_back_first_file_is_explained_everywhere() {
     let (_script, origin) = Script::start(&ok("User-agent: *\nDisallow: /\n"));
-    let gate = Setup::before(origin.address).policy("site", "purposes: { training: disallow }\n").start();
+    let gate = Setup::before(origin.address)
+        .policy("site", "purposes: { training: disallow }\n")
+        .start();
     assert_eq!(robots_txt(&gate).status, 503);
-    gate.wait_for_metric(r#"crawlgate_origin_robots_state{site="site",state="held_back"}"#, 1.0);
+    gate.wait_for_metric(
+        r#"crawlgate_origin_robots_state{site="site",state="held_back"}"#,
+        1.0,
+    );
     gate.wait_for_metric(r#"crawlgate_site_indexable{site="site"}"#, 0.0);
     let said = gate.command(&["status"]);
     let said = String::from_utf8_lossy(&said.stdout).into_owned();
-    assert!(said.contains("is held back: crawlgate answers 503 until "), "{said}");
-    assert!(said.contains("Googlebot may not crawl or index /: robots.txt answers 503"), "{said}");
-    assert!(said.contains("acknowledge: [site_disallowed]") && !said.contains("may crawl"), "{said}");
+    assert!(
+        said.contains("is held back: crawlgate answers 503 until "),
+        "{said}"
+    );
+    assert!(
+        said.contains("Googlebot may not crawl or index /: robots.txt answers 503"),
+        "{said}"
+    );
+    assert!(
+        said.contains("acknowledge: [site_disallowed]") && !said.contains("may crawl"),
+        "{said}"
+    );
     let state = gate.path("state").display().to_string();
     let policies = gate.setup.policies().display().to_string();
     eventually("a stored state", || gate.stored_copy("site"));
     let checked = run(&["check", &policies, "--state", &state]);
     let checked = String::from_utf8_lossy(&checked.stdout).into_owned();
-    assert!(checked.contains("held back") && checked.contains("--origin-robots FILE"), "{checked}");
-    let explained = gate.command(&["explain", "--live", "--host", "x", "--user-agent", "bingbot", "/"]);
+    assert!(
+        checked.contains("held back") && checked.contains("--origin-robots FILE"),
+        "{checked}"
+    );
+    let explained = gate.command(&[
+        "explain",
+        "--live",
+        "--host",
+        "x",
+        "--user-agent",
+        "bingbot",
+        "/",
+    ]);
     let explained = String::from_utf8_lossy(&explained.stdout).into_owned();
     assert!(explained.contains("answered 503 until"), "{explained}");
 }
@@ -1086,23 +1611,45 @@ fn held_back_first_file_is_explained_everywhere() {
 fn awaited_default_site_can_be_explained_offline() {
     let (_script, origin) = Script::start(&status("503 Service Unavailable"));
     let gate = Setup::before(origin.address).start();
-    gate.wait_for_metric(r#"crawlgate_origin_robots_state{site="origin",state="awaited"}"#, 1.0);
+    gate.wait_for_metric(
+        r#"crawlgate_origin_robots_state{site="origin",state="awaited"}"#,
+        1.0,
+    );
     eventually("a stored state", || gate.stored_copy("origin"));
-    let (state, nowhere) = (gate.path("state").display().to_string(), gate.path("nowhere").display().to_string());
+    let (state, nowhere) = (
+        gate.path("state").display().to_string(),
+        gate.path("nowhere").display().to_string(),
+    );
     let asked = ["--policies", &nowhere, "--state", &state, "--host", "x"];
     let explained = run(&[&["explain"], &asked[..], &["--user-agent", "bingbot", "/"]].concat());
     let text = String::from_utf8_lossy(&explained.stdout).into_owned();
-    assert!(text.contains("answered 503 until") && text.contains("no rule matches"), "{explained:?}");
-    assert!(text.contains("requests are judged by the policy alone"), "{explained:?}");
-    let explained = run(&[&["explain", "--json"], &asked[..], &["--user-agent", "bingbot", "/"]].concat());
+    assert!(
+        text.contains("answered 503 until") && text.contains("no rule matches"),
+        "{explained:?}"
+    );
+    assert!(
+        text.contains("requests are judged by the policy alone"),
+        "{explained:?}"
+    );
+    let explained = run(&[
+        &["explain", "--json"],
+        &asked[..],
+        &["--user-agent", "bingbot", "/"],
+    ]
+    .concat());
     let explained: serde_json::Value = serde_json::from_slice(&explained.stdout).expect("JSON");
     assert!(
-        explained["robots_txt_unavailable_until"].as_str().is_some_and(|moment| moment.ends_with('Z')),
+        explained["robots_txt_unavailable_until"]
+            .as_str()
+            .is_some_and(|moment| moment.ends_with('Z')),
         "{explained}"
     );
     let rendered = run(&[&["render"], &asked[..]].concat());
     assert!(rendered.status.success(), "{rendered:?}");
-    assert!(String::from_utf8_lossy(&rendered.stderr).contains("answers 503 until"), "{rendered:?}");
+    assert!(
+        String::from_utf8_lossy(&rendered.stderr).contains("answers 503 until"),
+        "{rendered:?}"
+    );
 }
 
 #[test]
@@ -1114,22 +1661,47 @@ fn offline_commands_name_their_assumption() {
     fs::write(path("robots.txt"), RULES).expect("a file");
     let policies = path("policies");
     let rendered = run(&["render", "--host", "shop.test", "--policies", &policies]);
-    assert!(String::from_utf8_lossy(&rendered.stderr).contains("its rules are missing"), "{rendered:?}");
+    assert!(
+        String::from_utf8_lossy(&rendered.stderr).contains("its rules are missing"),
+        "{rendered:?}"
+    );
     assert!(!String::from_utf8_lossy(&rendered.stdout).contains("/a/"));
-    let rendered =
-        run(&["render", "--host", "shop.test", "--policies", &policies, "--origin-robots", &path("robots.txt")]);
+    let rendered = run(&[
+        "render",
+        "--host",
+        "shop.test",
+        "--policies",
+        &policies,
+        "--origin-robots",
+        &path("robots.txt"),
+    ]);
     assert!(rendered.stderr.is_empty(), "{rendered:?}");
     assert!(String::from_utf8_lossy(&rendered.stdout).contains("Disallow: /a/"));
     let checked = run(&["check", &policies]);
-    assert!(String::from_utf8_lossy(&checked.stdout).contains("unknown: its rules"), "{checked:?}");
-    let checked = run(&["check", &policies, "--json", "--origin-robots", &path("robots.txt")]);
+    assert!(
+        String::from_utf8_lossy(&checked.stdout).contains("unknown: its rules"),
+        "{checked:?}"
+    );
+    let checked = run(&[
+        "check",
+        &policies,
+        "--json",
+        "--origin-robots",
+        &path("robots.txt"),
+    ]);
     let checked: serde_json::Value = serde_json::from_slice(&checked.stdout).expect("JSON");
-    assert_eq!(checked["sites"][0]["origin_robots"], format!("as in {}", path("robots.txt")));
+    assert_eq!(
+        checked["sites"][0]["origin_robots"],
+        format!("as in {}", path("robots.txt"))
+    );
     // `check` finds what the server would hold back.
     fs::write(path("closed.txt"), "User-agent: *\nDisallow: /\n").expect("a file");
     let checked = run(&["check", &policies, "--origin-robots", &path("closed.txt")]);
     assert_eq!(checked.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&checked.stdout).contains("closed.txt:2"), "{checked:?}");
+    assert!(
+        String::from_utf8_lossy(&checked.stdout).contains("closed.txt:2"),
+        "{checked:?}"
+    );
     // Without a policy the origin's rules are explained.
     let explained = run(&[
         "explain",
@@ -1144,7 +1716,10 @@ fn offline_commands_name_their_assumption() {
         "/a/",
     ]);
     let text = String::from_utf8_lossy(&explained.stdout).into_owned();
-    assert!(text.contains("robots.txt:2") && text.contains("observed only"), "{explained:?}");
+    assert!(
+        text.contains("robots.txt:2") && text.contains("observed only"),
+        "{explained:?}"
+    );
 }
 
 #[test]
@@ -1153,22 +1728,40 @@ fn origin_flag_alone_serves_the_origins_file() {
     let directory = tempfile::tempdir().expect("a directory");
     let mut child = Command::new(env!("CARGO_BIN_EXE_crawlgate"))
         .args(["run", "--origin", &format!("http://{}", origin.address)])
-        .args(["--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--control", "off", "--state", "state"])
+        .args([
+            "--listen",
+            "127.0.0.1:0",
+            "--admin",
+            "127.0.0.1:0",
+            "--control",
+            "off",
+            "--state",
+            "state",
+        ])
         .current_dir(directory.path())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
         .expect("the binary");
-    let mut lines = std::io::BufRead::lines(std::io::BufReader::new(child.stdout.take().expect("piped")));
+    let mut lines =
+        std::io::BufRead::lines(std::io::BufReader::new(child.stdout.take().expect("piped")));
     let first = lines.next().expect("a line").expect("text");
-    let address =
-        first.strip_prefix("listening on http://").unwrap_or_else(|| panic!("{first}")).parse().expect("an address");
+    let address = first
+        .strip_prefix("listening on http://")
+        .unwrap_or_else(|| panic!("{first}"))
+        .parse()
+        .expect("an address");
     let mut connection = crate::proxy::support::Connection::open(address);
     connection.send("GET /robots.txt HTTP/1.1\r\nHost: any.test\r\nConnection: close\r\n\r\n");
     let served = connection.response("GET");
     let _ = child.kill();
     let _ = child.wait();
-    assert!(served.text().contains("User-agent: bingbot\nDisallow: /a/\n"), "{served:?}");
+    assert!(
+        served
+            .text()
+            .contains("User-agent: bingbot\nDisallow: /a/\n"),
+        "{served:?}"
+    );
 }
 
 /// An application that writes the Host of each request into its robots.txt.
@@ -1189,11 +1782,22 @@ fn address_of_the_origin_is_not_published() {
         let served = gate.get("shop.example", "/robots.txt", "");
         let text = served.text();
         assert!(text.contains("\nDisallow: /a/\n"), "{text}");
-        assert!(!text.contains("Sitemap:") && !text.contains("127.0.0.1"), "{text}");
-        assert!(text.lines().any(|line| line.starts_with("# Left out of the origin's robots.txt")), "{text}");
+        assert!(
+            !text.contains("Sitemap:") && !text.contains("127.0.0.1"),
+            "{text}"
+        );
+        assert!(
+            text.lines()
+                .any(|line| line.starts_with("# Left out of the origin's robots.txt")),
+            "{text}"
+        );
         let output = gate.command(&["status", "--json"]);
         let status: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
-        assert_eq!(status["sites"][0]["origin_robots"]["unpublished_lines"], serde_json::json!([3]), "{status}");
+        assert_eq!(
+            status["sites"][0]["origin_robots"]["unpublished_lines"],
+            serde_json::json!([3]),
+            "{status}"
+        );
         assert_eq!(output.status.code(), Some(0), "a note is no problem");
         let shown = gate.command(&["status"]);
         assert!(String::from_utf8_lossy(&shown.stdout).contains(": line 3\n"));

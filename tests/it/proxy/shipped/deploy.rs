@@ -1,5 +1,6 @@
-//! What `deploy/` ships works: Prometheus, systemd and Kubernetes accept it, it fits together, every settings and
-//! policy file in it starts the real binary, and every metric it asks for is there.
+//! What `deploy/` ships works: Prometheus, systemd and Kubernetes accept it, it fits together,
+//! every settings and policy file in it starts the real binary, and every metric it asks for is
+//! there.
 
 mod containers;
 mod files;

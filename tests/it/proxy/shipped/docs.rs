@@ -1,4 +1,5 @@
-//! What the documentation shows works: every policy and settings file in it is accepted, every command and flag exists.
+//! What the documentation shows works: every policy and settings file in it is accepted, every
+//! command and flag exists.
 
 use crate::proxy::support::program::{Program, haproxy};
 use crate::proxy::support::{BROWSER, Origin, Setup};
@@ -21,41 +22,70 @@ fn read(name: &str) -> String {
 fn blocks(document: &str, language: &str) -> Vec<String> {
     let text = read(document);
     let fence = format!("```{language}\n");
-    text.split(&fence).skip(1).map(|rest| rest.split("```").next().unwrap_or("").to_owned()).collect()
+    text.split(&fence)
+        .skip(1)
+        .map(|rest| rest.split("```").next().unwrap_or("").to_owned())
+        .collect()
 }
 
 /// What stands between backticks in the text, line breaks as blanks.
 fn spans(document: &str) -> Vec<String> {
     let text = read(document);
     let outside: Vec<&str> = text.split("```").step_by(2).collect();
-    let spans = outside.iter().flat_map(|text| text.split('`').skip(1).step_by(2));
+    let spans = outside
+        .iter()
+        .flat_map(|text| text.split('`').skip(1).step_by(2));
     spans.map(|span| span.replace('\n', " ")).collect()
 }
 
 fn findings(name: &str, text: &str) -> String {
-    Engine::builder().name(name).load(text).err().map_or_else(String::new, |rejected| rejected.to_string())
+    Engine::builder()
+        .name(name)
+        .load(text)
+        .err()
+        .map_or_else(String::new, |rejected| rejected.to_string())
 }
 
 /// Whether a block of a page with policies is a settings file.
 fn is_settings(block: &str) -> bool {
-    ["listen:", "trusted_proxies:"].iter().any(|field| block.starts_with(field))
+    ["listen:", "trusted_proxies:"]
+        .iter()
+        .any(|field| block.starts_with(field))
 }
 
 /// Over HTTP/2 a target that is no URL would be a 502.
 #[test]
 fn documented_haproxy_in_front_passes_odd_targets_on() {
     let origin = Origin::plain();
-    let gate = Setup::before(origin.address).settings("trusted_proxies: [127.0.0.1]").start();
-    let documented = blocks("docs/deploy.md", "text").into_iter().find(|block| block.starts_with("frontend web\n"));
-    let documented = documented.expect("HAProxy's configuration").replace("127.0.0.1:8080", &gate.address.to_string());
+    let gate = Setup::before(origin.address)
+        .settings("trusted_proxies: [127.0.0.1]")
+        .start();
+    let documented = blocks("docs/deploy.md", "text")
+        .into_iter()
+        .find(|block| block.starts_with("frontend web\n"));
+    let documented = documented
+        .expect("HAProxy's configuration")
+        .replace("127.0.0.1:8080", &gate.address.to_string());
     let times = "defaults\n  timeout connect 3s\n  timeout client 30s\n  timeout server 30s\n";
     let front = Program::start(|prepared| {
         let bind = format!("bind {}", prepared.address);
-        let own = documented.replace("bind :443 ssl crt /etc/haproxy/shop.pem alpn h2,http/1.1", &bind);
+        let own = documented.replace(
+            "bind :443 ssl crt /etc/haproxy/shop.pem alpn h2,http/1.1",
+            &bind,
+        );
         haproxy(prepared, &format!("{times}{own}"))
     });
-    for (target, at_origin) in [("/?q=<b>", "/?q=%3Cb%3E"), ("/a`b", "/a%60b"), ("/page", "/page")] {
-        assert_eq!(front.fetch_as(BROWSER, target).status, 200, "{target}\n{}", front.log());
+    for (target, at_origin) in [
+        ("/?q=<b>", "/?q=%3Cb%3E"),
+        ("/a`b", "/a%60b"),
+        ("/page", "/page"),
+    ] {
+        assert_eq!(
+            front.fetch_as(BROWSER, target).status,
+            200,
+            "{target}\n{}",
+            front.log()
+        );
         assert_eq!(origin.last().target(), at_origin);
     }
 }
@@ -71,7 +101,11 @@ fn every_policy_in_the_documentation_is_accepted() {
     ] {
         let mut policies = blocks(document, "yaml");
         policies.retain(|block| !is_settings(block));
-        assert!(policies.len() >= at_least, "{document} has {} policies", policies.len());
+        assert!(
+            policies.len() >= at_least,
+            "{document} has {} policies",
+            policies.len()
+        );
         for policy in policies {
             let found = findings(document, &policy);
             assert!(found.is_empty(), "{document}:\n{policy}\n{found}");
@@ -79,23 +113,33 @@ fn every_policy_in_the_documentation_is_accepted() {
     }
 }
 
-/// The fields of the JSON schema, each named by the definition or the field that it is in. With a node, those that it
-/// has.
+/// The fields of the JSON schema, each named by the definition or the field that it is in. With a
+/// node, those that it has.
 fn fields(schema: &Value, place: &str, node: Option<&Node>, found: &mut BTreeSet<String>) {
-    static SCHEMA: LazyLock<Value> = LazyLock::new(|| serde_json::from_str(SCHEMA_TEXT).expect("JSON"));
-    if let Some(name) = schema["$ref"].as_str().and_then(|at| at.strip_prefix("#/definitions/")) {
+    static SCHEMA: LazyLock<Value> =
+        LazyLock::new(|| serde_json::from_str(SCHEMA_TEXT).expect("JSON"));
+    if let Some(name) = schema["$ref"]
+        .as_str()
+        .and_then(|at| at.strip_prefix("#/definitions/"))
+    {
         // Definitions that contain themselves would not end.
         assert!(place.matches('.').count() < 20, "{place}");
         fields(&SCHEMA["definitions"][name], name, node, found);
     }
-    for either in ["allOf", "anyOf"].into_iter().filter_map(|keyword| schema[keyword].as_array()).flatten() {
+    for either in ["allOf", "anyOf"]
+        .into_iter()
+        .filter_map(|keyword| schema[keyword].as_array())
+        .flatten()
+    {
         fields(either, place, node, found);
     }
     if schema["items"].is_object() {
         match node.map(|node| &node.value) {
             None => fields(&schema["items"], place, None, found),
             Some(Yaml::Sequence(items)) => {
-                items.iter().for_each(|item| fields(&schema["items"], place, Some(item), found));
+                items
+                    .iter()
+                    .for_each(|item| fields(&schema["items"], place, Some(item), found));
             }
             Some(_) => {}
         }
@@ -106,9 +150,18 @@ fn fields(schema: &Value, place: &str, node: Option<&Node>, found: &mut BTreeSet
     });
     let known = schema["properties"].as_object();
     for (name, field) in known.into_iter().flatten() {
-        let value = entries.map(|entries| entries.iter().find(|(key, _)| is(key, name)).map(|(_, value)| value));
+        let value = entries.map(|entries| {
+            entries
+                .iter()
+                .find(|(key, _)| is(key, name))
+                .map(|(_, value)| value)
+        });
         if value != Some(None) {
-            let place = if place.is_empty() { name.clone() } else { format!("{place}.{name}") };
+            let place = if place.is_empty() {
+                name.clone()
+            } else {
+                format!("{place}.{name}")
+            };
             fields(field, &place, value.flatten(), found);
             found.insert(place);
         }
@@ -118,7 +171,8 @@ fn fields(schema: &Value, place: &str, node: Option<&Node>, found: &mut BTreeSet
         match entries {
             None => fields(others, place, None, found),
             Some(entries) => {
-                let unknown = |key: &Node| !known.is_some_and(|known| known.keys().any(|name| is(key, name)));
+                let unknown =
+                    |key: &Node| !known.is_some_and(|known| known.keys().any(|name| is(key, name)));
                 for (_, value) in entries.iter().filter(|(key, _)| unknown(key)) {
                     fields(others, place, Some(value), found);
                 }
@@ -136,29 +190,54 @@ fn every_field_of_the_language_has_an_example() {
     let schema: Value = serde_json::from_str(SCHEMA_TEXT).expect("JSON");
     let mut there = BTreeSet::new();
     fields(&schema, "", None, &mut there);
-    for name in ["hosts", "robots.origin", "group.crawl_delay", "case.identity", "license.url", "case.expect.tag"] {
+    for name in [
+        "hosts",
+        "robots.origin",
+        "group.crawl_delay",
+        "case.identity",
+        "license.url",
+        "case.expect.tag",
+    ] {
         assert!(there.contains(name), "`{name}` is not seen among {there:?}");
     }
     let mut shown = BTreeSet::new();
     for policy in blocks("docs/policy.md", "yaml") {
-        let source = Source { name: "docs/policy.md".into(), text: policy.into() };
+        let source = Source {
+            name: "docs/policy.md".into(),
+            text: policy.into(),
+        };
         let document = Document::parse(&source, &mut Diagnostics::default());
-        let root = document.and_then(|document| document.root).expect("a policy");
+        let root = document
+            .and_then(|document| document.root)
+            .expect("a policy");
         fields(&schema, "", Some(&root), &mut shown);
     }
     let missing: Vec<&String> = there.difference(&shown).collect();
-    assert!(missing.is_empty(), "docs/policy.md has no example of {missing:?}");
+    assert!(
+        missing.is_empty(),
+        "docs/policy.md has no example of {missing:?}"
+    );
 }
 
 #[test]
 fn the_settings_in_the_documentation_are_accepted() {
-    let deploy: Vec<String> = blocks("docs/deploy.md", "yaml").into_iter().filter(|block| is_settings(block)).collect();
+    let deploy: Vec<String> = blocks("docs/deploy.md", "yaml")
+        .into_iter()
+        .filter(|block| is_settings(block))
+        .collect();
     let files = blocks("docs/settings.md", "yaml");
     assert!(!files.is_empty() && !deploy.is_empty());
     for text in files.into_iter().chain(deploy) {
-        let source = Source { name: "a page".into(), text: text.as_str().into() };
+        let source = Source {
+            name: "a page".into(),
+            text: text.as_str().into(),
+        };
         let (file, diagnostics) = settings::read(&source, settings::Settings::default());
-        let found: Vec<String> = diagnostics.items.iter().map(|item| item.render(&source, false)).collect();
+        let found: Vec<String> = diagnostics
+            .items
+            .iter()
+            .map(|item| item.render(&source, false))
+            .collect();
         assert!(file.is_some() && found.is_empty(), "{}", found.join("\n"));
     }
 }
@@ -180,24 +259,42 @@ fn every_command_and_flag_in_the_documentation_exists() {
     ] {
         let typed = blocks(document, "sh").join("\n");
         for line in typed.lines().map(str::to_owned).chain(spans(document)) {
-            // `target/release/crawlgate` and `crawlgate` alike; `$ ` stands before what is typed in a transcript.
-            let line = line.trim_start_matches("$ ").trim_start_matches("docker exec CONTAINER ");
+            // `target/release/crawlgate` and `crawlgate` alike; `$ ` stands before what is typed in
+            // a transcript.
+            let line = line
+                .trim_start_matches("$ ")
+                .trim_start_matches("docker exec CONTAINER ");
             let mut words = line.split_whitespace();
-            if !words.next().is_some_and(|program| program == "crawlgate" || program.ends_with("/crawlgate")) {
+            if !words
+                .next()
+                .is_some_and(|program| program == "crawlgate" || program.ends_with("/crawlgate"))
+            {
                 continue;
             }
             // The name alone is no command, nor is `crawlgate --version`.
-            let Some(command) = words.next().filter(|word| !word.starts_with('-')).map(str::to_owned) else { continue };
+            let Some(command) = words
+                .next()
+                .filter(|word| !word.starts_with('-'))
+                .map(str::to_owned)
+            else {
+                continue;
+            };
             let help = helps.entry(command.clone()).or_insert_with(|| {
                 let output = Command::new(env!("CARGO_BIN_EXE_crawlgate"))
                     .args([command.as_str(), "--help"])
                     .output()
                     .expect("the binary runs");
-                assert!(output.status.success(), "{document}: there is no command `{command}`");
+                assert!(
+                    output.status.success(),
+                    "{document}: there is no command `{command}`"
+                );
                 String::from_utf8_lossy(&output.stdout).into_owned()
             });
             for flag in words.filter(|word| word.starts_with("--")) {
-                assert!(help.contains(flag), "{document}: `crawlgate {command}` has no {flag}");
+                assert!(
+                    help.contains(flag),
+                    "{document}: `crawlgate {command}` has no {flag}"
+                );
             }
             seen += 1;
         }
@@ -210,17 +307,35 @@ fn every_lint_has_a_section_in_the_documentation() {
     use crawlgate::internals::policy::lint::LINTS;
     use crawlgate::yaml::Severity;
     let page = read("docs/lints.md");
-    let sections: Vec<&str> = page.lines().filter_map(|line| line.strip_prefix("### ")).collect();
-    assert_eq!(sections, LINTS.iter().map(|lint| lint.id).collect::<Vec<_>>(), "one section each, in this order");
+    let sections: Vec<&str> = page
+        .lines()
+        .filter_map(|line| line.strip_prefix("### "))
+        .collect();
+    assert_eq!(
+        sections,
+        LINTS.iter().map(|lint| lint.id).collect::<Vec<_>>(),
+        "one section each, in this order"
+    );
     for lint in LINTS {
-        let section = page.split(&format!("### {}\n", lint.id)).nth(1).and_then(|rest| rest.split("\n#").next());
-        let words = section.unwrap_or("").split_whitespace().collect::<Vec<_>>().join(" ");
+        let section = page
+            .split(&format!("### {}\n", lint.id))
+            .nth(1)
+            .and_then(|rest| rest.split("\n#").next());
+        let words = section
+            .unwrap_or("")
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ");
         let severity = match lint.severity {
             Severity::Note => "Note",
             Severity::Warning => "Warning",
             Severity::Error => "Error",
         };
-        assert!(words.starts_with(&format!("{severity}: ")), "{}: {severity}", lint.id);
+        assert!(
+            words.starts_with(&format!("{severity}: ")),
+            "{}: {severity}",
+            lint.id
+        );
         assert!(words.len() > 120, "{} needs more words", lint.id);
     }
 }

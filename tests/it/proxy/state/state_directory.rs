@@ -1,5 +1,5 @@
-//! A state directory that cannot be written or read, under the real binary: crawlgate runs on, and an obedient crawler
-//! is never called a violator.
+//! A state directory that cannot be written or read, under the real binary: crawlgate runs on, and
+//! an obedient crawler is never called a violator.
 
 use crate::proxy::support::{BINGBOT, GPTBOT, Gate, Origin, Setup, eventually, read};
 use serde_json::Value;
@@ -43,17 +43,25 @@ fn observe(gate: &mut Gate) {
 fn kind(gate: &Gate, agent: &str, path: &str) -> String {
     let kinds = || -> Vec<String> {
         let log = read(&gate.path("access.log"));
-        let lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let lines = log
+            .lines()
+            .filter_map(|line| serde_json::from_str::<Value>(line).ok());
         let of_it = lines.filter(|line| line["target"] == path && line["user_agent"] == agent);
-        of_it.map(|line| line["kind"].as_str().expect("a kind").to_owned()).collect()
+        of_it
+            .map(|line| line["kind"].as_str().expect("a kind").to_owned())
+            .collect()
     };
     let before = kinds().len();
     gate.get(HOST, path, &format!("User-Agent: {agent}\r\n"));
-    eventually("a line of the access log", || kinds().into_iter().nth(before))
+    eventually("a line of the access log", || {
+        kinds().into_iter().nth(before)
+    })
 }
 
 fn robots_txt(gate: &Gate, agent: &str) -> String {
-    gate.get(HOST, "/robots.txt", &format!("User-Agent: {agent}\r\n")).text().to_owned()
+    gate.get(HOST, "/robots.txt", &format!("User-Agent: {agent}\r\n"))
+        .text()
+        .to_owned()
 }
 
 fn status(gate: &Gate) -> Value {
@@ -64,13 +72,16 @@ fn warnings(gate: &Gate) -> usize {
     status(gate)["warnings"].as_array().expect("a list").len()
 }
 
-/// A process under this does not die when a file grows beyond its limit: writing fails, as on a full disk.
+/// A process under this does not die when a file grows beyond its limit: writing fails, as on a
+/// full disk.
 const MAY_FILL: [&str; 4] = ["sh", "-c", "trap '' XFSZ; exec \"$@\"", "sh"];
 
 /// From now on no file can be written, or all can be again.
 fn limit_files(gate: &Gate, limit: &str) {
     let pid = gate.pid().to_string();
-    let set = Command::new("prlimit").args(["--pid", &pid, &format!("--fsize={limit}:unlimited")]).status();
+    let set = Command::new("prlimit")
+        .args(["--pid", &pid, &format!("--fsize={limit}:unlimited")])
+        .status();
     assert!(set.expect("prlimit").success());
 }
 
@@ -81,12 +92,22 @@ fn policy_waits_while_the_disk_is_full_and_no_obedient_crawler_is_accused() {
     assert!(!robots_txt(&gate, BINGBOT).contains("/new/"));
     limit_files(&gate, "0");
     gate.write_policy("shop", &policy("/cart/, /new/"));
-    assert!(!gate.command(&["reload"]).status.success(), "the new policy is not in force");
+    assert!(
+        !gate.command(&["reload"]).status.success(),
+        "the new policy is not in force"
+    );
     assert!(!robots_txt(&gate, GPTBOT).contains("/new/"));
-    assert_eq!(warnings(&gate), 2, "why, and what waits: {}", status(&gate)["warnings"]);
+    assert_eq!(
+        warnings(&gate),
+        2,
+        "why, and what waits: {}",
+        status(&gate)["warnings"]
+    );
     // The next start will see a gap.
     gate.live_through(21);
-    eventually("the new policy is in force", || robots_txt(&gate, GPTBOT).contains("/new/").then_some(()));
+    eventually("the new policy is in force", || {
+        robots_txt(&gate, GPTBOT).contains("/new/").then_some(())
+    });
     gate.restart("KILL", |gate| {
         gate.write_clock(3, 0);
     });
@@ -103,12 +124,18 @@ fn observation_goes_on_when_the_disk_has_room_again() {
     gate.write_policy("shop", &policy("/cart/, /new/"));
     assert!(!gate.command(&["reload"]).status.success());
     limit_files(&gate, "unlimited");
-    eventually("the new policy is in force", || robots_txt(&gate, GPTBOT).contains("/new/").then_some(()));
+    eventually("the new policy is in force", || {
+        robots_txt(&gate, GPTBOT).contains("/new/").then_some(())
+    });
     gate.live_through(60);
     assert!(robots_txt(&gate, BINGBOT).contains("/new/"));
     gate.wait_until_stored();
     gate.restart("KILL", |_| {});
-    assert_eq!(kind(&gate, BINGBOT, "/new/"), "violation", "it was served the rule");
+    assert_eq!(
+        kind(&gate, BINGBOT, "/new/"),
+        "violation",
+        "it was served the rule"
+    );
     assert_eq!(warnings(&gate), 0);
 }
 
@@ -137,16 +164,28 @@ fn crawlgate_runs_from_memory_where_the_directory_is_read_only() {
     let origin = Origin::plain();
     let mut gate = observed(setup(&origin, "/cart/"));
     let state = gate.path("state").display().to_string();
-    let mount = format!("mount --bind {state} {state} && mount -o remount,ro,bind {state} && exec \"$@\"");
-    let is_root = Command::new("id").arg("-u").output().is_ok_and(|id| id.stdout == b"0\n");
+    let mount =
+        format!("mount --bind {state} {state} && mount -o remount,ro,bind {state} && exec \"$@\"");
+    let is_root = Command::new("id")
+        .arg("-u")
+        .output()
+        .is_ok_and(|id| id.stdout == b"0\n");
     let unshare = if is_root { "-m" } else { "-rm" };
-    gate.setup.wrap(&["unshare", unshare, "sh", "-c", &mount, "sh"]);
+    gate.setup
+        .wrap(&["unshare", unshare, "sh", "-c", &mount, "sh"]);
     gate.restart("TERM", |gate| gate.write_policy("shop", "robots: [\n"));
-    assert!(robots_txt(&gate, BINGBOT).contains("/cart/"), "the last good policy");
+    assert!(
+        robots_txt(&gate, BINGBOT).contains("/cart/"),
+        "the last good policy"
+    );
     assert_eq!(kind(&gate, BINGBOT, "/cart/"), "unproven");
     assert_eq!(warnings(&gate), 1, "{}", status(&gate)["warnings"]);
     observe(&mut gate);
-    assert_eq!(kind(&gate, BYSTANDER, "/cart/"), "violation", "the host was observed for a day");
+    assert_eq!(
+        kind(&gate, BYSTANDER, "/cart/"),
+        "violation",
+        "the host was observed for a day"
+    );
 }
 
 #[test]
@@ -156,11 +195,19 @@ fn crawlgate_runs_from_memory_where_another_user_owns_the_directory() {
     let state = setup.policies().with_file_name("state");
     fs::create_dir(&state).expect("a directory");
     // The superuser may write everywhere, unless it gave that right up.
-    let is_root = Command::new("id").arg("-u").output().is_ok_and(|id| id.stdout == b"0\n");
+    let is_root = Command::new("id")
+        .arg("-u")
+        .output()
+        .is_ok_and(|id| id.stdout == b"0\n");
     let setup = match is_root {
         true => {
             std::os::unix::fs::chown(&state, Some(65_534), Some(65_534)).expect("another owner");
-            setup.under(&["setpriv", "--bounding-set", "-dac_override,-dac_read_search,-fowner", "--"])
+            setup.under(&[
+                "setpriv",
+                "--bounding-set",
+                "-dac_override,-dac_read_search,-fowner",
+                "--",
+            ])
         }
         false => {
             let read_only = std::os::unix::fs::PermissionsExt::from_mode(0o555);
@@ -171,18 +218,30 @@ fn crawlgate_runs_from_memory_where_another_user_owns_the_directory() {
     let gate = setup.start();
     assert_eq!(kind(&gate, BINGBOT, "/cart/"), "unproven");
     assert_eq!(warnings(&gate), 1, "{}", status(&gate)["warnings"]);
-    assert_eq!(fs::read_dir(&state).map(Iterator::count).ok(), Some(0), "nothing was written");
+    assert_eq!(
+        fs::read_dir(&state).map(Iterator::count).ok(),
+        Some(0),
+        "nothing was written"
+    );
 }
 
-/// Killed at odd moments while versions come and go: a crawler that obeys its copy is never called a violator.
+/// Killed at odd moments while versions come and go: a crawler that obeys its copy is never called
+/// a violator.
 #[test]
 fn obedient_crawler_is_no_violator_after_kills_in_the_middle_of_commits() {
     let origin = Origin::plain();
     let mut gate = observed(setup(&origin, "/a/"));
     for round in 0..8_u64 {
-        let (open, closed) = if round % 2 == 0 { ("/b/", "/a/") } else { ("/a/", "/b/") };
+        let (open, closed) = if round % 2 == 0 {
+            ("/b/", "/a/")
+        } else {
+            ("/a/", "/b/")
+        };
         let copy = robots_txt(&gate, BINGBOT);
-        assert!(copy.contains(&format!("Disallow: {closed}")), "round {round}: {copy}");
+        assert!(
+            copy.contains(&format!("Disallow: {closed}")),
+            "round {round}: {copy}"
+        );
         gate.write_policy("shop", &policy(open));
         std::thread::scope(|scope| {
             scope.spawn(|| gate.command(&["reload"]));
@@ -196,7 +255,10 @@ fn obedient_crawler_is_no_violator_after_kills_in_the_middle_of_commits() {
         gate.write_clock(2, 0);
         gate.start_again();
         let kind = kind(&gate, BINGBOT, &format!("{open}page"));
-        assert!(["stale_copy", "allowed", "unproven"].contains(&kind.as_str()), "round {round}: {kind}");
+        assert!(
+            ["stale_copy", "allowed", "unproven"].contains(&kind.as_str()),
+            "round {round}: {kind}"
+        );
         gate.live_through(5 * HOUR);
     }
 }
@@ -213,19 +275,26 @@ fn obedient_crawler_is_no_violator_when_the_clock_is_set_between_runs() {
             gate.write_clock(0, set);
         });
         let kind = kind(&gate, BINGBOT, "/new/");
-        assert!(["stale_copy", "unproven"].contains(&kind.as_str()), "set by {set}: {kind}");
+        assert!(
+            ["stale_copy", "unproven"].contains(&kind.as_str()),
+            "set by {set}: {kind}"
+        );
     }
 }
 
 #[test]
 fn second_crawlgate_on_a_state_directory_is_refused_with_the_pid_of_the_first() {
     let origin = Origin::plain();
-    let gate = Setup::before(origin.address).policy("shop", &policy("/cart/")).start();
+    let gate = Setup::before(origin.address)
+        .policy("shop", &policy("/cart/"))
+        .start();
     let pid = read(&gate.path("state/lock")).trim().to_owned();
     assert!(pid.parse::<u32>().is_ok(), "{pid}");
     let second = || {
         let setup = Setup::before(origin.address).policy("shop", &policy("/cart/"));
-        setup.argument("--state").argument(gate.path("state").display())
+        setup
+            .argument("--state")
+            .argument(gate.path("state").display())
     };
     let (said, status) = second().fail();
     assert_eq!(status.code(), Some(3), "{said}");
@@ -245,24 +314,43 @@ fn damaged_database_is_set_aside_and_accuses_nobody_for_a_day() {
         assert_eq!(read(&gate.path("state/lock")), "", "it ended in order");
         fs::write(gate.path("state/state.db"), "no database at all").expect("written");
     });
-    let names = fs::read_dir(gate.path("state")).expect("there").map(|entry| entry.expect("a file").file_name());
-    let aside = names.filter(|name| name.to_string_lossy().starts_with("state.db.damaged-")).count();
-    assert_eq!((aside, warnings(&gate)), (1, 1), "{}", status(&gate)["warnings"]);
+    let names = fs::read_dir(gate.path("state"))
+        .expect("there")
+        .map(|entry| entry.expect("a file").file_name());
+    let aside = names
+        .filter(|name| name.to_string_lossy().starts_with("state.db.damaged-"))
+        .count();
+    assert_eq!(
+        (aside, warnings(&gate)),
+        (1, 1),
+        "{}",
+        status(&gate)["warnings"]
+    );
     assert_eq!(kind(&gate, BINGBOT, "/cart/"), "unproven");
     observe(&mut gate);
-    assert_eq!(kind(&gate, BYSTANDER, "/cart/"), "violation", "the host was observed for a day");
+    assert_eq!(
+        kind(&gate, BYSTANDER, "/cart/"),
+        "violation",
+        "the host was observed for a day"
+    );
 }
 
 #[test]
 fn run_without_a_state_directory_works_from_memory() {
     let origin = Origin::plain();
-    let mut gate = setup(&origin, "/cart/").argument("--state").argument("off").start();
+    let mut gate = setup(&origin, "/cart/")
+        .argument("--state")
+        .argument("off")
+        .start();
     assert!(!gate.path("state").exists());
     assert_eq!(kind(&gate, BINGBOT, "/cart/"), "unproven");
     observe(&mut gate);
     assert!(robots_txt(&gate, BINGBOT).contains("/cart/"));
     assert_eq!(kind(&gate, BINGBOT, "/cart/"), "violation");
-    assert_eq!(gate.command(&["pause", "--for", "1h"]).status.code(), Some(0));
+    assert_eq!(
+        gate.command(&["pause", "--for", "1h"]).status.code(),
+        Some(0)
+    );
     assert_eq!(warnings(&gate), 0);
 }
 
@@ -270,22 +358,45 @@ fn run_without_a_state_directory_works_from_memory() {
 fn back_up(gate: &Gate, file: &str) -> Output {
     let (state, file) = (gate.path("state"), gate.path(file));
     let crawlgate = env!("CARGO_BIN_EXE_crawlgate");
-    Command::new(crawlgate).args(["state", "backup"]).arg(file).arg("--state").arg(state).output().expect("it runs")
+    Command::new(crawlgate)
+        .args(["state", "backup"])
+        .arg(file)
+        .arg("--state")
+        .arg(state)
+        .output()
+        .expect("it runs")
 }
 
 #[test]
 fn backup_of_a_running_crawlgate_is_believed_by_the_start_that_restores_it() {
     let origin = Origin::plain();
     let mut gate = observed(setup(&origin, "/cart/"));
-    assert_eq!(gate.command(&["pause", "--for", "10h"]).status.code(), Some(0));
+    assert_eq!(
+        gate.command(&["pause", "--for", "10h"]).status.code(),
+        Some(0)
+    );
     gate.wait_until_stored();
-    assert!(fs::metadata(gate.path("state/state.db-wal")).is_ok_and(|log| log.len() > 0), "commits wait in the log");
+    assert!(
+        fs::metadata(gate.path("state/state.db-wal")).is_ok_and(|log| log.len() > 0),
+        "commits wait in the log"
+    );
     let backup = back_up(&gate, "running.db");
-    assert_eq!(backup.status.code(), Some(0), "{}", String::from_utf8_lossy(&backup.stderr));
+    assert_eq!(
+        backup.status.code(),
+        Some(0),
+        "{}",
+        String::from_utf8_lossy(&backup.stderr)
+    );
     let copy = fs::read(gate.path("running.db")).expect("the backup");
 
     let again = back_up(&gate, "running.db");
-    assert_eq!((again.status.code(), fs::read(gate.path("running.db")).expect("it")), (Some(3), copy));
+    assert_eq!(
+        (
+            again.status.code(),
+            fs::read(gate.path("running.db")).expect("it")
+        ),
+        (Some(3), copy)
+    );
     assert_eq!(gate.command(&["resume"]).status.code(), Some(0));
     gate.restart("TERM", |gate| {
         assert_eq!(back_up(gate, "ended.db").status.code(), Some(0));
@@ -297,7 +408,12 @@ fn backup_of_a_running_crawlgate_is_believed_by_the_start_that_restores_it() {
         fs::copy(gate.path("running.db"), gate.path("state/state.db")).expect("restored");
     });
     assert_eq!(warnings(&gate), 0, "{}", status(&gate)["warnings"]);
-    assert_eq!(gate.get(HOST, "/", &format!("User-Agent: {BINGBOT}\r\n")).status, 503, "the pause of the backup");
+    assert_eq!(
+        gate.get(HOST, "/", &format!("User-Agent: {BINGBOT}\r\n"))
+            .status,
+        503,
+        "the pause of the backup"
+    );
     assert_eq!(gate.command(&["resume"]).status.code(), Some(0));
     // What was published after the backup is not known: no crawler is accused for a day.
     assert_eq!(kind(&gate, BINGBOT, "/cart/"), "unproven");

@@ -27,14 +27,25 @@ impl Response {
 
     /// All field lines of this name, in their order.
     pub fn fields(&self, name: &str) -> Vec<&str> {
-        let lines = self.headers.iter().filter(|(field, _)| field.eq_ignore_ascii_case(name));
+        let lines = self
+            .headers
+            .iter()
+            .filter(|(field, _)| field.eq_ignore_ascii_case(name));
         lines.map(|(_, value)| value.as_str()).collect()
     }
 
     /// The fields that say what may be done with the page.
     pub fn signals(&self) -> Vec<Vec<String>> {
-        let names = ["content-signal", "content-usage", "link", "tdm-reservation", "tdm-policy"];
-        names.map(|name| self.fields(name).into_iter().map(str::to_owned).collect()).into()
+        let names = [
+            "content-signal",
+            "content-usage",
+            "link",
+            "tdm-reservation",
+            "tdm-policy",
+        ];
+        names
+            .map(|name| self.fields(name).into_iter().map(str::to_owned).collect())
+            .into()
     }
 
     /// The body as text.
@@ -48,7 +59,9 @@ impl Connection {
         let stream = TcpStream::connect_timeout(&address, PATIENCE).expect("a connection");
         stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
         stream.set_write_timeout(Some(PATIENCE)).expect("a timeout");
-        Connection { stream: BufReader::new(stream) }
+        Connection {
+            stream: BufReader::new(stream),
+        }
     }
 
     pub fn send(&mut self, text: &str) {
@@ -56,7 +69,10 @@ impl Connection {
     }
 
     pub fn send_bytes(&mut self, bytes: &[u8]) {
-        self.stream.get_mut().write_all(bytes).expect("the other side takes it");
+        self.stream
+            .get_mut()
+            .write_all(bytes)
+            .expect("the other side takes it");
     }
 
     /// The same connection for a thread that sends while this one reads.
@@ -66,15 +82,26 @@ impl Connection {
 
     /// The other side sees the end of what is sent.
     pub fn finish_sending(&mut self) {
-        self.stream.get_mut().shutdown(Shutdown::Write).expect("a half-closed connection");
+        self.stream
+            .get_mut()
+            .shutdown(Shutdown::Write)
+            .expect("a half-closed connection");
     }
 
     /// Whether a response or the end of the connection comes before this has passed.
     pub fn says_something_within(&mut self, time: Duration) -> bool {
-        let waits = |time| self.stream.get_ref().set_read_timeout(Some(time)).expect("a timeout");
+        let waits = |time| {
+            self.stream
+                .get_ref()
+                .set_read_timeout(Some(time))
+                .expect("a timeout")
+        };
         waits(time);
         let read = self.stream.fill_buf().map(drop);
-        self.stream.get_ref().set_read_timeout(Some(PATIENCE)).expect("a timeout");
+        self.stream
+            .get_ref()
+            .set_read_timeout(Some(PATIENCE))
+            .expect("a timeout");
         !matches!(read, Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut))
     }
 
@@ -100,7 +127,11 @@ impl Connection {
 
     /// Whether the other side threw away what was sent to it.
     pub fn was_reset(&self) -> bool {
-        self.stream.get_ref().take_error().expect("the state of the socket").is_some()
+        self.stream
+            .get_ref()
+            .take_error()
+            .expect("the state of the socket")
+            .is_some()
     }
 
     /// Exactly so many octets, as they come.
@@ -113,8 +144,13 @@ impl Connection {
     /// The next response to a request with this method; informational ones too.
     pub fn response(&mut self, method: &str) -> Response {
         let mut response = self.head();
-        let bodiless = method == "HEAD" || response.status < 200 || matches!(response.status, 204 | 304);
-        response.body = if bodiless { Vec::new() } else { self.body(&response) };
+        let bodiless =
+            method == "HEAD" || response.status < 200 || matches!(response.status, 204 | 304);
+        response.body = if bodiless {
+            Vec::new()
+        } else {
+            self.body(&response)
+        };
         response
     }
 
@@ -139,22 +175,40 @@ impl Connection {
         loop {
             let line = self.line();
             if line.is_empty() {
-                return Response { version, status, headers, body: Vec::new() };
+                return Response {
+                    version,
+                    status,
+                    headers,
+                    body: Vec::new(),
+                };
             }
-            let (name, value) = line.split_once(':').unwrap_or_else(|| panic!("no field line: {line:?}"));
-            headers.push((name.to_string(), value.trim_matches([' ', '\t']).to_string()));
+            let (name, value) = line
+                .split_once(':')
+                .unwrap_or_else(|| panic!("no field line: {line:?}"));
+            headers.push((
+                name.to_string(),
+                value.trim_matches([' ', '\t']).to_string(),
+            ));
         }
     }
 
     fn body(&mut self, response: &Response) -> Vec<u8> {
-        if response.field("transfer-encoding").is_some_and(|coding| coding.eq_ignore_ascii_case("chunked")) {
+        if response
+            .field("transfer-encoding")
+            .is_some_and(|coding| coding.eq_ignore_ascii_case("chunked"))
+        {
             return self.chunks();
         }
-        match response.field("content-length").map(|length| length.parse().expect("a length")) {
+        match response
+            .field("content-length")
+            .map(|length| length.parse().expect("a length"))
+        {
             Some(length) => self.octets(length),
             None => {
                 let mut body = Vec::new();
-                self.stream.read_to_end(&mut body).expect("a body up to the end of the connection");
+                self.stream
+                    .read_to_end(&mut body)
+                    .expect("a body up to the end of the connection");
                 body
             }
         }
@@ -164,7 +218,10 @@ impl Connection {
         let mut body = Vec::new();
         loop {
             let line = self.line();
-            let size = line.split(';').next().and_then(|size| usize::from_str_radix(size.trim(), 16).ok());
+            let size = line
+                .split(';')
+                .next()
+                .and_then(|size| usize::from_str_radix(size.trim(), 16).ok());
             match size.unwrap_or_else(|| panic!("no size of a chunk: {line:?}")) {
                 0 => {
                     while !self.line().is_empty() {}
@@ -181,6 +238,8 @@ impl Connection {
     fn line(&mut self) -> String {
         let mut line = Vec::new();
         self.stream.read_until(b'\n', &mut line).expect("a line");
-        String::from_utf8_lossy(&line).trim_end_matches(['\r', '\n']).to_string()
+        String::from_utf8_lossy(&line)
+            .trim_end_matches(['\r', '\n'])
+            .to_string()
     }
 }

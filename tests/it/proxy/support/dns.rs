@@ -1,4 +1,5 @@
-//! A DNS server of the tests' own, on loopback, over UDP and TCP: it says what a test wants it to say.
+//! A DNS server of the tests' own, on loopback, over UDP and TCP: it says what a test wants it to
+//! say.
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
@@ -6,7 +7,8 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-/// A record of an answer: its owner is the name that was asked for, or that the record before points to.
+/// A record of an answer: its owner is the name that was asked for, or that the record before
+/// points to.
 #[derive(Clone, Debug)]
 pub enum Record {
     Ptr(String),
@@ -39,7 +41,8 @@ pub struct Dns {
 type Answers = Arc<dyn Fn(&str) -> Reply + Send + Sync>;
 
 impl Dns {
-    /// Answers each question by its name, in lower case and without the last dot: `7.113.0.203.in-addr.arpa`.
+    /// Answers each question by its name, in lower case and without the last dot:
+    /// `7.113.0.203.in-addr.arpa`.
     pub fn start(answer: impl Fn(&str) -> Reply + Send + Sync + 'static) -> Dns {
         let (udp, tcp) = loop {
             let udp = UdpSocket::bind("127.0.0.1:0").expect("a free port");
@@ -49,14 +52,19 @@ impl Dns {
             }
         };
         let address = udp.local_addr().expect("its address");
-        let (asked, answer): (Arc<Mutex<Vec<String>>>, Answers) = (Arc::default(), Arc::new(answer));
+        let (asked, answer): (Arc<Mutex<Vec<String>>>, Answers) =
+            (Arc::default(), Arc::new(answer));
         let udp = Arc::new(udp);
         let (log, of_udp) = (asked.clone(), answer.clone());
         thread::spawn(move || {
             let mut buffer = [0; 4096];
             while let Ok((length, client)) = udp.recv_from(&mut buffer) {
-                let (question, log, answer, udp) =
-                    (buffer[..length].to_vec(), log.clone(), of_udp.clone(), udp.clone());
+                let (question, log, answer, udp) = (
+                    buffer[..length].to_vec(),
+                    log.clone(),
+                    of_udp.clone(),
+                    udp.clone(),
+                );
                 thread::spawn(move || {
                     if let Some(reply) = respond(&question, &*answer, &log, true) {
                         let _ = udp.send_to(&reply, client);
@@ -75,8 +83,12 @@ impl Dns {
                         if stream.read_exact(&mut question).is_err() {
                             return;
                         }
-                        let Some(reply) = respond(&question, &*answer, &log, false) else { return };
-                        let length = u16::try_from(reply.len()).expect("a short reply").to_be_bytes();
+                        let Some(reply) = respond(&question, &*answer, &log, false) else {
+                            return;
+                        };
+                        let length = u16::try_from(reply.len())
+                            .expect("a short reply")
+                            .to_be_bytes();
                         let _ = stream.write_all(&[&length[..], &reply].concat());
                     }
                 });
@@ -87,12 +99,20 @@ impl Dns {
 
     /// How often it was asked for a name.
     pub fn asked(&self, name: &str) -> usize {
-        self.asked.lock().expect("nobody panics while writing").iter().filter(|asked| *asked == name).count()
+        self.asked
+            .lock()
+            .expect("nobody panics while writing")
+            .iter()
+            .filter(|asked| *asked == name)
+            .count()
     }
 
     /// How often it was asked for anything.
     pub fn questions(&self) -> usize {
-        self.asked.lock().expect("nobody panics while writing").len()
+        self.asked
+            .lock()
+            .expect("nobody panics while writing")
+            .len()
     }
 }
 
@@ -104,7 +124,11 @@ pub fn reverse(address: &str) -> String {
             format!("{d}.{c}.{b}.{a}.in-addr.arpa")
         }
         IpAddr::V6(address) => {
-            let digits: String = address.octets().iter().map(|octet| format!("{octet:02x}")).collect();
+            let digits: String = address
+                .octets()
+                .iter()
+                .map(|octet| format!("{octet:02x}"))
+                .collect();
             let labels: Vec<String> = digits.chars().rev().map(String::from).collect();
             format!("{}.ip6.arpa", labels.join("."))
         }
@@ -124,7 +148,9 @@ fn respond(
         at += 1 + usize::from(length);
     }
     let name = labels.join(".");
-    log.lock().expect("nobody panics while writing").push(name.clone());
+    log.lock()
+        .expect("nobody panics while writing")
+        .push(name.clone());
     let asked = question.get(12..at + 5)?;
     let wanted = u16::from_be_bytes([*question.get(at + 1)?, *question.get(at + 2)?]);
     let mut ttl = [1, 44];

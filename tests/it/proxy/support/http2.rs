@@ -1,4 +1,5 @@
-//! A client that speaks HTTP/2 from the first octet on, and frames by hand for what no client of good faith does.
+//! A client that speaks HTTP/2 from the first octet on, and frames by hand for what no client of
+//! good faith does.
 
 use super::{Connection, PATIENCE, Response};
 use bytes::Bytes;
@@ -22,7 +23,10 @@ fn runtime() -> &'static Handle {
     RUNTIME.get_or_init(|| {
         let (say, said) = channel();
         std::thread::spawn(move || {
-            let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
+            let runtime = Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .expect("a runtime");
             say.send(runtime.handle().clone()).expect("somebody waits");
             runtime.block_on(std::future::pending::<()>());
         });
@@ -66,13 +70,18 @@ pub struct Upload {
 impl Upload {
     /// One DATA frame.
     pub fn send(&mut self, octets: &'static [u8], last: bool) {
-        self.body.send_data(Bytes::from_static(octets), last).expect("a frame");
+        self.body
+            .send_data(Bytes::from_static(octets), last)
+            .expect("a frame");
     }
 
     /// The end of the body as fields.
     pub fn send_trailers(&mut self, name: &'static str, value: &'static str) {
         let mut trailers = HeaderMap::new();
-        trailers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
+        trailers.insert(
+            HeaderName::from_static(name),
+            HeaderValue::from_static(value),
+        );
         self.body.send_trailers(trailers).expect("trailers");
     }
 
@@ -89,8 +98,12 @@ impl Upload {
 impl Http2 {
     pub fn open(address: SocketAddr) -> Http2 {
         let (sender, end) = now(async move {
-            let stream = tokio::net::TcpStream::connect(address).await.expect("a connection");
-            let (sender, connection) = h2::client::handshake(stream).await.expect("a connection over HTTP/2");
+            let stream = tokio::net::TcpStream::connect(address)
+                .await
+                .expect("a connection");
+            let (sender, connection) = h2::client::handshake(stream)
+                .await
+                .expect("a connection over HTTP/2");
             (sender, Later::begin(connection))
         });
         Http2 { sender, end }
@@ -118,7 +131,9 @@ impl Http2 {
 
     /// A request without a body.
     pub fn ask(&self, method: &str, host: &str, target: &str, fields: &[(&str, &str)]) -> Response {
-        self.begin(method, &format!("http://{host}{target}"), fields, None).wait().expect("a response")
+        self.begin(method, &format!("http://{host}{target}"), fields, None)
+            .wait()
+            .expect("a response")
     }
 
     /// GET.
@@ -128,12 +143,18 @@ impl Http2 {
 
     /// A request whose body is still to come.
     pub fn upload(&self, host: &str, target: &str, fields: &[(&str, &str)]) -> Upload {
-        let (sender, request) = (self.sender.clone(), request("POST", &format!("http://{host}{target}"), fields));
+        let (sender, request) = (
+            self.sender.clone(),
+            request("POST", &format!("http://{host}{target}"), fields),
+        );
         let (response, body) = now(async move {
             let mut sender = sender.ready().await.expect("a stream");
             sender.send_request(request, false).expect("a stream")
         });
-        Upload { body, response: Later::begin(answer(response)) }
+        Upload {
+            body,
+            response: Later::begin(answer(response)),
+        }
     }
 
     /// How the connection ended: well when the other side said goodbye.
@@ -164,7 +185,10 @@ async fn answer(response: ResponseFuture) -> Result<Response, h2::Error> {
     }
     let trailers = stream.trailers().await?.unwrap_or_default();
     let line = |prefix: &str, (name, value): (&HeaderName, &HeaderValue)| {
-        (format!("{prefix}{name}"), String::from_utf8_lossy(value.as_bytes()).into_owned())
+        (
+            format!("{prefix}{name}"),
+            String::from_utf8_lossy(value.as_bytes()).into_owned(),
+        )
     };
     let headers = head.headers.iter().map(|field| line("", field));
     let headers = headers.chain(trailers.iter().map(|field| line(TRAILER, field)));
@@ -181,7 +205,10 @@ async fn upload(stream: &mut SendStream<Bytes>, body: Vec<u8>) {
     let mut rest = Bytes::from(body);
     while !rest.is_empty() {
         stream.reserve_capacity(rest.len());
-        let Some(Ok(room)) = std::future::poll_fn(|context| stream.poll_capacity(context)).await else { return };
+        let Some(Ok(room)) = std::future::poll_fn(|context| stream.poll_capacity(context)).await
+        else {
+            return;
+        };
         let piece = rest.split_to(room.min(rest.len()));
         if stream.send_data(piece, rest.is_empty()).is_err() {
             return;
@@ -201,8 +228,19 @@ async fn beside<T>(answer: impl Future<Output = T>, body: impl Future<Output = (
 
 /// A literal field without indexing (RFC 7541 section 6.2.2).
 pub fn literal(name: &str, value: &str) -> Vec<u8> {
-    let length = |text: &str| u8::try_from(text.len()).ok().filter(|length| *length < 127).expect("short");
-    [&[0, length(name)], name.as_bytes(), &[length(value)], value.as_bytes()].concat()
+    let length = |text: &str| {
+        u8::try_from(text.len())
+            .ok()
+            .filter(|length| *length < 127)
+            .expect("short")
+    };
+    [
+        &[0, length(name)],
+        name.as_bytes(),
+        &[length(value)],
+        value.as_bytes(),
+    ]
+    .concat()
 }
 
 /// What tests look at of a frame.

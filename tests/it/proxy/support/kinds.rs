@@ -1,4 +1,5 @@
-//! One answer of each kind, and what a policy of tags makes of it: the same whatever the version of HTTP.
+//! One answer of each kind, and what a policy of tags makes of it: the same whatever the version of
+//! HTTP.
 
 use super::{Origin, Response};
 use std::io::Write;
@@ -48,7 +49,12 @@ pub const CASES: [(&str, &str, u16, &str); 12] = [
     ("GET", "/chunked.pdf", 200, "noindex, noarchive"),
     ("HEAD", "/a.doc", 200, "noindex, noarchive"),
     ("GET", "/readme.md", 200, "noindex"),
-    ("GET", "/typed", 200, "max-snippet: 20 | googlebot: nofollow"),
+    (
+        "GET",
+        "/typed",
+        200,
+        "max-snippet: 20 | googlebot: nofollow",
+    ),
     ("GET", "/old", 302, "nofollow"),
     ("GET", "/part.pdf", 206, "noindex, noarchive"),
     ("GET", "/twice", 200, "noindex, noarchive, max-snippet: 20"),
@@ -59,17 +65,59 @@ pub const CASES: [(&str, &str, u16, &str); 12] = [
 ];
 
 /// Method, target and a field of a request, and status and tags of the answer.
-pub type Exchange = (&'static str, &'static str, (&'static str, &'static str), u16, &'static str);
+pub type Exchange = (
+    &'static str,
+    &'static str,
+    (&'static str, &'static str),
+    u16,
+    &'static str,
+);
 
 /// What is asked of nginx, and what it answers.
 pub const CASES_OF_NGINX: [Exchange; 9] = [
-    ("GET", "/report.pdf", ("accept", "*/*"), 200, "noindex, noarchive"),
-    ("HEAD", "/report.pdf", ("accept", "*/*"), 200, "noindex, noarchive"),
-    ("GET", "/report.pdf", ("range", "bytes=0-3"), 206, "noindex, noarchive"),
+    (
+        "GET",
+        "/report.pdf",
+        ("accept", "*/*"),
+        200,
+        "noindex, noarchive",
+    ),
+    (
+        "HEAD",
+        "/report.pdf",
+        ("accept", "*/*"),
+        200,
+        "noindex, noarchive",
+    ),
+    (
+        "GET",
+        "/report.pdf",
+        ("range", "bytes=0-3"),
+        206,
+        "noindex, noarchive",
+    ),
     ("GET", "/report.pdf", ("range", "bytes=9999999-"), 416, ""),
-    ("HEAD", "/picture.png", ("accept", "*/*"), 200, "noimageindex | googlebot: nofollow"),
-    ("GET", "/picture.png", ("accept", "*/*"), 200, "noimageindex | googlebot: nofollow"),
-    ("GET", "/index.html", ("accept", "*/*"), 200, "max-snippet: 20"),
+    (
+        "HEAD",
+        "/picture.png",
+        ("accept", "*/*"),
+        200,
+        "noimageindex | googlebot: nofollow",
+    ),
+    (
+        "GET",
+        "/picture.png",
+        ("accept", "*/*"),
+        200,
+        "noimageindex | googlebot: nofollow",
+    ),
+    (
+        "GET",
+        "/index.html",
+        ("accept", "*/*"),
+        200,
+        "max-snippet: 20",
+    ),
     ("GET", "/old", ("accept", "*/*"), 301, "nofollow"),
     ("GET", "/missing", ("accept", "*/*"), 404, "noindex"),
 ];

@@ -7,7 +7,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// What a service reports, message by message. It is read as it comes: a service waits where the system holds too much.
+/// What a service reports, message by message. It is read as it comes: a service waits where the
+/// system holds too much.
 pub struct Manager {
     directory: TempDir,
     messages: Receiver<Vec<u8>>,
@@ -26,12 +27,18 @@ impl Manager {
                 }
             }
         });
-        Manager { directory, messages }
+        Manager {
+            directory,
+            messages,
+        }
     }
 
     /// crawlgate as a service of this manager, with more variables.
     pub fn runs(&self, setup: Setup, variables: &[&str]) -> Setup {
-        let socket = format!("NOTIFY_SOCKET={}", self.directory.path().join("notify").display());
+        let socket = format!(
+            "NOTIFY_SOCKET={}",
+            self.directory.path().join("notify").display()
+        );
         let mut wrapper = vec!["env", &socket];
         wrapper.extend(variables);
         setup.under(&wrapper)
@@ -40,12 +47,17 @@ impl Manager {
     /// The next message, as lines.
     pub fn next(&self) -> Vec<String> {
         let message = self.messages.recv_timeout(PATIENCE).expect("a message");
-        String::from_utf8_lossy(&message).lines().map(str::to_owned).collect()
+        String::from_utf8_lossy(&message)
+            .lines()
+            .map(str::to_owned)
+            .collect()
     }
 
     /// Whether nothing comes for longer than the services of the tests are silent.
     pub fn is_quiet(&self) -> bool {
-        self.messages.recv_timeout(Duration::from_millis(600)).is_err()
+        self.messages
+            .recv_timeout(Duration::from_millis(600))
+            .is_err()
     }
 
     /// Waits for a message with this line.

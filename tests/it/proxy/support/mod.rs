@@ -1,5 +1,5 @@
-//! What the tests of the running binary share: crawlgate in a directory of its own, an origin that can misbehave, and a
-//! client that says exactly what it is told to say.
+//! What the tests of the running binary share: crawlgate in a directory of its own, an origin that
+//! can misbehave, and a client that says exactly what it is told to say.
 
 mod browser;
 mod client;
@@ -38,8 +38,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// How long anything may take before a test fails. Generous, because test machines are busy; never waited for in full
-/// when things work.
+/// How long anything may take before a test fails. Generous, because test machines are busy; never
+/// waited for in full when things work.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Waits until `condition` gives a value. Looks often at first: most things are there soon.
@@ -50,7 +50,10 @@ pub fn eventually<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T 
         if let Some(value) = condition() {
             return value;
         }
-        assert!(Instant::now() < deadline, "waited {PATIENCE:?} in vain: {what}");
+        assert!(
+            Instant::now() < deadline,
+            "waited {PATIENCE:?} in vain: {what}"
+        );
         thread::sleep(pause);
         pause = (pause + Duration::from_micros(250)).min(Duration::from_millis(10));
     }
@@ -75,7 +78,12 @@ impl Setup {
     /// The decision service alone, without an origin and without a policy.
     pub fn deciding() -> Setup {
         let setup = Setup::before("");
-        Setup { origins: "decisions: 127.0.0.1:0".into(), listen: String::new(), command: "decide", ..setup }
+        Setup {
+            origins: "decisions: 127.0.0.1:0".into(),
+            listen: String::new(),
+            command: "decide",
+            ..setup
+        }
     }
 
     /// Before an origin (`127.0.0.1:3000`), without a policy.
@@ -158,8 +166,11 @@ impl Setup {
     /// Under a service manager that has bound a listener, and keeps it: see systemd's LISTEN_FDS.
     pub fn with_socket(mut self, listener: TcpListener, name: &str) -> Setup {
         self.passed = Some(listener);
-        let shell = format!("export LISTEN_FDS=1 LISTEN_PID=$$ LISTEN_FDNAMES={name}; exec \"$@\" 3<&0 </dev/null");
-        self.wrapper.extend(["sh", "-c", &shell, "sh"].map(str::to_owned));
+        let shell = format!(
+            "export LISTEN_FDS=1 LISTEN_PID=$$ LISTEN_FDNAMES={name}; exec \"$@\" 3<&0 </dev/null"
+        );
+        self.wrapper
+            .extend(["sh", "-c", &shell, "sh"].map(str::to_owned));
         self
     }
 
@@ -212,11 +223,17 @@ impl Setup {
             .args([self.command, "--config"])
             .arg(&file)
             .args(&self.arguments)
-            .envs(self.environment.iter().map(|(variable, file)| (variable, file)))
+            .envs(
+                self.environment
+                    .iter()
+                    .map(|(variable, file)| (variable, file)),
+            )
             .env("RUST_LOG", "info")
             .env_remove("NO_COLOR")
             .stdin(match &self.passed {
-                Some(listener) => OwnedFd::from(listener.try_clone().expect("another descriptor")).into(),
+                Some(listener) => {
+                    OwnedFd::from(listener.try_clone().expect("another descriptor")).into()
+                }
                 None => Stdio::null(),
             })
             .stdout(Stdio::piped())
@@ -227,22 +244,48 @@ impl Setup {
 
     /// Starts it and waits until it says where it listens.
     pub fn start(self) -> Gate {
-        let Launched { child, listening, decisions, admin, log } = self.launch();
-        let address = listening.iter().chain(&decisions).next().copied().expect("an address");
-        Gate { child, address, listening, decisions, admin, log, setup: self, next: Mutex::default() }
+        let Launched {
+            child,
+            listening,
+            decisions,
+            admin,
+            log,
+        } = self.launch();
+        let address = listening
+            .iter()
+            .chain(&decisions)
+            .next()
+            .copied()
+            .expect("an address");
+        Gate {
+            child,
+            address,
+            listening,
+            decisions,
+            admin,
+            log,
+            setup: self,
+            next: Mutex::default(),
+        }
     }
 
     fn launch(&self) -> Launched {
         let mut child = self.spawn();
         let log = Log::read(child.stderr.take().expect("stderr is piped"));
-        let lines = lines(child.stdout.take().expect("stdout is piped"), self.is_output_read);
+        let lines = lines(
+            child.stdout.take().expect("stdout is piped"),
+            self.is_output_read,
+        );
         let (mut listening, mut decisions, mut admin) = (Vec::new(), Vec::new(), None);
         while admin.is_none() {
             let Ok(line) = lines.recv_timeout(PATIENCE) else {
                 let _ = child.kill();
                 panic!("no addresses:\n{}", log.text())
             };
-            if let Some((_, said)) = line.strip_prefix("listening on ").and_then(|url| url.split_once("://")) {
+            if let Some((_, said)) = line
+                .strip_prefix("listening on ")
+                .and_then(|url| url.split_once("://"))
+            {
                 listening.push(said.trim().parse().expect("an address"));
             } else if let Some(said) = line.strip_prefix("decisions on http://") {
                 decisions.push(said.trim().parse().expect("an address"));
@@ -252,7 +295,13 @@ impl Setup {
                 admin = Some(said.trim().parse().expect("an address"));
             }
         }
-        Launched { child, listening, decisions, admin: admin.expect("said"), log }
+        Launched {
+            child,
+            listening,
+            decisions,
+            admin: admin.expect("said"),
+            log,
+        }
     }
 
     /// Starts it where it is expected to fail; what it said on standard error, and its exit code.
@@ -295,10 +344,13 @@ impl Gate {
         Connection::open(self.address)
     }
 
-    /// One request on a connection of its own: method, host, target, more header lines (each with its end).
+    /// One request on a connection of its own: method, host, target, more header lines (each with
+    /// its end).
     pub fn ask(&self, method: &str, host: &str, target: &str, headers: &str) -> Response {
         let mut connection = self.connect();
-        connection.send(&format!("{method} {target} HTTP/1.1\r\nHost: {host}\r\n{headers}Connection: close\r\n\r\n"));
+        connection.send(&format!(
+            "{method} {target} HTTP/1.1\r\nHost: {host}\r\n{headers}Connection: close\r\n\r\n"
+        ));
         connection.response(method)
     }
 
@@ -309,15 +361,21 @@ impl Gate {
 
     /// Sends a signal by its name: TERM, HUP, INT.
     pub fn signal(&self, name: &str) {
-        let sent = Command::new("kill").args([&format!("-{name}"), &self.child.id().to_string()]).status();
+        let sent = Command::new("kill")
+            .args([&format!("-{name}"), &self.child.id().to_string()])
+            .status();
         assert!(sent.expect("kill").success());
     }
 
-    /// Ends it with a signal, does something while nobody serves, and starts it again in the same directory.
+    /// Ends it with a signal, does something while nobody serves, and starts it again in the same
+    /// directory.
     pub fn restart(&mut self, signal: &str, meanwhile: impl FnOnce(&Gate)) {
         let serving = self.serving();
         upgrade::signal(serving, signal);
-        self.next.lock().expect("nobody panics while noting").clear();
+        self.next
+            .lock()
+            .expect("nobody panics while noting")
+            .clear();
         match serving == self.pid() {
             true => drop(self.ended()),
             false => upgrade::ended(serving),
@@ -328,22 +386,40 @@ impl Gate {
 
     /// Starts it again after it has ended.
     pub fn start_again(&mut self) {
-        let Launched { child, listening, decisions, admin, log } = self.setup.launch();
-        self.address = listening.iter().chain(&decisions).next().copied().expect("an address");
+        let Launched {
+            child,
+            listening,
+            decisions,
+            admin,
+            log,
+        } = self.setup.launch();
+        self.address = listening
+            .iter()
+            .chain(&decisions)
+            .next()
+            .copied()
+            .expect("an address");
         (self.child, self.admin, self.log) = (child, admin, log);
         (self.listening, self.decisions) = (listening, decisions);
     }
 
     /// Memory that is resident, in KiB.
     pub fn resident(&self) -> u64 {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("its status");
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("its memory");
+        let status =
+            fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("its status");
+        let line = status
+            .lines()
+            .find_map(|line| line.strip_prefix("VmRSS:"))
+            .expect("its memory");
         line.trim().trim_end_matches(" kB").parse().expect("KiB")
     }
 
     /// Whether it still runs.
     pub fn is_running(&mut self) -> bool {
-        self.child.try_wait().expect("the state of the process").is_none()
+        self.child
+            .try_wait()
+            .expect("the state of the process")
+            .is_none()
     }
 
     /// Waits until it has ended by itself.
@@ -364,16 +440,23 @@ impl Gate {
         self.setup.directory.path().join(name)
     }
 
-    /// The stored copy of the robots.txt of a site's origin. What is new is stored within about a second.
+    /// The stored copy of the robots.txt of a site's origin. What is new is stored within about a
+    /// second.
     pub fn stored_copy(&self, site: &str) -> Option<OriginCopy> {
-        let facts = StateStore::read(&self.path("state"), Timestamp(i64::MAX)).expect("a state directory");
-        facts.origin_copies.into_iter().find(|(_, copy)| copy.site == site).map(|(_, copy)| copy)
+        let facts =
+            StateStore::read(&self.path("state"), Timestamp(i64::MAX)).expect("a state directory");
+        facts
+            .origin_copies
+            .into_iter()
+            .find(|(_, copy)| copy.site == site)
+            .map(|(_, copy)| copy)
     }
 
     /// When the state directory was last written.
     pub fn last_commit(&self) -> Option<i64> {
         let file = rusqlite::Connection::open(self.path("state/state.db")).ok()?;
-        file.query_row("SELECT committed FROM run", [], |row| row.get(0)).ok()
+        file.query_row("SELECT committed FROM run", [], |row| row.get(0))
+            .ok()
     }
 
     /// The process.
@@ -389,14 +472,20 @@ impl Gate {
 
 impl Drop for Gate {
     fn drop(&mut self) {
-        self.next.lock().expect("nobody panics while noting").iter().for_each(upgrade::Process::kill);
+        self.next
+            .lock()
+            .expect("nobody panics while noting")
+            .iter()
+            .for_each(upgrade::Process::kill);
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
 fn wait(child: &mut Child) -> ExitStatus {
-    eventually("the process ends", || child.try_wait().expect("the state of the process"))
+    eventually("the process ends", || {
+        child.try_wait().expect("the state of the process")
+    })
 }
 
 /// What a process says. It is read to its end, or only while somebody listens.
@@ -439,22 +528,32 @@ impl Log {
 
     /// All of it so far.
     pub fn text(&self) -> String {
-        self.text.lock().expect("nobody panics while writing the log").clone()
+        self.text
+            .lock()
+            .expect("nobody panics while writing the log")
+            .clone()
     }
 
     /// Waits for a line that contains `wanted`.
     pub fn wait_for(&self, wanted: &str) {
-        eventually(&format!("`{wanted}` in the log"), || self.text().contains(wanted).then_some(()));
+        eventually(&format!("`{wanted}` in the log"), || {
+            self.text().contains(wanted).then_some(())
+        });
     }
 
     /// All of it, once the process has ended.
     pub fn at_its_end(&self) -> String {
-        eventually("the end of the log", || self.reader.is_finished().then(|| self.text()))
+        eventually("the end of the log", || {
+            self.reader.is_finished().then(|| self.text())
+        })
     }
 
     fn finished(self) -> String {
         let _ = self.reader.join();
-        let text = self.text.lock().expect("nobody panics while writing the log");
+        let text = self
+            .text
+            .lock()
+            .expect("nobody panics while writing the log");
         text.clone()
     }
 }

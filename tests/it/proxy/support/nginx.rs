@@ -15,8 +15,8 @@ pub struct Nginx {
 }
 
 impl Nginx {
-    /// Starts nginx with a site of HTML, PDF, PNG, a redirect, a 404, a large file, an upload sink, and `/socket`
-    /// proxied as an upgraded connection to `upgrade_backend`.
+    /// Starts nginx with a site of HTML, PDF, PNG, a redirect, a 404, a large file, an upload sink,
+    /// and `/socket` proxied as an upgraded connection to `upgrade_backend`.
     pub fn start(upgrade_backend: Option<SocketAddr>) -> Nginx {
         Nginx::start_with(upgrade_backend, None)
     }
@@ -39,7 +39,9 @@ impl Nginx {
             let tls = certificate.map_or(String::new(), |(certificate, key)| {
                 prepared.write("certificate.pem", certificate);
                 prepared.write("key.pem", key);
-                format!("ssl_certificate {root}/certificate.pem; ssl_certificate_key {root}/key.pem;")
+                format!(
+                    "ssl_certificate {root}/certificate.pem; ssl_certificate_key {root}/key.pem;"
+                )
             });
             let ssl = if certificate.is_some() { "ssl" } else { "" };
             let http = format!(
@@ -62,7 +64,10 @@ impl Nginx {
             );
             nginx(prepared, &http)
         });
-        Nginx { address: program.address, program }
+        Nginx {
+            address: program.address,
+            program,
+        }
     }
 
     /// Puts a file of the site in its place.
@@ -72,9 +77,9 @@ impl Nginx {
 
     /// The paths of nginx's access log: which requests reached the origin.
     ///
-    /// nginx answers first and writes its log afterwards, so that the client may look too early. It does one thing
-    /// after the other, though: once a request of this function's own is in the log, so is everything that was answered
-    /// before.
+    /// nginx answers first and writes its log afterwards, so that the client may look too early. It
+    /// does one thing after the other, though: once a request of this function's own is in the log,
+    /// so is everything that was answered before.
     pub fn requests(&self) -> Vec<String> {
         const MARK: &str = "/last-line-of-the-log";
         let before = self.logged().iter().filter(|path| *path == MARK).count();
@@ -90,7 +95,9 @@ impl Nginx {
 
     fn logged(&self) -> Vec<String> {
         let log = fs::read_to_string(self.program.file("access.log")).unwrap_or_default();
-        log.lines().filter_map(|line| line.split('"').nth(1)?.split(' ').nth(1).map(str::to_owned)).collect()
+        log.lines()
+            .filter_map(|line| line.split('"').nth(1)?.split(' ').nth(1).map(str::to_owned))
+            .collect()
     }
 }
 
@@ -100,19 +107,46 @@ pub const LARGE: usize = 8 * 1024 * 1024;
 /// Writes the pages of the site into a directory.
 pub fn write_site(root: &Path) {
     let page = |title: &str, links: &[&str]| {
-        let list: String = links.iter().map(|link| format!("<li><a href=\"{link}\">{link}</a></li>")).collect();
+        let list: String = links
+            .iter()
+            .map(|link| format!("<li><a href=\"{link}\">{link}</a></li>"))
+            .collect();
         format!("<!doctype html><title>{title}</title><h1>{title}</h1><ul>{list}</ul>\n")
     };
     let files: [(&str, Vec<u8>); 9] = [
-        ("index.html", page("Home", &["/about.html", "/report.pdf", "/picture.png", "/private/one.html"]).into()),
-        ("about.html", page("About", &["/", "/private/two.html"]).into()),
+        (
+            "index.html",
+            page(
+                "Home",
+                &[
+                    "/about.html",
+                    "/report.pdf",
+                    "/picture.png",
+                    "/private/one.html",
+                ],
+            )
+            .into(),
+        ),
+        (
+            "about.html",
+            page("About", &["/", "/private/two.html"]).into(),
+        ),
         ("tagged.html", page("Tagged", &[]).into()),
-        ("private/one.html", page("One", &["/private/two.html"]).into()),
+        (
+            "private/one.html",
+            page("One", &["/private/two.html"]).into(),
+        ),
         ("private/two.html", page("Two", &[]).into()),
-        ("robots.txt", b"User-agent: *\nDisallow: /about.html\n".to_vec()),
+        (
+            "robots.txt",
+            b"User-agent: *\nDisallow: /about.html\n".to_vec(),
+        ),
         ("report.pdf", b"%PDF-1.4\n%%EOF\n".to_vec()),
         ("picture.png", b"\x89PNG\r\n\x1a\n".to_vec()),
-        ("large.bin", (0..LARGE).map(|index| (index % 251) as u8).collect()),
+        (
+            "large.bin",
+            (0..LARGE).map(|index| (index % 251) as u8).collect(),
+        ),
     ];
     for (name, bytes) in files {
         let file = root.join(name);

@@ -16,12 +16,16 @@ pub struct Received {
 impl Received {
     /// The first field of this name.
     pub fn field(&self, name: &str) -> Option<&str> {
-        self.headers.iter().find(|(field, _)| field.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
+        self.headers
+            .iter()
+            .find(|(field, _)| field.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value.as_str())
     }
 
     /// Whether it is crawlgate's own, which asks for the origin's robots.txt in the background.
     pub fn is_own(&self) -> bool {
-        self.field("user-agent").is_some_and(|agent| agent.starts_with("crawlgate/"))
+        self.field("user-agent")
+            .is_some_and(|agent| agent.starts_with("crawlgate/"))
     }
 
     /// The request target.
@@ -37,9 +41,15 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// Answers each request with what `answer` writes; the connection goes on while that returns true.
-    pub fn start(answer: impl Fn(&Received, &mut TcpStream) -> bool + Send + Sync + 'static) -> Origin {
-        Origin::on(TcpListener::bind("127.0.0.1:0").expect("a free port"), answer)
+    /// Answers each request with what `answer` writes; the connection goes on while that returns
+    /// true.
+    pub fn start(
+        answer: impl Fn(&Received, &mut TcpStream) -> bool + Send + Sync + 'static,
+    ) -> Origin {
+        Origin::on(
+            TcpListener::bind("127.0.0.1:0").expect("a free port"),
+            answer,
+        )
     }
 
     /// The same on this listener.
@@ -66,7 +76,9 @@ impl Origin {
 
     /// An ordinary page for every request.
     pub fn plain() -> Origin {
-        Origin::saying("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 5\r\n\r\nhello")
+        Origin::saying(
+            "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 5\r\n\r\nhello",
+        )
     }
 
     /// An address where nothing listens.
@@ -77,22 +89,33 @@ impl Origin {
 
     /// What it was asked so far on behalf of clients.
     pub fn received(&self) -> Vec<Received> {
-        self.all().into_iter().filter(|request| !request.is_own()).collect()
+        self.all()
+            .into_iter()
+            .filter(|request| !request.is_own())
+            .collect()
     }
 
     /// How crawlgate last asked for the origin's robots.txt for itself.
     pub fn last_own(&self) -> Received {
-        self.all().into_iter().rfind(Received::is_own).expect("a request")
+        self.all()
+            .into_iter()
+            .rfind(Received::is_own)
+            .expect("a request")
     }
 
     /// How crawlgate first asked for this target for itself.
     pub fn own_for(&self, target: &str) -> Received {
-        self.all().into_iter().find(|request| request.is_own() && request.target() == target).expect("a request")
+        self.all()
+            .into_iter()
+            .find(|request| request.is_own() && request.target() == target)
+            .expect("a request")
     }
 
     /// Whether crawlgate asked for the origin's robots.txt for itself.
     pub fn was_asked_for_robots_txt(&self) -> bool {
-        self.all().iter().any(|request| request.is_own() && request.target() == "/robots.txt")
+        self.all()
+            .iter()
+            .any(|request| request.is_own() && request.target() == "/robots.txt")
     }
 
     /// Whether anything was asked of it.
@@ -101,7 +124,10 @@ impl Origin {
     }
 
     fn all(&self) -> Vec<Received> {
-        self.received.lock().expect("nobody panics while writing").clone()
+        self.received
+            .lock()
+            .expect("nobody panics while writing")
+            .clone()
     }
 
     /// The last request.
@@ -118,7 +144,9 @@ fn serve(
     let mut writer = stream.try_clone().expect("a second handle");
     let mut reader = BufReader::new(stream);
     while let Some(request) = receive(&mut reader) {
-        log.lock().expect("nobody panics while writing").push(request.clone());
+        log.lock()
+            .expect("nobody panics while writing")
+            .push(request.clone());
         if !answer(&request, &mut writer) {
             return;
         }
@@ -134,9 +162,16 @@ fn receive(reader: &mut BufReader<TcpStream>) -> Option<Received> {
             break;
         }
         let (name, value) = line.split_once(':')?;
-        headers.push((name.to_string(), value.trim_matches([' ', '\t']).to_string()));
+        headers.push((
+            name.to_string(),
+            value.trim_matches([' ', '\t']).to_string(),
+        ));
     }
-    let mut request = Received { line, headers, body: Vec::new() };
+    let mut request = Received {
+        line,
+        headers,
+        body: Vec::new(),
+    };
     if request.field("transfer-encoding").is_some() {
         loop {
             let size = usize::from_str_radix(self::line(reader)?.trim(), 16).ok()?;
@@ -150,7 +185,10 @@ fn receive(reader: &mut BufReader<TcpStream>) -> Option<Received> {
             self::line(reader)?;
         }
     }
-    if let Some(length) = request.field("content-length").and_then(|length| length.parse().ok()) {
+    if let Some(length) = request
+        .field("content-length")
+        .and_then(|length| length.parse().ok())
+    {
         request.body = vec![0; length];
         reader.read_exact(&mut request.body).ok()?;
     }

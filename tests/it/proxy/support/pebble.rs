@@ -1,4 +1,5 @@
-//! A test authority: pebble, with the DNS server that comes with it, in which every name leads to this machine.
+//! A test authority: pebble, with the DNS server that comes with it, in which every name leads to
+//! this machine.
 
 pub mod front;
 
@@ -38,18 +39,47 @@ impl Pebble {
         let dns_management = free_address();
         let dns = Program::start(|prepared| {
             let mut dns = Command::new("pebble-challtestsrv");
-            dns.args(["-http01", "", "-https01", "", "-tlsalpn01", "", "-defaultIPv6", ""]);
-            dns.args(["-dns01", &prepared.address.to_string(), "-management", &dns_management.to_string()]);
+            dns.args([
+                "-http01",
+                "",
+                "-https01",
+                "",
+                "-tlsalpn01",
+                "",
+                "-defaultIPv6",
+                "",
+            ]);
+            dns.args([
+                "-dns01",
+                &prepared.address.to_string(),
+                "-management",
+                &dns_management.to_string(),
+            ]);
             dns
         });
         let (http, tls, management) = (free_address(), free_address(), free_address());
-        let mut pebble = Pebble { transport, files, dns, management, dns_management, program: None, http, tls };
+        let mut pebble = Pebble {
+            transport,
+            files,
+            dns,
+            management,
+            dns_management,
+            program: None,
+            http,
+            tls,
+        };
         pebble.start_authority(more);
         pebble
     }
 
     fn start_authority(&mut self, more: &str) {
-        let file = |kind: &str| self.files.path().join(format!("pebble.{kind}")).display().to_string();
+        let file = |kind: &str| {
+            self.files
+                .path()
+                .join(format!("pebble.{kind}"))
+                .display()
+                .to_string()
+        };
         let dns = self.dns.address.to_string();
         self.program = Some(Program::start(|prepared| {
             prepared.write(
@@ -89,11 +119,20 @@ impl Pebble {
 
     /// Lets a host lead to these addresses.
     pub fn point(&self, host: &str, addresses: &[&str]) {
-        let addresses: Vec<String> = addresses.iter().map(|address| format!("\"{address}\"")).collect();
-        let body = format!("{{\"host\":\"{host}.\",\"addresses\":[{}]}}", addresses.join(","));
+        let addresses: Vec<String> = addresses
+            .iter()
+            .map(|address| format!("\"{address}\""))
+            .collect();
+        let body = format!(
+            "{{\"host\":\"{host}.\",\"addresses\":[{}]}}",
+            addresses.join(",")
+        );
         eventually("the name server takes orders", || {
             let url = format!("http://{}/add-a", self.dns_management);
-            let status = Command::new("curl").args(["-sf", "-d", &body, &url]).status().expect("curl");
+            let status = Command::new("curl")
+                .args(["-sf", "-d", &body, &url])
+                .status()
+                .expect("curl");
             status.success().then_some(())
         });
     }
@@ -105,10 +144,14 @@ impl Pebble {
 
     /// The same at another address.
     pub fn acme_at(&self, directory: SocketAddr, more: &str) -> String {
-        format!("acme: {{ directory: 'https://{directory}/dir', resolvers: '{}'{more} }}", self.dns.address)
+        format!(
+            "acme: {{ directory: 'https://{directory}/dir', resolvers: '{}'{more} }}",
+            self.dns.address
+        )
     }
 
-    /// crawlgate before an origin, with this `tls`; its second listener is for http and leads to https.
+    /// crawlgate before an origin, with this `tls`; its second listener is for http and leads to
+    /// https.
     pub fn setup(&self, origin: &Origin, tls: &str) -> Setup {
         let (http, https) = (self.http, self.tls);
         Setup::before(origin.address)
@@ -122,18 +165,24 @@ impl Pebble {
 
     /// A client that trusts what the authority issues.
     pub fn client(&self) -> Arc<ClientConfig> {
-        let config = self.transport.client(&["http/1.1"], &[&rustls::version::TLS13]);
-        let mut connection = TlsConnection::open(self.management, "127.0.0.1", &config).expect("pebble's management");
+        let config = self
+            .transport
+            .client(&["http/1.1"], &[&rustls::version::TLS13]);
+        let mut connection = TlsConnection::open(self.management, "127.0.0.1", &config)
+            .expect("pebble's management");
         connection.send("GET /roots/0 HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n");
         let answer = connection.response();
         let (_, pem) = answer.split_once("\r\n\r\n").expect("a body");
         let mut roots = RootCertStore::empty();
-        roots.add(CertificateDer::from_pem_slice(pem.as_bytes()).expect("a root")).expect("a root");
-        let mut config = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
-            .with_safe_default_protocol_versions()
-            .expect("versions")
-            .with_root_certificates(roots)
-            .with_no_client_auth();
+        roots
+            .add(CertificateDer::from_pem_slice(pem.as_bytes()).expect("a root"))
+            .expect("a root");
+        let mut config =
+            ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+                .with_safe_default_protocol_versions()
+                .expect("versions")
+                .with_root_certificates(roots)
+                .with_no_client_auth();
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Arc::new(config)
     }

@@ -37,30 +37,47 @@ impl Gate {
     /// By how many seconds the clock was moved; not at all without a clock of its own.
     fn shifts(&self) -> (i64, i64) {
         let text = read(&self.path("clock"));
-        let numbers = text.split_whitespace().filter_map(|word| word.strip_suffix('s')?.parse().ok());
+        let numbers = text
+            .split_whitespace()
+            .filter_map(|word| word.strip_suffix('s')?.parse().ok());
         let numbers: Vec<i64> = numbers.collect();
-        if let [lived, set] = numbers[..] { (lived, set) } else { (0, 0) }
+        if let [lived, set] = numbers[..] {
+            (lived, set)
+        } else {
+            (0, 0)
+        }
     }
 
     /// The time by its clock, in seconds since 1970.
     pub fn now(&self) -> i64 {
         let (lived, set) = self.shifts();
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
+        let since = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .expect("after 1970");
         i64::try_from(since.as_secs()).expect("before the end of time") + lived + set
     }
 
-    /// Waits until everything that happened is in the state store. What is told to the store once a second is there
-    /// after two.
+    /// Waits until everything that happened is in the state store. What is told to the store once a
+    /// second is there after two.
     pub fn wait_until_stored(&self) {
         let now = self.now();
-        eventually("a commit of the state store", || self.last_commit().filter(|at| *at > now + 2));
+        eventually("a commit of the state store", || {
+            self.last_commit().filter(|at| *at > now + 2)
+        });
     }
 
     fn move_clock(&mut self, lived: i64, set: i64) {
-        let said = |gate: &Gate| gate.log.text().matches("developer's clock was moved").count();
+        let said = |gate: &Gate| {
+            gate.log
+                .text()
+                .matches("developer's clock was moved")
+                .count()
+        };
         let before = said(self);
         self.write_clock(lived, set);
         // Each process that lives says so, after an upgrade more than one.
-        eventually("the clock is moved", || (said(self) >= before + self.living()).then_some(()));
+        eventually("the clock is moved", || {
+            (said(self) >= before + self.living()).then_some(())
+        });
     }
 }

@@ -1,10 +1,14 @@
 //! A client over TLS, and an authority that it trusts.
 
 use super::PATIENCE;
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, date_time_ymd};
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, date_time_ymd,
+};
 use rustls::crypto::ring;
 use rustls::pki_types::ServerName;
-use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned, SupportedProtocolVersion};
+use rustls::{
+    ClientConfig, ClientConnection, RootCertStore, StreamOwned, SupportedProtocolVersion,
+};
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
@@ -20,16 +24,27 @@ impl Authority {
         let mut params = CertificateParams::new(Vec::new()).expect("no names");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         // A certificate with the name of its issuer is taken for one that vouches for itself.
-        params.distinguished_name.push(DnType::CommonName, "An authority of the tests");
+        params
+            .distinguished_name
+            .push(DnType::CommonName, "An authority of the tests");
         let key = KeyPair::generate().expect("a key");
-        Authority { issuer: CertifiedIssuer::self_signed(params, key).expect("an authority") }
+        Authority {
+            issuer: CertifiedIssuer::self_signed(params, key).expect("an authority"),
+        }
     }
 
-    /// Writes `NAME.pem` and `NAME.key` for these hosts; another serial number each time. Valid from 2000 to the given year.
+    /// Writes `NAME.pem` and `NAME.key` for these hosts; another serial number each time. Valid
+    /// from 2000 to the given year.
     pub fn certify(&self, directory: &Path, name: &str, hosts: &[&str], until: i32) {
-        let mut params =
-            CertificateParams::new(hosts.iter().map(|host| (*host).to_owned()).collect::<Vec<_>>()).expect("names");
-        (params.not_before, params.not_after) = (date_time_ymd(2000, 1, 1), date_time_ymd(until, 1, 1));
+        let mut params = CertificateParams::new(
+            hosts
+                .iter()
+                .map(|host| (*host).to_owned())
+                .collect::<Vec<_>>(),
+        )
+        .expect("names");
+        (params.not_before, params.not_after) =
+            (date_time_ymd(2000, 1, 1), date_time_ymd(until, 1, 1));
         let key = KeyPair::generate().expect("a key");
         let certificate = params.signed_by(&key, &self.issuer).expect("a certificate");
         let chain = format!("{}{}", certificate.pem(), self.issuer.pem());
@@ -43,7 +58,11 @@ impl Authority {
     }
 
     /// A client that trusts this authority alone.
-    pub fn client(&self, alpn: &[&str], versions: &[&'static SupportedProtocolVersion]) -> Arc<ClientConfig> {
+    pub fn client(
+        &self,
+        alpn: &[&str],
+        versions: &[&'static SupportedProtocolVersion],
+    ) -> Arc<ClientConfig> {
         let mut roots = RootCertStore::empty();
         roots.add(self.issuer.der().clone()).expect("a root");
         let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
@@ -63,12 +82,24 @@ pub struct TlsConnection {
 
 impl TlsConnection {
     /// Connects and shakes hands; an error is what the client finds wrong.
-    pub fn open(address: SocketAddr, host: &str, config: &Arc<ClientConfig>) -> io::Result<TlsConnection> {
-        TlsConnection::over(TcpStream::connect_timeout(&address, PATIENCE)?, host, config)
+    pub fn open(
+        address: SocketAddr,
+        host: &str,
+        config: &Arc<ClientConfig>,
+    ) -> io::Result<TlsConnection> {
+        TlsConnection::over(
+            TcpStream::connect_timeout(&address, PATIENCE)?,
+            host,
+            config,
+        )
     }
 
     /// Shakes hands on a connection that is there.
-    pub fn over(socket: TcpStream, host: &str, config: &Arc<ClientConfig>) -> io::Result<TlsConnection> {
+    pub fn over(
+        socket: TcpStream,
+        host: &str,
+        config: &Arc<ClientConfig>,
+    ) -> io::Result<TlsConnection> {
         socket.set_read_timeout(Some(PATIENCE))?;
         let name = ServerName::try_from(host.to_owned()).expect("a name");
         let connection = ClientConnection::new(config.clone(), name).map_err(io::Error::other)?;
@@ -80,7 +111,9 @@ impl TlsConnection {
     }
 
     pub fn send(&mut self, text: &str) {
-        self.stream.write_all(text.as_bytes()).expect("the other side takes it");
+        self.stream
+            .write_all(text.as_bytes())
+            .expect("the other side takes it");
     }
 
     /// The next response with a length, as text.
@@ -92,7 +125,10 @@ impl TlsConnection {
             text.push(octet[0]);
         }
         let head = String::from_utf8_lossy(&text).to_ascii_lowercase();
-        let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok()).unwrap_or(0);
+        let length = head
+            .lines()
+            .find_map(|line| line.strip_prefix("content-length: ")?.parse().ok())
+            .unwrap_or(0);
         let mut body = vec![0; length];
         self.stream.read_exact(&mut body).expect("a body");
         text.extend(body);
@@ -111,7 +147,10 @@ impl TlsConnection {
 
     /// The protocol that ALPN chose.
     pub fn protocol(&self) -> Option<String> {
-        self.stream.conn.alpn_protocol().map(|name| String::from_utf8_lossy(name).into_owned())
+        self.stream
+            .conn
+            .alpn_protocol()
+            .map(|name| String::from_utf8_lossy(name).into_owned())
     }
 
     /// The certificate that the server showed.

@@ -10,7 +10,8 @@ use std::process::{Command, Output};
 /// The name of the program in the directory of a test.
 const PROGRAM: &str = "crawlgate";
 
-/// A next process that speaks with the running one and fails on purpose. `say(x)` sends a message, `hear()` waits for one.
+/// A next process that speaks with the running one and fails on purpose. `say(x)` sends a message,
+/// `hear()` waits for one.
 const STAND_IN: &str = r#"exec python3 -c '
 import json, os, socket, struct, sys, time
 s = socket.socket(fileno=0)
@@ -37,7 +38,12 @@ impl Setup {
     pub fn replaceable(mut self) -> Setup {
         let program = self.policies().with_file_name(PROGRAM);
         symlink(env!("CARGO_BIN_EXE_crawlgate"), &program).expect("a link");
-        let words = ["sh", "-c", "shift; exec \"$0\" \"$@\"", &program.display().to_string()];
+        let words = [
+            "sh",
+            "-c",
+            "shift; exec \"$0\" \"$@\"",
+            &program.display().to_string(),
+        ];
         self.wrapper.extend(words.map(str::to_owned));
         self
     }
@@ -54,7 +60,12 @@ impl Gate {
     /// An upgrade that is refused, and why.
     pub fn refused_upgrade(&self, more: &[&str]) -> String {
         let said = self.command(&[&["upgrade", "--json"], more].concat());
-        assert_eq!((self.noted(&said), said.status.code()), (None, Some(1)), "{}", text(&said));
+        assert_eq!(
+            (self.noted(&said), said.status.code()),
+            (None, Some(1)),
+            "{}",
+            text(&said)
+        );
         text(&said)
     }
 
@@ -62,7 +73,10 @@ impl Gate {
     pub fn noted(&self, said: &Output) -> Option<u32> {
         let report: Value = serde_json::from_slice(&said.stdout).ok()?;
         let pid = u32::try_from(report["pid"].as_u64()?).ok()?;
-        self.next.lock().expect("nobody panics while noting").extend(Process::of(pid));
+        self.next
+            .lock()
+            .expect("nobody panics while noting")
+            .extend(Process::of(pid));
         Some(pid)
     }
 
@@ -82,14 +96,18 @@ impl Gate {
     /// The process that serves.
     pub fn serving(&self) -> u32 {
         let next = self.next.lock().expect("nobody panics while noting");
-        next.last().map_or_else(|| self.pid(), |process| process.pid)
+        next.last()
+            .map_or_else(|| self.pid(), |process| process.pid)
     }
 
     /// How many processes there are: the one that serves, and those before that still answer.
     pub fn living(&self) -> usize {
         let next = self.next.lock().expect("nobody panics while noting");
         let first = Process::of(self.pid());
-        next.iter().chain(&first).filter(|process| !process.is_gone()).count()
+        next.iter()
+            .chain(&first)
+            .filter(|process| !process.is_gone())
+            .count()
     }
 
     /// The next process is crawlgate.
@@ -109,23 +127,29 @@ impl Gate {
 
 /// What a command said.
 pub fn text(output: &Output) -> String {
-    [&output.stdout[..], &output.stderr].map(|said| String::from_utf8_lossy(said).into_owned()).concat()
+    [&output.stdout[..], &output.stderr]
+        .map(|said| String::from_utf8_lossy(said).into_owned())
+        .concat()
 }
 
 /// Sends a signal.
 pub fn signal(pid: u32, name: &str) {
-    let _ =
-        Command::new("kill").args([&format!("-{name}"), &pid.to_string()]).stderr(std::process::Stdio::null()).status();
+    let _ = Command::new("kill")
+        .args([&format!("-{name}"), &pid.to_string()])
+        .stderr(std::process::Stdio::null())
+        .status();
 }
 
 /// Waits until a process has ended.
 pub fn ended(pid: u32) {
-    let Some(process) = Process::of(pid) else { return };
+    let Some(process) = Process::of(pid) else {
+        return;
+    };
     eventually("the process ends", || process.is_gone().then_some(()));
 }
 
-/// A process that is no child of the test. Its number may be another one's once it has ended, so its file in `/proc` is held
-/// open: that stays its own.
+/// A process that is no child of the test. Its number may be another one's once it has ended, so
+/// its file in `/proc` is held open: that stays its own.
 pub struct Process {
     pid: u32,
     status: File,
@@ -133,14 +157,21 @@ pub struct Process {
 
 impl Process {
     fn of(pid: u32) -> Option<Process> {
-        Some(Process { pid, status: File::open(format!("/proc/{pid}/status")).ok()? })
+        Some(Process {
+            pid,
+            status: File::open(format!("/proc/{pid}/status")).ok()?,
+        })
     }
 
-    /// Its locks are held until the last of its threads is gone, and its first one may be a zombie before that.
+    /// Its locks are held until the last of its threads is gone, and its first one may be a zombie
+    /// before that.
     fn is_gone(&self) -> bool {
         let mut text = String::new();
-        let read = (&self.status).rewind().and_then(|()| (&self.status).read_to_string(&mut text));
-        let threads = || fs::read_dir(format!("/proc/{}/task", self.pid)).map_or(0, Iterator::count);
+        let read = (&self.status)
+            .rewind()
+            .and_then(|()| (&self.status).read_to_string(&mut text));
+        let threads =
+            || fs::read_dir(format!("/proc/{}/task", self.pid)).map_or(0, Iterator::count);
         read.is_err() || text.contains("State:\tZ") && threads() <= 1
     }
 

@@ -3,7 +3,8 @@
 use crate::proxy::support::manager::Manager;
 use crate::proxy::support::upgrade::{ended, signal};
 use crate::proxy::support::{
-    Authority, Connection, Http2, Origin, PATIENCE, Received, Response, Setup, TlsConnection, eventually, read,
+    Authority, Connection, Http2, Origin, PATIENCE, Received, Response, Setup, TlsConnection,
+    eventually, read,
 };
 use std::fs;
 use std::io::{Read, Write};
@@ -23,13 +24,17 @@ fn held() -> (Origin, Receiver<()>, Sender<()>) {
             let _ = asked.send(());
             let _ = may_answer.lock().map(|may_answer| may_answer.recv());
         }
-        stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ndone").is_ok()
+        stream
+            .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ndone")
+            .is_ok()
     });
     (origin, was_asked, answer)
 }
 
 fn closes(response: &Response) -> bool {
-    response.field("connection").is_some_and(|value| value.eq_ignore_ascii_case("close"))
+    response
+        .field("connection")
+        .is_some_and(|value| value.eq_ignore_ascii_case("close"))
 }
 
 #[test]
@@ -48,8 +53,14 @@ fn next_process_serves_and_the_one_before_ends() {
     assert!(gate.ended().success());
     gate.log.wait_for("answered its last request");
     let log = gate.log.text();
-    assert!(log.contains("ended after an upgrade") && !log.contains("treat this run as crashed"), "{log}");
-    assert_eq!((gate.fetch("/").status, gate.admin_page("/readyz").trim()), (200, "ready"));
+    assert!(
+        log.contains("ended after an upgrade") && !log.contains("treat this run as crashed"),
+        "{log}"
+    );
+    assert_eq!(
+        (gate.fetch("/").status, gate.admin_page("/readyz").trim()),
+        (200, "ready")
+    );
     assert_eq!(gate.command(&["status", "--alive"]).status.code(), Some(0));
     assert_eq!(read(&gate.path("state/lock")).trim(), pid.to_string());
     // And once more, from a process that was itself the next one.
@@ -60,7 +71,10 @@ fn next_process_serves_and_the_one_before_ends() {
     assert_eq!(gate.fetch("/").status, 200);
     signal(second, "TERM");
     ended(second);
-    assert!(!gate.control().exists(), "the last process takes its socket with it");
+    assert!(
+        !gate.control().exists(),
+        "the last process takes its socket with it"
+    );
 }
 
 #[test]
@@ -100,13 +114,19 @@ fn requests_in_flight_end_where_they_began() {
     let mut gate = Setup::before(origin.address).replaceable().start();
     let mut slow = gate.connect();
     slow.send("GET /slow HTTP/1.1\r\nHost: a.example\r\n\r\n");
-    was_asked.recv_timeout(PATIENCE).expect("the origin is asked");
+    was_asked
+        .recv_timeout(PATIENCE)
+        .expect("the origin is asked");
     let http2 = Http2::open(gate.address);
     let stream = http2.begin("GET", "http://a.example/slow", &[], None);
-    was_asked.recv_timeout(PATIENCE).expect("the origin is asked");
+    was_asked
+        .recv_timeout(PATIENCE)
+        .expect("the origin is asked");
     let mut upload = gate.connect();
     upload.send("POST /upload HTTP/1.1\r\nHost: a.example\r\nContent-Length: 8\r\n\r\nhalf");
-    eventually("the upload is passed on", || (gate.metrics().contains("crawlgate_requests_in_flight 3")).then_some(()));
+    eventually("the upload is passed on", || {
+        (gate.metrics().contains("crawlgate_requests_in_flight 3")).then_some(())
+    });
     gate.upgrade();
     upload.send("half");
     assert_eq!(upload.response("POST").status, 200);
@@ -131,7 +151,10 @@ fn kept_connection_over_http2_ends_with_goaway() {
     gate.upgrade();
     assert!(http2.end().is_ok(), "the process before says goodbye");
     assert!(gate.ended().success());
-    assert_eq!(Http2::open(gate.address).get("a.example", "/", &[]).status, 200);
+    assert_eq!(
+        Http2::open(gate.address).get("a.example", "/", &[]).status,
+        200
+    );
 }
 
 /// It is bounded by `upgrade.drain` alone, and `--now` ends it.
@@ -139,7 +162,9 @@ fn kept_connection_over_http2_ends_with_goaway() {
 fn websocket_lives_on_until_the_next_upgrade_ends_it() {
     let origin = Origin::start(|request, stream| {
         if request.field("upgrade").is_none() {
-            return stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").is_ok();
+            return stream
+                .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+                .is_ok();
         }
         let _ =
             stream.write_all(b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n");
@@ -149,7 +174,9 @@ fn websocket_lives_on_until_the_next_upgrade_ends_it() {
     });
     let mut gate = Setup::before(origin.address).replaceable().start();
     let mut socket = gate.connect();
-    socket.send("GET /ws HTTP/1.1\r\nHost: a.example\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n");
+    socket.send(
+        "GET /ws HTTP/1.1\r\nHost: a.example\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
+    );
     assert_eq!(socket.response("GET").status, 101);
     socket.send("ping");
     assert_eq!(socket.octets(4), b"ping");
@@ -176,7 +203,11 @@ fn drain_is_bounded_by_the_settings() {
     gate.upgrade();
     assert!(gate.ended().success());
     assert!(idle.is_closed());
-    assert!(gate.log.text().contains("`upgrade.drain` is over"), "{}", gate.log.text());
+    assert!(
+        gate.log.text().contains("`upgrade.drain` is over"),
+        "{}",
+        gate.log.text()
+    );
 }
 
 #[test]
@@ -184,10 +215,16 @@ fn handshake_over_tls_and_both_versions_of_http_go_on() {
     let (origin, authority) = (Origin::plain(), Authority::new());
     let directory = tempfile::tempdir().expect("a directory");
     authority.certify(directory.path(), "a", &["a.example"], 2999);
-    let (cert, key) = (directory.path().join("a.pem"), directory.path().join("a.key"));
+    let (cert, key) = (
+        directory.path().join("a.pem"),
+        directory.path().join("a.key"),
+    );
     let files = format!("{{ cert: {}, key: {} }}", cert.display(), key.display());
     let listeners = format!("[{{ address: \"127.0.0.1:0\", tls: {{ certificates: [{files}] }} }}]");
-    let gate = Setup::before(origin.address).listeners(&listeners).replaceable().start();
+    let gate = Setup::before(origin.address)
+        .listeners(&listeners)
+        .replaceable()
+        .start();
     let client = authority.client(&["http/1.1"], rustls::ALL_VERSIONS);
     let mut kept = TlsConnection::open(gate.address, "a.example", &client).expect("a handshake");
     // It has not begun its handshake yet.
@@ -195,13 +232,21 @@ fn handshake_over_tls_and_both_versions_of_http_go_on() {
     gate.wait_for_metric("crawlgate_connections{state=\"idle\"}", 2.0);
     gate.upgrade();
     kept.send(REQUEST);
-    assert!(kept.response().to_ascii_lowercase().contains("connection: close"));
+    assert!(
+        kept.response()
+            .to_ascii_lowercase()
+            .contains("connection: close")
+    );
     let mut waiting = TlsConnection::over(waiting, "a.example", &client).expect("a handshake");
     waiting.send(REQUEST);
     assert!(waiting.response().starts_with("HTTP/1.1 200"));
     let mut new = TlsConnection::open(gate.address, "a.example", &client).expect("a handshake");
     new.send(REQUEST);
-    assert!(new.response().to_ascii_lowercase().contains("connection: keep-alive"));
+    assert!(
+        new.response()
+            .to_ascii_lowercase()
+            .contains("connection: keep-alive")
+    );
 }
 
 #[test]
@@ -209,8 +254,14 @@ fn decision_service_and_its_socket_are_taken_over() {
     let directory = tempfile::tempdir().expect("a directory");
     let socket = directory.path().join("decide.sock");
     let origin = Origin::plain();
-    let decisions = format!("decisions: [\"127.0.0.1:0\", \"unix:{}\"]", socket.display());
-    let mut gate = Setup::before(origin.address).settings(&decisions).replaceable().start();
+    let decisions = format!(
+        "decisions: [\"127.0.0.1:0\", \"unix:{}\"]",
+        socket.display()
+    );
+    let mut gate = Setup::before(origin.address)
+        .settings(&decisions)
+        .replaceable()
+        .start();
     gate.upgrade();
     assert!(gate.ended().success());
     gate.log.wait_for("answered its last request");
@@ -218,16 +269,27 @@ fn decision_service_and_its_socket_are_taken_over() {
     asked.send("GET / HTTP/1.1\r\nHost: a.example\r\nConnection: close\r\n\r\n");
     let by_address = asked.response("GET").status;
     let mut asked = UnixStream::connect(&socket).expect("the socket is there");
-    asked.write_all(b"GET / HTTP/1.1\r\nHost: a.example\r\nConnection: close\r\n\r\n").expect("written");
+    asked
+        .write_all(b"GET / HTTP/1.1\r\nHost: a.example\r\nConnection: close\r\n\r\n")
+        .expect("written");
     let mut answer = String::new();
     asked.read_to_string(&mut answer).expect("an answer");
-    assert!(answer.starts_with(&format!("HTTP/1.1 {by_address}")), "{by_address}: {answer}");
+    assert!(
+        answer.starts_with(&format!("HTTP/1.1 {by_address}")),
+        "{by_address}: {answer}"
+    );
 }
 
 #[test]
 fn other_settings_bring_other_listeners() {
-    let (origin, other) = (Origin::plain(), Origin::saying("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nother"));
-    let mut gate = Setup::before(origin.address).listeners("[\"127.0.0.1:0\", \"[::1]:0\"]").replaceable().start();
+    let (origin, other) = (
+        Origin::plain(),
+        Origin::saying("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nother"),
+    );
+    let mut gate = Setup::before(origin.address)
+        .listeners("[\"127.0.0.1:0\", \"[::1]:0\"]")
+        .replaceable()
+        .start();
     let (kept, gone) = (gate.listening[0], gate.listening[1]);
     let free = crate::proxy::support::program::free_address();
     gate.change_settings("\"[::1]:0\"", &format!("\"{free}\""));
@@ -245,10 +307,15 @@ fn other_settings_bring_other_listeners() {
 #[test]
 fn both_processes_write_to_rotated_logs() {
     let (origin, was_asked, answer) = held();
-    let mut gate = Setup::before(origin.address).settings("logs: { access: access.log }").replaceable().start();
+    let mut gate = Setup::before(origin.address)
+        .settings("logs: { access: access.log }")
+        .replaceable()
+        .start();
     let mut slow = gate.connect();
     slow.send("GET /slow HTTP/1.1\r\nHost: a.example\r\n\r\n");
-    was_asked.recv_timeout(PATIENCE).expect("the origin is asked");
+    was_asked
+        .recv_timeout(PATIENCE)
+        .expect("the origin is asked");
     let pid = gate.upgrade();
     let (log, rotated) = (gate.path("access.log"), gate.path("access.log.1"));
     fs::rename(&log, &rotated).expect("rotated");
@@ -257,12 +324,16 @@ fn both_processes_write_to_rotated_logs() {
     assert_eq!(gate.fetch("/new").status, 200);
     eventually("the process before has it open", || {
         let links = fs::read_dir(format!("/proc/{}/fd", gate.pid())).ok()?;
-        let mut files = links.flatten().filter_map(|link| fs::read_link(link.path()).ok());
+        let mut files = links
+            .flatten()
+            .filter_map(|link| fs::read_link(link.path()).ok());
         files.any(|file| file == log).then_some(())
     });
     answer.send(()).expect("the origin waits");
     assert_eq!(slow.response("GET").status, 200);
     assert!(gate.ended().success());
-    eventually("both lines", || (read(&log).contains("/slow") && read(&log).contains("/new")).then_some(()));
+    eventually("both lines", || {
+        (read(&log).contains("/slow") && read(&log).contains("/new")).then_some(())
+    });
     assert!(!read(&rotated).contains("/slow"));
 }

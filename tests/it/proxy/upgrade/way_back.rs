@@ -1,4 +1,5 @@
-//! An upgrade that fails at each of its steps: the running process goes on as before, and the next attempt succeeds.
+//! An upgrade that fails at each of its steps: the running process goes on as before, and the next
+//! attempt succeeds.
 
 use crate::proxy::support::upgrade::signal;
 use crate::proxy::support::{Authority, Gate, HOST, Origin, Setup, eventually, read};
@@ -9,24 +10,39 @@ use std::process::Command;
 use std::time::Instant;
 
 fn replaceable(origin: &Origin) -> Gate {
-    Setup::before(origin.address).policy("site", &policy("/y/")).replaceable().start()
+    Setup::before(origin.address)
+        .policy("site", &policy("/y/"))
+        .replaceable()
+        .start()
 }
 
 fn policy(disallowed: &str) -> String {
-    format!("hosts: [{HOST}]\nrobots: {{ origin: replace, groups: [{{ agents: '*', disallow: [{disallowed}] }}] }}\n")
+    format!(
+        "hosts: [{HOST}]\nrobots: {{ origin: replace, groups: [{{ agents: '*', disallow: [{disallowed}] }}] }}\n"
+    )
 }
 
-/// Requests are answered, facts are written, commands are heard, and a proper next process takes over.
+/// Requests are answered, facts are written, commands are heard, and a proper next process takes
+/// over.
 fn goes_on(mut gate: Gate) {
     assert!(gate.is_running());
     assert_eq!(gate.fetch("/").status, 200);
     assert_eq!(gate.command(&["status", "--alive"]).status.code(), Some(0));
     let before = gate.last_commit();
     gate.write_policy("site", &policy("/x/"));
-    assert_eq!(gate.command(&["reload"]).status.code(), Some(0), "a change is published, and so committed");
-    eventually("the time of the commit goes on", || (gate.last_commit() >= before).then_some(()));
+    assert_eq!(
+        gate.command(&["reload"]).status.code(),
+        Some(0),
+        "a change is published, and so committed"
+    );
+    eventually("the time of the commit goes on", || {
+        (gate.last_commit() >= before).then_some(())
+    });
     let robots = gate.fetch("/robots.txt");
-    assert!(robots.status == 200 && robots.text().contains("/x/"), "{robots:?}");
+    assert!(
+        robots.status == 200 && robots.text().contains("/x/"),
+        "{robots:?}"
+    );
     gate.next_is_crawlgate();
     gate.upgrade();
     assert!(gate.ended().success());
@@ -63,7 +79,10 @@ fn program_that_is_missing() {
     let origin = Origin::plain();
     let gate = replaceable(&origin);
     std::fs::remove_file(gate.path("crawlgate")).expect("removed");
-    assert!(gate.refused_upgrade(&["--unsupervised"]).contains("No such file"));
+    assert!(
+        gate.refused_upgrade(&["--unsupervised"])
+            .contains("No such file")
+    );
     gate.next_is("exit 1");
     goes_on(gate);
 }
@@ -75,19 +94,31 @@ fn program_that_says_something_else() {
 
 #[test]
 fn process_that_ends_when_it_has_the_listeners() {
-    fails_after_ready("hear(\"yours\"); sys.exit(\"the disk is gone\")", "the disk is gone");
+    fails_after_ready(
+        "hear(\"yours\"); sys.exit(\"the disk is gone\")",
+        "the disk is gone",
+    );
 }
 
 #[test]
 fn process_that_opens_nothing_in_time() {
     let began = Instant::now();
-    fails_after_ready("hear(\"yours\"); print(\"opening\", flush=True); time.sleep(60)", "it took too long");
-    assert!(began.elapsed().as_secs() < 50, "the running process does not wait for it");
+    fails_after_ready(
+        "hear(\"yours\"); print(\"opening\", flush=True); time.sleep(60)",
+        "it took too long",
+    );
+    assert!(
+        began.elapsed().as_secs() < 50,
+        "the running process does not wait for it"
+    );
 }
 
 #[test]
 fn process_that_ends_when_it_is_told_to_go() {
-    fails_after_ready("hear(\"yours\"); say(\"opened\"); hear(\"go\"); sys.exit(\"panicked\")", "panicked");
+    fails_after_ready(
+        "hear(\"yours\"); say(\"opened\"); hear(\"go\"); sys.exit(\"panicked\")",
+        "panicked",
+    );
 }
 
 #[test]
@@ -100,7 +131,10 @@ fn process_that_opens_and_then_accepts_nothing() {
 
 #[test]
 fn process_that_says_something_out_of_turn() {
-    fails_after_ready("hear(\"yours\"); say(\"serving\"); time.sleep(60)", "something else than expected");
+    fails_after_ready(
+        "hear(\"yours\"); say(\"serving\"); time.sleep(60)",
+        "something else than expected",
+    );
 }
 
 #[test]
@@ -110,8 +144,14 @@ fn certificate_that_cannot_be_used() {
     authority.certify(directory.path(), "a", &["a.example"], 2999);
     let gate = replaceable(&origin);
     let file = |kind: &str| directory.path().join(format!("a.{kind}"));
-    let tls = format!("{{ cert: {}, key: {} }}", file("pem").display(), file("key").display());
-    let listeners = format!("listen: [127.0.0.1:0, {{ address: \"[::1]:0\", tls: {{ certificates: [{tls}] }} }}]");
+    let tls = format!(
+        "{{ cert: {}, key: {} }}",
+        file("pem").display(),
+        file("key").display()
+    );
+    let listeners = format!(
+        "listen: [127.0.0.1:0, {{ address: \"[::1]:0\", tls: {{ certificates: [{tls}] }} }}]"
+    );
     gate.change_settings("listen: 127.0.0.1:0", &listeners);
     let key = read(&file("key"));
     std::fs::write(file("key"), "no key").expect("written");
@@ -120,12 +160,15 @@ fn certificate_that_cannot_be_used() {
     goes_on(gate);
 }
 
-/// A process under this does not die when a file grows beyond its limit: writing fails, as on a full disk.
+/// A process under this does not die when a file grows beyond its limit: writing fails, as on a
+/// full disk.
 const MAY_FILL: [&str; 4] = ["sh", "-c", "trap '' XFSZ; exec \"$@\"", "sh"];
 
 fn limit_files(gate: &Gate, limit: &str) {
     let pid = gate.pid().to_string();
-    let set = Command::new("prlimit").args(["--pid", &pid, &format!("--fsize={limit}:unlimited")]).status();
+    let set = Command::new("prlimit")
+        .args(["--pid", &pid, &format!("--fsize={limit}:unlimited")])
+        .status();
     assert!(set.expect("prlimit").success());
 }
 
@@ -134,21 +177,30 @@ fn limit_files(gate: &Gate, limit: &str) {
 fn disk_that_is_full() {
     for waits in [false, true] {
         let origin = Origin::plain();
-        let setup = Setup::before(origin.address).policy("site", &policy("/y/")).under(&MAY_FILL);
+        let setup = Setup::before(origin.address)
+            .policy("site", &policy("/y/"))
+            .under(&MAY_FILL);
         let gate = setup.replaceable().start();
         limit_files(&gate, "0");
         if waits {
             gate.write_policy("site", &policy("/z/"));
-            assert_eq!(gate.command(&["reload"]).status.code(), Some(1), "it cannot be stored");
+            assert_eq!(
+                gate.command(&["reload"]).status.code(),
+                Some(1),
+                "it cannot be stored"
+            );
         }
         let refused = gate.refused_upgrade(&["--unsupervised"]);
         assert!(
-            refused.contains("cannot write the state directory") || refused.contains("cannot be written"),
+            refused.contains("cannot write the state directory")
+                || refused.contains("cannot be written"),
             "{refused}"
         );
         assert_eq!(gate.fetch("/").status, 200);
         limit_files(&gate, "unlimited");
-        eventually("it is written again", || gate.command(&["reload"]).status.success().then_some(()));
+        eventually("it is written again", || {
+            gate.command(&["reload"]).status.success().then_some(())
+        });
         goes_on(gate);
     }
 }
@@ -158,16 +210,28 @@ fn overwrite_table(file: &Path, name: &str) -> (u64, Vec<u8>) {
     let database = rusqlite::Connection::open(file).expect("opened");
     // The running process writes as well: all of what it wrote has to be in the file itself.
     eventually("the write-ahead log is empty", || {
-        let emptied = database.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0));
+        let emptied = database.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| {
+            row.get::<_, i64>(0)
+        });
         emptied.is_ok_and(|is_busy| is_busy == 0).then_some(())
     });
     let place = "SELECT (rootpage - 1) * page_size, page_size FROM sqlite_master, pragma_page_size WHERE name = ?1";
-    let place = database.query_row(place, [name], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?)));
+    let place = database.query_row(place, [name], |row| {
+        Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?))
+    });
     let (start, size) = place.expect("the table is there");
-    let (start, mut page) = (start.cast_unsigned(), vec![0; usize::try_from(size).expect("a size")]);
-    let file = File::options().read(true).write(true).open(file).expect("opened");
+    let (start, mut page) = (
+        start.cast_unsigned(),
+        vec![0; usize::try_from(size).expect("a size")],
+    );
+    let file = File::options()
+        .read(true)
+        .write(true)
+        .open(file)
+        .expect("opened");
     file.read_exact_at(&mut page, start).expect("read");
-    file.write_all_at(&vec![0xff; page.len()], start).expect("written");
+    file.write_all_at(&vec![0xff; page.len()], start)
+        .expect("written");
     (start, page)
 }
 
@@ -179,8 +243,15 @@ fn state_that_is_damaged() {
     let file = gate.path("state/state.db");
     let (start, page) = overwrite_table(&file, "versions");
     let refused = gate.refused_upgrade(&["--unsupervised"]);
-    assert!(refused.contains("state.db: database disk image is malformed"), "{refused}");
-    assert!(!gate.log.text().contains("set it aside"), "{}", gate.log.text());
+    assert!(
+        refused.contains("state.db: database disk image is malformed"),
+        "{refused}"
+    );
+    assert!(
+        !gate.log.text().contains("set it aside"),
+        "{}",
+        gate.log.text()
+    );
     let mended = File::options().write(true).open(&file).expect("opened");
     mended.write_all_at(&page, start).expect("written");
     goes_on(gate);
@@ -191,7 +262,10 @@ fn settings_with_a_mistake() {
     let origin = Origin::plain();
     let gate = replaceable(&origin);
     gate.change_settings("policies:", "polices:");
-    assert!(gate.refused_upgrade(&["--unsupervised"]).contains("polices"));
+    assert!(
+        gate.refused_upgrade(&["--unsupervised"])
+            .contains("polices")
+    );
     gate.change_settings("polices:", "policies:");
     goes_on(gate);
 }
@@ -212,7 +286,10 @@ fn another_state_directory() {
     let origin = Origin::plain();
     let gate = replaceable(&origin);
     gate.change_settings("/state\n", "/other\n");
-    assert!(gate.refused_upgrade(&["--unsupervised"]).contains("another state directory"));
+    assert!(
+        gate.refused_upgrade(&["--unsupervised"])
+            .contains("another state directory")
+    );
     gate.change_settings("/other\n", "/state\n");
     goes_on(gate);
 }
@@ -224,7 +301,10 @@ fn listener_that_overlaps_another_one() {
     let gate = replaceable(&origin);
     let all = format!("listen: \"0.0.0.0:{}\"", gate.address.port());
     gate.change_settings("listen: 127.0.0.1:0", &all);
-    assert!(gate.refused_upgrade(&["--unsupervised"]).contains("cannot listen on 0.0.0.0"));
+    assert!(
+        gate.refused_upgrade(&["--unsupervised"])
+            .contains("cannot listen on 0.0.0.0")
+    );
     gate.change_settings(&all, "listen: 127.0.0.1:0");
     goes_on(gate);
 }

@@ -1,5 +1,5 @@
-//! A server that misbehaves beside one that does not, on both ways: what the client gets, and that nothing is sent twice
-//! that may not be.
+//! A server that misbehaves beside one that does not, on both ways: what the client gets, and that
+//! nothing is sent twice that may not be.
 
 use crate::proxy::support::{Gate, HOST, Origin, PATIENCE, Received, Setup, eventually, sum_of};
 use socket2::{Domain, Socket, Type};
@@ -16,15 +16,25 @@ const WAYS: [&str; 2] = ["on", "off"];
 
 /// Before these servers. The first one gets the first request.
 fn gate(lane: &str, servers: &[SocketAddr], rules: &str) -> Gate {
-    let urls: Vec<String> = servers.iter().map(|server| format!("http://{server}")).collect();
+    let urls: Vec<String> = servers
+        .iter()
+        .map(|server| format!("http://{server}"))
+        .collect();
     let origins = format!("origins: {{ servers: [{}], {rules} }}", urls.join(", "));
     let settings = format!("lane: {lane}\nthreads: 1\nlogs: {{ events: events.log }}");
-    Setup::before(servers[0]).with_origins(&origins).settings(&settings).start()
+    Setup::before(servers[0])
+        .with_origins(&origins)
+        .settings(&settings)
+        .start()
 }
 
 /// The status of one request.
 fn status(gate: &Gate, method: &str) -> u16 {
-    let body = if method == "POST" { "Content-Length: 3\r\n\r\nabc" } else { "\r\n" };
+    let body = if method == "POST" {
+        "Content-Length: 3\r\n\r\nabc"
+    } else {
+        "\r\n"
+    };
     let mut connection = gate.connect();
     connection.send(&format!("{method} / HTTP/1.1\r\nHost: {HOST}\r\n{body}"));
     connection.final_response(method).status
@@ -32,14 +42,22 @@ fn status(gate: &Gate, method: &str) -> u16 {
 
 /// Says something in place of a response. The connection goes on if `answer` says so.
 fn bad(answer: impl Fn(&mut TcpStream) -> bool + Send + Sync + 'static) -> Origin {
-    Origin::start(move |request: &Received, stream: &mut TcpStream| match request.is_own() {
-        true => stream.write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n").is_ok(),
-        false => answer(stream),
-    })
+    Origin::start(
+        move |request: &Received, stream: &mut TcpStream| match request.is_own() {
+            true => stream
+                .write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")
+                .is_ok(),
+            false => answer(stream),
+        },
+    )
 }
 
 fn byte_by_byte(stream: &mut TcpStream) -> bool {
-    stream.set_nodelay(true).is_ok() && OK.as_bytes().iter().all(|octet| stream.write_all(&[*octet]).is_ok())
+    stream.set_nodelay(true).is_ok()
+        && OK
+            .as_bytes()
+            .iter()
+            .all(|octet| stream.write_all(&[*octet]).is_ok())
 }
 
 fn hundred_twice(stream: &mut TcpStream) -> bool {
@@ -49,7 +67,9 @@ fn hundred_twice(stream: &mut TcpStream) -> bool {
 
 /// The connection ends with a reset.
 fn reset(stream: &mut TcpStream) -> bool {
-    socket2::SockRef::from(&*stream).set_linger(Some(Duration::ZERO)).expect("an open socket");
+    socket2::SockRef::from(&*stream)
+        .set_linger(Some(Duration::ZERO))
+        .expect("an open socket");
     false
 }
 
@@ -122,9 +142,27 @@ const BAD: [Bad; 9] = [
         repeated: [1, 0],
         reason: Some("read"),
     },
-    Bad { name: "silence", answer: silence, statuses: [504, 504], repeated: [0, 0], reason: Some("read_timeout") },
-    Bad { name: "a head byte by byte", answer: byte_by_byte, statuses: [200, 200], repeated: [0, 0], reason: None },
-    Bad { name: "100 twice", answer: hundred_twice, statuses: [200, 200], repeated: [0, 0], reason: None },
+    Bad {
+        name: "silence",
+        answer: silence,
+        statuses: [504, 504],
+        repeated: [0, 0],
+        reason: Some("read_timeout"),
+    },
+    Bad {
+        name: "a head byte by byte",
+        answer: byte_by_byte,
+        statuses: [200, 200],
+        repeated: [0, 0],
+        reason: None,
+    },
+    Bad {
+        name: "100 twice",
+        answer: hundred_twice,
+        statuses: [200, 200],
+        repeated: [0, 0],
+        reason: None,
+    },
 ];
 
 const FAILURES: &str = "crawlgate_upstream_failures_total{server=\"1\"";
@@ -133,16 +171,33 @@ const FAILURES: &str = "crawlgate_upstream_failures_total{server=\"1\"";
 fn bad_answers_are_counted_and_cost_no_request_that_may_be_sent_twice() {
     let mut found = Vec::new();
     for lane in WAYS {
-        for Bad { name, answer, statuses, repeated, reason } in BAD {
-            for (method, (expected, repeated)) in ["GET", "POST"].into_iter().zip(statuses.into_iter().zip(repeated)) {
+        for Bad {
+            name,
+            answer,
+            statuses,
+            repeated,
+            reason,
+        } in BAD
+        {
+            for (method, (expected, repeated)) in ["GET", "POST"]
+                .into_iter()
+                .zip(statuses.into_iter().zip(repeated))
+            {
                 let (bad, good) = (bad(answer), Origin::saying(OK));
-                let gate = gate(lane, &[bad.address, good.address], &rules(reason, "ejection: off, "));
+                let gate = gate(
+                    lane,
+                    &[bad.address, good.address],
+                    &rules(reason, "ejection: off, "),
+                );
                 let what = format!("{name}, {method}, lane: {lane}");
                 let got = status(&gate, method);
                 // One that says nothing may read the request when the client has its answer.
                 eventually(&what, || (bad.received().len() == 1).then_some(()));
                 if (got, good.received().len()) != (expected, repeated) {
-                    found.push(format!("{what}: {got}, sent once more: {}", good.received().len()));
+                    found.push(format!(
+                        "{what}: {got}, sent once more: {}",
+                        good.received().len()
+                    ));
                 }
                 let metrics = gate.metrics();
                 let counted = reason.map_or(sum_of(&metrics, &format!("{FAILURES}}}")), |reason| {
@@ -157,29 +212,45 @@ fn bad_answers_are_counted_and_cost_no_request_that_may_be_sent_twice() {
     assert!(found.is_empty(), "{found:#?}");
 }
 
-/// A short time to wait for a server that says nothing. No other server is to be given up because the machine is busy.
+/// A short time to wait for a server that says nothing. No other server is to be given up because
+/// the machine is busy.
 fn rules(reason: Option<&str>, rules: &str) -> String {
     let is_silent = reason == Some("read_timeout");
-    format!("{rules}timeouts: {{ read: {} }}", if is_silent { "1s" } else { "30s" })
+    format!(
+        "{rules}timeouts: {{ read: {} }}",
+        if is_silent { "1s" } else { "30s" }
+    )
 }
 
 /// What is counted of failures.
 fn lines_of(metrics: &str) -> Vec<&str> {
-    metrics.lines().filter(|line| line.starts_with("crawlgate_upstream_failures_total{")).collect()
+    metrics
+        .lines()
+        .filter(|line| line.starts_with("crawlgate_upstream_failures_total{"))
+        .collect()
 }
 
 #[test]
 fn server_with_bad_answers_is_ejected_and_one_with_odd_answers_is_not() {
     let mut found = Vec::new();
     for lane in WAYS {
-        for Bad { name, answer, reason, .. } in BAD {
+        for Bad {
+            name,
+            answer,
+            reason,
+            ..
+        } in BAD
+        {
             let (bad, good) = (bad(answer), Origin::saying(OK));
             let gate = gate(lane, &[bad.address, good.address], &rules(reason, ""));
             // Every other one goes to the first server.
             for _ in 0..6 {
                 status(&gate, "GET");
             }
-            let ejected = sum_of(&gate.metrics(), "crawlgate_upstream_ejections_total{server=\"1\"}");
+            let ejected = sum_of(
+                &gate.metrics(),
+                "crawlgate_upstream_ejections_total{server=\"1\"}",
+            );
             eventually(name, || (bad.received().len() == 3).then_some(()));
             let got = (ejected, status(&gate, "POST"));
             if got != (reason.map(|_| 1.0), 200) {
@@ -199,33 +270,54 @@ fn refused_connection_costs_no_request_at_all() {
             assert_eq!(status(&gate, method), 200, "{method}, lane: {lane}");
         }
         let retries = "crawlgate_upstream_retries_total{reason=\"connect_refused\"}";
-        assert!(sum_of(&gate.metrics(), retries) >= Some(2.0), "lane: {lane}");
+        assert!(
+            sum_of(&gate.metrics(), retries) >= Some(2.0),
+            "lane: {lane}"
+        );
     }
 }
 
 #[test]
 fn broken_body_is_counted_and_not_asked_for_again() {
     type End = fn(&mut TcpStream) -> bool;
-    let ends: [(&str, End, &str); 3] =
-        [("close", |_| false, "read"), ("reset", reset, "read"), ("silence", silence, "read_timeout")];
+    let ends: [(&str, End, &str); 3] = [
+        ("close", |_| false, "read"),
+        ("reset", reset, "read"),
+        ("silence", silence, "read_timeout"),
+    ];
     for lane in WAYS {
         for (name, end, reason) in ends {
-            for part in ["Content-Length: 9\r\n\r\nshort", "Transfer-Encoding: chunked\r\n\r\n5\r\nshort\r\n"] {
-                let bad = bad(move |stream| write!(stream, "HTTP/1.1 200 OK\r\n{part}").is_ok() && end(stream));
+            for part in [
+                "Content-Length: 9\r\n\r\nshort",
+                "Transfer-Encoding: chunked\r\n\r\n5\r\nshort\r\n",
+            ] {
+                let bad = bad(move |stream| {
+                    write!(stream, "HTTP/1.1 200 OK\r\n{part}").is_ok() && end(stream)
+                });
                 let good = Origin::saying(OK);
                 let gate = gate(lane, &[bad.address, good.address], &rules(Some(reason), ""));
                 let seen = all_of(&gate);
                 let what = format!("{name}, {part}, lane: {lane}: {seen}");
                 // What came before a reset may be lost, and Pingora may drop it before any break.
                 let is_lost = lane == "off" || name == "reset";
-                assert!(is_lost || seen.starts_with("HTTP/1.1 200 ") && seen.contains("short"), "{what}");
-                assert!(!seen.ends_with("ok") && !seen.ends_with("0\r\n\r\n"), "{what}");
+                assert!(
+                    is_lost || seen.starts_with("HTTP/1.1 200 ") && seen.contains("short"),
+                    "{what}"
+                );
+                assert!(
+                    !seen.ends_with("ok") && !seen.ends_with("0\r\n\r\n"),
+                    "{what}"
+                );
                 assert_eq!(good.received().len(), 0, "{what}");
                 let metrics = gate.metrics();
                 let failures = sum_of(&metrics, &format!("{FAILURES},reason=\"{reason}\"}}"));
                 assert_eq!(failures, Some(1.0), "{what}: {:?}", lines_of(&metrics));
                 // A body that breaks off may be the fault of one page.
-                assert_eq!(sum_of(&metrics, "crawlgate_upstream_ejections_total"), None, "{what}");
+                assert_eq!(
+                    sum_of(&metrics, "crawlgate_upstream_ejections_total"),
+                    None,
+                    "{what}"
+                );
             }
         }
     }
@@ -235,7 +327,9 @@ fn broken_body_is_counted_and_not_asked_for_again() {
 fn all_of(gate: &Gate) -> String {
     let mut stream = TcpStream::connect(gate.address).expect("a connection");
     stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
-    stream.write_all(format!("GET / HTTP/1.1\r\nHost: {HOST}\r\n\r\n").as_bytes()).expect("a request");
+    stream
+        .write_all(format!("GET / HTTP/1.1\r\nHost: {HOST}\r\n\r\n").as_bytes())
+        .expect("a request");
     let mut seen = Vec::new();
     let _ = stream.read_to_end(&mut seen);
     String::from_utf8_lossy(&seen).into_owned()
@@ -251,21 +345,35 @@ fn server_that_hangs_in_the_handshake_costs_no_request() {
             hanging.local_addr().expect("its address"),
             good.address
         );
-        let gate = Setup::before("").with_origins(&origins).settings(&format!("lane: {lane}\nthreads: 1")).start();
+        let gate = Setup::before("")
+            .with_origins(&origins)
+            .settings(&format!("lane: {lane}\nthreads: 1"))
+            .start();
         assert_eq!(status(&gate, "POST"), 200, "lane: {lane}");
         assert_eq!(good.received().len(), 1, "lane: {lane}");
         let metrics = gate.metrics();
         let failures = sum_of(&metrics, &format!("{FAILURES}}}"));
-        assert_eq!(failures, Some(1.0), "lane: {lane}: {:?}", lines_of(&metrics));
+        assert_eq!(
+            failures,
+            Some(1.0),
+            "lane: {lane}: {:?}",
+            lines_of(&metrics)
+        );
     }
 }
 
 /// A server whose backlog is full, so that it takes no connection; with what fills it.
 fn full() -> (SocketAddr, Vec<Socket>) {
     let listener = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
-    listener.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).expect("a free port");
+    listener
+        .bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into())
+        .expect("a free port");
     listener.listen(0).expect("it listens");
-    let address = listener.local_addr().ok().and_then(|address| address.as_socket()).expect("its address");
+    let address = listener
+        .local_addr()
+        .ok()
+        .and_then(|address| address.as_socket())
+        .expect("its address");
     let connection = || {
         let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
         socket.set_nonblocking(true).expect("a socket");
@@ -292,9 +400,16 @@ fn each_failure_has_its_status_where_no_other_server_is() {
             (format!("http://{hanging}"), "{ read: 300ms }", 504),
         ] {
             let origins = format!("origins: {{ servers: '{server}', timeouts: {timeouts} }}");
-            let gate = Setup::before("").with_origins(&origins).settings(&format!("lane: {lane}\nthreads: 1")).start();
+            let gate = Setup::before("")
+                .with_origins(&origins)
+                .settings(&format!("lane: {lane}\nthreads: 1"))
+                .start();
             for method in ["GET", "POST"] {
-                assert_eq!(status(&gate, method), expected, "{method}, {server}, {timeouts}, lane: {lane}");
+                assert_eq!(
+                    status(&gate, method),
+                    expected,
+                    "{method}, {server}, {timeouts}, lane: {lane}"
+                );
             }
         }
     }
@@ -308,11 +423,17 @@ fn kept_connections_that_close_get_no_change_twice() {
         let gate = gate(lane, &[origin.address], "");
         for number in 0..20 {
             let mut connection = gate.connect();
-            connection.send(&format!("POST /{number} HTTP/1.1\r\nHost: {HOST}\r\nContent-Length: 3\r\n\r\nabc"));
+            connection.send(&format!(
+                "POST /{number} HTTP/1.1\r\nHost: {HOST}\r\nContent-Length: 3\r\n\r\nabc"
+            ));
             let status = connection.final_response("POST").status;
             assert!(matches!(status, 200 | 502), "{status}, lane: {lane}");
         }
-        let mut lines: Vec<String> = origin.received().into_iter().map(|request| request.line).collect();
+        let mut lines: Vec<String> = origin
+            .received()
+            .into_iter()
+            .map(|request| request.line)
+            .collect();
         let all = lines.len();
         lines.sort();
         lines.dedup();
@@ -326,13 +447,18 @@ fn kept_connections_that_close_cost_no_get() {
         let count = AtomicUsize::new(0);
         // Every third response is the last of its connection, and does not say so.
         let origin = bad(move |stream| {
-            stream.write_all(OK.as_bytes()).is_ok() && !count.fetch_add(1, Ordering::SeqCst).is_multiple_of(3)
+            stream.write_all(OK.as_bytes()).is_ok()
+                && !count.fetch_add(1, Ordering::SeqCst).is_multiple_of(3)
         });
         let gate = gate(lane, &[origin.address], "");
         let mut connection = gate.connect();
         for request in 0..30 {
             connection.send(&format!("GET /{request} HTTP/1.1\r\nHost: {HOST}\r\n\r\n"));
-            assert_eq!(connection.response("GET").status, 200, "{request}, lane: {lane}");
+            assert_eq!(
+                connection.response("GET").status,
+                200,
+                "{request}, lane: {lane}"
+            );
         }
     }
 }
@@ -345,7 +471,10 @@ fn kept_connections_of_both_servers_that_close_cost_no_get() {
             let seen = Mutex::new(HashSet::new());
             Origin::start(move |_: &Received, stream: &mut TcpStream| {
                 let peer = stream.peer_addr().expect("an open socket");
-                let is_first = seen.lock().expect("nobody panics while writing").insert(peer);
+                let is_first = seen
+                    .lock()
+                    .expect("nobody panics while writing")
+                    .insert(peer);
                 is_first && stream.write_all(OK.as_bytes()).is_ok()
             })
         };
@@ -354,7 +483,11 @@ fn kept_connections_of_both_servers_that_close_cost_no_get() {
         let mut connection = gate.connect();
         for request in 1..=3 {
             connection.send(&format!("GET /{request} HTTP/1.1\r\nHost: {HOST}\r\n\r\n"));
-            assert_eq!(connection.response("GET").status, 200, "{request}, lane: {lane}");
+            assert_eq!(
+                connection.response("GET").status,
+                200,
+                "{request}, lane: {lane}"
+            );
         }
     }
 }
@@ -369,7 +502,11 @@ struct Mortal {
 impl Mortal {
     fn born() -> Mortal {
         let address = Origin::nowhere();
-        let mortal = Mortal { address, is_alive: Arc::default(), open: Arc::default() };
+        let mortal = Mortal {
+            address,
+            is_alive: Arc::default(),
+            open: Arc::default(),
+        };
         mortal.revive();
         mortal
     }
@@ -383,7 +520,9 @@ impl Mortal {
                 if !is_alive.load(Ordering::SeqCst) {
                     return;
                 }
-                open.lock().expect("nobody panics while writing").push(stream.try_clone().expect("a second handle"));
+                open.lock()
+                    .expect("nobody panics while writing")
+                    .push(stream.try_clone().expect("a second handle"));
                 thread::spawn(move || answer_each(stream));
             }
         });
@@ -393,10 +532,17 @@ impl Mortal {
         self.is_alive.store(false, Ordering::SeqCst);
         // The listener ends with the next connection.
         let _ = TcpStream::connect(self.address);
-        for stream in self.open.lock().expect("nobody panics while writing").drain(..) {
+        for stream in self
+            .open
+            .lock()
+            .expect("nobody panics while writing")
+            .drain(..)
+        {
             let _ = stream.shutdown(Shutdown::Both);
         }
-        eventually("the server is gone", || TcpStream::connect(self.address).is_err().then_some(()));
+        eventually("the server is gone", || {
+            TcpStream::connect(self.address).is_err().then_some(())
+        });
     }
 }
 
@@ -413,7 +559,11 @@ fn answer_each(stream: TcpStream) {
 fn server_that_is_killed_under_load_costs_no_get_and_comes_back() {
     for lane in WAYS {
         let (mortal, other) = (Mortal::born(), Mortal::born());
-        let gate = gate(lane, &[mortal.address, other.address], "ejection: { for: 1s }");
+        let gate = gate(
+            lane,
+            &[mortal.address, other.address],
+            "ejection: { for: 1s }",
+        );
         let (address, goes_on) = (gate.address, Arc::new(AtomicBool::new(true)));
         let clients: Vec<_> = (0..4)
             .map(|_| {
@@ -455,20 +605,40 @@ fn ejection_is_seen_in_status_metrics_and_events() {
     }
     let metrics = gate.metrics();
     let value = |series: &str| sum_of(&metrics, series);
-    assert_eq!(value("crawlgate_upstream_ejections_total{origin=\"*\",server=\"1\"}"), Some(1.0));
-    assert_eq!(value("crawlgate_upstream_servers{server=\"1\",state=\"up\"}"), Some(0.0));
-    assert_eq!(value("crawlgate_upstream_servers{server=\"2\",state=\"up\"}"), Some(1.0));
+    assert_eq!(
+        value("crawlgate_upstream_ejections_total{origin=\"*\",server=\"1\"}"),
+        Some(1.0)
+    );
+    assert_eq!(
+        value("crawlgate_upstream_servers{server=\"1\",state=\"up\"}"),
+        Some(0.0)
+    );
+    assert_eq!(
+        value("crawlgate_upstream_servers{server=\"2\",state=\"up\"}"),
+        Some(1.0)
+    );
     assert_eq!(value("crawlgate_upstream_in_flight"), Some(0.0));
     let shown = String::from_utf8(gate.command(&["status"]).stdout).expect("text");
-    assert!(shown.contains(&format!("gets no requests: {down} since ")), "{shown}");
-    assert!(gate.admin_page("/health").contains(&format!("{down} gets no requests since")));
+    assert!(
+        shown.contains(&format!("gets no requests: {down} since ")),
+        "{shown}"
+    );
+    assert!(
+        gate.admin_page("/health")
+            .contains(&format!("{down} gets no requests since"))
+    );
     let events = eventually("the event", || {
         let text = std::fs::read_to_string(gate.path("events.log")).ok()?;
         text.contains("server_ejected").then_some(text)
     });
-    let event: serde_json::Value = serde_json::from_str(events.lines().next().expect("a line")).expect("JSON");
+    let event: serde_json::Value =
+        serde_json::from_str(events.lines().next().expect("a line")).expect("JSON");
     assert_eq!(
         (&event["server"], &event["reason"], &event["seconds"]),
-        (&format!("http://{down}").into(), &"connect_refused".into(), &10.into())
+        (
+            &format!("http://{down}").into(),
+            &"connect_refused".into(),
+            &10.into()
+        )
     );
 }

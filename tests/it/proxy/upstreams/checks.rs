@@ -1,4 +1,5 @@
-//! Servers that are asked whether they are up: one that is not gets no requests until it says that it is.
+//! Servers that are asked whether they are up: one that is not gets no requests until it says that
+//! it is.
 
 use crate::proxy::support::{Gate, HOST, Origin, Received, Setup, eventually, sum_of};
 use std::io::{Read, Write};
@@ -12,7 +13,8 @@ const SILENCE: u16 = 0;
 /// In place of a status: the connection is closed.
 const CLOSE: u16 = 1;
 
-/// A server that answers requests, and checks with the status that it is told. A check that asks for another host is none.
+/// A server that answers requests, and checks with the status that it is told. A check that asks
+/// for another host is none.
 fn server() -> (Origin, Arc<AtomicU16>) {
     let says = Arc::new(AtomicU16::new(200));
     let said = says.clone();
@@ -28,20 +30,29 @@ fn server() -> (Origin, Arc<AtomicU16>) {
             status => status,
         };
         let interim = "HTTP/1.1 103 Early Hints\r\n\r\n";
-        write!(stream, "{interim}HTTP/1.1 {status} Status\r\nContent-Length: 0\r\n\r\n").is_ok()
+        write!(
+            stream,
+            "{interim}HTTP/1.1 {status} Status\r\nContent-Length: 0\r\n\r\n"
+        )
+        .is_ok()
     });
     (origin, says)
 }
 
 fn gate(servers: &[SocketAddr]) -> Gate {
-    let urls: Vec<String> = servers.iter().map(|server| format!("http://{server}")).collect();
-    let health =
-        "{ path: '/up?deep=1', every: 100ms, timeout: 1s, unhealthy_after: 2, healthy_after: 2, status: [200, 204] }";
+    let urls: Vec<String> = servers
+        .iter()
+        .map(|server| format!("http://{server}"))
+        .collect();
+    let health = "{ path: '/up?deep=1', every: 100ms, timeout: 1s, unhealthy_after: 2, healthy_after: 2, status: [200, 204] }";
     let origins = format!(
         "origins: {{ hosts: ['*.{HOST}', {HOST}], servers: [{}], ejection: off, health: {health} }}",
         urls.join(", ")
     );
-    Setup::before(servers[0]).with_origins(&origins).settings("threads: 1\nlogs: { events: events.log }").start()
+    Setup::before(servers[0])
+        .with_origins(&origins)
+        .settings("threads: 1\nlogs: { events: events.log }")
+        .start()
 }
 
 fn down(server: usize) -> String {
@@ -50,7 +61,10 @@ fn down(server: usize) -> String {
 
 fn status(gate: &Gate) -> (String, Option<i32>) {
     let output = gate.command(&["status"]);
-    (String::from_utf8(output.stdout).expect("text"), output.status.code())
+    (
+        String::from_utf8(output.stdout).expect("text"),
+        output.status.code(),
+    )
 }
 
 #[test]
@@ -58,7 +72,12 @@ fn server_that_fails_checks_gets_no_requests_until_they_succeed() {
     let ((one, says), (other, _)) = (server(), server());
     let gate = gate(&[one.address, other.address]);
     let requests = || (0..6).for_each(|_| assert_eq!(gate.get(HOST, "/", "").status, 200));
-    for (said, why) in [(503, "status 503"), (SILENCE, "timeout"), (301, "status 301"), (CLOSE, "read")] {
+    for (said, why) in [
+        (503, "status 503"),
+        (SILENCE, "timeout"),
+        (301, "status 301"),
+        (CLOSE, "read"),
+    ] {
         says.store(said, Ordering::SeqCst);
         gate.wait_for_metric(&down(1), 1.0);
         let before = one.received().len();
@@ -67,24 +86,46 @@ fn server_that_fails_checks_gets_no_requests_until_they_succeed() {
         requests();
         assert_eq!(one.received().len(), before, "{why}");
         let (shown, code) = status(&gate);
-        assert!(shown.contains(&format!("gets no requests: {} since ", one.address)), "{shown}");
-        assert!(shown.contains(&format!("(its health check fails: {why})")), "{shown}");
+        assert!(
+            shown.contains(&format!("gets no requests: {} since ", one.address)),
+            "{shown}"
+        );
+        assert!(
+            shown.contains(&format!("(its health check fails: {why})")),
+            "{shown}"
+        );
         assert_eq!(code, Some(1), "an operator has to look: {shown}");
-        assert!(gate.admin_page("/health").contains(&format!("its health check fails: {why}")));
+        assert!(
+            gate.admin_page("/health")
+                .contains(&format!("its health check fails: {why}"))
+        );
         says.store(204, Ordering::SeqCst);
         gate.wait_for_metric(&down(1), 0.0);
         requests();
         assert_eq!(one.received().len(), before + 3, "{why}");
     }
     let (shown, code) = status(&gate);
-    assert!(!shown.contains("gets no requests") && code == Some(0), "{shown}");
-    let metrics = gate.metrics();
-    let checks = |labels: &str| sum_of(&metrics, &format!("crawlgate_upstream_checks_total{{{labels}}}"));
     assert!(
-        checks("server=\"1\",result=\"status\"") >= Some(4.0) && checks("server=\"1\",result=\"read\"") >= Some(2.0)
+        !shown.contains("gets no requests") && code == Some(0),
+        "{shown}"
+    );
+    let metrics = gate.metrics();
+    let checks = |labels: &str| {
+        sum_of(
+            &metrics,
+            &format!("crawlgate_upstream_checks_total{{{labels}}}"),
+        )
+    };
+    assert!(
+        checks("server=\"1\",result=\"status\"") >= Some(4.0)
+            && checks("server=\"1\",result=\"read\"") >= Some(2.0)
     );
     assert!(checks("server=\"2\",result=\"ok\"") >= Some(2.0));
-    assert_eq!(sum_of(&metrics, "crawlgate_upstream_requests_total{server=\"1\"}"), Some(12.0), "of clients alone");
+    assert_eq!(
+        sum_of(&metrics, "crawlgate_upstream_requests_total{server=\"1\"}"),
+        Some(12.0),
+        "of clients alone"
+    );
 }
 
 #[test]
@@ -99,19 +140,41 @@ fn servers_are_all_tried_where_all_are_down() {
         assert_eq!(gate.get(HOST, "/", "").status, 200);
     }
     let (shown, _) = status(&gate);
-    assert!(shown.contains("connect_refused") && shown.contains("status 404"), "{shown}");
+    assert!(
+        shown.contains("connect_refused") && shown.contains("status 404"),
+        "{shown}"
+    );
     says.store(200, Ordering::SeqCst);
     gate.wait_for_metric(&down(2), 0.0);
     let events = eventually("the events", || {
         let text = std::fs::read_to_string(gate.path("events.log")).ok()?;
         text.contains("server_returned").then_some(text)
     });
-    let events: Vec<serde_json::Value> = events.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let events: Vec<serde_json::Value> = events
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect();
     let told = |number: usize, name: &str| events[number][name].clone();
-    assert_eq!((told(0, "event"), told(0, "reason")), ("server_down".into(), "connect_refused".into()));
     assert_eq!(
-        (told(1, "event"), told(1, "reason"), told(1, "status"), told(1, "server")),
-        ("server_down".into(), "status".into(), 404.into(), format!("http://{}", one.address).into())
+        (told(0, "event"), told(0, "reason")),
+        ("server_down".into(), "connect_refused".into())
     );
-    assert_eq!((told(2, "event"), told(2, "server")), ("server_returned".into(), told(1, "server")));
+    assert_eq!(
+        (
+            told(1, "event"),
+            told(1, "reason"),
+            told(1, "status"),
+            told(1, "server")
+        ),
+        (
+            "server_down".into(),
+            "status".into(),
+            404.into(),
+            format!("http://{}", one.address).into()
+        )
+    );
+    assert_eq!(
+        (told(2, "event"), told(2, "server")),
+        ("server_returned".into(), told(1, "server"))
+    );
 }

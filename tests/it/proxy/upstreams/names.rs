@@ -26,7 +26,12 @@ fn two_listeners() -> [TcpListener; 2] {
 
 fn saying(listener: TcpListener, word: &'static str) -> Origin {
     Origin::on(listener, move |_, stream| {
-        write!(stream, "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{word}", word.len()).is_ok()
+        write!(
+            stream,
+            "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{word}",
+            word.len()
+        )
+        .is_ok()
     })
 }
 
@@ -46,8 +51,14 @@ fn say(to: &Mutex<Reply>, reply: Reply) {
 }
 
 fn gate(lane: &str, dns: &Dns, port: u16) -> Gate {
-    let origins = format!("origins: {{ servers: 'http://{NAME}:{port}', resolvers: ['{}'] }}", dns.address);
-    Setup::before("").with_origins(&origins).settings(&format!("lane: {lane}")).start()
+    let origins = format!(
+        "origins: {{ servers: 'http://{NAME}:{port}', resolvers: ['{}'] }}",
+        dns.address
+    );
+    Setup::before("")
+        .with_origins(&origins)
+        .settings(&format!("lane: {lane}"))
+        .start()
 }
 
 #[test]
@@ -62,14 +73,27 @@ fn changed_address_is_used(lane: &str) {
     let (dns, reply) = name_server(Reply::For(1, vec![Record::Address(ip(1))]));
     let gate = gate(lane, &dns, port);
     assert_eq!(gate.get(HOST, "/", "").text(), "old");
-    eventually("robots.txt is asked for where the name leads to", || old.was_asked_for_robots_txt().then_some(()));
+    eventually("robots.txt is asked for where the name leads to", || {
+        old.was_asked_for_robots_txt().then_some(())
+    });
     say(&reply, Reply::For(5, vec![Record::Address(ip(2))]));
-    eventually("the new address", || (gate.get(HOST, "/", "").text() == "new").then_some(()));
+    eventually("the new address", || {
+        (gate.get(HOST, "/", "").text() == "new").then_some(())
+    });
     let before = old.received().len();
     say(&reply, Reply::Silence);
-    eventually("the name server hangs", || crate::proxy::support::sum_of(&gate.metrics(), LOST));
-    assert_eq!(gate.get(HOST, "/", "").text(), "new", "the last good answer stays");
-    assert_eq!((old.received().len(), new.received().is_empty()), (before, false));
+    eventually("the name server hangs", || {
+        crate::proxy::support::sum_of(&gate.metrics(), LOST)
+    });
+    assert_eq!(
+        gate.get(HOST, "/", "").text(),
+        "new",
+        "the last good answer stays"
+    );
+    assert_eq!(
+        (old.received().len(), new.received().is_empty()),
+        (before, false)
+    );
 }
 
 #[test]
@@ -83,7 +107,9 @@ fn name_of_a_server_that_fails_is_looked_up_before_its_time() {
     let gate = gate("on", &dns, port);
     assert_eq!(gate.get(HOST, "/", "").status, 502);
     say(&reply, Reply::Records(vec![Record::Address(ip(2))]));
-    eventually("the new address", || (gate.get(HOST, "/", "").status == 200).then_some(()));
+    eventually("the new address", || {
+        (gate.get(HOST, "/", "").status == 200).then_some(())
+    });
 }
 
 #[test]
@@ -93,5 +119,7 @@ fn name_that_comes_late_gets_requests_then() {
     let gate = gate("on", &dns, origin.address.port());
     assert_eq!(gate.get(HOST, "/", "").status, 502);
     say(&reply, Reply::Records(vec![Record::Address(ip(1))]));
-    eventually("an address", || (gate.get(HOST, "/", "").status == 200).then_some(()));
+    eventually("an address", || {
+        (gate.get(HOST, "/", "").status == 200).then_some(())
+    });
 }

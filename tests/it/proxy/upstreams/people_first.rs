@@ -1,5 +1,5 @@
-//! People before crawlers: who gets a place at a server that takes few requests at once, and that nobody is accused who was
-//! turned away.
+//! People before crawlers: who gets a place at a server that takes few requests at once, and that
+//! nobody is accused who was turned away.
 
 use crate::proxy::edge::streams::{NO_WINDOW, WINDOWS, asking};
 use crate::proxy::support::http2::{DATA, HEADERS};
@@ -25,7 +25,10 @@ fn patient() -> (Origin, Sender<()>) {
     let wait = Arc::new(Mutex::new(wait));
     let origin = Origin::start(move |request, stream| {
         if !request.is_own() {
-            let _ = wait.lock().expect("nobody panics while waiting").recv_timeout(PATIENCE);
+            let _ = wait
+                .lock()
+                .expect("nobody panics while waiting")
+                .recv_timeout(PATIENCE);
         }
         stream.write_all(OK).is_ok()
     });
@@ -34,20 +37,29 @@ fn patient() -> (Origin, Sender<()>) {
 
 fn before(origin: &Origin, lane: &str, bound: &str) -> Gate {
     let origins = format!("origins: {{ servers: http://{}, {bound} }}", origin.address);
-    let settings = format!("lane: {lane}\nthreads: 1\nlogs: {{ access: access.log, events: events.log }}");
-    Setup::before(origin.address).with_origins(&origins).policy("site", POLICY).settings(&settings).start()
+    let settings =
+        format!("lane: {lane}\nthreads: 1\nlogs: {{ access: access.log, events: events.log }}");
+    Setup::before(origin.address)
+        .with_origins(&origins)
+        .policy("site", POLICY)
+        .settings(&settings)
+        .start()
 }
 
 /// Sends a request and does not wait for its answer.
 fn ask(gate: &Gate, agent: &str, target: &str) -> Connection {
     let mut connection = gate.connect();
-    connection.send(&format!("GET {target} HTTP/1.1\r\nHost: {HOST}\r\nUser-Agent: {agent}\r\n\r\n"));
+    connection.send(&format!(
+        "GET {target} HTTP/1.1\r\nHost: {HOST}\r\nUser-Agent: {agent}\r\n\r\n"
+    ));
     connection
 }
 
 /// Waits until the origin has been asked so often.
 fn arrived(origin: &Origin, requests: usize) {
-    eventually("requests at the origin", || (origin.received().len() == requests).then_some(()));
+    eventually("requests at the origin", || {
+        (origin.received().len() == requests).then_some(())
+    });
 }
 
 #[test]
@@ -57,13 +69,23 @@ fn crawler_without_a_place_is_turned_away_and_not_accused() {
         let gate = before(&origin, lane, "connections: 2, crawlers: 1");
         // The crawl delay holds for a client that was served it.
         assert_eq!(gate.fetch_as(CLAUDEBOT, "/robots.txt").status, 200);
-        gate.wait_for_metric("crawlgate_robots_txt_total{crawler=\"claudebot\",status=\"200\"}", 1.0);
+        gate.wait_for_metric(
+            "crawlgate_robots_txt_total{crawler=\"claudebot\",status=\"200\"}",
+            1.0,
+        );
         let mut inside = ask(&gate, "Examplebot/1.0 (+https://bots.example)", "/1");
         arrived(&origin, 1);
         let refused = ask(&gate, CLAUDEBOT, "/2").response("GET");
         assert_eq!(refused.status, 503, "lane: {lane}");
-        let seconds: u32 = refused.field("retry-after").expect("Retry-After").parse().expect("seconds");
-        assert!((10..=20).contains(&seconds), "at least the crawl delay: {seconds}, lane: {lane}");
+        let seconds: u32 = refused
+            .field("retry-after")
+            .expect("Retry-After")
+            .parse()
+            .expect("seconds");
+        assert!(
+            (10..=20).contains(&seconds),
+            "at least the crawl delay: {seconds}, lane: {lane}"
+        );
         go_on.send(()).expect("the origin waits");
         assert_eq!(inside.response("GET").status, 200, "lane: {lane}");
         // It comes back at once, and is in time: the other request did not count.
@@ -72,17 +94,31 @@ fn crawler_without_a_place_is_turned_away_and_not_accused() {
         go_on.send(()).expect("the origin waits");
         assert_eq!(second.response("GET").status, 200, "lane: {lane}");
         let metrics = gate.metrics();
-        assert_eq!(sum_of(&metrics, "crawlgate_violations_total"), None, "lane: {lane}");
+        assert_eq!(
+            sum_of(&metrics, "crawlgate_violations_total"),
+            None,
+            "lane: {lane}"
+        );
         let turned_away = "crawlgate_turned_away_total{reason=\"turned_away\"}";
         assert_eq!(sum_of(&metrics, turned_away), Some(1.0), "lane: {lane}");
         let log = eventually("two lines", || {
             let text = std::fs::read_to_string(gate.path("access.log")).ok()?;
             (text.matches("\"target\":\"/2\"").count() == 2).then_some(text)
         });
-        let line = log.lines().find(|line| line.contains("\"status\":503")).expect("its line");
-        assert!(line.contains("\"error\":\"turned_away\"") && line.contains("\"kind\":\"allowed\""), "{line}");
+        let line = log
+            .lines()
+            .find(|line| line.contains("\"status\":503"))
+            .expect("its line");
+        assert!(
+            line.contains("\"error\":\"turned_away\"") && line.contains("\"kind\":\"allowed\""),
+            "{line}"
+        );
         // Now it comes too soon.
-        assert_eq!(ask(&gate, CLAUDEBOT, "/3").response("GET").status, 429, "lane: {lane}");
+        assert_eq!(
+            ask(&gate, CLAUDEBOT, "/3").response("GET").status,
+            429,
+            "lane: {lane}"
+        );
     }
 }
 
@@ -90,13 +126,25 @@ fn crawler_without_a_place_is_turned_away_and_not_accused() {
 fn people_wait_for_a_place_and_crawlers_stay_out_meanwhile() {
     for lane in ["on", "off"] {
         let (origin, go_on) = patient();
-        let gate = before(&origin, lane, "connections: 1, crawlers: 1, queue: { wait: 60s }");
+        let gate = before(
+            &origin,
+            lane,
+            "connections: 1, crawlers: 1, queue: { wait: 60s }",
+        );
         let mut inside = ask(&gate, BROWSER, "/1");
         arrived(&origin, 1);
         let mut waiting = ask(&gate, BROWSER, "/2");
         gate.wait_for_metric("crawlgate_queue_waiting", 1.0);
-        assert_eq!(ask(&gate, GPTBOT, "/3").response("GET").status, 503, "lane: {lane}");
-        assert_eq!(gate.fetch_as(GPTBOT, "/robots.txt").status, 200, "robots.txt is never refused, lane: {lane}");
+        assert_eq!(
+            ask(&gate, GPTBOT, "/3").response("GET").status,
+            503,
+            "lane: {lane}"
+        );
+        assert_eq!(
+            gate.fetch_as(GPTBOT, "/robots.txt").status,
+            200,
+            "robots.txt is never refused, lane: {lane}"
+        );
         // A challenge waits like a visitor, whatever its user agent says.
         let mut challenge = ask(&gate, GPTBOT, "/.well-known/acme-challenge/abc");
         gate.wait_for_metric("crawlgate_queue_waiting", 2.0);
@@ -122,7 +170,11 @@ fn person_who_leaves_leaves_the_queue() {
         gate.wait_for_metric("crawlgate_queue_waiting", 0.0);
         go_on.send(()).expect("the origin waits");
         assert_eq!(inside.response("GET").status, 200, "lane: {lane}");
-        assert_eq!(origin.received().len(), 1, "the second request was never sent, lane: {lane}");
+        assert_eq!(
+            origin.received().len(),
+            1,
+            "the second request was never sent, lane: {lane}"
+        );
     }
 }
 
@@ -130,15 +182,27 @@ fn person_who_leaves_leaves_the_queue() {
 fn wait_that_is_too_long_ends_with_503_for_a_person() {
     for lane in ["on", "off"] {
         let (origin, go_on) = patient();
-        let gate = before(&origin, lane, "connections: 1, queue: { length: 1, wait: 200ms }");
+        let gate = before(
+            &origin,
+            lane,
+            "connections: 1, queue: { length: 1, wait: 200ms }",
+        );
         let mut inside = ask(&gate, BROWSER, "/1");
         arrived(&origin, 1);
         let response = gate.fetch("/2");
-        assert_eq!((response.status, response.field("retry-after")), (503, Some("1")), "lane: {lane}");
+        assert_eq!(
+            (response.status, response.field("retry-after")),
+            (503, Some("1")),
+            "lane: {lane}"
+        );
         go_on.send(()).expect("the origin waits");
         assert_eq!(inside.response("GET").status, 200, "lane: {lane}");
         let timed_out = "crawlgate_turned_away_total{reason=\"queue_timeout\"}";
-        assert_eq!(sum_of(&gate.metrics(), timed_out), Some(1.0), "lane: {lane}");
+        assert_eq!(
+            sum_of(&gate.metrics(), timed_out),
+            Some(1.0),
+            "lane: {lane}"
+        );
     }
 }
 
@@ -146,13 +210,21 @@ fn wait_that_is_too_long_ends_with_503_for_a_person() {
 fn full_queue_ends_with_503_at_once() {
     for lane in ["on", "off"] {
         let (origin, go_on) = patient();
-        let gate = before(&origin, lane, "connections: 1, queue: { length: 1, wait: 60s }");
+        let gate = before(
+            &origin,
+            lane,
+            "connections: 1, queue: { length: 1, wait: 60s }",
+        );
         let mut inside = ask(&gate, BROWSER, "/1");
         arrived(&origin, 1);
         let mut waiting = ask(&gate, BROWSER, "/2");
         gate.wait_for_metric("crawlgate_queue_waiting", 1.0);
         let response = gate.fetch("/3");
-        assert_eq!((response.status, response.field("retry-after")), (503, Some("1")), "lane: {lane}");
+        assert_eq!(
+            (response.status, response.field("retry-after")),
+            (503, Some("1")),
+            "lane: {lane}"
+        );
         let full = "crawlgate_turned_away_total{reason=\"queue_full\"}";
         assert_eq!(sum_of(&gate.metrics(), full), Some(1.0), "lane: {lane}");
         for (connection, requests) in [(&mut inside, 2), (&mut waiting, 2)] {
@@ -167,14 +239,21 @@ fn full_queue_ends_with_503_at_once() {
 fn one_address_has_a_quarter_of_the_places() {
     for lane in ["on", "off"] {
         let (origin, go_on) = patient();
-        let origins =
-            format!("origins: {{ servers: http://{}, connections: 8, queue: {{ wait: 60s }} }}", origin.address);
+        let origins = format!(
+            "origins: {{ servers: http://{}, connections: 8, queue: {{ wait: 60s }} }}",
+            origin.address
+        );
         let settings = format!("lane: {lane}\ntrusted_proxies: [127.0.0.1]");
-        let gate = Setup::before("").with_origins(&origins).settings(&settings).start();
+        let gate = Setup::before("")
+            .with_origins(&origins)
+            .settings(&settings)
+            .start();
         let ask = |address: &str| {
             let mut connection = gate.connect();
             let from = format!("User-Agent: {BROWSER}\r\nX-Forwarded-For: {address}");
-            connection.send(&format!("GET /{address} HTTP/1.1\r\nHost: {HOST}\r\n{from}\r\n\r\n"));
+            connection.send(&format!(
+                "GET /{address} HTTP/1.1\r\nHost: {HOST}\r\n{from}\r\n\r\n"
+            ));
             connection
         };
         let _inside = ["192.0.2.1"; 2].map(ask);
@@ -184,7 +263,9 @@ fn one_address_has_a_quarter_of_the_places() {
         let _other = ask("192.0.2.2");
         arrived(&origin, 3);
         go_on.send(()).expect("the origin waits");
-        eventually("a place for the third request", || (origin.received().len() == 4).then_some(()));
+        eventually("a place for the third request", || {
+            (origin.received().len() == 4).then_some(())
+        });
         drop(go_on);
         assert_eq!(third.response("GET").status, 200, "lane: {lane}");
     }
@@ -192,19 +273,25 @@ fn one_address_has_a_quarter_of_the_places() {
 
 #[test]
 fn verified_crawler_of_the_list_waits_like_a_person() {
-    const PROVEN: &str =
-        "hosts: [site.test]\ncrawlers: [{ token: Googlebot, networks: [127.0.0.1/32] }]\nrobots: { origin: replace }\n";
+    const PROVEN: &str = "hosts: [site.test]\ncrawlers: [{ token: Googlebot, networks: [127.0.0.1/32] }]\nrobots: { origin: replace }\n";
     for lane in ["on", "off"] {
         for (exempt, status) in [("", 503), (", exempt: [Googlebot]", 200)] {
             let (origin, go_on) = patient();
             let bound = format!("connections: 1, queue: {{ wait: 60s }}{exempt}");
             let origins = format!("origins: {{ servers: http://{}, {bound} }}", origin.address);
             let settings = format!("lane: {lane}\nthreads: 1");
-            let setup = Setup::before("").with_origins(&origins).policy("site", PROVEN).settings(&settings);
+            let setup = Setup::before("")
+                .with_origins(&origins)
+                .policy("site", PROVEN)
+                .settings(&settings);
             let gate = setup.start();
             let mut inside = ask(&gate, BROWSER, "/1");
             arrived(&origin, 1);
-            let mut crawler = ask(&gate, "Googlebot/2.1 (+http://www.google.com/bot.html)", "/2");
+            let mut crawler = ask(
+                &gate,
+                "Googlebot/2.1 (+http://www.google.com/bot.html)",
+                "/2",
+            );
             if status == 200 {
                 gate.wait_for_metric("crawlgate_queue_waiting", 1.0);
             } else {
@@ -237,13 +324,21 @@ fn stream_of_http2_waits_for_a_place_and_leaves_the_queue_when_it_is_reset() {
     upload.reset();
     gate.wait_for_metric("crawlgate_queue_waiting", 1.0);
     let crawler = http2.get(HOST, "/4", &[("user-agent", GPTBOT)]);
-    assert!(crawler.status == 503 && crawler.field("retry-after").is_some(), "{}", crawler.status);
+    assert!(
+        crawler.status == 503 && crawler.field("retry-after").is_some(),
+        "{}",
+        crawler.status
+    );
     go_on.send(()).expect("the origin waits");
     assert_eq!(inside.response("GET").status, 200);
     arrived(&origin, 2);
     go_on.send(()).expect("the origin waits");
     assert_eq!(waiting.wait().expect("a response").status, 200);
-    assert_eq!(origin.received().len(), 2, "the request that was reset was never sent");
+    assert_eq!(
+        origin.received().len(),
+        2,
+        "the request that was reset was never sent"
+    );
 }
 
 #[test]
@@ -255,7 +350,10 @@ fn stream_of_events_gives_its_place_back_when_it_has_begun() {
             if request.target() == "/events" {
                 let head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\n\r\ndata: 1\n\n";
                 let _ = stream.write_all(head);
-                let _ = held.lock().expect("nobody panics while waiting").recv_timeout(PATIENCE);
+                let _ = held
+                    .lock()
+                    .expect("nobody panics while waiting")
+                    .recv_timeout(PATIENCE);
                 return false;
             }
             stream.write_all(OK).is_ok()
@@ -276,7 +374,10 @@ fn websocket_gives_its_place_back_when_it_has_begun() {
         if request.target() == "/socket" {
             let head = b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n";
             let _ = stream.write_all(head);
-            let _ = held.lock().expect("nobody panics while waiting").recv_timeout(PATIENCE);
+            let _ = held
+                .lock()
+                .expect("nobody panics while waiting")
+                .recv_timeout(PATIENCE);
             return false;
         }
         stream.write_all(OK).is_ok()
@@ -300,10 +401,22 @@ fn post(version: &str, fields: &str) -> String {
 fn request_takes_no_place_before_its_body_is_there() {
     for (lane, version, framing, first, rest) in [
         ("on", "1.1", "Content-Length: 3", "a", "bc"),
-        ("on", "1.1", "Transfer-Encoding: chunked", "1\r\na\r\n", "2\r\nbc\r\n0\r\n\r\n"),
+        (
+            "on",
+            "1.1",
+            "Transfer-Encoding: chunked",
+            "1\r\na\r\n",
+            "2\r\nbc\r\n0\r\n\r\n",
+        ),
         ("on", "1.0", "Content-Length: 3", "a", "bc"),
         ("off", "1.1", "Content-Length: 3", "a", "bc"),
-        ("off", "1.1", "Transfer-Encoding: chunked", "1\r\na\r\n", "2\r\nbc\r\n0\r\n\r\n"),
+        (
+            "off",
+            "1.1",
+            "Transfer-Encoding: chunked",
+            "1\r\na\r\n",
+            "2\r\nbc\r\n0\r\n\r\n",
+        ),
     ] {
         let (origin, go_on) = patient();
         let gate = before(&origin, lane, "connections: 1, queue: { wait: 60s }");
@@ -315,14 +428,22 @@ fn request_takes_no_place_before_its_body_is_there() {
         let mut person = ask(&gate, BROWSER, "/2");
         arrived(&origin, 1);
         go_on.send(()).expect("the origin waits");
-        assert_eq!(person.response("GET").status, 200, "{lane} {version} {framing}");
+        assert_eq!(
+            person.response("GET").status,
+            200,
+            "{lane} {version} {framing}"
+        );
         drop(left);
         gate.wait_for_metric("crawlgate_requests_in_flight", 1.0);
         upload.send(rest);
         arrived(&origin, 2);
         assert_eq!(origin.last().body, b"abc", "{lane} {version} {framing}");
         go_on.send(()).expect("the origin waits");
-        assert_eq!(upload.response("POST").status, 200, "{lane} {version} {framing}");
+        assert_eq!(
+            upload.response("POST").status,
+            200,
+            "{lane} {version} {framing}"
+        );
     }
 }
 
@@ -353,13 +474,23 @@ fn half_sent_bodies_of_a_connection_leave_each_other_room() {
         let origin = Origin::plain();
         let gate = before(&origin, lane, "connections: 20, queue: { wait: 60s }");
         let http2 = Http2::open(gate.address);
-        let mut uploads: Vec<_> = (0..20).map(|_| http2.upload(HOST, "/1", &[("user-agent", BROWSER)])).collect();
-        uploads.iter_mut().for_each(|upload| upload.send(&[b'a'; 60_000], false));
+        let mut uploads: Vec<_> = (0..20)
+            .map(|_| http2.upload(HOST, "/1", &[("user-agent", BROWSER)]))
+            .collect();
+        uploads
+            .iter_mut()
+            .for_each(|upload| upload.send(&[b'a'; 60_000], false));
         for mut upload in uploads {
             upload.send(b"b", true);
             assert_eq!(upload.response().status, 200, "lane: {lane}");
         }
-        assert!(origin.received().iter().all(|request| request.body.len() == 60_001), "lane: {lane}");
+        assert!(
+            origin
+                .received()
+                .iter()
+                .all(|request| request.body.len() == 60_001),
+            "lane: {lane}"
+        );
     }
 }
 
@@ -377,7 +508,11 @@ fn client_that_expects_a_100_gets_it_before_it_has_a_place() {
         gate.wait_for_metric("crawlgate_queue_waiting", 1.0);
         for (connection, method) in [(&mut inside, "GET"), (&mut upload, "POST")] {
             go_on.send(()).expect("the origin waits");
-            assert_eq!(connection.final_response(method).status, 200, "lane: {lane}");
+            assert_eq!(
+                connection.final_response(method).status,
+                200,
+                "lane: {lane}"
+            );
         }
         assert_eq!(origin.last().body, b"abc", "lane: {lane}");
     }
@@ -414,8 +549,11 @@ fn hasty() -> SocketAddr {
             std::thread::spawn(move || {
                 let mut received = vec![0; 64 * 1024];
                 let count = stream.read(&mut received).unwrap_or_default();
-                let answer: &[u8] =
-                    if received.starts_with(b"POST") { b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nab" } else { OK };
+                let answer: &[u8] = if received.starts_with(b"POST") {
+                    b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nab"
+                } else {
+                    OK
+                };
                 let _ = stream.write_all(answer);
                 while count > 0 && stream.read(&mut received).is_ok_and(|count| count > 0) {}
             });
@@ -426,7 +564,10 @@ fn hasty() -> SocketAddr {
 
 #[test]
 fn upload_that_was_answered_and_stops_gives_its_place_up() {
-    let origins = format!("origins: {{ servers: http://{}, connections: 1, queue: {{ wait: 60s }} }}", hasty());
+    let origins = format!(
+        "origins: {{ servers: http://{}, connections: 1, queue: {{ wait: 60s }} }}",
+        hasty()
+    );
     let gate = Setup::before("").with_origins(&origins).start();
     let mut upload = gate.connect();
     upload.send(&post("1.1", "Content-Length: 100000"));
@@ -465,7 +606,11 @@ fn response_that_is_not_read_gives_its_place_to_a_person() {
     // More than sockets take.
     static LARGE: [u8; 32 << 20] = [b'x'; 32 << 20];
     let origin = Origin::start(|request, stream| {
-        let body: &[u8] = if request.target() == "/large" { &LARGE } else { b"ok" };
+        let body: &[u8] = if request.target() == "/large" {
+            &LARGE
+        } else {
+            b"ok"
+        };
         let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len());
         stream.write_all(head.as_bytes()).is_ok() && stream.write_all(body).is_ok()
     });
@@ -485,6 +630,10 @@ fn response_that_is_not_read_gives_its_place_to_a_person() {
         let _second = ask(&gate, BROWSER, "/large");
         gate.wait_for_metric("crawlgate_upstream_in_flight", 1.0);
         assert_eq!(gate.fetch("/2").status, 200, "lane: {lane}");
-        assert_eq!(unread.response("GET").body.len(), LARGE.len(), "lane: {lane}");
+        assert_eq!(
+            unread.response("GET").body.len(),
+            LARGE.len(),
+            "lane: {lane}"
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! Servers that speak TLS: which authorities are trusted, for which name, what servers that ask are shown, and that
-//! sessions resume.
+//! Servers that speak TLS: which authorities are trusted, for which name, what servers that ask are
+//! shown, and that sessions resume.
 
 use crate::proxy::support::{Authority, Gate, HOST, PATIENCE, Setup, eventually, sum_of};
 use rustls::crypto::ring;
@@ -30,27 +30,41 @@ struct Server {
 }
 
 impl Server {
-    /// With the certificate `NAME.pem` of a directory. Where there are clients, it asks for a certificate of theirs.
+    /// With the certificate `NAME.pem` of a directory. Where there are clients, it asks for a
+    /// certificate of theirs.
     fn start(directory: &Path, name: &str, clients: Option<&Authority>) -> Server {
-        let chain = CertificateDer::pem_file_iter(directory.join(format!("{name}.pem"))).expect("a file");
+        let chain =
+            CertificateDer::pem_file_iter(directory.join(format!("{name}.pem"))).expect("a file");
         let chain = chain.collect::<Result<_, _>>().expect("certificates");
-        let key = PrivateKeyDer::from_pem_file(directory.join(format!("{name}.key"))).expect("a key");
+        let key =
+            PrivateKeyDer::from_pem_file(directory.join(format!("{name}.key"))).expect("a key");
         let provider = Arc::new(ring::default_provider());
-        let builder = ServerConfig::builder_with_provider(provider.clone()).with_safe_default_protocol_versions();
+        let builder = ServerConfig::builder_with_provider(provider.clone())
+            .with_safe_default_protocol_versions();
         let builder = builder.expect("versions");
         let builder = match clients {
             Some(authority) => {
                 let mut roots = RootCertStore::empty();
                 let pem = authority.pem();
-                roots.add(CertificateDer::from_pem_slice(pem.as_bytes()).expect("a certificate")).expect("a root");
-                let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build();
+                roots
+                    .add(CertificateDer::from_pem_slice(pem.as_bytes()).expect("a certificate"))
+                    .expect("a root");
+                let verifier =
+                    WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build();
                 builder.with_client_cert_verifier(verifier.expect("a verifier"))
             }
             None => builder.with_no_client_auth(),
         };
-        let config = Arc::new(builder.with_single_cert(chain, key).expect("a certificate with its key"));
+        let config = Arc::new(
+            builder
+                .with_single_cert(chain, key)
+                .expect("a certificate with its key"),
+        );
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-        let (address, seen) = (listener.local_addr().expect("its address"), Arc::new(Mutex::new(Vec::new())));
+        let (address, seen) = (
+            listener.local_addr().expect("its address"),
+            Arc::new(Mutex::new(Vec::new())),
+        );
         let log = seen.clone();
         thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
@@ -63,8 +77,14 @@ impl Server {
 
     /// The requests of clients.
     fn seen(&self) -> Vec<Seen> {
-        let seen = self.seen.lock().expect("nobody panics while writing").clone();
-        seen.into_iter().filter(|seen| seen.target != "/robots.txt").collect()
+        let seen = self
+            .seen
+            .lock()
+            .expect("nobody panics while writing")
+            .clone();
+        seen.into_iter()
+            .filter(|seen| seen.target != "/robots.txt")
+            .collect()
     }
 }
 
@@ -77,10 +97,22 @@ fn serve(stream: TcpStream, config: Arc<ServerConfig>, log: &Mutex<Vec<Seen>>) -
     drop(lines);
     let is_resumed = stream.conn.handshake_kind() == Some(HandshakeKind::Resumed);
     let has_client_certificate = stream.conn.peer_certificates().is_some();
-    let body = if target == "/robots.txt" { "User-agent: *\nDisallow: /theirs/\n" } else { "ok" };
-    log.lock().ok()?.push(Seen { target, is_resumed, has_client_certificate });
+    let body = if target == "/robots.txt" {
+        "User-agent: *\nDisallow: /theirs/\n"
+    } else {
+        "ok"
+    };
+    log.lock().ok()?.push(Seen {
+        target,
+        is_resumed,
+        has_client_certificate,
+    });
     let length = body.len();
-    write!(stream, "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}").ok()?;
+    write!(
+        stream,
+        "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}"
+    )
+    .ok()?;
     stream.conn.send_close_notify();
     stream.flush().ok()
 }
@@ -88,11 +120,17 @@ fn serve(stream: TcpStream, config: Arc<ServerConfig>, log: &Mutex<Vec<Seen>>) -
 /// Before this server, with these lines of `tls`. Its files are in the directory of the settings.
 fn setup(lane: &str, url: &str, tls: &str) -> Setup {
     let origins = format!("origins: {{ servers: [\"{url}\"], tls: {{ {tls} }} }}");
-    Setup::before("").with_origins(&origins).settings(&format!("lane: {lane}\nthreads: 1"))
+    Setup::before("")
+        .with_origins(&origins)
+        .settings(&format!("lane: {lane}\nthreads: 1"))
 }
 
 fn directory(setup: &Setup) -> std::path::PathBuf {
-    setup.policies().parent().expect("the directory of the settings").to_owned()
+    setup
+        .policies()
+        .parent()
+        .expect("the directory of the settings")
+        .to_owned()
 }
 
 fn status(gate: &Gate) -> u16 {
@@ -102,16 +140,22 @@ fn status(gate: &Gate) -> u16 {
 #[test]
 fn host_that_servers_want_is_the_name_in_their_certificates() {
     for lane in WAYS {
-        for (host, name, expected) in
-            [("app.example:8443", "", 200), ("a.example", "", 502), ("a.example", "app.example", 200)]
-        {
+        for (host, name, expected) in [
+            ("app.example:8443", "", 200),
+            ("a.example", "", 502),
+            ("a.example", "app.example", 200),
+        ] {
             let authority = Authority::new();
             let setup = setup(lane, "", "");
             let directory = directory(&setup);
             authority.certify(&directory, "server", &["app.example"], 2060);
             std::fs::write(directory.join("ca.pem"), authority.pem()).expect("written");
             let server = Server::start(&directory, "server", None);
-            let name = if name.is_empty() { String::new() } else { format!(", server_name: {name}") };
+            let name = if name.is_empty() {
+                String::new()
+            } else {
+                format!(", server_name: {name}")
+            };
             let gate = setup
                 .with_origins(&format!(
                     "origins: {{ servers: ['https://{}'], host: {host}, tls: {{ ca: ca.pem{name} }} }}",
@@ -119,7 +163,10 @@ fn host_that_servers_want_is_the_name_in_their_certificates() {
                 ))
                 .start();
             assert_eq!(status(&gate), expected, "{lane}, {host}");
-            let published = gate.get(HOST, "/robots.txt", "").text().contains("Disallow: /theirs/");
+            let published = gate
+                .get(HOST, "/robots.txt", "")
+                .text()
+                .contains("Disallow: /theirs/");
             assert_eq!(published, expected == 200, "{lane}, {host}");
         }
     }
@@ -142,9 +189,20 @@ fn own_authority_vouches_for_server_and_no_other_does() {
             std::fs::write(directory(&setup).join("ca.pem"), ours.pem()).expect("a file");
             let gate = setup.start();
             assert_eq!(status(&gate), expected, "{name}, lane: {lane}");
-            assert_eq!(server.seen().len(), usize::from(expected == 200), "{name}, lane: {lane}");
-            let failures = sum_of(&gate.metrics(), "crawlgate_upstream_failures_total{reason=\"tls\"}");
-            assert_eq!(failures.unwrap_or_default() > 0.0, expected == 502, "{name}, lane: {lane}");
+            assert_eq!(
+                server.seen().len(),
+                usize::from(expected == 200),
+                "{name}, lane: {lane}"
+            );
+            let failures = sum_of(
+                &gate.metrics(),
+                "crawlgate_upstream_failures_total{reason=\"tls\"}",
+            );
+            assert_eq!(
+                failures.unwrap_or_default() > 0.0,
+                expected == 502,
+                "{name}, lane: {lane}"
+            );
         }
     }
 }
@@ -162,9 +220,22 @@ fn certificate_that_is_refused_costs_no_request_where_another_server_is() {
             let setup = setup(lane, &urls, "ca: ca.pem");
             std::fs::write(directory(&setup).join("ca.pem"), ours.pem()).expect("a file");
             let gate = setup.start();
-            (0..4).for_each(|_| assert_eq!(gate.ask("DELETE", HOST, "/page", "").status, 200, "lane: {lane}"));
-            assert_eq!((bad.seen().len(), good.seen().len()), (0, 4), "lane: {lane}");
-            let retries = sum_of(&gate.metrics(), "crawlgate_upstream_retries_total{reason=\"tls\"}");
+            (0..4).for_each(|_| {
+                assert_eq!(
+                    gate.ask("DELETE", HOST, "/page", "").status,
+                    200,
+                    "lane: {lane}"
+                )
+            });
+            assert_eq!(
+                (bad.seen().len(), good.seen().len()),
+                (0, 4),
+                "lane: {lane}"
+            );
+            let retries = sum_of(
+                &gate.metrics(),
+                "crawlgate_upstream_retries_total{reason=\"tls\"}",
+            );
             assert!(retries >= Some(2.0), "lane: {lane}: {retries:?}");
         }
     }
@@ -178,8 +249,10 @@ fn server_name_is_the_one_that_is_verified() {
         authority.certify(files.path(), "server", &["app.internal"], 2060);
         let server = Server::start(files.path(), "server", None);
         let tls = "ca: ca.pem, server_name: app.internal";
-        let setup = setup(lane, &format!("https://{}", server.address), tls)
-            .policy("site", "robots: { origin: merge, groups: { agents: '*', disallow: /ours/ } }\n");
+        let setup = setup(lane, &format!("https://{}", server.address), tls).policy(
+            "site",
+            "robots: { origin: merge, groups: { agents: '*', disallow: /ours/ } }\n",
+        );
         std::fs::write(directory(&setup).join("ca.pem"), authority.pem()).expect("a file");
         let gate = setup.start();
         assert_eq!(status(&gate), 200, "lane: {lane}");
@@ -198,15 +271,21 @@ fn server_that_asks_is_shown_the_client_certificate() {
         authority.certify(files.path(), "server", &["127.0.0.1"], 2060);
         let server = Server::start(files.path(), "server", Some(&authority));
         let given = "ca: ca.pem, client: { cert: client.pem, key: client.key }";
-        for (tls, issuer, expected) in [(given, &authority, 200), (given, &other, 502), ("ca: ca.pem", &authority, 502)]
-        {
+        for (tls, issuer, expected) in [
+            (given, &authority, 200),
+            (given, &other, 502),
+            ("ca: ca.pem", &authority, 502),
+        ] {
             let setup = setup(lane, &format!("https://{}", server.address), tls);
             std::fs::write(directory(&setup).join("ca.pem"), authority.pem()).expect("a file");
             issuer.certify(&directory(&setup), "client", &["crawlgate.internal"], 2060);
             assert_eq!(status(&setup.start()), expected, "{tls}, lane: {lane}");
         }
         let seen = server.seen();
-        assert!(seen.len() == 1 && seen[0].has_client_certificate, "lane: {lane}: {seen:?}");
+        assert!(
+            seen.len() == 1 && seen[0].has_client_certificate,
+            "lane: {lane}: {seen:?}"
+        );
     }
 }
 
@@ -252,7 +331,11 @@ fn changed_files_are_taken_without_a_restart() {
             said.contains("problem (certificate): ").then_some(said)
         });
         assert!(said.contains("client.key"), "{said}");
-        assert_eq!(status(&gate), 200, "the former files stay in use, lane: {lane}");
+        assert_eq!(
+            status(&gate),
+            200,
+            "the former files stay in use, lane: {lane}"
+        );
         certify(&authority);
         gate.signal("HUP");
         eventually("no problem any more", || {
@@ -276,7 +359,13 @@ fn file_that_cannot_be_used_is_an_error_in_its_place() {
         authority.certify(&directory(&setup), "one", &["a.example"], 2060);
         authority.certify(&directory(&setup), "two", &["b.example"], 2060);
         let (said, code) = setup.fail();
-        assert!(!code.success() && said.contains("bad-file"), "{tls}: {said}");
-        assert!(said.contains(&format!("crawlgate.yaml:2:{column}")), "{tls}: {said}");
+        assert!(
+            !code.success() && said.contains("bad-file"),
+            "{tls}: {said}"
+        );
+        assert!(
+            said.contains(&format!("crawlgate.yaml:2:{column}")),
+            "{tls}: {said}"
+        );
     }
 }

@@ -33,7 +33,10 @@ fn answer_each(mut writer: UnixStream) -> Option<()> {
                 target = line.split(' ').nth(1)?.to_owned();
             }
             let field = line.to_ascii_lowercase();
-            length = field.strip_prefix("content-length: ").and_then(|text| text.trim().parse().ok()).unwrap_or(length);
+            length = field
+                .strip_prefix("content-length: ")
+                .and_then(|text| text.trim().parse().ok())
+                .unwrap_or(length);
             line.clear();
         }
         let mut body = vec![0; length];
@@ -41,22 +44,31 @@ fn answer_each(mut writer: UnixStream) -> Option<()> {
         if target == "/robots.txt" {
             body = b"User-agent: *\nDisallow: /theirs/\n".to_vec();
         }
-        write!(writer, "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len()).ok()?;
+        write!(
+            writer,
+            "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n",
+            body.len()
+        )
+        .ok()?;
         writer.write_all(&body).ok()?;
     }
 }
 
 fn setup(lane: &str, servers: &str) -> Setup {
     Setup::before("")
-        .with_origins(&format!("origins: {{ servers: [{servers}], ejection: off }}"))
+        .with_origins(&format!(
+            "origins: {{ servers: [{servers}], ejection: off }}"
+        ))
         .settings(&format!("lane: {lane}\nthreads: 1"))
 }
 
 #[test]
 fn requests_and_robots_txt_go_over_one_kept_connection_each() {
     for lane in WAYS {
-        let setup = setup(lane, "'unix:app.sock'")
-            .policy("site", "robots: { origin: merge, groups: { agents: '*', disallow: /ours/ } }\n");
+        let setup = setup(lane, "'unix:app.sock'").policy(
+            "site",
+            "robots: { origin: merge, groups: { agents: '*', disallow: /ours/ } }\n",
+        );
         let connections = serve(&setup.policies().with_file_name("app.sock"));
         let gate = setup.start();
         eventually("the origin's rules", || {
@@ -66,11 +78,21 @@ fn requests_and_robots_txt_go_over_one_kept_connection_each() {
         let before = connections.load(Ordering::SeqCst);
         let mut connection = gate.connect();
         for _ in 0..3 {
-            connection.send(&format!("POST / HTTP/1.1\r\nHost: {HOST}\r\nContent-Length: 3\r\n\r\nabc"));
+            connection.send(&format!(
+                "POST / HTTP/1.1\r\nHost: {HOST}\r\nContent-Length: 3\r\n\r\nabc"
+            ));
             let response = connection.response("POST");
-            assert_eq!((response.status, response.text()), (200, "abc"), "lane: {lane}");
+            assert_eq!(
+                (response.status, response.text()),
+                (200, "abc"),
+                "lane: {lane}"
+            );
         }
-        assert_eq!(connections.load(Ordering::SeqCst) - before, 1, "lane: {lane}");
+        assert_eq!(
+            connections.load(Ordering::SeqCst) - before,
+            1,
+            "lane: {lane}"
+        );
     }
 }
 
@@ -78,9 +100,22 @@ fn requests_and_robots_txt_go_over_one_kept_connection_each() {
 fn socket_that_is_not_there_costs_no_request_where_another_server_is() {
     for lane in WAYS {
         let other = Origin::plain();
-        let both = setup(lane, &format!("'unix:gone.sock', 'http://{}'", other.address)).start();
-        (0..4).for_each(|_| assert_eq!(both.ask("DELETE", HOST, "/", "").status, 200, "lane: {lane}"));
-        assert!(sum_of(&both.metrics(), "crawlgate_upstream_retries_total") >= Some(2.0), "lane: {lane}");
+        let both = setup(
+            lane,
+            &format!("'unix:gone.sock', 'http://{}'", other.address),
+        )
+        .start();
+        (0..4).for_each(|_| {
+            assert_eq!(
+                both.ask("DELETE", HOST, "/", "").status,
+                200,
+                "lane: {lane}"
+            )
+        });
+        assert!(
+            sum_of(&both.metrics(), "crawlgate_upstream_retries_total") >= Some(2.0),
+            "lane: {lane}"
+        );
         let alone = setup(lane, "'unix:gone.sock'").start();
         assert_eq!(alone.get(HOST, "/", "").status, 502, "lane: {lane}");
         let shown = String::from_utf8(alone.command(&["status"]).stdout).expect("text");
@@ -91,5 +126,8 @@ fn socket_that_is_not_there_costs_no_request_where_another_server_is() {
 #[test]
 fn path_that_is_too_long_with_its_directory_is_an_error_in_its_place() {
     let (said, code) = setup("on", &format!("'unix:{}.sock'", "a".repeat(100))).fail();
-    assert!(!code.success() && said.contains("bad-origin") && said.contains("crawlgate.yaml:2:22"), "{said}");
+    assert!(
+        !code.success() && said.contains("bad-origin") && said.contains("crawlgate.yaml:2:22"),
+        "{said}"
+    );
 }

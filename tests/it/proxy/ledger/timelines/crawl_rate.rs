@@ -1,5 +1,5 @@
-//! Pace: which delay counts against whom, from which address, for how long. Delays are of minutes and hours, so that
-//! the time that the test itself takes is none.
+//! Pace: which delay counts against whom, from which address, for how long. Delays are of minutes
+//! and hours, so that the time that the test itself takes is none.
 
 use super::cast::*;
 use super::stage::Event::*;
@@ -11,10 +11,14 @@ const TWO_HOURS: Rules = OPEN.delay("2h");
 const FORGER: &str = "203.0.113.66";
 const OWN: &str = "203.0.113.1";
 
-/// Its first request, and one an hour later: in time where it may hold a delay of an hour, too fast where it must know
-/// of two.
+/// Its first request, and one an hour later: in time where it may hold a delay of an hour, too fast
+/// where it must know of two.
 fn an_hour_apart(agent: &'static str, kind: &'static str) -> [super::stage::Event; 3] {
-    [Ask(agent, APEX, "/", ALLOWED), Wait(HOUR), Ask(agent, APEX, "/", kind)]
+    [
+        Ask(agent, APEX, "/", ALLOWED),
+        Wait(HOUR),
+        Ask(agent, APEX, "/", kind),
+    ]
 }
 
 fn told(parts: Vec<Vec<super::stage::Event>>) -> Vec<super::stage::Event> {
@@ -138,7 +142,12 @@ fn during() -> Vec<Timeline> {
         timeline(
             "fetched the new one while holding the old",
             told(vec![
-                vec![day(), Fetch(BINGBOT, APEX), Policy(TWO_HOURS), Fetch(BINGBOT, APEX)],
+                vec![
+                    day(),
+                    Fetch(BINGBOT, APEX),
+                    Policy(TWO_HOURS),
+                    Fetch(BINGBOT, APEX),
+                ],
                 an_hour_apart(BINGBOT, ALLOWED).into(),
                 vec![Pass(25)],
                 an_hour_apart(BINGBOT, TOO_FAST).into(),
@@ -157,7 +166,12 @@ fn during() -> Vec<Timeline> {
         timeline(
             "72-hour cachers",
             told(vec![
-                vec![Pass(73), Fetch(THREE_DAYS, APEX), Policy(TWO_HOURS), Pass(70)],
+                vec![
+                    Pass(73),
+                    Fetch(THREE_DAYS, APEX),
+                    Policy(TWO_HOURS),
+                    Pass(70),
+                ],
                 an_hour_apart(THREE_DAYS, ALLOWED).into(),
                 vec![Pass(3)],
                 an_hour_apart(THREE_DAYS, TOO_FAST).into(),
@@ -167,7 +181,12 @@ fn during() -> Vec<Timeline> {
         timeline(
             "one-week cachers",
             told(vec![
-                vec![Pass(7 * 24 + 1), Fetch(A_WEEK, APEX), Policy(TWO_HOURS), Pass(7 * 24 - 2)],
+                vec![
+                    Pass(7 * 24 + 1),
+                    Fetch(A_WEEK, APEX),
+                    Policy(TWO_HOURS),
+                    Pass(7 * 24 - 2),
+                ],
                 an_hour_apart(A_WEEK, ALLOWED).into(),
                 vec![Pass(3)],
                 an_hour_apart(A_WEEK, TOO_FAST).into(),
@@ -190,7 +209,9 @@ fn during() -> Vec<Timeline> {
                 .collect(),
         ),
     ];
-    all.into_iter().map(|timeline| timeline.beginning(ONE_HOUR)).collect()
+    all.into_iter()
+        .map(|timeline| timeline.beginning(ONE_HOUR))
+        .collect()
 }
 
 /// Whose pace it is, and where.
@@ -199,7 +220,11 @@ fn by_whom() -> Vec<Timeline> {
     let all = vec![
         timeline(
             "never fetched on a watched host",
-            vec![day(), Ask(BINGBOT, APEX, "/", ALLOWED), Ask(BINGBOT, APEX, "/", TOO_FAST)],
+            vec![
+                day(),
+                Ask(BINGBOT, APEX, "/", ALLOWED),
+                Ask(BINGBOT, APEX, "/", TOO_FAST),
+            ],
         ),
         timeline(
             "on a host just started",
@@ -304,7 +329,9 @@ fn by_whom() -> Vec<Timeline> {
             ],
         ),
     ];
-    all.into_iter().map(|timeline| timeline.beginning(ONE_HOUR)).collect()
+    all.into_iter()
+        .map(|timeline| timeline.beginning(ONE_HOUR))
+        .collect()
 }
 
 /// Restarts and crashes forget a pace, and not who holds what.
@@ -319,7 +346,11 @@ fn in_trouble() -> Vec<Timeline> {
             Policy(TWO_HOURS),
             what,
         ];
-        told(vec![before, an_hour_apart(BINGBOT, ALLOWED).into(), vec![Ask(BINGBOT, APEX, "/", TOO_FAST)]])
+        told(vec![
+            before,
+            an_hour_apart(BINGBOT, ALLOWED).into(),
+            vec![Ask(BINGBOT, APEX, "/", TOO_FAST)],
+        ])
     };
     let all = vec![
         timeline("a restart", through(Restart("TERM", 20))),
@@ -364,11 +395,21 @@ fn in_trouble() -> Vec<Timeline> {
         timeline(
             "a pause of robots.txt",
             told(vec![
-                vec![day(), Fetch(BINGBOT, APEX), Policy(TWO_HOURS), Pass(20), Pause, Fetch(BINGBOT, APEX), Resume],
+                vec![
+                    day(),
+                    Fetch(BINGBOT, APEX),
+                    Policy(TWO_HOURS),
+                    Pass(20),
+                    Pause,
+                    Fetch(BINGBOT, APEX),
+                    Resume,
+                ],
                 vec![Pass(10)],
                 an_hour_apart(BINGBOT, ALLOWED).into(),
             ]),
         ),
     ];
-    all.into_iter().map(|timeline| timeline.beginning(ONE_HOUR)).collect()
+    all.into_iter()
+        .map(|timeline| timeline.beginning(ONE_HOUR))
+        .collect()
 }

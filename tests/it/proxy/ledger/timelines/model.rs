@@ -1,11 +1,13 @@
-//! What a crawler that keeps to the rules knows: the robots.txt that it read, for how long it goes by it, with whom it
-//! shares it. Knows the words of docs/semantics.md, and nothing of how crawlgate remembers.
+//! What a crawler that keeps to the rules knows: the robots.txt that it read, for how long it goes
+//! by it, with whom it shares it. Knows the words of docs/semantics.md, and nothing of how
+//! crawlgate remembers.
 
 use super::cast::*;
 use crate::proxy::support::BINGBOT;
 
 pub const DAY: f64 = 86_400.0;
-/// Of what the test takes for a certainty; crawlgate counts in seconds, and notes once a minute that somebody came.
+/// Of what the test takes for a certainty; crawlgate counts in seconds, and notes once a minute
+/// that somebody came.
 pub const MARGIN: f64 = 120.0;
 pub const HOSTS: [&str; 2] = [APEX, WWW];
 /// A crawler compares a URL with the rules as it is sent, also the one that leads to another path.
@@ -48,14 +50,25 @@ pub struct Said {
 impl Said {
     /// All of it is for everybody, so that nothing but the keys must be read.
     pub fn read(text: &str) -> Said {
-        let values = |key: &'static str| text.lines().filter_map(move |line| line.strip_prefix(key).map(str::trim));
+        let values = |key: &'static str| {
+            text.lines()
+                .filter_map(move |line| line.strip_prefix(key).map(str::trim))
+        };
         let mut closed: Vec<String> = values("Disallow:").map(str::to_owned).collect();
         closed.sort();
-        Said { closed, delay: values("Crawl-delay:").next().map(|delay| delay.parse().expect("seconds")) }
+        Said {
+            closed,
+            delay: values("Crawl-delay:")
+                .next()
+                .map(|delay| delay.parse().expect("seconds")),
+        }
     }
 
     pub fn allows(&self, path: &str) -> bool {
-        !self.closed.iter().any(|closed| path.starts_with(closed.as_str()))
+        !self
+            .closed
+            .iter()
+            .any(|closed| path.starts_with(closed.as_str()))
     }
 }
 
@@ -95,7 +108,8 @@ impl Random {
     }
 
     pub fn between(&mut self, low: i64, high: i64) -> i64 {
-        low + i64::try_from(self.below(usize::try_from(high - low).expect("a range"))).expect("a small number")
+        low + i64::try_from(self.below(usize::try_from(high - low).expect("a range")))
+            .expect("a small number")
     }
 
     pub fn percent(&mut self, chance: usize) -> bool {
@@ -109,14 +123,26 @@ impl Random {
 
 pub fn some_rules(random: &mut Random) -> Rules {
     let closed: &[&[&str]] = &[&[], &["/a/"], &["/b/"], &["/a/", "/b/"]];
-    let rules = OPEN.closing(closed[random.below(4)]).delay(["", "60s", "90s", "10m"][random.below(4)]);
-    if random.percent(50) { rules.trapping(&[TRAP]) } else { rules }
+    let rules = OPEN
+        .closing(closed[random.below(4)])
+        .delay(["", "60s", "90s", "10m"][random.below(4)]);
+    if random.percent(50) {
+        rules.trapping(&[TRAP])
+    } else {
+        rules
+    }
 }
 
 pub fn said(rules: &Rules) -> Said {
-    let delay = ["60s", "90s", "10m"].iter().position(|delay| *delay == rules.delay).map(|at| [60.0, 90.0, 600.0][at]);
+    let delay = ["60s", "90s", "10m"]
+        .iter()
+        .position(|delay| *delay == rules.delay)
+        .map(|at| [60.0, 90.0, 600.0][at]);
     let closed = ["/never/"].iter().chain(rules.closed).chain(rules.traps);
-    let mut said = Said { closed: closed.map(|path| (*path).to_owned()).collect(), delay };
+    let mut said = Said {
+        closed: closed.map(|path| (*path).to_owned()).collect(),
+        delay,
+    };
     said.closed.sort();
     said
 }

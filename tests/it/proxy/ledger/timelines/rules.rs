@@ -1,4 +1,5 @@
-//! Rules, and the copies of them that crawlers hold: which versions count against whom, on which host, for how long.
+//! Rules, and the copies of them that crawlers hold: which versions count against whom, on which
+//! host, for how long.
 
 use super::cast::*;
 use super::stage::Event::*;
@@ -189,7 +190,8 @@ pub fn timelines() -> Vec<Timeline> {
                 .into_iter()
                 .chain([
                     Policy(WITHOUT_A_AND_B),
-                    // What it was served first is not known any more, and may have allowed anything.
+                    // What it was served first is not known any more, and may have allowed
+                    // anything.
                     Ask(BINGBOT, APEX, "/never/", STALE),
                     Ask(BYSTANDER, APEX, "/never/", NEVER),
                     Pass(20),

@@ -1,5 +1,6 @@
-//! How a timeline is told to the real binary: what an owner, a crawler, the clock and an operator can do, one event at
-//! a time, and what the access log calls each request. Knows nothing of what is right.
+//! How a timeline is told to the real binary: what an owner, a crawler, the clock and an operator
+//! can do, one event at a time, and what the access log calls each request. Knows nothing of what
+//! is right.
 
 use super::cast::*;
 use crate::proxy::support::{Gate, Origin, Response, Setup, eventually, read};
@@ -32,7 +33,8 @@ pub enum Event {
     Fetch(&'static str, &'static str),
     /// It asks whether its copy is good, and hears that it is.
     Confirm(&'static str, &'static str),
-    /// It asks with the entity tag, or with the date, of the copy that it has, and this is the answer.
+    /// It asks with the entity tag, or with the date, of the copy that it has, and this is the
+    /// answer.
     RevalidateTag(&'static str, &'static str, u16),
     Revalidate(&'static str, &'static str, u16),
     /// It asks with HEAD.
@@ -84,7 +86,12 @@ pub struct Timeline {
 
 /// One with nothing else in its policy, that begins with everything open.
 pub fn timeline(name: &'static str, events: Vec<Event>) -> Timeline {
-    Timeline { name, first: OPEN, more: "", events }
+    Timeline {
+        name,
+        first: OPEN,
+        more: "",
+        events,
+    }
 }
 
 impl Timeline {
@@ -121,9 +128,18 @@ impl Stage {
     pub fn set(timeline: &Timeline) -> Stage {
         let hosts = vec![APEX, WWW];
         let policy = timeline.first.policy(&hosts.join(", "), timeline.more);
-        let setup = Setup::before(Origin::plain().address).policy("shop", &policy).with_clock();
-        let log = setup.policies().parent().expect("a directory").join("access.log");
-        let gate = setup.settings("trusted_proxies: [127.0.0.1]").argument("--access-log").argument(log.display());
+        let setup = Setup::before(Origin::plain().address)
+            .policy("shop", &policy)
+            .with_clock();
+        let log = setup
+            .policies()
+            .parent()
+            .expect("a directory")
+            .join("access.log");
+        let gate = setup
+            .settings("trusted_proxies: [127.0.0.1]")
+            .argument("--access-log")
+            .argument(log.display());
         let mut stage = Stage {
             gate: gate.start(),
             more: timeline.more,
@@ -148,13 +164,18 @@ impl Stage {
                 self.hosts.retain(|other| *other != host);
                 if self.moved > 0 {
                     let before = format!("other-{}", self.moved);
-                    std::fs::remove_file(self.gate.setup.policies().join(format!("{before}.yaml"))).expect("removed");
+                    std::fs::remove_file(self.gate.setup.policies().join(format!("{before}.yaml")))
+                        .expect("removed");
                     let ended = self.gate.command(&["reload", "--remove", &before]);
-                    assert!(ended.status.success(), "the site that had it last is removed: {ended:?}");
+                    assert!(
+                        ended.status.success(),
+                        "the site that had it last is removed: {ended:?}"
+                    );
                 }
                 self.moved += 1;
                 let (rest, other) = (self.hosts.join(", "), format!("other-{}", self.moved));
-                self.gate.write_policy("shop", &OPEN.policy(&rest, self.more));
+                self.gate
+                    .write_policy("shop", &OPEN.policy(&rest, self.more));
                 self.publish(&other, &rules.policy(host, self.more));
             }
             Pass(hours) => {
@@ -162,7 +183,8 @@ impl Stage {
                 for passed in (0..hours).step_by(6) {
                     self.gate.live_through((hours - passed).min(6) * HOUR);
                     // Both first, and then what the log says of them: it is written a moment later.
-                    let asked = [APEX, WWW].map(|host| self.send("GET", BYSTANDER, host, "/", "").0);
+                    let asked =
+                        [APEX, WWW].map(|host| self.send("GET", BYSTANDER, host, "/", "").0);
                     for target in asked {
                         assert_eq!(self.record(&target)["kind"], ALLOWED, "{name}");
                     }
@@ -172,7 +194,10 @@ impl Stage {
             Wait(seconds) => self.gate.live_through(seconds),
             WaitAsTold => self.gate.live_through(self.told_to_wait),
             SetClock(seconds) => self.gate.set_clock(seconds),
-            Noticed => self.gate.log.wait_for("the clock was set, or the machine slept"),
+            Noticed => self
+                .gate
+                .log
+                .wait_for("the clock was set, or the machine slept"),
             From(address) => self.from = address,
             Fetch(agent, host) => {
                 let response = self.request("GET", agent, host, "/robots.txt", "").status;
@@ -182,32 +207,70 @@ impl Stage {
                 let etag = self.gate.ask("HEAD", host, "/robots.txt", "");
                 let etag = etag.field("etag").expect("an entity tag");
                 let conditional = format!("If-None-Match: {etag}\r\n");
-                assert_eq!(self.request("GET", agent, host, "/robots.txt", &conditional).status, 304, "{name}");
+                assert_eq!(
+                    self.request("GET", agent, host, "/robots.txt", &conditional)
+                        .status,
+                    304,
+                    "{name}"
+                );
             }
             RevalidateTag(agent, host, status) => {
                 let conditional = format!("If-None-Match: {}\r\n", self.copy(agent, host).tag);
-                assert_eq!(self.request("GET", agent, host, "/robots.txt", &conditional).status, status, "{name}");
+                assert_eq!(
+                    self.request("GET", agent, host, "/robots.txt", &conditional)
+                        .status,
+                    status,
+                    "{name}"
+                );
             }
             Revalidate(agent, host, status) => {
                 let conditional = format!("If-Modified-Since: {}\r\n", self.copy(agent, host).date);
-                assert_eq!(self.request("GET", agent, host, "/robots.txt", &conditional).status, status, "{name}");
+                assert_eq!(
+                    self.request("GET", agent, host, "/robots.txt", &conditional)
+                        .status,
+                    status,
+                    "{name}"
+                );
             }
             Head(agent, host) => {
-                assert_eq!(self.request("HEAD", agent, host, "/robots.txt", "").status, 200, "{name}");
+                assert_eq!(
+                    self.request("HEAD", agent, host, "/robots.txt", "").status,
+                    200,
+                    "{name}"
+                );
             }
             HangUp(agent, host) => self.hang_up(agent, host),
-            Pause => assert!(self.gate.command(&["pause", "--robots-txt"]).status.success()),
+            Pause => assert!(
+                self.gate
+                    .command(&["pause", "--robots-txt"])
+                    .status
+                    .success()
+            ),
             Resume => assert!(self.gate.command(&["resume"]).status.success()),
             Ask(agent, host, path, kind) => {
                 let came = self.ask(agent, host, path);
-                assert_eq!(came, kind, "{name}: {agent} asks {host} for {path}, request {}", self.asked);
+                assert_eq!(
+                    came, kind,
+                    "{name}: {agent} asks {host} for {path}, request {}",
+                    self.asked
+                );
             }
             Marked(number) => {
                 let listed = self.gate.command(&["traps", "--json"]);
-                let marks: serde_json::Value = serde_json::from_slice(&listed.stdout).expect("JSON");
-                assert_eq!(marks.as_array().map(Vec::len), Some(number), "{name}: {marks}");
+                let marks: serde_json::Value =
+                    serde_json::from_slice(&listed.stdout).expect("JSON");
+                assert_eq!(
+                    marks.as_array().map(Vec::len),
+                    Some(number),
+                    "{name}: {marks}"
+                );
             }
-            Release(address) => assert!(self.gate.command(&["traps", "--release", address]).status.success()),
+            Release(address) => assert!(
+                self.gate
+                    .command(&["traps", "--release", address])
+                    .status
+                    .success()
+            ),
             Restart(signal, seconds) => self.restart(signal, seconds, |_| {}),
             RestartWith(signal, seconds, rules) => {
                 let text = rules.policy(&self.hosts.join(", "), self.more);
@@ -230,7 +293,10 @@ impl Stage {
     }
 
     fn copy(&self, agent: &'static str, host: &'static str) -> Validators {
-        self.copies.get(&(agent, host)).expect("it has a copy").clone()
+        self.copies
+            .get(&(agent, host))
+            .expect("it has a copy")
+            .clone()
     }
 
     /// Tried until both fall into one second; that they do depends on when the first begins.
@@ -240,8 +306,16 @@ impl Stage {
             number += 1;
             let mut dates = Vec::new();
             for rules in versions {
-                self.publish("shop", &rules.numbered(number).policy(&self.hosts.join(", "), self.more));
-                assert_eq!(self.request("GET", agent, host, "/robots.txt", "").status, 200);
+                self.publish(
+                    "shop",
+                    &rules
+                        .numbered(number)
+                        .policy(&self.hosts.join(", "), self.more),
+                );
+                assert_eq!(
+                    self.request("GET", agent, host, "/robots.txt", "").status,
+                    200
+                );
                 dates.push(self.copy(agent, host).date);
             }
             (dates[0] == dates[1]).then_some(())
@@ -283,11 +357,18 @@ impl Stage {
     ) -> (String, Response) {
         self.asked += 1;
         let target = format!("{target}?request={}", self.asked);
-        let from = if self.from.is_empty() { "192.0.2.200" } else { self.from };
+        let from = if self.from.is_empty() {
+            "192.0.2.200"
+        } else {
+            self.from
+        };
         let headers = format!("User-Agent: {agent}\r\nX-Forwarded-For: {from}\r\n{headers}");
         let response = self.gate.ask(method, host, &target, &headers);
         let field = |name: &str| response.field(name).map(str::to_owned);
-        if let Some((tag, date)) = field("etag").zip(field("last-modified")).filter(|_| method == "GET") {
+        if let Some((tag, date)) = field("etag")
+            .zip(field("last-modified"))
+            .filter(|_| method == "GET")
+        {
             self.copies.insert((agent, host), Validators { tag, date });
         }
         (target, response)
@@ -309,7 +390,11 @@ impl Stage {
             _ => &[200, 503],
         };
         assert!(statuses.contains(&status), "{kind} is answered {status}");
-        assert_eq!(status == 429, response.field("retry-after").is_some() && status != 503, "{kind}");
+        assert_eq!(
+            status == 429,
+            response.field("retry-after").is_some() && status != 503,
+            "{kind}"
+        );
         match (record["never_fetched"] == true, kind.as_str(), status) {
             (true, ..) => kind + ", never_fetched",
             (_, "unproven", 429) => UNPROVEN_PACE.to_owned(),
@@ -322,20 +407,24 @@ impl Stage {
         find_record(&self.gate, target)
     }
 
-    /// Reads the beginning of robots.txt and goes. Segments and windows are small, so that the rest is not in the
-    /// system's buffers by then.
+    /// Reads the beginning of robots.txt and goes. Segments and windows are small, so that the rest
+    /// is not in the system's buffers by then.
     fn hang_up(&mut self, agent: &str, host: &str) {
         use socket2::{Domain, Protocol, Socket, Type};
         self.asked += 1;
         let target = format!("/robots.txt?request={}", self.asked);
-        let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP)).expect("a socket");
+        let socket =
+            Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP)).expect("a socket");
         socket.set_recv_buffer_size(1).expect("a small window");
         socket.set_tcp_mss(536).expect("small segments");
-        socket.connect(&self.gate.address.into()).expect("a connection");
+        socket
+            .connect(&self.gate.address.into())
+            .expect("a connection");
         let mut stream = std::net::TcpStream::from(socket);
         std::io::Write::write_all(
             &mut stream,
-            format!("GET {target} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: {agent}\r\n\r\n").as_bytes(),
+            format!("GET {target} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: {agent}\r\n\r\n")
+                .as_bytes(),
         )
         .expect("sent");
         stream.read_exact(&mut [0; 200]).expect("the beginning");
@@ -349,7 +438,13 @@ impl Stage {
 pub fn find_record(gate: &Gate, target: &str) -> serde_json::Value {
     let wanted = format!("\"{target}\"");
     let is_wanted = |line: &&str| line.contains(&wanted) && line.ends_with('\n');
-    let look = || read(&gate.path("access.log")).split_inclusive('\n').rev().find(is_wanted).map(str::to_owned);
+    let look = || {
+        read(&gate.path("access.log"))
+            .split_inclusive('\n')
+            .rev()
+            .find(is_wanted)
+            .map(str::to_owned)
+    };
     let line = eventually(&format!("{target} in the access log"), look);
     serde_json::from_str(&line).expect("JSON")
 }

@@ -9,8 +9,14 @@ const FORGER: &str = "203.0.113.66";
 const OWN: &str = "203.0.113.1";
 
 pub fn timelines() -> Vec<Timeline> {
-    let trapped = marks().into_iter().map(|timeline| timeline.beginning(TRAPPED));
-    [copies(), trouble()].into_iter().flatten().chain(trapped).collect()
+    let trapped = marks()
+        .into_iter()
+        .map(|timeline| timeline.beginning(TRAPPED));
+    [copies(), trouble()]
+        .into_iter()
+        .flatten()
+        .chain(trapped)
+        .collect()
 }
 
 /// A trap that is new: everything was open before.
@@ -213,7 +219,12 @@ fn marks() -> Vec<Timeline> {
     vec![
         timeline(
             "never fetched on a watched host",
-            vec![day(), Ask(BINGBOT, APEX, TRAP, IN_TRAP), Ask(BINGBOT, APEX, "/", IN_TRAP), Marked(1)],
+            vec![
+                day(),
+                Ask(BINGBOT, APEX, TRAP, IN_TRAP),
+                Ask(BINGBOT, APEX, "/", IN_TRAP),
+                Marked(1),
+            ],
         ),
         timeline(
             "on a host just started",
@@ -328,11 +339,21 @@ fn marks() -> Vec<Timeline> {
         ),
         timeline(
             "another crawler at the same address",
-            vec![day(), From(FORGER), Ask(BINGBOT, APEX, TRAP, IN_TRAP), Ask(GOOGLEBOT, APEX, "/", ALLOWED)],
+            vec![
+                day(),
+                From(FORGER),
+                Ask(BINGBOT, APEX, TRAP, IN_TRAP),
+                Ask(GOOGLEBOT, APEX, "/", ALLOWED),
+            ],
         ),
         timeline(
             "robots.txt is free",
-            vec![day(), Ask(BINGBOT, APEX, TRAP, IN_TRAP), Fetch(BINGBOT, APEX), RevalidateTag(BINGBOT, APEX, 304)],
+            vec![
+                day(),
+                Ask(BINGBOT, APEX, TRAP, IN_TRAP),
+                Fetch(BINGBOT, APEX),
+                RevalidateTag(BINGBOT, APEX, 304),
+            ],
         ),
         timeline(
             "verified, from many addresses",

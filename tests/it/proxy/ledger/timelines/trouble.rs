@@ -1,4 +1,5 @@
-//! Rules when something fails or is switched: restarts, crashes, a state that is lost, clocks that are set, pauses.
+//! Rules when something fails or is switched: restarts, crashes, a state that is lost, clocks that
+//! are set, pauses.
 
 use super::cast::*;
 use super::stage::Event::*;
@@ -168,7 +169,8 @@ pub fn timelines() -> Vec<Timeline> {
                 Fetch(BINGBOT, APEX),
                 Resume,
                 Pass(10),
-                // RFC 9309 section 2.4: a copy may be used for longer where robots.txt is unreachable.
+                // RFC 9309 section 2.4: a copy may be used for longer where robots.txt is
+                // unreachable.
                 Ask(BINGBOT, APEX, "/a/", STALE),
                 Pass(15),
                 Ask(BINGBOT, APEX, "/a/", NEVER),
@@ -200,7 +202,8 @@ pub fn timelines() -> Vec<Timeline> {
                 Fetch(BINGBOT, APEX),
                 Resume,
                 Pass(10),
-                // The copy that it got out of the cache, too; and out of the cache others heard the same.
+                // The copy that it got out of the cache, too; and out of the cache others heard the
+                // same.
                 Ask(BINGBOT, APEX, "/a/", STALE),
                 Ask(BYSTANDER, APEX, "/a/", STALE),
                 Pass(17),

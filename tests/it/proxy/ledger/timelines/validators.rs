@@ -1,4 +1,5 @@
-//! What counts as served: whole answers to GET and 304s, each only where it says to the crawler which copy is good.
+//! What counts as served: whole answers to GET and 304s, each only where it says to the crawler
+//! which copy is good.
 
 use super::cast::*;
 use super::stage::Event::*;
@@ -43,7 +44,8 @@ pub fn timelines() -> Vec<Timeline> {
             vec![
                 day(),
                 TwiceInASecond(BINGBOT, APEX, [OPEN, WITHOUT_A]),
-                // Its date is that of both: whoever goes by the first must not hear that it is good.
+                // Its date is that of both: whoever goes by the first must not hear that it is
+                // good.
                 Revalidate(BINGBOT, APEX, 200),
                 RevalidateTag(BINGBOT, APEX, 304),
                 Ask(BINGBOT, APEX, "/a/", STALE),
@@ -69,8 +71,9 @@ pub fn timelines() -> Vec<Timeline> {
                 day(),
                 Fetch(BINGBOT, APEX),
                 Fetch(BINGBOT, WWW),
-                // Its copy is of another site's file: by its date nobody can tell, but by its bytes. (Time passes, or
-                // two files would have one date, and nobody could tell at all.)
+                // Its copy is of another site's file: by its date nobody can tell, but by its
+                // bytes. (Time passes, or two files would have one date, and nobody could tell at
+                // all.)
                 Wait(5),
                 Moves(WWW, OPEN),
                 Revalidate(BINGBOT, WWW, 200),
@@ -89,7 +92,12 @@ pub fn timelines() -> Vec<Timeline> {
         ),
         timeline(
             "HEAD gives nobody a copy",
-            vec![day(), Head(BINGBOT, APEX), Policy(WITHOUT_A), Ask(BINGBOT, APEX, "/a/", NEVER)],
+            vec![
+                day(),
+                Head(BINGBOT, APEX),
+                Policy(WITHOUT_A),
+                Ask(BINGBOT, APEX, "/a/", NEVER),
+            ],
         ),
         timeline(
             "nor does an answer that was broken off",

@@ -1,4 +1,5 @@
-//! Heads that two readers could understand differently: no door passes one on, and each is recorded with the same word.
+//! Heads that two readers could understand differently: no door passes one on, and each is recorded
+//! with the same word.
 
 use super::world::{Door, GET_OVER_HTTP, RST_STREAM, World};
 use super::{answered, counters, differently_counted};
@@ -6,46 +7,113 @@ use crate::proxy::support::http2::{HEADERS, PREFACE, SETTINGS, literal};
 use crate::proxy::support::{Connection, Http2, Response, eventually};
 
 /// The fields of each head that its record names.
-const NAMED: [(&str, &str); 2] = [("user-agent", "GPTBot/1.2"), ("referer", "https://search.example/")];
+const NAMED: [(&str, &str); 2] = [
+    ("user-agent", "GPTBot/1.2"),
+    ("referer", "https://search.example/"),
+];
 
-/// The request line and the fields of a head, the status of its refusal, and the word of its record.
+/// The request line and the fields of a head, the status of its refusal, and the word of its
+/// record.
 fn heads() -> Vec<(&'static str, String, u16, &'static str)> {
     let host = "Host: shop.example\r\n";
     let of = |line, fields: &str, status, word| (line, fields.to_owned(), status, word);
     vec![
         of("GET / HTTP/1.1", "", 400, "no_host"),
-        of("GET / HTTP/1.1", "Host: shop.example/x\r\n", 400, "bad_host"),
-        of("GET / HTTP/1.1", "Host: shop.example x\r\n", 400, "bad_host"),
-        of("GET / HTTP/1.1", "Host: x.example, shop.example\r\n", 400, "bad_host"),
-        of("GET / HTTP/1.1", "Host: shop.example\r\nHost: shop.example\r\n", 400, "bad_host"),
-        of("GET / HTTP/1.1", "Host: shop.example..\r\n", 400, "bad_host"),
+        of(
+            "GET / HTTP/1.1",
+            "Host: shop.example/x\r\n",
+            400,
+            "bad_host",
+        ),
+        of(
+            "GET / HTTP/1.1",
+            "Host: shop.example x\r\n",
+            400,
+            "bad_host",
+        ),
+        of(
+            "GET / HTTP/1.1",
+            "Host: x.example, shop.example\r\n",
+            400,
+            "bad_host",
+        ),
+        of(
+            "GET / HTTP/1.1",
+            "Host: shop.example\r\nHost: shop.example\r\n",
+            400,
+            "bad_host",
+        ),
+        of(
+            "GET / HTTP/1.1",
+            "Host: shop.example..\r\n",
+            400,
+            "bad_host",
+        ),
         of("GET / HTTP/1.1", "Host: shop..example\r\n", 400, "bad_host"),
-        of("GET / HTTP/1.1", "Host: shop%2eexample\r\n", 400, "bad_host"),
+        of(
+            "GET / HTTP/1.1",
+            "Host: shop%2eexample\r\n",
+            400,
+            "bad_host",
+        ),
         of("GET / HTTP/1.1", "Host: -\r\n", 400, "bad_host"),
-        of("GET / HTTP/1.1", "Host: shop.example\r\nUser-Agent: GPTBot/1.2\r\n", 400, "user_agent"),
-        of("GET http://other.example/ HTTP/1.1", host, 400, "other_host"),
+        of(
+            "GET / HTTP/1.1",
+            "Host: shop.example\r\nUser-Agent: GPTBot/1.2\r\n",
+            400,
+            "user_agent",
+        ),
+        of(
+            "GET http://other.example/ HTTP/1.1",
+            host,
+            400,
+            "other_host",
+        ),
         of("GET ?a HTTP/1.1", host, 400, "target"),
         of("GET /a#b HTTP/1.1", host, 400, "target"),
         of("GET / HTTP/1.2", host, 400, "version"),
         of("GET  / HTTP/1.1", host, 400, "request_line"),
-        of("GET / HTTP/1.1", "Host: shop.example\r\nA : b\r\n", 400, "field"),
-        of("GET / HTTP/1.1", "Host: shop.example\r\n folded\r\n", 400, "folded_line"),
+        of(
+            "GET / HTTP/1.1",
+            "Host: shop.example\r\nA : b\r\n",
+            400,
+            "field",
+        ),
+        of(
+            "GET / HTTP/1.1",
+            "Host: shop.example\r\n folded\r\n",
+            400,
+            "folded_line",
+        ),
         of(
             "POST / HTTP/1.1",
             "Host: shop.example\r\nContent-Length: 1\r\nContent-Length: 1\r\n",
             400,
             "content_length",
         ),
-        of("POST / HTTP/1.1", "Host: shop.example\r\nTransfer-Encoding: gzip\r\n", 400, "transfer_encoding"),
+        of(
+            "POST / HTTP/1.1",
+            "Host: shop.example\r\nTransfer-Encoding: gzip\r\n",
+            400,
+            "transfer_encoding",
+        ),
         of("TRACE / HTTP/1.1", host, 405, "method"),
-        ("GET / HTTP/1.1", format!("{host}{}", "A: b\r\n".repeat(150)), 431, "too_many_fields"),
+        (
+            "GET / HTTP/1.1",
+            format!("{host}{}", "A: b\r\n".repeat(150)),
+            431,
+            "too_many_fields",
+        ),
     ]
 }
 
 /// The response to octets.
 fn sent(world: &World, line: &str, fields: &str) -> Response {
     let mut connection = Connection::open(world.address());
-    let named: String = NAMED.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+    let named: String = NAMED
+        .iter()
+        .map(|(name, value)| format!("{name}: {value}\r\n"))
+        .collect();
     connection.send(&format!("{line}\r\n{fields}{named}\r\n"));
     connection.response("GET")
 }
@@ -53,14 +121,26 @@ fn sent(world: &World, line: &str, fields: &str) -> Response {
 #[test]
 fn odd_heads_over_http1_are_refused_and_recorded_alike() {
     // hyper reads the heads of the layer, and leaves only the host to it.
-    for (door, is_for) in [(Door::Pingora, (|_| true) as fn(&str) -> bool), (Door::Tower, |word| word == "bad_host")] {
+    for (door, is_for) in [
+        (Door::Pingora, (|_| true) as fn(&str) -> bool),
+        (Door::Tower, |word| word == "bad_host"),
+    ] {
         let (lane, other) = (World::open(Door::Lane), World::open(door));
-        let heads: Vec<_> = heads().into_iter().filter(|(.., word)| is_for(word)).collect();
+        let heads: Vec<_> = heads()
+            .into_iter()
+            .filter(|(.., word)| is_for(word))
+            .collect();
         for (line, fields, status, word) in &heads {
-            let [expected, got] = [&lane, &other].map(|world| answered(world, line, || sent(world, line, fields)));
+            let [expected, got] =
+                [&lane, &other].map(|world| answered(world, line, || sent(world, line, fields)));
             assert_eq!(expected.status, *status, "{line} {fields}");
-            let logged = ["action", "error", "user_agent"].map(|name| expected.logged[name].as_str());
-            assert_eq!(logged, [Some("refuse"), Some(word), Some(NAMED[0].1)], "{line} {fields}");
+            let logged =
+                ["action", "error", "user_agent"].map(|name| expected.logged[name].as_str());
+            assert_eq!(
+                logged,
+                [Some("refuse"), Some(word), Some(NAMED[0].1)],
+                "{line} {fields}"
+            );
             assert_eq!(expected, got, "{door:?} {line} {fields}");
         }
         assert_eq!(differently_counted(&lane, &other, heads.len()), [""; 0]);
@@ -75,7 +155,13 @@ fn odd_heads_over_http2_are_refused_and_recorded_as_over_http1() {
     let heads = [
         ("/", ("host", "shop.example/x"), vec![], 400, "bad_host"),
         ("/", ("host", "shop.example x"), vec![], 400, "bad_host"),
-        ("/", ("host", "x.example, shop.example"), vec![], 400, "bad_host"),
+        (
+            "/",
+            ("host", "x.example, shop.example"),
+            vec![],
+            400,
+            "bad_host",
+        ),
         ("/", ("host", "shop.example.."), vec![], 400, "bad_host"),
         ("/", ("host", "shop..example"), vec![], 400, "bad_host"),
         ("/", ("host", "shop%2eexample"), vec![], 400, "bad_host"),
@@ -86,22 +172,40 @@ fn odd_heads_over_http2_are_refused_and_recorded_as_over_http1() {
     ];
     let count = heads.len();
     for (path, named, more, status, word) in heads {
-        let lines: String = more.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+        let lines: String = more
+            .iter()
+            .map(|(name, value)| format!("{name}: {value}\r\n"))
+            .collect();
         let fields = format!("Host: {}\r\n{lines}", named.1);
-        let expected = answered(&lane, path, || sent(&lane, &format!("GET {path} HTTP/1.1"), &fields));
+        let expected = answered(&lane, path, || {
+            sent(&lane, &format!("GET {path} HTTP/1.1"), &fields)
+        });
         let got = answered(&world, path, || {
             let mut connection = Connection::open(world.address());
             connection.send_bytes(PREFACE);
             connection.send_bytes(&SETTINGS);
-            let lines = [(":path", path), named].into_iter().chain(NAMED).chain(more);
+            let lines = [(":path", path), named]
+                .into_iter()
+                .chain(NAMED)
+                .chain(more);
             let lines = lines.flat_map(|(name, value)| literal(name, value));
             let block: Vec<u8> = GET_OVER_HTTP.iter().copied().chain(lines).collect();
             let length = u16::try_from(block.len()).expect("short").to_be_bytes();
-            connection.send_bytes(&[&[0, length[0], length[1], 1, 5, 0, 0, 0, 1], &block[..]].concat());
+            connection
+                .send_bytes(&[&[0, length[0], length[1], 1, 5, 0, 0, 0, 1], &block[..]].concat());
             connection.frame(HEADERS);
-            Response { version: String::new(), status, headers: Vec::new(), body: Vec::new() }
+            Response {
+                version: String::new(),
+                status,
+                headers: Vec::new(),
+                body: Vec::new(),
+            }
         });
-        assert_eq!((expected.status, expected.logged["error"].as_str()), (status, Some(word)), "{path} {named:?}");
+        assert_eq!(
+            (expected.status, expected.logged["error"].as_str()),
+            (status, Some(word)),
+            "{path} {named:?}"
+        );
         assert_eq!(expected.logged, got.logged, "{path} {named:?}");
     }
     assert_eq!(differently_counted(&lane, &world, count), [""; 0]);
@@ -117,7 +221,14 @@ fn heads_that_only_http2_has_are_refused_and_recorded() {
         connection.send_bytes(PREFACE);
         connection.send_bytes(&SETTINGS);
         let lines = fields.iter().flat_map(|(name, value)| literal(name, value));
-        connection.send_headers(1, &GET_OVER_HTTP.iter().copied().chain(lines).collect::<Vec<u8>>());
+        connection.send_headers(
+            1,
+            &GET_OVER_HTTP
+                .iter()
+                .copied()
+                .chain(lines)
+                .collect::<Vec<u8>>(),
+        );
         // 400 is in the static table (RFC 7541 appendix A).
         assert_eq!(connection.frame(HEADERS).payload[0], 0x8c, "{fields:?}");
     };
@@ -127,9 +238,15 @@ fn heads_that_only_http2_has_are_refused_and_recorded() {
     for (fields, word) in [
         (vec![PATH], "no_host"),
         (vec![PATH, shop, ("host", "other.example")], "other_host"),
-        (vec![PATH, ("host", "shop.example"), ("host", "shop.example")], "bad_host"),
+        (
+            vec![PATH, ("host", "shop.example"), ("host", "shop.example")],
+            "bad_host",
+        ),
         (vec![PATH, (":authority", "user@shop.example")], "bad_host"),
-        (vec![PATH, shop, ("content-length", "0"), ("content-length", "0")], "content_length"),
+        (
+            vec![PATH, shop, ("content-length", "0"), ("content-length", "0")],
+            "content_length",
+        ),
     ] {
         ask(&fields);
         words.push((400, word));
@@ -137,14 +254,29 @@ fn heads_that_only_http2_has_are_refused_and_recorded() {
     let large = "a".repeat(70_000);
     let client = Http2::open(world.address());
     let refused = client.get("shop.example", "/", &[("x-large", &large)]);
-    assert_eq!((refused.status, refused.text().contains("too large")), (431, true));
+    assert_eq!(
+        (refused.status, refused.text().contains("too large")),
+        (431, true)
+    );
     words.push((431, "headers_too_large"));
-    let refused = client.begin("CONNECT", "shop.example:443", &[], None).wait().expect("a response");
+    let refused = client
+        .begin("CONNECT", "shop.example:443", &[], None)
+        .wait()
+        .expect("a response");
     assert_eq!(refused.status, 405);
     words.push((405, "method"));
-    let log = eventually("a line for each", || Some(world.log()).filter(|log| log.len() == words.len()));
-    let mut logged: Vec<_> =
-        log.iter().map(|line| (line["status"].as_u64().unwrap_or(0), line["error"].as_str().unwrap_or(""))).collect();
+    let log = eventually("a line for each", || {
+        Some(world.log()).filter(|log| log.len() == words.len())
+    });
+    let mut logged: Vec<_> = log
+        .iter()
+        .map(|line| {
+            (
+                line["status"].as_u64().unwrap_or(0),
+                line["error"].as_str().unwrap_or(""),
+            )
+        })
+        .collect();
     // A client has its answer before the line is written.
     logged.sort_unstable();
     words.sort_unstable();
@@ -152,7 +284,8 @@ fn heads_that_only_http2_has_are_refused_and_recorded() {
     assert_eq!(world.origin_was_asked(), 0);
 }
 
-/// The h2 crate refuses what is no URL by itself: the stream ends, the connection goes on, and no line is written.
+/// The h2 crate refuses what is no URL by itself: the stream ends, the connection goes on, and no
+/// line is written.
 #[test]
 fn targets_that_no_url_may_have_end_their_stream_over_http2() {
     let world = World::open(Door::Http2);
@@ -163,25 +296,55 @@ fn targets_that_no_url_may_have_end_their_stream_over_http2() {
     for (stream, target) in (1_u8..).step_by(2).zip(targets) {
         let lines = [(":path", target), (":authority", "shop.example")];
         let lines = lines.iter().flat_map(|(name, value)| literal(name, value));
-        connection.send_headers(stream, &GET_OVER_HTTP.iter().copied().chain(lines).collect::<Vec<u8>>());
-        connection.frame(if target == "/page" { HEADERS } else { RST_STREAM });
+        connection.send_headers(
+            stream,
+            &GET_OVER_HTTP
+                .iter()
+                .copied()
+                .chain(lines)
+                .collect::<Vec<u8>>(),
+        );
+        connection.frame(if target == "/page" {
+            HEADERS
+        } else {
+            RST_STREAM
+        });
     }
     let log = eventually("a line", || Some(world.log()).filter(|log| !log.is_empty()));
     let logged: Vec<_> = log.iter().map(|line| line["target"].as_str()).collect();
     assert_eq!(logged, [Some("/page")]);
 }
 
-/// A question without a host is none: the decision service says so to the proxy, and records no request.
+/// A question without a host is none: the decision service says so to the proxy, and records no
+/// request.
 #[test]
 fn questions_about_odd_hosts_are_counted_as_no_questions() {
     let world = World::open(Door::Decisions);
-    let hosts =
-        ["shop.example/x", "shop.example x", "x.example, shop.example", "shop.example..", "shop%2eexample", "-"];
+    let hosts = [
+        "shop.example/x",
+        "shop.example x",
+        "x.example, shop.example",
+        "shop.example..",
+        "shop%2eexample",
+        "-",
+    ];
     for host in hosts {
-        let asked = "Host: service\r\nX-Forwarded-Method: GET\r\nX-Forwarded-Uri: /\r\nX-Forwarded-Host";
-        let response = sent(&world, "GET /decide/forward-auth HTTP/1.1", &format!("{asked}: {host}\r\n"));
-        assert_eq!((response.status, response.field("crawlgate-decision")), (403, None), "{host}");
+        let asked =
+            "Host: service\r\nX-Forwarded-Method: GET\r\nX-Forwarded-Uri: /\r\nX-Forwarded-Host";
+        let response = sent(
+            &world,
+            "GET /decide/forward-auth HTTP/1.1",
+            &format!("{asked}: {host}\r\n"),
+        );
+        assert_eq!(
+            (response.status, response.field("crawlgate-decision")),
+            (403, None),
+            "{host}"
+        );
     }
-    assert_eq!(counters(&world, 0), ["crawlgate_requests_rejected_total{reason=\"question\"} 6"]);
+    assert_eq!(
+        counters(&world, 0),
+        ["crawlgate_requests_rejected_total{reason=\"question\"} 6"]
+    );
     assert!(world.log().is_empty());
 }

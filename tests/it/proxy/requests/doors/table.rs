@@ -29,10 +29,13 @@ impl Row {
     /// Whether a door can be asked for it.
     pub fn is_for(&self, door: Door) -> bool {
         match door {
-            // Authorities ask a proxy, and an application answers hosts that no policy names in its own way.
+            // Authorities ask a proxy, and an application answers hosts that no policy names in its
+            // own way.
             Door::Tower | Door::Decisions if self.needs_proxy => false,
             // The `http` crate refuses such a target before crawlgate sees it.
-            Door::Http2 | Door::Tower if PathAndQuery::try_from(self.target.as_str()).is_err() => false,
+            Door::Http2 | Door::Tower if PathAndQuery::try_from(self.target.as_str()).is_err() => {
+                false
+            }
             // The response is another server's.
             Door::Decisions if self.broken_by.is_some() => false,
             // Proxies fetch robots.txt there with GET and HEAD.
@@ -46,9 +49,27 @@ impl Row {
     }
 }
 
-fn row(method: &'static str, host: &'static str, target: &str, agent: &'static str, status: u16) -> Row {
-    let fields = if agent.is_empty() { Vec::new() } else { vec![("user-agent", agent)] };
-    Row { method, host, target: target.to_owned(), fields, status, broken_by: None, needs_proxy: false }
+fn row(
+    method: &'static str,
+    host: &'static str,
+    target: &str,
+    agent: &'static str,
+    status: u16,
+) -> Row {
+    let fields = if agent.is_empty() {
+        Vec::new()
+    } else {
+        vec![("user-agent", agent)]
+    };
+    Row {
+        method,
+        host,
+        target: target.to_owned(),
+        fields,
+        status,
+        broken_by: None,
+        needs_proxy: false,
+    }
 }
 
 /// A person's request to the shop.
@@ -67,11 +88,17 @@ impl Row {
     }
 
     fn broken_by(self, side: Side) -> Row {
-        Row { broken_by: Some(side), ..self }
+        Row {
+            broken_by: Some(side),
+            ..self
+        }
     }
 
     fn of_a_proxy(self) -> Row {
-        Row { needs_proxy: true, ..self }
+        Row {
+            needs_proxy: true,
+            ..self
+        }
     }
 }
 
@@ -93,25 +120,115 @@ pub fn rows(etag: &'static str) -> Vec<Row> {
         get(SHOP, "/robots.txt", BROWSER, 304).with("if-none-match", etag),
         row("HEAD", SHOP, "/robots.txt", BROWSER, 304).with("if-none-match", etag),
         get(SHOP, "/robots.txt", GOOGLEBOT, 200).with("if-none-match", "\"other\""),
-        get(SHOP, "/robots.txt", UNLISTED, 200).with("if-modified-since", "Thu, 01 Jan 1970 00:00:00 GMT"),
+        get(SHOP, "/robots.txt", UNLISTED, 200)
+            .with("if-modified-since", "Thu, 01 Jan 1970 00:00:00 GMT"),
         get(SHOP, "/.well-known/acme-challenge/token", BROWSER, 200).of_a_proxy(),
         get(SHOP, "/.well-known/acme-challenge/other", BROWSER, 404).of_a_proxy(),
-        row("HEAD", SHOP, "/.well-known/acme-challenge/token", BROWSER, 200).of_a_proxy(),
-        get("paused.example", "/.well-known/acme-challenge/token", GPTBOT, 200).of_a_proxy(),
-        get("paused.example", "/.well-known/pki-validation/fileauth.txt", BROWSER, 200),
-        get("paused.example", "/.well-known/pki-validation/../../article", BROWSER, 503),
-        get("paused.example", "/.well-known/pki-validation/a/b", BROWSER, 503),
-        row("PUT", "paused.example", "/.well-known/pki-validation/fileauth.txt", BROWSER, 503),
-        get("news.example", "/.well-known/pki-validation/fileauth.txt", GPTBOT, 200),
-        get(SHOP, "/.well-known/pki-validation/fileauth.txt", GPTBOT, 200),
-        row("HEAD", SHOP, "/.well-known/pki-validation/fileauth.txt", GPTBOT, 200),
-        row("POST", SHOP, "/.well-known/pki-validation/fileauth.txt", GPTBOT, 403),
-        get(SHOP, "/.well-known/pki-validation/..%2f..%2fpage", GPTBOT, 403),
-        get("unknown.example", "/.well-known/pki-validation/fileauth.txt", GPTBOT, 200).of_a_proxy(),
-        get("paused.example", "/.well-known/acme-challenge/../../article", BROWSER, 503),
-        get("paused.example", "/.well-known/acme-challenge/", BROWSER, 503),
-        row("PUT", "paused.example", "/.well-known/acme-challenge/token", BROWSER, 503),
-        row("DELETE", "paused.example", "/.well-known/acme-challenge/token", BROWSER, 503),
+        row(
+            "HEAD",
+            SHOP,
+            "/.well-known/acme-challenge/token",
+            BROWSER,
+            200,
+        )
+        .of_a_proxy(),
+        get(
+            "paused.example",
+            "/.well-known/acme-challenge/token",
+            GPTBOT,
+            200,
+        )
+        .of_a_proxy(),
+        get(
+            "paused.example",
+            "/.well-known/pki-validation/fileauth.txt",
+            BROWSER,
+            200,
+        ),
+        get(
+            "paused.example",
+            "/.well-known/pki-validation/../../article",
+            BROWSER,
+            503,
+        ),
+        get(
+            "paused.example",
+            "/.well-known/pki-validation/a/b",
+            BROWSER,
+            503,
+        ),
+        row(
+            "PUT",
+            "paused.example",
+            "/.well-known/pki-validation/fileauth.txt",
+            BROWSER,
+            503,
+        ),
+        get(
+            "news.example",
+            "/.well-known/pki-validation/fileauth.txt",
+            GPTBOT,
+            200,
+        ),
+        get(
+            SHOP,
+            "/.well-known/pki-validation/fileauth.txt",
+            GPTBOT,
+            200,
+        ),
+        row(
+            "HEAD",
+            SHOP,
+            "/.well-known/pki-validation/fileauth.txt",
+            GPTBOT,
+            200,
+        ),
+        row(
+            "POST",
+            SHOP,
+            "/.well-known/pki-validation/fileauth.txt",
+            GPTBOT,
+            403,
+        ),
+        get(
+            SHOP,
+            "/.well-known/pki-validation/..%2f..%2fpage",
+            GPTBOT,
+            403,
+        ),
+        get(
+            "unknown.example",
+            "/.well-known/pki-validation/fileauth.txt",
+            GPTBOT,
+            200,
+        )
+        .of_a_proxy(),
+        get(
+            "paused.example",
+            "/.well-known/acme-challenge/../../article",
+            BROWSER,
+            503,
+        ),
+        get(
+            "paused.example",
+            "/.well-known/acme-challenge/",
+            BROWSER,
+            503,
+        ),
+        row(
+            "PUT",
+            "paused.example",
+            "/.well-known/acme-challenge/token",
+            BROWSER,
+            503,
+        ),
+        row(
+            "DELETE",
+            "paused.example",
+            "/.well-known/acme-challenge/token",
+            BROWSER,
+            503,
+        ),
         get("paused.example", "/", GPTBOT, 503),
         get("paused.example", "/", BROWSER, 503),
         row("HEAD", "paused.example", "/", BROWSER, 503),
@@ -119,8 +236,19 @@ pub fn rows(etag: &'static str) -> Vec<Row> {
         get("paused.example", "/robots.txt", BINGBOT, 200),
         get("news.example", "/article", GPTBOT, 401),
         get("news.example", "/article", GPTBOT, 200).with("authorization", "License abc"),
-        get("news.example", "/.well-known/acme-challenge/../../article", GPTBOT, 401),
-        row("PUT", "news.example", "/.well-known/acme-challenge/token", GPTBOT, 401),
+        get(
+            "news.example",
+            "/.well-known/acme-challenge/../../article",
+            GPTBOT,
+            401,
+        ),
+        row(
+            "PUT",
+            "news.example",
+            "/.well-known/acme-challenge/token",
+            GPTBOT,
+            401,
+        ),
         get("news.example", "/license.xml", GPTBOT, 200),
         get("news.example", "/article", BROWSER, 200),
         get("unknown.example", "/", GPTBOT, 200),
@@ -129,12 +257,23 @@ pub fn rows(etag: &'static str) -> Vec<Row> {
         get(SHOP, "/large", BROWSER, 200).broken_by(Side::Client),
         get(SHOP, "/large", GOOGLEBOT, 200).broken_by(Side::Client),
     ];
-    for target in ["/", "/page", "/page?a=b", "/x/../private/a", "//page", "/%70age", "/a%20b"] {
+    for target in [
+        "/",
+        "/page",
+        "/page?a=b",
+        "/x/../private/a",
+        "//page",
+        "/%70age",
+        "/a%20b",
+    ] {
         rows.push(get(SHOP, target, GPTBOT, 403));
         rows.push(get(SHOP, target, BROWSER, 200));
     }
     // No proxy asks about a target in absolute form.
-    for (target, _) in TARGETS.into_iter().filter(|(target, _)| target.starts_with('/')) {
+    for (target, _) in TARGETS
+        .into_iter()
+        .filter(|(target, _)| target.starts_with('/'))
+    {
         rows.push(get(SHOP, target, GPTBOT, 403));
         rows.push(get(SHOP, target, BROWSER, 200));
     }
@@ -155,8 +294,11 @@ pub fn rows(etag: &'static str) -> Vec<Row> {
     rows.push(get("SHOP.example:80", "/page", GPTBOT, 403));
     rows.push(get("shop.example.", "/page", GPTBOT, 403));
     // Over HTTP/2 it comes in more pieces than a head may have fields.
-    rows.push(get(SHOP, "/public", BROWSER, 200).with("cookie", vec!["a=b"; 150].join("; ").leak()));
-    // bingbot has read how long it has to wait. Its first request to a page may come, the next comes too soon.
+    rows.push(
+        get(SHOP, "/public", BROWSER, 200).with("cookie", vec!["a=b"; 150].join("; ").leak()),
+    );
+    // bingbot has read how long it has to wait. Its first request to a page may come, the next
+    // comes too soon.
     rows.push(get(SHOP, "/robots.txt", BINGBOT, 200));
     rows.push(get(SHOP, "/slow/1", BINGBOT, 200));
     rows.push(get(SHOP, "/slow/2", BINGBOT, 429));
@@ -175,15 +317,25 @@ pub fn rows(etag: &'static str) -> Vec<Row> {
         for trace in [TRACE, "00-1"] {
             rows.push(get(SHOP, "/page", agent, status).with("traceparent", trace));
         }
-        rows.push(get(SHOP, "/page", agent, status).with("traceparent", TRACE).with("traceparent", TRACE));
+        rows.push(
+            get(SHOP, "/page", agent, status)
+                .with("traceparent", TRACE)
+                .with("traceparent", TRACE),
+        );
     }
     rows
 }
 
 /// Targets with all bytes that a client may send, and each as the origin gets it.
 pub const TARGETS: [(&str, &str); 8] = [
-    ("/!$&'()*+,-./09:;=@AZ[\\]^_az{|}~%\"\u{e9}", "/!$&'()*+,-./09:;=@AZ[\\]^_az{|}~%\"\u{e9}"),
-    ("/?!$&'()*+,-./09:;=?@AZ[\\]^_`az{|}~%\u{e9}", "/?!$&'()*+,-./09:;=?@AZ[\\]^_`az{|}~%\u{e9}"),
+    (
+        "/!$&'()*+,-./09:;=@AZ[\\]^_az{|}~%\"\u{e9}",
+        "/!$&'()*+,-./09:;=@AZ[\\]^_az{|}~%\"\u{e9}",
+    ),
+    (
+        "/?!$&'()*+,-./09:;=?@AZ[\\]^_`az{|}~%\u{e9}",
+        "/?!$&'()*+,-./09:;=?@AZ[\\]^_`az{|}~%\u{e9}",
+    ),
     ("/<a>", "/%3Ca%3E"),
     ("/a`b?`", "/a%60b?`"),
     ("/a\"?q=\"b\"", "/a\"?q=%22b%22"),
@@ -204,10 +356,27 @@ pub fn redirected() -> Vec<Row> {
         get(SHOP, "/robots.txt", GPTBOT, 200),
         get(SHOP, "/.well-known/acme-challenge/token", BROWSER, 200),
         get(SHOP, "/.well-known/acme-challenge/other", BROWSER, 404),
-        row("PUT", SHOP, "/.well-known/acme-challenge/token", BROWSER, 308),
-        get(SHOP, "/.well-known/pki-validation/fileauth.txt", GPTBOT, 200),
+        row(
+            "PUT",
+            SHOP,
+            "/.well-known/acme-challenge/token",
+            BROWSER,
+            308,
+        ),
+        get(
+            SHOP,
+            "/.well-known/pki-validation/fileauth.txt",
+            GPTBOT,
+            200,
+        ),
         get(SHOP, "/.well-known/pki-validation/../a", GPTBOT, 301),
-        row("PUT", SHOP, "/.well-known/pki-validation/fileauth.txt", BROWSER, 308),
+        row(
+            "PUT",
+            SHOP,
+            "/.well-known/pki-validation/fileauth.txt",
+            BROWSER,
+            308,
+        ),
         get(SHOP, "/a#b", BROWSER, 400),
     ]
 }

@@ -51,11 +51,11 @@ indexing:
   - { status: [403, 429, 503], tag: noindex }
   - { types: application/pdf, tag: noarchive }
 "#;
-/// The robots.txt of the shop from before: it has the same rules, so that each violation and each trap counts at once.
+/// The robots.txt of the shop from before: it has the same rules, so that each violation and each
+/// trap counts at once.
 const BEFORE: &str = "User-agent: GPTBot\nDisallow: /\n\nUser-agent: bingbot\nDisallow: /private/\nDisallow: /trap/\n\
                       Crawl-delay: 3600\n\nUser-agent: *\nDisallow: /private/\nDisallow: /trap/\n";
-const PAUSED: &str =
-    "hosts: [paused.example]\nrobots: { origin: replace }\npause: { audience: everyone, retry_after: 30m }\n";
+const PAUSED: &str = "hosts: [paused.example]\nrobots: { origin: replace }\npause: { audience: everyone, retry_after: 30m }\n";
 const NEWS: &str = r#"
 hosts: [news.example]
 robots:
@@ -67,7 +67,11 @@ const POLICIES: [(&str, &str); 3] = [("shop", SHOP), ("paused", PAUSED), ("news"
 
 /// What every origin answers: content type and body.
 fn page(target: &str) -> (&'static str, &'static str) {
-    if target.starts_with("/a.pdf") { ("application/pdf", "%PDF-1.4") } else { ("text/html", "hello") }
+    if target.starts_with("/a.pdf") {
+        ("application/pdf", "%PDF-1.4")
+    } else {
+        ("text/html", "hello")
+    }
 }
 
 /// The head of a GET over HTTP/2 begins with its method and its scheme (RFC 7541 appendix A).
@@ -80,8 +84,14 @@ impl HttpBody for Broken {
     type Data = Bytes;
     type Error = &'static str;
 
-    fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, &'static str>>> {
-        let next = self.0.take().map(|text| Frame::data(Bytes::from_static(text.as_bytes())));
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, &'static str>>> {
+        let next = self
+            .0
+            .take()
+            .map(|text| Frame::data(Bytes::from_static(text.as_bytes())));
         Poll::Ready(Some(next.ok_or("broken")))
     }
 }
@@ -132,27 +142,49 @@ impl World {
                 "/large" => LARGE,
                 _ => body.len(),
             };
-            let body = if request.line.starts_with("HEAD") { "" } else { body };
-            let head = format!("HTTP/1.1 200 OK\r\nContent-Type: {media}\r\nContent-Length: {length}\r\n\r\n");
-            let is_written = stream.write_all(&[head.as_bytes(), body.as_bytes()].concat()).is_ok();
+            let body = if request.line.starts_with("HEAD") {
+                ""
+            } else {
+                body
+            };
+            let head = format!(
+                "HTTP/1.1 200 OK\r\nContent-Type: {media}\r\nContent-Length: {length}\r\n\r\n"
+            );
+            let is_written = stream
+                .write_all(&[head.as_bytes(), body.as_bytes()].concat())
+                .is_ok();
             if length == LARGE {
                 return stream.write_all(&vec![b'x'; LARGE - body.len()]).is_ok();
             }
             is_written && length != 100
         });
         let lane = if door == Door::Pingora { "off" } else { "on" };
-        let mut setup = Setup::before(origin.address).listeners(listener).settings(&format!(
-            "logs: {{ access: access.log }}\nlane: {lane}\nacme_webroot: {}\n{}",
-            directory.path().display(),
-            if door == Door::Decisions { "decisions: 127.0.0.1:0" } else { "" },
-        ));
-        let more = if door == Door::Html { "html: { meta: yes }\n" } else { "" };
+        let mut setup = Setup::before(origin.address)
+            .listeners(listener)
+            .settings(&format!(
+                "logs: {{ access: access.log }}\nlane: {lane}\nacme_webroot: {}\n{}",
+                directory.path().display(),
+                if door == Door::Decisions {
+                    "decisions: 127.0.0.1:0"
+                } else {
+                    ""
+                },
+            ));
+        let more = if door == Door::Html {
+            "html: { meta: yes }\n"
+        } else {
+            ""
+        };
         for (name, policy) in POLICIES {
             setup = setup.policy(name, &format!("{policy}{more}"));
         }
         fs::write(setup.policies().join("before.txt"), BEFORE).expect("the file from before");
         let gate = setup.start();
-        let address = if door == Door::Decisions { gate.decisions[0] } else { gate.address };
+        let address = if door == Door::Decisions {
+            gate.decisions[0]
+        } else {
+            gate.address
+        };
         World {
             door,
             address,
@@ -181,39 +213,69 @@ impl World {
             let (media, body) = page(request.uri().path());
             let response = AxumResponse::builder().header("content-type", media);
             let response = match request.uri().path() {
-                "/broken" => response.header("content-length", 100).body(Body::new(Broken(Some(body)))),
+                "/broken" => response
+                    .header("content-length", 100)
+                    .body(Body::new(Broken(Some(body)))),
                 "/large" => response.body(Body::from(vec![b'x'; LARGE])),
                 _ => response.body(Body::from(body)),
             };
             response.expect("a response")
         });
-        let app = app.layer(gate.clone()).into_make_service_with_connect_info::<SocketAddr>();
+        let app = app
+            .layer(gate.clone())
+            .into_make_service_with_connect_info::<SocketAddr>();
         let (say, said) = channel();
         std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .expect("a runtime");
             runtime.block_on(async {
-                let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-                say.send(listener.local_addr().expect("its address")).expect("somebody waits");
+                let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
+                    .await
+                    .expect("a free port");
+                say.send(listener.local_addr().expect("its address"))
+                    .expect("somebody waits");
                 axum::serve(listener, app).await.expect("it serves");
             });
         });
         let address = said.recv().expect("an address");
-        World { door: Door::Tower, address, behind: Behind::Layer(gate), log, _directory: directory }
+        World {
+            door: Door::Tower,
+            address,
+            behind: Behind::Layer(gate),
+            log,
+            _directory: directory,
+        }
     }
 
     /// The response of the door to a request.
     pub fn ask(&self, row: &Row) -> Response {
-        let Row { method, host, target, fields, .. } = row;
+        let Row {
+            method,
+            host,
+            target,
+            fields,
+            ..
+        } = row;
         if let Some(side) = row.broken_by {
             self.break_off(row, side);
-            return Response { version: String::new(), status: row.status, headers: Vec::new(), body: Vec::new() };
+            return Response {
+                version: String::new(),
+                status: row.status,
+                headers: Vec::new(),
+                body: Vec::new(),
+            };
         }
         match self.door {
             Door::Http2 => {
                 // Clients send a cookie in pieces (RFC 9113 section 8.2.3).
                 let pieces = |(name, value): &(&'static str, &'static str)| {
                     let separator = if *name == "cookie" { "; " } else { "\0" };
-                    value.split(separator).map(|piece| (*name, piece)).collect::<Vec<_>>()
+                    value
+                        .split(separator)
+                        .map(|piece| (*name, piece))
+                        .collect::<Vec<_>>()
                 };
                 let fields: Vec<_> = fields.iter().flat_map(pieces).collect();
                 Http2::open(self.address).ask(method, host, target, &fields)
@@ -236,34 +298,71 @@ impl World {
     }
 
     /// Asks for a response that breaks off.
-    fn break_off(&self, Row { method, host, target, fields, .. }: &Row, side: Side) {
+    fn break_off(
+        &self,
+        Row {
+            method,
+            host,
+            target,
+            fields,
+            ..
+        }: &Row,
+        side: Side,
+    ) {
         let mut connection = Connection::open(self.address);
         if self.door == Door::Http2 {
             connection.send_bytes(PREFACE);
             connection.send_bytes(&SETTINGS);
             let named = [(":path", target.as_str()), (":authority", host)];
-            let lines = named.iter().chain(fields).flat_map(|(name, value)| literal(name, value));
-            connection.send_headers(1, &GET_OVER_HTTP.iter().copied().chain(lines).collect::<Vec<u8>>());
+            let lines = named
+                .iter()
+                .chain(fields)
+                .flat_map(|(name, value)| literal(name, value));
+            connection.send_headers(
+                1,
+                &GET_OVER_HTTP
+                    .iter()
+                    .copied()
+                    .chain(lines)
+                    .collect::<Vec<u8>>(),
+            );
             connection.frame(HEADERS);
             if side == Side::Origin {
                 connection.frame(RST_STREAM);
             }
             return;
         }
-        let lines: String = fields.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+        let lines: String = fields
+            .iter()
+            .map(|(name, value)| format!("{name}: {value}\r\n"))
+            .collect();
         let (version, own) = self.version();
-        connection.send(&format!("{method} {target} HTTP/{version}\r\nHost: {host}\r\n{lines}{own}\r\n"));
+        connection.send(&format!(
+            "{method} {target} HTTP/{version}\r\nHost: {host}\r\n{lines}{own}\r\n"
+        ));
         match side {
             Side::Client => drop(connection.head()),
             Side::Origin => connection.rest(),
         }
     }
 
-    fn send(&self, method: &str, host: &str, target: &str, lines: &str, fields: &[(&str, &str)]) -> Response {
-        let fields: String = fields.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+    fn send(
+        &self,
+        method: &str,
+        host: &str,
+        target: &str,
+        lines: &str,
+        fields: &[(&str, &str)],
+    ) -> Response {
+        let fields: String = fields
+            .iter()
+            .map(|(name, value)| format!("{name}: {value}\r\n"))
+            .collect();
         let mut connection = Connection::open(self.address);
         let (version, own) = self.version();
-        connection.send(&format!("{method} {target} HTTP/{version}\r\nHost: {host}\r\n{lines}{fields}{own}\r\n"));
+        connection.send(&format!(
+            "{method} {target} HTTP/{version}\r\nHost: {host}\r\n{lines}{fields}{own}\r\n"
+        ));
         connection.response(method)
     }
 
@@ -279,14 +378,22 @@ impl World {
     /// The target of the last request that the origin got.
     pub fn target_at_origin(&self) -> String {
         match &self.behind {
-            Behind::Process(_, origin) => origin.received().last().expect("a request").target().to_owned(),
+            Behind::Process(_, origin) => origin
+                .received()
+                .last()
+                .expect("a request")
+                .target()
+                .to_owned(),
             Behind::Layer(_) => String::new(),
         }
     }
 
     /// The lines of the access log.
     pub fn log(&self) -> Vec<serde_json::Value> {
-        read(&self.log).lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+        read(&self.log)
+            .lines()
+            .filter_map(|line| serde_json::from_str(line).ok())
+            .collect()
     }
 
     pub fn address(&self) -> SocketAddr {

@@ -25,12 +25,23 @@ pub fn json(name: &str) -> Value {
 
 /// A YAML file.
 pub fn yaml(name: &str) -> Value {
-    let source = Source { name: name.into(), text: text(name).into() };
+    let source = Source {
+        name: name.into(),
+        text: text(name).into(),
+    };
     let mut diagnostics = Diagnostics::default();
     let document = Document::parse(&source, &mut diagnostics);
-    let found: Vec<String> = diagnostics.items.iter().map(|item| item.render(&source, false)).collect();
+    let found: Vec<String> = diagnostics
+        .items
+        .iter()
+        .map(|item| item.render(&source, false))
+        .collect();
     assert!(found.is_empty(), "{}", found.join("\n"));
-    json_of(&document.and_then(|document| document.root).unwrap_or_else(|| panic!("{name} is empty")))
+    json_of(
+        &document
+            .and_then(|document| document.root)
+            .unwrap_or_else(|| panic!("{name} is empty")),
+    )
 }
 
 fn json_of(node: &Node) -> Value {
@@ -39,8 +50,13 @@ fn json_of(node: &Node) -> Value {
         Yaml::Mapping(entries) => {
             let mut map = Map::new();
             for (key, value) in entries {
-                let Yaml::Scalar { text, .. } = &key.value else { panic!("a key that is no text") };
-                assert!(map.insert(text.clone(), json_of(value)).is_none(), "`{text}` is there twice");
+                let Yaml::Scalar { text, .. } = &key.value else {
+                    panic!("a key that is no text")
+                };
+                assert!(
+                    map.insert(text.clone(), json_of(value)).is_none(),
+                    "`{text}` is there twice"
+                );
             }
             map.into()
         }
@@ -50,16 +66,25 @@ fn json_of(node: &Node) -> Value {
         Yaml::Scalar { text, .. } => match text.to_ascii_lowercase().as_str() {
             "true" | "yes" | "on" => true.into(),
             "false" | "no" | "off" => false.into(),
-            _ => text.parse::<i64>().map_or_else(|_| text.as_str().into(), Value::from),
+            _ => text
+                .parse::<i64>()
+                .map_or_else(|_| text.as_str().into(), Value::from),
         },
     }
 }
 
 /// A settings file, as the server would use it.
 pub fn settings(name: &str) -> Settings {
-    let source = Source { name: name.into(), text: text(name).into() };
+    let source = Source {
+        name: name.into(),
+        text: text(name).into(),
+    };
     let (file, diagnostics) = crawlgate::internals::settings::read(&source, Settings::default());
-    let found: Vec<String> = diagnostics.items.iter().map(|item| item.render(&source, false)).collect();
+    let found: Vec<String> = diagnostics
+        .items
+        .iter()
+        .map(|item| item.render(&source, false))
+        .collect();
     assert!(found.is_empty(), "{}", found.join("\n"));
     file.expect("settings").settle().expect("an origin")
 }
@@ -67,16 +92,24 @@ pub fn settings(name: &str) -> Settings {
 /// The texts of a list.
 pub fn texts(list: &Value) -> Vec<&str> {
     let list = list.as_array().unwrap_or_else(|| panic!("no list: {list}"));
-    list.iter().map(|item| item.as_str().unwrap_or_else(|| panic!("no text: {item}"))).collect()
+    list.iter()
+        .map(|item| item.as_str().unwrap_or_else(|| panic!("no text: {item}")))
+        .collect()
 }
 
 /// Every file below a directory, by its name in the repository.
 pub fn below(directory: &str) -> Vec<String> {
     let mut found = Vec::new();
-    for entry in fs::read_dir(path(directory)).unwrap_or_else(|error| panic!("{directory}: {error}")) {
+    for entry in
+        fs::read_dir(path(directory)).unwrap_or_else(|error| panic!("{directory}: {error}"))
+    {
         let entry = entry.expect("a directory entry");
         let name = format!("{directory}/{}", entry.file_name().to_string_lossy());
-        if entry.path().is_dir() { found.extend(below(&name)) } else { found.push(name) }
+        if entry.path().is_dir() {
+            found.extend(below(&name))
+        } else {
+            found.push(name)
+        }
     }
     found.sort();
     found
@@ -85,16 +118,23 @@ pub fn below(directory: &str) -> Vec<String> {
 /// Runs a program that the test needs; what it said, and whether it was content.
 pub fn says(program: &str, arguments: &[&str]) -> (bool, String) {
     let output = Command::new(program).args(arguments).output();
-    let output = output.unwrap_or_else(|error| panic!("{program} is needed (./test installs it): {error}"));
+    let output =
+        output.unwrap_or_else(|error| panic!("{program} is needed (./test installs it): {error}"));
     let said = [output.stdout, output.stderr].concat();
-    (output.status.success(), String::from_utf8_lossy(&said).into_owned())
+    (
+        output.status.success(),
+        String::from_utf8_lossy(&said).into_owned(),
+    )
 }
 
 #[test]
 fn every_yaml_and_json_file_can_be_read() {
     let files = below("deploy");
     assert!(files.len() > 15, "{files:?}");
-    for name in files.iter().filter(|name| name.ends_with(".yaml") || name.ends_with(".yml")) {
+    for name in files
+        .iter()
+        .filter(|name| name.ends_with(".yaml") || name.ends_with(".yml"))
+    {
         yaml(name);
     }
     for name in files.iter().filter(|name| name.ends_with(".json")) {

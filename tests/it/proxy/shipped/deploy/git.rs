@@ -8,8 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use tempfile::TempDir;
 
-const OLD: &str =
-    "hosts: [shop.example]\nrobots: { origin: replace, groups: [{ agents: \"*\", disallow: [/cart/] }] }\n";
+const OLD: &str = "hosts: [shop.example]\nrobots: { origin: replace, groups: [{ agents: \"*\", disallow: [/cart/] }] }\n";
 
 /// A repository with a policy, and a directory beside it where the job keeps its files.
 struct Repository {
@@ -18,7 +17,9 @@ struct Repository {
 
 impl Repository {
     fn new() -> Repository {
-        let repository = Repository { directory: tempfile::tempdir().expect("a directory") };
+        let repository = Repository {
+            directory: tempfile::tempdir().expect("a directory"),
+        };
         fs::create_dir(repository.temp()).expect("a directory");
         fs::create_dir_all(repository.temp().join("bin")).expect("a directory");
         fs::create_dir_all(repository.root().join("policies")).expect("a directory");
@@ -46,8 +47,15 @@ impl Repository {
 
     fn command(&self, program: &str) -> Command {
         let mut command = Command::new(program);
-        let search = format!("{}:{}", self.temp().join("bin").display(), std::env::var("PATH").unwrap_or_default());
-        command.current_dir(self.root()).env("PATH", search).env("HOME", self.directory.path());
+        let search = format!(
+            "{}:{}",
+            self.temp().join("bin").display(),
+            std::env::var("PATH").unwrap_or_default()
+        );
+        command
+            .current_dir(self.root())
+            .env("PATH", search)
+            .env("HOME", self.directory.path());
         for (name, value) in [
             ("GIT_CONFIG_NOSYSTEM", "1"),
             ("GIT_AUTHOR_NAME", "A"),
@@ -58,19 +66,31 @@ impl Repository {
             command.env(name, value);
         }
         // A git that runs the tests, as in a hook, has its own ideas of the repository.
-        for name in ["GIT_DIR", "GIT_INDEX_FILE", "GIT_WORK_TREE", "GITHUB_WORKSPACE"] {
+        for name in [
+            "GIT_DIR",
+            "GIT_INDEX_FILE",
+            "GIT_WORK_TREE",
+            "GITHUB_WORKSPACE",
+        ] {
             command.env_remove(name);
         }
         command
     }
 
     fn try_git(&self, arguments: &[&str]) -> Output {
-        self.command("git").args(arguments).output().expect("git runs")
+        self.command("git")
+            .args(arguments)
+            .output()
+            .expect("git runs")
     }
 
     fn git(&self, arguments: &[&str]) -> String {
         let output = self.try_git(arguments);
-        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        assert!(
+            output.status.success(),
+            "{arguments:?}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
         String::from_utf8_lossy(&output.stdout).trim().to_owned()
     }
 
@@ -78,10 +98,14 @@ impl Repository {
     fn step(&self, name: &str, more: &[(&str, &str)]) -> Output {
         let job = yaml("deploy/git/crawlgate.yml");
         let steps = job["jobs"]["policies"]["steps"].as_array().expect("steps");
-        let step = steps.iter().find(|step| step["name"] == name).unwrap_or_else(|| panic!("no step {name}"));
+        let step = steps
+            .iter()
+            .find(|step| step["name"] == name)
+            .unwrap_or_else(|| panic!("no step {name}"));
         let mut bash = self.command("bash");
         bash.args(["-e", "-c", step["run"].as_str().expect("a script")]);
-        bash.env("RUNNER_TEMP", self.temp()).env("GITHUB_STEP_SUMMARY", self.temp().join("summary.md"));
+        bash.env("RUNNER_TEMP", self.temp())
+            .env("GITHUB_STEP_SUMMARY", self.temp().join("summary.md"));
         bash.env("GITHUB_PATH", self.temp().join("path"));
         bash.envs(more.iter().copied()).output().expect("bash runs")
     }
@@ -94,24 +118,57 @@ fn stdout(output: &Output) -> String {
 #[test]
 fn the_job_installs_a_release_that_has_the_checksum() {
     let repository = Repository::new();
-    let release = repository.directory.path().join("crawlgate-0.1.0-x86_64-linux");
+    let release = repository
+        .directory
+        .path()
+        .join("crawlgate-0.1.0-x86_64-linux");
     fs::create_dir_all(release.join("bin")).expect("a directory");
     fs::write(release.join("bin/crawlgate"), "#!/bin/sh\necho installed\n").expect("a program");
-    fs::set_permissions(release.join("bin/crawlgate"), fs::Permissions::from_mode(0o755)).expect("a program");
+    fs::set_permissions(
+        release.join("bin/crawlgate"),
+        fs::Permissions::from_mode(0o755),
+    )
+    .expect("a program");
     fs::remove_dir_all(repository.temp().join("bin")).expect("nothing is installed yet");
     let archive = repository.directory.path().join("crawlgate.tar.gz");
     let mut tar = Command::new("tar");
-    tar.arg("-czf").arg(&archive).arg("-C").arg(repository.directory.path()).arg(release.file_name().expect("a name"));
+    tar.arg("-czf")
+        .arg(&archive)
+        .arg("-C")
+        .arg(repository.directory.path())
+        .arg(release.file_name().expect("a name"));
     assert!(tar.status().expect("tar runs").success());
-    let sum = Command::new("sha256sum").arg(&archive).output().expect("sha256sum runs");
-    let sum = stdout(&sum).split(' ').next().expect("a checksum").to_owned();
+    let sum = Command::new("sha256sum")
+        .arg(&archive)
+        .output()
+        .expect("sha256sum runs");
+    let sum = stdout(&sum)
+        .split(' ')
+        .next()
+        .expect("a checksum")
+        .to_owned();
     let url = format!("file://{}", archive.display());
-    let wrong = repository.step("Install crawlgate", &[("CRAWLGATE_URL", &url), ("CRAWLGATE_SHA256", &"0".repeat(64))]);
+    let wrong = repository.step(
+        "Install crawlgate",
+        &[
+            ("CRAWLGATE_URL", &url),
+            ("CRAWLGATE_SHA256", &"0".repeat(64)),
+        ],
+    );
     assert!(!wrong.status.success());
-    let right = repository.step("Install crawlgate", &[("CRAWLGATE_URL", &url), ("CRAWLGATE_SHA256", &sum)]);
-    assert!(right.status.success(), "{}", String::from_utf8_lossy(&right.stderr));
+    let right = repository.step(
+        "Install crawlgate",
+        &[("CRAWLGATE_URL", &url), ("CRAWLGATE_SHA256", &sum)],
+    );
+    assert!(
+        right.status.success(),
+        "{}",
+        String::from_utf8_lossy(&right.stderr)
+    );
     let added = fs::read_to_string(repository.temp().join("path")).expect("the search path");
-    let installed = Command::new(Path::new(added.trim()).join("crawlgate")).output().expect("the program");
+    let installed = Command::new(Path::new(added.trim()).join("crawlgate"))
+        .output()
+        .expect("the program");
     assert_eq!(stdout(&installed), "installed\n");
 }
 
@@ -122,21 +179,38 @@ fn the_job_fails_on_a_broken_policy_and_names_its_line() {
     repository.write("policies/shop.yaml", &OLD.replace("hosts", "hots"));
     let failed = repository.step("Check", &[]);
     let shown = stdout(&failed);
-    assert!(!failed.status.success() && shown.contains("file=policies/shop.yaml,line=1,"), "{shown}");
+    assert!(
+        !failed.status.success() && shown.contains("file=policies/shop.yaml,line=1,"),
+        "{shown}"
+    );
 }
 
 #[test]
 fn the_job_writes_what_a_change_does_to_crawlers() {
     let repository = Repository::new();
     let base = repository.git(&["rev-parse", "HEAD"]);
-    repository.write("policies/shop.yaml", &OLD.replace("[/cart/]", "[/private/]"));
+    repository.write(
+        "policies/shop.yaml",
+        &OLD.replace("[/cart/]", "[/private/]"),
+    );
     let compared = repository.step("Compare", &[("BASE", &base)]);
-    assert!(compared.status.success(), "{}", String::from_utf8_lossy(&compared.stderr));
+    assert!(
+        compared.status.success(),
+        "{}",
+        String::from_utf8_lossy(&compared.stderr)
+    );
     let changes = fs::read_to_string(repository.temp().join("changes.md")).expect("the comment");
-    assert_eq!(fs::read_to_string(repository.temp().join("summary.md")).expect("the summary"), changes);
-    for part in
-        ["### shop.example", "Access that crawlers lose", "`/private/`", "Access that crawlers gain", "`/cart/`"]
-    {
+    assert_eq!(
+        fs::read_to_string(repository.temp().join("summary.md")).expect("the summary"),
+        changes
+    );
+    for part in [
+        "### shop.example",
+        "Access that crawlers lose",
+        "`/private/`",
+        "Access that crawlers gain",
+        "`/cart/`",
+    ] {
         assert!(changes.contains(part), "{part} in {changes}");
     }
 }
@@ -150,7 +224,11 @@ fn the_job_compares_the_first_policies_with_none() {
     let base = repository.git(&["rev-parse", "HEAD"]);
     repository.git(&["checkout", "--quiet", "main"]);
     let compared = repository.step("Compare", &[("BASE", &base)]);
-    assert!(compared.status.success(), "{}", String::from_utf8_lossy(&compared.stderr));
+    assert!(
+        compared.status.success(),
+        "{}",
+        String::from_utf8_lossy(&compared.stderr)
+    );
     let changes = fs::read_to_string(repository.temp().join("changes.md")).expect("the comment");
     assert!(changes.contains("`/cart/`"), "{changes}");
 }
@@ -158,12 +236,23 @@ fn the_job_compares_the_first_policies_with_none() {
 #[test]
 fn the_job_asks_for_no_more_than_it_needs() {
     let job = yaml("deploy/git/crawlgate.yml");
-    assert_eq!(job["permissions"], serde_json::json!({ "contents": "read" }));
+    assert_eq!(
+        job["permissions"],
+        serde_json::json!({ "contents": "read" })
+    );
     let policies = &job["jobs"]["policies"];
-    assert_eq!(policies["permissions"], serde_json::json!({ "contents": "read", "pull-requests": "write" }));
+    assert_eq!(
+        policies["permissions"],
+        serde_json::json!({ "contents": "read", "pull-requests": "write" })
+    );
     // Text of a change within a script would be run.
     let steps = policies["steps"].as_array().expect("steps");
-    assert!(steps.iter().filter_map(|step| step["run"].as_str()).all(|script| !script.contains("${{")));
+    assert!(
+        steps
+            .iter()
+            .filter_map(|step| step["run"].as_str())
+            .all(|script| !script.contains("${{"))
+    );
     assert_eq!(steps[0]["with"]["persist-credentials"], Value::Bool(false));
 }
 
@@ -179,12 +268,18 @@ fn the_hook_checks_what_is_staged_and_nothing_else() {
     repository.git(&["add", "."]);
     repository.write("policies/shop.yaml", &broken);
     let good = repository.try_git(&["commit", "--quiet", "--message=good"]);
-    assert!(good.status.success() && good.stdout.is_empty() && good.stderr.is_empty(), "nothing to say: {good:?}");
+    assert!(
+        good.status.success() && good.stdout.is_empty() && good.stderr.is_empty(),
+        "nothing to say: {good:?}"
+    );
     repository.git(&["add", "."]);
     repository.write("policies/shop.yaml", OLD);
     let refused = repository.try_git(&["commit", "--message=broken"]);
     let said = stdout(&refused) + &String::from_utf8_lossy(&refused.stderr);
-    assert!(!refused.status.success() && said.contains("policies/shop.yaml:1:1"), "{said}");
+    assert!(
+        !refused.status.success() && said.contains("policies/shop.yaml:1:1"),
+        "{said}"
+    );
     // A change of something else is no matter of the hook.
     repository.git(&["reset", "--quiet", "--hard"]);
     fs::remove_file(repository.temp().join("bin/crawlgate")).expect("uninstalled");

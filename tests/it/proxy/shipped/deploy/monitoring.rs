@@ -1,5 +1,5 @@
-//! Alerts and dashboard: Prometheus accepts every expression, and everything they ask for is in the metrics of the
-//! running binary.
+//! Alerts and dashboard: Prometheus accepts every expression, and everything they ask for is in the
+//! metrics of the running binary.
 
 use super::files::{json, path, says, text, texts, yaml};
 use crate::proxy::support::redis::RedisServer;
@@ -19,7 +19,10 @@ fn promtool(arguments: &[&str]) {
 fn alerts() -> Vec<Value> {
     let rules = yaml("deploy/prometheus/alerts.yml");
     let groups = rules["groups"].as_array().expect("groups").clone();
-    groups.iter().flat_map(|group| group["rules"].as_array().expect("rules").clone()).collect()
+    groups
+        .iter()
+        .flat_map(|group| group["rules"].as_array().expect("rules").clone())
+        .collect()
 }
 
 /// Panels, those in collapsed rows too.
@@ -34,7 +37,12 @@ fn panels(dashboard: &Value) -> Vec<Value> {
 
 /// Every expression of alerts, panels and variables, Grafana's variables filled in.
 fn expressions() -> Vec<String> {
-    let text = |value: &Value| value.as_str().unwrap_or_else(|| panic!("no expression: {value}")).to_owned();
+    let text = |value: &Value| {
+        value
+            .as_str()
+            .unwrap_or_else(|| panic!("no expression: {value}"))
+            .to_owned()
+    };
     let mut found: Vec<String> = alerts().iter().map(|rule| text(&rule["expr"])).collect();
     let dashboard = json(DASHBOARD);
     for panel in panels(&dashboard) {
@@ -42,11 +50,18 @@ fn expressions() -> Vec<String> {
             found.push(filled_in(&text(&target["expr"])));
         }
     }
-    for variable in dashboard["templating"]["list"].as_array().expect("variables") {
+    for variable in dashboard["templating"]["list"]
+        .as_array()
+        .expect("variables")
+    {
         if variable["type"] == "query" {
             let query = filled_in(&text(&variable["query"]["query"]));
-            let inner = query.strip_prefix("label_values(").and_then(|query| query.strip_suffix(')'));
-            let (selector, label) = inner.and_then(|inner| inner.rsplit_once(", ")).expect("label_values");
+            let inner = query
+                .strip_prefix("label_values(")
+                .and_then(|query| query.strip_suffix(')'));
+            let (selector, label) = inner
+                .and_then(|inner| inner.rsplit_once(", "))
+                .expect("label_values");
             found.push(format!("count by ({label}) ({selector})"));
         }
     }
@@ -54,7 +69,9 @@ fn expressions() -> Vec<String> {
 }
 
 fn filled_in(expression: &str) -> String {
-    let mut filled = expression.replace("$__rate_interval", "1m").replace("$__range", "1h");
+    let mut filled = expression
+        .replace("$__rate_interval", "1m")
+        .replace("$__range", "1h");
     for name in ["job", "instance", "site"] {
         filled = filled.replace(&format!("${name}"), ".+");
     }
@@ -76,12 +93,19 @@ fn asked(expression: &str) -> Vec<(String, Vec<String>)> {
         let end = rest.find(|sign| !is_name(sign)).unwrap_or(rest.len());
         let (name, after) = rest.split_at(end);
         rest = after;
-        if !["crawlgate_", "process_"].iter().any(|prefix| name.starts_with(prefix)) {
+        if !["crawlgate_", "process_"]
+            .iter()
+            .any(|prefix| name.starts_with(prefix))
+        {
             continue;
         }
-        let matchers = after.strip_prefix('{').and_then(|after| after.split_once('}')).map_or("", |(inner, _)| inner);
-        let labels =
-            matchers.split(", ").filter_map(|matcher| Some(matcher.split_once(['=', '!'])?.0.trim().to_owned()));
+        let matchers = after
+            .strip_prefix('{')
+            .and_then(|after| after.split_once('}'))
+            .map_or("", |(inner, _)| inner);
+        let labels = matchers
+            .split(", ")
+            .filter_map(|matcher| Some(matcher.split_once(['=', '!'])?.0.trim().to_owned()));
         found.push((name.to_owned(), labels.collect()));
     }
     found
@@ -89,45 +113,98 @@ fn asked(expression: &str) -> Vec<(String, Vec<String>)> {
 
 #[test]
 fn prometheus_accepts_the_scrape_and_the_alerts() {
-    promtool(&["check", "config", path("deploy/prometheus/prometheus.yml").to_str().unwrap()]);
-    promtool(&["check", "rules", path("deploy/prometheus/alerts.yml").to_str().unwrap()]);
+    promtool(&[
+        "check",
+        "config",
+        path("deploy/prometheus/prometheus.yml").to_str().unwrap(),
+    ]);
+    promtool(&[
+        "check",
+        "rules",
+        path("deploy/prometheus/alerts.yml").to_str().unwrap(),
+    ]);
 }
 
 #[test]
 fn every_alert_fires_when_it_should_and_only_then() {
-    promtool(&["test", "rules", path("deploy/prometheus/alerts_test.yml").to_str().unwrap()]);
+    promtool(&[
+        "test",
+        "rules",
+        path("deploy/prometheus/alerts_test.yml").to_str().unwrap(),
+    ]);
     // And none is without a case of either kind.
     let tests = yaml("deploy/prometheus/alerts_test.yml");
-    let cases = tests["tests"].as_array().expect("tests").iter().flat_map(|test| {
-        test["alert_rule_test"].as_array().expect("cases").iter().map(|case| {
-            let fires = !case["exp_alerts"].as_array().expect("alerts").is_empty();
-            (case["alertname"].as_str().expect("a name").to_owned(), fires)
-        })
-    });
+    let cases = tests["tests"]
+        .as_array()
+        .expect("tests")
+        .iter()
+        .flat_map(|test| {
+            test["alert_rule_test"]
+                .as_array()
+                .expect("cases")
+                .iter()
+                .map(|case| {
+                    let fires = !case["exp_alerts"].as_array().expect("alerts").is_empty();
+                    (
+                        case["alertname"].as_str().expect("a name").to_owned(),
+                        fires,
+                    )
+                })
+        });
     let cases: BTreeSet<(String, bool)> = cases.collect();
     for alert in alerts() {
         let name = alert["alert"].as_str().expect("a name").to_owned();
-        assert!(cases.contains(&(name.clone(), true)), "{name} is never seen to fire");
-        assert!(cases.contains(&(name.clone(), false)), "{name} is never seen to be silent");
+        assert!(
+            cases.contains(&(name.clone(), true)),
+            "{name} is never seen to fire"
+        );
+        assert!(
+            cases.contains(&(name.clone(), false)),
+            "{name} is never seen to be silent"
+        );
     }
 }
 
 #[test]
 fn every_alert_says_how_bad_it_is_and_what_to_do() {
     let manual = text("docs/deploy.md");
-    let headings: Vec<&str> = manual.lines().filter_map(|line| line.strip_prefix("### Crawlgate")).collect();
+    let headings: Vec<&str> = manual
+        .lines()
+        .filter_map(|line| line.strip_prefix("### Crawlgate"))
+        .collect();
     let mut names = Vec::new();
     for alert in alerts() {
         let name = alert["alert"].as_str().expect("a name");
-        names.push(name.strip_prefix("Crawlgate").expect("our name before it").to_owned());
-        assert!(["critical", "warning"].map(Value::from).contains(&alert["labels"]["severity"]), "{name}");
+        names.push(
+            name.strip_prefix("Crawlgate")
+                .expect("our name before it")
+                .to_owned(),
+        );
+        assert!(
+            ["critical", "warning"]
+                .map(Value::from)
+                .contains(&alert["labels"]["severity"]),
+            "{name}"
+        );
         for field in ["summary", "description"] {
-            assert!(alert["annotations"][field].as_str().is_some_and(|text| text.len() > 20), "{name}: {field}");
+            assert!(
+                alert["annotations"][field]
+                    .as_str()
+                    .is_some_and(|text| text.len() > 20),
+                "{name}: {field}"
+            );
         }
         let anchor = format!("docs/deploy.md#{}", name.to_ascii_lowercase());
-        assert_eq!(alert["annotations"]["runbook_url"], anchor.as_str(), "{name}");
+        assert_eq!(
+            alert["annotations"]["runbook_url"],
+            anchor.as_str(),
+            "{name}"
+        );
     }
-    assert_eq!(headings, names, "one section for each alert, in their order");
+    assert_eq!(
+        headings, names,
+        "one section for each alert, in their order"
+    );
 }
 
 #[test]
@@ -146,14 +223,22 @@ fn prometheus_accepts_every_expression_of_the_dashboard() {
     promtool(&["check", "rules", file.to_str().unwrap()]);
 }
 
-/// Labels by the names of the series that have them. Histograms are asked for by their parts, as they are written.
+/// Labels by the names of the series that have them. Histograms are asked for by their parts, as
+/// they are written.
 fn series(metrics: &str) -> BTreeMap<String, BTreeSet<String>> {
     let mut found: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for line in metrics.lines().filter(|line| !line.starts_with('#')) {
         let name = line.split(['{', ' ']).next().expect("a name");
         let labels = found.entry(name.to_owned()).or_default();
-        if let Some((inner, _)) = line.split_once('{').and_then(|(_, rest)| rest.split_once('}')) {
-            labels.extend(inner.split("\",").filter_map(|label| Some(label.split_once("=\"")?.0.to_owned())));
+        if let Some((inner, _)) = line
+            .split_once('{')
+            .and_then(|(_, rest)| rest.split_once('}'))
+        {
+            labels.extend(
+                inner
+                    .split("\",")
+                    .filter_map(|label| Some(label.split_once("=\"")?.0.to_owned())),
+            );
         }
     }
     found
@@ -163,7 +248,11 @@ fn series(metrics: &str) -> BTreeMap<String, BTreeSet<String>> {
 #[cfg(target_os = "linux")]
 fn everything_that_is_asked_for_is_in_the_metrics() {
     let origin = Origin::start(|request, stream| {
-        let media = if request.target() == "/robots.txt" { "text/plain" } else { "text/html" };
+        let media = if request.target() == "/robots.txt" {
+            "text/plain"
+        } else {
+            "text/html"
+        };
         let head = format!("HTTP/1.1 200 OK\r\nContent-Type: {media}\r\nContent-Length: 0\r\n\r\n");
         stream.write_all(head.as_bytes()).is_ok()
     });
@@ -174,12 +263,23 @@ fn everything_that_is_asked_for_is_in_the_metrics() {
     );
     let policy = "purposes: { training: disallow }\nrobots: { origin: replace }\nenforcement: { mode: enforce, behind_cache: no }\n\
         crawlers: { token: PartnerBot, networks: 198.51.100.0/24 }\n";
-    let gate = Setup::before(origin.address).with_origins(&origins).policy("site", policy);
+    let gate = Setup::before(origin.address)
+        .with_origins(&origins)
+        .policy("site", policy);
     let redis = RedisServer::start();
-    let gate = gate.settings(&format!("trusted_proxies: [127.0.0.1]\nstore: '{}'", redis.url()));
+    let gate = gate.settings(&format!(
+        "trusted_proxies: [127.0.0.1]\nstore: '{}'",
+        redis.url()
+    ));
     let directory = tempfile::tempdir().expect("a directory");
     Authority::new().certify(directory.path(), "site", &["site.test"], 2100);
-    let file = |kind: &str| directory.path().join(format!("site.{kind}")).display().to_string();
+    let file = |kind: &str| {
+        directory
+            .path()
+            .join(format!("site.{kind}"))
+            .display()
+            .to_string()
+    };
     let tls = format!(
         "{{ address: 127.0.0.1:0, tls: {{ certificates: {{ cert: {}, key: {} }} }} }}",
         file("pem"),
@@ -192,27 +292,44 @@ fn everything_that_is_asked_for_is_in_the_metrics() {
         ("site.test", "/", BINGBOT),
         ("site.test", "/", GPTBOT),
         ("site.test", "/robots.txt", BINGBOT),
-        ("site.test", "/", "PartnerBot/1\r\nX-Forwarded-For: 203.0.113.1"),
+        (
+            "site.test",
+            "/",
+            "PartnerBot/1\r\nX-Forwarded-For: 203.0.113.1",
+        ),
         ("down.test", "/", BROWSER),
     ] {
         gate.get(host, target, &format!("User-Agent: {agent}\r\n"));
     }
-    let asked: Vec<(String, Vec<String>)> = expressions().iter().flat_map(|expression| asked(expression)).collect();
+    let asked: Vec<(String, Vec<String>)> = expressions()
+        .iter()
+        .flat_map(|expression| asked(expression))
+        .collect();
     assert!(asked.len() > 30, "{asked:?}");
     // Requests are counted when they end, just after their answer.
     let present = eventually("every metric", || {
         let metrics = gate.metrics();
         let present = series(&metrics);
-        let missing: Vec<&String> =
-            asked.iter().map(|(name, _)| name).filter(|name| !present.contains_key(*name)).collect();
+        let missing: Vec<&String> = asked
+            .iter()
+            .map(|(name, _)| name)
+            .filter(|name| !present.contains_key(*name))
+            .collect();
         if !missing.is_empty() {
             eprintln!("missing: {missing:?}");
         }
         missing.is_empty().then_some(present)
     });
     for (name, labels) in &asked {
-        for label in labels.iter().filter(|label| !["job", "instance"].contains(&label.as_str())) {
-            assert!(present[name].contains(label), "{name} has no label `{label}`: {:?}", present[name]);
+        for label in labels
+            .iter()
+            .filter(|label| !["job", "instance"].contains(&label.as_str()))
+        {
+            assert!(
+                present[name].contains(label),
+                "{name} has no label `{label}`: {:?}",
+                present[name]
+            );
         }
     }
 }
@@ -223,29 +340,57 @@ fn every_state_of_an_origin_s_robots_txt_has_a_word_in_the_dashboard() {
     use crawlgate::internals::policy::origin::OriginCopyState;
     let panels = panels(&json(DASHBOARD));
     let asks = |panel: &&Value, metric: &str| {
-        panel["targets"][0]["expr"].as_str().is_some_and(|expression| expression.contains(metric))
+        panel["targets"][0]["expr"]
+            .as_str()
+            .is_some_and(|expression| expression.contains(metric))
     };
-    let of_state = panels.iter().find(|panel| asks(panel, "crawlgate_origin_robots_state{")).expect("a panel");
-    let expression = of_state["targets"][0]["expr"].as_str().expect("an expression");
+    let of_state = panels
+        .iter()
+        .find(|panel| asks(panel, "crawlgate_origin_robots_state{"))
+        .expect("a panel");
+    let expression = of_state["targets"][0]["expr"]
+        .as_str()
+        .expect("an expression");
     for state in OriginCopyState::ALL {
         let numbered = expression.split_once(&format!("state=\"{}\"}} * ", state.name()));
-        let number = numbered.and_then(|(_, rest)| rest.chars().next()).unwrap_or_else(|| panic!("{expression}"));
-        let word = &of_state["fieldConfig"]["defaults"]["mappings"][0]["options"][number.to_string()]["text"];
-        assert!(word.as_str().is_some_and(|word| !word.is_empty()), "{number}");
+        let number = numbered
+            .and_then(|(_, rest)| rest.chars().next())
+            .unwrap_or_else(|| panic!("{expression}"));
+        let word = &of_state["fieldConfig"]["defaults"]["mappings"][0]["options"]
+            [number.to_string()]["text"];
+        assert!(
+            word.as_str().is_some_and(|word| !word.is_empty()),
+            "{number}"
+        );
     }
-    assert!(panels.iter().any(|panel| asks(&panel, "crawlgate_origin_robots_last_success_timestamp_seconds{")));
+    assert!(panels.iter().any(|panel| asks(
+        &panel,
+        "crawlgate_origin_robots_last_success_timestamp_seconds{"
+    )));
 }
 
 /// A crawler comes a few times an hour: nobody reads that as requests a second.
 #[test]
 fn requests_of_crawlers_are_counted_in_the_dashboard_and_not_rated() {
     let panels = panels(&json(DASHBOARD));
-    let expressions = panels.iter().flat_map(|panel| panel["targets"].as_array().into_iter().flatten());
+    let expressions = panels
+        .iter()
+        .flat_map(|panel| panel["targets"].as_array().into_iter().flatten());
     for expression in expressions.map(|target| target["expr"].as_str().expect("an expression")) {
-        assert!(!expression.contains("rate(crawlgate_") || expression.contains("_bucket"), "{expression}");
+        assert!(
+            !expression.contains("rate(crawlgate_") || expression.contains("_bucket"),
+            "{expression}"
+        );
     }
-    let kept = panels.iter().find(|panel| panel["title"] == "Who obeyed it").expect("the panel");
-    assert_eq!(kept["targets"].as_array().map(Vec::len), Some(3), "requests, violations, and the share");
+    let kept = panels
+        .iter()
+        .find(|panel| panel["title"] == "Who obeyed it")
+        .expect("the panel");
+    assert_eq!(
+        kept["targets"].as_array().map(Vec::len),
+        Some(3),
+        "requests, violations, and the share"
+    );
 }
 
 /// What an impostor does is not charged to the crawler whose name it uses.
@@ -264,9 +409,17 @@ fn every_count_by_crawler_in_the_dashboard_is_split_by_identity() {
                     .any(|counted| summed.contains(&format!("increase(crawlgate_{counted}_total")));
                 if is_counted && labels.contains(&"crawler") {
                     by_crawler += 1;
-                    assert!(labels.contains(&"identity") || summed.contains("identity="), "{expression}");
-                    let legend = target["legendFormat"].as_str().filter(|legend| legend.contains("{{crawler}}"));
-                    assert!(legend.is_none_or(|legend| legend.contains("{{identity}}")), "{target}");
+                    assert!(
+                        labels.contains(&"identity") || summed.contains("identity="),
+                        "{expression}"
+                    );
+                    let legend = target["legendFormat"]
+                        .as_str()
+                        .filter(|legend| legend.contains("{{crawler}}"));
+                    assert!(
+                        legend.is_none_or(|legend| legend.contains("{{identity}}")),
+                        "{target}"
+                    );
                 }
             }
         }
@@ -281,13 +434,28 @@ fn the_panels_of_the_dashboard_lie_side_by_side() {
     let panels = panels(&dashboard);
     assert!(panels.len() > 15, "{}", panels.len());
     for (index, one) in panels.iter().enumerate() {
-        let (x, y, w, h) = (number(one, "x"), number(one, "y"), number(one, "w"), number(one, "h"));
+        let (x, y, w, h) = (
+            number(one, "x"),
+            number(one, "y"),
+            number(one, "w"),
+            number(one, "h"),
+        );
         assert!(w > 0 && h > 0 && x + w <= 24, "{} is outside", one["title"]);
         for other in &panels[index + 1..] {
-            assert_ne!(one["id"], other["id"], "{} and {}", one["title"], other["title"]);
-            let beside = x + w <= number(other, "x") || number(other, "x") + number(other, "w") <= x;
+            assert_ne!(
+                one["id"], other["id"],
+                "{} and {}",
+                one["title"], other["title"]
+            );
+            let beside =
+                x + w <= number(other, "x") || number(other, "x") + number(other, "w") <= x;
             let above = y + h <= number(other, "y") || number(other, "y") + number(other, "h") <= y;
-            assert!(beside || above, "{} lies on {}", one["title"], other["title"]);
+            assert!(
+                beside || above,
+                "{} lies on {}",
+                one["title"],
+                other["title"]
+            );
         }
     }
 }
@@ -296,10 +464,17 @@ fn the_panels_of_the_dashboard_lie_side_by_side() {
 fn the_dashboard_asks_the_source_that_is_chosen_and_uses_its_variables() {
     let dashboard = json(DASHBOARD);
     let variables = &dashboard["templating"]["list"];
-    let names: Vec<&str> =
-        variables.as_array().expect("variables").iter().filter_map(|one| one["name"].as_str()).collect();
+    let names: Vec<&str> = variables
+        .as_array()
+        .expect("variables")
+        .iter()
+        .filter_map(|one| one["name"].as_str())
+        .collect();
     assert_eq!(names, ["datasource", "job", "instance", "site"]);
-    assert_eq!((&variables[0]["type"], &variables[0]["query"]), (&"datasource".into(), &"prometheus".into()));
+    assert_eq!(
+        (&variables[0]["type"], &variables[0]["query"]),
+        (&"datasource".into(), &"prometheus".into())
+    );
     let chosen = serde_json::json!({ "type": "prometheus", "uid": "${datasource}" });
     let mut kinds = BTreeSet::new();
     for panel in panels(&dashboard) {
@@ -310,17 +485,35 @@ fn the_dashboard_asks_the_source_that_is_chosen_and_uses_its_variables() {
         }
         assert_eq!(panel["datasource"], chosen, "{title}");
         let targets = panel["targets"].as_array().expect("targets");
-        let ids: BTreeSet<&str> = targets.iter().filter_map(|target| target["refId"].as_str()).collect();
+        let ids: BTreeSet<&str> = targets
+            .iter()
+            .filter_map(|target| target["refId"].as_str())
+            .collect();
         assert!(!targets.is_empty() && ids.len() == targets.len(), "{title}");
         for target in targets {
             assert_eq!(target["datasource"], chosen, "{title}");
             let expression = target["expr"].as_str().expect("an expression");
-            assert!(expression.contains("instance=~\"$instance\""), "{title}: {expression}");
+            assert!(
+                expression.contains("instance=~\"$instance\""),
+                "{title}: {expression}"
+            );
         }
     }
-    let known = ["bargauge", "row", "stat", "state-timeline", "table", "timeseries"];
+    let known = [
+        "bargauge",
+        "row",
+        "stat",
+        "state-timeline",
+        "table",
+        "timeseries",
+    ];
     assert_eq!(kinds.iter().map(String::as_str).collect::<Vec<_>>(), known);
     // Imported and provisioned dashboards have no id of their own.
-    assert!(dashboard["id"].is_null() && dashboard["schemaVersion"].as_u64().is_some_and(|version| version >= 39));
+    assert!(
+        dashboard["id"].is_null()
+            && dashboard["schemaVersion"]
+                .as_u64()
+                .is_some_and(|version| version >= 39)
+    );
     assert_eq!(texts(&dashboard["tags"]), ["crawlgate"]);
 }

@@ -1,4 +1,5 @@
-//! The real binary with a settings file as it is shipped: only addresses and directories are others.
+//! The real binary with a settings file as it is shipped: only addresses and directories are
+//! others.
 
 use super::files::{below, path, settings, text};
 use crate::proxy::support::{Connection, Origin, PATIENCE, Response};
@@ -13,7 +14,10 @@ use tempfile::TempDir;
 /// Settings files, each with the policies that go with it.
 pub const SHIPPED: &[(&str, &str)] = &[
     ("deploy/compose/crawlgate.yaml", "deploy/compose/policies"),
-    ("deploy/kubernetes/crawlgate.yaml", "deploy/kubernetes/policies"),
+    (
+        "deploy/kubernetes/crawlgate.yaml",
+        "deploy/kubernetes/policies",
+    ),
     // The package of the service has no policies; any will do.
     ("deploy/systemd/crawlgate.yaml", "deploy/compose/policies"),
 ];
@@ -53,7 +57,14 @@ impl Running {
         let mut child = Command::new(env!("CARGO_BIN_EXE_crawlgate"))
             .args(["run", "--config"])
             .arg(&file)
-            .args(["--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--access-log", "-"])
+            .args([
+                "--listen",
+                "127.0.0.1:0",
+                "--admin",
+                "127.0.0.1:0",
+                "--access-log",
+                "-",
+            ])
             .args(["--origin", &format!("http://{}", origin.address)])
             .arg("--policies")
             .arg(policies)
@@ -77,17 +88,26 @@ impl Running {
                 let _ = child.kill();
                 panic!("{settings} does not start a server");
             };
-            line.strip_prefix(prefix).and_then(|address| address.parse().ok()).unwrap_or_else(|| panic!("{line}"))
+            line.strip_prefix(prefix)
+                .and_then(|address| address.parse().ok())
+                .unwrap_or_else(|| panic!("{line}"))
         };
         let (address, admin) = (address("listening on http://"), address("admin on http://"));
-        Running { child, address, admin, directory, _origin: origin }
+        Running {
+            child,
+            address,
+            admin,
+            directory,
+            _origin: origin,
+        }
     }
 
     pub fn control(&self) -> PathBuf {
         self.directory.path().join("control.sock")
     }
 
-    /// Runs a command of a shipped file, which begins with the path of the program there. Only this server is found.
+    /// Runs a command of a shipped file, which begins with the path of the program there. Only this
+    /// server is found.
     pub fn command(&self, words: &[&str]) -> Output {
         assert_eq!(words[0], "/usr/local/bin/crawlgate");
         Command::new(env!("CARGO_BIN_EXE_crawlgate"))
@@ -103,7 +123,9 @@ impl Running {
 /// GET with this Host, or another.
 pub fn get(address: SocketAddr, host: &str, target: &str, more: &str) -> Response {
     let mut connection = Connection::open(address);
-    connection.send(&format!("GET {target} HTTP/1.1\r\nHost: {host}\r\n{more}Connection: close\r\n\r\n"));
+    connection.send(&format!(
+        "GET {target} HTTP/1.1\r\nHost: {host}\r\n{more}Connection: close\r\n\r\n"
+    ));
     connection.response("GET")
 }
 
@@ -118,10 +140,27 @@ fn every_settings_file_starts_the_server_and_every_policy_passes_its_tests() {
         let running = Running::start(name, &path(policies));
         let robots_txt = get(running.address, "any.example", "/robots.txt", "");
         assert_eq!(robots_txt.status, 200, "{name}");
-        assert!(robots_txt.text().contains("User-agent: GPTBot"), "{name}: {}", robots_txt.text());
-        assert_eq!(get(running.address, "any.example", "/", "").status, 200, "{name}");
-        let checked = running.command(&["/usr/local/bin/crawlgate", "check", "--deny-warnings", policies]);
-        assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stdout));
+        assert!(
+            robots_txt.text().contains("User-agent: GPTBot"),
+            "{name}: {}",
+            robots_txt.text()
+        );
+        assert_eq!(
+            get(running.address, "any.example", "/", "").status,
+            200,
+            "{name}"
+        );
+        let checked = running.command(&[
+            "/usr/local/bin/crawlgate",
+            "check",
+            "--deny-warnings",
+            policies,
+        ]);
+        assert!(
+            checked.status.success(),
+            "{}",
+            String::from_utf8_lossy(&checked.stdout)
+        );
         assert!(!settings(name).limits.drain.is_zero());
     }
     assert!(files.is_empty(), "nobody starts a server with {files:?}");

@@ -1,5 +1,6 @@
-//! The part of JSON Schema that Kubernetes' own schemas use. `kubernetes-1.30.json` has those of the kinds that we
-//! ship: the strict ones (no unknown fields) of the Python package kubernetes-validate 1.37.0, descriptions left out.
+//! The part of JSON Schema that Kubernetes' own schemas use. `kubernetes-1.30.json` has those of
+//! the kinds that we ship: the strict ones (no unknown fields) of the Python package
+//! kubernetes-validate 1.37.0, descriptions left out.
 
 use serde_json::Value;
 
@@ -8,7 +9,13 @@ pub fn findings(schemas: &Value, object: &Value) -> Vec<String> {
     let kind = object["kind"].as_str().unwrap_or_default();
     let mut found = Vec::new();
     match schemas["kinds"][kind].as_str() {
-        Some(name) => check(schemas, &schemas["definitions"][name], object, kind, &mut found),
+        Some(name) => check(
+            schemas,
+            &schemas["definitions"][name],
+            object,
+            kind,
+            &mut found,
+        ),
         None => found.push(format!("there is no schema of `{kind}`")),
     }
     found
@@ -33,21 +40,37 @@ fn check(schemas: &Value, schema: &Value, value: &Value, place: &str, found: &mu
     {
         found.push(format!("{place}: {value} is none of {values:?}"));
     }
-    for name in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+    for name in schema["required"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+    {
         if value.get(name).is_none() {
             found.push(format!("{place}: `{name}` is missing"));
         }
     }
     for (name, value) in value.as_object().into_iter().flatten() {
         let place = format!("{place}.{name}");
-        match (schema["properties"].get(name), &schema["additionalProperties"]) {
-            (Some(schema), _) | (None, schema @ Value::Object(_)) => check(schemas, schema, value, &place, found),
+        match (
+            schema["properties"].get(name),
+            &schema["additionalProperties"],
+        ) {
+            (Some(schema), _) | (None, schema @ Value::Object(_)) => {
+                check(schemas, schema, value, &place, found)
+            }
             (None, Value::Bool(false)) => found.push(format!("{place}: there is no such field")),
             (None, _) => {}
         }
     }
     for (index, value) in value.as_array().into_iter().flatten().enumerate() {
-        check(schemas, &schema["items"], value, &format!("{place}[{index}]"), found);
+        check(
+            schemas,
+            &schema["items"],
+            value,
+            &format!("{place}[{index}]"),
+            found,
+        );
     }
 }
 

@@ -42,12 +42,13 @@ impl Front {
         let chain = CertificateDer::pem_file_iter(files.join("pebble.pem")).expect("a chain");
         let chain = chain.collect::<Result<_, _>>().expect("certificates");
         let key = PrivateKeyDer::from_pem_file(files.join("pebble.key")).expect("a key");
-        let config = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
-            .with_protocol_versions(&[&TLS13])
-            .expect("a version")
-            .with_no_client_auth()
-            .with_single_cert(chain, key)
-            .expect("a certificate");
+        let config =
+            ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+                .with_protocol_versions(&[&TLS13])
+                .expect("a version")
+                .with_no_client_auth()
+                .with_single_cert(chain, key)
+                .expect("a certificate");
         let (config, client) = (Arc::new(config), transport.client(&["http/1.1"], &[&TLS13]));
         let shared = Arc::new(Shared {
             hook: Mutex::new(Box::new(|_, _| None)),
@@ -83,20 +84,31 @@ impl Front {
     /// What was sent to paths that contain this, in its order.
     pub fn payloads(&self, part: &str) -> Vec<Value> {
         let asked = self.shared.asked.lock().expect("unpoisoned");
-        asked.iter().filter(|(path, _)| path.contains(part)).map(|(_, payload)| payload.clone()).collect()
+        asked
+            .iter()
+            .filter(|(path, _)| path.contains(part))
+            .map(|(_, payload)| payload.clone())
+            .collect()
     }
 
     /// The path that contains this and was asked for last.
     pub fn last_path(&self, part: &str) -> Option<String> {
         let asked = self.shared.asked.lock().expect("unpoisoned");
-        asked.iter().rev().find(|(path, _)| path.contains(part)).map(|(path, _)| path.clone())
+        asked
+            .iter()
+            .rev()
+            .find(|(path, _)| path.contains(part))
+            .map(|(path, _)| path.clone())
     }
 }
 
 /// An answer that ends its connection.
 pub fn answer(status: &str, fields: &str, body: &str) -> Vec<u8> {
-    format!("HTTP/1.1 {status}\r\n{fields}Content-Length: {}\r\nConnection: close\r\n\r\n{body}", body.len())
-        .into_bytes()
+    format!(
+        "HTTP/1.1 {status}\r\n{fields}Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
+        body.len()
+    )
+    .into_bytes()
 }
 
 /// One request of a connection.
@@ -112,16 +124,25 @@ fn serve(
     let request = request(&mut stream)?;
     let line = request.lines().next().unwrap_or_default().to_owned();
     let mut words = line.split(' ');
-    let (method, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+    let (method, path) = (
+        words.next().unwrap_or_default(),
+        words.next().unwrap_or_default(),
+    );
     let payload = payload(&request).unwrap_or_default();
-    shared.asked.lock().expect("unpoisoned").push((path.to_owned(), payload.clone()));
+    shared
+        .asked
+        .lock()
+        .expect("unpoisoned")
+        .push((path.to_owned(), payload.clone()));
     let own = (shared.hook.lock().expect("unpoisoned"))(method, path);
     let answer = match own {
         Some(answer) => answer,
         None => {
             let said = pass_on(&request, authority, client)?;
             match String::from_utf8(said) {
-                Ok(said) => (shared.change.lock().expect("unpoisoned"))(path, &payload, said).into_bytes(),
+                Ok(said) => {
+                    (shared.change.lock().expect("unpoisoned"))(path, &payload, said).into_bytes()
+                }
                 Err(other) => other.into_bytes(),
             }
         }
@@ -135,7 +156,9 @@ fn serve(
 fn payload(request: &str) -> Option<Value> {
     let (_, body) = request.split_once("\r\n\r\n")?;
     let signed: Value = serde_json::from_str(body).ok()?;
-    let octets = BASE64_URL_SAFE_NO_PAD.decode(signed["payload"].as_str()?).ok()?;
+    let octets = BASE64_URL_SAFE_NO_PAD
+        .decode(signed["payload"].as_str()?)
+        .ok()?;
     serde_json::from_slice(&octets).ok()
 }
 
@@ -147,7 +170,10 @@ fn request(stream: &mut impl Read) -> io::Result<String> {
         text.push(octet[0]);
     }
     let head = String::from_utf8_lossy(&text).to_ascii_lowercase();
-    let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")?.trim().parse().ok()).unwrap_or(0);
+    let length = head
+        .lines()
+        .find_map(|line| line.strip_prefix("content-length: ")?.trim().parse().ok())
+        .unwrap_or(0);
     let mut body = vec![0; length];
     stream.read_exact(&mut body)?;
     text.extend(body);
@@ -155,7 +181,11 @@ fn request(stream: &mut impl Read) -> io::Result<String> {
 }
 
 /// The authority builds its URLs from the Host field, which stays.
-fn pass_on(request: &str, authority: SocketAddr, client: &Arc<ClientConfig>) -> io::Result<Vec<u8>> {
+fn pass_on(
+    request: &str,
+    authority: SocketAddr,
+    client: &Arc<ClientConfig>,
+) -> io::Result<Vec<u8>> {
     let mut connection = TlsConnection::open(authority, "127.0.0.1", client)?;
     connection.send(&request.replacen("\r\n", "\r\nConnection: close\r\n", 1));
     connection.rest()
