@@ -17,8 +17,5 @@ pub use instances::{Instances, StoreStatus, hindrance, reported, stands};
 pub use operations::{LiveAnswer, LiveQuestion, Operations, UpgradeReport, UpgradeRequest};
 pub use status::{InstanceStatus, runs_on};
 
-/// Why the running crawlgate does not do what an operator asks.
-pub type Refusal = Box<dyn std::error::Error + Send + Sync>;
-
 #[cfg(test)]
 mod tests;

@@ -165,34 +165,24 @@ fn identify(registry: &Registry, user_agent: &str, json: bool) -> Result {
 }
 
 fn table(out: &mut impl Write, crawlers: &[&Crawler]) -> io::Result<()> {
-    let rows: Vec<[&str; 4]> = crawlers
-        .iter()
-        .map(|crawler| {
-            let token = crawler.tokens.first().map_or("-", String::as_str);
-            [
-                crawler.id.as_str(),
-                token,
-                crawler.purpose.name(),
-                crawler.operator.as_str(),
-            ]
-        })
-        .collect();
-    let head = ["ID", "TOKEN", "PURPOSE", "OPERATOR"];
-    let width = |column: usize| {
-        rows.iter()
-            .chain([&head])
-            .map(|row| row[column].chars().count())
-            .max()
-            .unwrap_or(0)
-    };
-    let a = width(0);
-    let b = width(1);
-    let c = width(2);
-    std::iter::once(&head)
-        .chain(&rows)
-        .try_for_each(|[id, token, purpose, operator]| {
-            writeln!(out, "{id:<a$}  {token:<b$}  {purpose:<c$}  {operator}")
-        })
+    let mut rows = vec![["ID", "TOKEN", "PURPOSE", "OPERATOR"]];
+    for crawler in crawlers {
+        let token = crawler.tokens.first().map_or("-", String::as_str);
+        rows.push([
+            &crawler.id,
+            token,
+            crawler.purpose.name(),
+            &crawler.operator,
+        ]);
+    }
+    let [a, b, c] = [0, 1, 2].map(|column| {
+        let widths = rows.iter().map(|row| row[column].chars().count());
+        widths.max().unwrap_or(0)
+    });
+    for [id, token, purpose, operator] in rows {
+        writeln!(out, "{id:<a$}  {token:<b$}  {purpose:<c$}  {operator}")?;
+    }
+    Ok(())
 }
 
 fn record(out: &mut impl Write, crawler: &Crawler) -> io::Result<()> {
@@ -337,16 +327,15 @@ fn read_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
 
 /// The longest marker of a crawler that stands in a user agent.
 fn marker_in<'a>(crawler: &'a Crawler, user_agent: &[u8]) -> Option<&'a str> {
-    let markers = crawler
+    crawler
         .markers
         .iter()
-        .map(|marker| marker.trim_start_matches(['=', '^']));
-    let stands = |marker: &&str| {
-        user_agent
-            .windows(marker.len())
-            .any(|part| part.eq_ignore_ascii_case(marker.as_bytes()))
-    };
-    markers.filter(stands).max_by_key(|marker| marker.len())
+        .map(|marker| marker.trim_start_matches(['=', '^']))
+        .filter(|marker| {
+            let mut parts = user_agent.windows(marker.len());
+            parts.any(|part| part.eq_ignore_ascii_case(marker.as_bytes()))
+        })
+        .max_by_key(|marker| marker.len())
 }
 
 #[cfg(test)]

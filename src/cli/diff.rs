@@ -7,7 +7,7 @@ use crate::audit::{PublishedFile, Rules, each_line};
 use crate::crawlers::Registry;
 use crate::diff::{Basis, Comparison, Difference, Side, markdown, text};
 use crate::logs::Line;
-use crate::policy::{SiteEntry, Snapshot};
+use crate::policy::{Site, SiteEntry, Snapshot};
 use crate::printable::printable_path;
 use crate::sites::policy_directory;
 use std::io::Write;
@@ -67,15 +67,14 @@ pub fn run(arguments: &Arguments) -> Result {
     let origins = arguments.origin.read()?;
     let old = side(&arguments.old, &origins)?;
     let new = side(&arguments.new, &origins)?;
-    let named_twice = |entry: &&SiteEntry| new.snapshot.site_named(&entry.site.name).is_none();
-    let of_old = old.snapshot.sites().iter().filter(named_twice);
-    origins.say_assumptions(
-        new.snapshot
-            .sites()
-            .iter()
-            .chain(of_old)
-            .map(|entry| &*entry.site),
-    );
+    let mut sites: Vec<&Site> = Vec::new();
+    sites.extend(new.snapshot.sites().iter().map(|entry| &*entry.site));
+    for SiteEntry { site, .. } in old.snapshot.sites() {
+        if new.snapshot.site_named(&site.name).is_none() {
+            sites.push(site);
+        }
+    }
+    origins.say_assumptions(sites);
     let difference = compare(arguments, &old, &new, registry)?;
     let text = match arguments.format {
         Format::Markdown => markdown(&difference),

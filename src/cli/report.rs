@@ -99,8 +99,6 @@ fn wrapped(out: &mut impl Write, text: &str) -> io::Result<()> {
 }
 
 fn crawlers(out: &mut impl Write, overview: &Overview) -> io::Result<()> {
-    let percent =
-        |share: Option<f64>| share.map_or_else(|| "-".to_owned(), |share| format!("{share:.1} %"));
     let head = [
         "requests",
         "robots.txt",
@@ -114,14 +112,12 @@ fn crawlers(out: &mut impl Write, overview: &Overview) -> io::Result<()> {
     head.iter()
         .try_for_each(|title| write!(out, "{title:>13}"))?;
     writeln!(out, "  first and last")?;
-    let some = overview
-        .by_identity
-        .each()
-        .into_iter()
-        .filter(|(_, counts)| counts.requests() > 0);
-    let all: Vec<CrawlerRow> = some
-        .map(|(identity, counts)| CrawlerRow::new("all", identity, *counts))
-        .collect();
+    let mut all = Vec::new();
+    for (identity, counts) in overview.by_identity.each() {
+        if counts.requests() > 0 {
+            all.push(CrawlerRow::new("all", identity, *counts));
+        }
+    }
     for CrawlerRow {
         id,
         identity,
@@ -142,12 +138,8 @@ fn crawlers(out: &mut impl Write, overview: &Overview) -> io::Result<()> {
             counts.requests(),
             counts.get("robots_txt")
         )?;
-        write!(
-            out,
-            "{hits:>13}{:>13}{:>13}",
-            percent(*compliance),
-            counts.uncounted()
-        )?;
+        let obeyed = compliance.map_or("-".to_owned(), |share| format!("{share:.1} %"));
+        write!(out, "{hits:>13}{obeyed:>13}{:>13}", counts.uncounted())?;
         write!(
             out,
             "{:>13}{:>13}",

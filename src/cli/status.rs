@@ -5,6 +5,7 @@ use super::{Result, control, fine, instances, show};
 use crate::admin::control::{Request, Response};
 use crate::admin::{self, InstanceStatus};
 use crate::policy::origin::OriginCopyState;
+use crate::printable::join;
 use crate::sites::{OriginRobotsStatus, Served, SiteStatus};
 use crate::telemetry::{CertificateStatus, OrderStatus};
 use crate::upstreams::{OriginStatus, OutOfUse, QueueStatus};
@@ -263,11 +264,8 @@ fn print_policy(out: &mut impl Write, site: &SiteStatus) -> io::Result<()> {
     for crawler in &site.suspended {
         writeln!(
             out,
-            "  identity    no visit from the networks of {crawler} within seven days;"
-        )?;
-        writeln!(
-            out,
-            "              they prove no impostors until one comes; check the list"
+            "  identity    no visit from the networks of {crawler} within seven days;\n              \
+             they prove no impostors until one comes; check the list"
         )?;
     }
     print_unproven(out, &site.unproven)?;
@@ -281,28 +279,7 @@ fn print_policy(out: &mut impl Write, site: &SiteStatus) -> io::Result<()> {
         )?;
     }
     if let Some(robots) = &site.origin_robots {
-        let since = robots
-            .last_success
-            .map(|moment| format!(", last known good at {moment}"))
-            .unwrap_or_default();
-        writeln!(
-            out,
-            "  origin's    robots.txt {}{}{since}",
-            meaning(robots),
-            meanwhile(robots)
-        )?;
-        if let Some(problem) = &robots.problem {
-            writeln!(out, "              {problem}")?;
-        }
-        if let [first, more @ ..] = robots.unpublished_lines.as_slice() {
-            let line = if more.is_empty() { "line" } else { "lines" };
-            write!(
-                out,
-                "              not published, because crawlers cannot reach the host: {line} {first}"
-            )?;
-            more.iter().try_for_each(|line| write!(out, ", {line}"))?;
-            writeln!(out)?;
-        }
+        print_origin_robots(out, robots)?;
     }
     if let Some(until) = site.paused_until {
         writeln!(
@@ -314,36 +291,53 @@ fn print_policy(out: &mut impl Write, site: &SiteStatus) -> io::Result<()> {
     Ok(())
 }
 
+/// The origin's own robots.txt, and what is served meanwhile.
+fn print_origin_robots(out: &mut impl Write, robots: &OriginRobotsStatus) -> io::Result<()> {
+    let since = robots
+        .last_success
+        .map(|moment| format!(", last known good at {moment}"))
+        .unwrap_or_default();
+    writeln!(
+        out,
+        "  origin's    robots.txt {}{}{since}",
+        meaning(robots),
+        meanwhile(robots)
+    )?;
+    if let Some(problem) = &robots.problem {
+        writeln!(out, "              {problem}")?;
+    }
+    let lines = &robots.unpublished_lines;
+    if !lines.is_empty() {
+        writeln!(
+            out,
+            "              not published, because crawlers cannot reach the host: {} {}",
+            if lines.len() == 1 { "line" } else { "lines" },
+            join(lines, ", ")
+        )?;
+    }
+    Ok(())
+}
+
 /// The hosts on which no violation counts, and until when.
 fn print_unproven(out: &mut impl Write, hosts: &[UnprovenHost]) -> io::Result<()> {
     for UnprovenHost { host, until, .. } in hosts.iter().take(MAX_UNPROVEN) {
         match until {
-            Some(until) => {
-                writeln!(
-                    out,
-                    "  unproven    {host}: no violation counts until {until}, because crawlers may use"
-                )?;
-                writeln!(
-                    out,
-                    "              a robots.txt that they fetched before crawlgate observed the host"
-                )?;
-            }
+            Some(until) => writeln!(
+                out,
+                "  unproven    {host}: no violation counts until {until}, because crawlers may use\n              \
+                 a robots.txt that they fetched before crawlgate observed the host"
+            )?,
             None => writeln!(
                 out,
                 "  unproven    {host}: no violation counts until {PERHAPS_CACHED}"
             )?,
         }
     }
-    let more = hosts.len().saturating_sub(MAX_UNPROVEN);
-    if more > 0 {
-        writeln!(
-            out,
-            "              and {}",
-            crate::numbers::plural(more, "more host")
-        )
-    } else {
-        Ok(())
+    if let more @ 1.. = hosts.len().saturating_sub(MAX_UNPROVEN) {
+        let more = crate::numbers::plural(more, "more host");
+        writeln!(out, "              and {more}")?;
     }
+    Ok(())
 }
 
 /// Whether search engines may have the front page, and how crawlgate knows.

@@ -284,9 +284,10 @@ impl EvidenceDatabase {
     /// # Errors
     /// The file cannot be read.
     pub fn octets(&self) -> Result<u64> {
-        let number = |pragma| self.one::<u64>(pragma, []);
-        let used = number("PRAGMA page_count")?.saturating_sub(number("PRAGMA freelist_count")?);
-        Ok(used * number("PRAGMA page_size")?)
+        let pages: u64 = self.one("PRAGMA page_count", [])?;
+        let free: u64 = self.one("PRAGMA freelist_count", [])?;
+        let size: u64 = self.one("PRAGMA page_size", [])?;
+        Ok(pages.saturating_sub(free) * size)
     }
 
     /// The number of the first entry of a chain at or after a moment, if there is one.
@@ -312,7 +313,8 @@ impl EvidenceDatabase {
     ///
     /// # Errors
     /// The file cannot be read.
-    pub fn lines(&self, (chain, span): &Part, mut each: impl FnMut(&str)) -> Result {
+    pub fn lines(&self, part: &Part, mut each: impl FnMut(&str)) -> Result {
+        let (chain, span) = part;
         let query = "SELECT line FROM entries WHERE chain = ?1 AND number >= ?2 AND number < ?3 ORDER BY number";
         let mut statement = self.connection.prepare(query)?;
         let mut rows = statement.query(params![chain, span.start, span.end])?;
@@ -326,7 +328,8 @@ impl EvidenceDatabase {
     ///
     /// # Errors
     /// The file cannot be read.
-    pub fn personal(&self, chain: &ChainName, (id, span): &Part) -> Result<Vec<PersonalLine>> {
+    pub fn personal(&self, chain: &ChainName, part: &Part) -> Result<Vec<PersonalLine>> {
+        let (id, span) = part;
         let query = "SELECT number, name, lower(hex(salt)), value FROM personal WHERE chain = ?1 AND number >= ?2 AND number \
                      < ?3 ORDER BY number, name";
         self.all(query, params![id, span.start, span.end], |row| {

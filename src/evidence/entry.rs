@@ -151,6 +151,20 @@ pub enum ChainFault {
     Time(usize),
 }
 
+impl ChainFault {
+    /// Its id.
+    pub fn id(self) -> &'static str {
+        match self {
+            ChainFault::Cut => "chain-cut-off",
+            ChainFault::NoEntry(_) => "no-entry",
+            ChainFault::OtherChain(_) => "entry-of-other-chain",
+            ChainFault::Number(_) => "entry-number",
+            ChainFault::Previous(_) => "entry-changed",
+            ChainFault::Time(_) => "entry-time",
+        }
+    }
+}
+
 /// Reads a span of a chain. Only its first line is not tied to one before it, unless it is the
 /// first of the chain.
 ///
@@ -225,9 +239,10 @@ impl Document {
 
     /// Its path in a case.
     pub fn path(&self) -> String {
-        match self.is_list {
-            true => format!("lists/{}", self.hash),
-            false => format!("robots/{}.txt", self.hash),
+        if self.is_list {
+            format!("lists/{}", self.hash)
+        } else {
+            format!("robots/{}.txt", self.hash)
         }
     }
 }

@@ -18,6 +18,16 @@ pub enum KeysFault {
     Other(String),
 }
 
+impl KeysFault {
+    /// Its id.
+    pub fn id(&self) -> &'static str {
+        match self {
+            KeysFault::Change(_) => "key-change",
+            KeysFault::Other(_) => "other-key",
+        }
+    }
+}
+
 /// A change of the key.
 #[derive(Debug)]
 struct Change {
@@ -38,7 +48,9 @@ impl Change {
             new,
             time,
         } = self;
-        let (log, old, new) = (&old.name, old.line(), new.line());
+        let log = &old.name;
+        let old = old.line();
+        let new = new.line();
         format!(
             "crawlgate-evidence-key\nlog {log}\nnumber {number}\nfrom {from}\nold {old}\nnew {new}\ntime {time}\n"
         )
@@ -46,26 +58,31 @@ impl Change {
 
     /// Reads a note that both keys signed.
     fn read(note: &str) -> Option<Change> {
-        let field = |name: &str| {
-            note.lines()
-                .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))
-        };
         let change = Change {
-            number: field("number")?.parse().ok()?,
-            from: field("from")?.parse().ok()?,
-            old: VerifyKey::parse(field("old")?).ok()?,
-            new: VerifyKey::parse(field("new")?).ok()?,
-            time: field("time")?.to_owned(),
+            number: field(note, "number")?.parse().ok()?,
+            from: field(note, "from")?.parse().ok()?,
+            old: VerifyKey::parse(field(note, "old")?).ok()?,
+            new: VerifyKey::parse(field(note, "new")?).ok()?,
+            time: field(note, "time")?.to_owned(),
         };
-        let is_signed = |key: &VerifyKey| key.open(note).is_ok_and(|text| text == change.text());
-        (is_signed(&change.old) && is_signed(&change.new) && change.old.name == change.new.name)
-            .then_some(change)
+        let text = change.text();
+        let is_signed = [&change.old, &change.new]
+            .into_iter()
+            .all(|key| key.open(note) == Ok(&text));
+        (is_signed && change.old.name == change.new.name).then_some(change)
     }
+}
+
+/// The value in the line of a note that begins with a name.
+fn field<'n>(note: &'n str, name: &str) -> Option<&'n str> {
+    note.lines()
+        .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))
 }
 
 /// The note that a new key follows the old one.
 pub fn change_note(
-    (number, from): (u64, u64),
+    number: u64,
+    from: u64,
     old: &SigningKey,
     new: &SigningKey,
     time: &str,
@@ -117,9 +134,10 @@ impl Keys {
         if keys.is_empty() {
             keys.push((0, trusted.clone()));
         }
-        match keys.iter().any(|(_, key)| key == trusted) {
-            true => Ok(Keys(keys)),
-            false => Err(KeysFault::Other(trusted.line())),
+        if keys.iter().any(|(_, key)| key == trusted) {
+            Ok(Keys(keys))
+        } else {
+            Err(KeysFault::Other(trusted.line()))
         }
     }
 
@@ -156,13 +174,11 @@ mod tests {
     #[test]
     fn each_key_leads_to_all_keys_and_a_change_needs_both_signatures() {
         let first = SigningKey::fresh().expect("a key");
-        let (second, third) = (
-            first.successor().expect("a key"),
-            first.successor().expect("a key"),
-        );
+        let second = first.successor().expect("a key");
+        let third = first.successor().expect("a key");
         let notes = [
-            change_note((1, 5), &first, &second, "t"),
-            change_note((2, 9), &second, &third, "u"),
+            change_note(1, 5, &first, &second, "t"),
+            change_note(2, 9, &second, &third, "u"),
         ];
         let of = |trusted: &SigningKey, notes: &[String]| {
             Keys::read(&trusted.verify_key(), notes.iter().map(String::as_str))

@@ -18,6 +18,16 @@ pub enum ManifestFault {
     OtherFiles(String),
 }
 
+impl ManifestFault {
+    /// Its id.
+    pub fn id(&self) -> &'static str {
+        match self {
+            ManifestFault::Unsigned => "manifest-unsigned",
+            ManifestFault::OtherFiles(_) => "manifest-other-files",
+        }
+    }
+}
+
 fn text(files: &Files) -> String {
     let files = files.iter().filter(|(file, _)| *file != FILE);
     files.map(|(file, bytes)| line(file, bytes)).collect()

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 
 /// Names of clients that are longer are not told.
-const LONGEST_NAME: usize = 256;
+const MAX_NAME: usize = 256;
 
 /// Something that happened.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -179,13 +179,14 @@ impl Event {
                 )
             }
         };
-        let is_sound = |part: &String| part.len() <= LONGEST_NAME && !part.contains('\n');
-        let key = parts
+        if parts
             .iter()
-            .all(is_sound)
-            .then(|| format!("{kind}\n{}", parts.join("\n")))?;
+            .any(|part| part.len() > MAX_NAME || part.contains('\n'))
+        {
+            return None;
+        }
         Some(SharedFact {
-            key,
+            key: format!("{kind}\n{}", parts.join("\n")),
             at,
             value: String::new(),
         })
@@ -195,16 +196,12 @@ impl Event {
     pub fn of(key: &str) -> Option<Event> {
         let (kind, rest) = key.split_once('\n')?;
         let parts: Vec<&str> = rest.split('\n').collect();
-        let version = |id: &str| Some(Version::parse(id)?.0);
         Some(match (kind, parts.as_slice()) {
-            ("s", [host, crawler, id]) => {
-                let (host, crawler) = (host.to_string(), crawler.to_string());
-                Event::Served(ServedVersion {
-                    host,
-                    crawler,
-                    version: version(id)?,
-                })
-            }
+            ("s", [host, crawler, id]) => Event::Served(ServedVersion {
+                host: host.to_string(),
+                crawler: crawler.to_string(),
+                version: Version::parse(id)?.0,
+            }),
             ("w", [site, said]) => Event::Paused(PausedSite::of(site, said)?),
             ("u", [network]) => Event::Released(network.parse().ok()?),
             ("M", [site, crawler, address, seconds]) => Event::Marked(MarkedClient {
@@ -217,7 +214,7 @@ impl Event {
                 site: site.to_string(),
                 host: host.to_string(),
                 crawler: crawler.to_string(),
-                version: version(id)?,
+                version: Version::parse(id)?.0,
                 address: if address.is_empty() {
                     None
                 } else {

@@ -17,6 +17,7 @@
 //! of these keys expires after 40 days unless an instance renews it.
 
 use super::{Identity, Member, Position, SharedFact};
+use crate::finding::Finding;
 use crate::locks::lock;
 use serde::{Deserialize, Serialize};
 use std::sync::{Arc, Mutex};
@@ -108,7 +109,7 @@ pub enum StoreError {
     /// It answered, and cannot be used as it is: it is too old, refuses the password, or the prefix
     /// holds something else. The text says what the operator can do.
     #[error("{0}")]
-    Unusable(String),
+    Unusable(Finding),
     /// It answered, and deletes what was written once its memory is full: everything is to be
     /// written again when it can be used.
     #[error("{0}")]

@@ -5,6 +5,7 @@
 
 use super::connection::{Connected, KEYS, MARK, SharedStore, fields, last, refuse_eviction, run};
 use super::link::Link;
+use super::refusal::unusable;
 use crate::exchange::event::is_of_clients;
 use crate::exchange::store::MOST_OF_CLIENTS;
 use crate::exchange::{
@@ -82,7 +83,8 @@ impl Store for SharedStore {
     }
 
     fn write(&mut self, expected: &Identity, batch: &Batch) -> Result<Written, StoreError> {
-        let (epoch, pipeline) = (self.key("epoch"), self.pipeline(batch)?);
+        let epoch = self.key("epoch");
+        let pipeline = self.pipeline(batch)?;
         let has_entry = batch.entry.is_some();
         self.ask(|connected| {
             for _ in 0..TRIES {
@@ -116,7 +118,7 @@ impl Store for SharedStore {
     }
 
     fn read(&mut self, after: Position) -> Result<LogRead, StoreError> {
-        let (epoch, log) = (self.key("epoch"), self.key("log"));
+        let [epoch, log] = ["epoch", "log"].map(|name| self.key(name));
         let (identity, newest, raw) = self.ask(|connected| {
             let mut pipeline = redis::pipe();
             pipeline.atomic().cmd("GET").arg(&epoch);
@@ -135,8 +137,8 @@ impl Store for SharedStore {
                 .arg("COUNT")
                 .arg(MOST_ENTRIES + 1);
             let mut answers = connected.run(&pipeline)?;
-            let (entries, newest): (Vec<RawEntry>, Vec<RawEntry>) =
-                (last(&mut answers)?, last(&mut answers)?);
+            let entries: Vec<RawEntry> = last(&mut answers)?;
+            let newest: Vec<RawEntry> = last(&mut answers)?;
             Ok((connected.identity(last(&mut answers)?), newest, entries))
         })?;
         let last = newest
@@ -315,23 +317,18 @@ impl SharedStore {
             .map(|fact| (fact, "HSET"))
             .chain(batch.if_missing.iter().map(|fact| (fact, "HSETNX")))
         {
-            match fact.value.is_empty() {
-                true => pipeline
-                    .cmd("ZADD")
-                    .arg(if is_of_clients(&fact.key) {
-                        &clients
-                    } else {
-                        &served
-                    })
-                    .arg("GT")
-                    .arg(fact.at)
-                    .arg(&fact.key),
-                false => pipeline
-                    .cmd(command)
-                    .arg(&facts)
-                    .arg(&fact.key)
-                    .arg(format!("{} {}", fact.at, fact.value)),
-            };
+            if fact.value.is_empty() {
+                let set = if is_of_clients(&fact.key) {
+                    &clients
+                } else {
+                    &served
+                };
+                pipeline.cmd("ZADD").arg(set).arg("GT");
+                pipeline.arg(fact.at).arg(&fact.key);
+            } else {
+                pipeline.cmd(command).arg(&facts).arg(&fact.key);
+                pipeline.arg(format!("{} {}", fact.at, fact.value));
+            }
         }
         if batch
             .facts
@@ -401,10 +398,11 @@ impl Connected {
 }
 
 fn position(place: String) -> Result<Position, StoreError> {
-    place.try_into().map_err(StoreError::Newer)
+    Position::try_from(place).map_err(|error| StoreError::Newer(error.to_string()))
 }
 
-fn entry((place, mut fields): RawEntry) -> Result<(Position, Entry), StoreError> {
+fn entry(raw: RawEntry) -> Result<(Position, Entry), StoreError> {
+    let (place, mut fields) = raw;
     let entry: Entry = read_json(&fields.remove("e").unwrap_or_default())?;
     let facts = entry.facts.into_iter().map(|fact| {
         Ok(SharedFact {
@@ -466,7 +464,7 @@ fn read_json<T: serde::de::DeserializeOwned>(written: &str) -> Result<T, StoreEr
 
 fn write_json(value: &impl serde::Serialize) -> Result<String, StoreError> {
     serde_json::to_string(value)
-        .map_err(|error| StoreError::Unusable(format!("cannot write a fact: {error}")))
+        .map_err(|error| unusable("unwritable-fact", format!("cannot write a fact: {error}")))
 }
 
 /// How many members are asked for at once: a server does nothing else meanwhile.
@@ -479,7 +477,8 @@ fn scan<T: FromRedisValue>(
     key: &str,
     matching: Option<&str>,
 ) -> RedisResult<Vec<T>> {
-    let (mut cursor, mut all) = (0u64, Vec::new());
+    let mut cursor = 0u64;
+    let mut all = Vec::new();
     loop {
         let mut ask = redis::cmd(command);
         ask.arg(key).arg(cursor).arg("COUNT").arg(PART);

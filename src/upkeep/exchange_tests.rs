@@ -161,8 +161,7 @@ impl One {
             passed: None,
         };
         let instance = parts.open().unwrap_or_else(|error| panic!("{error}"));
-        let exchange =
-            ExchangeThread::start((instance.clone(), state.clone()), &remembered, options);
+        let exchange = ExchangeThread::start(instance.clone(), state.clone(), &remembered, options);
         One {
             directory,
             instance,

@@ -3,7 +3,6 @@
 
 use crate::server::Bound;
 use std::env;
-use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::Path;
 
@@ -29,8 +28,9 @@ fn program() -> String {
 /// A path as a word of the shell.
 fn quoted(path: &Path) -> String {
     let text = path.display().to_string();
-    let plain = |sign: char| sign.is_ascii_alphanumeric() || "-_./+@%:=".contains(sign);
-    if !text.is_empty() && text.chars().all(plain) {
+    let mut signs = text.chars();
+    let is_plain = signs.all(|sign| sign.is_ascii_alphanumeric() || "-_./+@%:=".contains(sign));
+    if is_plain && !text.is_empty() {
         text
     } else {
         format!("'{}'", text.replace('\'', "'\\''"))
@@ -55,64 +55,65 @@ fn text(
     };
     let policies = quoted(policies);
     let control = quoted(control);
-    let mut text = String::new();
-    let mut section = |title: &str, commands: &[String]| {
-        let _ = writeln!(text, "\n  # {title}");
-        for command in commands {
-            let _ = writeln!(text, "  {command}");
-        }
-    };
-    section(
-        "a person gets the page",
-        &[format!(
-            "{curl} -s -o /dev/null -w '%{{http_code}}\\n' -A Firefox {url}/"
-        )],
-    );
-    section(
-        "a crawler that the policy disallows is refused, with the reason",
-        &[format!("{curl} -i -A GPTBot {url}/")],
-    );
-    section(
-        "the reason, with the line of the policy",
-        &[format!(
-            "{program} explain --policies {policies} --host {site} --user-agent GPTBot /"
-        )],
-    );
-    section(
-        "the rules, as crawlers read them",
-        &[format!("{curl} -s {url}/robots.txt")],
-    );
-    section(
-        "the PDF and the drafts carry X-Robots-Tag",
-        &[
-            format!("{curl} -sI -A Googlebot {url}/reports/annual-report.pdf | grep -i x-robots"),
-            format!("{curl} -sI -A Googlebot {url}/drafts/ | grep -i x-robots"),
-        ],
-    );
-    section(
-        "a real crawler that follows robots.txt, and the same one told to ignore it",
-        &[
-            format!("{wget} -r -nv -P /tmp/museum {url}/"),
-            format!("{wget} -r -nv -P /tmp/museum -e robots=off {url}/"),
-        ],
-    );
-    section(
-        "pause crawling for ten minutes; people still get pages",
-        &[
-            format!("{program} pause --control {control} --for 10m"),
-            format!("{curl} -sI -A Googlebot {url}/ | head -1"),
-            format!("{program} resume --control {control}"),
-        ],
-    );
+    let mut sections = vec![
+        (
+            "a person gets the page",
+            vec![format!(
+                "{curl} -s -o /dev/null -w '%{{http_code}}\\n' -A Firefox {url}/"
+            )],
+        ),
+        (
+            "a crawler that the policy disallows is refused, with the reason",
+            vec![format!("{curl} -i -A GPTBot {url}/")],
+        ),
+        (
+            "the reason, with the line of the policy",
+            vec![format!(
+                "{program} explain --policies {policies} --host {site} --user-agent GPTBot /"
+            )],
+        ),
+        (
+            "the rules, as crawlers read them",
+            vec![format!("{curl} -s {url}/robots.txt")],
+        ),
+        (
+            "the PDF and the drafts carry X-Robots-Tag",
+            vec![
+                format!(
+                    "{curl} -sI -A Googlebot {url}/reports/annual-report.pdf | grep -i x-robots"
+                ),
+                format!("{curl} -sI -A Googlebot {url}/drafts/ | grep -i x-robots"),
+            ],
+        ),
+        (
+            "a real crawler that follows robots.txt, and the same one told to ignore it",
+            vec![
+                format!("{wget} -r -nv -P /tmp/museum {url}/"),
+                format!("{wget} -r -nv -P /tmp/museum -e robots=off {url}/"),
+            ],
+        ),
+        (
+            "pause crawling for ten minutes; people still get pages",
+            vec![
+                format!("{program} pause --control {control} --for 10m"),
+                format!("{curl} -sI -A Googlebot {url}/ | head -1"),
+                format!("{program} resume --control {control}"),
+            ],
+        ),
+    ];
     if let Some(admin) = bound.admin {
-        section(
+        sections.push((
             "requests by crawler, the status, and the access log",
-            &[
+            vec![
                 format!("curl -s http://{admin}/metrics | grep crawlgate_requests_total"),
                 format!("{program} status --control {control}"),
                 format!("tail -f {}", quoted(access_log)),
             ],
-        );
+        ));
+    }
+    let mut text = String::new();
+    for (title, commands) in sections {
+        text += &format!("\n  # {title}\n  {}\n", commands.join("\n  "));
     }
     format!(
         "\ncrawlgate runs in front of a sample site, with the policy in {policies}. When you save the policy, crawlgate \

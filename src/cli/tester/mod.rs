@@ -63,8 +63,8 @@ Exit codes: 0 all allowed, 1 a URL is denied, 2 wrong usage, 3 the file could no
 impl Arguments {
     /// The dialect of the answers about a crawler.
     fn dialect_for(&self, asked: &Asked<'_>) -> Dialect {
-        let own = || asked.crawler.map(|crawler| crawler.reading);
-        self.dialect.or_else(own).unwrap_or_default()
+        let own = asked.crawler.map(|crawler| crawler.reading);
+        self.dialect.or(own).unwrap_or_default()
     }
 }
 
@@ -116,10 +116,10 @@ pub fn run(arguments: &Arguments) -> Result {
     let readings = Dialect::ALL.map(|dialect| (dialect, Reading::new(&file, dialect, &spaced)));
     let mut answers = Vec::new();
     for asked in &asked {
-        let urls = arguments.urls.iter();
-        answers.extend(urls.map(|url| {
-            UrlVerdict::new(&file, &readings, arguments.dialect_for(asked), asked, url)
-        }));
+        let dialect = arguments.dialect_for(asked);
+        for url in &arguments.urls {
+            answers.push(UrlVerdict::new(&file, &readings, dialect, asked, url));
+        }
     }
     if arguments.json {
         super::print_json(&answers)?;
@@ -193,14 +193,13 @@ fn answer_by_status(
     status: u16,
     allowed: bool,
 ) -> Result {
-    let urls = |asked| {
+    let mut answers = Vec::new();
+    for asked in asked {
         let dialect = arguments.dialect_for(asked);
-        arguments
-            .urls
-            .iter()
-            .map(move |url| UrlVerdict::by_status(asked, url, dialect, allowed))
-    };
-    let answers: Vec<UrlVerdict> = asked.iter().flat_map(urls).collect();
+        for url in &arguments.urls {
+            answers.push(UrlVerdict::by_status(asked, url, dialect, allowed));
+        }
+    }
     let meaning = if allowed {
         "crawlers treat that as a site without rules: everything is allowed"
     } else {
@@ -305,19 +304,6 @@ fn warn_unless_robots_txt(name: &str, file: &File) {
 
 /// Reads a file, standard input, or an http(s) URL.
 fn read(source: &str) -> Result<Source> {
-    let file = |name: &str, bytes| {
-        Ok(Source::File(RobotsTxt {
-            name: printable(name.as_bytes()),
-            bytes,
-        }))
-    };
-    if source == "-" {
-        let read = read_up_to(std::io::stdin().lock(), MAX_BYTES);
-        return file(
-            "standard input",
-            read.map_err(cannot("read", "standard input".as_ref()))?,
-        );
-    }
     if source.starts_with("http://") || source.starts_with("https://") {
         return Ok(match fetch(source)? {
             Fetched::File { bytes, location } => Source::File(RobotsTxt {
@@ -334,10 +320,16 @@ fn read(source: &str) -> Result<Source> {
             },
         });
     }
-    file(
-        source,
-        read_argument(source.as_ref(), MAX_BYTES).map_err(cannot("read", source.as_ref()))?,
-    )
+    let (name, bytes) = if source == "-" {
+        let bytes = read_up_to(std::io::stdin().lock(), MAX_BYTES);
+        ("standard input", bytes)
+    } else {
+        (source, read_argument(source.as_ref(), MAX_BYTES))
+    };
+    Ok(Source::File(RobotsTxt {
+        name: printable(name.as_bytes()),
+        bytes: bytes.map_err(cannot("read", name.as_ref()))?,
+    }))
 }
 
 /// The host of a URL, with its port; `None` of anything else.
