@@ -37,3 +37,9 @@ impl fmt::Debug for Finding {
         fmt::Debug::fmt(&self.message, f)
     }
 }
+
+/// The ids of findings, for tests.
+#[cfg(test)]
+pub fn ids(findings: &[Finding]) -> Vec<&str> {
+    findings.iter().map(|finding| &*finding.id).collect()
+}
