@@ -247,12 +247,11 @@ fn run_verify(arguments: &Verify) -> Result {
 }
 
 fn show_case(out: &mut impl Write, case: &CaseFindings) -> io::Result<()> {
-    let held = if case.faults.is_empty() {
-        "Every check holds."
+    if case.faults.is_empty() {
+        writeln!(out, "Every check holds.")?;
     } else {
-        "The case does NOT hold."
-    };
-    writeln!(out, "{held}")?;
+        writeln!(out, "The case does NOT hold.")?;
+    }
     show_list(out, "What does not hold:", &case.faults)?;
     case.logs
         .iter()

@@ -156,11 +156,14 @@ pub fn read_settings(path: &Path) -> Result<(Source, Diagnostics, Option<Setting
 fn too_long_socket(server: &ServerSettings) -> Option<Diagnostic> {
     let socket = server.address.socket.as_ref()?;
     std::os::unix::net::SocketAddr::from_pathname(socket).err()?;
-    let message = format!(
-        "{} is too long for a socket, which has at most 107 octets",
-        server.address.url()
+    let finding = Diagnostic::error(
+        "bad-origin",
+        server.span.unwrap_or_default(),
+        format!(
+            "{} is too long for a socket, which has at most 107 octets",
+            server.address.url()
+        ),
     );
-    let finding = Diagnostic::error("bad-origin", server.span.unwrap_or_default(), message);
     Some(finding.help("write a shorter path; one that is not absolute begins at the settings file"))
 }
 

@@ -5,13 +5,13 @@
 
 use super::canonical::{parse_hex, read_canonical};
 use super::entry::{parse_time, read_chain};
-use super::keys::KeysFault;
 use super::requests::{AllLogs, RobotsFiles, tell};
 use super::{
     CHAINS, CaseSpan, ChainName, Checkpoint, Document, Entry, Files, Findings, Hash, Head,
     HeadProof, Keys, Link, Personal, PersonalLine, VerifyKey, commitment, hash_of, merkle, proofs,
     text_of, timestamp,
 };
+use crate::finding::Finding;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -87,16 +87,18 @@ fn check(files: &Files, key: &VerifyKey) -> Checked {
         said.unwrap_or_default().clone_into(value);
     }
     if findings.log != key.name {
-        let message = format!(
-            "the case is of the log {}, and the key is that of {}",
-            findings.log, key.name
+        findings.add_fault(
+            "other-log",
+            format!(
+                "the case is of the log {}, and the key is that of {}",
+                findings.log, key.name
+            ),
         );
-        findings.add_fault("other-log", message);
     }
     let keys = match keys(files, key) {
         Ok(keys) => keys,
         Err(fault) => {
-            findings.add_fault(fault.id(), fault.to_string());
+            findings.faults.push(fault);
             return Checked {
                 findings,
                 ..Checked::default()
@@ -133,10 +135,12 @@ fn check_keys(files: &Files, keys: &Keys, findings: &mut Findings) {
         } else {
             format!("{} times", keys.changes())
         };
-        let message = format!(
-            "the key was changed {times}, by the word of the old and the new key each time"
+        findings.add_check(
+            "key-changes",
+            format!(
+                "the key was changed {times}, by the word of the old and the new key each time"
+            ),
         );
-        findings.add_check("key-changes", message);
     }
     let Some(last) = keys.last() else { return };
     for (file, expected) in [
@@ -157,8 +161,8 @@ pub fn log_of(files: &Files) -> Option<String> {
 /// The keys of the log, one of which is trusted.
 ///
 /// # Errors
-/// See [`KeysFault`].
-pub fn keys(files: &Files, trusted: &VerifyKey) -> Result<Keys, KeysFault> {
+/// See [`Keys::read`].
+pub fn keys(files: &Files, trusted: &VerifyKey) -> Result<Keys, Finding> {
     let notes = files.iter().filter(|(file, _)| file.starts_with("keys/"));
     Keys::read(
         trusted,
@@ -184,18 +188,25 @@ fn chains(
             continue;
         };
         match read_chain(text) {
-            Err(fault) => findings.add_fault(fault.id(), format!("{file}: {fault}")),
+            Err(fault) => findings.faults.push(Finding {
+                message: format!("{file}: {fault}"),
+                ..fault
+            }),
             Ok(links) => {
                 let first = links.first().map(|link| &link.entry);
                 if first.is_some_and(|entry| entry.chain != *name || entry.log != key.name) {
-                    let message = format!("{file} is the chain of something else");
-                    findings.add_fault("other-chain", message);
-                } else {
-                    let message = format!(
-                        "{file}: {} entries, each with the hash of the one before it",
-                        links.len()
+                    findings.add_fault(
+                        "other-chain",
+                        format!("{file} is the chain of something else"),
                     );
-                    findings.add_check("chain", message);
+                } else {
+                    findings.add_check(
+                        "chain",
+                        format!(
+                            "{file}: {} entries, each with the hash of the one before it",
+                            links.len()
+                        ),
+                    );
                     *chain = links;
                 }
             }
@@ -229,8 +240,10 @@ fn checkpoints(
                 if let Some((last, last_hash, last_time)) = &before
                     && (last + 1 != *number || last_hash != previous || last_time > time)
                 {
-                    let message = format!("{file} does not follow the checkpoint before it");
-                    findings.add_fault("checkpoint-order", message);
+                    findings.add_fault(
+                        "checkpoint-order",
+                        format!("{file} does not follow the checkpoint before it"),
+                    );
                 }
                 before = Some((*number, hash, time.clone()));
                 found.push(proven);
@@ -241,11 +254,13 @@ fn checkpoints(
         && first.number > 0
         && first.time >= findings.from
     {
-        let message = format!(
-            "whether entries that are dated before {} were written before it: earlier checkpoints are not in the case",
-            first.time
+        findings.add_unknown(
+            "no-earlier-checkpoint",
+            format!(
+                "whether entries that are dated before {} were written before it: earlier checkpoints are not in the case",
+                first.time
+            ),
         );
-        findings.add_unknown("no-earlier-checkpoint", message);
     }
     match found.last() {
         None => {
@@ -255,12 +270,14 @@ fn checkpoints(
             );
         }
         Some(last) => {
-            let message = format!(
-                "{} checkpoints are signed by the key and follow each other; the last one is of {}",
-                found.len(),
-                last.checkpoint.time
+            findings.add_check(
+                "checkpoints",
+                format!(
+                    "{} checkpoints are signed by the key and follow each other; the last one is of {}",
+                    found.len(),
+                    last.checkpoint.time
+                ),
             );
-            findings.add_check("checkpoints", message);
         }
     }
     found
@@ -315,10 +332,12 @@ fn check_heads(
     };
     let end = chain.last().map(|link| (link.entry.number + 1, link.hash));
     if last.head(name).map(|head| (head.entries, head.hash)) != end {
-        let message = format!(
-            "{file} does not end with the entry that the last checkpoint names: it was shortened"
+        findings.add_fault(
+            "shortened",
+            format!(
+                "{file} does not end with the entry that the last checkpoint names: it was shortened"
+            ),
         );
-        findings.add_fault("shortened", message);
         return;
     }
     let mut proven_before = false;
@@ -330,34 +349,42 @@ fn check_heads(
         let is_older = chain.iter().any(|link| link.entry.time < *time);
         if head.is_none() && (proven_before || is_older) {
             let number = proven.checkpoint.number;
-            let message = format!("{file}: checkpoint {number} has no proof of it");
-            findings.add_fault("checkpoint-without-proof", message);
+            findings.add_fault(
+                "checkpoint-without-proof",
+                format!("{file}: checkpoint {number} has no proof of it"),
+            );
         }
         proven_before |= head.is_some();
         let covered = head.map_or(0, |head| head.entries);
         for Link { entry, hash } in chain {
             if head.is_some_and(|head| head.entries == entry.number + 1 && head.hash != *hash) {
-                let message = format!(
-                    "{file}: entry {} is not the one that a checkpoint names",
-                    entry.number
+                findings.add_fault(
+                    "other-entry",
+                    format!(
+                        "{file}: entry {} is not the one that a checkpoint names",
+                        entry.number
+                    ),
                 );
-                findings.add_fault("other-entry", message);
             }
             let is_before = entry.number < covered;
             if (is_before && entry.time > *time)
                 || (!is_before && entry.time < *time && head.is_some())
             {
-                let message = format!(
-                    "{file}: entry {} was dated to the other side of a checkpoint",
-                    entry.number
+                findings.add_fault(
+                    "other-side-of-checkpoint",
+                    format!(
+                        "{file}: entry {} was dated to the other side of a checkpoint",
+                        entry.number
+                    ),
                 );
-                findings.add_fault("other-side-of-checkpoint", message);
             }
         }
     }
     if !chain.is_empty() {
-        let message = format!("{file} ends with the entry that the last checkpoint covers");
-        findings.add_check("covered", message);
+        findings.add_check(
+            "covered",
+            format!("{file} ends with the entry that the last checkpoint covers"),
+        );
     }
 }
 
@@ -392,16 +419,20 @@ fn check_beginnings(
         );
         match deleted_before {
             Some(before) => {
-                let message = format!(
-                    "{missing}: the log deleted those from before {before} for their age; whether later ones were left out"
+                findings.add_unknown(
+                    "deleted-for-age",
+                    format!(
+                        "{missing}: the log deleted those from before {before} for their age; whether later ones were left out"
+                    ),
                 );
-                findings.add_unknown("deleted-for-age", message);
             }
             None => {
-                let message = format!(
-                    "{missing}: entries since {since} were left out, and the log does not say that it deleted any"
+                findings.add_fault(
+                    "beginning-left-out",
+                    format!(
+                        "{missing}: entries since {since} were left out, and the log does not say that it deleted any"
+                    ),
                 );
-                findings.add_fault("beginning-left-out", message);
             }
         }
     }
@@ -436,15 +467,19 @@ fn timestamps(files: &Files, checkpoints: &[Proven], findings: &mut Findings) {
         let hash = files.get(&note).map(|note| Hash::of(&[note]));
         match timestamp::read(response).filter(|stamp| Some(stamp.hash) == hash) {
             None => {
-                let message = format!("{file} is no timestamp of a checkpoint of the case");
-                findings.add_fault("timestamp", message);
+                findings.add_fault(
+                    "timestamp",
+                    format!("{file} is no timestamp of a checkpoint of the case"),
+                );
             }
             Some(stamp) => {
-                let message = format!(
-                    "{file} is a timestamp of {note}, and says that it existed at {}",
-                    stamp.shown()
+                findings.add_check(
+                    "timestamp",
+                    format!(
+                        "{file} is a timestamp of {note}, and says that it existed at {}",
+                        stamp.shown()
+                    ),
                 );
-                findings.add_check("timestamp", message);
             }
         }
     }
@@ -482,22 +517,26 @@ fn personal<'a>(
                 ..
             }) => drop(values.insert((chain, number, name), value)),
             None => {
-                let message = format!(
-                    "personal.jsonl: line {} is not the value of its entry",
-                    place + 1
+                findings.add_fault(
+                    "personal-value",
+                    format!(
+                        "personal.jsonl: line {} is not the value of its entry",
+                        place + 1
+                    ),
                 );
-                findings.add_fault("personal-value", message);
             }
         }
     }
     let committed: usize = entries.values().map(|entry| entry.personal.len()).sum();
     findings.withdrawn = committed.saturating_sub(values.len()) as u64;
     if !values.is_empty() {
-        let message = format!(
-            "{} personal values are those that their entries were made with",
-            values.len()
+        findings.add_check(
+            "personal-values",
+            format!(
+                "{} personal values are those that their entries were made with",
+                values.len()
+            ),
         );
-        findings.add_check("personal-values", message);
     }
     values
 }
@@ -517,8 +556,10 @@ fn documents<'a>(
         }
         let hash = Hash::of(&[bytes]);
         if *file != (Document { is_list, hash }).path() {
-            let message = format!("{file} was changed: its SHA-256 is {hash}");
-            findings.add_fault("changed-document", message);
+            findings.add_fault(
+                "changed-document",
+                format!("{file} was changed: its SHA-256 is {hash}"),
+            );
         } else if !is_list {
             known.insert(hash, bytes.clone());
         }
@@ -528,15 +569,19 @@ fn documents<'a>(
         .map(|document| document.path());
     let missing: BTreeSet<String> = named.filter(|path| !files.contains_key(path)).collect();
     for path in &missing {
-        let message = format!("{path} is missing: an entry names it");
-        findings.add_fault("missing-document", message);
+        findings.add_fault(
+            "missing-document",
+            format!("{path} is missing: an entry names it"),
+        );
     }
     if missing.is_empty() {
-        let message = format!(
-            "{} robots.txt files are there, each with the SHA-256 that entries name",
-            known.len()
+        findings.add_check(
+            "documents",
+            format!(
+                "{} robots.txt files are there, each with the SHA-256 that entries name",
+                known.len()
+            ),
         );
-        findings.add_check("documents", message);
     }
     known
 }

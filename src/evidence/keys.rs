@@ -4,29 +4,7 @@
 //! party that trusts any one of the keys can verify all others.
 
 use super::{Checkpoint, SigningKey, VerifyKey};
-
-/// Why notes about keys cannot be believed.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum KeysFault {
-    /// A text is no note, the two keys did not sign it, or it does not follow the note before it.
-    #[error(
-        "the change of the key number {0} was not signed by both keys, or does not follow the one before"
-    )]
-    Change(u64),
-    /// The trusted key is not a key of the log.
-    #[error("the key that was given is none of the log: {0}")]
-    Other(String),
-}
-
-impl KeysFault {
-    /// Its id.
-    pub fn id(&self) -> &'static str {
-        match self {
-            KeysFault::Change(_) => "key-change",
-            KeysFault::Other(_) => "other-key",
-        }
-    }
-}
+use crate::finding::Finding;
 
 /// A change of the key.
 #[derive(Debug)]
@@ -109,25 +87,29 @@ impl Keys {
     /// The keys that notes tell, if the key that is trusted is among them.
     ///
     /// # Errors
-    /// See [`KeysFault`].
+    /// A text is no note, the two keys did not sign it, or it does not follow the note before it; or
+    /// the trusted key is not a key of the log.
     pub fn read<'n>(
         trusted: &VerifyKey,
         notes: impl IntoIterator<Item = &'n str>,
-    ) -> Result<Keys, KeysFault> {
+    ) -> Result<Keys, Finding> {
         let mut keys: Vec<(u64, VerifyKey)> = Vec::new();
         for (number, note) in (1..).zip(notes) {
-            let fault = KeysFault::Change(number);
-            let change = Change::read(note)
-                .filter(|change| change.number == number)
-                .ok_or(fault.clone())?;
+            let change = Change::read(note).filter(|change| {
+                let last = keys.last();
+                change.number == number
+                    && last.is_none_or(|(from, key)| *from <= change.from && *key == change.old)
+            });
+            let change = change.ok_or_else(|| {
+                Finding::new(
+                    "key-change",
+                    format!(
+                        "the change of the key number {number} was not signed by both keys, or does not follow the one before"
+                    ),
+                )
+            })?;
             if keys.is_empty() {
-                keys.push((0, change.old.clone()));
-            }
-            let follows = keys
-                .last()
-                .is_some_and(|(from, key)| *from <= change.from && *key == change.old);
-            if !follows {
-                return Err(fault);
+                keys.push((0, change.old));
             }
             keys.push((change.from, change.new));
         }
@@ -137,7 +119,13 @@ impl Keys {
         if keys.iter().any(|(_, key)| key == trusted) {
             Ok(Keys(keys))
         } else {
-            Err(KeysFault::Other(trusted.line()))
+            Err(Finding::new(
+                "other-key",
+                format!(
+                    "the key that was given is none of the log: {}",
+                    trusted.line()
+                ),
+            ))
         }
     }
 
@@ -191,15 +179,14 @@ mod tests {
             );
         }
         let other = SigningKey::fresh().expect("a key");
-        assert!(matches!(of(&other, &notes), Err(KeysFault::Other(_))));
-        assert_eq!(of(&first, &notes[1..]), Err(KeysFault::Change(1)));
+        let fault = |trusted, notes: &[String]| of(trusted, notes).expect_err("a fault").id;
+        assert_eq!(fault(&other, &notes), "other-key");
+        assert_eq!(fault(&first, &notes[1..]), "key-change");
         let whole = &notes[0];
         let lines: Vec<&str> = whole.lines().collect();
         let one_signature = format!("{}\n", lines[..lines.len() - 1].join("\n"));
-        assert_eq!(of(&first, &[one_signature]), Err(KeysFault::Change(1)));
-        assert_eq!(
-            of(&first, &[whole.replace("from 5", "from 6")]),
-            Err(KeysFault::Change(1))
-        );
+        assert_eq!(fault(&first, &[one_signature]), "key-change");
+        let changed = whole.replace("from 5", "from 6");
+        assert_eq!(fault(&first, &[changed]), "key-change");
     }
 }

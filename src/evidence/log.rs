@@ -111,11 +111,13 @@ impl Evidence {
             return Some(Finding::new("evidence-timestamps", problem));
         };
         let lost = self.lost();
-        let message = format!(
-            "evidence cannot be written: {problem}; requests are served, and {lost} entries are missing since the start. \
-             The log will say how many"
-        );
-        Some(Finding::new("evidence", message))
+        Some(Finding::new(
+            "evidence",
+            format!(
+                "evidence cannot be written: {problem}; requests are served, and {lost} entries are missing since the start. \
+                 The log will say how many"
+            ),
+        ))
     }
 
     /// Says why checkpoints get no timestamps, or that they do.

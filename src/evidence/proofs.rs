@@ -95,8 +95,10 @@ pub fn read_earlier(files: &Files, of_crawler: &[Link], findings: &mut Findings)
         match entry {
             Some(entry) => links.push(Link { entry, hash }),
             None => {
-                let message = format!("{FILE}: line {} is no proof that an entry names", place + 1);
-                findings.add_fault("unnamed-proof", message);
+                findings.add_fault(
+                    "unnamed-proof",
+                    format!("{FILE}: line {} is no proof that an entry names", place + 1),
+                );
             }
         }
     }
@@ -129,11 +131,13 @@ pub fn tell(
             }
             None if number < first => missing += 1,
             _ => {
-                let message = format!(
-                    "{}: entry {} names the proof {number}, which is another entry",
-                    CHAINS[0], entry.number
+                findings.add_fault(
+                    "other-proof",
+                    format!(
+                        "{}: entry {} names the proof {number}, which is another entry",
+                        CHAINS[0], entry.number
+                    ),
                 );
-                findings.add_fault("other-proof", message);
             }
         }
     }
@@ -146,8 +150,10 @@ pub fn tell(
         let entry = &known[&number].entry;
         let mut says = Vec::new();
         if let Err(fault) = check(entry, personal, files, &mut says) {
-            let message = format!("proof {number} does not hold: {fault}");
-            findings.faults.push(Finding { message, ..fault });
+            findings.faults.push(Finding {
+                message: format!("proof {number} does not hold: {fault}"),
+                ..fault
+            });
         }
         findings.proofs.push(ProofFinding {
             number,
@@ -159,17 +165,21 @@ pub fn tell(
         });
     }
     if !findings.proofs.is_empty() {
-        let message = format!(
-            "{} proofs of who the client was stand in the chain; lists and signatures among them were checked again",
-            findings.proofs.len()
+        findings.add_check(
+            "proofs",
+            format!(
+                "{} proofs of who the client was stand in the chain; lists and signatures among them were checked again",
+                findings.proofs.len()
+            ),
         );
-        findings.add_check("proofs", message);
     }
     if missing > 0 {
-        let message = format!(
-            "the proofs that {missing} entries name: they are older than what the log keeps"
+        findings.add_unknown(
+            "deleted-proofs",
+            format!(
+                "the proofs that {missing} entries name: they are older than what the log keeps"
+            ),
         );
-        findings.add_unknown("deleted-proofs", message);
     }
 }
 
@@ -219,8 +229,10 @@ fn check_lists(
         };
         let network = networks.iter().find(|network| network.contains(&client));
         if network.is_some() != is_verified {
-            let message = format!("{path} says something else of the address");
-            return Err(Finding::new("list-contradicts", message));
+            return Err(Finding::new(
+                "list-contradicts",
+                format!("{path} says something else of the address"),
+            ));
         }
         says.push(match network {
             Some(network) => Finding::new(
@@ -240,19 +252,23 @@ fn check_lists(
 fn by_dns(dns: &Value, name: Option<&str>) -> Finding {
     let text = |name: &str| dns.get(name).and_then(Value::as_str).unwrap_or("?");
     if dns.get("leads_back") == Some(&Value::Bool(true)) {
-        let message = format!(
-            "reverse DNS named the address {} at {}, and this name resolved to the address; that is the word of crawlgate",
-            name.unwrap_or("(withdrawn or never kept)"),
-            text("at")
-        );
-        Finding::new("reverse-dns", message)
+        Finding::new(
+            "reverse-dns",
+            format!(
+                "reverse DNS named the address {} at {}, and this name resolved to the address; that is the word of crawlgate",
+                name.unwrap_or("(withdrawn or never kept)"),
+                text("at")
+            ),
+        )
     } else {
-        let message = format!(
-            "reverse DNS named no host of the crawler at {} and at {}; that is the word of crawlgate",
-            text("first"),
-            text("last")
-        );
-        Finding::new("no-reverse-dns", message)
+        Finding::new(
+            "no-reverse-dns",
+            format!(
+                "reverse DNS named no host of the crawler at {} and at {}; that is the word of crawlgate",
+                text("first"),
+                text("last")
+            ),
+        )
     }
 }
 
@@ -278,11 +294,15 @@ fn check_signature(
             .map(|bytes| String::from_utf8_lossy(bytes))
             .unwrap_or_default();
         if !text.contains(entry.text("key").unwrap_or_default()) {
-            let message = format!("{path} does not have its key");
-            return Err(Finding::new("key-not-in-directory", message));
+            return Err(Finding::new(
+                "key-not-in-directory",
+                format!("{path} does not have its key"),
+            ));
         }
-        let message = format!("the key is in the directory {source} ({path})");
-        says.push(Finding::new("key-in-directory", message));
+        says.push(Finding::new(
+            "key-in-directory",
+            format!("the key is in the directory {source} ({path})"),
+        ));
     }
     let Some(base) = value_of(personal, entry, "signature_base") else {
         let message = "the text that was signed was withdrawn";

@@ -95,11 +95,13 @@ pub fn tell(chains: &[Vec<Link>; 3], personal: &Personal, all: &AllLogs, finding
         .filter(|request| request.rejudged != "not judged")
         .count();
     if judged > 0 {
-        let message = format!(
-            "{judged} of {} requests were judged again by the files in the case",
-            findings.requests.len()
+        findings.add_check(
+            "judged-again",
+            format!(
+                "{judged} of {} requests were judged again by the files in the case",
+                findings.requests.len()
+            ),
         );
-        findings.add_check("judged-again", message);
     }
     // Entries before and after this time are in the case to show that none of it is missing.
     let time = findings.from.as_str()..findings.to.as_str();
@@ -124,11 +126,13 @@ pub fn tell(chains: &[Vec<Link>; 3], personal: &Personal, all: &AllLogs, finding
     let gaps = gaps.filter(|entry| entry.text("reason") != Some("too_old"));
     findings.unknown.extend(gaps.map(gap));
     if findings.withdrawn > 0 {
-        let message = format!(
-            "{} personal values were withdrawn: their entries verify without them",
-            findings.withdrawn
+        findings.add_unknown(
+            "withdrawn",
+            format!(
+                "{} personal values were withdrawn: their entries verify without them",
+                findings.withdrawn
+            ),
         );
-        findings.add_unknown("withdrawn", message);
     }
     for sentence in NEVER_KNOWN {
         findings.add_unknown("never-known", sentence);
@@ -207,13 +211,15 @@ fn tell_request(entry: &Entry, personal: &Personal, all: &AllLogs, findings: &mu
             finding.rejudged = "allowed";
             if finding.kind == "violation" {
                 let by: Vec<String> = by.iter().map(Hash::to_string).collect();
-                let message = format!(
-                    "{}: entry {} is recorded as a violation, and a robots.txt that the crawler may have had allows it: {}",
-                    CHAINS[0],
-                    entry.number,
-                    by.join(", ")
+                findings.add_fault(
+                    "allowed-violation",
+                    format!(
+                        "{}: entry {} is recorded as a violation, and a robots.txt that the crawler may have had allows it: {}",
+                        CHAINS[0],
+                        entry.number,
+                        by.join(", ")
+                    ),
                 );
-                findings.add_fault("allowed-violation", message);
             }
         }
         Rejudged::Unjudged(why) => finding.remark = Some(why.to_owned()),

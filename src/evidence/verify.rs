@@ -32,8 +32,10 @@ fn check(archive: &[u8], trusted: &[VerifyKey]) -> Result<CaseFindings, Finding>
             (Some(key), ..) | (None, [key], 1) => keyed.push((files, key)),
             _ => {
                 let name = name.unwrap_or_else(|| "without a name".to_owned());
-                let message = format!("none of the keys is that of log {}, {name}", place + 1);
-                return Err(Finding::new("no-key", message));
+                return Err(Finding::new(
+                    "no-key",
+                    format!("none of the keys is that of log {}, {name}", place + 1),
+                ));
             }
         }
     }
@@ -42,8 +44,10 @@ fn check(archive: &[u8], trusted: &[VerifyKey]) -> Result<CaseFindings, Finding>
         check_manifest(files, key, findings);
     }
     if let Some(log) = named_twice(&findings) {
-        let message = format!("the log {log} is in the case twice");
-        return Err(Finding::new("log-twice", message));
+        return Err(Finding::new(
+            "log-twice",
+            format!("the log {log} is in the case twice"),
+        ));
     }
     Ok(CaseFindings::of(findings))
 }
@@ -57,9 +61,6 @@ fn check_manifest(files: &Files, key: &VerifyKey, findings: &mut Findings) {
                 format!("the manifest is signed by the key and names all {covered} files");
             findings.holds.insert(0, Finding::new("manifest", message));
         }
-        Err(fault) => {
-            let fault = Finding::new(fault.id(), fault.to_string());
-            findings.faults.insert(0, fault);
-        }
+        Err(fault) => findings.faults.insert(0, fault),
     }
 }

@@ -287,12 +287,14 @@ impl SiteManager {
 
     fn store_problems(&self) -> impl Iterator<Item = Finding> {
         let set_aside = self.set_aside.as_ref().map(|file| {
-            let message = format!(
-                "the state of the previous run could not be understood and was set aside as {}; crawlgate began an empty \
-                 one. Check pauses, and remove the file when it is of no more use.",
-                file.display()
-            );
-            Finding::new("state-set-aside", message)
+            Finding::new(
+                "state-set-aside",
+                format!(
+                    "the state of the previous run could not be understood and was set aside as {}; crawlgate began an empty \
+                     one. Check pauses, and remove the file when it is of no more use.",
+                    file.display()
+                ),
+            )
         });
         self.unhealthy_store()
             .into_iter()
@@ -313,12 +315,14 @@ impl SiteManager {
         if sites.is_empty() || !self.store.health().is_in_memory() {
             return None;
         }
-        let message = format!(
-            "`robots.previous` has no effect ({}): crawlgate keeps no state, so every start looks like the first one. Set \
-             `state` to a directory that outlasts a restart.",
-            sites.join(", ")
-        );
-        Some(Finding::new("previous-without-state", message))
+        Some(Finding::new(
+            "previous-without-state",
+            format!(
+                "`robots.previous` has no effect ({}): crawlgate keeps no state, so every start looks like the first one. Set \
+                 `state` to a directory that outlasts a restart.",
+                sites.join(", ")
+            ),
+        ))
     }
 
     /// Why new sites are not in force yet, if they are deferred.

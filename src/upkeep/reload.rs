@@ -161,12 +161,14 @@ impl Upkeep {
         }
         for list in self.list_health().into_iter().filter(|list| list.suspended) {
             if list.site == EVERY_SITE {
-                let message = format!(
-                    "no visit of {} was verified within seven days by what its operator publishes; crawlgate calls no \
-                     request an impostor's by it",
-                    list.crawler
+                let warning = Finding::new(
+                    "identity-suspended",
+                    format!(
+                        "no visit of {} was verified within seven days by what its operator publishes; crawlgate calls no \
+                         request an impostor's by it",
+                        list.crawler
+                    ),
                 );
-                let warning = Finding::new("identity-suspended", message);
                 status.warnings.push(warning);
             } else if let Some(site) = status.sites.iter_mut().find(|site| site.site == list.site) {
                 site.suspended.push(list.crawler);

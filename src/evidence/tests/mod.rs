@@ -407,7 +407,7 @@ fn a_case_says_who_broke_which_rule_that_it_had_fetched() {
 fn a_case_is_that_of_its_own_key_alone() {
     let case = Case::new();
     let other = Case::new();
-    assert_eq!(ids(&other.verify(&case.archive).faults), ["no-key"]);
+    assert!(ids(&other.verify(&case.archive).faults).contains(&"other-log"));
 }
 
 #[test]
