@@ -129,6 +129,14 @@ fn word(claim: Claim) -> (&'static str, &'static str) {
     }
 }
 
+/// The record of a claim, if it is that of a crawler of the registry.
+fn known(registry: &Registry, claim: Claim) -> Option<&Crawler> {
+    match claim {
+        Claim::Known(index) => Some(registry.get(index)),
+        _ => None,
+    }
+}
+
 #[derive(Serialize)]
 struct Identified<'a> {
     claim: &'static str,
@@ -138,11 +146,7 @@ struct Identified<'a> {
 
 fn identify(registry: &Registry, user_agent: &str, json: bool) -> Result {
     let (claim, why) = registry.explain(user_agent.as_bytes());
-    let crawler = if let Claim::Known(index) = claim {
-        Some(registry.get(index))
-    } else {
-        None
-    };
+    let crawler = known(registry, claim);
     let identified = Identified {
         claim: word(claim).0,
         why,
@@ -276,11 +280,7 @@ fn identify_lines(registry: &Registry, json: bool) -> Result {
     let mut line = Vec::new();
     while read_line(&mut input, &mut line)? {
         let (claim, reason) = registry.explain(&line);
-        let crawler = if let Claim::Known(index) = claim {
-            Some(registry.get(index))
-        } else {
-            None
-        };
+        let crawler = known(registry, claim);
         let (claimed, kind) = word(claim);
         let (word, kind) = crawler.map_or((claimed, kind), |crawler| {
             (crawler.id.as_str(), crawler.purpose.name())

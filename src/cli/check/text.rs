@@ -51,16 +51,11 @@ pub fn summary(checked: &Checked) -> String {
         plural(counts.warnings, "warning")
     );
     let read = plural(found.len(), "robots.txt file");
+    let policies = plural(loaded.len(), "policy file");
     match (loaded.len(), found.len()) {
         (0, _) => format!("{read} read, {findings}"),
-        (files, 0) => format!(
-            "{good} of {} good, {findings}",
-            plural(files, "policy file")
-        ),
-        (files, _) => format!(
-            "{good} of {} good, {read} read, {findings}",
-            plural(files, "policy file")
-        ),
+        (_, 0) => format!("{good} of {policies} good, {findings}"),
+        _ => format!("{good} of {policies} good, {read} read, {findings}"),
     }
 }
 
