@@ -3,17 +3,17 @@
 //! that time. [`stamp`] blocks the calling thread, and follows no redirects.
 
 use super::{DatabaseError, Hash, OpenLog, time_text, timestamp};
+use crate::download::{client, octets};
 use std::error::Error;
-use std::io::Read;
 use std::time::{Duration, SystemTime};
-use ureq::tls::{RootCerts, TlsConfig};
+use ureq::Agent;
 
 /// A checkpoint gets no timestamp that is later: it would say little.
 const LATEST: Duration = Duration::from_secs(7 * 86_400);
 const TIME: Duration = Duration::from_secs(20);
 const CONNECT: Duration = Duration::from_secs(5);
 /// Bytes of a response, with certificates in it.
-const MAX_RESPONSE: u64 = 64 * 1024;
+const MAX_RESPONSE: usize = 64 * 1024;
 
 /// Why a checkpoint has no timestamp.
 #[derive(Debug, thiserror::Error)]
@@ -59,30 +59,16 @@ pub fn stamp(log: &mut OpenLog, now: SystemTime) -> Result<(), StampError> {
 }
 
 fn ask(url: &str, hash: Hash) -> Result<Vec<u8>, Box<dyn Error + Send + Sync>> {
-    let agent = ureq::Agent::new_with_config(
-        ureq::Agent::config_builder()
-            .max_redirects(0)
-            .timeout_global(Some(TIME))
-            .timeout_connect(Some(CONNECT))
-            .user_agent(concat!("crawlgate/", env!("CARGO_PKG_VERSION")))
-            .tls_config(
-                TlsConfig::builder()
-                    .root_certs(RootCerts::PlatformVerifier)
-                    .build(),
-            )
-            .build(),
-    );
-    let request = agent
+    let client = client(TIME)
+        .http_status_as_error(true)
+        .timeout_connect(Some(CONNECT))
+        .build();
+    let answer = Agent::new_with_config(client)
         .post(url)
-        .header("content-type", "application/timestamp-query");
-    let answer = request.send(timestamp::request(hash).as_slice())?;
-    let mut response = Vec::new();
-    let read = answer
-        .into_body()
-        .into_reader()
-        .take(MAX_RESPONSE)
-        .read_to_end(&mut response);
-    read.map_err(|error| format!("the answer broke off: {error}"))?;
+        .header("content-type", "application/timestamp-query")
+        .send(timestamp::request(hash).as_slice())?;
+    let response = octets(answer.into_body(), MAX_RESPONSE)
+        .map_err(|error| format!("the answer broke off: {error}"))?;
     let is_of_it = timestamp::read(&response).is_some_and(|stamp| stamp.hash == hash);
     if is_of_it {
         Ok(response)

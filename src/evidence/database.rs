@@ -178,16 +178,16 @@ impl EvidenceDatabase {
     /// The file cannot be read.
     pub fn state(&self) -> Result<Option<LogState>> {
         self.first("SELECT id, runs, committed, clean FROM log", [], |row| {
-            let end = match row.get(3)? {
-                0u8 => None,
-                1 => Some(RunEnd::Stopped),
-                _ => Some(RunEnd::HandedOver),
-            };
+            let (id, runs, committed, end) = row.try_into()?;
             Ok(LogState {
-                id: row.get(0)?,
-                runs: row.get(1)?,
-                committed: row.get(2)?,
-                end,
+                id,
+                runs,
+                committed,
+                end: match end {
+                    0u8 => None,
+                    1 => Some(RunEnd::Stopped),
+                    _ => Some(RunEnd::HandedOver),
+                },
             })
         })
     }
@@ -383,14 +383,11 @@ impl EvidenceDatabase {
         let query = "SELECT site, crawler, heads.entries, hash FROM heads JOIN chains ON chains.id = heads.chain WHERE \
                      checkpoint = ?1 ORDER BY place";
         self.all(query, [checkpoint], |row| {
-            let chain = ChainName {
-                site: row.get(0)?,
-                crawler: row.get(1)?,
-            };
+            let (site, crawler, entries, hash) = row.try_into()?;
             Ok(Head {
-                chain,
-                entries: row.get(2)?,
-                hash: Hash(row.get(3)?),
+                chain: ChainName { site, crawler },
+                entries,
+                hash: Hash(hash),
             })
         })
     }
@@ -445,19 +442,16 @@ impl EvidenceDatabase {
 }
 
 fn chain(row: &Row<'_>) -> SqlResult<Chain> {
-    let chain = ChainName {
-        site: row.get(2)?,
-        crawler: row.get(3)?,
-    };
-    let head = Head {
-        chain,
-        entries: row.get(4)?,
-        hash: Hash(row.get(5)?),
-    };
+    let (id, first, site, crawler, entries, hash, time) = row.try_into()?;
+    let chain = ChainName { site, crawler };
     Ok(Chain {
-        id: row.get(0)?,
-        first: row.get(1)?,
-        head,
-        time: row.get(6)?,
+        id,
+        first,
+        head: Head {
+            chain,
+            entries,
+            hash: Hash(hash),
+        },
+        time,
     })
 }

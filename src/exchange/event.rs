@@ -132,31 +132,20 @@ impl PausedSite {
 impl Event {
     /// The event as a fact. `None` where a name in it cannot stand in a key.
     pub fn fact(&self, at: i64) -> Option<SharedFact> {
-        let (kind, parts) = match self {
+        let key = match self {
             Event::Served(ServedVersion {
                 host,
                 crawler,
                 version,
-            }) => (
-                "s",
-                vec![host.clone(), crawler.clone(), Version(*version).to_string()],
-            ),
-            Event::Paused(paused) => ("w", vec![paused.site.clone(), paused.said()]),
-            Event::Released(network) => ("u", vec![network.to_string()]),
+            }) => format!("s\n{host}\n{crawler}\n{}", Version(*version)),
+            Event::Paused(paused) => format!("w\n{}\n{}", paused.site, paused.said()),
+            Event::Released(network) => format!("u\n{network}"),
             Event::Marked(MarkedClient {
                 site,
                 crawler,
                 address,
                 seconds,
-            }) => (
-                "M",
-                vec![
-                    site.clone(),
-                    crawler.clone(),
-                    address.to_string(),
-                    seconds.to_string(),
-                ],
-            ),
+            }) => format!("M\n{site}\n{crawler}\n{address}\n{seconds}"),
             Event::Fetched(ProvenFetch {
                 site,
                 host,
@@ -164,29 +153,16 @@ impl Event {
                 version,
                 address,
             }) => {
-                let address = address
-                    .map(|address| address.to_string())
-                    .unwrap_or_default();
-                (
-                    "F",
-                    vec![
-                        site.clone(),
-                        host.clone(),
-                        crawler.clone(),
-                        Version(*version).to_string(),
-                        address,
-                    ],
-                )
+                let address = address.map_or_else(String::new, |address| address.to_string());
+                let version = Version(*version);
+                format!("F\n{site}\n{host}\n{crawler}\n{version}\n{address}")
             }
         };
-        if parts
-            .iter()
-            .any(|part| part.len() > MAX_NAME || part.contains('\n'))
-        {
-            return None;
-        }
-        Some(SharedFact {
-            key: format!("{kind}\n{}", parts.join("\n")),
+        // A line feed in a name would make another event of it.
+        let is_sound = Event::of(&key).as_ref() == Some(self)
+            && key.split('\n').all(|part| part.len() <= MAX_NAME);
+        is_sound.then(|| SharedFact {
+            key,
             at,
             value: String::new(),
         })

@@ -28,7 +28,7 @@ use std::time::Instant;
 pub const MOST_OF_CLIENTS: usize = 65_536;
 
 /// An entry of the log: what an instance tells, and how far it is.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
     /// The instance as it stood when it wrote this.
     pub member: Member,

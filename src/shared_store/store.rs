@@ -44,13 +44,11 @@ impl Store for SharedStore {
         let keys = KEYS.map(|(name, _)| self.key(name));
         let (identity, time, info) = self.ask(|connected| {
             let mut pipeline = redis::pipe();
-            pipeline
-                .cmd("INFO")
-                .arg("memory")
-                .cmd("SET")
-                .arg(&keys[0])
-                .arg(format!("{MARK}{founding}"))
-                .arg("NX");
+            pipeline.cmd("INFO").arg("memory").cmd("SET").arg((
+                &keys[0],
+                format!("{MARK}{founding}"),
+                "NX",
+            ));
             for key in &keys {
                 pipeline.cmd("TTL").arg(key);
             }
@@ -63,7 +61,7 @@ impl Store for SharedStore {
                 // It is -1 for a key without an end, and -2 for one that is not there.
                 let left: i64 = last(&mut answers)?;
                 if left == -1 || (0..END - PUT_OFF_AFTER).contains(&left) {
-                    put_off.cmd("EXPIRE").arg(key).arg(END);
+                    put_off.cmd("EXPIRE").arg((key, END));
                 }
             }
             if !put_off.is_empty() {
@@ -122,20 +120,10 @@ impl Store for SharedStore {
         let (identity, newest, raw) = self.ask(|connected| {
             let mut pipeline = redis::pipe();
             pipeline.atomic().cmd("GET").arg(&epoch);
-            pipeline
-                .cmd("XREVRANGE")
-                .arg(&log)
-                .arg("+")
-                .arg("-")
-                .arg("COUNT")
-                .arg(1);
+            pipeline.cmd("XREVRANGE").arg((&log, "+", "-", "COUNT", 1));
             pipeline
                 .cmd("XRANGE")
-                .arg(&log)
-                .arg(after.to_string())
-                .arg("+")
-                .arg("COUNT")
-                .arg(MOST_ENTRIES + 1);
+                .arg((&log, after.to_string(), "+", "COUNT", MOST_ENTRIES + 1));
             let mut answers = connected.run(&pipeline)?;
             let entries: Vec<RawEntry> = last(&mut answers)?;
             let newest: Vec<RawEntry> = last(&mut answers)?;
@@ -236,7 +224,7 @@ impl SharedStore {
         self.ask(|connected| {
             connected
                 .connection
-                .ask(redis::cmd("HEXISTS").arg(&key).arg(instance))
+                .ask(redis::cmd("HEXISTS").arg((&key, instance)))
         })
     }
 
@@ -254,8 +242,7 @@ impl SharedStore {
             let mut look = redis::pipe();
             for key in &keys {
                 look.cmd("HEXISTS")
-                    .arg(key)
-                    .arg(instance)
+                    .arg((key, instance))
                     .cmd("HLEN")
                     .arg(key);
             }
@@ -269,8 +256,8 @@ impl SharedStore {
                 if matches!(found, [0, others] if *others >= MOST_INSTANCES) {
                     continue;
                 }
-                write.cmd("HSET").arg(key).arg(instance).arg(&counts.value);
-                write.cmd("EXPIRE").arg(key).arg(counts.kept);
+                write.cmd("HSET").arg((key, instance, &counts.value));
+                write.cmd("EXPIRE").arg((key, counts.kept));
             }
             connected.run(&write)?;
             Ok(())
@@ -323,11 +310,10 @@ impl SharedStore {
                 } else {
                     &served
                 };
-                pipeline.cmd("ZADD").arg(set).arg("GT");
-                pipeline.arg(fact.at).arg(&fact.key);
+                pipeline.cmd("ZADD").arg((set, "GT", fact.at, &fact.key));
             } else {
-                pipeline.cmd(command).arg(&facts).arg(&fact.key);
-                pipeline.arg(format!("{} {}", fact.at, fact.value));
+                let written = format!("{} {}", fact.at, fact.value);
+                pipeline.cmd(command).arg((&facts, &fact.key, written));
             }
         }
         if batch
@@ -338,50 +324,33 @@ impl SharedStore {
         {
             pipeline
                 .cmd("ZREMRANGEBYRANK")
-                .arg(&clients)
-                .arg(0)
-                .arg(-1 - MOST_OF_CLIENTS as i64);
+                .arg((&clients, 0, -1 - MOST_OF_CLIENTS as i64));
         }
         if !batch.forget.is_empty() {
-            pipeline.cmd("HDEL").arg(&facts).arg(&batch.forget);
+            pipeline.cmd("HDEL").arg((&facts, &batch.forget));
         }
         if let Some(before) = batch.served_before {
             for events in [&served, &clients] {
                 pipeline
                     .cmd("ZREMRANGEBYSCORE")
-                    .arg(events)
-                    .arg("-inf")
-                    .arg(format!("({before}"));
+                    .arg((events, "-inf", format!("({before}")));
             }
         }
         if !batch.forget_members.is_empty() {
-            pipeline
-                .cmd("HDEL")
-                .arg(&members)
-                .arg(&batch.forget_members);
+            pipeline.cmd("HDEL").arg((&members, &batch.forget_members));
         }
         for member in &batch.members_if_missing {
             pipeline
                 .cmd("HSETNX")
-                .arg(&members)
-                .arg(&member.id)
-                .arg(write_json(member)?);
+                .arg((&members, &member.id, write_json(member)?));
         }
         if let Some(entry) = &batch.entry {
             pipeline
                 .cmd("HSET")
-                .arg(&members)
-                .arg(&entry.member.id)
-                .arg(write_json(&entry.member)?);
+                .arg((&members, &entry.member.id, write_json(&entry.member)?));
             pipeline
                 .cmd("XADD")
-                .arg(&log)
-                .arg("MAXLEN")
-                .arg("~")
-                .arg(LOG)
-                .arg("*")
-                .arg("e")
-                .arg(write_json(entry)?);
+                .arg((&log, "MAXLEN", "~", LOG, "*", "e", write_json(entry)?));
         }
         Ok(pipeline)
     }
@@ -481,9 +450,9 @@ fn scan<T: FromRedisValue>(
     let mut all = Vec::new();
     loop {
         let mut ask = redis::cmd(command);
-        ask.arg(key).arg(cursor).arg("COUNT").arg(PART);
+        ask.arg((key, cursor, "COUNT", PART));
         if let Some(pattern) = matching {
-            ask.arg("MATCH").arg(pattern);
+            ask.arg(("MATCH", pattern));
         }
         let (next, part): (u64, Vec<T>) = connection.ask(&ask)?;
         all.extend(part);

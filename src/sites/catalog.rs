@@ -58,11 +58,8 @@ pub struct SiteCatalog {
 
 impl SiteCatalog {
     /// Applies a change; says what came of it.
-    pub fn apply(
-        &mut self,
-        SiteChange { site: name, file }: SiteChange,
-        now: Timestamp,
-    ) -> ReloadOutcome {
+    pub fn apply(&mut self, change: SiteChange, now: Timestamp) -> ReloadOutcome {
+        let SiteChange { site: name, file } = change;
         let before = self.files.remove(&name).and_then(|known| known.in_force);
         let Some(Claim {
             text,
@@ -77,8 +74,8 @@ impl SiteCatalog {
         let is_added = before.is_none();
         let findings = candidate.findings();
         let rendered = candidate.rendered();
-        let in_force = match (candidate.site, copy, before) {
-            (Some(site), ..) => {
+        let in_force = match (candidate.site, copy) {
+            (Some(site), _) => {
                 if let Ok(source) = &text {
                     self.memory
                         .last_good
@@ -89,22 +86,16 @@ impl SiteCatalog {
                     origin: PolicyOrigin::File,
                 })
             }
-            (None, Some(copy), _) => Some(InForce {
+            (None, Some(copy)) => Some(InForce {
                 entry: self.bring_into_force(copy, now),
                 origin: PolicyOrigin::Store,
             }),
-            (
-                None,
-                None,
-                Some(InForce {
-                    entry,
-                    origin: PolicyOrigin::File,
-                }),
-            ) => Some(InForce {
-                entry,
-                origin: PolicyOrigin::Earlier,
+            (None, None) => before.map(|mut before| {
+                if before.origin == PolicyOrigin::File {
+                    before.origin = PolicyOrigin::Earlier;
+                }
+                before
             }),
-            (None, None, before) => before,
         };
         let file = KnownFile {
             text,

@@ -99,8 +99,8 @@ impl Exchange {
         let entry = Entry {
             member: self.member(heard, Some(identity.clone())),
             facts: facts.clone(),
-            sets: false,
             asks: self.asks,
+            ..Entry::default()
         };
         let mut batch = Batch {
             facts,
@@ -206,8 +206,7 @@ impl Exchange {
         let entry = Entry {
             member: self.member(self.told_heard, Some(identity.clone())),
             facts: facts.clone(),
-            sets: false,
-            asks: false,
+            ..Entry::default()
         };
         let batch = Batch {
             facts: facts.clone(),
@@ -264,18 +263,13 @@ impl Exchange {
         };
         let entry = Entry {
             member,
-            facts: Vec::new(),
-            sets: false,
-            asks: false,
+            ..Entry::default()
         };
-        self.write_part(
-            store,
-            &identity,
-            Batch {
-                entry: Some(entry),
-                ..Batch::default()
-            },
-        )?;
+        let batch = Batch {
+            entry: Some(entry),
+            ..Batch::default()
+        };
+        self.write_part(store, &identity, batch)?;
         self.gauge.speaks_until.store(i64::MIN, SeqCst);
         self.settled = None;
         Ok(())
