@@ -114,6 +114,8 @@ mod export;
 #[cfg(feature = "gate")]
 mod files;
 #[cfg(feature = "gate")]
+mod finding;
+#[cfg(feature = "gate")]
 mod forwarding;
 #[cfg(feature = "proxy")]
 mod gateway;

@@ -2,17 +2,21 @@
 //! crawlgate. It is a Unix socket that only its owner can open. [`ControlSocket`] is the server,
 //! and [`call`] is the client. A [`Request`] is one line of JSON, and so is its [`Response`].
 
+use super::operations::UpgradeError;
 use super::{
-    InstanceStatus, LiveAnswer, LiveQuestion, Operations, Refusal, StoreStatus, UpgradeReport,
+    InstanceStatus, LiveAnswer, LiveQuestion, Operations, StoreStatus, UpgradeReport,
     UpgradeRequest,
 };
 use crate::files::directory_of;
+use crate::finding::Finding;
 use crate::identity::refresh::ListUpdate;
 use crate::ledger::Mark;
 use crate::locks::lock;
-use crate::sites::{PauseRequest, ReloadReport};
+use crate::sites::{PauseError, PauseRequest, ReloadReport, RemoveError};
 use crate::state::{Locking, ProcessLock};
+use crate::threads::spawn;
 use crate::time::Timestamp;
+use crate::upkeep::ForgetError;
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -37,15 +41,6 @@ const CLIENT_TIME: Duration = Duration::from_secs(5);
 const LAST_ANSWERS: Duration = Duration::from_secs(2);
 /// How long the server may take to answer: a reload of thousands of sites takes seconds.
 const SERVER_TIME: Duration = Duration::from_secs(120);
-
-const NO_UPDATE: &str = "the running crawlgate did not update lists: its settings have no `identity.outgoing: yes` and no \
-                         directory in `identity.lists`, or the servers took too long";
-
-const NO_STORE: &str =
-    "the running crawlgate knows no other instance: its settings have no `store`";
-
-const NO_UPGRADE: &str =
-    "this crawlgate cannot be upgraded: it is a demo. Stop it and start it again";
 
 /// A request of a client.
 #[derive(Debug, Serialize, Deserialize)]
@@ -87,13 +82,13 @@ pub enum Response {
         until: Timestamp,
         /// Why the pause is not fully in force, or may be lost at a restart.
         #[serde(default)]
-        warnings: Vec<String>,
+        warnings: Vec<Finding>,
     },
     Resumed {
         sites: Vec<String>,
         /// Why the end of the pause is not fully in force, or may be lost at a restart.
         #[serde(default)]
-        warnings: Vec<String>,
+        warnings: Vec<Finding>,
     },
     Marks {
         marks: Vec<Mark>,
@@ -111,9 +106,53 @@ pub enum Response {
     /// The next process serves.
     Upgraded(UpgradeReport),
     /// The request cannot be granted: no such site, too long a pause.
-    Refused {
-        error: String,
-    },
+    Refused(Finding),
+}
+
+/// Why the running crawlgate does not do what an operator asks.
+#[derive(Debug, thiserror::Error)]
+enum Refusal {
+    #[error("the request is longer than {MAX_REQUEST} bytes")]
+    TooLong,
+    #[error("invalid request: {0}")]
+    Invalid(#[from] serde_json::Error),
+    #[error(transparent)]
+    Network(#[from] ipnet::PrefixLenError),
+    #[error(transparent)]
+    Pause(#[from] PauseError),
+    #[error(transparent)]
+    Remove(#[from] RemoveError),
+    #[error(transparent)]
+    Forget(#[from] ForgetError),
+    #[error(transparent)]
+    Upgrade(#[from] UpgradeError),
+    #[error(
+        "the running crawlgate did not update lists: its settings have no `identity.outgoing: yes` and no \
+         directory in `identity.lists`, or the servers took too long"
+    )]
+    NoUpdate,
+    #[error("the running crawlgate knows no other instance: its settings have no `store`")]
+    NoStore,
+    #[error("this crawlgate cannot be upgraded: it is a demo. Stop it and start it again")]
+    NoUpgrade,
+}
+
+impl Refusal {
+    fn id(&self) -> &'static str {
+        match self {
+            Refusal::TooLong => "too-long",
+            Refusal::Invalid(_) => "invalid-request",
+            Refusal::Network(_) => "invalid-network",
+            Refusal::Pause(error) => error.id(),
+            Refusal::Remove(error) => error.id(),
+            Refusal::Forget(ForgetError::UnknownInstance(_)) => "unknown-instance",
+            Refusal::Forget(ForgetError::Busy) => "store-busy",
+            Refusal::Upgrade(_) => "no-upgrade",
+            Refusal::NoUpdate => "no-update",
+            Refusal::NoStore => "no-store",
+            Refusal::NoUpgrade => "demo",
+        }
+    }
 }
 
 /// Why a client cannot ask, or the server cannot open the socket.
@@ -218,16 +257,15 @@ impl ControlSocket {
     /// Another process listens there, something else than a socket is there, or the place cannot be
     /// written.
     pub fn bind(path: &Path) -> Result<ControlSocket, ControlError> {
-        let failed = |error| ControlError::io(path, error);
         // A name that was mistyped: a policy is not to be replaced by a socket.
         if fs::symlink_metadata(path).is_ok_and(|metadata| !metadata.file_type().is_socket()) {
             let error = io::Error::new(
                 io::ErrorKind::AlreadyExists,
                 "a file that is not a socket has this name",
             );
-            return Err(failed(error));
+            return Err(ControlError::io(path, error));
         }
-        fs::create_dir_all(directory_of(path)).map_err(failed)?;
+        fs::create_dir_all(directory_of(path)).map_err(|error| ControlError::io(path, error))?;
         let lock = own(path)?;
         if UnixStream::connect(path).is_ok() {
             return Err(ControlError::AlreadyRunning {
@@ -235,7 +273,7 @@ impl ControlSocket {
                 pid: None,
             });
         }
-        ControlSocket::place(path, lock)
+        ControlSocket::place(path, lock).map_err(|error| ControlError::io(path, error))
     }
 
     /// Puts a socket in the place of that of the process before, which gave this one its lock.
@@ -243,37 +281,34 @@ impl ControlSocket {
     /// # Errors
     /// The place cannot be written.
     pub fn take_over(path: &Path, lock: Option<OwnedFd>) -> Result<ControlSocket, ControlError> {
-        let lock = lock.map(ProcessLock::passed).transpose();
-        let lock = lock.map_err(|error| ControlError::io(path, error))?;
-        ControlSocket::place(path, lock)
+        lock.map(ProcessLock::passed)
+            .transpose()
+            .and_then(|lock| ControlSocket::place(path, lock))
+            .map_err(|error| ControlError::io(path, error))
     }
 
     /// Opens a socket and gives it the name in one step, so that clients always find a socket
     /// there.
-    fn place(path: &Path, lock: Option<ProcessLock>) -> Result<ControlSocket, ControlError> {
-        let failed = |error| ControlError::io(path, error);
+    fn place(path: &Path, lock: Option<ProcessLock>) -> io::Result<ControlSocket> {
         let directory = directory_of(path);
         // Between bind and chmod every user could connect. So the socket is bound in a directory
         // that only the owner can enter, and moved to its place afterwards.
         let private = tempfile::Builder::new()
             .prefix(".crawlgate")
             .permissions(fs::Permissions::from_mode(0o700))
-            .tempdir_in(directory)
-            .map_err(failed)?;
+            .tempdir_in(directory)?;
         let hidden = private.path().join("s");
-        let listener = UnixListener::bind(&hidden).map_err(failed)?;
-        fs::set_permissions(&hidden, fs::Permissions::from_mode(0o600)).map_err(failed)?;
+        let listener = UnixListener::bind(&hidden)?;
+        fs::set_permissions(&hidden, fs::Permissions::from_mode(0o600))?;
         let identity = identity(&hidden);
-        fs::rename(&hidden, path).map_err(failed)?;
-        let lock = Mutex::new(lock);
-        let [connected, unanswered] = Default::default();
+        fs::rename(&hidden, path)?;
         Ok(ControlSocket {
             listener,
             path: path.to_owned(),
-            lock,
+            lock: Mutex::new(lock),
             identity,
-            connected,
-            unanswered,
+            connected: Clients::default(),
+            unanswered: Clients::default(),
         })
     }
 
@@ -283,7 +318,7 @@ impl ControlSocket {
     /// # Errors
     /// No thread can be started.
     pub fn serve(self: Arc<ControlSocket>, operations: Arc<Operations>) -> io::Result<()> {
-        let accept = move || {
+        spawn("control", move || {
             loop {
                 let accepted = self
                     .listener
@@ -296,8 +331,8 @@ impl ControlSocket {
                 }
                 self.connected.wait_for_fewer_than(MAX_CLIENTS);
             }
-        };
-        crate::threads::spawn("control", accept).map(drop)
+        })
+        .map(drop)
     }
 
     /// Answers one client.
@@ -308,13 +343,13 @@ impl ControlSocket {
     ) -> io::Result<()> {
         let socket = self.clone();
         let operations = operations.clone();
-        let work = move || {
+        spawn("control-client", move || {
             let _connected = socket.connected.add();
             if let Err(error) = answer(&stream, &operations, &socket.unanswered) {
                 tracing::debug!(%error, "a client of the control socket disconnected");
             }
-        };
-        crate::threads::spawn("control-client", work).map(drop)
+        })
+        .map(drop)
     }
 
     /// A descriptor of the lock for another process, where there is one.
@@ -389,12 +424,10 @@ fn answer(
 ) -> io::Result<()> {
     let line = read_line(stream)?;
     let _answering = unanswered.add();
-    let request =
-        line.ok_or_else(|| format!("the request is longer than {MAX_REQUEST} bytes").into());
-    let response = request.and_then(|line| perform(&line, operations));
-    let response = response.unwrap_or_else(|error| Response::Refused {
-        error: error.to_string(),
-    });
+    let response = line
+        .ok_or(Refusal::TooLong)
+        .and_then(|line| perform(&line, operations))
+        .unwrap_or_else(|error| Response::Refused(Finding::new(error.id(), error.to_string())));
     let mut bytes = serde_json::to_vec(&response)?;
     bytes.push(b'\n');
     stream.set_write_timeout(Some(CLIENT_TIME))?;
@@ -430,21 +463,19 @@ fn read_line(mut stream: &UnixStream) -> io::Result<Option<Vec<u8>>> {
 }
 
 fn perform(line: &[u8], operations: &Operations) -> Result<Response, Refusal> {
-    let warnings = || operations.instance.sites.storing_problems();
-    let store = || operations.instances.get().ok_or(NO_STORE);
-    let request =
-        serde_json::from_slice(line).map_err(|error| format!("invalid request: {error}"))?;
-    Ok(match request {
+    let sites = &operations.instance.sites;
+    let store = operations.instances.get().ok_or(Refusal::NoStore);
+    Ok(match serde_json::from_slice(line)? {
         Request::Status => Response::Status(Box::new(operations.status())),
         Request::Reload { remove } if remove.is_empty() => Response::Reloaded(operations.reload()),
         Request::Reload { remove } => Response::Reloaded(operations.remove(&remove)?),
         Request::Pause(request) => Response::Paused {
             until: operations.pause(&request)?,
-            warnings: warnings(),
+            warnings: sites.storing_problems(),
         },
         Request::Resume { site } => Response::Resumed {
             sites: operations.resume(site.as_deref())?,
-            warnings: warnings(),
+            warnings: sites.storing_problems(),
         },
         Request::Traps => Response::Marks {
             marks: operations.marks(),
@@ -456,16 +487,18 @@ fn perform(line: &[u8], operations: &Operations) -> Result<Response, Refusal> {
             marks: operations.release(IpNet::new(address, prefix_length)?),
         },
         Request::Explain(question) => Response::Explained(operations.explain(&question)),
-        Request::Instances => Response::Instances(Box::new(store()?.status())),
+        Request::Instances => Response::Instances(Box::new(store?.status())),
         Request::Forget { instance } => {
-            store()?.exchange.forget(&instance)?;
-            Response::Instances(Box::new(store()?.status()))
+            let store = store?;
+            store.exchange.forget(&instance)?;
+            Response::Instances(Box::new(store.status()))
         }
         Request::Upgrade(request) => {
-            Response::Upgraded(operations.upgrade.get().ok_or(NO_UPGRADE)?(request)?)
+            let upgrade = operations.upgrade.get().ok_or(Refusal::NoUpgrade)?;
+            Response::Upgraded(upgrade(request)?)
         }
         Request::UpdateLists => Response::ListsUpdated {
-            lists: operations.update_lists().ok_or(NO_UPDATE)?,
+            lists: operations.update_lists().ok_or(Refusal::NoUpdate)?,
         },
     })
 }
@@ -475,11 +508,10 @@ fn perform(line: &[u8], operations: &Operations) -> Result<Response, Refusal> {
 /// # Errors
 /// No process listens, or the answer cannot be read.
 pub fn call(path: &Path, request: &Request) -> Result<Response, ControlError> {
-    let not_running = |error| ControlError::NotRunning {
+    let stream = UnixStream::connect(path).map_err(|error| ControlError::NotRunning {
         path: path.display().to_string(),
         error,
-    };
-    let stream = UnixStream::connect(path).map_err(not_running)?;
+    })?;
     exchange(&stream, request).map_err(|error| ControlError::io(path, error))
 }
 

@@ -2,9 +2,10 @@
 //! crawlgate. [`StoreStatus`]: the state of the store, with its problems in words. [`Instances`]:
 //! the functions by which [`Operations`](super::Operations) asks about other instances.
 
+use super::status::{Problem, ProblemKind};
 use crate::exchange::{
     Away, CLOCK_ACCUSES_NOT, CLOCK_WARNS, ExchangeStatus, GONE_AFTER, Hindrance, MemberStatus,
-    SILENT_AFTER, Standing,
+    SILENT_AFTER, Standing, StoreError,
 };
 use crate::state::history::{Step, Told};
 use crate::telemetry::Metrics;
@@ -35,7 +36,8 @@ pub struct Instances {
 
 /// Returns the counts of other instances since a moment, in periods of one length; or why the store
 /// does not answer.
-pub type CountsOfOthers = Box<dyn Fn(Step, Timestamp) -> Result<Vec<Told>, String> + Send + Sync>;
+pub type CountsOfOthers =
+    Box<dyn Fn(Step, Timestamp) -> Result<Vec<Told>, StoreError> + Send + Sync>;
 
 impl Instances {
     /// The state of the store and its instances.
@@ -48,23 +50,19 @@ impl Instances {
 }
 
 impl StoreStatus {
-    /// Why the store cannot be reached or used.
-    pub(super) fn problem(&self) -> Option<String> {
-        let withheld = self.exchange.withholds_robots_txt_since;
-        self.exchange
-            .away
-            .as_ref()
-            .map(|away| is_away(away, withheld))
-    }
-
     /// Whether the store, another instance or the clock needs a person.
     pub fn has_problems(&self) -> bool {
-        self.problem().is_some() || !self.problems_of_instances().is_empty()
+        !self.problems().is_empty()
     }
 
-    /// Other problems that need a person: of another instance, or of the clock.
-    pub(super) fn problems_of_instances(&self) -> Vec<String> {
+    /// The problems that need a person: of the store, the clock, or another instance.
+    pub(super) fn problems(&self) -> Vec<Problem> {
         let exchange = &self.exchange;
+        let mut problems = Vec::new();
+        if let Some(away) = &exchange.away {
+            let message = is_away(away, exchange.withholds_robots_txt_since);
+            problems.push(Problem::new(ProblemKind::Store, message));
+        }
         let clock = exchange.clock_ahead_ms.and_then(clock_is_off);
         // An instance that cannot read what others wrote sees them as they were.
         let others = exchange
@@ -72,7 +70,10 @@ impl StoreStatus {
             .iter()
             .filter(|_| exchange.away.is_none())
             .filter_map(of_member);
-        clock.into_iter().chain(others).collect()
+        for message in clock.into_iter().chain(others) {
+            problems.push(Problem::new(ProblemKind::Instances, message));
+        }
+        problems
     }
 
     /// Brings the metrics up to date.
@@ -81,24 +82,24 @@ impl StoreStatus {
         let ExchangeStatus {
             members, totals, ..
         } = &self.exchange;
-        let standing = |wanted| {
-            members
-                .iter()
-                .filter(|member| member.standing == wanted)
-                .count()
-        };
-        let present = || {
-            members
-                .iter()
-                .filter(|member| member.standing == Standing::Present)
-        };
+        let mut present = 0;
+        let mut silent = 0;
+        let mut differing = 0;
+        let mut lag = 0.0;
+        for member in members {
+            match member.standing {
+                Standing::Present => {
+                    present += 1;
+                    differing += i64::from(!member.same_policies);
+                    lag = f64::max(lag, member.lag);
+                }
+                Standing::Silent => silent += 1,
+                Standing::Left | Standing::Gone => {}
+            }
+        }
         store.up.set(self.exchange.away.is_none().into());
-        store
-            .differing
-            .set(present().filter(|member| !member.same_policies).count() as i64);
-        store
-            .lag
-            .set(present().map(|member| member.lag).fold(0.0, f64::max));
+        store.differing.set(differing);
+        store.lag.set(lag);
         store
             .clock_ahead
             .set(self.exchange.clock_ahead_ms.unwrap_or(0) as f64 / 1_000.0);
@@ -106,8 +107,8 @@ impl StoreStatus {
             .accuses
             .set(self.exchange.accuses_not.is_none().into());
         for (gauges, label, count) in [
-            (&store.instances, "present", standing(Standing::Present)),
-            (&store.instances, "silent", standing(Standing::Silent)),
+            (&store.instances, "present", present),
+            (&store.instances, "silent", silent),
             (&store.waiting, "facts", self.exchange.facts_waiting),
             (&store.waiting, "records", self.exchange.records_waiting),
         ] {
@@ -127,7 +128,8 @@ impl StoreStatus {
     }
 }
 
-fn is_away(Away { since, error, .. }: &Away, withheld: Option<Timestamp>) -> String {
+fn is_away(away: &Away, withheld: Option<Timestamp>) -> String {
+    let Away { since, error, .. } = away;
     let robots_txt = match withheld {
         Some(since) => format!(
             "/robots.txt is answered with 503 since {since}, and crawlers may fetch nothing while it is: other instances may \
@@ -162,15 +164,15 @@ fn clock_is_off(ahead_ms: i64) -> Option<String> {
     ))
 }
 
-fn of_member(
-    MemberStatus {
+/// What is wrong with another instance.
+fn of_member(found: &MemberStatus) -> Option<String> {
+    let MemberStatus {
         member,
         standing,
         lag,
         same_policies,
         same_crawlers,
-    }: &MemberStatus,
-) -> Option<String> {
+    } = found;
     let name = format!("instance {} on {}", member.id, member.host);
     match standing {
         Standing::Silent => Some(format!(
@@ -224,11 +226,11 @@ pub fn stands(found: &MemberStatus, exchange: &ExchangeStatus) -> String {
 }
 
 /// How long ago an instance last reported.
-pub fn reported(MemberStatus { member, lag, .. }: &MemberStatus) -> String {
+pub fn reported(found: &MemberStatus) -> String {
     // An instance joins before it reports anything.
-    if member.joined == 0 {
+    if found.member.joined == 0 {
         "never reported".to_owned()
     } else {
-        format!("reported {lag:.1} s ago")
+        format!("reported {:.1} s ago", found.lag)
     }
 }

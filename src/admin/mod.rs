@@ -15,10 +15,7 @@ mod violations;
 pub use self::http::AdminApp;
 pub use instances::{Instances, StoreStatus, hindrance, reported, stands};
 pub use operations::{LiveAnswer, LiveQuestion, Operations, UpgradeReport, UpgradeRequest};
-pub use status::{InstanceStatus, runs_on};
-
-/// Why the running crawlgate does not do what an operator asks.
-pub type Refusal = Box<dyn std::error::Error + Send + Sync>;
+pub use status::{InstanceStatus, Problem, runs_on};
 
 #[cfg(test)]
 mod tests;

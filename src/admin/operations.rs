@@ -3,9 +3,8 @@
 //! It logs changes and updates the metrics. [`UpgradeRequest`] and [`UpgradeReport`] are the
 //! request and the answer of `crawlgate upgrade`.
 
-use super::Refusal;
 use super::instances::{Instances, StoreStatus};
-use super::status::{self, InstanceStatus, ProblemKind};
+use super::status::{self, InstanceStatus, Problem, ProblemKind};
 use crate::clock::Moment;
 use crate::forwarding::{Peer, is_trusted};
 use crate::identity::refresh::{ListUpdate, UpdateHandle, file_name};
@@ -21,6 +20,7 @@ use http::{HeaderMap, HeaderName};
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
+use std::error::Error;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -34,7 +34,10 @@ pub type CertificatesSource = Box<dyn Fn(Timestamp) -> Vec<CertificateStatus> + 
 pub type OrdersSource = Box<dyn Fn() -> Vec<OrderStatus> + Send + Sync>;
 
 /// Hands over to the next process, or says why the running process goes on.
-pub type Upgrade = Box<dyn Fn(UpgradeRequest) -> Result<UpgradeReport, Refusal> + Send + Sync>;
+pub type Upgrade = Box<dyn Fn(UpgradeRequest) -> Result<UpgradeReport, UpgradeError> + Send + Sync>;
+
+/// Why the running process goes on.
+pub type UpgradeError = Box<dyn Error + Send + Sync>;
 
 /// The operations of the running crawlgate. They block: a reload compiles policies.
 pub struct Operations {
@@ -175,8 +178,10 @@ impl Operations {
     /// Logs each problem of the setup once. Other problems are logged where they are noticed.
     pub fn warn_of_setup(&self) {
         let mut warned = crate::locks::lock(&self.warned);
-        for (problem, message) in
-            status::of_setup(&self.instance.traffic.status(self.moment().lived))
+        let traffic = self.instance.traffic.status(self.moment().lived);
+        for Problem {
+            problem, message, ..
+        } in status::of_setup(&traffic)
         {
             if !warned.contains(&problem) {
                 tracing::warn!(problem = problem.name(), "{message}");
@@ -209,10 +214,12 @@ impl Operations {
     /// Explains how a request would be treated now.
     pub fn explain(&self, question: &LiveQuestion) -> LiveAnswer {
         // A request that comes from this address without a word of a proxy.
-        let trusts = |address| is_trusted(address, &self.requests.settings().trusted_proxies);
+        let proxies = &self.requests.settings().trusted_proxies;
         let peer = Peer {
             address: question.ip,
-            is_unnamed: question.ip.is_some_and(trusts),
+            is_unnamed: question
+                .ip
+                .is_some_and(|address| is_trusted(address, proxies)),
             ..Peer::default()
         };
         let content_type = question.content_type.as_deref();

@@ -108,6 +108,25 @@ impl ProblemKind {
     }
 }
 
+impl Problem {
+    /// A problem of no single site, origin or file.
+    pub(super) fn new(problem: ProblemKind, message: String) -> Problem {
+        Problem {
+            problem,
+            subject: None,
+            message,
+        }
+    }
+
+    /// The problem as one of a site, an origin or a file.
+    fn of(self, subject: &str) -> Problem {
+        Problem {
+            subject: Some(subject.to_owned()),
+            ..self
+        }
+    }
+}
+
 impl InstanceStatus {
     /// Collects the problems from all parts of the status.
     pub(super) fn find_problems(
@@ -117,92 +136,76 @@ impl InstanceStatus {
         now: Timestamp,
     ) {
         let mut problems = Vec::new();
-        let mut add = |problem, subject: Option<&String>, message: Option<String>| {
-            problems.extend(message.map(|message| Problem {
-                problem,
-                subject: subject.cloned(),
-                message,
-            }));
-        };
         for warning in &self.policies.warnings {
-            add(ProblemKind::Warning, None, Some(warning.clone()));
+            problems.push(Problem::new(ProblemKind::Warning, warning.to_string()));
         }
         for origin in &self.origins {
-            add(
-                ProblemKind::OriginFailing,
-                Some(&origin.origin),
-                origin.problem(),
-            );
+            problems.extend(origin.problem().map(|message| {
+                Problem::new(ProblemKind::OriginFailing, message).of(&origin.origin)
+            }));
         }
         for queue in &self.queues {
-            add(
-                ProblemKind::SearchTurnedAway,
-                Some(&queue.origin),
-                queue.problem(),
-            );
+            problems.extend(queue.problem().map(|message| {
+                Problem::new(ProblemKind::SearchTurnedAway, message).of(&queue.origin)
+            }));
         }
-        let has_no_origin = self.without_origin.requests * TOLERATED > self.traffic.requests;
-        add(
-            ProblemKind::NoOrigin,
-            None,
-            has_no_origin.then(|| no_origin(&self.without_origin)),
-        );
-        for (problem, message) in of_setup(&self.traffic) {
-            add(problem, None, Some(message));
+        if self.without_origin.requests * TOLERATED > self.traffic.requests {
+            let message = no_origin(&self.without_origin);
+            problems.push(Problem::new(ProblemKind::NoOrigin, message));
         }
-        for site in &self.policies.sites {
-            for (problem, message) in of_site(site) {
-                add(problem, Some(&site.site), Some(message));
+        problems.extend(of_setup(&self.traffic));
+        problems.extend(self.policies.sites.iter().flat_map(of_site));
+        problems.extend(failing_lists(lists, now));
+        problems.extend(self.certificate_problems(refused_files));
+        if let Some(store) = &self.store {
+            problems.extend(store.problems());
+        }
+        self.problems = problems;
+    }
+
+    /// The problems of certificates in use, of files for TLS to an origin, and of certificates that
+    /// crawlgate gets.
+    fn certificate_problems(&self, refused_files: &[(String, String)]) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        for certificate in &self.certificates {
+            let file = certificate.file.display().to_string();
+            for message in &certificate.problems {
+                problems.push(Problem::new(ProblemKind::Certificate, message.clone()).of(&file));
             }
-        }
-        let has_failed = |failure: &ListFailure| now.since(failure.since) > LIST_MAY_FAIL;
-        let failing: Vec<_> = lists
-            .failures()
-            .into_iter()
-            .filter(|(_, failure)| has_failed(failure))
-            .collect();
-        if let Some((list, ListFailure { since, reason })) =
-            failing.iter().min_by_key(|(_, failure)| failure.since)
-        {
-            let message = format!(
-                "published lists that cannot be read, or are not believed, for more than a day: {}. The first is {}, \
-                 since {since}: {reason}. crawlgate goes by the former lists, and calls nobody an impostor by a list \
-                 that was not checked for seven days. Let it reach the servers, or name copies in `identity.lists` of \
-                 crawlgate.yaml; see `crawlgate crawlers --update`",
-                failing.len(),
-                lists.url(*list)
-            );
-            add(ProblemKind::IdentityLists, None, Some(message));
-        }
-        for CertificateStatus { file, problems, .. } in &self.certificates {
-            let file = file.display().to_string();
-            problems.iter().for_each(|message| {
-                add(ProblemKind::Certificate, Some(&file), Some(message.clone()))
-            });
         }
         for (origin, reason) in refused_files {
             let message = format!(
                 "a file in `tls` of the origin {origin} changed, and cannot be used: {reason}. Connections are made with the former \
                  files. Mend the file before the next start: crawlgate takes it by itself, and does not start without it"
             );
-            add(ProblemKind::Certificate, Some(origin), Some(message));
+            problems.push(Problem::new(ProblemKind::Certificate, message).of(origin));
         }
-        for order in &self.orders {
-            add(
-                ProblemKind::Certificate,
-                Some(&order.host),
-                order.problem.clone(),
+        for OrderStatus { host, problem, .. } in &self.orders {
+            problems.extend(
+                problem
+                    .clone()
+                    .map(|message| Problem::new(ProblemKind::Certificate, message).of(host)),
             );
         }
-        if let Some(store) = &self.store {
-            add(ProblemKind::Store, None, store.problem());
-            store
-                .problems_of_instances()
-                .into_iter()
-                .for_each(|problem| add(ProblemKind::Instances, None, Some(problem)));
-        }
-        self.problems = problems;
+        problems
     }
+}
+
+/// The published lists that have failed for too long.
+fn failing_lists(lists: &PublishedLists, now: Timestamp) -> Option<Problem> {
+    let mut failing = lists.failures();
+    failing.retain(|_, failure| now.since(failure.since) > LIST_MAY_FAIL);
+    let (list, ListFailure { since, reason }) =
+        failing.iter().min_by_key(|(_, failure)| failure.since)?;
+    let message = format!(
+        "published lists that cannot be read, or are not believed, for more than a day: {}. The first is {}, \
+         since {since}: {reason}. crawlgate goes by the former lists, and calls nobody an impostor by a list \
+         that was not checked for seven days. Let it reach the servers, or name copies in `identity.lists` of \
+         crawlgate.yaml; see `crawlgate crawlers --update`",
+        failing.len(),
+        lists.url(*list)
+    );
+    Some(Problem::new(ProblemKind::IdentityLists, message))
 }
 
 fn no_origin(without_origin: &WithoutOriginStatus) -> String {
@@ -215,19 +218,21 @@ fn no_origin(without_origin: &WithoutOriginStatus) -> String {
 }
 
 /// The problems of the setup that recent requests show.
-pub fn of_setup(traffic: &TrafficStatus) -> Vec<(ProblemKind, String)> {
-    let unclaimed = traffic
-        .is_mostly_unclaimed()
-        .then(|| (ProblemKind::UnclaimedHosts, unclaimed_hosts(traffic)));
-    let undeclared = traffic.is_mostly_from_undeclared_proxies();
-    let undeclared = undeclared.then(|| (ProblemKind::UndeclaredProxy, undeclared_proxy(traffic)));
-    let unread = (!traffic.unread_fields.is_empty())
-        .then(|| (ProblemKind::ClientAddress, unread_field(traffic)));
-    unclaimed
-        .into_iter()
-        .chain(undeclared)
-        .chain(unread)
-        .collect()
+pub fn of_setup(traffic: &TrafficStatus) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    if traffic.is_mostly_unclaimed() {
+        let message = unclaimed_hosts(traffic);
+        problems.push(Problem::new(ProblemKind::UnclaimedHosts, message));
+    }
+    if traffic.is_mostly_from_undeclared_proxies() {
+        let message = undeclared_proxy(traffic);
+        problems.push(Problem::new(ProblemKind::UndeclaredProxy, message));
+    }
+    if !traffic.unread_fields.is_empty() {
+        let message = unread_field(traffic);
+        problems.push(Problem::new(ProblemKind::ClientAddress, message));
+    }
+    problems
 }
 
 fn unclaimed_hosts(traffic: &TrafficStatus) -> String {
@@ -241,13 +246,10 @@ fn unclaimed_hosts(traffic: &TrafficStatus) -> String {
 }
 
 fn undeclared_proxy(traffic: &TrafficStatus) -> String {
-    let in_yaml = |peer: &IpAddr| {
-        if peer.is_ipv6() {
-            format!("\"{peer}\"")
-        } else {
-            peer.to_string()
-        }
-    };
+    let peers = traffic
+        .undeclared_proxies
+        .iter()
+        .map(|(peer, _)| in_yaml(*peer));
     let dropped = match &traffic.dropped_fields[..] {
         [] => String::new(),
         fields => format!(" ({})", counted(fields)),
@@ -260,14 +262,17 @@ fn undeclared_proxy(traffic: &TrafficStatus) -> String {
         traffic.from_undeclared_proxies,
         traffic.requests,
         dropped,
-        join(
-            traffic
-                .undeclared_proxies
-                .iter()
-                .map(|(peer, _)| in_yaml(peer)),
-            ", "
-        )
+        join(peers, ", ")
     )
+}
+
+/// An address as a list in YAML has it.
+fn in_yaml(address: IpAddr) -> String {
+    if address.is_ipv6() {
+        format!("\"{address}\"")
+    } else {
+        address.to_string()
+    }
 }
 
 fn unread_field(traffic: &TrafficStatus) -> String {
@@ -299,7 +304,7 @@ pub fn runs_on(site: &SiteStatus) -> &'static str {
     }
 }
 
-fn of_site(site: &SiteStatus) -> Vec<(ProblemKind, String)> {
+fn of_site(site: &SiteStatus) -> Vec<Problem> {
     let name = &site.site;
     let mut problems = Vec::new();
     // A directory that cannot be read is one warning, and not a problem of each site.
@@ -308,13 +313,13 @@ fn of_site(site: &SiteStatus) -> Vec<(ProblemKind, String)> {
             "{name}: the policy file is gone; {}. Put the file back. To end the site, run `crawlgate reload --remove {name}`",
             runs_on(site)
         );
-        problems.push((ProblemKind::PolicyRemoved, message));
+        problems.push(Problem::new(ProblemKind::PolicyRemoved, message).of(name));
     } else if !site.reload_ok && !site.findings.is_empty() {
         let message = format!(
             "{name}: the policy file is rejected; {}. See `crawlgate check`",
             runs_on(site)
         );
-        problems.push((ProblemKind::PolicyRejected, message));
+        problems.push(Problem::new(ProblemKind::PolicyRejected, message).of(name));
     }
     let robots = site.origin_robots.as_ref();
     let unusable = robots.filter(|robots| {
@@ -325,7 +330,7 @@ fn of_site(site: &SiteStatus) -> Vec<(ProblemKind, String)> {
     });
     if let Some(problem) = unusable.and_then(|robots| robots.problem.as_ref()) {
         let message = format!("{name}: crawlgate cannot use the origin's robots.txt: {problem}");
-        problems.push((ProblemKind::OriginRobots, message));
+        problems.push(Problem::new(ProblemKind::OriginRobots, message).of(name));
     }
     if !site.front_page_kept_from.is_empty() {
         let message = format!(
@@ -334,14 +339,14 @@ fn of_site(site: &SiteStatus) -> Vec<(ProblemKind, String)> {
              write `acknowledge: [site_noindex]`, and for a test site `environment: staging`",
             site.front_page_kept_from.join(" and ")
         );
-        problems.push((ProblemKind::FrontPageNoindex, message));
+        problems.push(Problem::new(ProblemKind::FrontPageNoindex, message).of(name));
     }
     for crawler in &site.suspended {
         let message = format!(
             "{name}: no visit of {crawler} came from its networks in the policy within seven days, and others came in its \
              name; the list proves no impostor until a visit comes. Compare it with the list of the operator"
         );
-        problems.push((ProblemKind::IdentitySuspended, message));
+        problems.push(Problem::new(ProblemKind::IdentitySuspended, message).of(name));
     }
     problems
 }

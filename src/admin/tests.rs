@@ -1,6 +1,7 @@
 //! The admin listener and the control socket: who may use them, and what they answer.
 
 use super::control::{ControlError, ControlSocket, Request, Response, call};
+use super::query::Mistake;
 use super::*;
 use crate::crawlers::Registry;
 use crate::judge::Logs;
@@ -95,52 +96,60 @@ fn the_admin_listener_reads_and_answers_only_local_names() {
 #[test]
 fn a_question_that_cannot_be_meant_is_refused_and_says_why() {
     let directory = tempfile::tempdir().expect("a directory");
-    let app = AdminApp::new(operations(directory.path()), AccessLog::off(), history());
-    let ask = |path: &str| {
+    let operations = operations(directory.path());
+    let app = AdminApp::new(operations.clone(), AccessLog::off(), history());
+    let status = |path: &str| {
         let answer = app.answer(&Method::GET, Some("localhost"), path);
-        (
-            answer.status().as_u16(),
-            String::from_utf8(answer.body().clone()).expect("text"),
-        )
+        answer.status().as_u16()
     };
-    for (path, said) in [
+    let names = ["site", "crawler", "kind", "identity", "limit"];
+    let not_a_number = |value: &str| Mistake::OutOfBounds {
+        name: "limit",
+        value: value.into(),
+        bounds: 1..=500,
+    };
+    let unknown = |name, value: &str, meant: Option<&str>| Mistake::UnknownName {
+        name,
+        value: value.into(),
+        meant: meant.map(str::to_owned),
+    };
+    let googlebot = Some("googlebot");
+    for (query, mistake) in [
+        ("limit=abc", not_a_number("abc")),
+        ("limit=0", not_a_number("0")),
+        ("limit=501", not_a_number("501")),
+        ("limit=", Mistake::NoValue("limit".into())),
+        ("site=shop&site=blog", Mistake::GivenTwice("site".into())),
         (
-            "/api/violations?limit=abc",
-            "`limit` is `abc`; expected a number from 1 to 500",
+            "sites=shop",
+            Mistake::UnknownParameter {
+                name: "sites".into(),
+                takes: names.join(", "),
+            },
         ),
-        ("/api/violations?limit=0", "a number from 1 to 500"),
-        ("/api/violations?limit=501", "a number from 1 to 500"),
-        ("/api/violations?limit=", "`limit` has no value"),
+        ("site=my%20shop", unknown("site", "my shop", None)),
         (
-            "/api/violations?kind=violations",
-            "expected one of violation, never_fetched, unproven",
-        ),
-        (
-            "/api/violations?sites=shop",
-            "unknown parameter `sites`: this endpoint takes site, crawler, kind, identity, limit",
+            "crawler=Googlebot",
+            unknown("crawler", "Googlebot", googlebot),
         ),
         (
-            "/api/violations?site=shop&site=blog",
-            "`site` is given twice",
+            "crawler=googelbot",
+            unknown("crawler", "googelbot", googlebot),
         ),
         (
-            "/api/violations?site=my%20shop",
-            "`site` is `my shop`, which is not a known site",
+            "crawler=SomeBot",
+            unknown("crawler", "SomeBot", Some("other")),
         ),
-        (
-            "/api/violations?crawler=Googlebot",
-            "did you mean `googlebot`?",
-        ),
-        (
-            "/api/violations?crawler=googelbot",
-            "did you mean `googlebot`?",
-        ),
-        ("/api/violations?crawler=SomeBot", "did you mean `other`?"),
-        ("/api/status?site=shop", "takes none"),
     ] {
-        let (status, text) = ask(path);
-        assert_eq!(status, 400, "{path}");
-        assert!(text.contains(said), "{path}: {text}");
+        let refused = violations::violations(&operations, query).err();
+        assert_eq!(refused.map(|error| error.0), Some(vec![mistake]), "{query}");
+    }
+    for path in [
+        "/api/violations?kind=violations",
+        "/api/violations?limit=0",
+        "/api/status?site=shop",
+    ] {
+        assert_eq!(status(path), 400, "{path}");
     }
     for path in [
         "/api/violations?limit=500&kind=never_fetched&site=shop&crawler=bingbot",
@@ -149,7 +158,16 @@ fn a_question_that_cannot_be_meant_is_refused_and_says_why() {
         "/api/status?",
         "/metrics?x=y",
     ] {
-        assert_eq!(ask(path).0, 200, "{path}");
+        assert_eq!(status(path), 200, "{path}");
+    }
+}
+
+/// The id of the refusal that a client of the control socket gets.
+fn refusal(stream: UnixStream) -> String {
+    let answer: Response = serde_json::from_reader(stream).expect("an answer");
+    match answer {
+        Response::Refused(refusal) => refusal.id.into_owned(),
+        other => panic!("{other:?}"),
     }
 }
 
@@ -189,7 +207,9 @@ fn the_control_socket_serves_its_owner_alone() {
     };
     assert_eq!(report.sites[0].outcome, ReloadOutcome::Kept);
     assert!(
-        report.sites[0].findings[0].contains("shop.yaml:1:19: error["),
+        report.sites[0].findings[0]
+            .message
+            .contains("shop.yaml:1:19: "),
         "{report:?}"
     );
     let pause = PauseRequest {
@@ -212,16 +232,12 @@ fn the_control_socket_serves_its_owner_alone() {
         site: Some("nowhere".into()),
         ..PauseRequest::default()
     };
-    assert!(matches!(
-        call(&path, &Request::Pause(nowhere)),
-        Ok(Response::Refused { .. })
-    ));
+    let refused = call(&path, &Request::Pause(nowhere));
+    assert!(matches!(refused, Ok(Response::Refused(refusal)) if refusal.id == "unknown-site"));
 
     let mut stream = UnixStream::connect(&path).expect("connected");
     stream.write_all(b"nonsense\n").expect("sent");
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).expect("answered");
-    assert!(answer.contains("invalid request"), "{answer}");
+    assert_eq!(refusal(stream), "invalid-request");
 }
 
 #[test]
@@ -313,9 +329,7 @@ fn a_request_that_is_too_long_or_never_ends_is_refused() {
     let mut stream = UnixStream::connect(&path).expect("connected");
     stream.write_all(&[b' '; 70 * 1024]).expect("sent");
     stream.write_all(b"\n").expect("sent");
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).expect("answered");
-    assert!(answer.contains("longer than"), "{answer}");
+    assert_eq!(refusal(stream), "too-long");
     // A byte now and then does not keep a thread for ever.
     let mut stream = UnixStream::connect(&path).expect("connected");
     let began = std::time::Instant::now();

@@ -35,7 +35,7 @@ const NO_CRAWLER: &str = "none";
 const OTHER: &str = "other";
 /// A longer name is not compared with the known ones: it is no mistyped one, and comparing takes
 /// time.
-const LONGEST: usize = 128;
+const MAX_NAME: usize = 128;
 
 /// The answer to `/api/violations`.
 #[derive(Serialize)]
@@ -55,23 +55,19 @@ pub fn violations(operations: &Operations, query: &str) -> Result<Violations, Qu
     let kind = query.one_of("kind", &KINDS)?;
     let identity = query.one_of("identity", &IDENTITIES)?;
     let limit = query.number("limit", 1..=Events::KEPT)?.unwrap_or(LISTED);
-    let is_selected = |event: &Arc<Event>| {
+    let mut events = operations.instance.events.recent();
+    check_names(&query, operations, &events)?;
+    events.retain(|event| {
         query.selects("site", &event.site)
             && query.selects("crawler", &event.crawler)
             && identity.is_none_or(|identity| event.identity == identity)
             && kind.is_none_or(|kind| {
                 event.kind == kind || (kind == NEVER_FETCHED && event.never_fetched)
             })
-    };
-    let events = operations.instance.events.recent();
-    check_names(&query, operations, &events)?;
-    let events = events
-        .into_iter()
-        .filter(is_selected)
-        .take(limit)
-        .map(Arc::unwrap_or_clone);
+    });
+    events.truncate(limit);
     Ok(Violations {
-        violations: events.collect(),
+        violations: events.into_iter().map(Arc::unwrap_or_clone).collect(),
         left_out: operations.instance.events.left_out(),
     })
 }
@@ -116,33 +112,35 @@ fn check_names(
         let listed = events.iter().map(|event| &*event.crawler);
         let crawlers: BTreeSet<&str> = known.chain(tokens).chain(listed).chain([OTHER]).collect();
         if crawler != NO_CRAWLER && !crawlers.contains(crawler) {
-            let other_case = crawlers
-                .iter()
-                .copied()
-                .find(|known| known.eq_ignore_ascii_case(crawler));
-            let by_name = || {
-                registry
-                    .find(crawler)
-                    .map(|index| registry.get(index).id.as_str())
-            };
-            let mistyped = || near(crawler, &crawlers);
-            // An unlisted bot is counted as `other`.
-            let meant = other_case.or_else(by_name).or_else(|| {
-                match registry.identify(format!("{crawler}/1.0").as_bytes()) {
-                    Claim::Other => mistyped()
-                        .filter(|meant| is_slip(crawler, meant))
-                        .or(Some(OTHER)),
-                    Claim::Nobody | Claim::Tool | Claim::Known(_) | Claim::Token(_) => mistyped(),
-                }
-            });
+            let meant = meant_crawler(crawler, &crawlers);
             mistakes.push(unknown("crawler", crawler, meant));
         }
     }
     QueryError::unless_none(mistakes)
 }
 
+/// The known crawler that an unknown name may mean.
+fn meant_crawler<'a>(name: &str, known: &BTreeSet<&'a str>) -> Option<&'a str> {
+    let mut names = known.iter().copied();
+    if let Some(other_case) = names.find(|known| known.eq_ignore_ascii_case(name)) {
+        return Some(other_case);
+    }
+    let registry = Registry::builtin();
+    if let Some(index) = registry.find(name) {
+        return Some(&registry.get(index).id);
+    }
+    let mistyped = near(name, known);
+    // An unlisted bot is counted as `other`.
+    if registry.identify(format!("{name}/1.0").as_bytes()) == Claim::Other {
+        return mistyped
+            .filter(|meant| is_slip(name, meant))
+            .or(Some(OTHER));
+    }
+    mistyped
+}
+
 fn near<'a>(name: &str, known: &BTreeSet<&'a str>) -> Option<&'a str> {
-    if name.len() > LONGEST {
+    if name.len() > MAX_NAME {
         None
     } else {
         crate::yaml::nearest(name, known.iter().copied())

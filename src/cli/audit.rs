@@ -385,13 +385,16 @@ fn take(from: &ListSettings, registry: &Registry) -> Result<PublishedNetworks> {
         .into_iter()
         .filter_map(|(_, update)| update)
         .collect();
-    let failed = || updates.iter().filter(|update| update.result.is_failure());
-    if let Some(ListUpdate { url, error, .. }) = failed().next() {
-        let number = failed().count();
-        let error = error.as_deref().unwrap_or_default();
+    let failed: Vec<&ListUpdate> = updates
+        .iter()
+        .filter(|update| update.result.is_failure())
+        .collect();
+    if let Some(ListUpdate { url, error, .. }) = failed.first() {
         say(&format!(
-            "crawlgate: {number} of {} lists could not be had, the first is {url}: {error}. Their crawlers stay unverified",
-            updates.len()
+            "crawlgate: {} of {} lists could not be had, the first is {url}: {}. Their crawlers stay unverified",
+            failed.len(),
+            updates.len(),
+            error.as_deref().unwrap_or_default()
         ));
     }
     PublishedNetworks::new(means, lists, now()).ok_or_else(|| {

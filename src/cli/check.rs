@@ -13,7 +13,7 @@ use crate::crawlers::{Claim, Registry};
 use crate::edge::{CertificateProblem, Certificates};
 use crate::policy::Site;
 use crate::policy::lint::{FileLints, allow_published_proof, lint_file};
-use crate::policy::model::{EnforcementFields, Mode, PausePolicy};
+use crate::policy::model::{EnforcementFields, Mode};
 use crate::printable::{Printer, Style, join, printable_path};
 use crate::robots::File;
 use crate::settings::Settings;
@@ -254,21 +254,21 @@ impl<'a> SiteReport<'a> {
 fn planned(site: &Site) -> Vec<PlannedPause> {
     let around =
         crate::policy::planned_pause::planned_pauses(&site.policy, site.at, |_, from| from);
-    let next = |pause: &PausePolicy| {
-        let mut own = around
-            .iter()
-            .filter(|(plan, active)| plan.span == pause.span && active.until > site.at);
-        own.next().map(|(_, active)| NextPause {
-            from: active.from,
-            until: active.until,
-        })
-    };
-    let planned = site.policy.pauses.iter().map(|pause| PlannedPause {
-        audience: pause.audience.name(),
-        time: pause.time.to_string(),
-        next: next(pause).filter(|_| pause.time.recurs()),
-    });
-    planned.collect()
+    let mut planned = Vec::new();
+    for pause in &site.policy.pauses {
+        let next = around.iter().find(|(plan, active)| {
+            pause.time.recurs() && plan.span == pause.span && active.until > site.at
+        });
+        planned.push(PlannedPause {
+            audience: pause.audience.name(),
+            time: pause.time.to_string(),
+            next: next.map(|(_, active)| NextPause {
+                from: active.from,
+                until: active.until,
+            }),
+        });
+    }
+    planned
 }
 
 /// The problems of the certificates that a settings file names.

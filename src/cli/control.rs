@@ -4,6 +4,7 @@
 
 use super::{Failure, Result, places, say};
 use crate::admin::control::{Request, Response, call};
+use crate::finding::Finding;
 use std::path::PathBuf;
 
 /// Where the running crawlgate is asked.
@@ -37,17 +38,17 @@ impl Socket {
     /// cannot do it.
     pub fn ask(&self, request: &Request) -> Result<Response> {
         match call(&self.path()?, request)? {
-            Response::Refused { error } => Err(Failure::Found(error)),
+            Response::Refused(refusal) => Err(Failure::Found(refusal.message)),
             response => Ok(response),
         }
     }
 }
 
 /// Prints why a change is not fully in force, or may be lost at a restart.
-pub fn warn(warnings: &[String]) {
-    warnings
-        .iter()
-        .for_each(|warning| say(&format!("warning: {warning}")));
+pub fn warn(warnings: &[Finding]) {
+    for warning in warnings {
+        say(&format!("warning: {warning}"));
+    }
 }
 
 /// The answer does not fit the question: another version of crawlgate is running.

@@ -9,12 +9,13 @@ use crate::admin::control::{Request, Response};
 use crate::crawlers::{Claim, CrawlerIndex, Registry};
 use crate::identity::refresh::{ListUpdate, UpdateResult, update as update_list};
 use crate::identity::reverse_dns::{Confirmation, Step, confirm};
-use crate::identity::{Claimed, ListIndex, Proofs, Uses};
+use crate::identity::{Claimed, Proofs, Uses};
 use crate::settings::{IdentitySettings, ListSettings};
 use crate::state::{StateStore, StoredFacts};
 use crate::time::Timestamp;
 use crate::verdict::{Identity, is_public};
 use serde::Serialize;
+use std::fmt::Display;
 use std::io::{self, Write};
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
@@ -94,14 +95,14 @@ pub fn verify(
         .means
         .get(crawler)
         .is_some_and(|means| !means.hosts.is_empty());
-    let confirmation = match (has_hosts && is_public(address), identity.outgoing) {
-        (true, true) => Some(ask_dns(&proofs, address, &identity.resolvers, &mut steps)?),
-        (true, false) => {
+    let mut confirmation = None;
+    if has_hosts && is_public(address) {
+        if identity.outgoing {
+            confirmation = Some(ask_dns(&proofs, address, &identity.resolvers, &mut steps)?);
+        } else {
             steps.push(not_asked(format!("reverse DNS of {address}")));
-            None
         }
-        (false, _) => None,
-    };
+    }
     let claimed = Claimed {
         claim: Claim::Known(crawler),
         address: Some(address),
@@ -109,26 +110,25 @@ pub fn verify(
         by_policy: Identity::Unverified,
         signed: None,
     };
-    let repeat = |at: Timestamp| {
+    // As the server finds it if reverse DNS says the same again.
+    let [found, repeated] = [now, later].map(|at| {
         if let Some(Confirmation::Definite(names, ttl)) = &confirmation {
             proofs.names.answered(address, names.clone(), *ttl, at);
         }
         proofs.look(&claimed, at).0
-    };
-    let found = repeat(now);
+    });
     let outcome = match found.identity {
         Identity::Verified => ProofResult::Verified,
         Identity::Impostor => ProofResult::Impostor,
-        _ if repeat(later).identity == Identity::Impostor => ProofResult::ImpostorIfRepeated,
+        _ if repeated.identity == Identity::Impostor => ProofResult::ImpostorIfRepeated,
         _ => ProofResult::Unverified,
     };
     let crawler = registry.get(crawler);
-    let proof = found.proof.name();
     let verification = Verification {
         crawler: &crawler.id,
         address,
         outcome,
-        proof,
+        proof: found.proof.name(),
         steps,
     };
     show(json, &verification, |out, verification| {
@@ -169,10 +169,14 @@ fn ask_lists(
         .get(crawler)
         .map(|means| means.lists.as_slice())
         .unwrap_or_default();
-    let wanted = lists.iter().filter(|_| *from != ListSettings::Off);
-    let step = |list: &ListIndex| {
+    let mut steps = Vec::new();
+    if *from == ListSettings::Off {
+        return steps;
+    }
+    for list in lists {
         if !identity.outgoing && !matches!(from, ListSettings::Directory(_)) {
-            return not_asked(proofs.lists.url(*list).to_owned());
+            steps.push(not_asked(proofs.lists.url(*list).to_owned()));
+            continue;
         }
         let began = Instant::now();
         let update = update_list(&proofs.lists, *list, from, now);
@@ -187,17 +191,16 @@ fn ask_lists(
             },
             (None, None) => "the directory of `identity.lists` has no file for it".to_owned(),
         };
-        Step::new(update.url, said, began)
-    };
-    wanted.map(step).collect()
+        steps.push(Step::new(update.url, said, began));
+    }
+    steps
 }
 
 /// A step that the settings do not allow.
 fn not_asked(asked: String) -> Step {
-    let said = "not asked: `identity.outgoing` of the settings is no".to_owned();
     Step {
         asked,
-        said,
+        said: "not asked: `identity.outgoing` of the settings is no".to_owned(),
         milliseconds: 0,
     }
 }
@@ -208,16 +211,18 @@ fn ask_dns(
     resolvers: &[SocketAddr],
     steps: &mut Vec<Step>,
 ) -> Result<Confirmation> {
-    let could_not =
-        |error: &dyn std::fmt::Display| Failure::CouldNot(format!("cannot ask DNS: {error}"));
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
-        .build();
-    let runtime = runtime.map_err(|error| could_not(&error))?;
+        .build()
+        .map_err(cannot_ask_dns)?;
     runtime.block_on(async {
-        let dns = crate::dns::Dns::new(resolvers).map_err(|error| could_not(&error))?;
+        let dns = crate::dns::Dns::new(resolvers).map_err(cannot_ask_dns)?;
         Ok(confirm(&dns, address, &proofs.means, &mut |step| steps.push(step)).await)
     })
+}
+
+fn cannot_ask_dns(error: impl Display) -> Failure {
+    Failure::CouldNot(format!("cannot ask DNS: {error}"))
 }
 
 /// Has the running crawlgate fetch its lists, and shows what changed. Lists that could not be

@@ -129,6 +129,14 @@ fn word(claim: Claim) -> (&'static str, &'static str) {
     }
 }
 
+/// The record of a claim, if it is that of a crawler of the registry.
+fn known(registry: &Registry, claim: Claim) -> Option<&Crawler> {
+    match claim {
+        Claim::Known(index) => Some(registry.get(index)),
+        _ => None,
+    }
+}
+
 #[derive(Serialize)]
 struct Identified<'a> {
     claim: &'static str,
@@ -138,11 +146,7 @@ struct Identified<'a> {
 
 fn identify(registry: &Registry, user_agent: &str, json: bool) -> Result {
     let (claim, why) = registry.explain(user_agent.as_bytes());
-    let crawler = if let Claim::Known(index) = claim {
-        Some(registry.get(index))
-    } else {
-        None
-    };
+    let crawler = known(registry, claim);
     let identified = Identified {
         claim: word(claim).0,
         why,
@@ -165,34 +169,24 @@ fn identify(registry: &Registry, user_agent: &str, json: bool) -> Result {
 }
 
 fn table(out: &mut impl Write, crawlers: &[&Crawler]) -> io::Result<()> {
-    let rows: Vec<[&str; 4]> = crawlers
-        .iter()
-        .map(|crawler| {
-            let token = crawler.tokens.first().map_or("-", String::as_str);
-            [
-                crawler.id.as_str(),
-                token,
-                crawler.purpose.name(),
-                crawler.operator.as_str(),
-            ]
-        })
-        .collect();
-    let head = ["ID", "TOKEN", "PURPOSE", "OPERATOR"];
-    let width = |column: usize| {
-        rows.iter()
-            .chain([&head])
-            .map(|row| row[column].chars().count())
-            .max()
-            .unwrap_or(0)
-    };
-    let a = width(0);
-    let b = width(1);
-    let c = width(2);
-    std::iter::once(&head)
-        .chain(&rows)
-        .try_for_each(|[id, token, purpose, operator]| {
-            writeln!(out, "{id:<a$}  {token:<b$}  {purpose:<c$}  {operator}")
-        })
+    let mut rows = vec![["ID", "TOKEN", "PURPOSE", "OPERATOR"]];
+    for crawler in crawlers {
+        let token = crawler.tokens.first().map_or("-", String::as_str);
+        rows.push([
+            &crawler.id,
+            token,
+            crawler.purpose.name(),
+            &crawler.operator,
+        ]);
+    }
+    let [a, b, c] = [0, 1, 2].map(|column| {
+        let widths = rows.iter().map(|row| row[column].chars().count());
+        widths.max().unwrap_or(0)
+    });
+    for [id, token, purpose, operator] in rows {
+        writeln!(out, "{id:<a$}  {token:<b$}  {purpose:<c$}  {operator}")?;
+    }
+    Ok(())
 }
 
 fn record(out: &mut impl Write, crawler: &Crawler) -> io::Result<()> {
@@ -286,11 +280,7 @@ fn identify_lines(registry: &Registry, json: bool) -> Result {
     let mut line = Vec::new();
     while read_line(&mut input, &mut line)? {
         let (claim, reason) = registry.explain(&line);
-        let crawler = if let Claim::Known(index) = claim {
-            Some(registry.get(index))
-        } else {
-            None
-        };
+        let crawler = known(registry, claim);
         let (claimed, kind) = word(claim);
         let (word, kind) = crawler.map_or((claimed, kind), |crawler| {
             (crawler.id.as_str(), crawler.purpose.name())
@@ -337,16 +327,15 @@ fn read_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
 
 /// The longest marker of a crawler that stands in a user agent.
 fn marker_in<'a>(crawler: &'a Crawler, user_agent: &[u8]) -> Option<&'a str> {
-    let markers = crawler
+    crawler
         .markers
         .iter()
-        .map(|marker| marker.trim_start_matches(['=', '^']));
-    let stands = |marker: &&str| {
-        user_agent
-            .windows(marker.len())
-            .any(|part| part.eq_ignore_ascii_case(marker.as_bytes()))
-    };
-    markers.filter(stands).max_by_key(|marker| marker.len())
+        .map(|marker| marker.trim_start_matches(['=', '^']))
+        .filter(|marker| {
+            let mut parts = user_agent.windows(marker.len());
+            parts.any(|part| part.eq_ignore_ascii_case(marker.as_bytes()))
+        })
+        .max_by_key(|marker| marker.len())
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use crate::audit::{PublishedFile, Rules, each_line};
 use crate::crawlers::Registry;
 use crate::diff::{Basis, Comparison, Difference, Side, markdown, text};
 use crate::logs::Line;
-use crate::policy::{SiteEntry, Snapshot};
+use crate::policy::{Site, SiteEntry, Snapshot};
 use crate::printable::printable_path;
 use crate::sites::policy_directory;
 use std::io::Write;
@@ -67,15 +67,14 @@ pub fn run(arguments: &Arguments) -> Result {
     let origins = arguments.origin.read()?;
     let old = side(&arguments.old, &origins)?;
     let new = side(&arguments.new, &origins)?;
-    let named_twice = |entry: &&SiteEntry| new.snapshot.site_named(&entry.site.name).is_none();
-    let of_old = old.snapshot.sites().iter().filter(named_twice);
-    origins.say_assumptions(
-        new.snapshot
-            .sites()
-            .iter()
-            .chain(of_old)
-            .map(|entry| &*entry.site),
-    );
+    let mut sites: Vec<&Site> = Vec::new();
+    sites.extend(new.snapshot.sites().iter().map(|entry| &*entry.site));
+    for SiteEntry { site, .. } in old.snapshot.sites() {
+        if new.snapshot.site_named(&site.name).is_none() {
+            sites.push(site);
+        }
+    }
+    origins.say_assumptions(sites);
     let difference = compare(arguments, &old, &new, registry)?;
     let text = match arguments.format {
         Format::Markdown => markdown(&difference),
@@ -110,46 +109,36 @@ fn compare(
 
 fn side(path: &Path, origins: &OriginCopies) -> Result<Side> {
     let name = printable_path(path);
-    let is_one_file = !path.is_dir();
-    if super::check::is_robots_txt(path) {
+    let snapshot = if super::check::is_robots_txt(path) {
         tester::refuse_link_out(path)?;
-        let bytes = tester::rules(&path.to_string_lossy(), "compare")?.bytes;
         let file = PublishedFile {
             name: name.clone(),
-            bytes,
+            bytes: tester::rules(&path.to_string_lossy(), "compare")?.bytes,
             since: None,
         };
         let rules = Rules::published(vec![file], Duration::ZERO, Registry::builtin())?;
-        let snapshot = Snapshot::new(rules.entries().cloned().collect(), 0);
-        return Ok(Side {
-            name,
-            snapshot,
-            is_one_file,
-        });
-    }
-    // The first policies of a repository are compared with a directory that has none yet.
-    if policy_directory::policy_files(path).is_ok_and(|files| files.is_empty()) {
+        Snapshot::new(rules.entries().cloned().collect(), 0)
+    } else if policy_directory::policy_files(path).is_ok_and(|files| files.is_empty()) {
+        // The first policies of a repository are compared with a directory that has none yet.
         say(&format!(
             "note: {name} has no policy (*.yaml): every host there allows everything"
         ));
-        return Ok(Side {
-            name,
-            snapshot: Snapshot::new(Vec::new(), 0),
-            is_one_file,
-        });
-    }
-    let loaded = policies::load_proposed(&[path.to_owned()], origins)?;
-    policies::report(&loaded, true);
-    if let Some(broken) = loaded.iter().find(|file| file.site.is_none()) {
-        return Err(Failure::CouldNot(format!(
-            "{} cannot be used, so it cannot be compared",
-            broken.source.name
-        )));
-    }
+        Snapshot::new(Vec::new(), 0)
+    } else {
+        let loaded = policies::load_proposed(&[path.to_owned()], origins)?;
+        policies::report(&loaded, true);
+        if let Some(broken) = loaded.iter().find(|file| file.site.is_none()) {
+            return Err(Failure::CouldNot(format!(
+                "{} cannot be used, so it cannot be compared",
+                broken.source.name
+            )));
+        }
+        policies::without_pauses(loaded)
+    };
     Ok(Side {
         name,
-        snapshot: policies::without_pauses(loaded),
-        is_one_file,
+        snapshot,
+        is_one_file: !path.is_dir(),
     })
 }
 
@@ -178,15 +167,10 @@ fn urls(path: &Path, comparison: &mut Comparison<'_>) -> Result {
     });
     read.map_err(cannot("read", path))?;
     match wrong {
-        Some((number, line)) => {
-            let problem = format!(
-                "{}:{number}: `{line}` is neither a path nor a URL",
-                printable_path(path)
-            );
-            Err(Failure::CouldNot(format!(
-                "{problem}; a path begins with `/`, a URL with `https://`"
-            )))
-        }
+        Some((number, line)) => Err(Failure::CouldNot(format!(
+            "{}:{number}: `{line}` is neither a path nor a URL; a path begins with `/`, a URL with `https://`",
+            printable_path(path)
+        ))),
         None => Ok(()),
     }
 }

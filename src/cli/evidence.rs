@@ -6,12 +6,14 @@ use super::places::StateDirectory;
 use super::{Failure, Result, cannot, fine, places, say, show, write_new};
 use crate::crawlers::Registry;
 use crate::evidence::{
-    CaseFindings, CaseSpan, Findings, VerifyKey, cover, forget, open_existing, read_joined,
+    CaseFindings, CaseSpan, Findings, Joined, VerifyKey, cover, forget, open_existing, read_joined,
     rotate_key, stamp, status, verify, write_case,
 };
 use crate::files;
+use crate::finding::Finding;
 use crate::numbers::plural;
-use crate::state::{Observation, StateStore};
+use crate::printable::join;
+use crate::state::StateStore;
 use crate::time::Timestamp;
 use std::error::Error;
 use std::io::{self, Write};
@@ -165,32 +167,20 @@ fn run_export(arguments: &Export) -> Result {
     }
     let mut joined = Vec::new();
     for file in &arguments.join {
-        let read = || -> Result<_, Box<dyn Error>> { Ok(read_joined(&read_case(file)?)?) };
-        let read = read()
-            .map_err(|error| Failure::CouldNot(format!("--join {}: {error}", file.display())));
-        joined.extend(read?);
+        let read = read_other(file);
+        joined.extend(
+            read.map_err(|error| Failure::CouldNot(format!("--join {}: {error}", file.display())))?,
+        );
     }
     let (archive, findings) = write_case(&mut logs, joined, &span, now)?;
     write_new(&arguments.output, &archive)?;
+    let requests: usize = findings.logs.iter().map(|log| log.requests.len()).sum();
+    let served: usize = findings.logs.iter().map(|log| log.served.len()).sum();
     say(&format!(
         "{}: {}, robots.txt served: {}",
         arguments.output.display(),
-        plural(
-            findings
-                .logs
-                .iter()
-                .map(|log| log.requests.len())
-                .sum::<usize>(),
-            "request"
-        ),
-        plural(
-            findings
-                .logs
-                .iter()
-                .map(|log| log.served.len())
-                .sum::<usize>(),
-            "time"
-        ),
+        plural(requests, "request"),
+        plural(served, "time"),
     ));
     for log in &logs {
         say(&format!(
@@ -198,37 +188,32 @@ fn run_export(arguments: &Export) -> Result {
             log.key.verify_key().line()
         ));
     }
-    match findings.faults.as_slice() {
-        [] => Ok(()),
-        faults => Err(Failure::Found(format!(
-            "the case does not hold: {}",
-            faults.join("; ")
-        ))),
+    if findings.faults.is_empty() {
+        return Ok(());
     }
+    let faults = join(findings.faults, "; ");
+    Err(Failure::Found(format!("the case does not hold: {faults}")))
 }
 
 /// Says which hosts of the site were observed for less than a day when the time of a case began:
 /// why it has no violations.
 fn say_first_days(directory: &Path, site: &str, from: Timestamp) -> Result {
-    for (
-        _,
-        Observation {
-            host,
-            site: of,
-            since,
-            ..
-        },
-    ) in StateStore::read(directory, super::now())?.observations
-    {
-        if of == site && from.since(since.0) < DAY {
+    for (_, observed) in StateStore::read(directory, super::now())?.observations {
+        let since = observed.since.0;
+        if observed.site == site && from.since(since) < DAY {
             say(&format!(
-                "{host} is observed without a gap since {}: of the time before, requests may be missing, and for about a day from \
+                "{} is observed without a gap since {since}: of the time before, requests may be missing, and for about a day from \
                  then on they are unproven and no violations, for a crawler may use an older robots.txt",
-                since.0
+                observed.host
             ));
         }
     }
     Ok(())
+}
+
+/// The logs of a case that was exported on another machine.
+fn read_other(file: &Path) -> Result<Vec<Joined>, Box<dyn Error>> {
+    Ok(read_joined(&read_case(file)?)?)
 }
 
 /// A case. It is in memory twice while it is checked.
@@ -262,19 +247,18 @@ fn run_verify(arguments: &Verify) -> Result {
 }
 
 fn show_case(out: &mut impl Write, case: &CaseFindings) -> io::Result<()> {
-    let held = if case.faults.is_empty() {
-        "Every check holds."
+    if case.faults.is_empty() {
+        writeln!(out, "Every check holds.")?;
     } else {
-        "The case does NOT hold."
-    };
-    writeln!(out, "{held}")?;
+        writeln!(out, "The case does NOT hold.")?;
+    }
     show_list(out, "What does not hold:", &case.faults)?;
     case.logs
         .iter()
         .try_for_each(|findings| show_log(out, findings))
 }
 
-fn show_list(out: &mut impl Write, heading: &str, items: &[String]) -> io::Result<()> {
+fn show_list(out: &mut impl Write, heading: &str, items: &[Finding]) -> io::Result<()> {
     if items.is_empty() {
         return Ok(());
     }

@@ -4,7 +4,7 @@
 use super::{Result, control, fine, show};
 use crate::admin::control::{Request, Response};
 use crate::admin::{StoreStatus, hindrance, reported, stands};
-use crate::exchange::{BegunAnew, MemberStatus, Standing};
+use crate::exchange::{BegunAnew, ExchangeStatus, MemberStatus, Standing};
 use serde_json::json;
 use std::io::{self, Write};
 
@@ -58,7 +58,8 @@ pub fn run(arguments: &Arguments) -> Result {
 }
 
 /// The store and the instances in it.
-pub fn print(out: &mut impl Write, StoreStatus { url, exchange }: &StoreStatus) -> io::Result<()> {
+pub fn print(out: &mut impl Write, store: &StoreStatus) -> io::Result<()> {
+    let StoreStatus { url, exchange } = store;
     writeln!(out, "instances in {url}")?;
     if let Some(away) = &exchange.away {
         let word = if away.is_refused { "not used" } else { "away" };
@@ -78,20 +79,14 @@ pub fn print(out: &mut impl Write, StoreStatus { url, exchange }: &StoreStatus) 
         writeln!(out, "  /robots.txt is answered with 503 since {since}")?;
     }
     if let Some(why) = exchange.accuses_not {
-        writeln!(
-            out,
-            "  no request is called a violation: {}",
-            hindrance(why, exchange.away.as_ref())
-        )?;
+        let why = hindrance(why, exchange.away.as_ref());
+        writeln!(out, "  no request is called a violation: {why}")?;
     }
     if let Some(BegunAnew { at, until }) = exchange.begun_anew {
         writeln!(
             out,
-            "  observation began anew at {at}: the store is not the one that this instance used before"
-        )?;
-        writeln!(
-            out,
-            "  until {until} at the latest, no request is a violation that a copy from before may allow"
+            "  observation began anew at {at}: the store is not the one that this instance used before\n  \
+             until {until} at the latest, no request is a violation that a copy from before may allow"
         )?;
     }
     if let Some(since) = exchange.announcement_waits_since {
@@ -117,33 +112,42 @@ pub fn print(out: &mut impl Write, StoreStatus { url, exchange }: &StoreStatus) 
         )
     });
     for found in members {
-        let MemberStatus {
-            member,
-            standing,
-            same_policies,
-            same_crawlers,
-            ..
-        } = found;
-        let own = if member.id == exchange.id {
-            " (this one)"
-        } else {
-            ""
-        };
-        let differs = match (standing, same_policies, same_crawlers) {
-            (Standing::Present, false, _) => ", other policies",
-            (Standing::Present, true, false) => ", other names of crawlers",
-            _ => "",
-        };
-        writeln!(
-            out,
-            "  {}  {}  {}{own}, {}, policies {}{differs}, crawlgate {}",
-            member.id,
-            stands(found, exchange),
-            member.host,
-            reported(found),
-            member.policies,
-            member.version
-        )?;
+        print_member(out, found, exchange)?;
     }
     Ok(())
+}
+
+/// A line about an instance.
+fn print_member(
+    out: &mut impl Write,
+    found: &MemberStatus,
+    exchange: &ExchangeStatus,
+) -> io::Result<()> {
+    let MemberStatus {
+        member,
+        standing,
+        same_policies,
+        same_crawlers,
+        ..
+    } = found;
+    let own = if member.id == exchange.id {
+        " (this one)"
+    } else {
+        ""
+    };
+    let differs = match (standing, same_policies, same_crawlers) {
+        (Standing::Present, false, _) => ", other policies",
+        (Standing::Present, true, false) => ", other names of crawlers",
+        _ => "",
+    };
+    writeln!(
+        out,
+        "  {}  {}  {}{own}, {}, policies {}{differs}, crawlgate {}",
+        member.id,
+        stands(found, exchange),
+        member.host,
+        reported(found),
+        member.policies,
+        member.version
+    )
 }

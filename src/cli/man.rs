@@ -67,12 +67,10 @@ pub fn run(arguments: &Arguments) -> Result {
     let Some(directory) = &arguments.dir else {
         return Ok(io::stdout().lock().write_all(&page)?);
     };
-    let write_all = || {
-        fs::create_dir_all(directory)?;
-        clap_mangen::generate_to(command, directory)?;
-        fs::write(directory.join("crawlgate.1"), &page)
-    };
-    write_all().map_err(cannot("write pages to", directory))
+    fs::create_dir_all(directory)
+        .and_then(|()| clap_mangen::generate_to(command, directory))
+        .and_then(|()| fs::write(directory.join("crawlgate.1"), &page))
+        .map_err(cannot("write pages to", directory))
 }
 
 /// The page of the program. clap tells the commands and the options; the rest is in this file.

@@ -11,7 +11,7 @@ use crate::printable::printable_path;
 use crate::robots::File;
 use crate::sites::{DefaultSite, KnownOrigins, Served};
 use crate::state::StateStore;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The command that shows what a file that is held back would do.
@@ -40,21 +40,7 @@ pub struct OriginCopies {
 impl OriginFrom {
     /// Reads the file, or the stored copies.
     pub fn read(&self) -> Result<OriginCopies> {
-        let file = |path: &PathBuf| -> Result<_> {
-            let name = printable_path(path);
-            let mut bytes = read_argument(path, MAX_BYTES).map_err(cannot("read", path))?;
-            if let Some(cut) = cut(&mut bytes) {
-                say(&format!("note: {name}: {cut}"));
-            }
-            if let Some(defect) = defect(&File::parse(bytes.as_slice()), false) {
-                let refused = format!(
-                    "{name}: {defect}; of an origin crawlgate takes no such file, and keeps its copy"
-                );
-                return Err(Failure::CouldNot(refused));
-            }
-            Ok(Arc::new(OriginFile::new(name, bytes)))
-        };
-        let file = self.origin_robots.as_ref().map(file).transpose()?;
+        let file = self.origin_robots.as_deref().map(origin_file).transpose()?;
         let stored = match &self.state {
             None => StoredCopies::default(),
             Some(state) if !state.is_dir() => {
@@ -74,6 +60,22 @@ impl OriginFrom {
             known,
         })
     }
+}
+
+/// Reads a file as that of an origin.
+fn origin_file(path: &Path) -> Result<Arc<OriginFile>> {
+    let name = printable_path(path);
+    let mut bytes = read_argument(path, MAX_BYTES).map_err(cannot("read", path))?;
+    if let Some(cut) = cut(&mut bytes) {
+        say(&format!("note: {name}: {cut}"));
+    }
+    if let Some(defect) = defect(&File::parse(bytes.as_slice()), false) {
+        let refused = format!(
+            "{name}: {defect}; of an origin crawlgate takes no such file, and keeps its copy"
+        );
+        return Err(Failure::CouldNot(refused));
+    }
+    Ok(Arc::new(OriginFile::new(name, bytes)))
 }
 
 impl OriginCopies {
@@ -127,8 +129,11 @@ impl OriginCopies {
     }
 
     /// Prints on standard error what is assumed about the origins of sites.
-    pub fn say_assumptions<'a>(&self, sites: impl Iterator<Item = &'a Site>) {
-        for site in sites.filter(|site| site.origin.is_none() || self.held_back(site).is_some()) {
+    pub fn say_assumptions<'a>(&self, sites: impl IntoIterator<Item = &'a Site>) {
+        for site in sites {
+            if site.origin.is_some() && self.held_back(site).is_none() {
+                continue;
+            }
             if let Some(assumption) = self.assumption(site) {
                 say(&format!(
                     "note: {}: the origin's own robots.txt: {assumption}",

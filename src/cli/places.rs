@@ -9,11 +9,10 @@ use std::path::{Path, PathBuf};
 /// user's own.
 pub fn state() -> Option<PathBuf> {
     let system = Path::new("/var/lib/crawlgate");
-    let home =
-        || variable("XDG_STATE_HOME").or_else(|| Some(variable("HOME")?.join(".local/state")));
     variable("STATE_DIRECTORY")
         .or_else(|| system.is_dir().then(|| system.to_owned()))
-        .or_else(|| Some(home()?.join("crawlgate")))
+        .or_else(|| Some(variable("XDG_STATE_HOME")?.join("crawlgate")))
+        .or_else(|| Some(variable("HOME")?.join(".local/state/crawlgate")))
 }
 
 /// The state directory that a command reads.

@@ -11,7 +11,7 @@ use crate::sites::policy_directory::{
 };
 use crate::time::Timestamp;
 use crate::verdict::{self, Surroundings};
-use crate::yaml::{Diagnostic, Diagnostics, Source};
+use crate::yaml::{Diagnostics, Severity, Source};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -161,16 +161,13 @@ fn conflicts(loaded: &mut [Loaded]) {
         names
             .entry(file.name.clone())
             .or_insert_with(|| file.source.name.clone());
-        match (
-            duplicate.into_iter().chain(conflict).collect::<Vec<_>>(),
-            &file.site,
-        ) {
-            (found, Some(site)) if found.is_empty() => owners.add(site),
-            (found, _) => {
-                file.site = file.site.take().filter(|_| found.is_empty());
-                file.diagnostics.items.extend(found);
-                file.diagnostics.sort();
-            }
+        if duplicate.is_some() || conflict.is_some() {
+            file.site = None;
+            file.diagnostics.items.extend(duplicate);
+            file.diagnostics.items.extend(conflict);
+            file.diagnostics.sort();
+        } else if let Some(site) = &file.site {
+            owners.add(site);
         }
     }
 }
@@ -178,10 +175,9 @@ fn conflicts(loaded: &mut [Loaded]) {
 /// Shows the findings of files on standard error; for commands whose result is something else.
 pub fn report(loaded: &[Loaded], errors_only: bool) {
     for file in loaded {
-        let is_shown = |finding: &&Diagnostic| {
-            !errors_only || finding.severity == crate::yaml::Severity::Error
-        };
-        super::say_findings(&file.source, file.diagnostics.items.iter().filter(is_shown));
+        let findings = file.diagnostics.items.iter();
+        let shown = findings.filter(|finding| !errors_only || finding.severity == Severity::Error);
+        super::say_findings(&file.source, shown);
     }
 }
 
@@ -255,18 +251,16 @@ fn default_sites(directory: &Path, origins: &OriginCopies) -> Vec<Loaded> {
     if directory.exists() && !self::directory(directory).is_ok_and(|files| files.is_empty()) {
         return Vec::new();
     }
-    let loaded = |site: crate::sites::DefaultSite| {
+    let mut loaded = Vec::new();
+    for site in origins.sites_without_policy() {
         let surroundings = Surroundings {
             origin: &origins.of(&site.name),
             files: &IncludedFiles::default(),
         };
-        Loaded::new(site.name.clone(), site.source(), surroundings)
-    };
-    origins
-        .sites_without_policy()
-        .into_iter()
-        .map(loaded)
-        .collect()
+        let source = site.source();
+        loaded.push(Loaded::new(site.name, source, surroundings));
+    }
+    loaded
 }
 
 #[cfg(test)]

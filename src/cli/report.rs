@@ -99,29 +99,16 @@ fn wrapped(out: &mut impl Write, text: &str) -> io::Result<()> {
 }
 
 fn crawlers(out: &mut impl Write, overview: &Overview) -> io::Result<()> {
-    let percent =
-        |share: Option<f64>| share.map_or_else(|| "-".to_owned(), |share| format!("{share:.1} %"));
-    let head = [
-        "requests",
-        "robots.txt",
-        "broke",
-        "obeyed",
-        "do not count",
-        "would refuse",
-        "refused",
-    ];
-    write!(out, "{:<28}{:<12}", "crawler", "identity")?;
-    head.iter()
-        .try_for_each(|title| write!(out, "{title:>13}"))?;
-    writeln!(out, "  first and last")?;
-    let some = overview
-        .by_identity
-        .each()
-        .into_iter()
-        .filter(|(_, counts)| counts.requests() > 0);
-    let all: Vec<CrawlerRow> = some
-        .map(|(identity, counts)| CrawlerRow::new("all", identity, *counts))
-        .collect();
+    writeln!(
+        out,
+        "crawler                     identity         requests   robots.txt        broke       obeyed do not count would refuse      refused  first and last"
+    )?;
+    let mut all = Vec::new();
+    for (identity, counts) in overview.by_identity.each() {
+        if counts.requests() > 0 {
+            all.push(CrawlerRow::new("all", identity, *counts));
+        }
+    }
     for CrawlerRow {
         id,
         identity,
@@ -136,29 +123,21 @@ fn crawlers(out: &mut impl Write, overview: &Overview) -> io::Result<()> {
         } else {
             counts.broke().to_string()
         };
-        write!(
+        let obeyed = compliance.map_or("-".to_owned(), |share| format!("{share:.1} %"));
+        let time = match broke {
+            None => String::new(),
+            Some((first, last)) if first == last => format!("  {first}"),
+            Some((first, last)) => format!("  {first} to {last}"),
+        };
+        writeln!(
             out,
-            "{id:<28}{identity:<12}{:>13}{:>13}",
+            "{id:<28}{identity:<12}{:>13}{:>13}{hits:>13}{obeyed:>13}{:>13}{:>13}{:>13}{time}",
             counts.requests(),
-            counts.get("robots_txt")
-        )?;
-        write!(
-            out,
-            "{hits:>13}{:>13}{:>13}",
-            percent(*compliance),
-            counts.uncounted()
-        )?;
-        write!(
-            out,
-            "{:>13}{:>13}",
+            counts.get("robots_txt"),
+            counts.uncounted(),
             counts.get("would_refuse"),
             counts.get("refused")
         )?;
-        match broke {
-            None => writeln!(out)?,
-            Some((first, last)) if first == last => writeln!(out, "  {first}")?,
-            Some((first, last)) => writeln!(out, "  {first} to {last}")?,
-        }
     }
     if let more @ 1.. = overview.crawlers.len().saturating_sub(ROWS) {
         writeln!(out, "and {more} more; --json has all of them")?;
@@ -169,19 +148,10 @@ fn crawlers(out: &mut impl Write, overview: &Overview) -> io::Result<()> {
 /// A row of a site counts as the paragraph does: without impostors and unlisted bots, which have
 /// columns of their own.
 fn sites(out: &mut impl Write, overview: &Overview) -> io::Result<()> {
-    let head = [
-        "requests",
-        "broke",
-        "unverified",
-        "impostors",
-        "would refuse",
-        "unlisted too",
-        "refused",
-    ];
-    write!(out, "\n{:<28}", "site")?;
-    head.iter()
-        .try_for_each(|title| write!(out, "{title:>13}"))?;
-    writeln!(out)?;
+    writeln!(
+        out,
+        "\nsite                             requests        broke   unverified    impostors would refuse unlisted too      refused"
+    )?;
     for row in &overview.sites {
         let counts = &row.counts;
         let by_identity = &row.by_identity;

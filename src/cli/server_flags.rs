@@ -7,7 +7,7 @@ use crate::settings::{
     self, LogDestination, OriginSettings, ServerAddress, ServerSettings, Settings,
 };
 use crate::yaml::{Diagnostic, Diagnostics, Source};
-use std::fmt::Display;
+use std::error::Error;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -76,7 +76,8 @@ impl ServerFlags {
             settings.origins = vec![OriginSettings::of(servers.to_vec())];
         }
         if let Some(policies) = self.policies.clone() {
-            (settings.policies, settings.policies_may_be_missing) = (policies, false);
+            settings.policies = policies;
+            settings.policies_may_be_missing = false;
         }
         if let Some(OrOff(admin)) = self.admin {
             settings.admin = admin;
@@ -114,14 +115,14 @@ pub fn defaults() -> Settings {
 #[derive(Clone)]
 struct OrOff<T>(Option<T>);
 
-fn or_off<T: FromStr<Err: Display>>(written: &str) -> Result<OrOff<T>, String> {
+fn or_off<T>(written: &str) -> Result<OrOff<T>, Box<dyn Error + Send + Sync>>
+where
+    T: FromStr<Err: Error + Send + Sync + 'static>,
+{
     match written {
         "off" => Ok(OrOff(None)),
-        "" => Err("the value is empty".to_owned()),
-        written => written
-            .parse()
-            .map(|value| OrOff(Some(value)))
-            .map_err(|error| format!("{error}")),
+        "" => Err("the value is empty".into()),
+        written => Ok(OrOff(Some(written.parse()?))),
     }
 }
 
@@ -134,26 +135,11 @@ pub fn read_settings(path: &Path) -> Result<(Source, Diagnostics, Option<Setting
     }
     let directory = path.parent().unwrap_or(Path::new(""));
     let settings = settings.map(|settings| settings.relative_to(directory));
-    let origins = || settings.iter().flat_map(|settings| &settings.origins);
-    // No system call can name a socket with a longer path (unix(7)).
-    let is_unusable = |path: &PathBuf| std::os::unix::net::SocketAddr::from_pathname(path).is_err();
-    let is_on_unusable =
-        |server: &&ServerSettings| server.address.socket.as_ref().is_some_and(is_unusable);
-    for server in origins()
-        .flat_map(|origin| &origin.servers)
-        .filter(is_on_unusable)
-    {
-        let message = format!(
-            "{} is too long for a socket, which has at most 107 octets",
-            server.address.url()
-        );
-        let finding = Diagnostic::error("bad-origin", server.span.unwrap_or_default(), message);
-        diagnostics
-            .push(finding.help(
-                "write a shorter path; one that is not absolute begins at the settings file",
-            ));
-    }
-    for tls in origins().filter_map(|origin| origin.tls.as_ref()) {
+    for origin in settings.iter().flat_map(|settings| &settings.origins) {
+        for server in &origin.servers {
+            diagnostics.items.extend(too_long_socket(server));
+        }
+        let Some(tls) = &origin.tls else { continue };
         if let Err(error) = crate::upstreams::ServerTls::open(tls) {
             let finding = Diagnostic::error("bad-file", error.file.span, error.to_string());
             diagnostics.push(
@@ -163,6 +149,22 @@ pub fn read_settings(path: &Path) -> Result<(Source, Diagnostics, Option<Setting
     }
     let is_usable = !diagnostics.has_errors();
     Ok((source, diagnostics, settings.filter(|_| is_usable)))
+}
+
+/// The mistake that the socket of a server cannot be named: no system call can name one with a
+/// longer path (unix(7)).
+fn too_long_socket(server: &ServerSettings) -> Option<Diagnostic> {
+    let socket = server.address.socket.as_ref()?;
+    std::os::unix::net::SocketAddr::from_pathname(socket).err()?;
+    let finding = Diagnostic::error(
+        "bad-origin",
+        server.span.unwrap_or_default(),
+        format!(
+            "{} is too long for a socket, which has at most 107 octets",
+            server.address.url()
+        ),
+    );
+    Some(finding.help("write a shorter path; one that is not absolute begins at the settings file"))
 }
 
 /// The settings of a file; its mistakes go to standard error.

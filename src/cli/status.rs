@@ -3,10 +3,13 @@
 
 use super::{Result, control, fine, instances, show};
 use crate::admin::control::{Request, Response};
-use crate::admin::{self, InstanceStatus};
+use crate::admin::{self, InstanceStatus, Problem};
+use crate::numbers::plural;
 use crate::policy::origin::OriginCopyState;
+use crate::printable::join;
 use crate::sites::{OriginRobotsStatus, Served, SiteStatus};
 use crate::telemetry::{CertificateStatus, OrderStatus};
+use crate::time::Timestamp;
 use crate::upstreams::{OriginStatus, OutOfUse, QueueStatus};
 use crate::verdict::{LINE_FOR_ALL, PERHAPS_CACHED, UnprovenHost};
 use std::io::{self, Write};
@@ -38,17 +41,18 @@ pub fn run(arguments: &Arguments) -> Result {
 }
 
 fn print(out: &mut impl Write, asked: &Path, status: &InstanceStatus) -> io::Result<()> {
-    writeln!(out, "crawlgate at {}", asked.display())?;
-    let generation = status.policies.generation;
-    let read = status.policies.last_reload;
-    writeln!(out, "policies last read {read} (generation {generation})")?;
-    for found in &status.problems {
-        writeln!(
-            out,
-            "\nproblem ({}): {}",
-            found.problem.name(),
-            found.message
-        )?;
+    writeln!(
+        out,
+        "crawlgate at {}\npolicies last read {} (generation {})",
+        asked.display(),
+        status.policies.last_reload,
+        status.policies.generation
+    )?;
+    for Problem {
+        problem, message, ..
+    } in &status.problems
+    {
+        writeln!(out, "\nproblem ({}): {message}", problem.name())?;
     }
     print_sites(out, &status.policies.sites)?;
     if let Some(store) = &status.store {
@@ -82,26 +86,21 @@ fn print(out: &mut impl Write, asked: &Path, status: &InstanceStatus) -> io::Res
 
 /// Prints a host for which crawlgate gets certificates: the time of renewal, and the last failure.
 fn print_order(out: &mut impl Write, order: &OrderStatus) -> io::Result<()> {
-    let OrderStatus {
-        host,
-        renewal,
-        failed,
-        ..
-    } = order;
-    let renewal = renewal.map_or("there is no certificate yet".to_owned(), |renewal| {
-        renewal.to_string()
-    });
-    writeln!(out, "  {host}\n    renewal:     {renewal}")?;
-    match failed {
-        Some(failed) => {
-            writeln!(
-                out,
-                "    failed:      at {}: {}\n    next:        {}",
-                failed.at, failed.reason, failed.next
-            )
-        }
-        None => Ok(()),
+    let renewal = or_else(order.renewal, "there is no certificate yet");
+    writeln!(out, "  {}\n    renewal:     {renewal}", order.host)?;
+    if let Some(failed) = &order.failed {
+        writeln!(
+            out,
+            "    failed:      at {}: {}\n    next:        {}",
+            failed.at, failed.reason, failed.next
+        )?;
     }
+    Ok(())
+}
+
+/// A moment, or what is said in place of it.
+fn or_else(moment: Option<Timestamp>, absent: &str) -> String {
+    moment.map_or_else(|| absent.to_owned(), |moment| moment.to_string())
 }
 
 /// Prints a certificate: its hosts, its file, until when it is valid, and its last renewal.
@@ -120,23 +119,24 @@ fn print_certificate(out: &mut impl Write, certificate: &CertificateStatus) -> i
     } else {
         names.join(", ")
     };
-    writeln!(out, "  {names}\n    file:        {}", file.display())?;
-    match days_left {
-        0.. => writeln!(out, "    valid until: {not_after} ({days_left} days)")?,
-        _ => writeln!(out, "    expired:     {not_after}")?,
-    }
-    let renewed = renewed.map_or("not since the start".to_owned(), |moment| {
-        moment.to_string()
-    });
-    writeln!(out, "    renewed:     {renewed}")?;
-    match refused {
-        Some(refused) => writeln!(
+    let validity = match days_left {
+        0.. => format!("valid until: {not_after} ({days_left} days)"),
+        _ => format!("expired:     {not_after}"),
+    };
+    let file = file.display();
+    let renewed = or_else(*renewed, "not since the start");
+    writeln!(
+        out,
+        "  {names}\n    file:        {file}\n    {validity}\n    renewed:     {renewed}"
+    )?;
+    if let Some(refused) = refused {
+        writeln!(
             out,
             "    refused:     a renewal at {}: {}",
             refused.at, refused.reason
-        ),
-        None => Ok(()),
+        )?;
     }
+    Ok(())
 }
 
 fn print_sites(out: &mut impl Write, sites: &[SiteStatus]) -> io::Result<()> {
@@ -218,8 +218,7 @@ fn print_policy(out: &mut impl Write, site: &SiteStatus) -> io::Result<()> {
     } else {
         site.hosts.join(", ")
     };
-    writeln!(out, "  hosts       {hosts}")?;
-    writeln!(out, "  mode        {}", site.mode)?;
+    writeln!(out, "  hosts       {hosts}\n  mode        {}", site.mode)?;
     for other in &site.modes {
         let name = if other.name == "other" {
             "bots that no list knows"
@@ -247,27 +246,19 @@ fn print_policy(out: &mut impl Write, site: &SiteStatus) -> io::Result<()> {
         site.version, site.since
     )?;
     if site.held_versions > 0 {
-        let versions = crate::numbers::plural(site.held_versions, "superseded version");
-        match site.held_until {
-            Some(until) => writeln!(
-                out,
-                "  cached      {versions} may still be cached, until {until}"
-            )?,
-            None => writeln!(
-                out,
-                "  cached      {versions} may be cached by crawlers that keep it for longer than `grace`"
-            )?,
-        }
+        let versions = plural(site.held_versions, "superseded version");
+        let until = match site.held_until {
+            Some(until) => format!("may still be cached, until {until}"),
+            None => "may be cached by crawlers that keep it for longer than `grace`".to_owned(),
+        };
+        writeln!(out, "  cached      {versions} {until}")?;
     }
     writeln!(out, "  search      {}", front_page(site))?;
     for crawler in &site.suspended {
         writeln!(
             out,
-            "  identity    no visit from the networks of {crawler} within seven days;"
-        )?;
-        writeln!(
-            out,
-            "              they prove no impostors until one comes; check the list"
+            "  identity    no visit from the networks of {crawler} within seven days;\n              \
+             they prove no impostors until one comes; check the list"
         )?;
     }
     print_unproven(out, &site.unproven)?;
@@ -281,28 +272,7 @@ fn print_policy(out: &mut impl Write, site: &SiteStatus) -> io::Result<()> {
         )?;
     }
     if let Some(robots) = &site.origin_robots {
-        let since = robots
-            .last_success
-            .map(|moment| format!(", last known good at {moment}"))
-            .unwrap_or_default();
-        writeln!(
-            out,
-            "  origin's    robots.txt {}{}{since}",
-            meaning(robots),
-            meanwhile(robots)
-        )?;
-        if let Some(problem) = &robots.problem {
-            writeln!(out, "              {problem}")?;
-        }
-        if let [first, more @ ..] = robots.unpublished_lines.as_slice() {
-            let line = if more.is_empty() { "line" } else { "lines" };
-            write!(
-                out,
-                "              not published, because crawlers cannot reach the host: {line} {first}"
-            )?;
-            more.iter().try_for_each(|line| write!(out, ", {line}"))?;
-            writeln!(out)?;
-        }
+        print_origin_robots(out, robots)?;
     }
     if let Some(until) = site.paused_until {
         writeln!(
@@ -314,36 +284,55 @@ fn print_policy(out: &mut impl Write, site: &SiteStatus) -> io::Result<()> {
     Ok(())
 }
 
+/// The origin's own robots.txt, and what is served meanwhile.
+fn print_origin_robots(out: &mut impl Write, robots: &OriginRobotsStatus) -> io::Result<()> {
+    let since = robots
+        .last_success
+        .map(|moment| format!(", last known good at {moment}"))
+        .unwrap_or_default();
+    writeln!(
+        out,
+        "  origin's    robots.txt {}{}{since}",
+        meaning(robots),
+        meanwhile(robots)
+    )?;
+    if let Some(problem) = &robots.problem {
+        writeln!(out, "              {problem}")?;
+    }
+    let lines = &robots.unpublished_lines;
+    if !lines.is_empty() {
+        writeln!(
+            out,
+            "              not published, because crawlers cannot reach the host: {} {}",
+            if lines.len() == 1 { "line" } else { "lines" },
+            join(lines, ", ")
+        )?;
+    }
+    Ok(())
+}
+
 /// The hosts on which no violation counts, and until when.
 fn print_unproven(out: &mut impl Write, hosts: &[UnprovenHost]) -> io::Result<()> {
     for UnprovenHost { host, until, .. } in hosts.iter().take(MAX_UNPROVEN) {
-        match until {
-            Some(until) => {
-                writeln!(
-                    out,
-                    "  unproven    {host}: no violation counts until {until}, because crawlers may use"
-                )?;
-                writeln!(
-                    out,
-                    "              a robots.txt that they fetched before crawlgate observed the host"
-                )?;
-            }
-            None => writeln!(
-                out,
-                "  unproven    {host}: no violation counts until {PERHAPS_CACHED}"
-            )?,
-        }
-    }
-    let more = hosts.len().saturating_sub(MAX_UNPROVEN);
-    if more > 0 {
+        let until = until.map_or_else(
+            || PERHAPS_CACHED.to_owned(),
+            |until| {
+                format!(
+                    "{until}, because crawlers may use\n              \
+                     a robots.txt that they fetched before crawlgate observed the host"
+                )
+            },
+        );
         writeln!(
             out,
-            "              and {}",
-            crate::numbers::plural(more, "more host")
-        )
-    } else {
-        Ok(())
+            "  unproven    {host}: no violation counts until {until}"
+        )?;
     }
+    if let more @ 1.. = hosts.len().saturating_sub(MAX_UNPROVEN) {
+        let more = plural(more, "more host");
+        writeln!(out, "              and {more}")?;
+    }
+    Ok(())
 }
 
 /// Whether search engines may have the front page, and how crawlgate knows.

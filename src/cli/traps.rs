@@ -20,9 +20,8 @@ pub struct Arguments {
 
 /// An address, or a network as the list has it.
 fn address_or_network(text: &str) -> Result<IpNet, &'static str> {
-    let address = || text.parse::<IpAddr>().map(IpNet::from);
     text.parse()
-        .or_else(|_| address())
+        .or_else(|_| text.parse::<IpAddr>().map(IpNet::from))
         .map_err(|_| "neither an address nor a network like 203.0.113.0/24")
 }
 

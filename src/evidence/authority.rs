@@ -3,40 +3,55 @@
 //! that time. [`stamp`] blocks the calling thread, and follows no redirects.
 
 use super::{DatabaseError, Hash, OpenLog, time_text, timestamp};
+use crate::download::{client, octets};
 use std::error::Error;
-use std::io::Read;
 use std::time::{Duration, SystemTime};
-use ureq::tls::{RootCerts, TlsConfig};
+use ureq::Agent;
 
 /// A checkpoint gets no timestamp that is later: it would say little.
 const LATEST: Duration = Duration::from_secs(7 * 86_400);
 const TIME: Duration = Duration::from_secs(20);
 const CONNECT: Duration = Duration::from_secs(5);
-/// Octets of a response, with certificates in it.
-const LARGEST: u64 = 64 * 1024;
+/// Bytes of a response, with certificates in it.
+const MAX_RESPONSE: usize = 64 * 1024;
+
+/// Why a checkpoint has no timestamp.
+#[derive(Debug, thiserror::Error)]
+pub enum StampError {
+    /// The log cannot be read or written.
+    #[error("cannot use the evidence log: {0}")]
+    Database(#[from] DatabaseError),
+    /// An authority gives none.
+    #[error("{url}: {error}")]
+    Authority {
+        /// Its URL.
+        url: String,
+        /// What is wrong.
+        error: Box<dyn Error + Send + Sync>,
+    },
+}
 
 /// Gets the timestamps that checkpoints of the last days lack. Each authority is asked until it
 /// fails once.
 ///
 /// # Errors
 /// The first failure; other authorities were asked all the same.
-pub fn stamp(log: &mut OpenLog, now: SystemTime) -> Result<(), String> {
-    let unusable = |error: DatabaseError| format!("cannot use the evidence log: {error}");
+pub fn stamp(log: &mut OpenLog, now: SystemTime) -> Result<(), StampError> {
     let since = time_text(now.checked_sub(LATEST).unwrap_or(SystemTime::UNIX_EPOCH));
-    let (mut failed, mut first) = (Vec::new(), Ok(()));
-    for (number, note, url) in log.database.unstamped(&since).map_err(unusable)? {
+    let mut failed = Vec::new();
+    let mut first = Ok(());
+    for (number, note, url) in log.database.unstamped(&since)? {
         if failed.contains(&url) {
             continue;
         }
         match ask(&url, Hash::of(&[note.as_bytes()])) {
             Ok(response) => {
                 log.database
-                    .write(|log| log.keep_timestamp(number, &url, &response))
-                    .map_err(unusable)?;
+                    .write(|log| log.keep_timestamp(number, &url, &response))?;
             }
             Err(error) => {
-                first = first.and(Err(format!("{url}: {error}")));
-                failed.push(url);
+                failed.push(url.clone());
+                first = first.and(Err(StampError::Authority { url, error }));
             }
         }
     }
@@ -44,30 +59,16 @@ pub fn stamp(log: &mut OpenLog, now: SystemTime) -> Result<(), String> {
 }
 
 fn ask(url: &str, hash: Hash) -> Result<Vec<u8>, Box<dyn Error + Send + Sync>> {
-    let agent = ureq::Agent::new_with_config(
-        ureq::Agent::config_builder()
-            .max_redirects(0)
-            .timeout_global(Some(TIME))
-            .timeout_connect(Some(CONNECT))
-            .user_agent(concat!("crawlgate/", env!("CARGO_PKG_VERSION")))
-            .tls_config(
-                TlsConfig::builder()
-                    .root_certs(RootCerts::PlatformVerifier)
-                    .build(),
-            )
-            .build(),
-    );
-    let request = agent
+    let client = client(TIME)
+        .http_status_as_error(true)
+        .timeout_connect(Some(CONNECT))
+        .build();
+    let answer = Agent::new_with_config(client)
         .post(url)
-        .header("content-type", "application/timestamp-query");
-    let answer = request.send(timestamp::request(hash).as_slice())?;
-    let mut response = Vec::new();
-    let read = answer
-        .into_body()
-        .into_reader()
-        .take(LARGEST)
-        .read_to_end(&mut response);
-    read.map_err(|error| format!("the answer broke off: {error}"))?;
+        .header("content-type", "application/timestamp-query")
+        .send(timestamp::request(hash).as_slice())?;
+    let response = octets(answer.into_body(), MAX_RESPONSE)
+        .map_err(|error| format!("the answer broke off: {error}"))?;
     let is_of_it = timestamp::read(&response).is_some_and(|stamp| stamp.hash == hash);
     if is_of_it {
         Ok(response)

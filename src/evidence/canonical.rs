@@ -72,14 +72,22 @@ pub fn hex(octets: &[u8]) -> String {
 
 /// Reads what [`hex`] writes. Upper-case digits are another spelling, so they are refused.
 pub fn parse_hex(text: &str) -> Option<Vec<u8>> {
-    let value = |digit: &u8| b"0123456789abcdef".iter().position(|known| known == digit);
     let (pairs, []) = text.as_bytes().as_chunks::<2>() else {
         return None;
     };
     pairs
         .iter()
-        .map(|[high, low]| Some((value(high)? << 4 | value(low)?) as u8))
+        .map(|[high, low]| Some(digit(*high)? << 4 | digit(*low)?))
         .collect()
+}
+
+/// The value of a lower-case hexadecimal digit.
+fn digit(written: u8) -> Option<u8> {
+    match written {
+        b'0'..=b'9' => Some(written - b'0'),
+        b'a'..=b'f' => Some(written - b'a' + 10),
+        _ => None,
+    }
 }
 
 /// The one spelling of a value.
@@ -103,13 +111,11 @@ fn spelled(value: &Value) -> String {
             // Sorted here: a dependency may switch serde_json to the order of insertion.
             let mut sorted: Vec<_> = fields.iter().collect();
             sorted.sort_by(|one, other| one.0.encode_utf16().cmp(other.0.encode_utf16()));
-            let field = |(key, item): (&String, _)| {
-                format!("{}:{}", Value::from(key.as_str()), spelled(item))
-            };
-            format!(
-                "{{{}}}",
-                sorted.into_iter().map(field).collect::<Vec<_>>().join(",")
-            )
+            let mut parts = Vec::new();
+            for (key, item) in sorted {
+                parts.push(format!("{}:{}", Value::from(key.as_str()), spelled(item)));
+            }
+            format!("{{{}}}", parts.join(","))
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.to_string(),
     }

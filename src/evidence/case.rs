@@ -21,10 +21,10 @@ use std::collections::BTreeSet;
 use std::time::SystemTime;
 
 /// Entries that a case may have.
-const MOST_ENTRIES: u64 = 500_000;
+const MAX_ENTRIES: u64 = 500_000;
 /// So many entries before the span are taken to reach the robots.txt that the crawler was served
 /// before it.
-const MOST_BEFORE: u64 = 10_000;
+const MAX_BEFORE: u64 = 10_000;
 
 /// Why there is no case.
 #[derive(Debug, thiserror::Error)]
@@ -46,7 +46,7 @@ pub enum CaseError {
     },
     /// There is too much.
     #[error(
-        "the case would have more than {MOST_ENTRIES} entries; choose a shorter time with --from and --to"
+        "the case would have more than {MAX_ENTRIES} entries; choose a shorter time with --from and --to"
     )]
     TooLarge,
     /// A checkpoint in the log cannot be read.
@@ -78,7 +78,8 @@ fn export(log: &mut OpenLog, span: &CaseSpan, now: SystemTime) -> Result<(Files,
         span.to
     };
     let checkpoints = cover(log, &CaseSpan { to, ..span.clone() }, now)?;
-    let (key, database) = (log.key.verify_key(), &log.database);
+    let key = log.key.verify_key();
+    let database = &log.database;
     let last = checkpoints.last().map_or(0, |(number, _)| *number);
     let (spans, has_crawler) = spans(database, span, &names, &database.heads(last)?)?;
     let mut files = Files::new();
@@ -166,23 +167,17 @@ pub fn cover(
     now: SystemTime,
 ) -> Result<Vec<(u64, String)>, CaseError> {
     let OpenLog { key, database, .. } = log;
-    let (from, to) = (time_text(span.from), time_text(span.to));
+    let from = time_text(span.from);
+    let to = time_text(span.to);
     let checkpoints = database.checkpoints(&from, &to)?;
     let notes = database.key_notes()?;
     let keys = Keys::read(&key.verify_key(), notes.iter().map(String::as_str))
         .map_err(|_| CaseError::Keys)?;
-    let last_time = |(number, note): &(u64, String)| {
-        keys.checkpoint(note)
-            .map(|last| last.time)
-            .ok_or(CaseError::Checkpoint(*number))
-    };
-    if checkpoints
-        .last()
-        .map(last_time)
-        .transpose()?
-        .is_some_and(|last| last >= to)
-    {
-        return Ok(checkpoints);
+    if let Some((number, note)) = checkpoints.last() {
+        let last = keys.checkpoint(note);
+        if last.ok_or(CaseError::Checkpoint(*number))?.time >= to {
+            return Ok(checkpoints);
+        }
     }
     let moment = time_text(now);
     database.write(|log| log.checkpoint(key, &moment))?;
@@ -214,7 +209,8 @@ fn spans(
     names: &[ChainName; 3],
     heads: &[Head],
 ) -> Result<([Part; 3], bool), CaseError> {
-    let (mut found, mut has_crawler) = ([(0, 0..0), (0, 0..0), (0, 0..0)], false);
+    let mut found = [(0, 0..0), (0, 0..0), (0, 0..0)];
+    let mut has_crawler = false;
     for (place, (kind, since)) in ["served", "published", "start"]
         .into_iter()
         .zip(CaseSpan::beginnings(span.from))
@@ -237,7 +233,7 @@ fn spans(
         }
         let before = database
             .last_before(id, kind, begins + 1)?
-            .filter(|before| begins - before <= MOST_BEFORE);
+            .filter(|before| begins - before <= MAX_BEFORE);
         let before = before.unwrap_or(begins).min(begins.saturating_sub(1));
         found[place] = (id, before.max(first).min(head.entries)..head.entries);
     }
@@ -245,7 +241,7 @@ fn spans(
         .iter()
         .map(|(_, numbers)| numbers.end - numbers.start)
         .sum();
-    if entries > MOST_ENTRIES {
+    if entries > MAX_ENTRIES {
         Err(CaseError::TooLarge)
     } else {
         Ok((found, has_crawler))
@@ -289,15 +285,17 @@ fn chain_text(
 /// The paths that prove the heads of some chains.
 fn head_proofs(heads: &[Head], names: &[ChainName]) -> Vec<HeadProof> {
     let leaves: Vec<Hash> = heads.iter().map(Head::leaf).collect();
-    let of = |name: &ChainName| {
-        let place = heads.iter().position(|head| head.chain == *name)?;
-        Some(HeadProof {
-            head: heads[place].clone(),
-            place,
-            path: merkle::path(&leaves, place),
-        })
-    };
-    names.iter().filter_map(of).collect()
+    let mut proofs = Vec::new();
+    for name in names {
+        if let Some(place) = heads.iter().position(|head| head.chain == *name) {
+            proofs.push(HeadProof {
+                head: heads[place].clone(),
+                place,
+                path: merkle::path(&leaves, place),
+            });
+        }
+    }
+    proofs
 }
 
 /// A log of a case that another machine exported.
@@ -333,8 +331,9 @@ pub fn write_case(
     span: &CaseSpan,
     now: SystemTime,
 ) -> Result<(Vec<u8>, CaseFindings), CaseError> {
-    let (mut parts, mut alone, mut has_crawler) =
-        (Vec::new(), CaseFindings::default(), !joined.is_empty());
+    let mut parts = Vec::new();
+    let mut alone = CaseFindings::default();
+    let mut has_crawler = !joined.is_empty();
     for log in &mut *logs {
         let (mut files, has_own) = export(log, span, now)?;
         let key = log.key.verify_key();
@@ -359,14 +358,9 @@ pub fn write_case(
         )),
     };
     are_of_one_case(&findings)?;
-    let page = report::page(&findings);
-    Ok((
-        tar::write(&join(
-            parts.into_iter().map(|part| part.files).collect(),
-            page,
-        )),
-        findings,
-    ))
+    let files = parts.into_iter().map(|part| part.files).collect();
+    let archive = tar::write(&join(files, report::page(&findings)));
+    Ok((archive, findings))
 }
 
 /// Refuses logs of different crawlers or sites, and a log that is there twice.

@@ -35,13 +35,14 @@ pub fn rotate_key(
     log: &mut OpenLog,
     now: SystemTime,
 ) -> Result<VerifyKey, RotateError> {
-    let (fresh, moment) = (log.key.successor()?, time_text(now));
+    let fresh = log.key.successor()?;
+    let moment = time_text(now);
     let key = fresh.verify_key();
     super::opening::write_next_key(directory, &fresh)?;
     log.database.write(|writing| {
         let from = writing.checkpoint(&log.key, &moment)? + 1;
         writing.change_key(&key.line(), |number| {
-            super::keys::change_note((number, from), &log.key, &fresh, &moment)
+            super::keys::change_note(number, from, &log.key, &fresh, &moment)
         })?;
         writing.note("key", json!({"key": key.line(), "from": from}), &moment)
     })?;
@@ -60,11 +61,10 @@ pub fn forget(
     before: Option<SystemTime>,
     now: SystemTime,
 ) -> Result<usize, DatabaseError> {
-    let (address, before) = (
-        address.map(|address| address.to_string()),
-        before.map(time_text),
-    );
-    let (mut forgotten, mut after) = (0, (0, -1));
+    let address = address.map(|address| address.to_string());
+    let before = before.map(time_text);
+    let mut forgotten = 0;
+    let mut after = (0, -1);
     loop {
         // Reading takes long, and locks nobody out.
         let entries = log

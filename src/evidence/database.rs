@@ -178,16 +178,16 @@ impl EvidenceDatabase {
     /// The file cannot be read.
     pub fn state(&self) -> Result<Option<LogState>> {
         self.first("SELECT id, runs, committed, clean FROM log", [], |row| {
-            let end = match row.get(3)? {
-                0u8 => None,
-                1 => Some(RunEnd::Stopped),
-                _ => Some(RunEnd::HandedOver),
-            };
+            let (id, runs, committed, end) = row.try_into()?;
             Ok(LogState {
-                id: row.get(0)?,
-                runs: row.get(1)?,
-                committed: row.get(2)?,
-                end,
+                id,
+                runs,
+                committed,
+                end: match end {
+                    0u8 => None,
+                    1 => Some(RunEnd::Stopped),
+                    _ => Some(RunEnd::HandedOver),
+                },
             })
         })
     }
@@ -284,9 +284,10 @@ impl EvidenceDatabase {
     /// # Errors
     /// The file cannot be read.
     pub fn octets(&self) -> Result<u64> {
-        let number = |pragma| self.one::<u64>(pragma, []);
-        let used = number("PRAGMA page_count")?.saturating_sub(number("PRAGMA freelist_count")?);
-        Ok(used * number("PRAGMA page_size")?)
+        let pages: u64 = self.one("PRAGMA page_count", [])?;
+        let free: u64 = self.one("PRAGMA freelist_count", [])?;
+        let size: u64 = self.one("PRAGMA page_size", [])?;
+        Ok(pages.saturating_sub(free) * size)
     }
 
     /// The number of the first entry of a chain at or after a moment, if there is one.
@@ -312,7 +313,8 @@ impl EvidenceDatabase {
     ///
     /// # Errors
     /// The file cannot be read.
-    pub fn lines(&self, (chain, span): &Part, mut each: impl FnMut(&str)) -> Result {
+    pub fn lines(&self, part: &Part, mut each: impl FnMut(&str)) -> Result {
+        let (chain, span) = part;
         let query = "SELECT line FROM entries WHERE chain = ?1 AND number >= ?2 AND number < ?3 ORDER BY number";
         let mut statement = self.connection.prepare(query)?;
         let mut rows = statement.query(params![chain, span.start, span.end])?;
@@ -326,7 +328,8 @@ impl EvidenceDatabase {
     ///
     /// # Errors
     /// The file cannot be read.
-    pub fn personal(&self, chain: &ChainName, (id, span): &Part) -> Result<Vec<PersonalLine>> {
+    pub fn personal(&self, chain: &ChainName, part: &Part) -> Result<Vec<PersonalLine>> {
+        let (id, span) = part;
         let query = "SELECT number, name, lower(hex(salt)), value FROM personal WHERE chain = ?1 AND number >= ?2 AND number \
                      < ?3 ORDER BY number, name";
         self.all(query, params![id, span.start, span.end], |row| {
@@ -380,14 +383,11 @@ impl EvidenceDatabase {
         let query = "SELECT site, crawler, heads.entries, hash FROM heads JOIN chains ON chains.id = heads.chain WHERE \
                      checkpoint = ?1 ORDER BY place";
         self.all(query, [checkpoint], |row| {
-            let chain = ChainName {
-                site: row.get(0)?,
-                crawler: row.get(1)?,
-            };
+            let (site, crawler, entries, hash) = row.try_into()?;
             Ok(Head {
-                chain,
-                entries: row.get(2)?,
-                hash: Hash(row.get(3)?),
+                chain: ChainName { site, crawler },
+                entries,
+                hash: Hash(hash),
             })
         })
     }
@@ -442,19 +442,16 @@ impl EvidenceDatabase {
 }
 
 fn chain(row: &Row<'_>) -> SqlResult<Chain> {
-    let chain = ChainName {
-        site: row.get(2)?,
-        crawler: row.get(3)?,
-    };
-    let head = Head {
-        chain,
-        entries: row.get(4)?,
-        hash: Hash(row.get(5)?),
-    };
+    let (id, first, site, crawler, entries, hash, time) = row.try_into()?;
+    let chain = ChainName { site, crawler };
     Ok(Chain {
-        id: row.get(0)?,
-        first: row.get(1)?,
-        head,
-        time: row.get(6)?,
+        id,
+        first,
+        head: Head {
+            chain,
+            entries,
+            hash: Hash(hash),
+        },
+        time,
     })
 }

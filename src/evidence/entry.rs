@@ -8,6 +8,7 @@
 
 use super::canonical::read_canonical;
 use super::{Hash, canonical};
+use crate::finding::Finding;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -128,71 +129,62 @@ pub struct Link {
     pub hash: Hash,
 }
 
-/// What is wrong with a span of a chain.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ChainFault {
-    /// The text does not end with its last line.
-    #[error("the last line is cut off")]
-    Cut,
-    /// A line is no entry.
-    #[error("line {0} is no entry")]
-    NoEntry(usize),
-    /// A line is of another chain or log than the line before it.
-    #[error("line {0} belongs to another chain or another log")]
-    OtherChain(usize),
-    /// An entry is missing, or stands at another place.
-    #[error("line {0} does not have the number that follows: entries were removed, added or moved")]
-    Number(usize),
-    /// The entry before it is not the one that it was written after.
-    #[error("line {0} was not written after the line before it: one of both was changed")]
-    Previous(usize),
-    /// It is older than the entry before it.
-    #[error("line {0} has a time before that of the line before it")]
-    Time(usize),
-}
-
 /// Reads a span of a chain. Only its first line is not tied to one before it, unless it is the
 /// first of the chain.
 ///
 /// # Errors
 /// The first fault.
-pub fn read_chain(text: &str) -> Result<Vec<Link>, ChainFault> {
+pub fn read_chain(text: &str) -> Result<Vec<Link>, Finding> {
     let mut links: Vec<Link> = Vec::new();
     if !text.is_empty() && !text.ends_with('\n') {
-        return Err(ChainFault::Cut);
+        return Err(Finding::new("chain-cut-off", "the last line is cut off"));
     }
     for (place, line) in text.split_terminator('\n').enumerate() {
-        let number = place + 1;
-        let entry = Entry::read(line).ok_or(ChainFault::NoEntry(number))?;
-        match links.last() {
-            Some(Link {
-                entry: before,
-                hash,
-            }) => {
-                if (&before.chain, &before.log) != (&entry.chain, &entry.log) {
-                    return Err(ChainFault::OtherChain(number));
-                }
-                if before.number.checked_add(1) != Some(entry.number) {
-                    return Err(ChainFault::Number(number));
-                }
-                if *hash != entry.previous {
-                    return Err(ChainFault::Previous(number));
-                }
-                if before.time > entry.time {
-                    return Err(ChainFault::Time(number));
-                }
-            }
-            None if entry.number == 0 && entry.previous != Hash::NONE => {
-                return Err(ChainFault::Previous(number));
-            }
-            None => {}
-        }
-        links.push(Link {
-            hash: hash_of(line),
-            entry,
-        });
+        let link = next_link(line, links.last())
+            .map_err(|(id, fault)| Finding::new(id, format!("line {} {fault}", place + 1)))?;
+        links.push(link);
     }
     Ok(links)
+}
+
+/// Reads a line that follows an entry. The error is the id of the fault, and the rest of a sentence
+/// about the line.
+fn next_link(line: &str, before: Option<&Link>) -> Result<Link, (&'static str, &'static str)> {
+    let changed = (
+        "entry-changed",
+        "was not written after the line before it: one of both was changed",
+    );
+    let entry = Entry::read(line).ok_or(("no-entry", "is no entry"))?;
+    if let Some(Link {
+        entry: before,
+        hash,
+    }) = before
+    {
+        if before.chain != entry.chain || before.log != entry.log {
+            return Err((
+                "entry-of-other-chain",
+                "belongs to another chain or another log",
+            ));
+        }
+        if before.number.checked_add(1) != Some(entry.number) {
+            return Err((
+                "entry-number",
+                "does not have the number that follows: entries were removed, added or moved",
+            ));
+        }
+        if *hash != entry.previous {
+            return Err(changed);
+        }
+        if before.time > entry.time {
+            return Err(("entry-time", "has a time before that of the line before it"));
+        }
+    } else if entry.number == 0 && entry.previous != Hash::NONE {
+        return Err(changed);
+    }
+    Ok(Link {
+        hash: hash_of(line),
+        entry,
+    })
 }
 
 /// The files of the three chains.
@@ -225,9 +217,10 @@ impl Document {
 
     /// Its path in a case.
     pub fn path(&self) -> String {
-        match self.is_list {
-            true => format!("lists/{}", self.hash),
-            false => format!("robots/{}.txt", self.hash),
+        if self.is_list {
+            format!("lists/{}", self.hash)
+        } else {
+            format!("robots/{}.txt", self.hash)
         }
     }
 }
@@ -315,7 +308,8 @@ mod tests {
 
     /// A chain of so many entries as a text.
     fn chain(entries: u64) -> String {
-        let (mut previous, mut text) = (Hash::NONE, String::new());
+        let mut previous = Hash::NONE;
+        let mut text = String::new();
         for number in 0..entries {
             let data = json!({"target": format!("/{number}"), "status": 403});
             let entry = Entry {
@@ -379,7 +373,7 @@ mod tests {
             match place {
                 0 => prop_assert_eq!(found.map(|links| links[0].entry.number), Ok(1)),
                 9 => prop_assert_ne!(head(&joined(&all)), head(&chain(10))),
-                _ => prop_assert_eq!(found, Err(ChainFault::Number(place + 1))),
+                _ => prop_assert_eq!(found.expect_err("a fault").id, "entry-number"),
             }
         }
 
@@ -409,7 +403,8 @@ mod tests {
         forged.time = "2026-11-23T05:00:00.000Z".into();
         forged.previous = hash_of(&before.line());
         all[2] = forged.line();
-        assert_eq!(read_chain(&joined(&all)), Err(ChainFault::Time(3)));
+        let fault = read_chain(&joined(&all)).expect_err("a fault");
+        assert_eq!(fault.id, "entry-time");
     }
 
     #[test]

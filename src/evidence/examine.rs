@@ -1,17 +1,17 @@
 //! [`examine`] checks the logs of a case (an excerpt of one evidence log or several, as one file)
-//! by their files and public keys alone, and tells each fault in a sentence. It relies on the
+//! by their files and public keys alone, and adds a finding for each fault. It relies on the
 //! signed checkpoints in the case, and not on the case's manifest, which the owner of the key could
 //! sign anew after a change.
 
 use super::canonical::{parse_hex, read_canonical};
 use super::entry::{parse_time, read_chain};
-use super::keys::KeysFault;
 use super::requests::{AllLogs, RobotsFiles, tell};
 use super::{
     CHAINS, CaseSpan, ChainName, Checkpoint, Document, Entry, Files, Findings, Hash, Head,
     HeadProof, Keys, Link, Personal, PersonalLine, VerifyKey, commitment, hash_of, merkle, proofs,
     text_of, timestamp,
 };
+use crate::finding::Finding;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -49,63 +49,60 @@ pub fn examine(logs: &[(&Files, &VerifyKey)]) -> Vec<Findings> {
         .iter()
         .map(|log| (&log.chains, log.findings.log.as_str()));
     let all = AllLogs::new(RobotsFiles::new(robots), chains);
-    let tell_of = |(
-        Checked {
-            chains,
-            earlier,
-            personal,
-            mut findings,
-            ..
-        },
-        (files, _),
-    ): (Checked, &(&Files, _))| {
-        tell(&chains, &personal, &all, &mut findings);
-        proofs::tell(&chains[0], &earlier, &personal, files, &mut findings);
-        findings
-    };
-    checked.into_iter().zip(logs).map(tell_of).collect()
+    let mut findings = Vec::new();
+    for (log, (files, _)) in checked.into_iter().zip(logs) {
+        let mut found = log.findings;
+        tell(&log.chains, &log.personal, &all, &mut found);
+        proofs::tell(
+            &log.chains[0],
+            &log.earlier,
+            &log.personal,
+            files,
+            &mut found,
+        );
+        findings.push(found);
+    }
+    findings
 }
 
 /// Checks the structure of a log: keys, hashes, numbers, times, and that all files are those that
 /// entries name.
 fn check(files: &Files, key: &VerifyKey) -> Checked {
-    let nothing = |findings| Checked {
-        findings,
-        ..Checked::default()
-    };
+    let mut findings = Findings::default();
     let Some(about) = about(files) else {
-        return nothing(Findings {
-            faults: vec!["case.json cannot be read".into()],
-            ..Findings::default()
-        });
+        findings.add_fault("unreadable-case", "case.json cannot be read");
+        return Checked {
+            findings,
+            ..Checked::default()
+        };
     };
-    let text = |name| {
-        about
-            .get(name)
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-            .to_owned()
-    };
-    let [site, crawler, from, to, log] = ["site", "crawler", "from", "to", "log"].map(text);
-    let mut findings = Findings {
-        site,
-        crawler,
-        from,
-        to,
-        log,
-        ..Findings::default()
-    };
+    for (name, value) in [
+        ("site", &mut findings.site),
+        ("crawler", &mut findings.crawler),
+        ("from", &mut findings.from),
+        ("to", &mut findings.to),
+        ("log", &mut findings.log),
+    ] {
+        let said = about.get(name).and_then(Value::as_str);
+        said.unwrap_or_default().clone_into(value);
+    }
     if findings.log != key.name {
-        findings.faults.push(format!(
-            "the case is of the log {}, and the key is that of {}",
-            findings.log, key.name
-        ));
+        findings.add_fault(
+            "other-log",
+            format!(
+                "the case is of the log {}, and the key is that of {}",
+                findings.log, key.name
+            ),
+        );
     }
     let keys = match keys(files, key) {
         Ok(keys) => keys,
         Err(fault) => {
-            findings.faults.push(fault.to_string());
-            return nothing(findings);
+            findings.faults.push(fault);
+            return Checked {
+                findings,
+                ..Checked::default()
+            };
         }
     };
     check_keys(files, &keys, &mut findings);
@@ -138,9 +135,12 @@ fn check_keys(files: &Files, keys: &Keys, findings: &mut Findings) {
         } else {
             format!("{} times", keys.changes())
         };
-        findings.holds.push(format!(
-            "the key was changed {times}, by the word of the old and the new key each time"
-        ));
+        findings.add_check(
+            "key-changes",
+            format!(
+                "the key was changed {times}, by the word of the old and the new key each time"
+            ),
+        );
     }
     let Some(last) = keys.last() else { return };
     for (file, expected) in [
@@ -148,9 +148,7 @@ fn check_keys(files: &Files, keys: &Keys, findings: &mut Findings) {
         ("key.pem", last.pem()),
     ] {
         if files.get(file).map(Vec::as_slice) != Some(expected.as_bytes()) {
-            findings
-                .faults
-                .push(format!("{file} is not the key of the log"));
+            findings.add_fault("key-file", format!("{file} is not the key of the log"));
         }
     }
 }
@@ -163,8 +161,8 @@ pub fn log_of(files: &Files) -> Option<String> {
 /// The keys of the log, one of which is trusted.
 ///
 /// # Errors
-/// See [`KeysFault`].
-pub fn keys(files: &Files, trusted: &VerifyKey) -> Result<Keys, KeysFault> {
+/// See [`Keys::read`].
+pub fn keys(files: &Files, trusted: &VerifyKey) -> Result<Keys, Finding> {
     let notes = files.iter().filter(|(file, _)| file.starts_with("keys/"));
     Keys::read(
         trusted,
@@ -186,24 +184,29 @@ fn chains(
     let mut chains = <[Vec<Link>; 3]>::default();
     for ((file, name), chain) in CHAINS.iter().zip(names).zip(&mut chains) {
         let Some(text) = text_of(files, file) else {
-            findings
-                .faults
-                .push(format!("{file} is missing or no text"));
+            findings.add_fault("missing-file", format!("{file} is missing or no text"));
             continue;
         };
         match read_chain(text) {
-            Err(fault) => findings.faults.push(format!("{file}: {fault}")),
+            Err(fault) => findings.faults.push(Finding {
+                message: format!("{file}: {fault}"),
+                ..fault
+            }),
             Ok(links) => {
                 let first = links.first().map(|link| &link.entry);
                 if first.is_some_and(|entry| entry.chain != *name || entry.log != key.name) {
-                    findings
-                        .faults
-                        .push(format!("{file} is the chain of something else"));
+                    findings.add_fault(
+                        "other-chain",
+                        format!("{file} is the chain of something else"),
+                    );
                 } else {
-                    findings.holds.push(format!(
-                        "{file}: {} entries, each with the hash of the one before it",
-                        links.len()
-                    ));
+                    findings.add_check(
+                        "chain",
+                        format!(
+                            "{file}: {} entries, each with the hash of the one before it",
+                            links.len()
+                        ),
+                    );
                     *chain = links;
                 }
             }
@@ -226,7 +229,7 @@ fn checkpoints(
         .filter(|file| file.starts_with("checkpoints/") && file.ends_with(".note"))
     {
         match checkpoint(files, file, names, keys) {
-            Err(fault) => findings.faults.push(format!("{file}: {fault}")),
+            Err(fault) => findings.add_fault("checkpoint", format!("{file}: {fault}")),
             Ok((proven, hash)) => {
                 let Checkpoint {
                     number,
@@ -237,9 +240,10 @@ fn checkpoints(
                 if let Some((last, last_hash, last_time)) = &before
                     && (last + 1 != *number || last_hash != previous || last_time > time)
                 {
-                    findings
-                        .faults
-                        .push(format!("{file} does not follow the checkpoint before it"));
+                    findings.add_fault(
+                        "checkpoint-order",
+                        format!("{file} does not follow the checkpoint before it"),
+                    );
                 }
                 before = Some((*number, hash, time.clone()));
                 found.push(proven);
@@ -250,20 +254,31 @@ fn checkpoints(
         && first.number > 0
         && first.time >= findings.from
     {
-        findings.unknown.push(format!(
-            "whether entries that are dated before {} were written before it: earlier checkpoints are not in the case",
-            first.time
-        ));
+        findings.add_unknown(
+            "no-earlier-checkpoint",
+            format!(
+                "whether entries that are dated before {} were written before it: earlier checkpoints are not in the case",
+                first.time
+            ),
+        );
     }
     match found.last() {
-        None => findings
-            .faults
-            .push("there is no checkpoint that the key signed".into()),
-        Some(last) => findings.holds.push(format!(
-            "{} checkpoints are signed by the key and follow each other; the last one is of {}",
-            found.len(),
-            last.checkpoint.time
-        )),
+        None => {
+            findings.add_fault(
+                "no-checkpoint",
+                "there is no checkpoint that the key signed",
+            );
+        }
+        Some(last) => {
+            findings.add_check(
+                "checkpoints",
+                format!(
+                    "{} checkpoints are signed by the key and follow each other; the last one is of {}",
+                    found.len(),
+                    last.checkpoint.time
+                ),
+            );
+        }
     }
     found
 }
@@ -317,47 +332,59 @@ fn check_heads(
     };
     let end = chain.last().map(|link| (link.entry.number + 1, link.hash));
     if last.head(name).map(|head| (head.entries, head.hash)) != end {
-        findings.faults.push(format!(
-            "{file} does not end with the entry that the last checkpoint names: it was shortened"
-        ));
+        findings.add_fault(
+            "shortened",
+            format!(
+                "{file} does not end with the entry that the last checkpoint names: it was shortened"
+            ),
+        );
         return;
     }
     let mut proven_before = false;
     for proven in checkpoints {
-        let (head, time) = (proven.head(name), &proven.checkpoint.time);
+        let head = proven.head(name);
+        let time = &proven.checkpoint.time;
         // A checkpoint covers each chain that it or an earlier one was made after. Without its
         // proof nobody could say which entries were written later.
         let is_older = chain.iter().any(|link| link.entry.time < *time);
         if head.is_none() && (proven_before || is_older) {
-            findings.faults.push(format!(
-                "{file}: checkpoint {} has no proof of it",
-                proven.checkpoint.number
-            ));
+            let number = proven.checkpoint.number;
+            findings.add_fault(
+                "checkpoint-without-proof",
+                format!("{file}: checkpoint {number} has no proof of it"),
+            );
         }
         proven_before |= head.is_some();
         let covered = head.map_or(0, |head| head.entries);
         for Link { entry, hash } in chain {
             if head.is_some_and(|head| head.entries == entry.number + 1 && head.hash != *hash) {
-                findings.faults.push(format!(
-                    "{file}: entry {} is not the one that a checkpoint names",
-                    entry.number
-                ));
+                findings.add_fault(
+                    "other-entry",
+                    format!(
+                        "{file}: entry {} is not the one that a checkpoint names",
+                        entry.number
+                    ),
+                );
             }
             let is_before = entry.number < covered;
             if (is_before && entry.time > *time)
                 || (!is_before && entry.time < *time && head.is_some())
             {
-                findings.faults.push(format!(
-                    "{file}: entry {} was dated to the other side of a checkpoint",
-                    entry.number
-                ));
+                findings.add_fault(
+                    "other-side-of-checkpoint",
+                    format!(
+                        "{file}: entry {} was dated to the other side of a checkpoint",
+                        entry.number
+                    ),
+                );
             }
         }
     }
     if !chain.is_empty() {
-        findings.holds.push(format!(
-            "{file} ends with the entry that the last checkpoint covers"
-        ));
+        findings.add_check(
+            "covered",
+            format!("{file} ends with the entry that the last checkpoint covers"),
+        );
     }
 }
 
@@ -372,22 +399,18 @@ fn check_beginnings(
     findings: &mut Findings,
 ) {
     let Some(beginnings) = parse_time(&findings.from).map(CaseSpan::beginnings) else {
-        return findings
-            .faults
-            .push("case.json does not say from which time on".into());
+        return findings.add_fault("no-time", "case.json does not say from which time on");
     };
     let deleted_before = chains[2].iter().filter_map(deleted_before).max();
     for (((chain, name), file), since) in chains.iter().zip(names).zip(CHAINS).zip(&beginnings) {
         let Some(first) = chain.first().map(|link| &link.entry) else {
             continue;
         };
-        let is_covered = |proven: &Proven| {
-            proven.checkpoint.time < *since
-                && proven
-                    .head(name)
-                    .is_some_and(|head| head.entries >= first.number)
-        };
-        if first.number == 0 || first.time < *since || checkpoints.iter().any(is_covered) {
+        let is_covered = checkpoints.iter().any(|proven| {
+            let head = proven.head(name);
+            proven.checkpoint.time < *since && head.is_some_and(|head| head.entries >= first.number)
+        });
+        if first.number == 0 || first.time < *since || is_covered {
             continue;
         }
         let missing = format!(
@@ -395,12 +418,22 @@ fn check_beginnings(
             first.number, first.time
         );
         match deleted_before {
-            Some(before) => findings.unknown.push(format!(
-                "{missing}: the log deleted those from before {before} for their age; whether later ones were left out"
-            )),
-            None => findings.faults.push(format!(
-                "{missing}: entries since {since} were left out, and the log does not say that it deleted any"
-            )),
+            Some(before) => {
+                findings.add_unknown(
+                    "deleted-for-age",
+                    format!(
+                        "{missing}: the log deleted those from before {before} for their age; whether later ones were left out"
+                    ),
+                );
+            }
+            None => {
+                findings.add_fault(
+                    "beginning-left-out",
+                    format!(
+                        "{missing}: entries since {since} were left out, and the log does not say that it deleted any"
+                    ),
+                );
+            }
         }
     }
 }
@@ -418,13 +451,13 @@ fn timestamps(files: &Files, checkpoints: &[Proven], findings: &mut Findings) {
         .filter(|(file, _)| file.starts_with("timestamps/"))
         .collect();
     if !stamps.is_empty() {
-        findings.unknown.push(
-            "whether the authorities signed the timestamps: `openssl ts -verify` checks it".into(),
-        );
+        let message =
+            "whether the authorities signed the timestamps: `openssl ts -verify` checks it";
+        findings.add_unknown("timestamp-signatures", message);
     } else if !checkpoints.is_empty() {
-        let alone =
+        let message =
             "no checkpoint of the case has a timestamp of an authority: the key alone says when";
-        findings.unknown.push(alone.to_owned());
+        findings.add_unknown("no-timestamp", message);
     }
     for (file, response) in stamps {
         let note = file
@@ -433,13 +466,21 @@ fn timestamps(files: &Files, checkpoints: &[Proven], findings: &mut Findings) {
             .unwrap_or_default();
         let hash = files.get(&note).map(|note| Hash::of(&[note]));
         match timestamp::read(response).filter(|stamp| Some(stamp.hash) == hash) {
-            None => findings.faults.push(format!(
-                "{file} is no timestamp of a checkpoint of the case"
-            )),
-            Some(stamp) => findings.holds.push(format!(
-                "{file} is a timestamp of {note}, and says that it existed at {}",
-                stamp.shown()
-            )),
+            None => {
+                findings.add_fault(
+                    "timestamp",
+                    format!("{file} is no timestamp of a checkpoint of the case"),
+                );
+            }
+            Some(stamp) => {
+                findings.add_check(
+                    "timestamp",
+                    format!(
+                        "{file} is a timestamp of {note}, and says that it existed at {}",
+                        stamp.shown()
+                    ),
+                );
+            }
         }
     }
 }
@@ -456,9 +497,7 @@ fn personal<'a>(
     let mut values = Personal::new();
     let lines = text_of(files, "personal.jsonl");
     if lines.is_none_or(|lines| !lines.is_empty() && !lines.ends_with('\n')) {
-        findings
-            .faults
-            .push("personal.jsonl is missing or cut off".into());
+        findings.add_fault("missing-file", "personal.jsonl is missing or cut off");
     }
     for (place, line) in lines.unwrap_or_default().split_terminator('\n').enumerate() {
         let known = read_canonical::<PersonalLine>(line).filter(|known| {
@@ -477,19 +516,27 @@ fn personal<'a>(
                 value,
                 ..
             }) => drop(values.insert((chain, number, name), value)),
-            None => findings.faults.push(format!(
-                "personal.jsonl: line {} is not the value of its entry",
-                place + 1
-            )),
+            None => {
+                findings.add_fault(
+                    "personal-value",
+                    format!(
+                        "personal.jsonl: line {} is not the value of its entry",
+                        place + 1
+                    ),
+                );
+            }
         }
     }
     let committed: usize = entries.values().map(|entry| entry.personal.len()).sum();
     findings.withdrawn = committed.saturating_sub(values.len()) as u64;
     if !values.is_empty() {
-        findings.holds.push(format!(
-            "{} personal values are those that their entries were made with",
-            values.len()
-        ));
+        findings.add_check(
+            "personal-values",
+            format!(
+                "{} personal values are those that their entries were made with",
+                values.len()
+            ),
+        );
     }
     values
 }
@@ -502,27 +549,19 @@ fn documents<'a>(
     findings: &mut Findings,
 ) -> BTreeMap<Hash, Vec<u8>> {
     let mut known = BTreeMap::new();
-    let is_document = |file: &str| file.starts_with("robots/") || file.starts_with("lists/");
-    for (file, bytes) in files.iter().filter(|(file, _)| is_document(file)) {
+    for (file, bytes) in files {
+        let is_list = file.starts_with("lists/");
+        if !is_list && !file.starts_with("robots/") {
+            continue;
+        }
         let hash = Hash::of(&[bytes]);
-        if *file
-            == (Document {
-                is_list: false,
-                hash,
-            })
-            .path()
-        {
+        if *file != (Document { is_list, hash }).path() {
+            findings.add_fault(
+                "changed-document",
+                format!("{file} was changed: its SHA-256 is {hash}"),
+            );
+        } else if !is_list {
             known.insert(hash, bytes.clone());
-        } else if *file
-            != (Document {
-                is_list: true,
-                hash,
-            })
-            .path()
-        {
-            findings
-                .faults
-                .push(format!("{file} was changed: its SHA-256 is {hash}"));
         }
     }
     let named = entries
@@ -530,15 +569,19 @@ fn documents<'a>(
         .map(|document| document.path());
     let missing: BTreeSet<String> = named.filter(|path| !files.contains_key(path)).collect();
     for path in &missing {
-        findings
-            .faults
-            .push(format!("{path} is missing: an entry names it"));
+        findings.add_fault(
+            "missing-document",
+            format!("{path} is missing: an entry names it"),
+        );
     }
     if missing.is_empty() {
-        findings.holds.push(format!(
-            "{} robots.txt files are there, each with the SHA-256 that entries name",
-            known.len()
-        ));
+        findings.add_check(
+            "documents",
+            format!(
+                "{} robots.txt files are there, each with the SHA-256 that entries name",
+                known.len()
+            ),
+        );
     }
     known
 }

@@ -2,13 +2,14 @@
 //! with the [`Findings`] about each log in it. The report of the case shows them, and programs read
 //! them as JSON.
 
+use crate::finding::Finding;
 use serde::Serialize;
 
 /// What was found in a case.
 #[derive(Debug, Default, Serialize)]
 pub struct CaseFindings {
     /// What does not hold, in any log. Empty in a case that was not changed.
-    pub faults: Vec<String>,
+    pub faults: Vec<Finding>,
     /// What was found in each log of the case.
     pub logs: Vec<Findings>,
 }
@@ -16,29 +17,26 @@ pub struct CaseFindings {
 impl CaseFindings {
     /// The findings of a case, from those of its logs.
     pub fn of(logs: Vec<Findings>) -> CaseFindings {
-        let faults = match logs.as_slice() {
-            [one] => one.faults.clone(),
-            several => {
-                let named = |(place, log): (usize, &Findings)| {
-                    let name = |fault: &String| format!("log {}: {fault}", place + 1);
-                    log.faults.iter().map(name).collect::<Vec<_>>()
-                };
-                several.iter().enumerate().flat_map(named).collect()
+        let mut faults = Vec::new();
+        for (number, log) in (1..).zip(&logs) {
+            for fault in &log.faults {
+                let mut fault = fault.clone();
+                if logs.len() > 1 {
+                    fault.message = format!("log {number}: {fault}");
+                }
+                faults.push(fault);
             }
-        };
+        }
         CaseFindings { faults, logs }
     }
 }
 
 /// The name of a log that is there twice.
 pub fn named_twice(logs: &[Findings]) -> Option<&str> {
-    let is_twice = |(place, log): &(usize, &Findings)| {
-        logs[..*place].iter().any(|before| before.log == log.log)
-    };
-    logs.iter()
-        .enumerate()
-        .find(is_twice)
-        .map(|(_, log)| log.log.as_str())
+    let mut names: Vec<&str> = logs.iter().map(|log| log.log.as_str()).collect();
+    names.sort_unstable();
+    let twice = names.windows(2).find(|pair| pair[0] == pair[1])?;
+    Some(twice[0])
 }
 
 /// What was found in a log.
@@ -55,13 +53,13 @@ pub struct Findings {
     /// The log: the name of its key.
     pub log: String,
     /// What does not hold. Empty in a case that was not changed.
-    pub faults: Vec<String>,
+    pub faults: Vec<Finding>,
     /// What was checked and holds.
-    pub holds: Vec<String>,
+    pub holds: Vec<Finding>,
     /// Personal values that were deleted.
     pub withdrawn: u64,
     /// What cannot be known: gaps, and what no log shows.
-    pub unknown: Vec<String>,
+    pub unknown: Vec<Finding>,
     /// When the site published which robots.txt.
     pub published: Vec<PublishedVersion>,
     /// When the crawler was served which robots.txt.
@@ -70,6 +68,23 @@ pub struct Findings {
     pub requests: Vec<RequestFinding>,
     /// What proves who the clients were.
     pub proofs: Vec<ProofFinding>,
+}
+
+impl Findings {
+    /// Adds something that does not hold.
+    pub fn add_fault(&mut self, id: &'static str, message: impl Into<String>) {
+        self.faults.push(Finding::new(id, message));
+    }
+
+    /// Adds something that was checked and holds.
+    pub fn add_check(&mut self, id: &'static str, message: impl Into<String>) {
+        self.holds.push(Finding::new(id, message));
+    }
+
+    /// Adds something that cannot be known.
+    pub fn add_unknown(&mut self, id: &'static str, message: impl Into<String>) {
+        self.unknown.push(Finding::new(id, message));
+    }
 }
 
 /// What proves that a client is the crawler, or that it is not.
@@ -84,7 +99,7 @@ pub struct ProofFinding {
     /// The client, unless it was withdrawn or never kept.
     pub client: Option<String>,
     /// What it rests on, and what of that was checked, in sentences.
-    pub says: Vec<String>,
+    pub says: Vec<Finding>,
     /// How many requests of the case rest on it.
     pub requests: usize,
 }

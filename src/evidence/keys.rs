@@ -4,19 +4,7 @@
 //! party that trusts any one of the keys can verify all others.
 
 use super::{Checkpoint, SigningKey, VerifyKey};
-
-/// Why notes about keys cannot be believed.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum KeysFault {
-    /// A text is no note, the two keys did not sign it, or it does not follow the note before it.
-    #[error(
-        "the change of the key number {0} was not signed by both keys, or does not follow the one before"
-    )]
-    Change(u64),
-    /// The trusted key is not a key of the log.
-    #[error("the key that was given is none of the log: {0}")]
-    Other(String),
-}
+use crate::finding::Finding;
 
 /// A change of the key.
 #[derive(Debug)]
@@ -38,7 +26,9 @@ impl Change {
             new,
             time,
         } = self;
-        let (log, old, new) = (&old.name, old.line(), new.line());
+        let log = &old.name;
+        let old = old.line();
+        let new = new.line();
         format!(
             "crawlgate-evidence-key\nlog {log}\nnumber {number}\nfrom {from}\nold {old}\nnew {new}\ntime {time}\n"
         )
@@ -46,26 +36,31 @@ impl Change {
 
     /// Reads a note that both keys signed.
     fn read(note: &str) -> Option<Change> {
-        let field = |name: &str| {
-            note.lines()
-                .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))
-        };
         let change = Change {
-            number: field("number")?.parse().ok()?,
-            from: field("from")?.parse().ok()?,
-            old: VerifyKey::parse(field("old")?).ok()?,
-            new: VerifyKey::parse(field("new")?).ok()?,
-            time: field("time")?.to_owned(),
+            number: field(note, "number")?.parse().ok()?,
+            from: field(note, "from")?.parse().ok()?,
+            old: VerifyKey::parse(field(note, "old")?).ok()?,
+            new: VerifyKey::parse(field(note, "new")?).ok()?,
+            time: field(note, "time")?.to_owned(),
         };
-        let is_signed = |key: &VerifyKey| key.open(note).is_ok_and(|text| text == change.text());
-        (is_signed(&change.old) && is_signed(&change.new) && change.old.name == change.new.name)
-            .then_some(change)
+        let text = change.text();
+        let is_signed = [&change.old, &change.new]
+            .into_iter()
+            .all(|key| key.open(note) == Ok(&text));
+        (is_signed && change.old.name == change.new.name).then_some(change)
     }
+}
+
+/// The value in the line of a note that begins with a name.
+fn field<'n>(note: &'n str, name: &str) -> Option<&'n str> {
+    note.lines()
+        .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))
 }
 
 /// The note that a new key follows the old one.
 pub fn change_note(
-    (number, from): (u64, u64),
+    number: u64,
+    from: u64,
     old: &SigningKey,
     new: &SigningKey,
     time: &str,
@@ -92,34 +87,45 @@ impl Keys {
     /// The keys that notes tell, if the key that is trusted is among them.
     ///
     /// # Errors
-    /// See [`KeysFault`].
+    /// A text is no note, the two keys did not sign it, or it does not follow the note before it; or
+    /// the trusted key is not a key of the log.
     pub fn read<'n>(
         trusted: &VerifyKey,
         notes: impl IntoIterator<Item = &'n str>,
-    ) -> Result<Keys, KeysFault> {
+    ) -> Result<Keys, Finding> {
         let mut keys: Vec<(u64, VerifyKey)> = Vec::new();
         for (number, note) in (1..).zip(notes) {
-            let fault = KeysFault::Change(number);
-            let change = Change::read(note)
-                .filter(|change| change.number == number)
-                .ok_or(fault.clone())?;
+            let change = Change::read(note).filter(|change| {
+                let last = keys.last();
+                change.number == number
+                    && last.is_none_or(|(from, key)| *from <= change.from && *key == change.old)
+            });
+            let change = change.ok_or_else(|| {
+                Finding::new(
+                    "key-change",
+                    format!(
+                        "the change of the key number {number} was not signed by both keys, or does not follow the one before"
+                    ),
+                )
+            })?;
             if keys.is_empty() {
-                keys.push((0, change.old.clone()));
-            }
-            let follows = keys
-                .last()
-                .is_some_and(|(from, key)| *from <= change.from && *key == change.old);
-            if !follows {
-                return Err(fault);
+                keys.push((0, change.old));
             }
             keys.push((change.from, change.new));
         }
         if keys.is_empty() {
             keys.push((0, trusted.clone()));
         }
-        match keys.iter().any(|(_, key)| key == trusted) {
-            true => Ok(Keys(keys)),
-            false => Err(KeysFault::Other(trusted.line())),
+        if keys.iter().any(|(_, key)| key == trusted) {
+            Ok(Keys(keys))
+        } else {
+            Err(Finding::new(
+                "other-key",
+                format!(
+                    "the key that was given is none of the log: {}",
+                    trusted.line()
+                ),
+            ))
         }
     }
 
@@ -156,13 +162,11 @@ mod tests {
     #[test]
     fn each_key_leads_to_all_keys_and_a_change_needs_both_signatures() {
         let first = SigningKey::fresh().expect("a key");
-        let (second, third) = (
-            first.successor().expect("a key"),
-            first.successor().expect("a key"),
-        );
+        let second = first.successor().expect("a key");
+        let third = first.successor().expect("a key");
         let notes = [
-            change_note((1, 5), &first, &second, "t"),
-            change_note((2, 9), &second, &third, "u"),
+            change_note(1, 5, &first, &second, "t"),
+            change_note(2, 9, &second, &third, "u"),
         ];
         let of = |trusted: &SigningKey, notes: &[String]| {
             Keys::read(&trusted.verify_key(), notes.iter().map(String::as_str))
@@ -175,15 +179,14 @@ mod tests {
             );
         }
         let other = SigningKey::fresh().expect("a key");
-        assert!(matches!(of(&other, &notes), Err(KeysFault::Other(_))));
-        assert_eq!(of(&first, &notes[1..]), Err(KeysFault::Change(1)));
+        let fault = |trusted, notes: &[String]| of(trusted, notes).expect_err("a fault").id;
+        assert_eq!(fault(&other, &notes), "other-key");
+        assert_eq!(fault(&first, &notes[1..]), "key-change");
         let whole = &notes[0];
         let lines: Vec<&str> = whole.lines().collect();
         let one_signature = format!("{}\n", lines[..lines.len() - 1].join("\n"));
-        assert_eq!(of(&first, &[one_signature]), Err(KeysFault::Change(1)));
-        assert_eq!(
-            of(&first, &[whole.replace("from 5", "from 6")]),
-            Err(KeysFault::Change(1))
-        );
+        assert_eq!(fault(&first, &[one_signature]), "key-change");
+        let changed = whole.replace("from 5", "from 6");
+        assert_eq!(fault(&first, &[changed]), "key-change");
     }
 }

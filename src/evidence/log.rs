@@ -7,6 +7,7 @@
 use super::opening::open;
 use super::writer::{HandOver, Writer};
 use super::{ChainName, DatabaseError, OpenError, Record, Shared};
+use crate::finding::Finding;
 use crate::locks::lock;
 use crate::settings::{AddressDetail, EvidenceSettings};
 use std::path::{Path, PathBuf};
@@ -103,15 +104,19 @@ impl Evidence {
     }
 
     /// Why evidence is being lost, where it is.
-    pub fn problem(&self) -> Option<String> {
+    pub fn problem(&self) -> Option<Finding> {
         let shared = &self.0.shared;
         let Some(problem) = lock(&shared.problem).clone() else {
-            return lock(&shared.stamp_problem).clone();
+            let problem = lock(&shared.stamp_problem).clone()?;
+            return Some(Finding::new("evidence-timestamps", problem));
         };
         let lost = self.lost();
-        Some(format!(
-            "evidence cannot be written: {problem}; requests are served, and {lost} entries are missing since the start. \
-             The log will say how many"
+        Some(Finding::new(
+            "evidence",
+            format!(
+                "evidence cannot be written: {problem}; requests are served, and {lost} entries are missing since the start. \
+                 The log will say how many"
+            ),
         ))
     }
 
@@ -197,11 +202,8 @@ fn start(
 
 fn spawn(writer: Writer) -> Result<Thread, std::io::Error> {
     let (tell, told) = channel();
-    let run = move || writer.run(&told);
-    Ok((
-        tell,
-        std::thread::Builder::new()
-            .name("evidence".into())
-            .spawn(run)?,
-    ))
+    let thread = std::thread::Builder::new()
+        .name("evidence".into())
+        .spawn(move || writer.run(&told))?;
+    Ok((tell, thread))
 }

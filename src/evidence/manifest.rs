@@ -3,20 +3,10 @@
 //! compares the files with it.
 
 use super::{Files, Hash, SigningKey, VerifyKey, text_of};
+use crate::finding::Finding;
 
 /// The name of the manifest in the case.
 pub const FILE: &str = "manifest.txt";
-
-/// What is wrong with the files of a case.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ManifestFault {
-    /// There is no manifest that the key signed.
-    #[error("manifest.txt is missing, or the key did not sign it")]
-    Unsigned,
-    /// The files are not those of the manifest.
-    #[error("manifest.txt does not fit {0}: files were changed, added or removed")]
-    OtherFiles(String),
-}
 
 fn text(files: &Files) -> String {
     let files = files.iter().filter(|(file, _)| *file != FILE);
@@ -37,10 +27,13 @@ pub fn add(files: &mut Files, key: &SigningKey) {
 /// How many files the manifest covers, if these are all files and no other ones.
 ///
 /// # Errors
-/// See [`ManifestFault`].
-pub fn check(files: &Files, key: &VerifyKey) -> Result<usize, ManifestFault> {
-    let note = text_of(files, FILE).ok_or(ManifestFault::Unsigned)?;
-    let signed = key.open(note).map_err(|_| ManifestFault::Unsigned)?;
+/// There is no manifest that the key signed, or the files are not those of the manifest.
+pub fn check(files: &Files, key: &VerifyKey) -> Result<usize, Finding> {
+    let signed = text_of(files, FILE).and_then(|note| key.open(note).ok());
+    let signed = signed.ok_or_else(|| {
+        let message = "manifest.txt is missing, or the key did not sign it";
+        Finding::new("manifest-unsigned", message)
+    })?;
     let found = text(files);
     if found == signed {
         return Ok(files.len() - 1);
@@ -52,5 +45,8 @@ pub fn check(files: &Files, key: &VerifyKey) -> Result<usize, ManifestFault> {
     let file = differing
         .and_then(|(found, _)| found.split_once("  "))
         .map_or("the files", |(_, file)| file);
-    Err(ManifestFault::OtherFiles(file.to_owned()))
+    Err(Finding::new(
+        "manifest-other-files",
+        format!("manifest.txt does not fit {file}: files were changed, added or removed"),
+    ))
 }

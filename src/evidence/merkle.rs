@@ -58,12 +58,11 @@ pub fn root_by_path(leaf: Hash, place: usize, leaves: usize, path: &[Hash]) -> O
     }
     let (beside, below) = path.split_last()?;
     let at = split(leaves);
-    match place < at {
-        true => Some(node(root_by_path(leaf, place, at, below)?, *beside)),
-        false => Some(node(
-            *beside,
-            root_by_path(leaf, place - at, leaves - at, below)?,
-        )),
+    if place < at {
+        Some(node(root_by_path(leaf, place, at, below)?, *beside))
+    } else {
+        let right = root_by_path(leaf, place - at, leaves - at, below)?;
+        Some(node(*beside, right))
     }
 }
 

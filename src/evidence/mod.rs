@@ -43,7 +43,7 @@ mod tests;
 pub use authority::stamp;
 pub use canonical::Hash;
 use canonical::{canonical, hex};
-pub use case::{cover, read_joined, write_case};
+pub use case::{Joined, cover, read_joined, write_case};
 use checkpoint::{Checkpoint, Head, HeadProof};
 pub use commands::{forget, rotate_key, status};
 use database::{Chain, EvidenceDatabase, Writing};

@@ -125,9 +125,10 @@ fn parts_of_key(line: &str) -> Option<(&str, &str, [u8; 32])> {
 /// Text and signatures of a note. The text ends with its newline.
 fn parts(note: &str) -> Option<(&str, &str)> {
     let at = note.rfind("\n\n")?;
-    let (text, signatures) = (&note[..=at], &note[at + 2..]);
-    let is_signature = |line: &str| line.starts_with("\u{2014} ");
-    let is_whole = signatures.ends_with('\n') && signatures.lines().all(is_signature);
+    let text = &note[..=at];
+    let signatures = &note[at + 2..];
+    let is_whole =
+        signatures.ends_with('\n') && signatures.lines().all(|line| line.starts_with("\u{2014} "));
     (is_whole && !signatures.is_empty()).then_some((text, signatures))
 }
 

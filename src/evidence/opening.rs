@@ -58,23 +58,23 @@ pub struct OpenLog {
 /// # Errors
 /// See [`OpenError`].
 pub fn open(directory: &Path, now: SystemTime) -> Result<OpenLog, OpenError> {
-    let (file, key_file) = (directory.join(FILE), directory.join(KEY));
-    let failed = |error| OpenError::database(&file, &error);
+    let file = directory.join(FILE);
+    let key_file = directory.join(KEY);
     let begun_anew = match read_whole(directory) {
         Ok(log) => return Ok(log),
         Err(DatabaseError::NoLog) => None,
         Err(DatabaseError::Damaged(because)) => Some(because),
         Err(DatabaseError::Sqlite(error)) if is_damaged(&error) => Some("the database was damaged"),
-        Err(error) => return Err(failed(error)),
+        Err(error) => return Err(OpenError::database(&file, &error)),
     };
     set_aside(directory, now).map_err(|error| OpenError::file(&file, &error))?;
     let key = SigningKey::fresh().map_err(|error| OpenError::key(&key_file, error))?;
     write_private(&key_file, &key.line()).map_err(|error| OpenError::file(&key_file, &error))?;
-    let mut database = EvidenceDatabase::open(directory, true).map_err(failed)?;
-    database
-        .write(|log| log.begin_log(&key.verify_key().name, &time_text(now)))
-        .map_err(failed)?;
-    drop(database);
+    EvidenceDatabase::open(directory, true)
+        .and_then(|mut database| {
+            database.write(|log| log.begin_log(&key.verify_key().name, &time_text(now)))
+        })
+        .map_err(|error| OpenError::database(&file, &error))?;
     Ok(OpenLog {
         begun_anew,
         ..open_existing(directory)?
@@ -86,7 +86,8 @@ pub fn open(directory: &Path, now: SystemTime) -> Result<OpenLog, OpenError> {
 /// # Errors
 /// See [`OpenError`].
 pub fn open_existing(directory: &Path) -> Result<OpenLog, OpenError> {
-    let (database, file) = (directory.join(FILE), directory.join(KEY));
+    let database = directory.join(FILE);
+    let file = directory.join(KEY);
     read(directory).map_err(|error| {
         match (error, read_own(&file).map(|text| SigningKey::parse(&text))) {
             (DatabaseError::Damaged(_), Err(error)) => OpenError::file(&file, &error),
@@ -103,8 +104,9 @@ pub fn open_existing(directory: &Path) -> Result<OpenLog, OpenError> {
 /// The log, unless the file that counts processes says that it is a copy.
 /// [`DatabaseError::Damaged`] says why there is to be a new one.
 fn read_whole(directory: &Path) -> Result<OpenLog, DatabaseError> {
-    let is_there = |name| directory.join(name).exists();
-    if !is_there(FILE) && (is_there(KEY) || is_there(RUNS)) {
+    let [has_database, has_key, has_runs] =
+        [FILE, KEY, RUNS].map(|name| directory.join(name).exists());
+    if !has_database && (has_key || has_runs) {
         return Err(DatabaseError::Damaged("the database was gone"));
     }
     let log = read(directory)?;
@@ -177,7 +179,8 @@ fn is_damaged(error: &rusqlite::Error) -> bool {
 /// Renames the files of the log that is there.
 fn set_aside(directory: &Path, now: SystemTime) -> io::Result<()> {
     let suffix = time_text(now).replace([':', '.'], "-");
-    let (journal, memory) = (format!("{FILE}-wal"), format!("{FILE}-shm"));
+    let journal = format!("{FILE}-wal");
+    let memory = format!("{FILE}-shm");
     for name in [FILE, &journal, &memory, KEY, NEXT_KEY, RUNS] {
         match fs::rename(
             directory.join(name),
@@ -195,7 +198,8 @@ fn set_aside(directory: &Path, now: SystemTime) -> io::Result<()> {
 /// # Errors
 /// It cannot be written.
 pub fn write_runs(directory: &Path, runs: u64) -> io::Result<()> {
-    let (file, fresh) = (directory.join(RUNS), directory.join(format!("{RUNS}.new")));
+    let file = directory.join(RUNS);
+    let fresh = directory.join(format!("{RUNS}.new"));
     let _ = fs::remove_file(&fresh);
     write_private(&fresh, &runs.to_string())?;
     fs::rename(fresh, file)

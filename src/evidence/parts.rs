@@ -20,6 +20,16 @@ pub enum NotACase {
     Stray(String),
 }
 
+impl NotACase {
+    /// Its id.
+    pub fn id(&self) -> &'static str {
+        match self {
+            NotACase::NoArchive => "no-archive",
+            NotACase::Stray(_) => "stray-file",
+        }
+    }
+}
+
 /// The files of a case.
 pub fn join(logs: Vec<Files>, report: String) -> Files {
     let mut logs = logs;

@@ -3,10 +3,12 @@
 //! the proofs in a case, that is an excerpt of the log as one file.
 
 use super::database::Appended;
+use super::entry::named_lists;
 use super::{
     CHAINS, ChainName, DatabaseError, Entry, Files, Findings, Hash, Link, Personal, ProofFinding,
     Record, Writing, canonical, hash_of, named_proof, text_of, value_of,
 };
+use crate::finding::Finding;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::signature::{ED25519, UnparsedPublicKey};
@@ -17,7 +19,7 @@ use std::net::IpAddr;
 /// The file of a case with proofs that are older than its span.
 pub const FILE: &str = "proofs.jsonl";
 /// Proofs that are remembered as written. Clients choose how many there are.
-const MOST_REMEMBERED: usize = 20_000;
+const MAX_REMEMBERED: usize = 20_000;
 
 /// The proofs that were written on this day. They are written again on the next one, so that an
 /// entry and its proof are deleted at about the same time.
@@ -40,8 +42,9 @@ impl WrittenProofs {
         now: &str,
     ) -> Result<Appended, DatabaseError> {
         let day = now.get(..10).unwrap_or_default();
-        if self.day != day || self.written.len() >= MOST_REMEMBERED {
-            (self.day, self.written) = (day.to_owned(), HashMap::new());
+        if self.day != day || self.written.len() >= MAX_REMEMBERED {
+            self.day = day.to_owned();
+            self.written.clear();
         }
         let key = key(chain, &proof);
         if let Some(written) = self.written.get(&key) {
@@ -79,28 +82,24 @@ pub fn read_earlier(files: &Files, of_crawler: &[Link], findings: &mut Findings)
         .collect();
     let Some(text) = text_of(files, FILE).filter(|text| text.is_empty() || text.ends_with('\n'))
     else {
-        findings
-            .faults
-            .push(format!("{FILE} is missing or cut off"));
+        findings.add_fault("missing-file", format!("{FILE} is missing or cut off"));
         return Vec::new();
     };
     let mut links: Vec<Link> = Vec::new();
     for (place, line) in text.split_terminator('\n').enumerate() {
-        let link = Entry::read(line).map(|entry| Link {
-            entry,
-            hash: hash_of(line),
+        let hash = hash_of(line);
+        let last = links.last().map(|link| link.entry.number);
+        let entry = Entry::read(line).filter(|entry| {
+            named.contains(&(entry.number, hash)) && last.is_none_or(|last| last < entry.number)
         });
-        let is_new = |link: &Link| {
-            links
-                .iter()
-                .all(|known| known.entry.number < link.entry.number)
-        };
-        match link.filter(|link| named.contains(&(link.entry.number, link.hash)) && is_new(link)) {
-            Some(link) => links.push(link),
-            None => findings.faults.push(format!(
-                "{FILE}: line {} is no proof that an entry names",
-                place + 1
-            )),
+        match entry {
+            Some(entry) => links.push(Link { entry, hash }),
+            None => {
+                findings.add_fault(
+                    "unnamed-proof",
+                    format!("{FILE}: line {} is no proof that an entry names", place + 1),
+                );
+            }
         }
     }
     links
@@ -120,22 +119,25 @@ pub fn tell(
         .map(|link| (link.entry.number, link))
         .collect();
     let first = of_crawler.first().map_or(0, |link| link.entry.number);
-    let (mut used, mut missing): (BTreeSet<u64>, usize) = (BTreeSet::new(), 0);
+    let mut used: BTreeSet<u64> = BTreeSet::new();
+    let mut missing = 0;
     for entry in of_crawler.iter().map(|link| &link.entry) {
         let Some((number, hash)) = named_proof(entry) else {
             continue;
         };
         match known.get(&number) {
             Some(link) if link.hash == hash && link.entry.kind == "proof" => {
-                drop(used.insert(number))
+                used.insert(number);
             }
             None if number < first => missing += 1,
             _ => {
-                let fault = format!(
-                    "entry {} names the proof {number}, which is another entry",
-                    entry.number
+                findings.add_fault(
+                    "other-proof",
+                    format!(
+                        "{}: entry {} names the proof {number}, which is another entry",
+                        CHAINS[0], entry.number
+                    ),
                 );
-                findings.faults.push(format!("{}: {fault}", CHAINS[0]));
             }
         }
     }
@@ -148,32 +150,36 @@ pub fn tell(
         let entry = &known[&number].entry;
         let mut says = Vec::new();
         if let Err(fault) = check(entry, personal, files, &mut says) {
-            findings
-                .faults
-                .push(format!("proof {number} does not hold: {fault}"));
+            findings.faults.push(Finding {
+                message: format!("proof {number} does not hold: {fault}"),
+                ..fault
+            });
         }
-        let client = value_of(personal, entry, "client").map(str::to_owned);
-        let (identity, means) = (entry.said("identity"), entry.said("means"));
         findings.proofs.push(ProofFinding {
             number,
-            identity,
-            means,
-            client,
+            identity: entry.said("identity"),
+            means: entry.said("means"),
+            client: value_of(personal, entry, "client").map(str::to_owned),
             says,
             requests,
         });
     }
     if !findings.proofs.is_empty() {
-        let holds = "proofs of who the client was stand in the chain; lists and signatures among them were checked again";
-        findings
-            .holds
-            .push(format!("{} {holds}", findings.proofs.len()));
+        findings.add_check(
+            "proofs",
+            format!(
+                "{} proofs of who the client was stand in the chain; lists and signatures among them were checked again",
+                findings.proofs.len()
+            ),
+        );
     }
     if missing > 0 {
-        let missing = format!(
-            "the proofs that {missing} entries name: they are older than what the log keeps"
+        findings.add_unknown(
+            "deleted-proofs",
+            format!(
+                "the proofs that {missing} entries name: they are older than what the log keeps"
+            ),
         );
-        findings.unknown.push(missing);
     }
 }
 
@@ -182,90 +188,135 @@ fn check(
     entry: &Entry,
     personal: &Personal,
     files: &Files,
-    says: &mut Vec<String>,
-) -> Result<(), String> {
-    let (is_verified, means) = (
-        entry.text("identity") == Some("verified"),
-        entry.text("means").unwrap_or_default(),
-    );
+    says: &mut Vec<Finding>,
+) -> Result<(), Finding> {
+    let is_signature = entry.text("means") == Some("signature");
+    if !is_signature {
+        check_lists(entry, personal, files, says)?;
+    }
+    if let Some(dns) = entry.data.get("dns") {
+        says.push(by_dns(dns, value_of(personal, entry, "name")));
+    }
+    if is_signature {
+        check_signature(entry, personal, files, says)?;
+    }
+    Ok(())
+}
+
+/// Checks that the lists in the case say of the address what the proof says of it.
+fn check_lists(
+    entry: &Entry,
+    personal: &Personal,
+    files: &Files,
+    says: &mut Vec<Finding>,
+) -> Result<(), Finding> {
+    let is_verified = entry.text("identity") == Some("verified");
     let client =
         value_of(personal, entry, "client").filter(|_| entry.text("address") == Some("whole"));
     let client = client.and_then(|client| client.parse::<IpAddr>().ok());
-    let lists = super::entry::named_lists(entry);
-    for (source, list) in &lists {
+    for (source, list) in named_lists(entry) {
         let path = list.path();
-        let Some(bytes) = files.get(&path).filter(|_| means != "signature") else {
+        let Some(bytes) = files.get(&path) else {
             continue;
         };
         let networks = crate::crawlers::read_list(bytes)
-            .map_err(|error| format!("{path} is no list: {error}"))?;
-        let inside = client.map(|client| networks.iter().find(|network| network.contains(&client)));
-        match inside {
-            None => says.push(format!(
-                "the list {source} counted ({path}); the address is not in the case"
-            )),
-            Some(None) if !is_verified => {
-                says.push(format!("the address is outside the list {source} ({path})"))
-            }
-            Some(Some(network)) if is_verified => {
-                says.push(format!(
-                    "the address is in the network {network} of the list {source} ({path})"
-                ));
-            }
-            Some(_) => return Err(format!("{path} says something else of the address")),
+            .map_err(|error| Finding::new("no-list", format!("{path} is no list: {error}")))?;
+        let Some(client) = client else {
+            let message =
+                format!("the list {source} counted ({path}); the address is not in the case");
+            says.push(Finding::new("list-without-address", message));
+            continue;
+        };
+        let network = networks.iter().find(|network| network.contains(&client));
+        if network.is_some() != is_verified {
+            return Err(Finding::new(
+                "list-contradicts",
+                format!("{path} says something else of the address"),
+            ));
         }
+        says.push(match network {
+            Some(network) => Finding::new(
+                "inside-list",
+                format!("the address is in the network {network} of the list {source} ({path})"),
+            ),
+            None => Finding::new(
+                "outside-list",
+                format!("the address is outside the list {source} ({path})"),
+            ),
+        });
     }
-    if let Some(dns) = entry.data.get("dns") {
-        let text = |name: &str| dns.get(name).and_then(Value::as_str).unwrap_or("?");
-        let name = value_of(personal, entry, "name").unwrap_or("(withdrawn or never kept)");
-        says.push(match dns.get("leads_back") == Some(&Value::Bool(true)) {
-            true => format!(
-                "reverse DNS named the address {name} at {}, and this name resolved to the address; that is the word of \
-                 crawlgate",
+    Ok(())
+}
+
+/// What reverse DNS said. `name` is the name of the address.
+fn by_dns(dns: &Value, name: Option<&str>) -> Finding {
+    let text = |name: &str| dns.get(name).and_then(Value::as_str).unwrap_or("?");
+    if dns.get("leads_back") == Some(&Value::Bool(true)) {
+        Finding::new(
+            "reverse-dns",
+            format!(
+                "reverse DNS named the address {} at {}, and this name resolved to the address; that is the word of crawlgate",
+                name.unwrap_or("(withdrawn or never kept)"),
                 text("at")
             ),
-            false => format!(
+        )
+    } else {
+        Finding::new(
+            "no-reverse-dns",
+            format!(
                 "reverse DNS named no host of the crawler at {} and at {}; that is the word of crawlgate",
                 text("first"),
                 text("last")
             ),
-        });
+        )
     }
-    if means == "signature" {
-        let octets = |name: &str| {
-            entry
-                .text(name)
-                .and_then(|text| URL_SAFE_NO_PAD.decode(text).ok())
-        };
-        let (Some(key), Some(signature)) = (octets("key"), octets("signature")) else {
-            return Err("it has no key and signature".to_owned());
-        };
-        for (source, list) in &lists {
-            let path = list.path();
-            let text = files
-                .get(&path)
-                .map(|bytes| String::from_utf8_lossy(bytes))
-                .unwrap_or_default();
-            if !text.contains(entry.text("key").unwrap_or_default()) {
-                return Err(format!("{path} does not have its key"));
-            }
-            says.push(format!("the key is in the directory {source} ({path})"));
+}
+
+/// Checks that the key of a signature is in the directories that the proof names, and the signature
+/// itself.
+fn check_signature(
+    entry: &Entry,
+    personal: &Personal,
+    files: &Files,
+    says: &mut Vec<Finding>,
+) -> Result<(), Finding> {
+    let [key, signature] = ["key", "signature"].map(|name| {
+        let text = entry.text(name)?;
+        URL_SAFE_NO_PAD.decode(text).ok()
+    });
+    let (Some(key), Some(signature)) = (key, signature) else {
+        return Err(Finding::new("no-signature", "it has no key and signature"));
+    };
+    for (source, list) in named_lists(entry) {
+        let path = list.path();
+        let text = files
+            .get(&path)
+            .map(|bytes| String::from_utf8_lossy(bytes))
+            .unwrap_or_default();
+        if !text.contains(entry.text("key").unwrap_or_default()) {
+            return Err(Finding::new(
+                "key-not-in-directory",
+                format!("{path} does not have its key"),
+            ));
         }
-        match value_of(personal, entry, "signature_base") {
-            None => says.push("the text that was signed was withdrawn".to_owned()),
-            Some(base) => {
-                let is_good = UnparsedPublicKey::new(&ED25519, key)
-                    .verify(base.as_bytes(), &signature)
-                    .is_ok();
-                is_good
-                    .then_some(())
-                    .ok_or("the signature does not fit its text")?;
-                says.push(
-                    "the signature of the request was checked with this key, and it is good"
-                        .to_owned(),
-                );
-            }
-        }
+        says.push(Finding::new(
+            "key-in-directory",
+            format!("the key is in the directory {source} ({path})"),
+        ));
     }
+    let Some(base) = value_of(personal, entry, "signature_base") else {
+        let message = "the text that was signed was withdrawn";
+        says.push(Finding::new("withdrawn-text", message));
+        return Ok(());
+    };
+    if UnparsedPublicKey::new(&ED25519, key)
+        .verify(base.as_bytes(), &signature)
+        .is_err()
+    {
+        let message = "the signature does not fit its text";
+        return Err(Finding::new("wrong-signature", message));
+    }
+    let message = "the signature of the request was checked with this key, and it is good";
+    says.push(Finding::new("signature", message));
     Ok(())
 }

@@ -13,9 +13,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Records that are taken in a second. Beyond them each chain has one.
 const RATE: u64 = 200;
 /// Records that wait at most.
-const MOST_WAITING: usize = 20_000;
+const MAX_WAITING: usize = 20_000;
 /// Publications that wait at most while nothing can be written.
-const MOST_PUBLICATIONS: usize = 1_000;
+const MAX_PUBLICATIONS: usize = 1_000;
 
 /// The records that wait, and the number of those that were left out.
 #[derive(Default)]
@@ -59,11 +59,12 @@ impl Queue {
     /// Whether one more record of a chain is taken in this second. One that is not is counted.
     pub fn admits(&mut self, site: &str, crawler: &str, second: u64) -> bool {
         if self.second != second {
-            (self.second, self.taken) = (second, 0);
+            self.second = second;
+            self.taken = 0;
             self.served.clear();
         }
         let chain = self.hasher.hash_one((site, crawler));
-        let is_full = self.waiting.len() >= MOST_WAITING;
+        let is_full = self.waiting.len() >= MAX_WAITING;
         if !is_full && (self.taken < RATE || !self.served.contains(&chain)) {
             self.taken += 1;
             self.served.insert(chain);
@@ -84,7 +85,7 @@ impl Queue {
     /// Adds publications that could not be written, before later ones. Returns how many there was
     /// room for.
     pub fn wait_again(&mut self, publications: Vec<(ChainName, Record)>) -> u64 {
-        let forgotten = publications.len().saturating_sub(MOST_PUBLICATIONS);
+        let forgotten = publications.len().saturating_sub(MAX_PUBLICATIONS);
         let kept = publications.len() - forgotten;
         self.waiting
             .splice(0..0, publications.into_iter().skip(forgotten));
@@ -180,15 +181,12 @@ mod tests {
     #[test]
     fn records_that_wait_too_long_are_bounded() {
         let mut queue = Queue::default();
-        for second in 0..MOST_WAITING as u64 + 5 {
+        for second in 0..MAX_WAITING as u64 + 5 {
             if queue.admits("shop", "gptbot", second) {
                 queue.add(ChainName::of_crawler("shop", "gptbot"), Record::default());
             }
         }
         let batch = queue.take();
-        assert_eq!(
-            (batch.records.len(), batch.left_out[0].1),
-            (MOST_WAITING, 5)
-        );
+        assert_eq!((batch.records.len(), batch.left_out[0].1), (MAX_WAITING, 5));
     }
 }

@@ -63,6 +63,19 @@ enum Basis {
     Impostor,
 }
 
+impl Basis {
+    fn of(request: &RequestFinding, findings: &Findings) -> Basis {
+        let mut proofs = findings.proofs.iter();
+        let has_proof = proofs.any(|proof| Some(proof.number) == request.proof_entry);
+        match (request.identity.as_str(), has_proof) {
+            ("verified", true) => Basis::Proven,
+            ("verified", false) => Basis::Asserted,
+            ("impostor", _) => Basis::Impostor,
+            _ => Basis::Claimed,
+        }
+    }
+}
+
 impl Page<'_> {
     /// A time as people write it.
     fn shown(&self, time: &str) -> String {
@@ -112,20 +125,9 @@ impl Page<'_> {
     }
 
     fn requests<'f>(&self, findings: &'f Findings, basis: Basis) -> Vec<&'f RequestFinding> {
-        let of = |request: &&RequestFinding| {
-            let has_proof = findings
-                .proofs
-                .iter()
-                .any(|proof| Some(proof.number) == request.proof_entry);
-            let of_request = match (request.identity.as_str(), has_proof) {
-                ("verified", true) => Basis::Proven,
-                ("verified", false) => Basis::Asserted,
-                ("impostor", _) => Basis::Impostor,
-                _ => Basis::Claimed,
-            };
-            of_request == basis
-        };
-        findings.requests.iter().filter(of).collect()
+        let mut requests: Vec<&RequestFinding> = findings.requests.iter().collect();
+        requests.retain(|request| Basis::of(request, findings) == basis);
+        requests
     }
 
     fn proofs<'f>(&self, findings: &'f Findings, identity: &str) -> Vec<&'f ProofFinding> {

@@ -6,8 +6,10 @@ use super::{
     CHAINS, Entry, Findings, Hash, Link, Personal, PublishedVersion, RequestFinding, ServedFile,
     named_proof, value_of,
 };
+use crate::finding::Finding;
 use crate::robots::{Bound, Dialect, File, Reading};
 use crate::verdict::Readings;
+use serde_json::Value;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
@@ -38,7 +40,8 @@ impl AllLogs {
         robots: RobotsFiles,
         logs: impl Iterator<Item = (&'c [Vec<Link>; 3], &'c str)>,
     ) -> AllLogs {
-        let (mut published, mut all_served) = (BTreeMap::<Hash, String>::new(), Vec::new());
+        let mut published = BTreeMap::<Hash, String>::new();
+        let mut all_served = Vec::new();
         for ([of_crawler, of_site, _], log) in logs {
             for entry in of_site.iter().map(|link| &link.entry) {
                 let Some(hash) = entry.text("sha256").and_then(Hash::parse) else {
@@ -92,28 +95,26 @@ pub fn tell(chains: &[Vec<Link>; 3], personal: &Personal, all: &AllLogs, finding
         .filter(|request| request.rejudged != "not judged")
         .count();
     if judged > 0 {
-        findings.holds.push(format!(
-            "{judged} of {} requests were judged again by the files in the case",
-            findings.requests.len()
-        ));
+        findings.add_check(
+            "judged-again",
+            format!(
+                "{judged} of {} requests were judged again by the files in the case",
+                findings.requests.len()
+            ),
+        );
     }
     // Entries before and after this time are in the case to show that none of it is missing.
-    let Findings {
-        requests,
-        from,
-        to,
-        unknown,
-        ..
-    } = findings;
-    requests.retain(|request| (from.as_str()..to.as_str()).contains(&request.recorded.as_str()));
+    let time = findings.from.as_str()..findings.to.as_str();
+    let requests = &mut findings.requests;
+    requests.retain(|request| time.contains(&request.recorded.as_str()));
     if requests
         .iter()
         .any(|request| request.history == "declared" || request.proof == "networks")
     {
-        unknown.push(
+        findings.add_unknown(
+            "word-of-operator",
             "whether robots.txt was as declared before crawlgate (`history: declared`), and whether the policy's networks are the \
-             crawler's (`proof: networks`): that is the word of the operator"
-                .to_owned(),
+             crawler's (`proof: networks`): that is the word of the operator",
         );
     }
     let gaps = of_log
@@ -125,12 +126,17 @@ pub fn tell(chains: &[Vec<Link>; 3], personal: &Personal, all: &AllLogs, finding
     let gaps = gaps.filter(|entry| entry.text("reason") != Some("too_old"));
     findings.unknown.extend(gaps.map(gap));
     if findings.withdrawn > 0 {
-        findings.unknown.push(format!(
-            "{} personal values were withdrawn: their entries verify without them",
-            findings.withdrawn
-        ));
+        findings.add_unknown(
+            "withdrawn",
+            format!(
+                "{} personal values were withdrawn: their entries verify without them",
+                findings.withdrawn
+            ),
+        );
     }
-    findings.unknown.extend(NEVER_KNOWN.map(str::to_owned));
+    for sentence in NEVER_KNOWN {
+        findings.add_unknown("never-known", sentence);
+    }
 }
 
 /// Since when a version is published. Each start of crawlgate names the present one again.
@@ -154,33 +160,32 @@ fn served(entry: &Entry) -> ServedFile {
 }
 
 fn tell_request(entry: &Entry, personal: &Personal, all: &AllLogs, findings: &mut Findings) {
-    let text = |name: &str| entry.text(name).map(str::to_owned);
-    let value = |name: &str| value_of(personal, entry, name).map(str::to_owned);
-    let (version, host, time) = (
-        entry.said("version"),
-        entry.said("host"),
-        entry.said("arrived"),
-    );
+    let [client, user_agent, target] = ["client", "user_agent", "target"]
+        .map(|name| value_of(personal, entry, name).map(str::to_owned));
+    let version = entry.said("version");
+    let host = entry.said("host");
+    let time = entry.said("arrived");
     // A copy that an impostor was served says nothing of the crawler, and the other way round.
     let identity = entry.said("identity");
-    let is_of_it = |copy: &ServedFile| {
-        (&copy.version, &copy.host, &copy.identity) == (&version, &host, &identity)
+    let served = all.served.iter().rev().find(|(_, copy)| {
+        copy.version == version
+            && copy.host == host
+            && copy.identity == identity
             && copy.time <= time
-    };
-    let served = all.served.iter().rev().find(|(_, copy)| is_of_it(copy));
+    });
     let mut finding = RequestFinding {
         number: entry.number,
         recorded: entry.time.clone(),
         identity,
         proof: entry.said("proof"),
         proof_entry: named_proof(entry).map(|(number, _)| number),
-        client: value("client"),
-        user_agent: value("user_agent"),
+        client,
+        user_agent,
         history: entry.said("history"),
         method: entry.said("method"),
         kind: entry.said("kind"),
-        rule: text("rule"),
-        rule_source: text("rule_source"),
+        rule: entry.text("rule").map(str::to_owned),
+        rule_source: entry.text("rule_source").map(str::to_owned),
         served_at: served.map(|(_, copy)| copy.time.clone()),
         served_by: served
             .map(|(log, _)| log.clone())
@@ -188,7 +193,7 @@ fn tell_request(entry: &Entry, personal: &Personal, all: &AllLogs, findings: &mu
         status: entry.number_of("status"),
         rejudged: "not judged",
         time,
-        target: value("target"),
+        target,
         version,
         host,
         remark: None,
@@ -206,13 +211,15 @@ fn tell_request(entry: &Entry, personal: &Personal, all: &AllLogs, findings: &mu
             finding.rejudged = "allowed";
             if finding.kind == "violation" {
                 let by: Vec<String> = by.iter().map(Hash::to_string).collect();
-                let fault = "is recorded as a violation, and a robots.txt that the crawler may have had allows it";
-                findings.faults.push(format!(
-                    "{}: entry {} {fault}: {}",
-                    CHAINS[0],
-                    entry.number,
-                    by.join(", ")
-                ));
+                findings.add_fault(
+                    "allowed-violation",
+                    format!(
+                        "{}: entry {} is recorded as a violation, and a robots.txt that the crawler may have had allows it: {}",
+                        CHAINS[0],
+                        entry.number,
+                        by.join(", ")
+                    ),
+                );
             }
         }
         Rejudged::Unjudged(why) => finding.remark = Some(why.to_owned()),
@@ -228,67 +235,78 @@ fn allowed_before(
     target: Option<&str>,
     counted: &[Hash],
 ) -> Option<String> {
-    let others = all
-        .published
-        .iter()
-        .filter(|(hash, since)| **since <= entry.time && !counted.contains(hash));
-    let mut others = others.filter(|(hash, _)| all.robots.has(**hash));
-    let allowed = others.find(|(hash, _)| {
-        matches!(
-            all.robots.judge(entry, target, &[**hash]),
-            Rejudged::Allowed(_)
-        )
-    });
-    allowed.map(|(hash, since)| {
-        format!(
-            "robots/{hash}.txt, published since {since}, allows it; crawlgate recorded that the crawler could not have it any more"
-        )
-    })
+    for (hash, since) in &all.published {
+        if *since > entry.time || counted.contains(hash) || !all.robots.has(*hash) {
+            continue;
+        }
+        if let Rejudged::Allowed(_) = all.robots.judge(entry, target, &[*hash]) {
+            return Some(format!(
+                "robots/{hash}.txt, published since {since}, allows it; crawlgate recorded that the crawler could not have it any more"
+            ));
+        }
+    }
+    None
 }
 
-fn gap(entry: &Entry) -> String {
-    let text = |name: &str| entry.text(name).unwrap_or("?");
-    let (entries, from, until) = (entry.number_of("entries"), text("from"), text("until"));
-    match text("reason") {
-        "stop" => format!("nothing was recorded from {from} until {until}: crawlgate was stopped"),
-        "crash" => format!(
-            "from {from} until {until} entries may be missing: crawlgate ended without a word, and was not running for a part of it"
+/// What is not known because of a gap.
+fn gap(entry: &Entry) -> Finding {
+    let [reason, from, until] =
+        ["reason", "from", "until"].map(|name| entry.text(name).unwrap_or("?"));
+    let entries = entry.number_of("entries");
+    let time = &entry.time;
+    let (id, message) = match reason {
+        "stop" => (
+            "gap-stop",
+            format!("nothing was recorded from {from} until {until}: crawlgate was stopped"),
         ),
-        "upgrade" => format!(
-            "from {from} until {until} a process of crawlgate took the place of another one: entries of this time may be missing \
-             if the one before was killed"
-        ),
-        "too_many" => {
+        "crash" => (
+            "gap-crash",
             format!(
-                "{entries} entries of this crawler were left out before {}: there were too many",
-                entry.time
-            )
+                "from {from} until {until} entries may be missing: crawlgate ended without a word, and was not running for a part of it"
+            ),
+        ),
+        "upgrade" => (
+            "gap-upgrade",
+            format!(
+                "from {from} until {until} a process of crawlgate took the place of another one: entries of this time may be missing \
+                 if the one before was killed"
+            ),
+        ),
+        "too_many" => (
+            "gap-too-many",
+            format!(
+                "{entries} entries of this crawler were left out before {time}: there were too many"
+            ),
+        ),
+        "not_written" => (
+            "gap-not-written",
+            format!(
+                "{entries} entries of all crawlers were not written before {time}: the disk or the log was full"
+            ),
+        ),
+        "clock" => {
+            let by = entry.data.get("milliseconds").unwrap_or(&Value::Null);
+            let message = format!(
+                "the clock was set by {by} ms before {time}: times before and after it cannot be compared"
+            );
+            ("gap-clock", message)
         }
-        "not_written" => format!(
-            "{entries} entries of all crawlers were not written before {}: the disk or the log was full",
-            entry.time
+        "withdrawn" => (
+            "gap-withdrawn",
+            format!("{entries} personal values of all chains were withdrawn at {time}"),
         ),
-        "clock" => format!(
-            "the clock was set by {} ms before {}: times before and after it cannot be compared",
-            entry
-                .data
-                .get("milliseconds")
-                .map(ToString::to_string)
-                .unwrap_or_default(),
-            entry.time
+        other => (
+            "gap",
+            format!("entries may be missing before {time}: {other}"),
         ),
-        "withdrawn" => format!(
-            "{entries} personal values of all chains were withdrawn at {}",
-            entry.time
-        ),
-        other => format!("entries may be missing before {}: {other}", entry.time),
-    }
+    };
+    Finding::new(id, message)
 }
 
 /// A target of so many octets was cut off when it was recorded.
 const CUT_TARGET: usize = 2048;
 /// Readings that are kept.
-const MOST_READ: usize = 256;
+const MAX_READ: usize = 256;
 
 /// What the robots.txt files say of a request.
 #[derive(Debug)]
@@ -334,10 +352,8 @@ impl RobotsFiles {
         if target.len() >= CUT_TARGET {
             return Rejudged::Unjudged("only the beginning of the target was recorded");
         }
-        let (tokens, binds) = (
-            request.texts("tokens"),
-            request.text("binds").unwrap_or_default(),
-        );
+        let tokens = request.texts("tokens");
+        let binds = request.text("binds").unwrap_or_default();
         // What one reading of a crawler allows is no violation.
         let has_one = request
             .text("readings")
@@ -380,17 +396,14 @@ impl RobotsFiles {
             spaced.iter().map(ToString::to_string).collect(),
         );
         let mut read = self.read.borrow_mut();
-        if read.len() >= MOST_READ {
+        if read.len() >= MAX_READ {
             read.clear();
         }
-        let reading = || {
-            Rc::new(Reading::new(
-                &File::parse(bytes.as_slice()),
-                dialect,
-                &spaced,
-            ))
-        };
-        Some(read.entry(key).or_insert_with(reading).clone())
+        let reading = read.entry(key).or_insert_with(|| {
+            let file = File::parse(bytes.as_slice());
+            Rc::new(Reading::new(&file, dialect, &spaced))
+        });
+        Some(reading.clone())
     }
 }
 
@@ -424,17 +437,23 @@ mod tests {
     fn the_first_name_with_a_group_is_obeyed() {
         let file = b"User-agent: *\nDisallow: /\n\nUser-agent: GPTBot\nDisallow: /private/\n";
         let reading = Reading::new(&File::parse(file.as_slice()), Dialect::Rfc9309, &[]);
-        let allows =
-            |tokens: &[&str], binds, target| super::allows(&reading, tokens, binds, target);
-        assert!(allows(&["GPTBot", "gptbot"], "star", "/a"));
-        assert!(!allows(&["GPTBot"], "star", "/private/a?b"));
-        assert!(!allows(&["OtherBot"], "unknown", "/a"));
-        assert!(allows(&["OtherBot"], "named", "/a"));
+        for (tokens, binds, target, allowed) in [
+            (&["GPTBot", "gptbot"][..], "star", "/a", true),
+            (&["GPTBot"], "star", "/private/a?b", false),
+            (&["OtherBot"], "unknown", "/a", false),
+            (&["OtherBot"], "named", "/a", true),
+        ] {
+            assert_eq!(
+                allows(&reading, tokens, binds, target),
+                allowed,
+                "{tokens:?}"
+            );
+        }
         let doubled = Reading::new(
             &File::parse(*b"User-agent: *\nDisallow: //x/\n"),
             Dialect::Rfc9309,
             &[],
         );
-        assert!(!super::allows(&doubled, &["GPTBot"], "star", "//x/y"));
+        assert!(!allows(&doubled, &["GPTBot"], "star", "//x/y"));
     }
 }

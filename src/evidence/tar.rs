@@ -28,17 +28,19 @@ pub fn write(files: &Files) -> Vec<u8> {
 
 fn header(path: &str, size: usize) -> [u8; BLOCK] {
     let mut header = [0; BLOCK];
-    let mut put =
-        |place: usize, octets: &[u8]| header[place..place + octets.len()].copy_from_slice(octets);
-    put(0, &path.as_bytes()[..path.len().min(99)]);
-    put(100, b"0000644\0");
-    put(108, b"0000000\0");
-    put(116, b"0000000\0");
-    put(124, format!("{size:011o}\0").as_bytes());
-    put(136, b"00000000000\0");
-    put(148, b"        ");
-    put(156, b"0");
-    put(257, b"ustar\x0000");
+    for (place, field) in [
+        (0, &path.as_bytes()[..path.len().min(99)]),
+        (100, b"0000644\0"),
+        (108, b"0000000\0"),
+        (116, b"0000000\0"),
+        (124, format!("{size:011o}\0").as_bytes()),
+        (136, b"00000000000\0"),
+        (148, b"        "),
+        (156, b"0"),
+        (257, b"ustar\x0000"),
+    ] {
+        header[place..place + field.len()].copy_from_slice(field);
+    }
     let sum: u32 = header.iter().map(|octet| u32::from(*octet)).sum();
     header[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
     header
@@ -46,7 +48,8 @@ fn header(path: &str, size: usize) -> [u8; BLOCK] {
 
 /// Reads what [`write`] writes, and nothing else.
 pub fn read(archive: &[u8]) -> Option<Files> {
-    let (mut files, mut rest) = (Files::new(), archive);
+    let mut files = Files::new();
+    let mut rest = archive;
     loop {
         let (found, after) = rest.split_at_checked(BLOCK)?;
         if found == [0; BLOCK] {

@@ -3,17 +3,19 @@
 
 use super::examine::{keys, log_of};
 use super::{CaseFindings, Files, Findings, VerifyKey, examine, manifest, named_twice, read_logs};
+use crate::finding::Finding;
 
 /// Checks a case by public keys, one for each of its logs.
 pub fn verify(archive: &[u8], trusted: &[VerifyKey]) -> CaseFindings {
-    let failed = |fault: String| CaseFindings {
+    check(archive, trusted).unwrap_or_else(|fault| CaseFindings {
         faults: vec![fault],
         logs: Vec::new(),
-    };
-    let logs = match read_logs(archive) {
-        Ok(logs) => logs,
-        Err(error) => return failed(error.to_string()),
-    };
+    })
+}
+
+/// What was found in each log of a case; or the one fault by which the logs cannot be checked.
+fn check(archive: &[u8], trusted: &[VerifyKey]) -> Result<CaseFindings, Finding> {
+    let logs = read_logs(archive).map_err(|error| Finding::new(error.id(), error.to_string()))?;
     let mut keyed: Vec<(&Files, &VerifyKey)> = Vec::new();
     for (place, files) in logs.iter().enumerate() {
         let name = log_of(files);
@@ -30,9 +32,9 @@ pub fn verify(archive: &[u8], trusted: &[VerifyKey]) -> CaseFindings {
             (Some(key), ..) | (None, [key], 1) => keyed.push((files, key)),
             _ => {
                 let name = name.unwrap_or_else(|| "without a name".to_owned());
-                return failed(format!(
-                    "none of the keys is that of log {}, {name}",
-                    place + 1
+                return Err(Finding::new(
+                    "no-key",
+                    format!("none of the keys is that of log {}, {name}", place + 1),
                 ));
             }
         }
@@ -42,19 +44,23 @@ pub fn verify(archive: &[u8], trusted: &[VerifyKey]) -> CaseFindings {
         check_manifest(files, key, findings);
     }
     if let Some(log) = named_twice(&findings) {
-        return failed(format!("the log {log} is in the case twice"));
+        return Err(Finding::new(
+            "log-twice",
+            format!("the log {log} is in the case twice"),
+        ));
     }
-    CaseFindings::of(findings)
+    Ok(CaseFindings::of(findings))
 }
 
 fn check_manifest(files: &Files, key: &VerifyKey, findings: &mut Findings) {
     // What is wrong with the keys is among the findings.
     let last = keys(files, key).ok().and_then(|keys| keys.last().cloned());
     match manifest::check(files, last.as_ref().unwrap_or(key)) {
-        Ok(covered) => findings.holds.insert(
-            0,
-            format!("the manifest is signed by the key and names all {covered} files"),
-        ),
-        Err(fault) => findings.faults.insert(0, fault.to_string()),
+        Ok(covered) => {
+            let message =
+                format!("the manifest is signed by the key and names all {covered} files");
+            findings.holds.insert(0, Finding::new("manifest", message));
+        }
+        Err(fault) => findings.faults.insert(0, fault),
     }
 }

@@ -43,6 +43,22 @@ enum RoundError {
     Full(u64),
 }
 
+/// A moment by the clock of the machine, and by the time that passes.
+#[derive(Clone, Copy)]
+struct Tick {
+    wall: SystemTime,
+    at: Instant,
+}
+
+impl Tick {
+    fn now() -> Tick {
+        Tick {
+            wall: SystemTime::now(),
+            at: Instant::now(),
+        }
+    }
+}
+
 /// Writes the log.
 pub struct Writer {
     shared: Arc<Shared>,
@@ -52,7 +68,7 @@ pub struct Writer {
     inode: Option<u64>,
     settings: EvidenceSettings,
     /// The clock at the last round, and the time that had passed.
-    seen: (SystemTime, Instant),
+    seen: Tick,
     wrote: Instant,
     /// When what is too old was deleted, and the moment up to which that goes on.
     pruned: Option<Instant>,
@@ -76,8 +92,9 @@ impl Writer {
         shared: Arc<Shared>,
         settings: EvidenceSettings,
     ) -> Result<Writer, io::Error> {
-        let wall = SystemTime::now();
-        let (now, state) = (time_text(wall), &log.state);
+        let begun = Tick::now();
+        let now = time_text(begun.wall);
+        let state = &log.state;
         let software = concat!("crawlgate ", env!("CARGO_PKG_VERSION"));
         let written = log.database.write(|writing| {
             writing.begin_run()?;
@@ -96,7 +113,7 @@ impl Writer {
         });
         written.map_err(io::Error::other)?;
         super::opening::write_runs(directory, state.runs + 1)?;
-        let (file, at) = (directory.join(FILE), Instant::now());
+        let file = directory.join(FILE);
         Ok(Writer {
             shared,
             database: log.database,
@@ -104,8 +121,8 @@ impl Writer {
             inode: inode(&file),
             file,
             settings,
-            seen: (wall, at),
-            wrote: at,
+            seen: begun,
+            wrote: begun.at,
             pruned: None,
             pruning: None,
             checkpoint_due: None,
@@ -134,14 +151,14 @@ impl Writer {
 
     fn write_what_waits(&mut self, end: Option<RunEnd>) {
         let batch = self.shared.take();
-        let (written, publications) = (batch.records.len() as u64, batch.publications());
+        let written = batch.records.len() as u64;
+        let publications = batch.publications();
         let left_out = batch.left_out();
         match self.round(batch, end) {
             Ok(()) => {
                 self.lost = 0;
                 self.shared.wrote(written);
-                let now = (SystemTime::now(), Instant::now());
-                if let Err(error) = self.prune(now, DAY) {
+                if let Err(error) = self.prune(Tick::now(), DAY) {
                     self.shared.failed(0, &error);
                 }
             }
@@ -160,9 +177,10 @@ impl Writer {
         if inode(&self.file) != self.inode {
             return Err(RoundError::Gone);
         }
-        let (wall, at) = (SystemTime::now(), Instant::now());
-        let step = clock_step(self.seen, (wall, at)).filter(|_| !self.is_former);
-        self.seen = (wall, at);
+        let tick = Tick::now();
+        let Tick { wall, at } = tick;
+        let step = clock_step(self.seen, tick).filter(|_| !self.is_former);
+        self.seen = tick;
         let makes_checkpoint = end.is_some() || self.checkpoint_due.is_none_or(|due| at >= due);
         let is_idle = batch.records.is_empty() && batch.left_out.is_empty() && self.lost == 0;
         let has_news = step.is_some() || makes_checkpoint || at.duration_since(self.wrote) >= IDLE;
@@ -171,15 +189,17 @@ impl Writer {
         }
         let octets = self.database.octets()?;
         if octets >= self.settings.size && !is_idle {
-            self.prune((wall, at), HOUR)?;
+            self.prune(tick, HOUR)?;
             return Err(RoundError::Full(octets >> 20));
         }
-        let (lost, key, proofs, is_former) =
-            (self.lost, &mut self.key, &mut self.proofs, self.is_former);
+        let lost = self.lost;
+        let is_former = self.is_former;
+        let key = &mut self.key;
+        let proofs = &mut self.proofs;
         let directory = self.file.parent().unwrap_or(Path::new("."));
         self.database.write(|log| {
             let now = time_text(wall);
-            write_batch(log, batch, (lost, step), proofs, &now)?;
+            write_batch(log, batch, lost, step, proofs, &now)?;
             if is_former {
                 return Ok(());
             }
@@ -209,11 +229,8 @@ impl Writer {
 
     /// Deletes a part of what is too old. The log says up to which moment, so that a case without
     /// these entries is not one that somebody shortened.
-    fn prune(
-        &mut self,
-        (wall, at): (SystemTime, Instant),
-        every: Duration,
-    ) -> Result<(), RoundError> {
+    fn prune(&mut self, now: Tick, every: Duration) -> Result<(), RoundError> {
+        let Tick { wall, at } = now;
         let is_due = self
             .pruned
             .is_none_or(|pruned| at.duration_since(pruned) >= every)
@@ -247,7 +264,8 @@ impl Writer {
 fn write_batch(
     log: &Writing<'_>,
     batch: Batch,
-    (lost, step): (u64, Option<i64>),
+    lost: u64,
+    step: Option<i64>,
     proofs: &mut WrittenProofs,
     now: &str,
 ) -> Result<(), DatabaseError> {
@@ -284,9 +302,10 @@ fn write_batch(
 }
 
 /// By how many milliseconds the clock was set, where that is worth a note.
-fn clock_step(before: (SystemTime, Instant), now: (SystemTime, Instant)) -> Option<i64> {
-    let expected = before.0.checked_add(now.1.duration_since(before.1))?;
-    let (step, sign) = match now.0.duration_since(expected) {
+fn clock_step(before: Tick, now: Tick) -> Option<i64> {
+    let passed = now.at.duration_since(before.at);
+    let expected = before.wall.checked_add(passed)?;
+    let (step, sign) = match now.wall.duration_since(expected) {
         Ok(ahead) => (ahead, 1),
         Err(behind) => (behind.duration(), -1),
     };
@@ -306,11 +325,16 @@ mod tests {
 
     #[test]
     fn a_clock_that_was_set_is_noticed() {
-        let (wall, at) = (SystemTime::now(), Instant::now());
-        let later = at + Duration::from_secs(10);
-        let step = |wall_later: SystemTime| clock_step((wall, at), (wall_later, later));
-        assert_eq!(step(wall + Duration::from_secs(11)), None);
-        assert_eq!(step(wall + Duration::from_secs(40)), Some(30_000));
-        assert_eq!(step(wall - Duration::from_secs(20)), Some(-30_000));
+        let before = Tick::now();
+        let at = before.at + Duration::from_secs(10);
+        for (seconds, step) in [(11, None), (40, Some(30_000)), (-20, Some(-30_000))] {
+            let passed = Duration::from_secs(u64::from(i32::unsigned_abs(seconds)));
+            let wall = if seconds < 0 {
+                before.wall - passed
+            } else {
+                before.wall + passed
+            };
+            assert_eq!(clock_step(before, Tick { wall, at }), step, "{seconds}");
+        }
     }
 }

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 
 /// Names of clients that are longer are not told.
-const LONGEST_NAME: usize = 256;
+const MAX_NAME: usize = 256;
 
 /// Something that happened.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -132,31 +132,20 @@ impl PausedSite {
 impl Event {
     /// The event as a fact. `None` where a name in it cannot stand in a key.
     pub fn fact(&self, at: i64) -> Option<SharedFact> {
-        let (kind, parts) = match self {
+        let key = match self {
             Event::Served(ServedVersion {
                 host,
                 crawler,
                 version,
-            }) => (
-                "s",
-                vec![host.clone(), crawler.clone(), Version(*version).to_string()],
-            ),
-            Event::Paused(paused) => ("w", vec![paused.site.clone(), paused.said()]),
-            Event::Released(network) => ("u", vec![network.to_string()]),
+            }) => format!("s\n{host}\n{crawler}\n{}", Version(*version)),
+            Event::Paused(paused) => format!("w\n{}\n{}", paused.site, paused.said()),
+            Event::Released(network) => format!("u\n{network}"),
             Event::Marked(MarkedClient {
                 site,
                 crawler,
                 address,
                 seconds,
-            }) => (
-                "M",
-                vec![
-                    site.clone(),
-                    crawler.clone(),
-                    address.to_string(),
-                    seconds.to_string(),
-                ],
-            ),
+            }) => format!("M\n{site}\n{crawler}\n{address}\n{seconds}"),
             Event::Fetched(ProvenFetch {
                 site,
                 host,
@@ -164,27 +153,15 @@ impl Event {
                 version,
                 address,
             }) => {
-                let address = address
-                    .map(|address| address.to_string())
-                    .unwrap_or_default();
-                (
-                    "F",
-                    vec![
-                        site.clone(),
-                        host.clone(),
-                        crawler.clone(),
-                        Version(*version).to_string(),
-                        address,
-                    ],
-                )
+                let address = address.map_or_else(String::new, |address| address.to_string());
+                let version = Version(*version);
+                format!("F\n{site}\n{host}\n{crawler}\n{version}\n{address}")
             }
         };
-        let is_sound = |part: &String| part.len() <= LONGEST_NAME && !part.contains('\n');
-        let key = parts
-            .iter()
-            .all(is_sound)
-            .then(|| format!("{kind}\n{}", parts.join("\n")))?;
-        Some(SharedFact {
+        // A line feed in a name would make another event of it.
+        let is_sound = Event::of(&key).as_ref() == Some(self)
+            && key.split('\n').all(|part| part.len() <= MAX_NAME);
+        is_sound.then(|| SharedFact {
             key,
             at,
             value: String::new(),
@@ -195,16 +172,12 @@ impl Event {
     pub fn of(key: &str) -> Option<Event> {
         let (kind, rest) = key.split_once('\n')?;
         let parts: Vec<&str> = rest.split('\n').collect();
-        let version = |id: &str| Some(Version::parse(id)?.0);
         Some(match (kind, parts.as_slice()) {
-            ("s", [host, crawler, id]) => {
-                let (host, crawler) = (host.to_string(), crawler.to_string());
-                Event::Served(ServedVersion {
-                    host,
-                    crawler,
-                    version: version(id)?,
-                })
-            }
+            ("s", [host, crawler, id]) => Event::Served(ServedVersion {
+                host: host.to_string(),
+                crawler: crawler.to_string(),
+                version: Version::parse(id)?.0,
+            }),
             ("w", [site, said]) => Event::Paused(PausedSite::of(site, said)?),
             ("u", [network]) => Event::Released(network.parse().ok()?),
             ("M", [site, crawler, address, seconds]) => Event::Marked(MarkedClient {
@@ -217,7 +190,7 @@ impl Event {
                 site: site.to_string(),
                 host: host.to_string(),
                 crawler: crawler.to_string(),
-                version: version(id)?,
+                version: Version::parse(id)?.0,
                 address: if address.is_empty() {
                     None
                 } else {

@@ -153,7 +153,8 @@ impl Exchange {
     pub fn new(
         me: Member,
         before: Before,
-        (outbox, gauge): (Arc<Outbox>, Arc<Gauge>),
+        outbox: Arc<Outbox>,
+        gauge: Arc<Gauge>,
         log: PublicationLog,
         files: Vec<VersionFile>,
     ) -> Exchange {
@@ -215,23 +216,16 @@ impl Exchange {
             .all()
             .map(|member| (member.id.clone(), self.standing(member)))
             .collect();
-        let is_over = |standings: &BTreeMap<String, Standing>| -> Vec<String> {
-            let over = standings
-                .iter()
-                .filter(|(_, standing)| matches!(standing, Standing::Left | Standing::Gone));
-            over.map(|(id, _)| id.clone()).collect()
-        };
-        self.others_changed |= is_over(&self.standings) != is_over(&standings);
+        self.others_changed |= over(&self.standings) != over(&standings);
         self.standings = standings;
         let Some(settled) = &self.settled else { return };
         while let Some((number, position)) = self.written.front().copied() {
-            let is_there = |id: &String| {
+            let have_heard = self.members.have_heard(position, settled, |id| {
                 matches!(
                     self.standings.get(id),
                     Some(Standing::Present | Standing::Silent)
                 )
-            };
-            let have_heard = self.members.have_heard(position, settled, is_there);
+            });
             if position > self.read || !have_heard {
                 break;
             }
@@ -362,4 +356,11 @@ impl Exchange {
             ..ExchangeStatus::default()
         }
     }
+}
+
+/// The members that have left or are gone.
+fn over(standings: &BTreeMap<String, Standing>) -> BTreeSet<&String> {
+    let mut over: BTreeSet<&String> = standings.keys().collect();
+    over.retain(|id| matches!(standings[*id], Standing::Left | Standing::Gone));
+    over
 }

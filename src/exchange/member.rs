@@ -76,19 +76,26 @@ impl fmt::Display for Position {
     }
 }
 
-impl TryFrom<String> for Position {
-    type Error = String;
+impl Position {
+    fn parse(text: &str) -> Option<Position> {
+        let (milliseconds, sequence) = text.split_once('-')?;
+        Some(Position {
+            milliseconds: milliseconds.parse().ok()?,
+            sequence: sequence.parse().ok()?,
+        })
+    }
+}
 
-    fn try_from(text: String) -> Result<Position, String> {
-        let read = |(milliseconds, sequence): (&str, &str)| {
-            Some(Position {
-                milliseconds: milliseconds.parse().ok()?,
-                sequence: sequence.parse().ok()?,
-            })
-        };
-        let malformed =
-            || format!("`{text}` is no id of an entry: expected two numbers with `-` between them");
-        text.split_once('-').and_then(read).ok_or_else(malformed)
+/// A text is no place in the log.
+#[derive(Debug, thiserror::Error)]
+#[error("`{0}` is no id of an entry: expected two numbers with `-` between them")]
+pub struct MalformedPosition(String);
+
+impl TryFrom<String> for Position {
+    type Error = MalformedPosition;
+
+    fn try_from(text: String) -> Result<Position, MalformedPosition> {
+        Position::parse(&text).ok_or(MalformedPosition(text))
     }
 }
 

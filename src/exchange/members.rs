@@ -5,7 +5,7 @@
 use super::{
     Clocks, GONE_AFTER, Identity, KEPT, Member, Merged, OfLog, Position, Standing, records, seconds,
 };
-use crate::publications::{Change, Gaps, Publication, PublicationLog, Span, Tenure, next_number};
+use crate::publications::{Change, Gaps, Publication, PublicationLog, Tenure, next_number};
 use crate::time::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -109,36 +109,37 @@ impl Members {
         clocks: Clocks,
         standing: impl Fn(&Member) -> Standing,
     ) -> Vec<PublicationLog> {
-        let mut runs: BTreeMap<&str, (Vec<Tenure>, Vec<Publication>)> = BTreeMap::new();
+        let mut runs: BTreeMap<&str, RunLog> = BTreeMap::new();
         for kind in ["p\n", "t\n"] {
             for (key, _, value) in facts.starting_with(kind) {
                 let Some((run, read)) = records::of_log(key, value, clocks) else {
                     continue;
                 };
-                let (tenures, publications) = runs.entry(run).or_default();
+                let log = runs.entry(run).or_default();
                 match read {
-                    OfLog::Publication(publication) => publications.push(publication),
-                    OfLog::Tenure(tenure) => tenures.push(tenure),
+                    OfLog::Publication(publication) => log.publications.push(publication),
+                    OfLog::Tenure(tenure) => log.tenures.push(tenure),
                 }
             }
         }
-        let known = runs
-            .into_iter()
-            .filter(|(run, _)| !continued.contains(*run));
-        let log =
-            |(run, (mut tenures, mut publications)): (&str, (Vec<Tenure>, Vec<Publication>))| {
-                if let Some(ended) = self.ended(run, clocks, &standing) {
-                    ended.close(&mut tenures, &mut publications);
-                }
-                PublicationLog::remembered(
-                    tenures,
-                    publications,
-                    BTreeMap::new(),
-                    Gaps::default(),
-                    Vec::new(),
-                )
-            };
-        known.map(log).filter(|log| !log.is_empty()).collect()
+        let mut logs = Vec::new();
+        for (run, mut log) in runs {
+            if continued.contains(run) {
+                continue;
+            }
+            if let Some(ended) = self.ended(run, clocks, &standing) {
+                ended.close(&mut log);
+            }
+            logs.push(PublicationLog::remembered(
+                log.tenures,
+                log.publications,
+                BTreeMap::new(),
+                Gaps::default(),
+                Vec::new(),
+            ));
+        }
+        logs.retain(|log| !log.is_empty());
+        logs
     }
 
     /// How a run ended, if it did.
@@ -185,6 +186,14 @@ impl Members {
     }
 }
 
+/// What a run told of its publications.
+#[derive(Default)]
+struct RunLog {
+    tenures: Vec<Tenure>,
+    publications: Vec<Publication>,
+}
+
+/// How a run ended.
 struct Ended {
     at: Timestamp,
     /// Since when what was in force may have been served without a word of it.
@@ -192,24 +201,29 @@ struct Ended {
 }
 
 impl Ended {
-    fn close(&self, tenures: &mut [Tenure], publications: &mut [Publication]) {
-        let number = next_number(tenures, publications);
-        let close = |span: &mut Span| {
-            span.until.get_or_insert(Change {
-                number,
-                at: self.at,
-            });
+    /// Ends what the run had in force.
+    fn close(&self, log: &mut RunLog) {
+        let end = Change {
+            number: next_number(&log.tenures, &log.publications),
+            at: self.at,
         };
-        for publication in &mut *publications {
-            let is_late =
-                |since: Timestamp| publication.span.until.is_none_or(|until| until.at >= since);
-            if self.unreported_since.is_some_and(is_late) {
-                publication.unreported_until = publication.unreported_until.max(Some(self.at));
+        for Publication {
+            span,
+            unreported_until,
+            ..
+        } in &mut log.publications
+        {
+            let until = span.until.map(|until| until.at);
+            if self
+                .unreported_since
+                .is_some_and(|since| until.is_none_or(|until| until >= since))
+            {
+                *unreported_until = (*unreported_until).max(Some(self.at));
             }
-            close(&mut publication.span);
+            span.until.get_or_insert(end);
         }
-        tenures
-            .iter_mut()
-            .for_each(|tenure| close(&mut tenure.span));
+        for tenure in &mut log.tenures {
+            tenure.span.until.get_or_insert(end);
+        }
     }
 }

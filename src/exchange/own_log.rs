@@ -10,7 +10,7 @@
 
 use super::{Clocks, OfLog, SharedFact, records};
 use crate::policy::Version;
-use crate::publications::{Publication, PublicationLog, Tenure, VersionFile};
+use crate::publications::{Publication, PublicationLog, VersionFile};
 use crate::time::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -66,10 +66,11 @@ impl OwnLog {
     /// without a word of it.
     pub fn was_unreported(&mut self, since: Option<Timestamp>, now: Timestamp) {
         let Some(since) = since else { return };
-        let lately = |known: &&Publication| known.span.until.is_none_or(|until| until.at >= since);
-        for publication in self.log.publications.iter().filter(lately) {
-            self.unreported
-                .insert(records::publication_key(&self.run, publication), now);
+        for publication in &self.log.publications {
+            if publication.span.until.is_none_or(|until| until.at >= since) {
+                let key = records::publication_key(&self.run, publication);
+                self.unreported.insert(key, now);
+            }
         }
         self.has_news = true;
     }
@@ -131,13 +132,11 @@ impl OwnLog {
                 }),
             )
         });
-        let tenure = |tenure: &Tenure| {
-            (
-                records::tenure_key(&self.run, tenure),
-                OfLog::Tenure(tenure.clone()),
-            )
-        };
-        publications.chain(log.tenures.iter().map(tenure)).collect()
+        let tenures = log.tenures.iter().map(|tenure| {
+            let key = records::tenure_key(&self.run, tenure);
+            (key, OfLog::Tenure(tenure.clone()))
+        });
+        publications.chain(tenures).collect()
     }
 
     /// Everything, as it is told to a store that knows nothing.
@@ -171,11 +170,9 @@ impl OwnLog {
     /// What is about to come into force: the records of a log that others were not told.
     pub fn openings(&mut self, log: &PublicationLog, clocks: Clocks) -> Vec<SharedFact> {
         let at = self.next_time(clocks);
-        let is_new =
-            |(key, known): &(String, OfLog)| known.is_open() && self.told.get(key) != Some(known);
         self.known(log)
             .into_iter()
-            .filter(is_new)
+            .filter(|(key, known)| known.is_open() && self.told.get(key) != Some(known))
             .map(|(key, known)| known.fact(&key, at, clocks))
             .collect()
     }

@@ -125,16 +125,16 @@ pub fn tenure_key(run: &str, tenure: &Tenure) -> String {
 impl OfLog {
     /// The fact by which others are told the record.
     pub fn fact(&self, key: &str, at: i64, clocks: Clocks) -> SharedFact {
-        let until = |span: Span| {
-            span.until
-                .map(|until| (clocks.to_store(until.at), until.number))
-        };
+        let span = self.span();
+        let since = clocks.to_store(span.since.at);
+        let until = span
+            .until
+            .map(|until| (clocks.to_store(until.at), until.number));
         let value = match self {
             OfLog::Publication(Publication {
                 published,
                 identities,
                 tells,
-                span,
                 unreported_until,
                 ..
             }) => json(&PublicationValue {
@@ -146,18 +146,15 @@ impl OfLog {
                 },
                 identities: *identities,
                 tells: *tells,
-                since: clocks.to_store(span.since.at),
-                until: until(*span),
+                since,
+                until,
                 unreported: unreported_until.map(|until| clocks.to_store(until)),
             }),
-            OfLog::Tenure(Tenure { site, span, .. }) => {
-                let since = clocks.to_store(span.since.at);
-                json(&TenureValue {
-                    site: site.clone(),
-                    since,
-                    until: until(*span),
-                })
-            }
+            OfLog::Tenure(Tenure { site, .. }) => json(&TenureValue {
+                site: site.clone(),
+                since,
+                until,
+            }),
         };
         SharedFact {
             key: key.to_owned(),
@@ -176,11 +173,15 @@ impl OfLog {
 
     /// Whether it lasts.
     pub fn is_open(&self) -> bool {
-        let span = match self {
+        self.span().until.is_none()
+    }
+
+    /// When it was in force.
+    fn span(&self) -> Span {
+        match self {
             OfLog::Publication(publication) => publication.span,
             OfLog::Tenure(tenure) => tenure.span,
-        };
-        span.until.is_none()
+        }
     }
 
     /// Notes that it never was in force: it ends by the change that it began with, so that it
@@ -224,12 +225,10 @@ fn span_of(number: u64, since: i64, until: Option<(i64, u64)>, clocks: Clocks) -
 /// counts as unknown.
 pub fn of_log<'a>(key: &'a str, value: &str, clocks: Clocks) -> Option<(&'a str, OfLog)> {
     let mut parts = key.splitn(4, '\n');
-    let (kind, run, number, name) = (
-        parts.next()?,
-        parts.next()?,
-        parts.next()?.parse().ok()?,
-        parts.next()?,
-    );
+    let kind = parts.next()?;
+    let run = parts.next()?;
+    let number = parts.next()?.parse().ok()?;
+    let name = parts.next()?;
     let read = match kind {
         "p" => {
             let value: PublicationValue = serde_json::from_str(value).ok()?;

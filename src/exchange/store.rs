@@ -17,6 +17,7 @@
 //! of these keys expires after 40 days unless an instance renews it.
 
 use super::{Identity, Member, Position, SharedFact};
+use crate::finding::Finding;
 use crate::locks::lock;
 use serde::{Deserialize, Serialize};
 use std::sync::{Arc, Mutex};
@@ -27,7 +28,7 @@ use std::time::Instant;
 pub const MOST_OF_CLIENTS: usize = 65_536;
 
 /// An entry of the log: what an instance tells, and how far it is.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
     /// The instance as it stood when it wrote this.
     pub member: Member,
@@ -108,7 +109,7 @@ pub enum StoreError {
     /// It answered, and cannot be used as it is: it is too old, refuses the password, or the prefix
     /// holds something else. The text says what the operator can do.
     #[error("{0}")]
-    Unusable(String),
+    Unusable(Finding),
     /// It answered, and deletes what was written once its memory is full: everything is to be
     /// written again when it can be used.
     #[error("{0}")]

@@ -289,7 +289,8 @@ impl GateBuilder {
             warn_of_html(&reloading.instance);
         };
         let threads = UpkeepThreads::start(
-            (instance.clone(), store.clone()),
+            instance.clone(),
+            store.clone(),
             &self.policies,
             reload,
             move || keeping.keep_time(),

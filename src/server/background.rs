@@ -46,7 +46,8 @@ impl Background {
             operations.upkeep.keep_time()
         };
         let upkeep = UpkeepThreads::start(
-            (rooms.instance.clone(), rooms.store.clone()),
+            rooms.instance.clone(),
+            rooms.store.clone(),
             &settings.policies,
             reload,
             keep_time,
@@ -78,7 +79,9 @@ fn stamping(settings: &Settings, instance: Arc<Instance>) -> Result<Option<Repea
     };
     let ask = move || {
         let stamped = open_existing(&directory).map_err(|error| error.to_string());
-        let stamped = stamped.and_then(|mut log| stamp(&mut log, SystemTime::now()));
+        let stamped = stamped.and_then(|mut log| {
+            stamp(&mut log, SystemTime::now()).map_err(|error| error.to_string())
+        });
         let problem = stamped.err().map(|error| {
             format!(
                 "a checkpoint of the evidence log has no timestamp: {error}; crawlgate asks again every ten minutes. Check \

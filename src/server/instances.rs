@@ -10,7 +10,7 @@
 use super::ServerError;
 use crate::admin::{Instances, Operations};
 use crate::clock::Clock;
-use crate::exchange::Deadline;
+use crate::exchange::{Deadline, StoreError};
 use crate::locks::{lock, lock_within};
 use crate::settings::{Settings, StoreSettings};
 use crate::shared_store::{CountsOfPeriod, SharedStore};
@@ -56,7 +56,7 @@ pub fn start(
         deadline,
         host,
     };
-    ExchangeThread::start((instance.clone(), state.clone()), remembered, options)
+    ExchangeThread::start(instance.clone(), state.clone(), remembered, options)
         .map(Some)
         .map_err(ServerError::io(
             "cannot start the thread of the exchange with other instances",
@@ -117,16 +117,15 @@ impl CountsOfInstances {
     ///
     /// # Errors
     /// The store does not answer, for this reason.
-    fn of_others(&self, step: Step, from: Timestamp) -> Result<Vec<Told>, String> {
+    fn of_others(&self, step: Step, from: Timestamp) -> Result<Vec<Told>, StoreError> {
         let starts = periods(step, from, self.clock.moment().now);
         let names: Vec<String> = starts.iter().map(|start| name(step, *start)).collect();
         let connection = lock_within(&self.connection, PATIENCE);
-        let mut connection =
-            connection.ok_or("the store takes long for the counts of this instance")?;
-        let found = connection
-            .0
-            .counts(&names)
-            .map_err(|error| error.to_string())?;
+        let mut connection = connection.ok_or_else(|| {
+            let late = "the store takes long for the counts of this instance";
+            StoreError::Away(late.to_owned())
+        })?;
+        let found = connection.0.counts(&names)?;
         let others = starts.into_iter().zip(found).flat_map(|(start, fields)| {
             let others = fields
                 .into_iter()

@@ -238,7 +238,7 @@ impl OriginRobots {
             match self.manager.origin_says(&job.site, file, now) {
                 Ok(()) => site.fetch.accept(copy, now),
                 Err(findings) => {
-                    let why = findings.join("; ");
+                    let why = crate::printable::join(findings, "; ");
                     // Findings about a line of the file name its URL.
                     let is_named = why.contains(&copy.url);
                     site.fetch.hold_back(if is_named {

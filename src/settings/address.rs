@@ -7,6 +7,29 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::os::unix::net::SocketAddr as UnixAddress;
 use std::path::PathBuf;
 
+/// Why a text is no address.
+#[derive(Debug, thiserror::Error)]
+pub enum AddressError {
+    /// It is no URL of a server.
+    #[error("`{url}` is not the URL of a server: {mistake}")]
+    NoServer {
+        /// The text.
+        url: String,
+        /// The first mistake in it.
+        mistake: &'static str,
+    },
+    /// It is no address to listen on.
+    #[error(
+        "`{written}` is not an address to listen on: write an IP address and a port, like {example}"
+    )]
+    NoListener {
+        /// The text.
+        written: String,
+        /// What may be meant.
+        example: String,
+    },
+}
+
 impl ServerAddress {
     /// Reads the URL of a server: `http://127.0.0.1:3000`, `https://origin.example`,
     /// `unix:/run/app.sock`.
@@ -20,9 +43,11 @@ impl ServerAddress {
     ///
     /// # Errors
     /// The first mistake in it.
-    pub fn parse(url: &str) -> Result<ServerAddress, String> {
-        ServerAddress::read(url)
-            .map_err(|mistake| format!("`{url}` is not the URL of a server: {mistake}"))
+    pub fn parse(url: &str) -> Result<ServerAddress, AddressError> {
+        ServerAddress::read(url).map_err(|mistake| AddressError::NoServer {
+            url: url.to_owned(),
+            mistake,
+        })
     }
 
     /// `name:port`.
@@ -159,14 +184,16 @@ pub fn host_name(host: &str) -> Option<String> {
     }
     let name = idna::domain_to_ascii(host).ok()?;
     let name = name.strip_suffix('.').unwrap_or(&name);
-    let label = |label: &str| {
-        !label.is_empty()
-            && label.len() <= 63
-            && label
-                .bytes()
-                .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
-    };
-    (!name.is_empty() && name.len() <= 253 && name.split('.').all(label)).then(|| name.to_owned())
+    (name.len() <= 253 && name.split('.').all(is_label)).then(|| name.to_owned())
+}
+
+/// Whether a text can stand between the dots of a name.
+fn is_label(text: &str) -> bool {
+    !text.is_empty()
+        && text.len() <= 63
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
 }
 
 /// A host pattern as a policy writes it: `shop.example`, `*.shop.example`, in punycode and lower
@@ -182,7 +209,7 @@ pub fn host_pattern(written: &str) -> Option<String> {
 ///
 /// # Errors
 /// When it is not an IP address with a port.
-pub fn listen_address(written: &str) -> Result<SocketAddr, String> {
+pub fn listen_address(written: &str) -> Result<SocketAddr, AddressError> {
     written.parse().map_err(|_| {
         let port = written.strip_prefix(':').unwrap_or(written);
         let example = if !port.is_empty() && port.bytes().all(|digit| digit.is_ascii_digit()) {
@@ -190,6 +217,9 @@ pub fn listen_address(written: &str) -> Result<SocketAddr, String> {
         } else {
             "`127.0.0.1:8080` or `[::]:80`".to_owned()
         };
-        format!("`{written}` is not an address to listen on: write an IP address and a port, like {example}")
+        AddressError::NoListener {
+            written: written.to_owned(),
+            example,
+        }
     })
 }

@@ -2,6 +2,7 @@
 //! whether a request may pass, and the networks of the proxies that may ask it. [`decisions`]
 //! decodes them.
 
+use super::address::{AddressError, listen_address};
 use crate::yaml::{Decoder, Node};
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
@@ -22,15 +23,15 @@ pub enum ListenAddress {
 }
 
 impl FromStr for ListenAddress {
-    type Err = String;
+    type Err = AddressError;
 
-    fn from_str(written: &str) -> Result<ListenAddress, String> {
+    fn from_str(written: &str) -> Result<ListenAddress, AddressError> {
         match written
             .strip_prefix("unix:")
             .filter(|path| !path.is_empty())
         {
             Some(path) => Ok(ListenAddress::Unix(path.into())),
-            None => super::address::listen_address(written).map(ListenAddress::Tcp),
+            None => listen_address(written).map(ListenAddress::Tcp),
         }
     }
 }
@@ -91,14 +92,15 @@ pub(super) fn decisions(decoder: &mut Decoder, node: &Node) -> Option<DecisionSe
 }
 
 fn addresses(decoder: &mut Decoder, node: &Node) -> Vec<ListenAddress> {
-    let items = decoder
-        .one_or_many(node, "an address and port, like 127.0.0.1:9180")
-        .iter();
-    let read = |item: &Node| {
-        let text = decoder.text(item, "an address and port, or `unix:` and a path")?;
-        text.parse()
-            .map_err(|error: String| decoder.error("bad-address", item.span, error))
-            .ok()
-    };
-    items.filter_map(read).collect()
+    let mut addresses = Vec::new();
+    for item in decoder.one_or_many(node, "an address and port, like 127.0.0.1:9180") {
+        let Some(text) = decoder.text(item, "an address and port, or `unix:` and a path") else {
+            continue;
+        };
+        match text.parse::<ListenAddress>() {
+            Ok(address) => addresses.push(address),
+            Err(error) => decoder.error("bad-address", item.span, error.to_string()),
+        }
+    }
+    addresses
 }

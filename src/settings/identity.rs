@@ -43,11 +43,16 @@ pub enum ListSettings {
     Directory(PathBuf),
 }
 
+/// A text names no place of lists.
+#[derive(Debug, thiserror::Error)]
+#[error("`{0}` is neither a directory nor a URL with http or https")]
+pub struct NoListPlace(String);
+
 impl FromStr for ListSettings {
-    type Err = String;
+    type Err = NoListPlace;
 
     /// `yes`, `no`, a directory, or the URL of a mirror.
-    fn from_str(text: &str) -> Result<ListSettings, String> {
+    fn from_str(text: &str) -> Result<ListSettings, NoListPlace> {
         match text.to_ascii_lowercase().as_str() {
             "yes" | "true" | "on" => return Ok(ListSettings::Published),
             "no" | "false" | "off" => return Ok(ListSettings::Off),
@@ -60,9 +65,7 @@ impl FromStr for ListSettings {
             None if !text.is_empty() && !text.contains('\0') => {
                 Ok(ListSettings::Directory(PathBuf::from(text)))
             }
-            _ => Err(format!(
-                "`{text}` is neither a directory nor a URL with http or https"
-            )),
+            _ => Err(NoListPlace(text.to_owned())),
         }
     }
 }
@@ -97,7 +100,7 @@ pub(super) fn identity(fields: &mut Fields<'_>) -> IdentitySettings {
 fn lists(decoder: &mut Decoder, node: &Node) -> Option<ListSettings> {
     let text = decoder.text(node, "yes, no, a directory, or a URL")?;
     text.parse()
-        .map_err(|error: String| decoder.error("bad-path", node.span, error))
+        .map_err(|error: NoListPlace| decoder.error("bad-path", node.span, error.to_string()))
         .ok()
 }
 
@@ -107,16 +110,19 @@ pub(super) fn resolvers(decoder: &mut Decoder, node: &Node) -> Vec<SocketAddr> {
     if matches!(&*written, [name] if name.value == "system") {
         return Vec::new();
     }
-    let read = |Located { value: text, span }: &Located<String>| {
+    let mut addresses = Vec::new();
+    for Located { value: text, span } in &written {
         let address = text
             .parse()
             .or_else(|_| text.parse().map(|address| SocketAddr::new(address, 53)));
-        if address.is_err() {
-            let message = format!("`{text}` is not the address of a name server");
-            let help = "write addresses, like 9.9.9.9 or 127.0.0.1:5353, or `system` alone";
-            decoder.error_with_help("bad-address", *span, message, help);
+        match address {
+            Ok(address) => addresses.push(address),
+            Err(_) => {
+                let message = format!("`{text}` is not the address of a name server");
+                let help = "write addresses, like 9.9.9.9 or 127.0.0.1:5353, or `system` alone";
+                decoder.error_with_help("bad-address", *span, message, help);
+            }
         }
-        address.ok()
-    };
-    written.iter().filter_map(read).collect()
+    }
+    addresses
 }

@@ -30,7 +30,7 @@ pub fn or_off<T>(
 pub fn address(decoder: &mut Decoder, node: &Node) -> Option<SocketAddr> {
     let text = decoder.text(node, "an address and port, like 127.0.0.1:9090")?;
     super::address::listen_address(text)
-        .map_err(|error| decoder.error("bad-address", node.span, error))
+        .map_err(|error| decoder.error("bad-address", node.span, error.to_string()))
         .ok()
 }
 

@@ -3,10 +3,10 @@
 //! deletes keys, or one with keys of another program.
 
 use super::link::Link;
-use super::refusal::{of_error, replica};
+use super::refusal::{of_error, replica, unusable};
 use crate::exchange::{Deadline, StoreError};
 use crate::settings::{StoreSettings, StoreUrl};
-use redis::{FromRedisValue, Pipeline, RedisError, RedisResult, Value};
+use redis::{FromRedisValue, Pipeline, RedisResult, Value};
 use std::collections::HashMap;
 
 /// The oldest Redis with what is needed: `ZADD GT` and exclusive ranges of streams. Valkey says
@@ -98,9 +98,10 @@ pub(super) fn run(connection: &mut Link, pipeline: &Pipeline) -> RedisResult<Opt
     let answers = (0..count)
         .map(|_| connection.receive())
         .collect::<RedisResult<_>>()?;
-    match pipeline.is_transaction() {
-        true => Ok(Option::from_redis_value(connection.receive()?)?),
-        false => Ok(Some(answers)),
+    if pipeline.is_transaction() {
+        Ok(Option::from_redis_value(connection.receive()?)?)
+    } else {
+        Ok(Some(answers))
     }
 }
 
@@ -112,33 +113,42 @@ pub(super) fn last<T: FromRedisValue>(answers: &mut Vec<Value>) -> RedisResult<T
 /// Refuses a server that cannot be used; returns which run of which server it is.
 fn examine(connection: &mut Link, settings: &StoreSettings) -> Result<String, StoreError> {
     let url = &settings.url;
-    let failed = |error: RedisError| of_error(&error, url);
     let info: String = connection
         .ask(redis::cmd("INFO").arg("everything"))
-        .map_err(failed)?;
+        .map_err(|error| of_error(&error, url))?;
     let info = fields(&info);
     let said = |name: &str| info.get(name).copied().unwrap_or_default();
     let version = said("redis_version");
     if number(version) < OLDEST {
-        return Err(StoreError::Unusable(format!(
-            "the store at {url} is Redis {version}; crawlgate does not use it. Install Redis 6.2 or later, or Valkey"
-        )));
+        return Err(unusable(
+            "too-old",
+            format!(
+                "the store at {url} is Redis {version}; crawlgate does not use it. Install Redis 6.2 or later, or Valkey"
+            ),
+        ));
     }
     if said("redis_mode") == "cluster" || said("cluster_enabled") == "1" {
-        return Err(StoreError::Unusable(format!(
-            "the store at {url} is a node of a cluster; crawlgate does not use it. Name one server, or the address of one \
+        return Err(unusable(
+            "cluster",
+            format!(
+                "the store at {url} is a node of a cluster; crawlgate does not use it. Name one server, or the address of one \
              with a replica that takes its place"
-        )));
+            ),
+        ));
     }
     if said("role") == "slave" {
         return Err(replica(url));
     }
     refuse_eviction(&info, url)?;
-    if let Some(key) = foreign_key(connection, &settings.prefix).map_err(failed)? {
-        return Err(StoreError::Unusable(format!(
-            "the key `{key}` in the store at {url} is not crawlgate's; crawlgate does not use the store. Choose another \
+    let foreign = foreign_key(connection, &settings.prefix);
+    if let Some(key) = foreign.map_err(|error| of_error(&error, url))? {
+        return Err(unusable(
+            "foreign-key",
+            format!(
+                "the key `{key}` in the store at {url} is not crawlgate's; crawlgate does not use the store. Choose another \
              `prefix` or another database for `store` in crawlgate.yaml"
-        )));
+            ),
+        ));
     }
     Ok(said("run_id").to_owned())
 }

@@ -269,25 +269,19 @@ fn time_of(bytes: usize) -> Duration {
 
 /// Resolves the name and connects to the first address that answers.
 fn reach(url: &StoreUrl, limits: &Mutex<Limits>) -> io::Result<TcpStream> {
-    let left = || {
-        lock(limits)
-            .end
-            .saturating_duration_since(Instant::now())
-            .max(Duration::from_millis(1))
-    };
     let name = (url.host.clone(), url.port);
     let (found, resolved) = channel();
     // Nothing bounds the resolver of the system.
     spawn("store-name", move || {
         drop(found.send(name.to_socket_addrs().map(Vec::from_iter)))
     })?;
-    let resolved = resolved.recv_timeout(left());
+    let resolved = resolved.recv_timeout(time_left(limits));
     let late = "its name is not resolved in time";
     let addresses: Vec<SocketAddr> =
         resolved.map_err(|_| io::Error::new(io::ErrorKind::TimedOut, late))??;
     let mut last = io::Error::new(io::ErrorKind::NotFound, "its name has no address");
     for address in addresses {
-        match TcpStream::connect_timeout(&address, left()) {
+        match TcpStream::connect_timeout(&address, time_left(limits)) {
             Ok(stream) => {
                 stream.set_nodelay(true)?;
                 return Ok(stream);
@@ -298,15 +292,21 @@ fn reach(url: &StoreUrl, limits: &Mutex<Limits>) -> io::Result<TcpStream> {
     Err(last)
 }
 
+/// The time that is left, and a moment at least.
+fn time_left(limits: &Mutex<Limits>) -> Duration {
+    let end = lock(limits).end;
+    end.saturating_duration_since(Instant::now())
+        .max(Duration::from_millis(1))
+}
+
 /// TLS, verified against these authorities or those of the system.
 fn encrypt(
     socket: Socket,
     url: &StoreUrl,
     authorities: Option<Vec<u8>>,
 ) -> io::Result<StreamOwned<ClientConnection, Socket>> {
-    let read = |pem: Vec<u8>| CertificateDer::pem_slice_iter(&pem).collect::<Result<Vec<_>, _>>();
     let authorities = authorities
-        .map(read)
+        .map(|pem| CertificateDer::pem_slice_iter(&pem).collect::<Result<Vec<_>, _>>())
         .transpose()
         .map_err(io::Error::other)?;
     let config = trusting(authorities.as_deref())

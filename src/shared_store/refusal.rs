@@ -2,6 +2,7 @@
 //! away.
 
 use crate::exchange::StoreError;
+use crate::finding::Finding;
 use crate::settings::StoreUrl;
 use redis::{ErrorKind, RedisError, ServerErrorKind};
 use std::fmt::Display;
@@ -9,17 +10,28 @@ use std::path::Path;
 
 /// It is a replica of another server.
 pub(super) fn replica(url: &StoreUrl) -> StoreError {
-    StoreError::Unusable(format!(
-        "the store at {url} is a replica and takes nothing; crawlgate does not use it. Name the primary server in `store`"
-    ))
+    unusable(
+        "replica",
+        format!(
+            "the store at {url} is a replica and takes nothing; crawlgate does not use it. Name the primary server in `store`"
+        ),
+    )
 }
 
 /// A file of the settings cannot be read.
 pub(super) fn unreadable(path: &Path, reason: impl Display) -> StoreError {
-    StoreError::Unusable(format!(
-        "cannot read {} of `store`: {reason}; crawlgate goes on without the store. Mend the file",
-        path.display()
-    ))
+    unusable(
+        "unreadable-file",
+        format!(
+            "cannot read {} of `store`: {reason}; crawlgate goes on without the store. Mend the file",
+            path.display()
+        ),
+    )
+}
+
+/// A store that answered and cannot be used as it is.
+pub(super) fn unusable(id: &'static str, message: String) -> StoreError {
+    StoreError::Unusable(Finding::new(id, message))
 }
 
 /// What an error means.
@@ -28,20 +40,29 @@ pub(super) fn of_error(error: &RedisError, url: &StoreUrl) -> StoreError {
         || error.to_string(),
         |detail| format!("{}: {detail}", error.category()),
     );
-    StoreError::Unusable(match (error.kind(), error.code()) {
-        (ErrorKind::AuthenticationFailed, _) | (_, Some("WRONGPASS" | "NOAUTH")) => format!(
-            "the store at {url} refuses the user or the password ({reason}); crawlgate does not use it. Mend `store` of \
+    match (error.kind(), error.code()) {
+        (ErrorKind::AuthenticationFailed, _) | (_, Some("WRONGPASS" | "NOAUTH")) => unusable(
+            "wrong-password",
+            format!(
+                "the store at {url} refuses the user or the password ({reason}); crawlgate does not use it. Mend `store` of \
              crawlgate.yaml, or the user in the store"
+            ),
         ),
-        (ErrorKind::Server(ServerErrorKind::NoPerm), _) => format!(
-            "the store at {url} does not let this user do what crawlgate needs ({reason}); crawlgate does not use it. \
+        (ErrorKind::Server(ServerErrorKind::NoPerm), _) => unusable(
+            "no-permission",
+            format!(
+                "the store at {url} does not let this user do what crawlgate needs ({reason}); crawlgate does not use it. \
              docs/instances.md has the line for its access list"
+            ),
         ),
-        (ErrorKind::Server(ServerErrorKind::ReadOnly), _) => return replica(url),
-        (_, Some("OOM" | "MISCONF")) => format!(
-            "the store at {url} takes nothing ({reason}); crawlgate goes on without it. Give it more memory (`maxmemory`) \
+        (ErrorKind::Server(ServerErrorKind::ReadOnly), _) => replica(url),
+        (_, Some("OOM" | "MISCONF")) => unusable(
+            "store-full",
+            format!(
+                "the store at {url} takes nothing ({reason}); crawlgate goes on without it. Give it more memory (`maxmemory`) \
              or space on its disk"
+            ),
         ),
-        _ => return StoreError::Away(format!("the store at {url} does not answer: {reason}")),
-    })
+        _ => StoreError::Away(format!("the store at {url} does not answer: {reason}")),
+    }
 }

@@ -5,6 +5,7 @@
 
 use super::connection::{Connected, KEYS, MARK, SharedStore, fields, last, refuse_eviction, run};
 use super::link::Link;
+use super::refusal::unusable;
 use crate::exchange::event::is_of_clients;
 use crate::exchange::store::MOST_OF_CLIENTS;
 use crate::exchange::{
@@ -43,13 +44,11 @@ impl Store for SharedStore {
         let keys = KEYS.map(|(name, _)| self.key(name));
         let (identity, time, info) = self.ask(|connected| {
             let mut pipeline = redis::pipe();
-            pipeline
-                .cmd("INFO")
-                .arg("memory")
-                .cmd("SET")
-                .arg(&keys[0])
-                .arg(format!("{MARK}{founding}"))
-                .arg("NX");
+            pipeline.cmd("INFO").arg("memory").cmd("SET").arg((
+                &keys[0],
+                format!("{MARK}{founding}"),
+                "NX",
+            ));
             for key in &keys {
                 pipeline.cmd("TTL").arg(key);
             }
@@ -62,7 +61,7 @@ impl Store for SharedStore {
                 // It is -1 for a key without an end, and -2 for one that is not there.
                 let left: i64 = last(&mut answers)?;
                 if left == -1 || (0..END - PUT_OFF_AFTER).contains(&left) {
-                    put_off.cmd("EXPIRE").arg(key).arg(END);
+                    put_off.cmd("EXPIRE").arg((key, END));
                 }
             }
             if !put_off.is_empty() {
@@ -82,7 +81,8 @@ impl Store for SharedStore {
     }
 
     fn write(&mut self, expected: &Identity, batch: &Batch) -> Result<Written, StoreError> {
-        let (epoch, pipeline) = (self.key("epoch"), self.pipeline(batch)?);
+        let epoch = self.key("epoch");
+        let pipeline = self.pipeline(batch)?;
         let has_entry = batch.entry.is_some();
         self.ask(|connected| {
             for _ in 0..TRIES {
@@ -116,27 +116,17 @@ impl Store for SharedStore {
     }
 
     fn read(&mut self, after: Position) -> Result<LogRead, StoreError> {
-        let (epoch, log) = (self.key("epoch"), self.key("log"));
+        let [epoch, log] = ["epoch", "log"].map(|name| self.key(name));
         let (identity, newest, raw) = self.ask(|connected| {
             let mut pipeline = redis::pipe();
             pipeline.atomic().cmd("GET").arg(&epoch);
-            pipeline
-                .cmd("XREVRANGE")
-                .arg(&log)
-                .arg("+")
-                .arg("-")
-                .arg("COUNT")
-                .arg(1);
+            pipeline.cmd("XREVRANGE").arg((&log, "+", "-", "COUNT", 1));
             pipeline
                 .cmd("XRANGE")
-                .arg(&log)
-                .arg(after.to_string())
-                .arg("+")
-                .arg("COUNT")
-                .arg(MOST_ENTRIES + 1);
+                .arg((&log, after.to_string(), "+", "COUNT", MOST_ENTRIES + 1));
             let mut answers = connected.run(&pipeline)?;
-            let (entries, newest): (Vec<RawEntry>, Vec<RawEntry>) =
-                (last(&mut answers)?, last(&mut answers)?);
+            let entries: Vec<RawEntry> = last(&mut answers)?;
+            let newest: Vec<RawEntry> = last(&mut answers)?;
             Ok((connected.identity(last(&mut answers)?), newest, entries))
         })?;
         let last = newest
@@ -234,7 +224,7 @@ impl SharedStore {
         self.ask(|connected| {
             connected
                 .connection
-                .ask(redis::cmd("HEXISTS").arg(&key).arg(instance))
+                .ask(redis::cmd("HEXISTS").arg((&key, instance)))
         })
     }
 
@@ -252,8 +242,7 @@ impl SharedStore {
             let mut look = redis::pipe();
             for key in &keys {
                 look.cmd("HEXISTS")
-                    .arg(key)
-                    .arg(instance)
+                    .arg((key, instance))
                     .cmd("HLEN")
                     .arg(key);
             }
@@ -267,8 +256,8 @@ impl SharedStore {
                 if matches!(found, [0, others] if *others >= MOST_INSTANCES) {
                     continue;
                 }
-                write.cmd("HSET").arg(key).arg(instance).arg(&counts.value);
-                write.cmd("EXPIRE").arg(key).arg(counts.kept);
+                write.cmd("HSET").arg((key, instance, &counts.value));
+                write.cmd("EXPIRE").arg((key, counts.kept));
             }
             connected.run(&write)?;
             Ok(())
@@ -315,23 +304,17 @@ impl SharedStore {
             .map(|fact| (fact, "HSET"))
             .chain(batch.if_missing.iter().map(|fact| (fact, "HSETNX")))
         {
-            match fact.value.is_empty() {
-                true => pipeline
-                    .cmd("ZADD")
-                    .arg(if is_of_clients(&fact.key) {
-                        &clients
-                    } else {
-                        &served
-                    })
-                    .arg("GT")
-                    .arg(fact.at)
-                    .arg(&fact.key),
-                false => pipeline
-                    .cmd(command)
-                    .arg(&facts)
-                    .arg(&fact.key)
-                    .arg(format!("{} {}", fact.at, fact.value)),
-            };
+            if fact.value.is_empty() {
+                let set = if is_of_clients(&fact.key) {
+                    &clients
+                } else {
+                    &served
+                };
+                pipeline.cmd("ZADD").arg((set, "GT", fact.at, &fact.key));
+            } else {
+                let written = format!("{} {}", fact.at, fact.value);
+                pipeline.cmd(command).arg((&facts, &fact.key, written));
+            }
         }
         if batch
             .facts
@@ -341,50 +324,33 @@ impl SharedStore {
         {
             pipeline
                 .cmd("ZREMRANGEBYRANK")
-                .arg(&clients)
-                .arg(0)
-                .arg(-1 - MOST_OF_CLIENTS as i64);
+                .arg((&clients, 0, -1 - MOST_OF_CLIENTS as i64));
         }
         if !batch.forget.is_empty() {
-            pipeline.cmd("HDEL").arg(&facts).arg(&batch.forget);
+            pipeline.cmd("HDEL").arg((&facts, &batch.forget));
         }
         if let Some(before) = batch.served_before {
             for events in [&served, &clients] {
                 pipeline
                     .cmd("ZREMRANGEBYSCORE")
-                    .arg(events)
-                    .arg("-inf")
-                    .arg(format!("({before}"));
+                    .arg((events, "-inf", format!("({before}")));
             }
         }
         if !batch.forget_members.is_empty() {
-            pipeline
-                .cmd("HDEL")
-                .arg(&members)
-                .arg(&batch.forget_members);
+            pipeline.cmd("HDEL").arg((&members, &batch.forget_members));
         }
         for member in &batch.members_if_missing {
             pipeline
                 .cmd("HSETNX")
-                .arg(&members)
-                .arg(&member.id)
-                .arg(write_json(member)?);
+                .arg((&members, &member.id, write_json(member)?));
         }
         if let Some(entry) = &batch.entry {
             pipeline
                 .cmd("HSET")
-                .arg(&members)
-                .arg(&entry.member.id)
-                .arg(write_json(&entry.member)?);
+                .arg((&members, &entry.member.id, write_json(&entry.member)?));
             pipeline
                 .cmd("XADD")
-                .arg(&log)
-                .arg("MAXLEN")
-                .arg("~")
-                .arg(LOG)
-                .arg("*")
-                .arg("e")
-                .arg(write_json(entry)?);
+                .arg((&log, "MAXLEN", "~", LOG, "*", "e", write_json(entry)?));
         }
         Ok(pipeline)
     }
@@ -401,10 +367,11 @@ impl Connected {
 }
 
 fn position(place: String) -> Result<Position, StoreError> {
-    place.try_into().map_err(StoreError::Newer)
+    Position::try_from(place).map_err(|error| StoreError::Newer(error.to_string()))
 }
 
-fn entry((place, mut fields): RawEntry) -> Result<(Position, Entry), StoreError> {
+fn entry(raw: RawEntry) -> Result<(Position, Entry), StoreError> {
+    let (place, mut fields) = raw;
     let entry: Entry = read_json(&fields.remove("e").unwrap_or_default())?;
     let facts = entry.facts.into_iter().map(|fact| {
         Ok(SharedFact {
@@ -466,7 +433,7 @@ fn read_json<T: serde::de::DeserializeOwned>(written: &str) -> Result<T, StoreEr
 
 fn write_json(value: &impl serde::Serialize) -> Result<String, StoreError> {
     serde_json::to_string(value)
-        .map_err(|error| StoreError::Unusable(format!("cannot write a fact: {error}")))
+        .map_err(|error| unusable("unwritable-fact", format!("cannot write a fact: {error}")))
 }
 
 /// How many members are asked for at once: a server does nothing else meanwhile.
@@ -479,12 +446,13 @@ fn scan<T: FromRedisValue>(
     key: &str,
     matching: Option<&str>,
 ) -> RedisResult<Vec<T>> {
-    let (mut cursor, mut all) = (0u64, Vec::new());
+    let mut cursor = 0u64;
+    let mut all = Vec::new();
     loop {
         let mut ask = redis::cmd(command);
-        ask.arg(key).arg(cursor).arg("COUNT").arg(PART);
+        ask.arg((key, cursor, "COUNT", PART));
         if let Some(pattern) = matching {
-            ask.arg("MATCH").arg(pattern);
+            ask.arg(("MATCH", pattern));
         }
         let (next, part): (u64, Vec<T>) = connection.ask(&ask)?;
         all.extend(part);

@@ -12,6 +12,7 @@ use super::policy_file::{
 };
 use super::status::SiteStatus;
 use crate::crawlers::Registry;
+use crate::finding::Finding;
 use crate::policy::origin::{Origin, OriginFile};
 use crate::policy::{Site, SiteEntry, Snapshot, compile_with_origin};
 use crate::publications::PublicationLog;
@@ -57,11 +58,8 @@ pub struct SiteCatalog {
 
 impl SiteCatalog {
     /// Applies a change; says what came of it.
-    pub fn apply(
-        &mut self,
-        SiteChange { site: name, file }: SiteChange,
-        now: Timestamp,
-    ) -> ReloadOutcome {
+    pub fn apply(&mut self, change: SiteChange, now: Timestamp) -> ReloadOutcome {
+        let SiteChange { site: name, file } = change;
         let before = self.files.remove(&name).and_then(|known| known.in_force);
         let Some(Claim {
             text,
@@ -76,8 +74,8 @@ impl SiteCatalog {
         let is_added = before.is_none();
         let findings = candidate.findings();
         let rendered = candidate.rendered();
-        let in_force = match (candidate.site, copy, before) {
-            (Some(site), ..) => {
+        let in_force = match (candidate.site, copy) {
+            (Some(site), _) => {
                 if let Ok(source) = &text {
                     self.memory
                         .last_good
@@ -88,22 +86,16 @@ impl SiteCatalog {
                     origin: PolicyOrigin::File,
                 })
             }
-            (None, Some(copy), _) => Some(InForce {
+            (None, Some(copy)) => Some(InForce {
                 entry: self.bring_into_force(copy, now),
                 origin: PolicyOrigin::Store,
             }),
-            (
-                None,
-                None,
-                Some(InForce {
-                    entry,
-                    origin: PolicyOrigin::File,
-                }),
-            ) => Some(InForce {
-                entry,
-                origin: PolicyOrigin::Earlier,
+            (None, None) => before.map(|mut before| {
+                if before.origin == PolicyOrigin::File {
+                    before.origin = PolicyOrigin::Earlier;
+                }
+                before
             }),
-            (None, None, before) => before,
         };
         let file = KnownFile {
             text,
@@ -197,7 +189,7 @@ impl SiteCatalog {
         name: &str,
         file: Arc<OriginFile>,
         now: Timestamp,
-    ) -> Result<bool, Vec<String>> {
+    ) -> Result<bool, Vec<Finding>> {
         let Some(before) = self
             .site(name)
             .filter(|site| site.policy.reads_origin())
@@ -340,25 +332,26 @@ impl SiteCatalog {
     /// The status of each policy file and default site. `is_readable` says whether the directory
     /// could be read.
     pub fn files(&self, is_readable: bool) -> Vec<SiteStatus> {
-        let of_site = |site: &String| SiteStatus {
+        let of_files = self.files.iter().map(|(site, file)| SiteStatus {
             site: site.clone(),
-            reload_ok: is_readable,
-            ..SiteStatus::default()
-        };
-        let of_file = self.files.iter().map(|(site, file)| SiteStatus {
             reload_ok: is_readable && file.is_active(),
             removed: file.is_missing(),
             last_good_copy: file.origin() == Some(PolicyOrigin::Store),
             conflicts_with: file.conflicts_with.clone(),
             findings: file.findings.clone(),
-            ..of_site(site)
+            ..SiteStatus::default()
         });
         // A refused file may have the name of a default site. Then its status is shown, which has
         // the findings.
-        let without = self
+        let without_file = self
             .default_sites
             .keys()
             .filter(|site| !self.files.contains_key(*site));
-        of_file.chain(without.map(of_site)).collect()
+        let of_default_sites = without_file.map(|site| SiteStatus {
+            site: site.clone(),
+            reload_ok: is_readable,
+            ..SiteStatus::default()
+        });
+        of_files.chain(of_default_sites).collect()
     }
 }

@@ -4,7 +4,6 @@
 
 use crate::policy::model::HostPattern;
 use crate::policy::{Policy, Site, Snapshot};
-use crate::printable::join;
 use crate::settings::OriginSettings;
 use crate::yaml::Source;
 use std::collections::BTreeSet;
@@ -52,17 +51,10 @@ impl DefaultSite {
     /// The origins that serve robots.txt, with their places in the settings. An origin of other
     /// paths has no default site.
     pub fn origins(origins: &[OriginSettings]) -> impl Iterator<Item = (usize, &OriginSettings)> {
-        let has_robots_txt = |origin: &OriginSettings| {
-            origin.paths.is_empty()
-                || origin
-                    .paths
-                    .iter()
-                    .any(|path| "/robots.txt".starts_with(path.as_str()))
-        };
-        origins
-            .iter()
-            .enumerate()
-            .filter(move |(_, origin)| has_robots_txt(origin))
+        origins.iter().enumerate().filter(|(_, origin)| {
+            let mut paths = origin.paths.iter();
+            origin.paths.is_empty() || paths.any(|path| "/robots.txt".starts_with(path.as_str()))
+        })
     }
 
     fn named(hosts: &[String], taken: &mut BTreeSet<String>) -> DefaultSite {
@@ -74,7 +66,6 @@ impl DefaultSite {
                     .chars()
                     .take(MAX_NAMED)
                     .collect();
-                let is_odd = |sign: char| !sign.is_ascii_alphanumeric() && !".-_".contains(sign);
                 format!("{DEFAULT_SITE}-{}", host.replace(is_odd, "-"))
             }
         };
@@ -92,24 +83,29 @@ impl DefaultSite {
 
     /// The text of its policy.
     pub fn source(&self) -> Source {
-        let written = |host: &String| {
-            if host.contains(':') && !host.starts_with('[') {
-                format!("\"[{host}]\"")
+        let mut hosts = String::new();
+        for host in &self.hosts {
+            // A bare IPv6 address.
+            let is_open = host.contains(':') && !host.starts_with('[');
+            hosts += &if is_open {
+                format!("\"[{host}]\", ")
             } else {
-                format!("\"{host}\"")
-            }
-        };
-        let hosts = join(self.hosts.iter().map(written), ", ");
-        let hosts = if hosts.is_empty() {
-            hosts
-        } else {
-            format!("hosts: [{hosts}]\n")
-        };
+                format!("\"{host}\", ")
+            };
+        }
+        if !hosts.is_empty() {
+            hosts = format!("hosts: [{}]\n", hosts.trim_end_matches(", "));
+        }
         Source {
             name: NO_POLICY_NAME.into(),
             text: format!("{hosts}{NO_POLICY}").into(),
         }
     }
+}
+
+/// Whether a sign does not stand in the name of a site.
+fn is_odd(sign: char) -> bool {
+    !sign.is_ascii_alphanumeric() && !".-_".contains(sign)
 }
 
 /// The host that the site is named after: the first that is no wildcard, else the first wildcard.
@@ -133,10 +129,12 @@ pub fn asked_by(policy: &Policy) -> Option<String> {
 
 /// The host of [`asked_by`], as a pattern.
 pub fn asked_host(policy: &Policy) -> Option<HostPattern> {
-    let hosts = || policy.hosts.iter().map(|host| &host.value);
-    let mut host = hosts()
-        .find(|host| !host.wildcard)
-        .or_else(|| hosts().next())?
+    let mut host = policy
+        .hosts
+        .iter()
+        .find(|host| !host.value.wildcard)
+        .or(policy.hosts.first())?
+        .value
         .clone();
     if host.wildcard {
         host.name = format!("www.{}", host.name);
@@ -173,16 +171,13 @@ pub fn unclaimed_hosts(policy: &Policy, sites: &Snapshot) -> Vec<String> {
             vec!["every other host".to_owned()]
         };
     }
-    let claimed = |host: &HostPattern| {
+    let mut unclaimed = Vec::new();
+    for host in policy.hosts.iter().map(|host| &host.value) {
         let below = if host.wildcard { "www." } else { "" };
-        sites
-            .site_for_host(format!("{below}{}", host.name).as_bytes())
-            .is_some()
-    };
-    policy
-        .hosts
-        .iter()
-        .filter(|host| !claimed(&host.value))
-        .map(|host| host.value.to_string())
-        .collect()
+        let name = format!("{below}{}", host.name);
+        if sites.site_for_host(name.as_bytes()).is_none() {
+            unclaimed.push(host.to_string());
+        }
+    }
+    unclaimed
 }

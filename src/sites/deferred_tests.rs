@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::clock::Moment;
+use crate::finding::ids;
 use crate::policy::Version;
 use crate::state::{Fact, LastGoodPolicy};
 use std::fs;
@@ -81,7 +82,7 @@ impl World {
             .status(self.now())
             .warnings
             .iter()
-            .any(|warning| warning.contains("wait"))
+            .any(|warning| warning.id == "waits-for-state")
     }
 
     /// Whether pages are paused, and whether robots.txt is answered 503.
@@ -104,7 +105,7 @@ fn write_policy(directory: &std::path::Path, rule: &str, more: &str) {
 #[test]
 fn a_pause_that_cannot_be_stored_is_told() {
     let world = World::failing();
-    assert_eq!(world.live.storing_problems(), Vec::<String>::new());
+    assert_eq!(ids(&world.live.storing_problems()), [""; 0]);
     let request = PauseRequest {
         robots_txt: true,
         ..PauseRequest::default()

@@ -25,7 +25,8 @@ impl HeldBack {
     /// `is_same` says whether two sites publish the same robots.txt.
     pub fn meanwhile(
         &mut self,
-        (before, new): (&[SiteEntry], &[SiteEntry]),
+        before: &[SiteEntry],
+        new: &[SiteEntry],
         is_same: impl Fn(&SiteEntry, &SiteEntry) -> bool,
         pauses: &Pauses,
         now: Timestamp,
@@ -35,25 +36,22 @@ impl HeldBack {
         } else {
             &[]
         };
-        let mut of_site = |before: &SiteEntry| {
-            let new = new.iter().find(|new| new.site.name == before.site.name)?;
-            if is_same(before, new) {
-                return Some(new.clone());
+        let mut meanwhile = Vec::new();
+        for before in before {
+            let new = new.iter().find(|new| new.site.name == before.site.name);
+            if let Some(new) = new.filter(|new| is_same(before, new)) {
+                meanwhile.push(new.clone());
+                continue;
             }
-            let entry = self
-                .of_site(before, new, now)
-                .filter(|entry| is_same(before, entry))?;
-            Some(entry.with_page_pauses(pauses.of(&new.site, now)))
-        };
-        let unchanged = |before: &SiteEntry| {
-            before
-                .clone()
-                .with_page_pauses(pauses.of(&before.site, now))
-        };
-        before
-            .iter()
-            .map(|before| of_site(before).unwrap_or_else(|| unchanged(before)))
-            .collect()
+            let mixed = new.and_then(|new| self.of_site(before, new, now));
+            meanwhile.push(match (new, mixed.filter(|mixed| is_same(before, mixed))) {
+                (Some(new), Some(mixed)) => mixed.with_page_pauses(pauses.of(&new.site, now)),
+                _ => before
+                    .clone()
+                    .with_page_pauses(pauses.of(&before.site, now)),
+            });
+        }
+        meanwhile
     }
 
     /// A site in force, with the parts of its new policy that do not wait. `None` where these
@@ -85,13 +83,14 @@ impl HeldBack {
                 site
             }
         };
-        let tag_ages = match site.tags.identities().eq(new.site.tags.identities()) {
-            true => new.tag_ages.clone(),
+        let tag_ages = if site.tags.identities().eq(new.site.tags.identities()) {
+            new.tag_ages.clone()
+        } else {
             // Crawlers are sent every page whole.
-            false => TagAges {
+            TagAges {
                 everywhere: Some(now),
                 ..TagAges::default()
-            },
+            }
         };
         Some(SiteEntry {
             site,
@@ -103,13 +102,11 @@ impl HeldBack {
 
 /// Whether the new sites are those in force, and have the same hosts.
 fn have_same_hosts(before: &[SiteEntry], new: &[SiteEntry]) -> bool {
-    let is_known = |new: &SiteEntry| {
-        let before = before
-            .iter()
-            .find(|before| before.site.name == new.site.name);
-        before.is_some_and(|before| hosts(before).eq(hosts(new)))
-    };
-    before.len() == new.len() && new.iter().all(is_known)
+    before.len() == new.len()
+        && new.iter().all(|new| {
+            let mut before = before.iter();
+            before.any(|before| before.site.name == new.site.name && hosts(before).eq(hosts(new)))
+        })
 }
 
 fn hosts(entry: &SiteEntry) -> impl Iterator<Item = &HostPattern> {

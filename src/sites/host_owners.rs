@@ -55,16 +55,17 @@ impl HostConflict {
             .iter()
             .find(|claimed| Some(&claimed.value) == host.as_ref());
         match claimed {
-            Some(claimed) => {
-                let message = format!("the site `{owner}` already has the host {}", claimed.value);
-                Diagnostic::error("host-taken", claimed.span, message)
-                    .help("a host belongs to one site: remove it from one of the two files")
-            }
-            None => {
-                let message = format!("the site `{owner}` already has every other host");
-                Diagnostic::whole_file("host-taken", message)
-                    .help("only one policy may leave out `hosts`")
-            }
+            Some(claimed) => Diagnostic::error(
+                "host-taken",
+                claimed.span,
+                format!("the site `{owner}` already has the host {}", claimed.value),
+            )
+            .help("a host belongs to one site: remove it from one of the two files"),
+            None => Diagnostic::whole_file(
+                "host-taken",
+                format!("the site `{owner}` already has every other host"),
+            )
+            .help("only one policy may leave out `hosts`"),
         }
     }
 }

@@ -25,28 +25,30 @@ pub fn remembered_log(facts: &StoredFacts, now: Timestamp) -> PublicationLog {
         .iter()
         .map(|(_, record)| publication_of(record))
         .collect();
-    let at = |reason| {
-        facts
-            .history_gaps
-            .iter()
-            .find_map(|(_, gap)| (gap.reason == reason).then_some(gap.at))
-    };
     let is_whole = tenures.len() == facts.host_tenures.len();
-    let gaps = Gaps {
-        cut_at: at(GapReason::Cut),
-        lost_at: at(GapReason::Lost),
-        broken_at: at(GapReason::Broken),
-    };
+    let mut gaps = Gaps::default();
+    for (_, gap) in &facts.history_gaps {
+        let place = match gap.reason {
+            GapReason::Cut => &mut gaps.cut_at,
+            GapReason::Lost => &mut gaps.lost_at,
+            GapReason::Broken => &mut gaps.broken_at,
+        };
+        place.get_or_insert(gap.at);
+    }
     let declared = facts.declared_versions.iter();
     let declared = declared
         .filter_map(|(_, record)| Some((record.site.clone(), Version::parse(&record.version)?)));
-    let jump = |(_, jump): &(_, state::ClockJump)| ClockJump {
+    let jumps = facts.clock_jumps.iter().map(|(_, jump)| ClockJump {
         at: jump.at,
         by: Duration::from_secs(jump.by),
-    };
-    let jumps = facts.clock_jumps.iter().map(jump).collect();
-    let mut log =
-        PublicationLog::remembered(tenures, publications, declared.collect(), gaps, jumps);
+    });
+    let mut log = PublicationLog::remembered(
+        tenures,
+        publications,
+        declared.collect(),
+        gaps,
+        jumps.collect(),
+    );
     if !is_whole {
         log.was_lost(now);
     }
@@ -78,10 +80,13 @@ pub fn log_records(log: &PublicationLog) -> impl Iterator<Item = AnyRecord> {
         (GapReason::Lost, lost_at),
         (GapReason::Broken, broken_at),
     ];
-    let declared = |(site, version): (&String, &Version)| DeclaredVersion {
-        site: site.clone(),
-        version: version.to_string(),
-    };
+    let declared = log.declared.iter().map(|(site, version)| {
+        DeclaredVersion {
+            site: site.clone(),
+            version: version.to_string(),
+        }
+        .into()
+    });
     let jumps = log.jumps.iter().map(|jump| {
         state::ClockJump {
             at: jump.at,
@@ -96,7 +101,7 @@ pub fn log_records(log: &PublicationLog) -> impl Iterator<Item = AnyRecord> {
     publications
         .chain(jumps)
         .chain(log.tenures.iter().map(|known| tenure_record(known).into()))
-        .chain(log.declared.iter().map(declared).map(AnyRecord::from))
+        .chain(declared)
         .chain(
             gaps.into_iter()
                 .filter_map(|(reason, at)| Some(HistoryGap { reason, at: at? }.into())),

@@ -47,15 +47,13 @@ impl SiteMemory {
 
     /// The records to store.
     pub fn records(&self) -> impl Iterator<Item = AnyRecord> {
-        let policy = |(site, text): (&String, &Arc<str>)| LastGoodPolicy {
+        let policies = self.last_good.iter().map(|(site, text)| LastGoodPolicy {
             site: site.clone(),
             text: text.to_string(),
-        };
+        });
         let pauses = self.pauses.records().map(AnyRecord::from);
         let tags = self.tags.records().map(AnyRecord::from);
-        pauses
-            .chain(tags)
-            .chain(self.last_good.iter().map(policy).map(AnyRecord::from))
+        pauses.chain(tags).chain(policies.map(AnyRecord::from))
     }
 }
 
@@ -93,29 +91,29 @@ impl TagHistory {
         let rules: Vec<u64> = site.tags.identities().collect();
         // A 304 also hides, on every page, what is written into pages and that the origin's tags
         // are taken away.
-        let html = HtmlRules::identity(&site.policy.html);
-        let everywhere = [(html, site.html.is_some()), (STRIPPED, site.tags.strips())];
-        let everywhere: Vec<u64> = everywhere
-            .into_iter()
-            .filter(|(_, said)| *said)
-            .map(|(part, _)| part)
-            .collect();
+        let mut everywhere = Vec::new();
+        if site.html.is_some() {
+            everywhere.push(HtmlRules::identity(&site.policy.html));
+        }
+        if site.tags.strips() {
+            everywhere.push(STRIPPED);
+        }
         let identities = rules.iter().chain(&everywhere);
         let known: BTreeMap<u64, Timestamp> = identities
             .map(|identity| (*identity, since(*identity)))
             .collect();
+        let new: Vec<u64> = known
+            .keys()
+            .copied()
+            .filter(|identity| !before.contains_key(identity))
+            .collect();
         // Where a rule only says something else, the new rule is for the same pages and is new. For
         // which pages a rule was that is gone, is not known any more.
-        let goes_on = |gone: u64| {
-            let mut new = known
-                .keys()
-                .filter(|identity| !before.contains_key(identity));
-            new.any(|identity| TagPlan::are_for_the_same(*identity, gone))
-        };
-        let gone = before
-            .keys()
-            .any(|identity| !known.contains_key(identity) && !goes_on(*identity));
-        if gone
+        let is_gone = before.keys().any(|gone| {
+            let mut new = new.iter();
+            !known.contains_key(gone) && !new.any(|new| TagPlan::are_for_the_same(*new, *gone))
+        });
+        if is_gone
             || everywhere
                 .iter()
                 .any(|identity| !before.contains_key(identity))

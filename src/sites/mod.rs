@@ -29,9 +29,10 @@ pub use status::{RetireStatus, SiteStatus, Status};
 pub use watch::{WatchGuard, watch};
 
 use crate::evidence::Evidence;
+use crate::finding::Finding;
 use crate::locks::lock;
 use crate::policy::origin::OriginFile;
-use crate::policy::{IncludedFiles, SiteEntry, Snapshot};
+use crate::policy::{IncludedFiles, Snapshot};
 use crate::publications::{OfOthers, PublicationLog, VersionFile};
 use crate::state::{self, Remembered, StateStore, StoreHealth};
 use crate::time::Timestamp;
@@ -43,7 +44,7 @@ use origins::OriginFiles;
 use plan::{plan, plan_default_sites};
 use policy_directory::{PolicyText, Unread, Unreadable};
 use policy_file::SiteCompiler;
-pub use publisher::Announce;
+pub use publisher::{Announce, AnnounceError};
 use publisher::{Deferral, Publisher, longest_cached};
 use status::OriginReports;
 use std::collections::BTreeMap;
@@ -90,6 +91,13 @@ pub enum StartError {
     },
 }
 
+impl StartError {
+    /// The finding about the policy directory.
+    fn finding(&self) -> Finding {
+        Finding::new("policy-directory", self.to_string())
+    }
+}
+
 /// The sites: readers take the snapshot without a lock, changes are made one after the other.
 pub struct SiteManager {
     snapshot: ArcSwap<Snapshot>,
@@ -114,7 +122,7 @@ struct Changes {
     stored: SiteMemory,
     last_reload: Timestamp,
     /// What is wrong with the directory itself.
-    problem: Option<String>,
+    problem: Option<Finding>,
     /// Snapshots that requests may still have. The last share is given up here: a request never
     /// pays for freeing one.
     retired: Vec<Arc<Snapshot>>,
@@ -131,17 +139,19 @@ impl SiteManager {
         state: (&StateStore, &Remembered),
         now: Timestamp,
     ) -> Result<Arc<SiteManager>, StartError> {
+        let (store, remembered) = state;
         let compiler = SiteCompiler {
             read: verdict::load_with,
             files: IncludedFiles::default(),
             published_proof: options.published_proof,
         };
-        SiteManager::start_reading(options, state, compiler, now)
+        SiteManager::start_reading(options, store, remembered, compiler, now)
     }
 
     fn start_reading(
         options: SiteOptions,
-        (store, remembered): (&StateStore, &Remembered),
+        store: &StateStore,
+        remembered: &Remembered,
         compiler: SiteCompiler,
         now: Timestamp,
     ) -> Result<Arc<SiteManager>, StartError> {
@@ -180,7 +190,7 @@ impl SiteManager {
     pub fn reload(&self, now: Timestamp) -> ReloadReport {
         let (sites, problem) = self.change(now, |changes| match changes.load(now) {
             Ok((sites, is_new)) => ((sites, None), is_new),
-            Err(error) => ((Vec::new(), Some(error.to_string())), false),
+            Err(error) => ((Vec::new(), Some(error.finding())), false),
         });
         ReloadReport {
             sites,
@@ -194,11 +204,10 @@ impl SiteManager {
     /// # Errors
     /// No such site, or its file is there. Nothing was removed.
     pub fn remove(&self, sites: &[String], now: Timestamp) -> Result<ReloadReport, RemoveError> {
-        let changed = |changes: &mut Changes| match changes.end(sites, now) {
+        let sites = self.change(now, |changes| match changes.end(sites, now) {
             Ok((sites, is_new)) => (Ok(sites), is_new),
             Err(error) => (Err(error), false),
-        };
-        let sites = self.change(now, changed)?;
+        })?;
         Ok(ReloadReport {
             sites,
             problem: None,
@@ -262,26 +271,29 @@ impl SiteManager {
     }
 
     /// Why a change that was just made is not in force yet, or would not outlast the process.
-    pub fn storing_problems(&self) -> Vec<String> {
+    pub fn storing_problems(&self) -> Vec<Finding> {
         self.waiting()
             .into_iter()
             .chain(self.unhealthy_store())
             .collect()
     }
 
-    fn unhealthy_store(&self) -> Option<String> {
+    fn unhealthy_store(&self) -> Option<Finding> {
         match self.store.health() {
             StoreHealth::Healthy | StoreHealth::NoDirectory => None,
-            health => Some(health.to_string()),
+            health => Some(Finding::new("state-directory", health.to_string())),
         }
     }
 
-    fn store_problems(&self) -> impl Iterator<Item = String> {
+    fn store_problems(&self) -> impl Iterator<Item = Finding> {
         let set_aside = self.set_aside.as_ref().map(|file| {
-            format!(
-                "the state of the previous run could not be understood and was set aside as {}; crawlgate began an empty \
-                 one. Check pauses, and remove the file when it is of no more use.",
-                file.display()
+            Finding::new(
+                "state-set-aside",
+                format!(
+                    "the state of the previous run could not be understood and was set aside as {}; crawlgate began an empty \
+                     one. Check pauses, and remove the file when it is of no more use.",
+                    file.display()
+                ),
             )
         });
         self.unhealthy_store()
@@ -292,34 +304,42 @@ impl SiteManager {
 
     /// Without a state directory each start looks like the first, so nothing can be said of the
     /// time before it.
-    fn ignored_declarations(&self) -> Option<String> {
+    fn ignored_declarations(&self) -> Option<Finding> {
         let snapshot = self.snapshot.load();
-        let declares = |entry: &&SiteEntry| entry.site.policy.robots.previous.is_some();
-        let declaring = snapshot.sites().iter().filter(declares);
-        let sites: Vec<&str> = declaring.map(|entry| entry.site.name.as_str()).collect();
-        (!sites.is_empty() && self.store.health().is_in_memory()).then(|| {
+        let sites: Vec<&str> = snapshot
+            .sites()
+            .iter()
+            .filter(|entry| entry.site.policy.robots.previous.is_some())
+            .map(|entry| entry.site.name.as_str())
+            .collect();
+        if sites.is_empty() || !self.store.health().is_in_memory() {
+            return None;
+        }
+        Some(Finding::new(
+            "previous-without-state",
             format!(
                 "`robots.previous` has no effect ({}): crawlgate keeps no state, so every start looks like the first one. Set \
                  `state` to a directory that outlasts a restart.",
                 sites.join(", ")
-            )
-        })
+            ),
+        ))
     }
 
     /// Why new sites are not in force yet, if they are deferred.
-    fn waiting(&self) -> Option<String> {
-        let waiting = match &*self.deferral.load_full()? {
-            Deferral::Uncommitted(_) => {
+    fn waiting(&self) -> Option<Finding> {
+        Some(match &*self.deferral.load_full()? {
+            Deferral::Uncommitted(_) => Finding::new(
+                "waits-for-state",
                 "new policies and pauses of robots.txt wait, because the state directory cannot be written and a crash now \
-                 would mislead the next start; they come into force after some 20 seconds at most"
-            }
-            Deferral::Unannounced(_) => {
+                 would mislead the next start; they come into force after some 20 seconds at most",
+            ),
+            Deferral::Unannounced(_) => Finding::new(
+                "waits-for-store",
                 "a new robots.txt, or a pause of one, waits, because the other instances cannot be told of it in the store and \
                  would call crawlers violators that obey what is new; it comes into force once the store takes it. Modes, tags \
-                 and pauses of pages are in force"
-            }
-        };
-        Some(waiting.to_owned())
+                 and pauses of pages are in force",
+            ),
+        })
     }
 
     /// Puts a copy of a site's origin's robots.txt into force. Blocking: it compiles the site.
@@ -332,7 +352,7 @@ impl SiteManager {
         site: &str,
         file: Arc<OriginFile>,
         now: Timestamp,
-    ) -> Result<(), Vec<String>> {
+    ) -> Result<(), Vec<Finding>> {
         self.change(now, |changes| {
             let said = changes.catalog.origin_says(site, file, now);
             let is_new = said == Ok(true);
@@ -407,9 +427,9 @@ impl SiteManager {
         let Some(mut changes) = self.try_changes() else {
             return Err(words);
         };
-        words
-            .iter()
-            .for_each(|word| changes.catalog.heard_of_pauses(word));
+        for word in &words {
+            changes.catalog.heard_of_pauses(word);
+        }
         self.publish(&mut changes, now);
         Ok(())
     }
@@ -516,7 +536,7 @@ impl Changes {
     fn load(&mut self, now: Timestamp) -> Result<(Vec<SiteReload>, bool), StartError> {
         self.last_reload = now;
         let found = self.read_directory();
-        self.problem = found.as_ref().err().map(ToString::to_string);
+        self.problem = found.as_ref().err().map(StartError::finding);
         let found = self.with_missing(found?);
         let files = policy_directory::included_files(&self.policies);
         let has_other_files = files != self.catalog.compiler.files;
@@ -553,15 +573,16 @@ impl Changes {
             is_new = true;
         }
         is_new |= self.publisher.is_due(now);
-        let report = |(site, outcome): (String, ReloadOutcome)| {
+        let mut reports = Vec::new();
+        for (site, outcome) in outcomes {
             let file = self.catalog.files.get(&site);
-            SiteReload {
+            reports.push(SiteReload {
                 findings: file.map(|file| file.findings.clone()).unwrap_or_default(),
                 site,
                 outcome,
-            }
-        };
-        Ok((outcomes.into_iter().map(report).collect(), is_new))
+            });
+        }
+        Ok((reports, is_new))
     }
 
     fn read_directory(&self) -> Result<BTreeMap<String, PolicyText>, StartError> {
@@ -585,22 +606,19 @@ impl Changes {
         mut found: BTreeMap<String, PolicyText>,
     ) -> BTreeMap<String, PolicyText> {
         for site in self.catalog.memory.last_good.keys() {
-            let path = || match self.catalog.files.get(site).map(|known| &known.text) {
-                Some(Ok(source)) => source.name.to_string(),
-                Some(Err(unreadable)) => unreadable.path.clone(),
+            if found.contains_key(site) {
+                continue;
+            }
+            let path = match self.catalog.files.get(site) {
+                Some(known) => path_of(&known.text),
                 None => self
                     .policies
                     .join(format!("{site}.yaml"))
                     .display()
                     .to_string(),
             };
-            let gone = || {
-                Err(Unreadable {
-                    path: path(),
-                    why: Unread::Removed(site.clone()),
-                })
-            };
-            found.entry(site.clone()).or_insert_with(gone);
+            let why = Unread::Removed(site.clone());
+            found.insert(site.clone(), Err(Unreadable { path, why }));
         }
         found
     }
@@ -616,13 +634,9 @@ impl Changes {
             .map_err(|error| RemoveError::Directory(error.to_string()))?;
         for site in sites {
             if let Some(text) = found.get(site) {
-                let path = match text {
-                    Ok(source) => source.name.to_string(),
-                    Err(unreadable) => unreadable.path.clone(),
-                };
                 return Err(RemoveError::FileExists {
                     site: site.clone(),
-                    path,
+                    path: path_of(text),
                 });
             }
             if !self.catalog.memory.last_good.contains_key(site)
@@ -645,12 +659,10 @@ impl Changes {
     /// At the start a file with a mistake needs a last good policy.
     fn refuse_broken(&self, strict: bool) -> Result<(), StartError> {
         let mut broken = String::new();
-        for (name, file) in self
-            .catalog
-            .files
-            .iter()
-            .filter(|(_, file)| !file.is_active())
-        {
+        for (name, file) in &self.catalog.files {
+            if file.is_active() {
+                continue;
+            }
             if (file.in_force.is_none() && !file.is_missing()) || strict {
                 broken.push_str(&file.rendered);
                 broken.push('\n');
@@ -669,9 +681,11 @@ impl Changes {
     fn publish(&mut self, now: Timestamp) -> Snapshot {
         self.catalog.prune(&self.publisher.log, now);
         let pauses = &self.catalog.memory.pauses;
-        let paused =
-            |entry: &SiteEntry| entry.clone().with_pauses(pauses.of(&entry.site, now), now);
-        let sites = self.catalog.entries().map(paused).collect();
+        let sites = self
+            .catalog
+            .entries()
+            .map(|entry| entry.clone().with_pauses(pauses.of(&entry.site, now), now))
+            .collect();
         let others = state::changes(self.stored.records(), self.catalog.memory.records(), now);
         self.stored = self.catalog.memory.clone();
         self.publisher.publish(sites, pauses, others, now)
@@ -679,21 +693,18 @@ impl Changes {
 
     /// Tells other instances what an operator just did with the pauses of a site, or of all sites.
     fn tell_of_pauses(&self, site: Option<&str>, now: Timestamp) {
-        let names = self.catalog.entries().map(|entry| entry.site.name.as_str());
-        let names = names.filter(|name| site.is_none_or(|site| site == *name));
-        let ended = |name: &str| PauseWord {
-            site: name.to_owned(),
-            at: now,
-            pause: None,
-        };
-        let word = |name| {
-            self.catalog
-                .memory
-                .pauses
-                .word(name)
-                .unwrap_or_else(|| ended(name))
-        };
-        self.publisher.tell_of_pauses(names.map(word));
+        for entry in self.catalog.entries() {
+            let name = &entry.site.name;
+            if site.is_some_and(|site| site != name) {
+                continue;
+            }
+            let word = self.catalog.memory.pauses.word(name);
+            self.publisher.tell_of_pause(&word.unwrap_or(PauseWord {
+                site: name.clone(),
+                at: now,
+                pause: None,
+            }));
+        }
     }
 
     /// The part of the status that the policy files give.
@@ -704,6 +715,14 @@ impl Changes {
             warnings: self.problem.iter().cloned().collect(),
             ..Status::default()
         }
+    }
+}
+
+/// The path of a policy file, also of one that cannot be read.
+fn path_of(text: &PolicyText) -> String {
+    match text {
+        Ok(source) => source.name.to_string(),
+        Err(unreadable) => unreadable.path.clone(),
     }
 }
 

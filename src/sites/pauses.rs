@@ -64,6 +64,18 @@ pub enum PauseError {
     },
 }
 
+impl PauseError {
+    /// Its id.
+    pub fn id(&self) -> &'static str {
+        match self {
+            PauseError::Empty => "empty-pause",
+            PauseError::Long => "long-pause",
+            PauseError::NoSite => "no-site",
+            PauseError::UnknownSite { .. } => "unknown-site",
+        }
+    }
+}
+
 /// What an operator last did with the pauses of a site.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PauseWord {
@@ -135,10 +147,9 @@ impl Pauses {
     fn planned<'p>(&self, site: &'p Site, now: Timestamp) -> Vec<(&'p PausePolicy, ActivePause)> {
         // A pause whose beginning had passed when crawlgate first saw it begins then: it would be
         // over otherwise, unseen.
-        let begins = |pause: &PausePolicy, from: Option<Timestamp>| {
+        let mut planned = planned_pauses(&site.policy, now, |pause, from| {
             from.max(self.first_seen.get(&key(&site.name, pause)).copied())
-        };
-        let mut planned = planned_pauses(&site.policy, now, begins);
+        });
         planned.retain_mut(|(plan, pause)| {
             let key = key(&site.name, plan);
             let ended = self.ended.get(&key);
@@ -185,9 +196,9 @@ impl Pauses {
             robots_txt_until: request.robots_txt.then(|| now.plus(DEFAULT_PAUSE)),
             at_run_time: true,
         };
-        sites
-            .iter()
-            .for_each(|site| self.switch_on(site, pause.clone()));
+        for site in &sites {
+            self.switch_on(site, pause.clone());
+        }
         Ok(pause.until)
     }
 
@@ -242,18 +253,6 @@ impl Pauses {
 
     /// The records to store.
     pub fn records(&self) -> impl Iterator<Item = Pause> {
-        let noted = |event: PauseEvent| {
-            move |((site, plan), since): (&PlanKey, &Timestamp)| Pause {
-                site: site.clone(),
-                event,
-                plan: plan.clone(),
-                audience: Audience::default(),
-                since: *since,
-                until: AsWritten(*since),
-                retry_after: 0,
-                robots_txt: false,
-            }
-        };
         let switched = self.switched.iter().map(|(site, pause)| Pause {
             site: site.clone(),
             event: PauseEvent::Switched,
@@ -264,10 +263,27 @@ impl Pauses {
             retry_after: pause.retry_after,
             robots_txt: pause.robots_txt_until.is_some(),
         });
-        let first_seen = self.first_seen.iter().map(noted(PauseEvent::FirstSeen));
-        switched
-            .chain(first_seen)
-            .chain(self.ended.iter().map(noted(PauseEvent::Ended)))
+        let first_seen = self.first_seen.iter();
+        let first_seen =
+            first_seen.map(|(key, at)| planned_record(key, *at, PauseEvent::FirstSeen));
+        let ended = self.ended.iter();
+        let ended = ended.map(|(key, at)| planned_record(key, *at, PauseEvent::Ended));
+        switched.chain(first_seen).chain(ended)
+    }
+}
+
+/// The record of what became of a planned pause.
+fn planned_record(key: &PlanKey, at: Timestamp, event: PauseEvent) -> Pause {
+    let (site, plan) = key.clone();
+    Pause {
+        site,
+        event,
+        plan,
+        audience: Audience::default(),
+        since: at,
+        until: AsWritten(at),
+        retry_after: 0,
+        robots_txt: false,
     }
 }
 
@@ -279,16 +295,17 @@ fn key(site: &str, pause: &PausePolicy) -> PlanKey {
         pause_robots_txt,
         span: _,
     } = pause;
-    let moment = |at: &Option<Timestamp>| at.map_or_else(String::new, |at| at.0.to_string());
     // The digest is stored: its text is fixed here, and no other version of crawlgate may write it
     // otherwise.
-    let (time, retry_after) = match time {
-        PauseTime::Once { from, until } => (
-            format!("{} {}", moment(from), moment(until)),
-            retry_after.as_secs(),
-        ),
-        PauseTime::Recurring(recurrence) => (recurrence.to_string(), retry_after.as_secs()),
+    let time = match time {
+        PauseTime::Once { from, until } => {
+            let [from, until] =
+                [from, until].map(|at| at.map_or_else(String::new, |at| at.0.to_string()));
+            format!("{from} {until}")
+        }
+        PauseTime::Recurring(recurrence) => recurrence.to_string(),
     };
+    let retry_after = retry_after.as_secs();
     let audience = match audience {
         Audience::Everyone => "everyone",
         Audience::Crawlers => "crawlers",

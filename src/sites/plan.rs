@@ -190,10 +190,12 @@ impl Settling<'_> {
         {
             claimed.add(site);
         }
-        let in_force = |name: &str| self.catalog.files.get(name).and_then(KnownFile::entry);
-        let is_replaced =
-            |name: &&String| in_force(name).is_some_and(|entry| claimed.have_all_of(&entry.site));
-        self.missing.iter().filter(is_replaced).cloned().collect()
+        let mut replaced = self.missing.to_vec();
+        replaced.retain(|name| {
+            let entry = self.catalog.files.get(name).and_then(KnownFile::entry);
+            entry.is_some_and(|entry| claimed.have_all_of(&entry.site))
+        });
+        replaced
     }
 
     /// The hosts of sites that stay as they are.

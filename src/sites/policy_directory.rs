@@ -160,10 +160,13 @@ pub fn included_files(directory: &Path) -> IncludedFiles {
         let can_be_named = included::ENDINGS.contains(&ending) && !name.starts_with('.');
         (can_be_named && path.is_file()).then_some((name, path))
     });
-    let read = |(name, path): (String, PathBuf)| {
-        Some((name, read_file(&path, included::MAX_FILE).ok()?.into()))
-    };
-    IncludedFiles(named.take(MAX_INCLUDED).filter_map(read).collect())
+    let mut files = IncludedFiles::default();
+    for (name, path) in named.take(MAX_INCLUDED) {
+        if let Ok(bytes) = read_file(&path, included::MAX_FILE) {
+            files.0.insert(name, bytes.into());
+        }
+    }
+    files
 }
 
 /// The site that a policy file is for: the name of the file without its ending.
@@ -187,25 +190,23 @@ pub fn leads_out(path: &Path) -> bool {
 /// See [`Unread`].
 pub fn read(path: &Path) -> PolicyText {
     let name = printable_path(path);
-    let unreadable = |why: Unread| Unreadable {
-        path: name.clone(),
-        why,
-    };
-    // Opening a pipe waits until another process writes into it.
-    if fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
-        return Err(unreadable(Unread::NotAFile));
-    }
-    let bytes = read_file(path, MAX_BYTES).map_err(|error| match error.kind() {
-        ErrorKind::FileTooLarge => unreadable(Unread::TooLarge),
-        _ => unreadable(Unread::Io(error.to_string())),
-    })?;
-    match String::from_utf8(bytes) {
+    match read_text(path) {
         Ok(text) => Ok(Source {
             name: name.into(),
             text: text.into(),
         }),
-        Err(error) => Err(unreadable(Unread::NotUtf8(
-            error.utf8_error().valid_up_to(),
-        ))),
+        Err(why) => Err(Unreadable { path: name, why }),
     }
+}
+
+fn read_text(path: &Path) -> Result<String, Unread> {
+    // Opening a pipe waits until another process writes into it.
+    if fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
+        return Err(Unread::NotAFile);
+    }
+    let bytes = read_file(path, MAX_BYTES).map_err(|error| match error.kind() {
+        ErrorKind::FileTooLarge => Unread::TooLarge,
+        _ => Unread::Io(error.to_string()),
+    })?;
+    String::from_utf8(bytes).map_err(|error| Unread::NotUtf8(error.utf8_error().valid_up_to()))
 }

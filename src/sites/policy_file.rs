@@ -12,6 +12,7 @@
 use super::host_owners::HostConflict;
 use super::policy_directory::{PolicyText, is_removed};
 use crate::crawlers::Registry;
+use crate::finding::Finding;
 use crate::policy::lint::allow_published_proof;
 use crate::policy::origin::Origin;
 use crate::policy::{IncludedFiles, Site, SiteEntry};
@@ -125,9 +126,10 @@ impl Candidate {
 
     /// One line for each error and warning, the errors first: for the log and the status. Notes,
     /// and what is beyond [`MAX_TOLD`], are left to `crawlgate check`.
-    pub fn findings(&self) -> Vec<String> {
-        let items = &self.findings.items;
-        let mut worst: Vec<&Diagnostic> = items
+    pub fn findings(&self) -> Vec<Finding> {
+        let mut worst: Vec<&Diagnostic> = self
+            .findings
+            .items
             .iter()
             .filter(|item| item.severity != Severity::Note)
             .collect();
@@ -140,7 +142,7 @@ impl Candidate {
     }
 
     /// The errors with their help, for an operator who has no file to run `crawlgate check` on.
-    pub fn refusals(&self) -> Vec<String> {
+    pub fn refusals(&self) -> Vec<Finding> {
         told(&self.errors(), |item| item.with_help(&self.source), "")
     }
 
@@ -161,11 +163,14 @@ impl Candidate {
     }
 }
 
-/// The first of some findings as texts, and how many more there are.
-fn told(items: &[&Diagnostic], text: impl Fn(&Diagnostic) -> String, hint: &str) -> Vec<String> {
-    let mut told: Vec<String> = items.iter().take(MAX_TOLD).map(|item| text(item)).collect();
+/// The first of some findings with their texts, and how many more there are.
+fn told(items: &[&Diagnostic], text: impl Fn(&Diagnostic) -> String, hint: &str) -> Vec<Finding> {
+    let mut told = Vec::new();
+    for item in items.iter().take(MAX_TOLD) {
+        told.push(Finding::new(item.id, text(item)));
+    }
     if let more @ 1.. = items.len().saturating_sub(MAX_TOLD) {
-        told.push(format!("and {more} more{hint}"));
+        told.push(Finding::new("more", format!("and {more} more{hint}")));
     }
     told
 }
@@ -176,7 +181,7 @@ pub struct KnownFile {
     /// Its text.
     pub text: PolicyText,
     /// See [`Candidate::findings`].
-    pub findings: Vec<String>,
+    pub findings: Vec<Finding>,
     /// See [`Candidate::rendered`].
     pub rendered: String,
     /// The policy in force.
@@ -245,9 +250,9 @@ pub struct ReloadReport {
     /// Sites in the order of their names.
     pub sites: Vec<SiteReload>,
     /// What is wrong with the directory itself.
-    pub problem: Option<String>,
+    pub problem: Option<Finding>,
     /// Why new policies are not in force yet, though nothing is wrong with them.
-    pub waiting: Option<String>,
+    pub waiting: Option<Finding>,
 }
 
 impl ReloadReport {
@@ -267,7 +272,7 @@ pub struct SiteReload {
     /// The outcome.
     pub outcome: ReloadOutcome,
     /// `file:line:column: error[id]: message`, in the order of the file.
-    pub findings: Vec<String>,
+    pub findings: Vec<Finding>,
 }
 
 /// The outcome for a site's file.
@@ -324,4 +329,15 @@ pub enum RemoveError {
     /// The policy directory cannot be read.
     #[error("{0}; nothing was removed")]
     Directory(String),
+}
+
+impl RemoveError {
+    /// Its id.
+    pub fn id(&self) -> &'static str {
+        match self {
+            RemoveError::UnknownSite { .. } => "unknown-site",
+            RemoveError::FileExists { .. } => "file-exists",
+            RemoveError::Directory(_) => "policy-directory",
+        }
+    }
 }

@@ -48,8 +48,8 @@ pub trait Announce: Send {
     /// Announces the log that is about to come into force, with its files.
     ///
     /// # Errors
-    /// They cannot be told: the text says why. It must not take effect.
-    fn announce(&self, log: &PublicationLog, files: &[VersionFile]) -> Result<(), String>;
+    /// They cannot be told. It must not take effect.
+    fn announce(&self, log: &PublicationLog, files: &[VersionFile]) -> Result<(), AnnounceError>;
 
     /// Says that the log comes into force now. Must not wait for anything.
     fn published(&self, log: &PublicationLog);
@@ -58,13 +58,18 @@ pub trait Announce: Send {
     fn paused(&self, word: &PauseWord);
 }
 
+/// Why other instances cannot be told of a publication.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct AnnounceError(pub String);
+
 /// Why new sites are not in force yet.
 #[derive(Clone, Debug)]
 pub enum Deferral {
     /// It cannot be committed.
     Uncommitted(StateError),
     /// Other instances cannot be told.
-    Unannounced(String),
+    Unannounced(AnnounceError),
 }
 
 /// The publications, and the store that is told of them first.
@@ -142,10 +147,10 @@ impl Publisher {
         self.corrected = Some(log);
     }
 
-    /// Tells other instances what an operator said of pauses.
-    pub fn tell_of_pauses(&self, words: impl IntoIterator<Item = PauseWord>) {
+    /// Tells other instances what an operator did with the pauses of a site.
+    pub fn tell_of_pause(&self, word: &PauseWord) {
         if let Some(announce) = &self.announce {
-            words.into_iter().for_each(|word| announce.paused(&word));
+            announce.paused(word);
         }
     }
 
@@ -190,15 +195,13 @@ impl Publisher {
         let mut facts = state::changes(log_records(&self.log), log_records(&log), now);
         facts.extend(self.new_versions(&sites, now));
         facts.extend(others.iter().cloned());
-        let committed = match is_publication {
-            true => self
-                .announce(&log, &sites)
-                .and_then(|()| self.store.publish(facts).map_err(Deferral::Uncommitted)),
+        let committed = if is_publication {
+            self.announce(&log, &sites)
+                .and_then(|()| self.store.publish(facts).map_err(Deferral::Uncommitted))
+        } else {
             // They wait for nothing.
-            false => {
-                self.store.keep(facts);
-                Ok(())
-            }
+            self.store.keep(facts);
+            Ok(())
         };
         match committed {
             Ok(()) => {
@@ -206,7 +209,8 @@ impl Publisher {
                     tracing::warn!("the new policies are in force; nothing waits any more");
                 }
                 self.held_back.clear();
-                (self.log, self.corrected) = (log, None);
+                self.log = log;
+                self.corrected = None;
                 for (version, bytes) in sites.iter().flat_map(known_versions) {
                     self.learned.remove(&version);
                     self.versions.insert(version, bytes);
@@ -244,12 +248,11 @@ impl Publisher {
         self.defer(why);
         let sites = self
             .held_back
-            .meanwhile((&self.entries, &new), says_the_same, pauses, now);
-        let is_in_force = |(site, before): (&SiteEntry, &SiteEntry)| {
-            Arc::ptr_eq(&site.site, &before.site) && site.pauses == before.pauses
-        };
-        let is_same =
-            sites.len() == self.entries.len() && sites.iter().zip(&self.entries).all(is_in_force);
+            .meanwhile(&self.entries, &new, says_the_same, pauses, now);
+        let is_same = sites.len() == self.entries.len()
+            && sites.iter().zip(&self.entries).all(|(site, before)| {
+                Arc::ptr_eq(&site.site, &before.site) && site.pauses == before.pauses
+            });
         self.generation += u64::from(!has_waited || !is_same);
         self.snapshot(sites, now)
     }
@@ -284,22 +287,14 @@ impl Publisher {
     }
 
     fn new_versions(&self, sites: &[SiteEntry], now: Timestamp) -> Vec<Fact> {
-        let is_stored =
-            |version| self.versions.contains(version) && !self.learned.contains(&version);
-        let new = sites
-            .iter()
-            .flat_map(known_versions)
-            .filter(|(version, _)| !is_stored(*version));
-        new.map(|(version, bytes)| {
-            Fact::set(
-                now,
-                state::Version {
-                    id: version.to_string(),
-                    bytes,
-                },
-            )
-        })
-        .collect()
+        let mut new = Vec::new();
+        for (version, bytes) in sites.iter().flat_map(known_versions) {
+            if !self.versions.contains(version) || self.learned.contains(&version) {
+                let id = version.to_string();
+                new.push(Fact::set(now, state::Version { id, bytes }));
+            }
+        }
+        new
     }
 
     /// The sites with what their hosts published before.
@@ -355,15 +350,9 @@ impl Publisher {
 
 /// Whether two versions of a site publish the same robots.txt, 503 and names of crawlers.
 fn says_the_same(before: &SiteEntry, new: &SiteEntry) -> bool {
-    let said = |entry: &SiteEntry| {
-        let site = &entry.site;
-        (
-            site.robots_txt.version,
-            entry.robots_txt.is_unavailable(),
-            identities(site),
-        )
-    };
-    said(before) == said(new)
+    before.site.robots_txt.version == new.site.robots_txt.version
+        && before.robots_txt.is_unavailable() == new.robots_txt.is_unavailable()
+        && identities(&before.site) == identities(&new.site)
 }
 
 /// The version of a site, and the one that it served before crawlgate by the word of the operator.
@@ -454,11 +443,13 @@ fn identities(site: &Site) -> u64 {
 /// from the crawler.
 fn tells(entry: &SiteEntry, now: Timestamp) -> bool {
     let site = &entry.site;
-    let lately = |moment: Timestamp| now.since(moment) < SiteEntry::TAGS_NEW_FOR;
     site.html.is_some()
         || site.tags.strips()
         || site.tags.identities().next().is_some()
-        || entry.tag_ages.everywhere.is_some_and(lately)
+        || entry
+            .tag_ages
+            .everywhere
+            .is_some_and(|changed| now.since(changed) < SiteEntry::TAGS_NEW_FOR)
 }
 
 /// The longest that a crawler may use a copy of any of these sites.
@@ -511,13 +502,8 @@ impl PublicationEvidence {
             self.told.insert(site.name.clone(), told);
         }
         for name in before.into_keys() {
-            self.evidence.published(
-                &name,
-                Record {
-                    kind: "withdrawn",
-                    ..Record::default()
-                },
-            );
+            let withdrawn = Record::of("withdrawn", json!({}));
+            self.evidence.published(&name, withdrawn);
         }
     }
 }

@@ -4,15 +4,15 @@
 
 use super::origins::{OriginRobotsStatus, Served};
 use crate::crawlers::{Claim, Registry};
+use crate::finding::Finding;
 use crate::policy::Policy;
-use crate::policy::model::{Acknowledgement, Environment, Mode, RetirePolicy};
+use crate::policy::model::{Acknowledgement, Environment};
 use crate::policy::retire::RetireStage;
 use crate::policy::site::{Binding, CrawlerRules, SEARCH_ENGINES, SiteEntry};
 use crate::policy::{Site, Snapshot, Version};
 use crate::robots::{GoogleRules, TargetScratch};
 use crate::time::{Timestamp, rfc3339};
 use crate::verdict::UnprovenHost;
-use crate::yaml::Located;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -28,7 +28,7 @@ pub struct Status {
     /// Sites in the order of their names.
     pub sites: Vec<SiteStatus>,
     /// Warnings about the state directory and the like.
-    pub warnings: Vec<String>,
+    pub warnings: Vec<Finding>,
 }
 
 /// One site.
@@ -59,8 +59,8 @@ pub struct SiteStatus {
     pub removed: bool,
     /// Whether it runs on a last good copy from the state directory.
     pub last_good_copy: bool,
-    /// Errors and warnings of its file: `file:line:column: ...`.
-    pub findings: Vec<String>,
+    /// Errors and warnings of its file; the messages are `file:line:column: ...`.
+    pub findings: Vec<Finding>,
     /// The site that has a host of this site's file, so that the file is not in force.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub conflicts_with: Option<String>,
@@ -123,19 +123,17 @@ impl ModeFor {
             .map(|(agent, fields)| (agent.value.as_str(), fields.mode));
         let other = ("other", Some(site.crawler_rules(Claim::Other).mode));
         let own = enforcement.site.mode.unwrap_or_default();
-        let mode_for = |(name, mode): (&str, Option<Mode>)| {
-            let mode = mode.filter(|mode| *mode != own)?;
-            Some(ModeFor {
-                name: name.to_owned(),
-                mode: mode.name().to_owned(),
-            })
-        };
-        purposes
-            .filter(|(name, _)| *name != "other")
-            .chain(agents)
-            .chain([other])
-            .filter_map(mode_for)
-            .collect()
+        let mut modes = Vec::new();
+        let named = purposes.filter(|(name, _)| *name != "other").chain(agents);
+        for (name, mode) in named.chain([other]) {
+            if let Some(mode) = mode.filter(|mode| *mode != own) {
+                modes.push(ModeFor {
+                    name: name.to_owned(),
+                    mode: mode.name().to_owned(),
+                });
+            }
+        }
+        modes
     }
 }
 
@@ -158,22 +156,22 @@ impl RetireStatus {
     /// The paths of a policy, in its order.
     pub fn of(policy: &Policy, at: Timestamp) -> Vec<RetireStatus> {
         let staging = policy.retiring().is_empty();
-        let each = policy
-            .retire
-            .iter()
-            .flat_map(|retired| retired.paths.iter().map(move |path| (retired, path)));
-        let status = |(retired, path): (&RetirePolicy, &Located<String>)| RetireStatus {
-            path: path.value.clone(),
-            stage: if staging {
+        let mut paths = Vec::new();
+        for retired in &policy.retire {
+            let stage = if staging {
                 RetireStage::Planned
             } else {
                 retired.stage(at)
-            },
-            noindex_from: retired.noindex_from.value,
-            disallowed_from: retired.disallowed_from(),
-            staging,
-        };
-        each.map(status).collect()
+            };
+            paths.extend(retired.paths.iter().map(|path| RetireStatus {
+                path: path.value.clone(),
+                stage,
+                noindex_from: retired.noindex_from.value,
+                disallowed_from: retired.disallowed_from(),
+                staging,
+            }));
+        }
+        paths
     }
 }
 

@@ -52,10 +52,11 @@ pub fn watch(
             let _ = sender.try_send(());
         }
     });
-    let unwatched = |error: notify::Error| tracing::warn!(%error, "policies are not watched: they are read every 30 seconds");
-    let watcher = watcher.map_err(unwatched).ok();
+    if let Err(error) = &watcher {
+        tracing::warn!(%error, "policies are not watched: they are read every 30 seconds");
+    }
     let mut watch = Watch {
-        watcher,
+        watcher: watcher.ok(),
         directory,
         watched: None,
         above: None,
@@ -150,7 +151,10 @@ fn identity(path: &Path) -> Option<(u64, u64)> {
 /// reading is no change, and what else lies beside the directory (a log, say) is no policy. An
 /// event without paths means that some were lost.
 fn concerns(event: &Event, directory: &Path) -> bool {
-    let is_of_it = |path: &PathBuf| path.starts_with(directory) || directory.starts_with(path);
-    !matches!(event.kind, EventKind::Access(_))
-        && (event.paths.is_empty() || event.paths.iter().any(is_of_it))
+    if matches!(event.kind, EventKind::Access(_)) {
+        return false;
+    }
+    let mut paths = event.paths.iter();
+    event.paths.is_empty()
+        || paths.any(|path| path.starts_with(directory) || directory.starts_with(path))
 }

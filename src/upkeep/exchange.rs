@@ -21,7 +21,7 @@ use crate::judge::Others;
 use crate::locks::{lock, lock_within};
 use crate::policy::{Snapshot, Version};
 use crate::publications::{OfOthers, PublicationLog, VersionFile};
-use crate::sites::{Announce, PauseWord};
+use crate::sites::{Announce, AnnounceError, PauseWord};
 use crate::state::{ExchangeMembership, Fact, PreviousRun, Remembered, StateStore, StoredFacts};
 use crate::time::Timestamp;
 use arc_swap::ArcSwap;
@@ -45,6 +45,17 @@ const GOODBYE: Duration = Duration::from_secs(3);
 
 /// Why something has to wait.
 const BUSY: &str = "the store has not answered yet what it was asked before";
+
+/// Why an instance cannot be taken for gone.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum ForgetError {
+    /// No other instance has this id.
+    #[error("no other instance has the id `{0}`; `crawlgate instances` lists them")]
+    UnknownInstance(String),
+    /// The store takes long.
+    #[error("{BUSY}")]
+    Busy,
+}
 
 /// The exchange of this instance.
 pub struct ExchangeThread {
@@ -95,7 +106,8 @@ impl ExchangeThread {
     /// # Errors
     /// The thread cannot be started.
     pub fn start(
-        (instance, state): (Arc<Instance>, StateStore),
+        instance: Arc<Instance>,
+        state: StateStore,
         remembered: &Remembered,
         options: ExchangeOptions,
     ) -> io::Result<Arc<ExchangeThread>> {
@@ -113,14 +125,15 @@ impl ExchangeThread {
             store_epoch,
             has_left: false,
         };
-        let (outbox, gauge) = (Arc::new(Outbox::default()), Arc::new(Gauge::default()));
+        let outbox = Arc::<Outbox>::default();
+        let gauge = Arc::<Gauge>::default();
         memory::tell(&instance, &outbox);
         let others = Arc::new(Others::new(gauge.clone()));
         instance.judge.go_by(others.clone());
         instance.recorder.go_by(others.clone());
         // Nothing changes what is published before the threads of upkeep begin.
         let (log, files) = instance.sites.published();
-        let mut exchange = Exchange::new(me, before, (outbox.clone(), gauge), log, files);
+        let mut exchange = Exchange::new(me, before, outbox.clone(), gauge, log, files);
         exchange.begin(now(&instance.clock));
         let status = exchange.status(now(&instance.clock));
         let shared = Arc::new(Shared {
@@ -169,12 +182,11 @@ impl ExchangeThread {
     /// Starts the thread, which drops the sender after its first turn.
     fn run(&self, mut first: Option<Sender<()>>) -> io::Result<()> {
         let turning = self.shared.clone();
-        let work = move || {
+        *lock(&self.thread) = Some(Repeated::start("exchange", move || {
             turning.turn();
             drop(first.take());
             TURN
-        };
-        *lock(&self.thread) = Some(Repeated::start("exchange", work)?);
+        })?);
         Ok(())
     }
 
@@ -211,11 +223,13 @@ impl ExchangeThread {
     /// Takes an instance for gone that will not come back.
     ///
     /// # Errors
-    /// No other instance has this id.
-    pub fn forget(&self, id: &str) -> Result<(), String> {
-        match lock_within(&self.shared.core, ANNOUNCEMENT) {
-            Some(mut core) => core.exchange.forget(id),
-            None => Err(BUSY.to_owned()),
+    /// See [`ForgetError`].
+    pub fn forget(&self, id: &str) -> Result<(), ForgetError> {
+        let core = lock_within(&self.shared.core, ANNOUNCEMENT);
+        if core.ok_or(ForgetError::Busy)?.exchange.forget(id) {
+            Ok(())
+        } else {
+            Err(ForgetError::UnknownInstance(id.to_owned()))
         }
     }
 
@@ -391,8 +405,9 @@ impl Shared {
         };
         let is_news = {
             let mut membership = lock(&self.membership);
-            let is_news = (&membership.store_run, &membership.store_epoch) != (&run_id, &epoch);
-            (membership.store_run, membership.store_epoch) = (run_id, epoch);
+            let is_news = membership.store_run != run_id || membership.store_epoch != epoch;
+            membership.store_run = run_id;
+            membership.store_epoch = epoch;
             is_news
         };
         if is_news {
@@ -413,17 +428,20 @@ impl Shared {
 struct Announcing(Weak<Shared>, Arc<Outbox>);
 
 impl Announce for Announcing {
-    fn announce(&self, log: &PublicationLog, files: &[VersionFile]) -> Result<(), String> {
+    fn announce(&self, log: &PublicationLog, files: &[VersionFile]) -> Result<(), AnnounceError> {
         let Some(shared) = self.0.upgrade() else {
-            return Err("this instance has left the exchange".to_owned());
+            let left = "this instance has left the exchange".to_owned();
+            return Err(AnnounceError(left));
         };
         let clock = &shared.instance.clock;
         let told = match lock_within(&shared.core, ANNOUNCEMENT) {
             Some(mut core) => {
                 let Core { exchange, store } = &mut *core;
-                exchange.announce(store.as_mut(), now(clock), log, files)
+                exchange
+                    .announce(store.as_mut(), now(clock), log, files)
+                    .map_err(|error| AnnounceError(error.to_string()))
             }
-            None => Err(BUSY.to_owned()),
+            None => Err(AnnounceError(BUSY.to_owned())),
         };
         let mut since = lock(&shared.announcing);
         match &told {

@@ -1,6 +1,6 @@
 //! Two whole instances with their threads and a shared store in memory.
 
-use super::{ExchangeOptions, ExchangeThread, Instance, JudgeParts};
+use super::{ExchangeOptions, ExchangeThread, ForgetError, Instance, JudgeParts};
 use crate::clock::Clock;
 use crate::crawlers::Registry;
 use crate::exchange::tests::simulated::{OnThread, Simulated};
@@ -161,8 +161,7 @@ impl One {
             passed: None,
         };
         let instance = parts.open().unwrap_or_else(|error| panic!("{error}"));
-        let exchange =
-            ExchangeThread::start((instance.clone(), state.clone()), &remembered, options);
+        let exchange = ExchangeThread::start(instance.clone(), state.clone(), &remembered, options);
         One {
             directory,
             instance,
@@ -517,5 +516,8 @@ fn an_instance_keeps_its_id_and_says_goodbye() {
             .iter()
             .any(|member| member.member.id == id && !member.member.has_left)
     });
-    assert!(two.exchange.forget("nobody").is_err());
+    assert_eq!(
+        two.exchange.forget("nobody"),
+        Err(ForgetError::UnknownInstance("nobody".into()))
+    );
 }

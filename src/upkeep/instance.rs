@@ -51,11 +51,9 @@ impl Instance {
         clock: Clock,
         logs: Logs,
     ) -> Arc<Instance> {
-        let (registry, metrics, traffic) = (
-            Registry::builtin(),
-            Metrics::new(),
-            Arc::<Traffic>::default(),
-        );
+        let registry = Registry::builtin();
+        let metrics = Metrics::new();
+        let traffic = Arc::<Traffic>::default();
         let judge = Judge::new(
             sites.clone(),
             ledger.clone(),
@@ -112,7 +110,8 @@ impl JudgeParts<'_> {
     /// # Errors
     /// The policies cannot be loaded.
     pub fn open(self) -> Result<Arc<Instance>, StartError> {
-        let (moment, (store, remembered)) = (self.clock.moment(), self.state);
+        let moment = self.clock.moment();
+        let (store, remembered) = self.state;
         let sites = SiteManager::start(self.sites, self.state, moment.now)?;
         sites.keep_evidence(self.logs.evidence.clone());
         let (ledger, facts) = Ledger::open(

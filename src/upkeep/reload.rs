@@ -3,6 +3,7 @@
 //! [`Upkeep::set_gauges`] writes it into the metrics.
 
 use super::instance::Instance;
+use crate::finding::Finding;
 use crate::ledger::{EVERY_SITE, ListHealth};
 use crate::locks::lock;
 use crate::policy::retire::RetireStage;
@@ -21,7 +22,7 @@ pub struct Upkeep {
     pub instance: Arc<Instance>,
     /// What was said last of each site's file and of the directory: it is not said again every half
     /// minute.
-    told: Mutex<BTreeMap<String, Vec<String>>>,
+    told: Mutex<BTreeMap<String, Vec<Finding>>>,
     /// One reload at a time, with all that follows from it.
     reloading: Mutex<()>,
 }
@@ -70,9 +71,11 @@ impl Upkeep {
         self.instance
             .ledger
             .settle(&self.instance.sites.snapshot(), self.now());
-        report.sites.iter().for_each(|site| self.tell(site));
-        let problem: Vec<String> = report.problem.iter().cloned().collect();
-        if self.is_news("", &problem) && !problem.is_empty() {
+        for site in &report.sites {
+            self.tell(site);
+        }
+        let problem = report.problem.as_slice();
+        if self.is_news("", problem) && !problem.is_empty() {
             tracing::error!(
                 ?problem,
                 "the policies were not reloaded; the present ones stay in force"
@@ -83,7 +86,11 @@ impl Upkeep {
 
     /// Logs what came of a file, if it is news.
     fn tell(&self, site: &SiteReload) {
-        let (name, findings) = (&site.site, &site.findings);
+        let SiteReload {
+            site: name,
+            findings,
+            ..
+        } = site;
         let news = self.is_news(name, findings);
         match site.outcome {
             ReloadOutcome::Added | ReloadOutcome::Replaced if findings.is_empty() => {
@@ -128,7 +135,7 @@ impl Upkeep {
     }
 
     /// Whether something else is to be said than the last time. No site has an empty name.
-    fn is_news(&self, site: &str, findings: &[String]) -> bool {
+    fn is_news(&self, site: &str, findings: &[Finding]) -> bool {
         let mut told = lock(&self.told);
         let before = match findings {
             [] => told.remove(site),
@@ -141,7 +148,9 @@ impl Upkeep {
     /// evidence log.
     pub fn status(&self) -> Status {
         let mut status = self.instance.sites.status(self.now());
-        status.warnings.extend(self.instance.events.problem());
+        let event_log = self.instance.events.problem();
+        let event_log = event_log.map(|problem| Finding::new("event-log", problem));
+        status.warnings.extend(event_log);
         status.warnings.extend(self.instance.evidence.problem());
         let mut unproven = self
             .instance
@@ -152,11 +161,15 @@ impl Upkeep {
         }
         for list in self.list_health().into_iter().filter(|list| list.suspended) {
             if list.site == EVERY_SITE {
-                status.warnings.push(format!(
-                    "no visit of {} was verified within seven days by what its operator publishes; crawlgate calls no \
-                     request an impostor's by it",
-                    list.crawler
-                ));
+                let warning = Finding::new(
+                    "identity-suspended",
+                    format!(
+                        "no visit of {} was verified within seven days by what its operator publishes; crawlgate calls no \
+                         request an impostor's by it",
+                        list.crawler
+                    ),
+                );
+                status.warnings.push(warning);
             } else if let Some(site) = status.sites.iter_mut().find(|site| site.site == list.site) {
                 site.suspended.push(list.crawler);
             }

@@ -21,9 +21,9 @@ const WATCH_DEBOUNCE: Duration = Duration::from_millis(200);
 /// How often the ledger is stored. A crash loses at most this much.
 const TICK: Duration = Duration::from_secs(1);
 /// The longest wait for a planned change. The clock may be set and policies may change meanwhile.
-const LONGEST: Duration = Duration::from_secs(5);
+const MAX_WAIT: Duration = Duration::from_secs(5);
 /// The shortest wait, so that a change that fails is not retried without a pause.
-const SHORTEST: Duration = Duration::from_millis(50);
+const MIN_WAIT: Duration = Duration::from_millis(50);
 
 /// The running threads. The watch and the scheduler end when this is dropped.
 pub struct UpkeepThreads {
@@ -41,12 +41,14 @@ impl UpkeepThreads {
     /// # Errors
     /// A thread cannot be started.
     pub fn start(
-        (instance, store): (Arc<Instance>, StateStore),
+        instance: Arc<Instance>,
+        store: StateStore,
         policies: &Path,
         reload: impl Fn() + Send + 'static,
         mut keep_time: impl FnMut() -> Option<Duration> + Send + 'static,
     ) -> io::Result<UpkeepThreads> {
-        let (stored, history) = (instance.clone(), store.clone());
+        let stored = instance.clone();
+        let history = store.clone();
         // At once, so that the next start knows of this run even if it is killed within the first
         // second.
         let ledger = Repeated::start("ledger", move || {
@@ -55,11 +57,12 @@ impl UpkeepThreads {
             TICK
         })?;
         let watch = watch(policies, WATCH_DEBOUNCE, reload);
-        let watch = watch.map_err(
-            |error| tracing::warn!(%error, "cannot watch the policy directory; send SIGHUP to read changed policies"),
-        );
-        let scheduled = move || keep_time().map_or(LONGEST, |next| next.clamp(SHORTEST, LONGEST));
-        let scheduler = Repeated::start("scheduler", scheduled)?;
+        if let Err(error) = &watch {
+            tracing::warn!(%error, "cannot watch the policy directory; send SIGHUP to read changed policies");
+        }
+        let scheduler = Repeated::start("scheduler", move || {
+            keep_time().map_or(MAX_WAIT, |next| next.clamp(MIN_WAIT, MAX_WAIT))
+        })?;
         Ok(UpkeepThreads {
             instance,
             store,
@@ -178,11 +181,10 @@ impl Repeated {
         mut work: impl FnMut() -> Duration + Send + 'static,
     ) -> io::Result<Repeated> {
         let (alive, ended) = channel();
-        let run = move || while ended.recv_timeout(work()) == Err(RecvTimeoutError::Timeout) {};
-        Ok(Repeated {
-            alive,
-            thread: spawn(name, run)?,
-        })
+        let thread = spawn(name, move || {
+            while ended.recv_timeout(work()) == Err(RecvTimeoutError::Timeout) {}
+        })?;
+        Ok(Repeated { alive, thread })
     }
 
     /// Waits for the end of the thread.

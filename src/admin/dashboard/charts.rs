@@ -35,9 +35,10 @@ const HEIGHT: f64 = 150.0;
 /// Stacked bars. Only digits, and the periods that crawlgate writes itself, go into the SVG.
 pub fn bars(shown: &[Bar]) -> String {
     let most = shown.iter().map(Bar::all).max().unwrap_or(0);
-    let (Some(first), Some(last)) = (shown.first(), shown.last()) else {
+    let [first, ..] = shown else {
         return String::new();
     };
+    let last = shown.last().unwrap_or(first);
     if most == 0 {
         return String::new();
     }

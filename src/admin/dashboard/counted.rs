@@ -5,7 +5,7 @@
 use super::Dashboard;
 use super::period::Period;
 use crate::admin::instances::StoreStatus;
-use crate::exchange::{MemberStatus, Standing};
+use crate::exchange::{MemberStatus, Standing, StoreError};
 use crate::state::history::{HistoryError, HistoryReader, Told};
 use crate::time::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,24 +22,20 @@ impl Dashboard {
             return Ok((self.history.clone(), String::new()));
         };
         let store = instances.status();
-        let alone = |why: &str| {
-            Ok((
-                self.history.clone(),
-                format!("Counts of this instance alone: {why}."),
-            ))
+        let told = match &store.exchange.away {
+            Some(away) => Err(StoreError::Away(away.error.clone())),
+            None => (instances.counts)(period.step, period.from),
         };
-        if let Some(away) = &store.exchange.away {
-            return alone(&away.error);
+        match told {
+            Ok(told) => {
+                let history = self.history.with_others(period.step, period.from, &told)?;
+                Ok((history, sentence(&store, &told, period)))
+            }
+            Err(error) => {
+                let alone = format!("Counts of this instance alone: {error}.");
+                Ok((self.history.clone(), alone))
+            }
         }
-        let told = match (instances.counts)(period.step, period.from) {
-            Ok(told) => told,
-            Err(error) => return alone(&error),
-        };
-        let says = sentence(&store, &told, period);
-        Ok((
-            self.history.with_others(period.step, period.from, &told)?,
-            says,
-        ))
     }
 
     /// A sentence that says whose samples a page shows; empty without a store.
@@ -62,16 +58,14 @@ fn sentence(store: &StoreStatus, told: &[Told], period: &Period) -> String {
         let last = last.entry(instance).or_insert(counted.at);
         *last = counted.at.max(*last);
     }
-    let is_there =
-        |found: &&MemberStatus| matches!(found.standing, Standing::Present | Standing::Silent);
-    let there = store
-        .exchange
-        .members
-        .iter()
-        .filter(is_there)
-        .filter(|found| found.member.id != store.exchange.id);
     let mut missing = Vec::new();
-    for MemberStatus { member, .. } in there {
+    for MemberStatus {
+        member, standing, ..
+    } in &store.exchange.members
+    {
+        if matches!(standing, Standing::Left | Standing::Gone) || member.id == store.exchange.id {
+            continue;
+        }
         let name = format!("{} on {}", member.id, member.host);
         match last.get(member.id.as_str()) {
             None => missing.push(format!("{name} has told nothing")),

@@ -63,13 +63,13 @@ impl Dashboard {
         }
         let mut totals = ByIdentity::default();
         series.iter().for_each(|(_, counts)| totals.add_all(counts));
-        let of_outcome = |outcome: &str| -> Result<u64, PageError> {
-            let found = history
-                .with_outcome(outcome, period.from)?
-                .into_iter()
-                .find(|(crawler, _)| crawler == id);
-            Ok(found.map_or(0, |(_, requests)| requests))
-        };
+        let mut doubtful = [0; 2];
+        for (outcome, number) in ["suspected", "suspended"].iter().zip(&mut doubtful) {
+            let crawlers = history.with_outcome(outcome, period.from)?.into_iter();
+            let mut of_crawler = crawlers.filter(|(crawler, _)| crawler == id);
+            *number = of_crawler.next().map_or(0, |(_, requests)| requests);
+        }
+        let [suspected, suspended] = doubtful;
         let sites = history.sites(id, period.from, period.step)?;
         let name = rows::name(id);
         let page = CrawlerPage {
@@ -78,8 +78,8 @@ impl Dashboard {
             name,
             known,
             choices: period.choices(&layout::crawler_link(id)),
-            suspected: of_outcome("suspected")?,
-            suspended: of_outcome("suspended")?,
+            suspected,
+            suspended,
             bars: period.bars(&series),
             identities: identities(id, &totals),
             sites: sites
@@ -114,8 +114,10 @@ fn identities(id: &str, counts: &ByIdentity) -> Vec<Row> {
 
 fn on_site(site: &str, id: &str, counts: &ByIdentity) -> Vec<Row> {
     let mut rows = Row::each(site, id, counts);
-    rows.iter_mut()
-        .for_each(|row| (row.href, row.name) = (layout::site_link(site), site.to_owned()));
+    for row in &mut rows {
+        row.href = layout::site_link(site);
+        row.name = site.to_owned();
+    }
     rows
 }
 

@@ -29,25 +29,20 @@ pub struct Link {
 impl Layout {
     /// The frame of the page at a path.
     pub fn new(title: &str, path: &'static str, problems: usize) -> Layout {
-        let page = |(href, name): (&'static str, &str)| {
-            let name = if href == "/health" && problems > 0 {
-                format!("{name} ({problems})")
-            } else {
-                name.to_owned()
-            };
-            Link {
-                href: href.to_owned(),
-                name,
-                is_current: href == path,
-            }
-        };
-        let version = env!("CARGO_PKG_VERSION");
-        let counted = String::new();
+        let mut pages = PAGES.map(|(href, name)| Link {
+            href: href.to_owned(),
+            name: name.to_owned(),
+            is_current: href == path,
+        });
+        if problems > 0 {
+            let [.., health] = &mut pages;
+            health.name.push_str(&format!(" ({problems})"));
+        }
         Layout {
             title: title.to_owned(),
-            pages: PAGES.map(page).into(),
-            version,
-            counted,
+            pages: pages.into(),
+            version: env!("CARGO_PKG_VERSION"),
+            counted: String::new(),
         }
     }
 

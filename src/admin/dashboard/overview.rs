@@ -129,23 +129,26 @@ impl Overview {
         }
         let of_unlisted: HashMap<String, ByIdentity> =
             history.sites(UNLISTED, from, step)?.into_iter().collect();
-        let site_row = |(site, mut by_identity): (String, ByIdentity)| SiteRow {
-            unlisted_would_refuse: of_unlisted
-                .get(&site)
-                .map_or(0, |unlisted| by_identity.take_out("would_refuse", unlisted)),
-            counts: by_identity.all(),
-            by_identity,
-            site,
-        };
         let unlisted_would_refuse = of_unlisted
             .values()
             .map(|unlisted| by_identity.take_out("would_refuse", unlisted))
             .sum();
-        let (unclaimed, mut sites): (Vec<_>, Vec<_>) = history
-            .sites("", from, step)?
-            .into_iter()
-            .map(site_row)
-            .partition(|row| row.site == crate::telemetry::UNCLAIMED);
+        let mut unclaimed = 0;
+        let mut sites = Vec::new();
+        for (site, mut by_identity) in history.sites("", from, step)? {
+            if site == crate::telemetry::UNCLAIMED {
+                unclaimed += by_identity.all().requests();
+                continue;
+            }
+            sites.push(SiteRow {
+                unlisted_would_refuse: of_unlisted
+                    .get(&site)
+                    .map_or(0, |unlisted| by_identity.take_out("would_refuse", unlisted)),
+                counts: by_identity.all(),
+                by_identity,
+                site,
+            });
+        }
         sites.sort_by_key(|row| Reverse(row.counts.broke()));
         let mut overview = Overview {
             from,
@@ -154,7 +157,7 @@ impl Overview {
             totals: by_identity.all(),
             by_identity,
             people,
-            unclaimed: unclaimed.iter().map(|row| row.counts.requests()).sum(),
+            unclaimed,
             periods: period.bars(&series),
             crawlers,
             unlisted_would_refuse,
@@ -169,15 +172,16 @@ impl Overview {
 /// Rows of crawlers, those that broke most rules first. Verified offenders come before all others.
 /// The identities of one crawler stand together.
 fn crawler_rows(seen: HashMap<String, [Trend; 3]>, period: &Period) -> Vec<CrawlerRow> {
-    let rows = |(id, trends): (String, [Trend; 3])| -> Vec<CrawlerRow> {
-        let some = IDENTITIES
-            .into_iter()
-            .zip(trends)
-            .filter(|(_, trend)| trend.counts.requests() > 0);
-        some.map(|(identity, trend)| trend.row(&id, identity, period))
-            .collect()
-    };
-    let mut crawlers: Vec<Vec<CrawlerRow>> = seen.into_iter().map(rows).collect();
+    let mut crawlers: Vec<Vec<CrawlerRow>> = Vec::new();
+    for (id, trends) in seen {
+        let mut rows = Vec::new();
+        for (identity, trend) in IDENTITIES.into_iter().zip(trends) {
+            if trend.counts.requests() > 0 {
+                rows.push(trend.row(&id, identity, period));
+            }
+        }
+        crawlers.push(rows);
+    }
     crawlers.sort_by_cached_key(|rows| {
         let sum = |of: fn(&Counts) -> u64| rows.iter().map(|row| of(&row.counts)).sum::<u64>();
         let proven: u64 = rows
@@ -306,7 +310,8 @@ impl Dashboard {
         let status = self.operations.status();
         let sites = status.policies.sites.into_iter();
         let modes: BTreeMap<String, String> = sites.map(|site| (site.site, site.mode)).collect();
-        let is_quiet = |site: &&String| !overview.sites.iter().any(|row| row.site == **site);
+        let mut quiet: Vec<&String> = modes.keys().collect();
+        quiet.retain(|site| !overview.sites.iter().any(|row| row.site == **site));
         let shown = if query.get("all").is_some() {
             usize::MAX
         } else {
@@ -317,7 +322,7 @@ impl Dashboard {
             view: View::new(&overview, &modes, shown, true),
             choices: period.choices("/"),
             problems: status.problems,
-            quiet: modes.keys().filter(is_quiet).collect(),
+            quiet,
             all: format!("/?days={}&all=yes", query.get("days").unwrap_or("30")),
         };
         Ok(page.render()?)

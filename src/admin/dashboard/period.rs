@@ -19,7 +19,7 @@ pub struct Period {
 }
 
 /// More days are shown as weeks: no screen has so many pixels.
-const MOST_DAYS: i64 = 120;
+const MAX_DAYS: i64 = 120;
 /// Days that a page may be about.
 const DAYS: [i64; 5] = [1, 7, 30, 90, 400];
 
@@ -29,7 +29,7 @@ impl Period {
     pub fn days(days: i64, now: Timestamp) -> Period {
         let step = match days {
             ..=1 => Step::Hour,
-            2..=MOST_DAYS => Step::Day,
+            2..=MAX_DAYS => Step::Day,
             _ => Step::Week,
         };
         Period {
@@ -88,7 +88,7 @@ impl Period {
             .into_iter()
             .find(|days| Period::days(*days, self.to) == *self);
         let separator = if page.contains('?') { '&' } else { '?' };
-        let choice = |days: i64| Link {
+        let choices = DAYS.map(|days| Link {
             href: format!("{page}{separator}days={days}"),
             name: if days == 1 {
                 "24 hours".to_owned()
@@ -96,8 +96,8 @@ impl Period {
                 format!("{days} days")
             },
             is_current: Some(days) == chosen,
-        };
-        DAYS.map(choice).into()
+        });
+        choices.into()
     }
 
     /// A bar for each hour, day or week, those without requests included.

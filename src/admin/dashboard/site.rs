@@ -15,7 +15,7 @@ use crate::sites::SiteStatus;
 use crate::state::history::ByIdentity;
 use crate::time::Timestamp;
 use crate::verdict::source_place;
-use crate::yaml::{Located, Span, values};
+use crate::yaml::values;
 use askama::Template;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -110,7 +110,8 @@ fn served(site: &Site) -> Vec<ServedLine> {
         let mut source = None;
         if line.starts_with("User-agent:") {
             if !is_in_agents {
-                (group, rule) = (Some(group.map_or(0, |group| group + 1)), 0);
+                group = Some(group.map_or(0, |group| group + 1));
+                rule = 0;
                 source = group.and_then(|group| site.group_sources.get(group));
             }
             is_in_agents = true;
@@ -140,14 +141,13 @@ fn served(site: &Site) -> Vec<ServedLine> {
 }
 
 fn place(source: &RuleSource, site: &Site) -> (String, Option<u32>) {
-    let of_span =
-        |what: &str, span: &Span| (format!("{what}, line {}", span.line), Some(span.line));
-    match source {
-        RuleSource::Policy(span) => of_span("policy", span),
-        RuleSource::Purpose(span) => of_span("policy: purposes", span),
-        RuleSource::Staging => ("environment: staging".to_owned(), None),
-        RuleSource::Origin(_) => (source_place(source, site).0, None),
-    }
+    let (what, line) = match source {
+        RuleSource::Policy(span) => ("policy", span.line),
+        RuleSource::Purpose(span) => ("policy: purposes", span.line),
+        RuleSource::Staging => return ("environment: staging".to_owned(), None),
+        RuleSource::Origin(_) => return (source_place(source, site).0, None),
+    };
+    (format!("{what}, line {line}"), Some(line))
 }
 
 /// The responses that a rule is about.
@@ -164,10 +164,13 @@ fn responses(rule: &IndexingRule) -> String {
 }
 
 fn said(conditions: &Conditions) -> Vec<String> {
-    let status = |condition: &Located<StatusCondition>| match condition.value {
-        StatusCondition::Code(code) => code.to_string(),
-        StatusCondition::Class(class) => format!("{class}xx"),
-    };
+    let status = conditions
+        .status
+        .iter()
+        .map(|condition| match condition.value {
+            StatusCondition::Code(code) => code.to_string(),
+            StatusCondition::Class(class) => format!("{class}xx"),
+        });
     [
         ("paths", values(&conditions.paths).join(" ")),
         (
@@ -179,7 +182,7 @@ fn said(conditions: &Conditions) -> Vec<String> {
                 .unwrap_or_default(),
         ),
         ("types", values(&conditions.types).join(" ")),
-        ("status", join(conditions.status.iter().map(status), " ")),
+        ("status", join(status, " ")),
     ]
     .into_iter()
     .filter(|(_, value)| !value.is_empty())

@@ -47,10 +47,6 @@ fn list<S: Borrow<str>>(names: &[S]) -> String {
     }
 }
 
-fn names<'a>(rows: impl Iterator<Item = &'a CrawlerRow>) -> Vec<&'a str> {
-    rows.map(|row| row.name.as_str()).collect()
-}
-
 /// Disallowed requests that accuse nobody, and praise nobody.
 fn uncounted(number: u64) -> Option<String> {
     let does_not_count = match number {
@@ -66,17 +62,25 @@ fn uncounted(number: u64) -> Option<String> {
 /// The crawlers that certainly obeyed. One with a disallowed request that does not count may have
 /// obeyed or not.
 fn kept(crawlers: &[CrawlerRow]) -> Vec<String> {
-    let of = |identity: &'static str| {
-        let rows = crawlers
-            .iter()
-            .filter(move |row| row.identity == identity && !claims_nothing(&row.id));
-        names(rows.filter(|row| {
-            row.counts.broke() == 0 && row.counts.uncounted() == 0 && row.counts.kept() > 0
-        }))
-    };
     let mut out = Vec::new();
-    let verified = of("verified");
-    let unverified = of("unverified");
+    let mut verified = Vec::new();
+    let mut unverified = Vec::new();
+    for CrawlerRow {
+        id,
+        identity,
+        name,
+        counts,
+        ..
+    } in crawlers
+    {
+        let obeyed = counts.broke() == 0 && counts.uncounted() == 0 && counts.kept() > 0;
+        match *identity {
+            _ if !obeyed || claims_nothing(id) => {}
+            "verified" => verified.push(name.as_str()),
+            "unverified" => unverified.push(name.as_str()),
+            _ => {}
+        }
+    }
     if !verified.is_empty() {
         out.push(format!("{} obeyed the rules (verified).", list(&verified)));
     }
@@ -106,32 +110,8 @@ fn broke(crawlers: &[CrawlerRow]) -> Vec<String> {
             .into_iter()
             .collect();
     }
-    let sentence = |row: &CrawlerRow| {
-        let CrawlerRow {
-            name,
-            counts,
-            broke,
-            ..
-        } = row;
-        let since = broke.as_ref().map_or("", |(first, _)| first);
-        let number = requests(counts.broke());
-        match row.identity {
-            _ if claims_nothing(&row.id) => {
-                format!("{number} of {name} broke the rules, the first on {since}.")
-            }
-            "verified" => {
-                format!("{name} broke the rules (verified): {number}, the first on {since}.")
-            }
-            _ => format!(
-                "{number} broke the rules, the first on {since}, of a client that claims to be {name}; nothing is proven."
-            ),
-        }
-    };
-    let mut out: Vec<String> = verified
-        .iter()
-        .chain(others.iter().take(NAMED))
-        .map(|row| sentence(row))
-        .collect();
+    let named = verified.iter().chain(others.iter().take(NAMED));
+    let mut out: Vec<String> = named.map(|row| offence(row)).collect();
     if let more @ 1.. = others.len().saturating_sub(NAMED) {
         out.push(format!(
             "{more} more of which nothing is proven broke rules; the table has them."
@@ -149,6 +129,29 @@ fn broke(crawlers: &[CrawlerRow]) -> Vec<String> {
     out
 }
 
+/// The sentence about an offender.
+fn offence(row: &CrawlerRow) -> String {
+    let CrawlerRow {
+        name,
+        counts,
+        broke,
+        ..
+    } = row;
+    let since = broke.as_ref().map_or("", |(first, _)| first);
+    let number = requests(counts.broke());
+    match row.identity {
+        _ if claims_nothing(&row.id) => {
+            format!("{number} of {name} broke the rules, the first on {since}.")
+        }
+        "verified" => {
+            format!("{name} broke the rules (verified): {number}, the first on {since}.")
+        }
+        _ => format!(
+            "{number} broke the rules, the first on {since}, of a client that claims to be {name}; nothing is proven."
+        ),
+    }
+}
+
 fn impostors(crawlers: &[CrawlerRow]) -> Vec<String> {
     let rows = crawlers.iter().filter(|row| row.identity == "impostor");
     rows.take(NAMED)
@@ -164,12 +167,13 @@ fn impostors(crawlers: &[CrawlerRow]) -> Vec<String> {
 fn suspected(crawlers: &[CrawlerRow]) -> Option<String> {
     let rows: Vec<&CrawlerRow> = crawlers.iter().filter(|row| row.suspected > 0).collect();
     let number: u64 = rows.iter().map(|row| row.suspected).sum();
+    let names: Vec<&str> = rows.iter().map(|row| row.name.as_str()).collect();
     (number > 0).then(|| {
         format!(
             "{} under the name of {} came from outside of all lists of its operator and are suspected. Only reverse DNS \
              could prove impostors, and it is not asked: write `identity: {{ outgoing: yes }}` in crawlgate.yaml.",
             requests(number),
-            list(&names(rows.iter().copied()))
+            list(&names)
         )
     })
 }
@@ -240,7 +244,7 @@ mod tests {
         );
         assert!(
             said.iter()
-                .any(|sentence| sentence.contains("would refuse 40 more, and 14 of impostors.")),
+                .any(|sentence| sentence.contains("40 more") && sentence.contains("14 of")),
             "{said:?}"
         );
     }

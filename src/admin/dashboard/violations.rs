@@ -45,23 +45,19 @@ impl Dashboard {
             .iter()
             .filter_map(|name| query.get(name).map(|value| (*name, value)))
             .collect();
-        let without = |dropped: &str| {
-            let others: Vec<(&str, &str)> = chosen
-                .iter()
-                .filter(|(name, _)| *name != dropped)
-                .copied()
-                .collect();
-            samples_link(&others)
-        };
+        let mut selected = Vec::new();
+        for (name, value) in &chosen {
+            let mut others = chosen.clone();
+            others.retain(|(other, _)| other != name);
+            let shown = crate::printable::printable(value.as_bytes());
+            selected.push((shown, samples_link(&others)));
+        }
         let page = ViolationsPage {
             layout: self
                 .layout("Violations", "/violations")
                 .counted(self.whose_samples()),
             choices: period.choices(&samples_link(&chosen)),
-            selected: chosen
-                .iter()
-                .map(|(name, value)| (crate::printable::printable(value.as_bytes()), without(name)))
-                .collect(),
+            selected,
             groups: self
                 .history
                 .sample_groups(&filter, period.from, GROUPS + 1)?,

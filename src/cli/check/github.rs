@@ -32,13 +32,11 @@ fn command(source: &Source, finding: &Diagnostic, repository: &Repository) -> St
         Severity::Note => "notice",
     };
     let file = property(&repository.name(&source.name));
-    let place = |span: Span| {
-        let line = span.line;
-        let column = span.column;
+    let place = finding.span.map_or_else(String::new, |span| {
+        let Span { line, column, .. } = span;
         let end = end_column(source, span);
         format!(",line={line},endLine={line},col={column},endColumn={end}")
-    };
-    let place = finding.span.map(place).unwrap_or_default();
+    });
     let text = format!(
         "{}\n{}",
         finding.one_line(source),

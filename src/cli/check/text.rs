@@ -37,14 +37,13 @@ pub fn print_findings(out: &mut impl Write, checked: &Checked, notes: bool) -> i
 }
 
 /// How many files are good, and how many findings there are.
-pub fn summary(
-    Checked {
+pub fn summary(checked: &Checked) -> String {
+    let Checked {
         found,
         loaded,
         counts,
         ..
-    }: &Checked,
-) -> String {
+    } = checked;
     let good = loaded.iter().filter(|file| file.site.is_some()).count();
     let findings = format!(
         "{}, {}",
@@ -52,16 +51,11 @@ pub fn summary(
         plural(counts.warnings, "warning")
     );
     let read = plural(found.len(), "robots.txt file");
+    let policies = plural(loaded.len(), "policy file");
     match (loaded.len(), found.len()) {
         (0, _) => format!("{read} read, {findings}"),
-        (files, 0) => format!(
-            "{good} of {} good, {findings}",
-            plural(files, "policy file")
-        ),
-        (files, _) => format!(
-            "{good} of {} good, {read} read, {findings}",
-            plural(files, "policy file")
-        ),
+        (_, 0) => format!("{good} of {policies} good, {findings}"),
+        _ => format!("{good} of {policies} good, {read} read, {findings}"),
     }
 }
 
@@ -75,33 +69,14 @@ fn print_site(out: &mut impl Write, site: &Site, report: &SiteReport<'_>) -> io:
         ..
     } = report;
     writeln!(out, "{name} ({file})")?;
-    let every = "every host that no other policy claims".to_owned();
-    writeln!(
-        out,
-        "  hosts       {}",
-        if hosts.is_empty() {
-            every
-        } else {
-            hosts.join(", ")
-        }
-    )?;
-    if let Some(first) = hosts
-        .first()
-        .filter(|_| hosts.iter().all(|host| import::is_local(host)))
-    {
-        writeln!(
-            out,
-            "  WARNING     {first} is an address, localhost, or has a port: clients ask for the public name of"
-        )?;
-        writeln!(out, "              the site. Write that name into `hosts`")?;
-    }
+    print_hosts(out, hosts)?;
     writeln!(out, "  mode        {}", mode(site))?;
     if report.unlisted_only_observed {
         writeln!(
             out,
-            "  unlisted    bots that neither the registry nor this policy names are only observed; to refuse"
+            "  unlisted    bots that neither the registry nor this policy names are only observed; to refuse\n              \
+             them as well, write `{LINE_FOR_ALL}`"
         )?;
-        writeln!(out, "              them as well, write `{LINE_FOR_ALL}`")?;
     }
     let tests = match tests {
         0 => "none".to_owned(),
@@ -111,11 +86,8 @@ fn print_site(out: &mut impl Write, site: &Site, report: &SiteReport<'_>) -> io:
     if site.html.is_some() {
         writeln!(
             out,
-            "  html        crawlgate requests the pages that it rewrites without compression: compress in"
-        )?;
-        writeln!(
-            out,
-            "              front of crawlgate, or limit `html.paths`"
+            "  html        crawlgate requests the pages that it rewrites without compression: compress in\n              \
+             front of crawlgate, or limit `html.paths`"
         )?;
     }
     for retired in &report.retire {
@@ -142,17 +114,26 @@ fn print_site(out: &mut impl Write, site: &Site, report: &SiteReport<'_>) -> io:
         report.version, report.bytes
     )?;
     for line in report.robots_txt.lines() {
-        writeln!(
-            out,
-            "{}",
-            if line.is_empty() {
-                String::new()
-            } else {
-                format!("    {line}")
-            }
-        )?;
+        let indent = if line.is_empty() { "" } else { "    " };
+        writeln!(out, "{indent}{line}")?;
     }
     writeln!(out)
+}
+
+/// The hosts of a site, with a warning where no client asks for any of them.
+fn print_hosts(out: &mut impl Write, hosts: &[String]) -> io::Result<()> {
+    let Some(first) = hosts.first() else {
+        return writeln!(out, "  hosts       every host that no other policy claims");
+    };
+    writeln!(out, "  hosts       {}", hosts.join(", "))?;
+    if hosts.iter().all(|host| import::is_local(host)) {
+        writeln!(
+            out,
+            "  WARNING     {first} is an address, localhost, or has a port: clients ask for the public name of\n              \
+             the site. Write that name into `hosts`"
+        )?;
+    }
+    Ok(())
 }
 
 /// The site's mode, and the crawlers and purposes with another one.

@@ -3,7 +3,6 @@
 
 use crate::server::Bound;
 use std::env;
-use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::Path;
 
@@ -29,8 +28,9 @@ fn program() -> String {
 /// A path as a word of the shell.
 fn quoted(path: &Path) -> String {
     let text = path.display().to_string();
-    let plain = |sign: char| sign.is_ascii_alphanumeric() || "-_./+@%:=".contains(sign);
-    if !text.is_empty() && text.chars().all(plain) {
+    let mut signs = text.chars();
+    let is_plain = signs.all(|sign| sign.is_ascii_alphanumeric() || "-_./+@%:=".contains(sign));
+    if is_plain && !text.is_empty() {
         text
     } else {
         format!("'{}'", text.replace('\'', "'\\''"))
@@ -55,68 +55,47 @@ fn text(
     };
     let policies = quoted(policies);
     let control = quoted(control);
-    let mut text = String::new();
-    let mut section = |title: &str, commands: &[String]| {
-        let _ = writeln!(text, "\n  # {title}");
-        for command in commands {
-            let _ = writeln!(text, "  {command}");
-        }
-    };
-    section(
-        "a person gets the page",
-        &[format!(
-            "{curl} -s -o /dev/null -w '%{{http_code}}\\n' -A Firefox {url}/"
-        )],
-    );
-    section(
-        "a crawler that the policy disallows is refused, with the reason",
-        &[format!("{curl} -i -A GPTBot {url}/")],
-    );
-    section(
-        "the reason, with the line of the policy",
-        &[format!(
-            "{program} explain --policies {policies} --host {site} --user-agent GPTBot /"
-        )],
-    );
-    section(
-        "the rules, as crawlers read them",
-        &[format!("{curl} -s {url}/robots.txt")],
-    );
-    section(
-        "the PDF and the drafts carry X-Robots-Tag",
-        &[
-            format!("{curl} -sI -A Googlebot {url}/reports/annual-report.pdf | grep -i x-robots"),
-            format!("{curl} -sI -A Googlebot {url}/drafts/ | grep -i x-robots"),
-        ],
-    );
-    section(
-        "a real crawler that follows robots.txt, and the same one told to ignore it",
-        &[
-            format!("{wget} -r -nv -P /tmp/museum {url}/"),
-            format!("{wget} -r -nv -P /tmp/museum -e robots=off {url}/"),
-        ],
-    );
-    section(
-        "pause crawling for ten minutes; people still get pages",
-        &[
-            format!("{program} pause --control {control} --for 10m"),
-            format!("{curl} -sI -A Googlebot {url}/ | head -1"),
-            format!("{program} resume --control {control}"),
-        ],
-    );
-    if let Some(admin) = bound.admin {
-        section(
-            "requests by crawler, the status, and the access log",
-            &[
-                format!("curl -s http://{admin}/metrics | grep crawlgate_requests_total"),
-                format!("{program} status --control {control}"),
-                format!("tail -f {}", quoted(access_log)),
-            ],
-        );
-    }
+    let access_log = quoted(access_log);
+    let admin = bound
+        .admin
+        .map_or_else(String::new, |admin| admin.to_string());
     format!(
-        "\ncrawlgate runs in front of a sample site, with the policy in {policies}. When you save the policy, crawlgate \
-         reads it again.\nTry this in another terminal:\n{text}\nCtrl-C ends the demo.\n"
+        "
+crawlgate runs in front of a sample site, with the policy in {policies}. When you save the policy, crawlgate reads it again.
+Try this in another terminal:
+
+  # a person gets the page
+  {curl} -s -o /dev/null -w '%{{http_code}}\\n' -A Firefox {url}/
+
+  # a crawler that the policy disallows is refused, with the reason
+  {curl} -i -A GPTBot {url}/
+
+  # the reason, with the line of the policy
+  {program} explain --policies {policies} --host {site} --user-agent GPTBot /
+
+  # the rules, as crawlers read them
+  {curl} -s {url}/robots.txt
+
+  # the PDF and the drafts carry X-Robots-Tag
+  {curl} -sI -A Googlebot {url}/reports/annual-report.pdf | grep -i x-robots
+  {curl} -sI -A Googlebot {url}/drafts/ | grep -i x-robots
+
+  # a real crawler that follows robots.txt, and the same one told to ignore it
+  {wget} -r -nv -P /tmp/museum {url}/
+  {wget} -r -nv -P /tmp/museum -e robots=off {url}/
+
+  # pause crawling for ten minutes; people still get pages
+  {program} pause --control {control} --for 10m
+  {curl} -sI -A Googlebot {url}/ | head -1
+  {program} resume --control {control}
+
+  # requests by crawler, the status, and the access log
+  curl -s http://{admin}/metrics | grep crawlgate_requests_total
+  {program} status --control {control}
+  tail -f {access_log}
+
+Ctrl-C ends the demo.
+"
     )
 }
 
@@ -140,10 +119,6 @@ mod tests {
             let text = text(&bound, place, place, place, "crawlgate");
             assert!(
                 text.contains(command) && text.contains("--host 127.0.0.1:1 "),
-                "{text}"
-            );
-            assert!(
-                !text.contains("{curl}") && !text.contains("{wget}"),
                 "{text}"
             );
         }

@@ -81,21 +81,16 @@ fn listener(arguments: &Arguments, temporary: &Path) -> Result<ListenSettings> {
     let address = arguments
         .listen
         .unwrap_or_else(|| preferred(if arguments.tls { 8443 } else { 8080 }));
-    let certificates = arguments
-        .tls
-        .then(|| certificate(temporary))
-        .transpose()?
-        .map(|files| vec![files]);
-    let tls = |certificates| TlsSettings {
-        certificates,
-        acme: None,
-        allows_tls12: true,
-        hsts: None,
-    };
-    Ok(ListenSettings {
-        tls: certificates.map(tls),
-        ..address.into()
-    })
+    let mut settings = ListenSettings::from(address);
+    if arguments.tls {
+        settings.tls = Some(TlsSettings {
+            certificates: vec![certificate(temporary)?],
+            acme: None,
+            allows_tls12: true,
+            hsts: None,
+        });
+    }
+    Ok(settings)
 }
 
 /// Makes a self-signed certificate for this machine, and writes it to this directory.

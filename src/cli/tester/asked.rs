@@ -115,13 +115,17 @@ impl<'a> Asked<'a> {
         if self.is_person {
             return None;
         }
-        let has_group = |token: &&&str| reading.binding(token.as_bytes()).0 == Bound::Named;
-        match (self.tokens.iter().find(has_group), self.binds) {
-            (Some(token), _) => Some((token, Bound::Named)),
-            (None, Binds::Star | Binds::Unknown) => {
-                Some((self.tokens[0], reading.binding(self.tokens[0].as_bytes()).0))
+        for token in &self.tokens {
+            if reading.binding(token.as_bytes()).0 == Bound::Named {
+                return Some((token, Bound::Named));
             }
-            (None, Binds::Named | Binds::Never) => None,
+        }
+        match self.binds {
+            Binds::Star | Binds::Unknown => {
+                let token = self.tokens[0];
+                Some((token, reading.binding(token.as_bytes()).0))
+            }
+            Binds::Named | Binds::Never => None,
         }
     }
 }

@@ -28,8 +28,6 @@ pub fn run(dialect: Dialect) -> Result {
     let mut files = Files::default();
     let mut progress = crate::cli::progress::Progress::new();
     let mut lines = 0_u64;
-    let far =
-        |lines: u64, seconds: f64| format!("{lines} lines, {:.0} a second", lines as f64 / seconds);
     let mut line = Vec::new();
     loop {
         line.clear();
@@ -72,6 +70,11 @@ pub fn run(dialect: Dialect) -> Result {
     out.flush()?;
     progress.say(|seconds| far(lines, seconds) + "\n");
     Ok(())
+}
+
+/// The line of progress.
+fn far(lines: u64, seconds: f64) -> String {
+    format!("{lines} lines, {:.0} a second", lines as f64 / seconds)
 }
 
 /// Files prepared for verdicts, by path.

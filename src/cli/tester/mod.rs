@@ -63,8 +63,8 @@ Exit codes: 0 all allowed, 1 a URL is denied, 2 wrong usage, 3 the file could no
 impl Arguments {
     /// The dialect of the answers about a crawler.
     fn dialect_for(&self, asked: &Asked<'_>) -> Dialect {
-        let own = || asked.crawler.map(|crawler| crawler.reading);
-        self.dialect.or_else(own).unwrap_or_default()
+        let own = asked.crawler.map(|crawler| crawler.reading);
+        self.dialect.or(own).unwrap_or_default()
     }
 }
 
@@ -88,15 +88,15 @@ pub fn run(arguments: &Arguments) -> Result {
     let registry = Registry::builtin();
     warn_of_other_hosts(source, &arguments.urls);
     let (name, file) = match read(source)? {
-        Source::File(RobotsTxt { name, bytes, .. }) => {
+        Fetched::File { bytes, location } => {
             let file = File::parse(bytes);
-            warn_unless_robots_txt(&name, &file);
-            (name, file)
+            warn_unless_robots_txt(&location, &file);
+            (location, file)
         }
-        Source::Status { status, allowed } => {
-            let none = SiteMarkers::default();
-            let asked = asked(arguments, registry, &none)?;
-            return answer_by_status(arguments, &asked, source, status, allowed);
+        none => {
+            let markers = SiteMarkers::default();
+            let asked = asked(arguments, registry, &markers)?;
+            return answer_by_status(arguments, &asked, source, &none);
         }
     };
     let named = ParsedVersion::read(file.bytes().clone(), registry).tokens;
@@ -116,10 +116,10 @@ pub fn run(arguments: &Arguments) -> Result {
     let readings = Dialect::ALL.map(|dialect| (dialect, Reading::new(&file, dialect, &spaced)));
     let mut answers = Vec::new();
     for asked in &asked {
-        let urls = arguments.urls.iter();
-        answers.extend(urls.map(|url| {
-            UrlVerdict::new(&file, &readings, arguments.dialect_for(asked), asked, url)
-        }));
+        let dialect = arguments.dialect_for(asked);
+        for url in &arguments.urls {
+            answers.push(UrlVerdict::new(&file, &readings, dialect, asked, url));
+        }
     }
     if arguments.json {
         super::print_json(&answers)?;
@@ -190,24 +190,26 @@ fn answer_by_status(
     arguments: &Arguments,
     asked: &[Asked<'_>],
     source: &str,
-    status: u16,
-    allowed: bool,
+    fetched: &Fetched,
 ) -> Result {
-    let urls = |asked| {
-        let dialect = arguments.dialect_for(asked);
-        arguments
-            .urls
-            .iter()
-            .map(move |url| UrlVerdict::by_status(asked, url, dialect, allowed))
+    let (Fetched::Unavailable(status) | Fetched::Unreachable(status)) = fetched else {
+        return Ok(());
     };
-    let answers: Vec<UrlVerdict> = asked.iter().flat_map(urls).collect();
+    let allowed = matches!(fetched, Fetched::Unavailable(_));
+    let mut answers = Vec::new();
+    for asked in asked {
+        let dialect = arguments.dialect_for(asked);
+        for url in &arguments.urls {
+            answers.push(UrlVerdict::by_status(asked, url, dialect, allowed));
+        }
+    }
     let meaning = if allowed {
         "crawlers treat that as a site without rules: everything is allowed"
     } else {
         "crawlers treat that as a closed site: everything is denied"
     };
     // For the RFC 429 is one of the answers that mean no rules.
-    let by = if status == 429 {
+    let by = if *status == 429 {
         "Google, How Google interprets the robots.txt specification"
     } else {
         "RFC 9309 section 2.3.1"
@@ -229,28 +231,6 @@ pub struct RobotsTxt {
     pub bytes: Vec<u8>,
 }
 
-/// What a FILE argument names: a file, or only a status.
-enum Source {
-    File(RobotsTxt),
-    /// No file but an answer that means something.
-    Status {
-        status: u16,
-        allowed: bool,
-    },
-}
-
-impl Source {
-    /// The file, where there is one.
-    fn file(self, source: &str, purpose: &str) -> Result<RobotsTxt> {
-        match self {
-            Source::File(file) => Ok(file),
-            Source::Status { status, .. } => Err(Failure::CouldNot(format!(
-                "{source} answered {status}; there is no file to {purpose}"
-            ))),
-        }
-    }
-}
-
 /// Fails for a robots.txt that is a link out of its directory, where it may be what somebody
 /// proposes.
 pub fn refuse_link_out(path: &Path) -> Result {
@@ -267,19 +247,30 @@ pub fn refuse_link_out(path: &Path) -> Result {
 
 /// The file that an argument names.
 pub fn file(source: &str, purpose: &str) -> Result<RobotsTxt> {
-    read(source)?.file(source, purpose)
+    file_of(read(source)?, source, purpose)
+}
+
+fn file_of(fetched: Fetched, source: &str, purpose: &str) -> Result<RobotsTxt> {
+    match fetched {
+        Fetched::File { bytes, location } => Ok(RobotsTxt {
+            name: location,
+            bytes,
+        }),
+        Fetched::Unavailable(status) | Fetched::Unreachable(status) => Err(Failure::CouldNot(
+            format!("{source} answered {status}; there is no file to {purpose}"),
+        )),
+    }
 }
 
 /// The rules that an argument names. A site without the file has none (RFC 9309 section 2.3.1.3).
 pub fn rules(source: &str, purpose: &str) -> Result<RobotsTxt> {
-    let read = read(source)?;
-    if matches!(read, Source::Status { allowed: true, .. }) {
-        return Ok(RobotsTxt {
+    let file = match read(source)? {
+        Fetched::Unavailable(_) => RobotsTxt {
             name: source.to_owned(),
             bytes: Vec::new(),
-        });
-    }
-    let file = read.file(source, purpose)?;
+        },
+        fetched => file_of(fetched, source, purpose)?,
+    };
     warn_unless_robots_txt(&file.name, &File::parse(&*file.bytes));
     Ok(file)
 }
@@ -304,40 +295,20 @@ fn warn_unless_robots_txt(name: &str, file: &File) {
 }
 
 /// Reads a file, standard input, or an http(s) URL.
-fn read(source: &str) -> Result<Source> {
-    let file = |name: &str, bytes| {
-        Ok(Source::File(RobotsTxt {
-            name: printable(name.as_bytes()),
-            bytes,
-        }))
-    };
-    if source == "-" {
-        let read = read_up_to(std::io::stdin().lock(), MAX_BYTES);
-        return file(
-            "standard input",
-            read.map_err(cannot("read", "standard input".as_ref()))?,
-        );
-    }
+fn read(source: &str) -> Result<Fetched> {
     if source.starts_with("http://") || source.starts_with("https://") {
-        return Ok(match fetch(source)? {
-            Fetched::File { bytes, location } => Source::File(RobotsTxt {
-                name: location,
-                bytes,
-            }),
-            Fetched::Unavailable(status) => Source::Status {
-                status,
-                allowed: true,
-            },
-            Fetched::Unreachable(status) => Source::Status {
-                status,
-                allowed: false,
-            },
-        });
+        return Ok(fetch(source)?);
     }
-    file(
-        source,
-        read_argument(source.as_ref(), MAX_BYTES).map_err(cannot("read", source.as_ref()))?,
-    )
+    let (name, bytes) = if source == "-" {
+        let bytes = read_up_to(std::io::stdin().lock(), MAX_BYTES);
+        ("standard input", bytes)
+    } else {
+        (source, read_argument(source.as_ref(), MAX_BYTES))
+    };
+    Ok(Fetched::File {
+        location: printable(name.as_bytes()),
+        bytes: bytes.map_err(cannot("read", name.as_ref()))?,
+    })
 }
 
 /// The host of a URL, with its port; `None` of anything else.

@@ -60,11 +60,10 @@ impl<'a> UrlVerdict<'a> {
         let mut verdict = UrlVerdict::by_status(asked, url, dialect, true);
         for (other, reading) in readings {
             let followed = asked.followed(reading);
-            let verdict_of =
-                |(token, _): (&str, _)| reading.verdict(token.as_bytes(), url.as_bytes());
-            let (allowed, line) = followed
-                .map(verdict_of)
-                .map_or((true, None), |found| (found.allowed, found.line));
+            let (allowed, line) = followed.map_or((true, None), |(token, _)| {
+                let found = reading.verdict(token.as_bytes(), url.as_bytes());
+                (found.allowed, found.line)
+            });
             if *other != dialect {
                 verdict.differs = Some(Other {
                     dialect: other.name(),
@@ -73,7 +72,8 @@ impl<'a> UrlVerdict<'a> {
                 });
                 continue;
             }
-            (verdict.allowed, verdict.line) = (allowed, line);
+            verdict.allowed = allowed;
+            verdict.line = line;
             verdict.rule = line
                 .and_then(|line| file.line(line))
                 .map(|line| shown(file, line));
@@ -85,7 +85,7 @@ impl<'a> UrlVerdict<'a> {
                 None => ("not_bound", None),
             };
             verdict.group_lines = followed
-                .map(|followed| group_lines(reading, followed))
+                .map(|(token, bound)| group_lines(reading, token, bound))
                 .unwrap_or_default();
         }
         verdict.differs = verdict
@@ -204,22 +204,20 @@ impl<'a> UrlVerdict<'a> {
 }
 
 /// The User-agent lines of the group.
-fn group_lines(reading: &Reading, (token, bound): (&str, Bound)) -> Vec<usize> {
-    let binds = |star: bool, agent: &str| match bound {
-        Bound::Star => star,
-        _ => !star && agent.eq_ignore_ascii_case(token),
-    };
+fn group_lines(reading: &Reading, token: &str, bound: Bound) -> Vec<usize> {
     let (_, groups) = reading.binding(token.as_bytes());
-    let groups = groups
+    let mut lines = Vec::new();
+    for group in groups
         .iter()
-        .filter_map(|&group| reading.groups().get(group));
-    let agents = groups.filter_map(|group| {
-        group
-            .agents
-            .iter()
-            .find(|agent| binds(agent.star, &agent.token))
-    });
-    agents.map(|agent| agent.line).collect()
+        .filter_map(|&group| reading.groups().get(group))
+    {
+        let binding = group.agents.iter().find(|agent| match bound {
+            Bound::Star => agent.star,
+            _ => !agent.star && agent.token.eq_ignore_ascii_case(token),
+        });
+        lines.extend(binding.map(|agent| agent.line));
+    }
+    lines
 }
 
 fn spoken(dialect: &str) -> &'static str {

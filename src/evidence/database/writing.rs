@@ -189,7 +189,8 @@ impl Writing<'_> {
     /// # Errors
     /// It cannot be written.
     pub fn checkpoint(&self, key: &SigningKey, now: &str) -> Result<u64> {
-        let (chains, last) = (self.0.chains()?, self.0.last_checkpoint()?);
+        let chains = self.0.chains()?;
+        let last = self.0.last_checkpoint()?;
         let leaves: Vec<Hash> = chains.iter().map(|chain| chain.head.leaf()).collect();
         let number = last.as_ref().map_or(0, |(number, ..)| number + 1);
         // No earlier than what it covers, also where the clock was set back.

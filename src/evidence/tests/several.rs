@@ -52,7 +52,7 @@ fn a_case_of_several_logs_says_which_instance_served_the_robots_txt() {
     let keys = two.keys();
     let (archive, findings) =
         write_case(&mut two.logs, Vec::new(), &span(), moment(60)).expect("a case");
-    assert_eq!(verify(&archive, &keys).faults, Vec::<String>::new());
+    assert_eq!(verify(&archive, &keys).faults, Vec::<Finding>::new());
     let request = &findings.logs[1].requests[0];
     assert_eq!(
         request.served_at.as_deref(),
@@ -79,7 +79,7 @@ fn a_case_of_several_logs_says_which_instance_served_the_robots_txt() {
         });
         assert_eq!(
             verify(&tar::write(&own.collect()), std::slice::from_ref(key)).faults,
-            Vec::<String>::new()
+            Vec::<Finding>::new()
         );
     }
 }
@@ -99,7 +99,7 @@ fn a_change_in_one_of_several_logs_is_told_with_its_log() {
         findings
             .faults
             .iter()
-            .all(|fault| fault.starts_with("log 2: ")),
+            .all(|fault| fault.message.starts_with("log 2: ")),
         "{:?}",
         findings.faults
     );
@@ -120,7 +120,7 @@ fn a_case_of_another_machine_is_joined_whole() {
         )
     };
     let (archive, _) = join(here, &exported).expect("a case");
-    assert_eq!(verify(&archive, &keys).faults, Vec::<String>::new());
+    assert_eq!(verify(&archive, &keys).faults, Vec::<Finding>::new());
     assert_eq!(verify(&archive, &keys).logs.len(), 2);
     assert!(
         matches!(join(here, &archive), Err(CaseError::Other(_))),
@@ -157,7 +157,7 @@ fn a_log_without_the_crawler_is_part_of_the_case_and_none_alone() {
     };
     let (archive, _) = write_case(&mut two.logs, Vec::new(), &late, moment(60)).expect("a case");
     let findings = verify(&archive, &keys);
-    assert_eq!(findings.faults, Vec::<String>::new());
+    assert_eq!(findings.faults, Vec::<Finding>::new());
     assert_eq!(
         findings
             .logs

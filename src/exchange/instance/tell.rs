@@ -90,16 +90,17 @@ impl Exchange {
         }
         let facts = self.outgoing.take(FACTS_EACH);
         let is_all = self.outgoing.is_empty();
-        let (heard, reported) = match is_all {
-            true => (self.heard, self.clocks.now()),
-            false => (self.told_heard, self.me.reported),
+        let (heard, reported) = if is_all {
+            (self.heard, self.clocks.now())
+        } else {
+            (self.told_heard, self.me.reported)
         };
         let before = std::mem::replace(&mut self.me.reported, reported);
         let entry = Entry {
             member: self.member(heard, Some(identity.clone())),
             facts: facts.clone(),
-            sets: false,
             asks: self.asks,
+            ..Entry::default()
         };
         let mut batch = Batch {
             facts,
@@ -128,7 +129,8 @@ impl Exchange {
     }
 
     pub(super) fn touch(&mut self, now: Now) {
-        (self.last_contact, self.last_write) = (Some(now.lived), Some(now.lived));
+        self.last_contact = Some(now.lived);
+        self.last_write = Some(now.lived);
         self.last_contact_at = self.clocks.now();
         self.gauge
             .speaks_until
@@ -147,9 +149,9 @@ impl Exchange {
         let before = self.clocks.now().saturating_sub(seconds(KEPT));
         batch.served_before = Some(before);
         self.orders.prune(before);
-        let (facts, over) = (&mut self.facts, self.members.over(before));
+        let over = self.members.over(before);
         let continued = self.members.continued(self.before.run.as_deref());
-        facts.retain(|key, _, _| {
+        self.facts.retain(|key, _, _| {
             let run = key.split('\n').nth(1).unwrap_or_default();
             let goes =
                 continued.contains(run) || over.iter().any(|id| run.starts_with(id.as_str()));
@@ -180,21 +182,18 @@ impl Exchange {
     /// Tells others what is about to come into force. Only when this succeeded may it be served.
     ///
     /// # Errors
-    /// The store has not taken it: the text says why.
+    /// The store has not taken it.
     pub fn announce(
         &mut self,
         store: &mut dyn Store,
         now: Now,
         log: &PublicationLog,
         files: &[VersionFile],
-    ) -> Result<(), String> {
+    ) -> Result<(), StoreError> {
         let Some(identity) = self.settled.clone() else {
             let unsettled = "other instances may have yet to write what they know into the store";
-            return Err(self
-                .away
-                .as_ref()
-                .map_or(unsettled, |away| &away.error)
-                .to_owned());
+            let away = self.away.as_ref().map(|away| &*away.error);
+            return Err(StoreError::Away(away.unwrap_or(unsettled).to_owned()));
         };
         self.look_at_clocks(now);
         let new_files = self.log.new_files(files, self.clocks.now());
@@ -207,8 +206,7 @@ impl Exchange {
         let entry = Entry {
             member: self.member(self.told_heard, Some(identity.clone())),
             facts: facts.clone(),
-            sets: false,
-            asks: false,
+            ..Entry::default()
         };
         let batch = Batch {
             facts: facts.clone(),
@@ -225,11 +223,12 @@ impl Exchange {
             }
             Ok(_) => {
                 self.settled = None;
-                Err("the store is another one than before".to_owned())
+                let other = "the store is another one than before".to_owned();
+                Err(StoreError::Away(other))
             }
             Err(error) => {
                 self.note(Err(error.clone()), now);
-                Err(error.to_string())
+                Err(error)
             }
         }
     }
@@ -264,36 +263,27 @@ impl Exchange {
         };
         let entry = Entry {
             member,
-            facts: Vec::new(),
-            sets: false,
-            asks: false,
+            ..Entry::default()
         };
-        self.write_part(
-            store,
-            &identity,
-            Batch {
-                entry: Some(entry),
-                ..Batch::default()
-            },
-        )?;
+        let batch = Batch {
+            entry: Some(entry),
+            ..Batch::default()
+        };
+        self.write_part(store, &identity, batch)?;
         self.gauge.speaks_until.store(i64::MIN, SeqCst);
         self.settled = None;
         Ok(())
     }
 
-    /// An operator says that an instance is gone for good.
-    ///
-    /// # Errors
-    /// No other instance has this id.
-    pub fn forget(&mut self, id: &str) -> Result<(), String> {
+    /// An operator says that an instance is gone for good. Returns whether there is one with this
+    /// id.
+    pub fn forget(&mut self, id: &str) -> bool {
         if !self.members.all().any(|member| member.id == id) {
-            return Err(format!(
-                "no other instance has the id `{id}`; `crawlgate instances` lists them"
-            ));
+            return false;
         }
         let gone = records::gone(id, self.clocks.now());
         self.others_changed |= self.facts.add(gone.clone());
         self.outgoing.add(gone);
-        Ok(())
+        true
     }
 }

@@ -4,7 +4,7 @@
 
 use super::{Exchange, Memory, Now};
 use crate::exchange::{
-    Away, Batch, CLOCK_EVERY, Clocks, Entry, Event, Identity, Member, Position, SharedFact, Store,
+    Away, Batch, CLOCK_EVERY, Clocks, Entry, Event, Identity, Position, SharedFact, Store,
     StoreError, records,
 };
 use std::time::Duration;
@@ -92,7 +92,7 @@ impl Exchange {
                 if continuity == Continuity::Undecided {
                     return Ok(());
                 }
-                self.settle(store, identity, (now, continuity), memory)?;
+                self.settle(store, identity, now, continuity, memory)?;
             }
         }
         let now = clock();
@@ -160,12 +160,12 @@ impl Exchange {
             .iter()
             .find(|member| member.id == self.me.id)
             .map(|own| own.reported);
-        let was_there = |member: &Member| {
+        // Whether an instance was there all that time.
+        if members.iter().any(|member| {
             member.id != self.me.id
                 && member.settled.as_ref() == Some(identity)
                 && reported.is_some_and(|reported| member.joined <= reported)
-        };
-        if members.iter().any(was_there) {
+        }) {
             return Ok(Continuity::Kept);
         }
         let since = match &self.undecided {
@@ -187,7 +187,8 @@ impl Exchange {
         &mut self,
         store: &mut dyn Store,
         identity: Identity,
-        (now, continuity): (Now, Continuity),
+        now: Now,
+        continuity: Continuity,
         memory: &mut dyn Memory,
     ) -> Result<(), StoreError> {
         let is_known = self.before.identity.as_ref() == Some(&identity);
@@ -208,7 +209,9 @@ impl Exchange {
         }
         self.settled = None;
         // Places in the log of another store mean nothing in this one.
-        (self.read, self.heard, self.told_heard) = Default::default();
+        self.read = Position::default();
+        self.heard = Position::default();
+        self.told_heard = Position::default();
         self.written.clear();
         self.confirmed = None;
         self.gather();
@@ -248,8 +251,11 @@ impl Exchange {
             position = self.write_part(store, &identity, batch)?;
         }
         self.were_written(&own);
-        (self.settled, self.has_joined, self.must_write_all) = (Some(identity), true, false);
-        (self.undecided, self.has_slept) = (None, false);
+        self.settled = Some(identity);
+        self.has_joined = true;
+        self.must_write_all = false;
+        self.undecided = None;
+        self.has_slept = false;
         self.read = position;
         self.touch(now);
         self.take_sets(store, memory)
@@ -269,16 +275,19 @@ impl Exchange {
         for (event, at) in events {
             all.extend(self.told(&event, self.at(at)));
         }
-        let fact = |host| records::observation(&self.me.id, host, self.clocks.now(), self.clocks);
-        let observed: Vec<SharedFact> = observed.iter().map(fact).collect();
+        let observed: Vec<SharedFact> = observed
+            .iter()
+            .map(|host| records::observation(&self.me.id, host, self.clocks.now(), self.clocks))
+            .collect();
         // What an older copy of a store says of this instance may be from before its observation
         // began anew.
-        match is_same {
-            true => all.extend(observed),
-            false => self.write_parts(store, identity, &observed, |facts| Batch {
+        if is_same {
+            all.extend(observed);
+        } else {
+            self.write_parts(store, identity, &observed, |facts| Batch {
                 facts,
                 ..Batch::default()
-            })?,
+            })?;
         }
         self.write_parts(store, identity, &all, |if_missing| Batch {
             if_missing,
@@ -394,12 +403,11 @@ impl Exchange {
             return self.take_event(event, fact.at, memory);
         }
         if let Some(observed) = records::observation_of(&fact.key, &fact.value, self.clocks) {
-            let is_of = |known: &&Member| fact.key.ends_with(&known.id);
+            let mut members = self.members.all();
+            let by = members.find(|member| fact.key.ends_with(&member.id));
             // An instance that is gone may have missed what came after it, and one that is not in
             // this store what was lost.
-            let is_there =
-                |member: &Member| !self.is_over(member) && member.settled == self.settled;
-            if self.members.all().find(is_of).is_some_and(is_there) {
+            if by.is_some_and(|by| !self.is_over(by) && by.settled == self.settled) {
                 memory.observed_elsewhere(observed);
             }
             return;

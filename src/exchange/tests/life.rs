@@ -180,6 +180,73 @@ impl Memory for OfLedger<'_> {
     }
 }
 
+impl Disk {
+    /// Whether the process before ended a moment ago.
+    fn is_continued(&self, now: Timestamp) -> bool {
+        let longest = if self.ended { 60 } else { 20 };
+        self.committed
+            .is_some_and(|at| (at.0 - 5..=at.0 + longest).contains(&now.0))
+    }
+
+    /// What the exchange is told of the process before.
+    fn before(&self) -> Before {
+        Before {
+            run: self.run.clone(),
+            identity: self.identity.clone(),
+            has_left: self.has_left && self.ended,
+            has_observed: self.committed.is_some(),
+            unreported_since: self
+                .committed
+                .filter(|_| !self.ended)
+                .map(|at| Timestamp(at.0 - 1)),
+        }
+    }
+
+    /// The ledger of the next process.
+    fn ledger(&self, version: usize, now: Timestamp) -> Ledger {
+        let entry = SiteEntry::new(SITES[version].clone(), now);
+        let moment = Moment {
+            now,
+            lived: Duration::ZERO,
+        };
+        let ledger = Ledger::in_memory(Vec::new(), &Snapshot::new(vec![entry], 0), moment);
+        for observed in &self.observed {
+            let mut observed = observed.clone();
+            if !self.is_continued(now) {
+                observed.since = AsWritten(now);
+            }
+            ledger.observed_elsewhere(&observed, now);
+        }
+        for (served, at) in &self.served {
+            ledger.served_elsewhere(&copy(served.clone(), *at), now);
+        }
+        ledger
+    }
+}
+
+/// From now on the outbox gets what happens.
+fn tell(ledger: &Ledger, outbox: &Arc<Outbox>) {
+    let [served, observed] = [outbox; 2].map(Arc::clone);
+    ledger.tell_others(
+        move |copy| {
+            let ServedCopy {
+                host,
+                crawler,
+                version,
+                at,
+            } = copy;
+            let version = ServedVersion {
+                host,
+                crawler,
+                version,
+            };
+            served.happened(Event::Served(version), Timestamp(at));
+        },
+        move |host| observed.observed(host),
+    );
+    ledger.is_in_the_dark(true);
+}
+
 impl Instance {
     /// Starts a process with what the one before left on the disk.
     pub fn start(
@@ -187,33 +254,21 @@ impl Instance {
         disk: Disk,
         run: u64,
         version: usize,
-        (ahead, true_ms): (i64, i64),
+        ahead: i64,
+        true_ms: i64,
     ) -> Instance {
         let now = Timestamp((true_ms + ahead).div_euclid(1_000));
         let mut disk = disk;
-        let has_observed = disk.committed.is_some();
-        let is_continued = disk.committed.is_some_and(|at| {
-            (at.0 - 5..=at.0 + if disk.ended { 60 } else { 20 }).contains(&now.0)
-        });
         if disk.id.is_empty() {
             disk.id = format!("{run:016x}");
         }
         let mut log = disk.log.clone();
-        if !is_continued && has_observed {
+        if !disk.is_continued(now) && disk.committed.is_some() {
             log.forget_identities();
             log.was_broken(now);
         }
         let mut versions = VersionStore::default();
-        let before = Before {
-            run: disk.run.clone(),
-            identity: disk.identity.clone(),
-            has_left: disk.has_left && disk.ended,
-            has_observed,
-            unreported_since: disk
-                .committed
-                .filter(|_| !disk.ended)
-                .map(|at| Timestamp(at.0 - 1)),
-        };
+        let before = disk.before();
         let me = Member {
             id: disk.id.clone(),
             run: format!("{}.{run:08x}", disk.id),
@@ -221,8 +276,8 @@ impl Instance {
             crawlers: "same".into(),
             ..Member::default()
         };
-        let (outbox, gauge) = (Arc::new(Outbox::default()), Arc::new(Gauge::default()));
-        let entry = SiteEntry::new(SITES[version].clone(), now);
+        let outbox = Arc::<Outbox>::default();
+        let gauge = Arc::<Gauge>::default();
         record(&mut log, version, now);
         let published = log.versions_since(Timestamp(i64::MIN));
         let files = SITES
@@ -231,65 +286,27 @@ impl Instance {
         let files: Vec<_> = files
             .filter(|(version, _)| published.contains(version))
             .collect();
-        files
-            .iter()
-            .for_each(|(version, bytes)| versions.insert(*version, bytes.clone()));
-        let snapshot = snapshot(&log, &[], &mut versions, version, now);
-        let ledger = Ledger::in_memory(
-            Vec::new(),
-            &Snapshot::new(vec![entry], 0),
-            Moment {
-                now,
-                lived: Duration::ZERO,
-            },
-        );
-        for observed in &disk.observed {
-            let since = if is_continued { observed.since.0 } else { now };
-            ledger.observed_elsewhere(
-                &Observation {
-                    since: AsWritten(since),
-                    ..observed.clone()
-                },
-                now,
-            );
+        for (version, bytes) in &files {
+            versions.insert(*version, bytes.clone());
         }
-        disk.served
-            .iter()
-            .for_each(|(served, at)| ledger.served_elsewhere(&copy(served.clone(), *at), now));
+        let snapshot = snapshot(&log, &[], &mut versions, version, now);
+        let ledger = disk.ledger(version, now);
         if let Some(since) = before.unreported_since {
             ledger.may_have_been_served(&snapshot, since, now);
         }
         disk.orders.tell(outbox.clone());
-        let (served, observed) = (outbox.clone(), outbox.clone());
-        ledger.tell_others(
-            move |copy| {
-                let at = Timestamp(copy.at);
-                let ServedCopy {
-                    host,
-                    crawler,
-                    version,
-                    ..
-                } = copy;
-                served.happened(
-                    Event::Served(ServedVersion {
-                        host,
-                        crawler,
-                        version,
-                    }),
-                    at,
-                );
-            },
-            move |host| observed.observed(host),
-        );
-        ledger.is_in_the_dark(true);
+        tell(&ledger, &outbox);
         let exchange = Exchange::new(
             me.clone(),
             before,
-            (outbox, gauge.clone()),
+            outbox,
+            gauge.clone(),
             log.clone(),
             files,
         );
-        (disk.run, disk.ended, disk.has_left) = (Some(me.run), false, false);
+        disk.run = Some(me.run);
+        disk.ended = false;
+        disk.has_left = false;
         let mut instance = Instance {
             orders: disk.orders.clone(),
             disk,

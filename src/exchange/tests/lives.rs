@@ -117,13 +117,8 @@ impl Life {
         self.say(|| format!("start {number}"));
         self.runs += 1;
         let run = self.seed.wrapping_mul(1_000).wrapping_add(self.runs);
-        let instance = Instance::start(
-            number,
-            disk,
-            run,
-            self.target,
-            (self.ahead[number], self.now),
-        );
+        let instance =
+            Instance::start(number, disk, run, self.target, self.ahead[number], self.now);
         self.instances.insert(number, instance);
     }
 

@@ -20,13 +20,7 @@ impl World {
     fn observed() -> World {
         let store = Simulated::new(1);
         let start = |number: usize, ahead| {
-            Instance::start(
-                number,
-                Disk::default(),
-                number as u64 + 1,
-                0,
-                (ahead, START),
-            )
+            Instance::start(number, Disk::default(), number as u64 + 1, 0, ahead, START)
         };
         let instances = vec![start(0, 0), start(1, 3_000)];
         let mut world = World {
@@ -113,7 +107,7 @@ fn what_a_lost_instance_served_before_a_new_one_reached_the_store_is_no_violatio
     let now = world.now;
     world
         .instances
-        .push(Instance::start(2, Disk::default(), 9, 1, (0, now)));
+        .push(Instance::start(2, Disk::default(), 9, 1, 0, now));
     world.hours(20);
     world.instances[0].serve(0, world.now);
     world.instances.remove(0);
@@ -170,7 +164,7 @@ impl World {
     fn a_new_one_serves_and_is_lost(&mut self) {
         let now = self.now;
         self.instances
-            .push(Instance::start(2, Disk::default(), 9, 0, (0, now)));
+            .push(Instance::start(2, Disk::default(), 9, 0, 0, now));
         self.pass(2_000);
         self.instances[0].serve(0, self.now);
         self.hours(1);
@@ -211,7 +205,7 @@ fn what_an_unknown_instance_served_while_another_one_slept_is_no_violation() {
     let now = world.now;
     world
         .instances
-        .push(Instance::start(1, left, 10, 1, (3_000, now)));
+        .push(Instance::start(1, left, 10, 1, 3_000, now));
     world.waits_for_witnesses();
     assert_eq!(
         world.instances[1].ask(0, "/p0/", false, world.now),
@@ -233,7 +227,7 @@ fn what_an_older_copy_of_the_store_says_of_observation_does_not_count() {
     let now = world.now;
     world
         .instances
-        .push(Instance::start(3, Disk::default(), 10, 1, (0, now)));
+        .push(Instance::start(3, Disk::default(), 10, 1, 0, now));
     world.pass(1_000);
     world.instances.push(sleeper);
     world.waits_for_witnesses();
@@ -372,7 +366,7 @@ fn a_version_waits_until_the_store_has_taken_it() {
 fn an_instance_that_never_reached_the_store_serves_no_robots_txt() {
     let store = Simulated::new(1);
     store.change(|inner| inner.is_away = true);
-    let mut instance = Instance::start(0, Disk::default(), 1, 0, (0, START));
+    let mut instance = Instance::start(0, Disk::default(), 1, 0, 0, START);
     instance.turn(&store, false, START + 200);
     assert!(!instance.speaks(START + 200));
     let withheld = |of: &Instance, at| {
@@ -403,7 +397,7 @@ impl World {
         let instance = self.instances.remove(0);
         let disk = instance.end(&self.store, false, self.now);
         self.store.change(super::simulated::Inner::flush);
-        Instance::start(0, disk, 9, 0, (0, self.now))
+        Instance::start(0, disk, 9, 0, 0, self.now)
     }
 }
 
@@ -454,7 +448,7 @@ fn a_fresh_instance_goes_by_what_the_others_observed() {
     let now = world.now;
     world
         .instances
-        .push(Instance::start(2, Disk::default(), 9, 0, (-2_000, now)));
+        .push(Instance::start(2, Disk::default(), 9, 0, -2_000, now));
     world.pass(4_000);
     assert_eq!(world.instances[2].ask(0, "/never/", true, world.now), None);
     world.pass(3_000);

@@ -10,27 +10,22 @@ use std::time::Duration;
 /// The least time between two lines of one absence.
 const EVERY: Duration = Duration::from_secs(60);
 
-/// What was said of the present absence.
+/// What was last said of the present absence, and when.
 #[derive(Default)]
-pub(super) struct AwayLog(Mutex<Option<Said>>);
-
-struct Said {
-    away: Away,
-    lived: Duration,
-}
+pub(super) struct AwayLog(Mutex<Option<(Away, Duration)>>);
 
 /// What is to be said now.
 #[derive(Debug, PartialEq, Eq)]
 enum Line {
-    Away,
+    Away(Away),
     Back(Away),
 }
 
 impl AwayLog {
     /// Logs what is new of the store.
     pub(super) fn note(&self, status: &ExchangeStatus, lived: Duration) {
-        match (self.next(status.away.as_ref(), lived), &status.away) {
-            (Some(Line::Away), Some(Away { since, error, .. })) => tracing::error!(
+        match self.next(status.away.as_ref(), lived) {
+            Some(Line::Away(Away { since, error, .. })) => tracing::error!(
                 "{error}; crawlgate goes on without the store (since {since}): it calls no request a violation, and {} until \
                  the store can be used",
                 match status.withholds_robots_txt_since {
@@ -38,29 +33,25 @@ impl AwayLog {
                     None => "keeps the robots.txt in force",
                 }
             ),
-            (Some(Line::Back(away)), _) => {
-                tracing::info!("the store answers again; it was away since {}", away.since);
+            Some(Line::Back(Away { since, .. })) => {
+                tracing::info!("the store answers again; it was away since {since}");
             }
-            _ => {}
+            None => {}
         }
     }
 
     fn next(&self, away: Option<&Away>, lived: Duration) -> Option<Line> {
         let mut said = lock(&self.0);
         let Some(away) = away else {
-            return said.take().map(|said| Line::Back(said.away));
+            return said.take().map(|(away, _)| Line::Back(away));
         };
-        let is_due = said.as_ref().is_none_or(|said| {
-            said.away.error != away.error && lived.saturating_sub(said.lived) >= EVERY
-        });
-        if !is_due {
+        if let Some((known, at)) = &*said
+            && (known.error == away.error || lived.saturating_sub(*at) < EVERY)
+        {
             return None;
         }
-        *said = Some(Said {
-            away: away.clone(),
-            lived,
-        });
-        Some(Line::Away)
+        *said = Some((away.clone(), lived));
+        Some(Line::Away(away.clone()))
     }
 }
 
@@ -79,8 +70,9 @@ mod tests {
         };
         let next = |away: Option<&Away>, second| log.next(away, Duration::from_secs(second));
         assert_eq!(next(None, 0), None);
-        let (refused, closed) = (away("refused"), away("closed"));
-        assert_eq!(next(Some(&refused), 1), Some(Line::Away));
+        let [refused, closed] = ["refused", "closed"].map(away);
+        let said = |away: &Away| Some(Line::Away(away.clone()));
+        assert_eq!(next(Some(&refused), 1), said(&refused));
         // It changes at each attempt, and then stays another one.
         let flaps = (2..61).filter_map(|second| {
             next(
@@ -89,14 +81,10 @@ mod tests {
             )
         });
         assert_eq!(flaps.count(), 0);
-        assert_eq!(next(Some(&closed), 61), Some(Line::Away));
+        assert_eq!(next(Some(&closed), 61), said(&closed));
         assert_eq!(next(Some(&closed), 500), None, "the same reason");
         assert_eq!(next(None, 501), Some(Line::Back(closed)));
         assert_eq!(next(None, 502), None);
-        assert_eq!(
-            next(Some(&refused), 503),
-            Some(Line::Away),
-            "another absence"
-        );
+        assert_eq!(next(Some(&refused), 503), said(&refused), "another absence");
     }
 }

@@ -155,7 +155,8 @@ pub(super) fn tell(instance: &Instance, outbox: &Arc<Outbox>) {
 }
 
 /// Tells of an event.
-pub(super) fn put(outbox: &Outbox, (event, at): (Event, Timestamp)) {
+pub(super) fn put(outbox: &Outbox, happened: (Event, Timestamp)) {
+    let (event, at) = happened;
     outbox.happened(event, at);
 }
 
@@ -221,19 +222,16 @@ fn of_news(news: ClientNews) -> (Event, Timestamp) {
 
 /// What an operator said of pauses, as an event.
 pub(super) fn of_word(word: &PauseWord) -> (Event, Timestamp) {
-    let terms = |pause: &ActivePause| PauseTerms {
-        seconds: pause.until.since(pause.from).as_secs(),
-        retry_after: pause.retry_after,
-        everyone: pause.audience == Audience::Everyone,
-        robots_txt: pause.robots_txt_until.is_some(),
-    };
-    (
-        Event::Paused(PausedSite {
-            site: word.site.clone(),
-            pause: word.pause.as_ref().map(terms),
+    let paused = PausedSite {
+        site: word.site.clone(),
+        pause: word.pause.as_ref().map(|pause| PauseTerms {
+            seconds: pause.until.since(pause.from).as_secs(),
+            retry_after: pause.retry_after,
+            everyone: pause.audience == Audience::Everyone,
+            robots_txt: pause.robots_txt_until.is_some(),
         }),
-        word.at,
-    )
+    };
+    (Event::Paused(paused), word.at)
 }
 
 fn to_word(paused: PausedSite, at: Timestamp) -> PauseWord {

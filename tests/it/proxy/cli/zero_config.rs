@@ -261,18 +261,17 @@ fn a_start_where_one_robots_txt_stands_for_several_hosts_says_so() {
         gate.log.text()
     };
     let told = start("hosts: [a.test, b.test], ");
-    let said = |line: &&str| line.contains("these hosts go by one robots.txt");
-    let line = told.lines().find(said).unwrap_or_else(|| panic!("{told}"));
-    assert!(
-        line.contains("host=a.test") && line.contains("hosts=a.test, b.test"),
-        "{line}"
-    );
+    let line = told
+        .lines()
+        .find(|line| line.contains("hosts=a.test, b.test"))
+        .unwrap_or_else(|| panic!("{told}"));
+    assert!(line.contains("host=a.test"), "{line}");
     assert!(
         line.contains("WARN") && line.contains("origin-a.test"),
         "{line}"
     );
     assert!(start("hosts: '*.a.test', ").contains("host=www.a.test"));
     for alone in ["hosts: a.test, ", ""] {
-        assert!(!start(alone).contains("go by one robots.txt"), "{alone}");
+        assert!(!start(alone).contains(" hosts="), "{alone}");
     }
 }

@@ -499,7 +499,9 @@ fn file_that_closes_the_site_is_held_back_until_acknowledged() {
     fs::write(&file, MERGE).expect("a policy");
     let report = world.live.reload(Timestamp(world.now));
     assert!(
-        report.sites[0].findings[0].contains("/robots.txt:2"),
+        report.sites[0].findings[0]
+            .message
+            .contains("/robots.txt:2"),
         "{report:?}"
     );
 }

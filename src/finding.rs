@@ -1,0 +1,45 @@
+//! [`Finding`]: a sentence about something that was found, for a person, with an id by which
+//! programs and tests know what it is about. The status, the control socket and reports carry it
+//! as `{ "id": ..., "message": ... }`.
+
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+use std::fmt;
+
+/// What was found.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Finding {
+    /// Its id, in kebab case.
+    pub id: Cow<'static, str>,
+    /// The sentence.
+    pub message: String,
+}
+
+impl Finding {
+    /// A finding with an id of crawlgate's own.
+    pub fn new(id: &'static str, message: impl Into<String>) -> Finding {
+        Finding {
+            id: id.into(),
+            message: message.into(),
+        }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+/// Only the sentence: the log writes lists of findings.
+impl fmt::Debug for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.message, f)
+    }
+}
+
+/// The ids of findings, for tests.
+#[cfg(test)]
+pub fn ids(findings: &[Finding]) -> Vec<&str> {
+    findings.iter().map(|finding| &*finding.id).collect()
+}
