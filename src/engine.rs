@@ -143,13 +143,15 @@ impl Engine {
                 scratch,
             )
         });
-        let (site, decided) = (self.site(), decision.as_ref());
-        let report = |action| verdict::action_report(action, site);
+        let site = self.site();
+        let decided = decision.as_ref();
+        let action = decided.map_or(Action::Pass, |decision| decision.action);
+        let would = decided.and_then(|decision| decision.would);
         Decided {
             verdict: decided.map(|decision| decision.verdict).unwrap_or_default(),
             kind: decided.map(|decision| decision.kind).unwrap_or_default(),
-            action: report(decided.map_or(Action::Pass, |decision| decision.action)),
-            would: decided.and_then(|decision| decision.would).map(report),
+            action: verdict::action_report(action, site),
+            would: would.map(|would| verdict::action_report(would, site)),
             crawler: decided.and_then(|decision| {
                 verdict::claim_label(decision.claim, self.registry, Some(site))
             }),

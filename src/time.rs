@@ -121,8 +121,8 @@ impl TryFrom<Spelling> for Timestamp {
             Spelling::Seconds(seconds) => Ok(Timestamp(seconds)),
             Spelling::Text(text) => {
                 // `Display` writes a moment that RFC 3339 cannot write as `@` and its seconds.
-                let seconds = || text.strip_prefix('@')?.parse().ok().map(Timestamp);
-                let moment = Timestamp::parse(&text).or_else(seconds);
+                let moment = Timestamp::parse(&text)
+                    .or_else(|| text.strip_prefix('@')?.parse().ok().map(Timestamp));
                 moment.ok_or_else(|| format!("`{text}` is no moment as in RFC 3339"))
             }
         }

@@ -20,8 +20,11 @@ pub fn title(report: &Report) -> &'static str {
 /// for each crawler and identity. Verified crawlers come first, then unverified clients, suspected
 /// impostors, and bots that claim no known name.
 pub fn accusations(report: &Report) -> Vec<(u64, String)> {
-    let is_accused = |crawler: &&Crawler| crawler.judged && crawler.counts.certain > 0;
-    let mut accused: Vec<&Crawler> = report.crawlers.iter().filter(is_accused).collect();
+    let mut accused: Vec<&Crawler> = report
+        .crawlers
+        .iter()
+        .filter(|crawler| crawler.judged && crawler.counts.certain > 0)
+        .collect();
     accused.sort_by_key(|crawler| {
         (
             crawler.identity.is_none(),
@@ -45,12 +48,11 @@ fn text(report: &Report, crawler: &Crawler) -> String {
         }
         None => return name.clone(),
     };
-    let is_kept = |other: &&Crawler| {
+    match report.crawlers.iter().find(|other| {
         other.id == crawler.id
             && other.identity == Some(ClientIdentity::Verified)
             && other.counts.disallowed == 0
-    };
-    match report.crawlers.iter().find(is_kept) {
+    }) {
         Some(verified) => {
             let requests = plural(thousands(verified.counts.requests), "verified request");
             format!("{claim}. {name} itself broke no rule: {requests}")

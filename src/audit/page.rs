@@ -40,14 +40,11 @@ struct Bar<'a> {
 
 impl Bar<'_> {
     fn new(days: &[Day]) -> Option<Bar<'_>> {
-        let sum = |number: fn(&Day) -> u64| days.iter().map(number).sum();
-        let certain = sum(|day| day.counts.certain);
-        let claimed = sum(|day| day.counts.certain_claimed);
         Some(Bar {
             day: &days.first()?.day,
-            disallowed: sum(|day| day.counts.disallowed),
-            certain,
-            claimed,
+            disallowed: days.iter().map(|day| day.counts.disallowed).sum(),
+            certain: days.iter().map(|day| day.counts.certain).sum(),
+            claimed: days.iter().map(|day| day.counts.certain_claimed).sum(),
         })
     }
 

@@ -63,11 +63,12 @@ pub fn audit(
         progress,
     };
     let (read, tally) = thread::scope(|scope| {
-        let work = || {
+        let mut handles = Vec::new();
+        for _ in 0..workers {
             let receiver = receiver.clone();
-            scope.spawn(move || work(Worker::new(rules, registry, options), &receiver))
-        };
-        let handles: Vec<_> = (0..workers).map(|_| work()).collect();
+            let worker = move || work(Worker::new(rules, registry, options), &receiver);
+            handles.push(scope.spawn(worker));
+        }
         let read = inputs
             .iter()
             .enumerate()
@@ -87,12 +88,10 @@ pub fn audit(
         }
         (read.map(|()| damaged), tally)
     });
+    let damaged = read?;
+    let networks = options.networks.as_ref();
     Ok(Report::new(
-        tally,
-        rules,
-        registry,
-        options.networks.as_ref(),
-        (inputs, read?),
+        tally, rules, registry, networks, inputs, damaged,
     ))
 }
 
@@ -136,11 +135,10 @@ impl Reading<'_> {
                 lines: self.lines,
             });
         }
-        let damaged = |error: io::Error| Damaged {
+        self.damaged.extend(opened.damage.map(|error| Damaged {
             file: input.name(),
             error: error.to_string(),
-        };
-        self.damaged.extend(opened.damage.map(damaged));
+        }));
         Ok(())
     }
 }

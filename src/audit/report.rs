@@ -12,6 +12,7 @@ use crate::crawlers::{Purpose, Registry};
 use crate::policy::Site;
 use crate::printable::printable;
 use crate::time::{Timestamp, rfc3339};
+use crate::verdict::source_place;
 use ahash::AHashMap;
 use serde::Serialize;
 use std::cmp::Reverse;
@@ -203,7 +204,8 @@ impl Report {
         rules: &Rules,
         registry: &Registry,
         networks: Option<&PublishedNetworks>,
-        (inputs, damaged): (&[Input], Vec<Damaged>),
+        inputs: &[Input],
+        damaged: Vec<Damaged>,
     ) -> Report {
         let sites: Vec<&Site> = rules.entries().map(|entry| &*entry.site).collect();
         let rows = tally.rows.values().flat_map(Rows::all);
@@ -303,33 +305,27 @@ impl Identities {
 
 /// Rows of one name stand together; the name with the most disallowed requests comes first.
 fn crawlers(rows: &AHashMap<Box<str>, Rows>, registry: &Registry, sites: &[&Site]) -> Vec<Crawler> {
-    let of_name = |label: &str, rows: &Rows| -> Vec<Crawler> {
-        rows.all()
-            .map(|(identity, row)| crawler(label, (identity, row), registry, sites))
-            .collect()
-    };
-    let mut names: Vec<Vec<Crawler>> = rows
-        .iter()
-        .map(|(label, rows)| of_name(label, rows))
-        .collect();
+    let mut names: Vec<Vec<Crawler>> = Vec::new();
+    for (label, rows) in rows {
+        let rows = rows.all();
+        names.push(
+            rows.map(|(identity, row)| crawler(label, identity, row, registry, sites))
+                .collect(),
+        );
+    }
     names.sort_by_cached_key(|rows| {
-        let sum =
-            |number: fn(&Counts) -> u64| rows.iter().map(|row| number(&row.counts)).sum::<u64>();
+        let disallowed: u64 = rows.iter().map(|row| row.counts.disallowed).sum();
+        let requests: u64 = rows.iter().map(|row| row.counts.requests).sum();
         let id = rows.first().map(|row| row.id.clone());
-        (
-            Reverse((
-                sum(|counts| counts.disallowed),
-                sum(|counts| counts.requests),
-            )),
-            id,
-        )
+        (Reverse((disallowed, requests)), id)
     });
     names.into_iter().flatten().collect()
 }
 
 fn crawler(
     label: &str,
-    (identity, row): (Option<ClientIdentity>, &Row),
+    identity: Option<ClientIdentity>,
+    row: &Row,
     registry: &Registry,
     sites: &[&Site],
 ) -> Crawler {
@@ -375,20 +371,23 @@ fn rule_counts<'a>(
         entry.0 += count;
         entry.1.insert(*key);
     }
-    let count = |(pattern, (count, keys)): (&str, (u64, BTreeSet<RuleKey>))| RuleCount {
-        pattern: printable(pattern.as_bytes()),
-        count,
-        place: places(sites, &keys),
-    };
-    let mut counts: Vec<RuleCount> = by_pattern.into_iter().map(count).collect();
+    let mut counts: Vec<RuleCount> = by_pattern
+        .into_iter()
+        .map(|(pattern, (count, keys))| RuleCount {
+            pattern: printable(pattern.as_bytes()),
+            count,
+            place: places(sites, &keys),
+        })
+        .collect();
     // Stable: equal counts stay in the order of their patterns.
     counts.sort_by_key(|rule| Reverse(rule.count));
     counts
 }
 
-fn pattern<'a>(sites: &[&'a Site], (site, group, rule): RuleKey) -> Option<&'a str> {
-    let group = sites.get(site)?.document.groups.get(usize::from(group))?;
-    Some(group.rules.get(rule as usize)?.pattern.as_str())
+fn pattern<'a>(sites: &[&'a Site], key: RuleKey) -> Option<&'a str> {
+    let groups = &sites.get(key.site)?.document.groups;
+    let rules = &groups.get(usize::from(key.group))?.rules;
+    Some(rules.get(key.rule as usize)?.pattern.as_str())
 }
 
 /// The places of a rule, the first ones where there are many.
@@ -404,43 +403,37 @@ fn places(sites: &[&Site], keys: &BTreeSet<RuleKey>) -> String {
     places.join(", ")
 }
 
-fn place(sites: &[&Site], (site, group, rule): RuleKey) -> Option<String> {
-    let site = sites.get(site)?;
-    Some(
-        crate::verdict::source_place(
-            site.rule_sources
-                .get(usize::from(group))?
-                .get(rule as usize)?,
-            site,
-        )
-        .0,
-    )
+fn place(sites: &[&Site], key: RuleKey) -> Option<String> {
+    let site = sites.get(key.site)?;
+    let sources = site.rule_sources.get(usize::from(key.group))?;
+    let (place, _) = source_place(sources.get(key.rule as usize)?, site);
+    Some(place)
 }
 
 /// The unlisted bots with the most disallowed requests first.
 fn unlisted(all: Sketch, disallowed: Sketch) -> Vec<Unlisted> {
     let disallowed: Vec<Counted> = disallowed.top(usize::MAX);
-    let of = |name: &str| {
-        disallowed
-            .iter()
-            .find(|counted| printable(&counted.key) == name)
-    };
-    let mut named: Vec<Unlisted> = top(all)
-        .into_iter()
-        .map(|top| Unlisted {
-            disallowed: of(&top.name).map_or(0, |counted| counted.count),
+    let mut named: Vec<Unlisted> = Vec::new();
+    for top in top(all) {
+        let mut disallowed = disallowed.iter();
+        let counted = disallowed.find(|counted| printable(&counted.key) == top.name);
+        named.push(Unlisted {
+            disallowed: counted.map_or(0, |counted| counted.count),
             top,
-        })
-        .collect();
+        });
+    }
     named.sort_by_key(|unlisted| Reverse(unlisted.disallowed));
     named
 }
 
 fn top(sketch: Sketch) -> Vec<Top> {
-    let shown = |counted: Counted| Top {
-        name: printable(&counted.key),
-        count: counted.count,
-        error: counted.error,
-    };
-    sketch.top(TOP).into_iter().map(shown).collect()
+    sketch
+        .top(TOP)
+        .into_iter()
+        .map(|counted| Top {
+            name: printable(&counted.key),
+            count: counted.count,
+            error: counted.error,
+        })
+        .collect()
 }

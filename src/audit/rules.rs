@@ -115,13 +115,16 @@ impl Rules {
 
     /// Rules from policies.
     pub fn policies(snapshot: Snapshot) -> Rules {
-        let entry = |entry: &SiteEntry| InForce {
-            since: None,
-            entry: entry.clone(),
-            superseded: Vec::new(),
-        };
         Rules {
-            entries: snapshot.sites().iter().map(entry).collect(),
+            entries: snapshot
+                .sites()
+                .iter()
+                .map(|entry| InForce {
+                    since: None,
+                    entry: entry.clone(),
+                    superseded: Vec::new(),
+                })
+                .collect(),
             snapshot: Some(snapshot),
             grace: Duration::ZERO,
         }

@@ -83,7 +83,7 @@ impl Sketch {
             .chain(&other.keys)
             .map(|key| &**key)
             .collect();
-        let sum = |key: &[u8]| {
+        for counted in sorted(keys.into_iter().map(|key| {
             let (own, own_error) = own.get(key, own_floor);
             let (their, their_error) = other.get(key, their_floor);
             Counted {
@@ -91,8 +91,10 @@ impl Sketch {
                 count: own + their,
                 error: own_error + their_error,
             }
-        };
-        for counted in sorted(keys.into_iter().map(sum)).into_iter().take(KEPT) {
+        }))
+        .into_iter()
+        .take(KEPT)
+        {
             self.insert(counted.key, counted.count, counted.error);
         }
     }

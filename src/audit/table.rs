@@ -1,7 +1,7 @@
 //! [`table`] prints the report of an audit as text for a terminal.
 
 use super::accused::{accusations, nothing_proven, remarks, title};
-use super::report::{Crawler, Report, RuleCount, Top, Unlisted};
+use super::report::{Report, RuleCount, Top, Unlisted};
 use crate::numbers::{plural, size, thousands};
 use std::io::{self, Write};
 
@@ -128,17 +128,12 @@ fn crawlers(out: &mut impl Write, report: &Report) -> io::Result<()> {
             "not bound",
             "would block",
         ];
-        let widest = |of: fn(&Crawler) -> &str, title: &str| {
-            judged
-                .iter()
-                .take(SHOWN)
-                .map(|crawler| of(crawler).len())
-                .max()
-                .unwrap_or(0)
-                .max(title.len())
-        };
-        let width = widest(|crawler| &crawler.id, "crawler");
-        let named = widest(|crawler| crawler.identity_name(), "identity");
+        let mut width = "crawler".len();
+        let mut named = "identity".len();
+        for crawler in judged.iter().take(SHOWN) {
+            width = width.max(crawler.id.len());
+            named = named.max(crawler.identity_name().len());
+        }
         write!(out, "\n{:<width$}  {:<named$}", "crawler", "identity")?;
         for title in titles {
             write!(out, "  {title:>11}")?;

@@ -32,7 +32,15 @@ pub struct Example {
 
 /// A rule: the index of the entry, its group, its place there. Of a request that no rule decided
 /// the place is absent.
-pub type RuleKey = (usize, u16, u32);
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RuleKey {
+    /// The index of the site.
+    pub site: usize,
+    /// The index of the group in the document of the site.
+    pub group: u16,
+    /// The index of the rule in the group.
+    pub rule: u32,
+}
 
 /// The requests of one crawler in numbers, and the octets that it was sent.
 #[derive(AddAssign, Clone, Copy, Default, Serialize)]
@@ -191,9 +199,10 @@ impl Row {
     /// Counts a request. Returns whether it was disallowed, and whether that is certain.
     pub fn add(
         &mut self,
-        index: usize,
+        site: usize,
         decision: &Decision,
-        (time, bytes): (Timestamp, u64),
+        time: Timestamp,
+        bytes: u64,
     ) -> (bool, bool) {
         self.counts.requests += 1;
         self.counts.bytes += bytes;
@@ -221,8 +230,12 @@ impl Row {
             Kind::Exempt => self.counts.exempt += 1,
             _ => self.counts.certain += 1,
         }
-        if let Some((group, Some(rule))) = decision.rule.map(|rule| (rule.group, rule.rule)) {
-            *self.rules.entry((index, group, rule)).or_default() += 1;
+        if let Some(deciding) = decision.rule
+            && let Some(rule) = deciding.rule
+        {
+            let group = deciding.group;
+            let key = RuleKey { site, group, rule };
+            *self.rules.entry(key).or_default() += 1;
         }
         (true, self.counts.certain > certain)
     }
@@ -263,8 +276,12 @@ impl Tally {
     /// Counts a line that cannot be read.
     pub fn unreadable(&mut self, input: usize, line: u64, reason: Unreadable, text: &[u8]) {
         *self.unreadable.entry(reason).or_default() += 1;
-        let is_earlier = |known: &Example| (input, line) < (known.input, known.line);
-        if self.examples.len() == EXAMPLES && !self.examples.last().is_some_and(is_earlier) {
+        if self.examples.len() == EXAMPLES
+            && !self
+                .examples
+                .last()
+                .is_some_and(|known| (input, line) < (known.input, known.line))
+        {
             return;
         }
         let text = crate::printable::printable(&text[..text.len().min(200)]);

@@ -209,11 +209,11 @@ impl<'a> Worker<'a> {
         let Some(rows) = rows.get_mut(label) else {
             return;
         };
-        let identity = identity(claim, record, (self.registry, site), self.options);
+        let identity = identity(claim, record, self.registry, site, self.options);
         let is_claimed = is_only_claimed(identity);
         let row = rows.of(identity);
         let (is_disallowed, is_certain) =
-            row.add(found.index, &decision, (record.time, record.bytes));
+            row.add(found.index, &decision, record.time, record.bytes);
         if let Some(day) = self.tally.day(record.time) {
             day.crawlers += 1;
             day.disallowed += u64::from(is_disallowed);
@@ -255,7 +255,8 @@ impl<'a> Worker<'a> {
 fn identity(
     claim: Claim,
     record: &Record<'_>,
-    (registry, site): (&Registry, &Site),
+    registry: &Registry,
+    site: &Site,
     options: &Options,
 ) -> Option<ClientIdentity> {
     let crawler = match claim {

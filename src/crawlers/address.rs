@@ -10,7 +10,6 @@ const MAX_SIDE: usize = 256;
 /// Whether a place is part of a page's address, of a host with one of the common top-level domains,
 /// or of a mail address.
 pub fn is_in_address(text: &[u8], place: usize) -> bool {
-    let is_break = |byte: &u8| byte.is_ascii_whitespace() || b"()[]<>{},;\"'|+".contains(byte);
     let before = &text[place.saturating_sub(MAX_SIDE)..place];
     let after = &text[place..text.len().min(place + MAX_SIDE)];
     let begin = place
@@ -21,18 +20,12 @@ pub fn is_in_address(text: &[u8], place: usize) -> bool {
             .unwrap_or(before.len());
     let end = place + after.iter().position(is_break).unwrap_or(after.len());
     let part = &text[begin..end];
-    if begins_with(part, b"www.")
-        || part
-            .windows(3)
-            .take(place - begin)
-            .any(|window| window == b"://")
-    {
+    let mut behind_scheme = part.windows(3).take(place - begin);
+    if begins_with(part, b"www.") || behind_scheme.any(|window| window == b"://") {
         return true;
     }
-    let host = part
-        .split(|byte| matches!(byte, b'/' | b':' | b'?'))
-        .next()
-        .unwrap_or_default();
+    let mut parts = part.split(|byte| matches!(byte, b'/' | b':' | b'?'));
+    let host = parts.next().unwrap_or_default();
     let is_host =
         memchr::memchr(b'.', host).is_some_and(|dot| dot > 0 && ends_host(host_end(&host[dot..])));
     is_host || memchr::memchr(b'@', part).is_some_and(|at| at > 0 && is_mail_host(&part[at + 1..]))
@@ -43,12 +36,15 @@ pub fn words_outside_addresses(text: &[u8]) -> impl Iterator<Item = (usize, &[u8
     words(text).filter(|(begin, word)| !word.is_empty() && !is_in_address(text, *begin))
 }
 
+fn is_break(byte: &u8) -> bool {
+    byte.is_ascii_whitespace() || b"()[]<>{},;\"'|+".contains(byte)
+}
+
 /// The top-level domain of the host that goes on here, and all that follows it.
 pub fn host_end(text: &[u8]) -> &[u8] {
-    let is_host = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.');
     let end = text
         .iter()
-        .position(|byte| !is_host(byte))
+        .position(|byte| !byte.is_ascii_alphanumeric() && !b"-.".contains(byte))
         .unwrap_or(text.len());
     let last = text[..end]
         .iter()

@@ -45,18 +45,17 @@ pub fn declared(text: &[u8], words: Words) -> Claim {
         Shape::Desktop => says_bot(text) || is_bot_in_app(text) || names_contact(text),
         Shape::None => says_bot(text) || is_bot_alone(text),
     };
-    let is_tool = || match shape {
+    if says_bot {
+        return Claim::Other;
+    }
+    let is_tool = match shape {
         Shape::Browser => {
             words.names_tool || adds_to_engine(text) || has_tool_word(text, &device_part(text))
         }
         Shape::App | Shape::Desktop => words.names_tool || has_fetcher_word(text),
         Shape::None => true,
     };
-    match says_bot {
-        true => Claim::Other,
-        false if is_tool() => Claim::Tool,
-        false => Claim::Nobody,
-    }
+    if is_tool { Claim::Tool } else { Claim::Nobody }
 }
 
 /// The reason for the claim of a user agent with these words, as people read it.
@@ -87,8 +86,8 @@ pub fn reason(text: &[u8], words: Words, claim: Claim) -> &'static str {
 
 /// Whether the string may hold a page or an address, so that it is worth a closer look.
 pub fn may_name_contact(text: &[u8]) -> bool {
-    let is_scheme = |at: usize| text[at..].starts_with(b"://");
-    memchr::memchr3_iter(b'+', b'@', b':', text).any(|at| text[at] != b':' || is_scheme(at))
+    memchr::memchr3_iter(b'+', b'@', b':', text)
+        .any(|at| text[at] != b':' || text[at..].starts_with(b"://"))
 }
 
 /// Whether a browser's string is a bot's: it names a contact, `compatible; Name` behind the
@@ -101,19 +100,19 @@ fn is_bot_in_browser(text: &[u8]) -> bool {
             &[b"iphone", b"ipad", b"ipod", b"midp"],
         );
     let is_explorer = contains(text, b"msie ") || contains(text, b"trident/");
-    let names_contact = match is_phone {
+    let names_contact = if is_phone {
         // Apps of phones add the page of their maker, and every comment may name the model:
         // `(Linux; Android 9; X20 PRO) ... Instagram 237.0 (28/9; CUBOT; X20 PRO)`.
-        true => contains(text, b"+http") || names_host(text, is_page_of_host),
+        contains(text, b"+http") || names_host(text, is_page_of_host)
+    } else if is_explorer || contains(text, b"; u; ") {
         // Shops and providers put their names into the comment of Internet Explorer, and add-ons
         // theirs into the string of old Firefox: `Supplied by Tesco.net`, `Ant.com Toolbar 1.6`.
-        false if is_explorer || contains(text, b"; u; ") => {
-            names_contact(text)
-                || names_host(text, is_page_of_host)
-                || names_www(text)
-                || is_explorer && names_host(&text[comment.end..], ends_host)
-        }
-        false => names_contact(text) || names_host(text, ends_host),
+        names_contact(text)
+            || names_host(text, is_page_of_host)
+            || names_www(text)
+            || is_explorer && names_host(&text[comment.end..], ends_host)
+    } else {
+        names_contact(text) || names_host(text, ends_host)
     };
     if names_contact || names_host_of_bot(text) || is_compatible_program(text, &comment) {
         return true;
@@ -162,18 +161,19 @@ fn names_www(text: &[u8]) -> bool {
 /// Whether the string names a host the way crawlers name their page, without its scheme:
 /// `+probely.com/sos`.
 fn names_host_of_bot(text: &[u8]) -> bool {
-    let begins = |at: usize| at == 0 || matches!(text[at - 1], b' ' | b'(' | b';');
-    memchr::memchr_iter(b'+', text).any(|at| begins(at) && is_mail_host(&text[at + 1..]))
+    memchr::memchr_iter(b'+', text).any(|at| {
+        let begins_word = at == 0 || matches!(text[at - 1], b' ' | b'(' | b';');
+        begins_word && is_mail_host(&text[at + 1..])
+    })
 }
 
 /// Whether the text after `before` stands in brackets.
 fn is_in_comment(before: &[u8]) -> bool {
-    let depth = |depth: i32, byte: &u8| match byte {
+    before.iter().fold(0, |depth, byte| match byte {
         b'(' | b'[' => depth + 1,
         b')' | b']' => depth - 1,
         _ => depth,
-    };
-    before.iter().fold(0, depth) > 0
+    }) > 0
 }
 
 /// Browsers and systems that browsers name behind `compatible;`.
@@ -196,22 +196,17 @@ const COMPATIBLE: [&[u8]; 12] = [
 /// first, or in the first before an engine. Old versions of Internet Explorer repeat their own
 /// string in a comment.
 fn is_compatible_program(text: &[u8], first: &Range<usize>) -> bool {
-    let is_browsers = |at: usize| {
-        let (before, name) = (&text[..at], text[at + 11..].trim_ascii_start());
-        !name
-            .first()
-            .is_some_and(|&byte| byte.is_ascii_alphanumeric() || byte == b'+')
-            || begins_with_any(name, &COMPATIBLE)
-            || before.ends_with(b"Mozilla/4.0 (")
-            || before.ends_with(b"Mozilla/5.0 (")
-    };
-    let says = |at: usize| begins_with(&text[at..], b"compatible;");
-    let introduces_engine = || {
+    (first.start + 1..text.len()).any(|at| {
+        name_of_compatible(&text[at..]).is_some_and(|name| {
+            let before = &text[..at];
+            let begins = name.first();
+            begins.is_some_and(|&byte| byte.is_ascii_alphanumeric() || byte == b'+')
+                && !begins_with_any(name, &COMPATIBLE)
+                && !before.ends_with(b"Mozilla/4.0 (")
+                && !before.ends_with(b"Mozilla/5.0 (")
+        })
+    }) || name_of_compatible(&text[first.clone()]).is_some_and(|name| {
         let behind = &text[first.end..];
-        let name = text[first.clone()]
-            .get(11..)
-            .unwrap_or_default()
-            .trim_ascii_start();
         let end = name
             .iter()
             .position(|&byte| !is_token_byte(byte))
@@ -219,9 +214,13 @@ fn is_compatible_program(text: &[u8], first: &Range<usize>) -> bool {
         (begins_with(behind, b") applewebkit/") || begins_with(behind, b") gecko/"))
             && has_version(&name[end..])
             && !begins_with_any(name, &COMPATIBLE)
-    };
-    (first.start + 1..text.len()).any(|at| says(at) && !is_browsers(at))
-        || says(first.start) && introduces_engine()
+    })
+}
+
+/// What follows the `compatible;` that a text begins with.
+fn name_of_compatible(text: &[u8]) -> Option<&[u8]> {
+    const WORD: &[u8] = b"compatible;";
+    begins_with(text, WORD).then(|| text[WORD.len()..].trim_ascii_start())
 }
 
 /// Whether the string names a host, at the beginning of a word or of a comment:
@@ -385,26 +384,33 @@ pub fn product_name(user_agent: &[u8]) -> Option<&str> {
 
 /// The name that a bot gives itself, and where it begins.
 fn name_of(user_agent: &[u8]) -> Option<(usize, &[u8])> {
-    let free_words = || {
-        let is_free = |begin: usize| {
-            !user_agent[..begin]
-                .last()
-                .is_some_and(|byte| b"/:@=?&#%.".contains(byte))
-        };
-        words(user_agent).filter(move |(begin, word)| !word.is_empty() && is_free(*begin))
-    };
-    let is_product = |(begin, word): &(usize, &[u8])| {
-        has_version(&user_agent[begin + word.len()..]) && !is_of_people(word)
-    };
-    let first = || words(user_agent).find(|(_, word)| !word.is_empty());
-    free_words()
-        .find(|(_, word)| is_called_bot(word) && !is_generic(word))
-        .or_else(|| introduced(user_agent).filter(|(_, word)| !is_generic(word)))
-        .or_else(|| {
-            first().filter(|(begin, word)| *begin == 0 && !word.eq_ignore_ascii_case(b"mozilla"))
-        })
-        .or_else(|| free_words().find(is_product))
-        .or_else(|| free_words().find(|(_, word)| is_generic(word)))
+    let mut called_bot = free_words(user_agent);
+    if let Some(found) = called_bot.find(|(_, word)| is_called_bot(word) && !is_generic(word)) {
+        return Some(found);
+    }
+    if let Some(found) = introduced(user_agent)
+        && !is_generic(found.1)
+    {
+        return Some(found);
+    }
+    let first = words(user_agent).find(|(_, word)| !word.is_empty());
+    if let Some((0, word)) = first
+        && !word.eq_ignore_ascii_case(b"mozilla")
+    {
+        return first;
+    }
+    let mut with_version = free_words(user_agent);
+    with_version
+        .find(|(begin, word)| has_version(&user_agent[begin + word.len()..]) && !is_of_people(word))
+        .or_else(|| free_words(user_agent).find(|(_, word)| is_generic(word)))
+}
+
+/// The words of a user agent that are no part of an address, a query or an escape.
+fn free_words(user_agent: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
+    words(user_agent).filter(|(begin, word)| {
+        let before = user_agent[..*begin].last();
+        !word.is_empty() && before.is_none_or(|byte| !b"/:@=?&#%.".contains(byte))
+    })
 }
 
 /// The name in `(compatible; Name/1.0`, which is how bots introduce themselves; Internet Explorer
@@ -446,13 +452,15 @@ fn is_apps_page(text: &[u8]) -> bool {
 /// Whether a product token of the string is a bot's name, as [`says_bot`] says.
 fn says_bots_name(text: &[u8]) -> bool {
     // Found when first asked for: most strings need neither.
-    let (mut device, mut contact) = (None, None);
+    let mut device = None;
+    let mut contact = None;
     for (begin, token) in words(text) {
         let end = begin + token.len();
         let Some(word) = BOT_ENDINGS.iter().find(|word| ends_with(token, word)) else {
             continue;
         };
-        let (before, after) = (&text[..begin], &text[end..]);
+        let before = &text[..begin];
+        let after = &text[end..];
         // Part of an address, or `like FooBot`, which names another program.
         if before.last().is_some_and(|byte| b"/:@=?&#%".contains(byte))
             || names_another_program(before)
@@ -562,10 +570,12 @@ fn has_page(text: &[u8]) -> bool {
 
 /// Where the last page or mail address of the string begins.
 fn last_contact(text: &[u8]) -> Option<usize> {
-    let page =
-        |at: usize| begins_with(&text[at..], b"http://") || begins_with(&text[at..], b"https://");
-    let mail = |at: usize| {
-        text[at] == b'@' && at > 0 && is_token_byte(text[at - 1]) && is_mail_host(&text[at + 1..])
-    };
-    (0..text.len()).rev().find(|&at| page(at) || mail(at))
+    (0..text.len()).rev().find(|&at| {
+        let is_page = begins_with(&text[at..], b"http://") || begins_with(&text[at..], b"https://");
+        is_page
+            || text[at] == b'@'
+                && at > 0
+                && is_token_byte(text[at - 1])
+                && is_mail_host(&text[at + 1..])
+    })
 }

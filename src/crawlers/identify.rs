@@ -77,9 +77,8 @@ impl Markers {
         for (index, crawler) in (0_u16..).zip(crawlers) {
             for written in &crawler.markers {
                 let text = written.trim_start_matches(['=', '^']).as_bytes();
-                let (Some(first), Some(last)) = (text.first(), text.last()) else {
-                    continue;
-                };
+                let Some(first) = text.first() else { continue };
+                let last = text[text.len() - 1];
                 texts.push(text);
                 markers.push(Marker {
                     crawler: index,
@@ -93,16 +92,13 @@ impl Markers {
             }
         }
         texts.extend(tool_names().map(|name| name.as_bytes()));
-        let find = |id: &str| {
-            (0_u16..)
-                .zip(crawlers)
-                .find(|(_, crawler)| crawler.id == id)
-                .map(|(index, _)| index)
-        };
-        let messages = [find("facebookexternalhit"), find("twitterbot")];
-        let may_begin = |at: &usize| texts.iter().any(|text| may_stand_in_beginning(text, *at));
+        let messages = ["facebookexternalhit", "twitterbot"].map(|id| {
+            let mut numbered = (0_u16..).zip(crawlers);
+            let (index, _) = numbered.find(|(_, crawler)| crawler.id == id)?;
+            Some(index)
+        });
         let passes = (0..BROWSERS_BEGINNING.len())
-            .find(may_begin)
+            .find(|at| texts.iter().any(|text| may_stand_in_beginning(text, *at)))
             .unwrap_or(BROWSERS_BEGINNING.len());
         Markers {
             index: WordIndex::new(texts),
@@ -127,9 +123,11 @@ impl Markers {
             text = &text[..preview];
             found = self.found(text);
         }
-        let is_person =
-            || found.best.is_none() && self.without_marker(text, &found) == Claim::Nobody;
-        let token = tokens.and_then(|tokens| tokens.find(text, is_person));
+        let token = tokens.and_then(|tokens| {
+            tokens.find(text, || {
+                found.best.is_none() && self.without_marker(text, &found) == Claim::Nobody
+            })
+        });
         match (found.best, token) {
             (Some(best), Some((_, length))) if best.named && best.length >= length => {
                 Claim::Known(CrawlerIndex(best.crawler))
@@ -172,35 +170,38 @@ impl Markers {
     fn scan(&self, text: &[u8], from: usize, until: usize) -> Found {
         let mut found = Found::default();
         let mut is_hinted = false;
-        let on_marker = |place: u16, start: usize, end: usize| {
-            // The names of tools come after all markers.
-            let Some(marker) = self.markers.get(usize::from(place)) else {
-                found.is_hinted = true;
-                return;
-            };
-            if !marker.stands(text, start, end) {
-                return;
-            }
-            for (first, crawler) in found.messages.iter_mut().zip(self.messages) {
-                if crawler == Some(marker.crawler) {
-                    first.get_or_insert(start);
+        self.index.find(
+            &text[..until],
+            from,
+            |place, start, end| {
+                // The names of tools come after all markers.
+                let Some(marker) = self.markers.get(usize::from(place)) else {
+                    found.is_hinted = true;
+                    return;
+                };
+                if !marker.stands(text, start, end) {
+                    return;
                 }
-            }
-            let candidate = Best {
-                named: !marker.is_tool,
-                length: end - start,
-                crawler: marker.crawler,
-            };
-            if found
-                .best
-                .is_none_or(|best| (candidate.named, candidate.length) > (best.named, best.length))
-            {
-                found.best = Some(candidate);
-            }
-        };
-        self.index.find(&text[..until], from, on_marker, |end| {
-            is_hinted = is_hinted || ends_like_tool_or_bot(&text[..end]);
-        });
+                for (first, crawler) in found.messages.iter_mut().zip(self.messages) {
+                    if crawler == Some(marker.crawler) {
+                        first.get_or_insert(start);
+                    }
+                }
+                let candidate = Best {
+                    named: !marker.is_tool,
+                    length: end - start,
+                    crawler: marker.crawler,
+                };
+                if found.best.is_none_or(|best| {
+                    (candidate.named, candidate.length) > (best.named, best.length)
+                }) {
+                    found.best = Some(candidate);
+                }
+            },
+            |end| {
+                is_hinted = is_hinted || ends_like_tool_or_bot(&text[..end]);
+            },
+        );
         // Behind a browser that adds nothing, no word has to be looked into.
         found.is_hinted |= is_hinted
             || declared::may_name_contact(&text[..until])
@@ -326,34 +327,39 @@ impl SiteMarkers {
         let mut best: Option<(Claim, usize)> = None;
         // Found when first asked for: few strings have a token.
         let mut person = None;
-        let on_marker = |place: u16, start: usize, end: usize| {
-            let length = end - start;
-            let Some(marker) = self.markers.get(usize::from(place)) else {
-                return;
-            };
-            if best.is_some_and(|(_, longest)| longest >= length)
-                || !stands_alone(
-                    text,
-                    start,
-                    end,
-                    is_token_byte(text[start]),
-                    is_token_byte(text[end - 1]),
-                )
-            {
-                return;
-            }
-            let is_its_own =
-                || calls_itself(text).is_some_and(|name| name.as_bytes() == &text[start..end]);
-            let counts = match marker.matches {
-                Matches::All => true,
-                Matches::Programs => !*person.get_or_insert_with(&is_person),
-                Matches::ItsOwn => !*person.get_or_insert_with(&is_person) && is_its_own(),
-            };
-            if counts {
-                best = Some((marker.claim, length));
-            }
-        };
-        self.index.as_ref()?.find(text, 0, on_marker, |_| {});
+        self.index.as_ref()?.find(
+            text,
+            0,
+            |place, start, end| {
+                let length = end - start;
+                let Some(marker) = self.markers.get(usize::from(place)) else {
+                    return;
+                };
+                if best.is_some_and(|(_, longest)| longest >= length)
+                    || !stands_alone(
+                        text,
+                        start,
+                        end,
+                        is_token_byte(text[start]),
+                        is_token_byte(text[end - 1]),
+                    )
+                {
+                    return;
+                }
+                let counts = match marker.matches {
+                    Matches::All => true,
+                    Matches::Programs => !*person.get_or_insert_with(&is_person),
+                    Matches::ItsOwn => {
+                        !*person.get_or_insert_with(&is_person)
+                            && calls_itself(text).map(str::as_bytes) == Some(&text[start..end])
+                    }
+                };
+                if counts {
+                    best = Some((marker.claim, length));
+                }
+            },
+            |_| {},
+        );
         best
     }
 }

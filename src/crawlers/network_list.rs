@@ -107,24 +107,19 @@ fn in_page(page: &str, networks: &mut Vec<IpNet>) -> Result<(), ListError> {
             }
         }
     }
-    let first = || {
-        page.lines()
-            .next()
-            .unwrap_or_default()
-            .chars()
-            .take(SHOWN)
-            .collect()
-    };
     if networks.is_empty() {
-        Err(ListError::NotANetwork(first()))
-    } else {
-        Ok(())
+        let first = page.lines().next().unwrap_or_default();
+        return Err(not_a_network(first));
     }
+    Ok(())
+}
+
+fn not_a_network(text: &str) -> ListError {
+    ListError::NotANetwork(text.chars().take(SHOWN).collect())
 }
 
 fn push(written: &str, networks: &mut Vec<IpNet>) -> Result<(), ListError> {
-    let shown = || written.chars().take(SHOWN).collect();
-    let network = read_network(written).ok_or_else(|| ListError::NotANetwork(shown()))?;
+    let network = read_network(written).ok_or_else(|| not_a_network(written))?;
     let widest = if network.addr().is_ipv4() {
         WIDEST.0
     } else {

@@ -24,9 +24,9 @@ pub fn is_of_people(name: &[u8]) -> bool {
     };
     lower.copy_from_slice(name);
     lower.make_ascii_lowercase();
-    let (Some(&first), Some(&last)) = (name.first(), name.last()) else {
+    if name.is_empty() {
         return false;
-    };
+    }
     // A line break is no part of a word, so the list can be searched as one text.
     memchr::memmem::find_iter(LOWER.as_bytes(), lower).any(|start| {
         let end = start + name.len();
@@ -34,8 +34,8 @@ pub fn is_of_people(name: &[u8]) -> bool {
             LOWER.as_bytes(),
             start,
             end,
-            is_token_byte(first),
-            is_token_byte(last),
+            is_token_byte(name[0]),
+            is_token_byte(name[name.len() - 1]),
         )
     })
 }

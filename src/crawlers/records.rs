@@ -104,10 +104,11 @@ fn markers(fields: &mut Fields<'_>) -> Vec<String> {
 
 /// The time that a note such as `up to 72 h` or `up to a week` names.
 fn caching_time(note: &str) -> Option<Duration> {
-    let hours = |hours: u64| Duration::from_secs(hours * 3_600);
-    if note.contains("a week") {
-        return Some(hours(7 * 24));
-    }
-    let (before, _) = note.split_once(" h")?;
-    before.rsplit(' ').next()?.parse().ok().map(hours)
+    let hours: u64 = if note.contains("a week") {
+        7 * 24
+    } else {
+        let (before, _) = note.split_once(" h")?;
+        before.rsplit(' ').next()?.parse().ok()?
+    };
+    Some(Duration::from_secs(hours * 3_600))
 }

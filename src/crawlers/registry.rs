@@ -144,12 +144,11 @@ impl Registry {
 }
 
 fn longest_kept(crawler: &Crawler, all: &[Crawler]) -> Duration {
-    let shares = |other: &&Crawler| {
-        crawler.shares_cache.is_some() && other.shares_cache == crawler.shares_cache
-    };
     let others = all
         .iter()
-        .filter(shares)
+        .filter(|other| {
+            crawler.shares_cache.is_some() && other.shares_cache == crawler.shares_cache
+        })
         .filter_map(|other| other.robots_cache);
     crawler
         .robots_cache

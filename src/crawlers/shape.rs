@@ -43,15 +43,11 @@ struct Word {
 
 impl Word {
     fn new(shape: Option<Shape>, written: &str) -> Word {
-        let (begins, ends) = (
-            !written.starts_with('*'),
-            !written.ends_with('*') && shape.is_some(),
-        );
         Word {
             shape,
             at_start: written.starts_with('^'),
-            begins,
-            ends,
+            begins: !written.starts_with('*'),
+            ends: !written.ends_with('*') && shape.is_some(),
         }
     }
 
@@ -81,21 +77,22 @@ impl Shapes {
             (Some(Shape::App), SYSTEMS),
             (None, TOOLS),
         ];
-        let written = || {
-            lists
-                .into_iter()
-                .flat_map(|(shape, words)| words.iter().map(move |word| (shape, *word)))
-        };
+        let mut words = Vec::new();
+        let mut texts = Vec::new();
+        for (shape, list) in lists {
+            for word in list {
+                words.push(Word::new(shape, word));
+                texts.push(word.trim_matches(['*', '^']));
+            }
+        }
         let automaton = AhoCorasick::builder()
             .ascii_case_insensitive(true)
             .match_kind(MatchKind::Standard)
             .kind(Some(AhoCorasickKind::ContiguousNFA))
-            .build(written().map(|(_, word)| word.trim_matches(['*', '^'])));
+            .build(texts);
         Shapes {
             automaton: automaton.ok(),
-            words: written()
-                .map(|(shape, word)| Word::new(shape, word))
-                .collect(),
+            words,
         }
     }
 
@@ -151,11 +148,9 @@ static LAST_THREE: [u32; 26 * 26] = {
             Some(place) => BOT_ENDINGS[place],
         };
         let end = ending.len();
-        let (third, second, last) = (
-            ending[end - 3] - b'a',
-            ending[end - 2] - b'a',
-            ending[end - 1] - b'a',
-        );
+        let third = ending[end - 3] - b'a';
+        let second = ending[end - 2] - b'a';
+        let last = ending[end - 1] - b'a';
         bits[second as usize * 26 + last as usize] |= 1 << third;
         place += 1;
     }
@@ -214,7 +209,8 @@ pub fn device_of_plain_browser(text: &[u8]) -> Option<usize> {
     ];
     let rest = text.strip_prefix(BROWSERS_BEGINNING)?;
     let close = memchr::memchr(b')', rest)?;
-    let (device, after) = (&rest[..close], &rest[close + 1..]);
+    let device = &rest[..close];
+    let after = &rest[close + 1..];
     if !BEGINS.iter().any(|begin| device.starts_with(begin)) {
         return None;
     }

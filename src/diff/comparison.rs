@@ -2,7 +2,7 @@
 //! differences. Its memory grows with the number of different answers, not with the number of URLs.
 
 use super::crawlers::{Class, classes, sort};
-use super::pairs::{Pair, pairs};
+use super::pairs::pairs;
 use super::response::{Decided, Kinds, differences, differences_of};
 use super::settings::settings;
 use super::witnesses::witnesses;
@@ -60,6 +60,20 @@ struct Compared {
     scratch: Scratch,
 }
 
+impl Compared {
+    /// The site in this place of a side, else `nothing`. `None` if there is neither.
+    fn new(side: &Side, place: Option<usize>, nothing: Option<&Arc<Site>>) -> Option<Compared> {
+        let entry = place.and_then(|place| side.snapshot.sites().get(place));
+        let site = entry.map(|entry| &entry.site).or(nothing)?.clone();
+        Some(Compared {
+            // Without pauses: those are about the time to come.
+            entry: SiteEntry::new(site, Timestamp(0)),
+            is_there: entry.is_some(),
+            scratch: Scratch::default(),
+        })
+    }
+}
+
 impl<'a> Comparison<'a> {
     /// A comparison on nothing yet.
     pub fn new(
@@ -73,33 +87,18 @@ impl<'a> Comparison<'a> {
             text: NO_POLICY.into(),
         };
         let (nothing, _) = load("none", &empty, registry);
-        let compared = |side: &Side, place: Option<usize>| {
-            let entry = place.and_then(|place| side.snapshot.sites().get(place));
-            let site = entry
-                .map(|entry| entry.site.clone())
-                .or_else(|| nothing.clone())?;
-            // Without pauses: those are about the time to come.
-            let is_there = entry.is_some();
-            let scratch = Scratch::default();
-            Some(Compared {
-                entry: SiteEntry::new(site, Timestamp(0)),
-                is_there,
-                scratch,
-            })
-        };
         let mut sites = Vec::new();
         let mut by_host = BTreeMap::new();
-        for Pair {
-            hosts,
-            sites: places,
-        } in pairs([old, new])
-        {
-            by_host.insert(places, sites.len());
-            let (Some(old), Some(new)) = (compared(old, places[0]), compared(new, places[1]))
-            else {
+        for pair in pairs([old, new]) {
+            by_host.insert(pair.sites, sites.len());
+            let [old_place, new_place] = pair.sites;
+            let Some(old) = Compared::new(old, old_place, nothing.as_ref()) else {
                 continue;
             };
-            sites.push(ComparedSite::new(hosts, [old, new], registry));
+            let Some(new) = Compared::new(new, new_place, nothing.as_ref()) else {
+                continue;
+            };
+            sites.push(ComparedSite::new(pair.hosts, [old, new], registry));
         }
         Comparison {
             sides: [old, new],
@@ -160,13 +159,16 @@ impl<'a> Comparison<'a> {
     fn site_of(&self, host: &[u8]) -> Option<usize> {
         let host = name_and_port(host).0;
         if self.sites.len() == 1 && self.sides.iter().all(|side| side.is_one_file) {
-            let has_hosts = |side: &&&Side| {
-                side.snapshot
-                    .sites()
-                    .iter()
-                    .any(|entry| !entry.site.policy.hosts.is_empty())
-            };
-            let mut with_hosts = self.sides.iter().filter(has_hosts).peekable();
+            let mut with_hosts = self
+                .sides
+                .iter()
+                .filter(|side| {
+                    side.snapshot
+                        .sites()
+                        .iter()
+                        .any(|entry| !entry.site.policy.hosts.is_empty())
+                })
+                .peekable();
             let is_meant = with_hosts.peek().is_none()
                 || with_hosts.any(|side| side.snapshot.site_for_host(host).is_some());
             return is_meant.then_some(0);
@@ -361,7 +363,7 @@ impl ComparedSite {
             .content_type
             .as_deref()
             .unwrap_or(likely_type(target).as_bytes());
-        let changes = differences_of(self.decided(&decisions), (status, media));
+        let changes = differences_of(self.decided(&decisions), status, media);
         self.responses(changes, &url, is_judged);
         let labels = claims.into_iter().zip(self.sites()).rev();
         let label = labels
@@ -416,18 +418,14 @@ impl ComparedSite {
                 }
             });
         let mut access: Vec<AccessChange> = access.collect();
-        access.sort_by_cached_key(
-            |AccessChange {
-                 crawlers, found, ..
-             }| {
-                (
-                    Reverse(crawlers.len()),
-                    crawlers.clone(),
-                    Reverse(found.count),
-                    found.url.clone(),
-                )
-            },
-        );
+        access.sort_by_cached_key(|change| {
+            (
+                Reverse(change.crawlers.len()),
+                change.crawlers.clone(),
+                Reverse(change.found.count),
+                change.found.url.clone(),
+            )
+        });
         let [old, new] = self.sides.each_ref().map(Compared::name);
         SiteDifference {
             hosts: self.hosts,

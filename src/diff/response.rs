@@ -18,14 +18,14 @@ const PAGE: &str = "text/html";
 impl Kinds {
     /// Types as they are written, with an example for `image/*`; and statuses.
     pub fn of(sites: [&Site; 2]) -> Kinds {
-        let rules = || sites.into_iter().flat_map(|site| &site.policy.indexing);
-        let conditions =
-            || rules().flat_map(|rule| std::iter::once(&rule.when).chain(&rule.unless));
-        let types: BTreeSet<String> = conditions()
-            .flat_map(types)
-            .chain([PAGE.to_owned()])
-            .collect();
-        let statuses: BTreeSet<u16> = conditions().flat_map(statuses).chain([200]).collect();
+        let mut types = BTreeSet::from([PAGE.to_owned()]);
+        let mut statuses = BTreeSet::from([200]);
+        for rule in sites.into_iter().flat_map(|site| &site.policy.indexing) {
+            for conditions in std::iter::once(&rule.when).chain(&rule.unless) {
+                types.extend(types_of(conditions));
+                statuses.extend(statuses_of(conditions));
+            }
+        }
         Kinds(
             types
                 .iter()
@@ -35,7 +35,7 @@ impl Kinds {
     }
 }
 
-fn types(conditions: &Conditions) -> impl Iterator<Item = String> {
+fn types_of(conditions: &Conditions) -> impl Iterator<Item = String> {
     conditions
         .types
         .iter()
@@ -45,7 +45,7 @@ fn types(conditions: &Conditions) -> impl Iterator<Item = String> {
         })
 }
 
-fn statuses(conditions: &Conditions) -> impl Iterator<Item = u16> {
+fn statuses_of(conditions: &Conditions) -> impl Iterator<Item = u16> {
     conditions
         .status
         .iter()
@@ -75,9 +75,9 @@ pub fn differences(sides: [Decided<'_>; 2], kinds: &Kinds, target: &[u8]) -> Vec
         let [one, other] = sides.map(|decided| tags(decided, status, kind.as_bytes()));
         let is_known = found
             .iter()
-            .any(|known| (&known.old, &known.new) == (&one, &other));
+            .any(|known| known.old == one && known.new == other);
         if one != other && !is_known {
-            found.push(change("X-Robots-Tag", (one, other), kind, status));
+            found.push(change("X-Robots-Tag", one, other, kind, status));
         }
     }
     found
@@ -85,22 +85,24 @@ pub fn differences(sides: [Decided<'_>; 2], kinds: &Kinds, target: &[u8]) -> Vec
 
 /// The lines that differ for a response of this status and type. A difference that pages also have
 /// is reported as theirs, and one that a 200 also has as that of a 200.
-pub fn differences_of(sides: [Decided<'_>; 2], (status, media): (u16, &[u8])) -> Vec<HeaderChange> {
+pub fn differences_of(sides: [Decided<'_>; 2], status: u16, media: &[u8]) -> Vec<HeaderChange> {
     let mut found: Vec<HeaderChange> = signals(sides).into_iter().collect();
-    let said = |status: u16, media: &[u8]| sides.map(|decided| tags(decided, status, media));
-    let [one, other] = said(status, media);
-    if one != other {
+    let said = sides.map(|decided| tags(decided, status, media));
+    if said[0] != said[1] {
         let end = media
             .iter()
             .position(|octet| *octet == b';')
             .unwrap_or(media.len());
         let name = String::from_utf8_lossy(media[..end].trim_ascii()).to_ascii_lowercase();
         let general = [(200, PAGE), (200, name.as_str()), (status, PAGE)];
-        let like = |(status, media): &(u16, &str)| {
-            said(*status, media.as_bytes()) == [one.clone(), other.clone()]
-        };
-        let (status, media) = general.into_iter().find(like).unwrap_or((status, &name));
-        found.push(change("X-Robots-Tag", (one, other), media, status));
+        let (status, media) = general
+            .into_iter()
+            .find(|(status, media)| {
+                sides.map(|decided| tags(decided, *status, media.as_bytes())) == said
+            })
+            .unwrap_or((status, &name));
+        let [one, other] = said;
+        found.push(change("X-Robots-Tag", one, other, media, status));
     }
     found
 }
@@ -112,17 +114,19 @@ fn signals(sides: [Decided<'_>; 2]) -> Option<HeaderChange> {
             .map(|(name, value)| format!("{name}: {value}"))
             .collect::<Vec<_>>()
     });
-    (one != other).then(|| change("signals", (one, other), PAGE, 200))
+    (one != other).then(|| change("signals", one, other, PAGE, 200))
 }
 
-fn tags((site, decision): Decided<'_>, status: u16, media: &[u8]) -> Vec<String> {
+fn tags(decided: Decided<'_>, status: u16, media: &[u8]) -> Vec<String> {
+    let (site, decision) = decided;
     let lines = site.tags.tags(&decision.path_rules, status, Some(media));
     lines.map(|lines| lines.lines.clone()).unwrap_or_default()
 }
 
 fn change(
     field: &'static str,
-    (old, new): (Vec<String>, Vec<String>),
+    old: Vec<String>,
+    new: Vec<String>,
     media: &str,
     status: u16,
 ) -> HeaderChange {

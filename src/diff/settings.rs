@@ -16,10 +16,10 @@ pub fn settings(sites: [&Site; 2], classes: &[Class]) -> Vec<SettingChange> {
     for class in classes {
         let said = std::array::from_fn(|side| of_crawler(&class.rules[side], sites[side]));
         for (setting, old, new) in differing(said) {
-            let is_same = |known: &&mut SettingChange| {
-                (known.setting, &known.old, &known.new) == (setting, &old, &new)
-            };
-            match found.iter_mut().find(is_same) {
+            match found
+                .iter_mut()
+                .find(|known| (known.setting, &known.old, &known.new) == (setting, &old, &new))
+            {
                 Some(known) => known.crawlers.extend(class.crawlers.iter().cloned()),
                 None => found.push(SettingChange {
                     setting,
@@ -54,34 +54,29 @@ fn differing<const N: usize>(
     pairs.filter(|(_, old, new)| old != new)
 }
 
+fn yes_or_no(is_so: bool) -> String {
+    if is_so { "yes" } else { "no" }.to_owned()
+}
+
 fn of_crawler(rules: &CrawlerRules, site: &Site) -> [(&'static str, String); 10] {
-    let status = |index: u16| {
-        or_none(
-            site.answers
-                .get(usize::from(index))
-                .map(|answer| answer.status.to_string()),
-        )
-    };
-    let yes = |is_so: bool| if is_so { "yes" } else { "no" }.to_owned();
+    let [too_fast, impostor, trapped] =
+        [rules.too_fast, rules.impostor, rules.trapped].map(|answer| {
+            let answer = site.answers.get(usize::from(answer));
+            or_none(answer.map(|answer| answer.status.to_string()))
+        });
+    let delay = rules
+        .crawl_delay
+        .map(|delay| format!("{} s", seconds(delay)));
+    let unverified: &str = rules.unverified.into();
     [
         ("mode", rules.mode.name().to_owned()),
-        (
-            "crawl_delay",
-            or_none(
-                rules
-                    .crawl_delay
-                    .map(|delay| format!("{} s", seconds(delay))),
-            ),
-        ),
-        (
-            "unverified",
-            <&str>::from(rules.unverified).replace('_', " "),
-        ),
-        ("exempt", yes(rules.exempt)),
-        ("unlisted bot", yes(rules.unlisted)),
-        ("too_fast", status(rules.too_fast)),
-        ("impostor", status(rules.impostor)),
-        ("trapped", status(rules.trapped)),
+        ("crawl_delay", or_none(delay)),
+        ("unverified", unverified.replace('_', " ")),
+        ("exempt", yes_or_no(rules.exempt)),
+        ("unlisted bot", yes_or_no(rules.unlisted)),
+        ("too_fast", too_fast),
+        ("impostor", impostor),
+        ("trapped", trapped),
         ("trapped_for", span(rules.trapped_for)),
         (
             "other lines of its group",

@@ -35,30 +35,23 @@ pub fn text(difference: &Difference) -> String {
                 plain(&change.found.url),
                 times(change.found.count, difference.basis)
             );
-            let said = |said| {
+            let [old, new] = [&change.old, &change.new].map(|said| {
                 plain(&ruling(
                     said,
                     |rule| format!("  by `{rule}`"),
                     str::to_owned,
                 ))
-            };
-            out += &format!(
-                "      before  {}\n      now     {}\n",
-                said(&change.old),
-                said(&change.new)
-            );
+            });
+            out += &format!("      before  {old}\n      now     {new}\n");
         }
         out += &left_out("\n  ", site.access.len().saturating_sub(ROWS));
         for change in site.responses.iter().take(ROWS) {
             let url = plain(&change.found.url);
             let times = times_of(&change.found, difference.basis);
-            let said = |side: &[String]| plain(&lines(side));
+            let old = plain(&lines(&change.lines.old));
+            let new = plain(&lines(&change.lines.new));
             out += &format!("\n  {}\n    {url}{times}\n", heading(&change.lines));
-            out += &format!(
-                "      before  {}\n      now     {}\n",
-                said(&change.lines.old),
-                said(&change.lines.new)
-            );
+            out += &format!("      before  {old}\n      now     {new}\n");
         }
         out += &left_out("\n  ", site.responses.len().saturating_sub(ROWS));
         if !site.settings.is_empty() {
@@ -173,26 +166,16 @@ fn table<T>(out: &mut String, heading: &str, rows: &[T], row: impl Fn(&T) -> Str
 
 /// The two files, and how many crawlers and settings change.
 fn sites_and_effects(site: &SiteDifference) -> String {
-    let crawlers = |effect: Effect| {
+    let [loses, gains, changes] = [Effect::Loses, Effect::Gains, Effect::Changes].map(|effect| {
         let changes = site.access.iter().filter(|change| change.effect == effect);
-        changes
-            .flat_map(|change| &change.crawlers)
-            .collect::<BTreeSet<_>>()
-            .len()
-    };
+        let crawlers: BTreeSet<_> = changes.flat_map(|change| &change.crawlers).collect();
+        crawlers.len()
+    });
     let counted = [
+        (loses, "crawler loses access", "crawlers lose access"),
+        (gains, "crawler gains access", "crawlers gain access"),
         (
-            crawlers(Effect::Loses),
-            "crawler loses access",
-            "crawlers lose access",
-        ),
-        (
-            crawlers(Effect::Gains),
-            "crawler gains access",
-            "crawlers gain access",
-        ),
-        (
-            crawlers(Effect::Changes),
+            changes,
             "crawler gets another answer",
             "crawlers get another answer",
         ),
@@ -215,18 +198,15 @@ fn sites_and_effects(site: &SiteDifference) -> String {
 }
 
 fn access_row(change: &AccessChange, site: &SiteDifference, basis: Basis) -> String {
-    let said = |said| ruling(said, |rule| format!(" by {}", code(rule)), cell);
+    let [old, new] = [&change.old, &change.new]
+        .map(|said| ruling(said, |rule| format!(" by {}", code(rule)), cell));
     let crawlers = cell(&names(&change.crawlers, site.crawlers));
     let url = format!(
         "{}{}",
         code(&change.found.url),
         times(change.found.count, basis)
     );
-    format!(
-        "| {crawlers} | {url} | {} | {} |\n",
-        said(&change.old),
-        said(&change.new)
-    )
+    format!("| {crawlers} | {url} | {old} | {new} |\n")
 }
 
 fn left_out(before: &str, left: usize) -> String {
@@ -238,8 +218,8 @@ fn left_out(before: &str, left: usize) -> String {
 }
 
 fn sides(site: &SiteDifference) -> String {
-    let name = |side: &Option<String>| side.clone().unwrap_or_else(|| "no policy".to_owned());
-    format!("{} -> {}", name(&site.old), name(&site.new))
+    let [old, new] = [&site.old, &site.new].map(|side| side.as_deref().unwrap_or("no policy"));
+    format!("{old} -> {new}")
 }
 
 fn ruling(ruling: &Ruling, by: fn(&str) -> String, source: fn(&str) -> String) -> String {
@@ -252,14 +232,17 @@ fn ruling(ruling: &Ruling, by: fn(&str) -> String, source: fn(&str) -> String) -
     format!("{}{rule}{source}", answer(ruling))
 }
 
-/// The answer to a crawler, in words.
-fn answer(ruling: &Ruling) -> String {
-    let verdict = ruling.verdict.replace('_', " ");
-    let refused = |action: &str| match action.split_once(' ') {
+fn refused(action: &str) -> String {
+    match action.split_once(' ') {
         Some(("license", status)) => format!("asked for a licence with {status}"),
         Some((_, status)) => format!("refused with {status}"),
         None => action.replace('_', " "),
-    };
+    }
+}
+
+/// The answer to a crawler, in words.
+fn answer(ruling: &Ruling) -> String {
+    let verdict = ruling.verdict.replace('_', " ");
     match (ruling.action.as_str(), &ruling.would) {
         ("pass", None) => verdict,
         ("pass", Some(would)) => format!("{verdict}, would be {}", refused(would)),

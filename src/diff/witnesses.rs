@@ -152,27 +152,22 @@ fn of_responses(policy: &Policy) -> Patterns {
         }
     };
     for rule in &policy.indexing {
-        add(
-            &rule.when.paths,
-            &join(rule.written.iter().map(|written| &written.text.value), ", "),
-        );
+        let directives = join(rule.written.iter().map(|written| &written.text.value), ", ");
+        add(&rule.when.paths, &directives);
         if let Some(unless) = &rule.unless {
             add(&unless.paths, "not");
         }
     }
-    policy
-        .retire
-        .iter()
-        .for_each(|retired| add(&retired.paths, "retire"));
-    policy
-        .tdm
-        .iter()
-        .for_each(|rule| add(&rule.paths, if rule.reserved { "tdm 1" } else { "tdm 0" }));
+    for retired in &policy.retire {
+        add(&retired.paths, "retire");
+    }
+    for rule in &policy.tdm {
+        add(&rule.paths, if rule.reserved { "tdm 1" } else { "tdm 0" });
+    }
     let signals = &policy.robots.signals;
-    signals
-        .licenses
-        .iter()
-        .for_each(|license| add(&license.paths, &license.url.value));
+    for license in &signals.licenses {
+        add(&license.paths, &license.url.value);
+    }
     let of_groups = policy
         .robots
         .groups

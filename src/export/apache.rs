@@ -75,9 +75,11 @@ fn served_files(rules: &Rules, directory: &str) -> String {
 
 /// Sections for the files in the site's directory.
 fn own_files(rules: &Rules) -> String {
-    let section =
-        |file: &ExportedFile| format!("<If \"{}\">\n{}</If>\n", is_path(file.path), of_file(file));
-    rules.files.iter().map(section).collect()
+    rules
+        .files
+        .iter()
+        .map(|file| format!("<If \"{}\">\n{}</If>\n", is_path(file.path), of_file(file)))
+        .collect()
 }
 
 fn of_file(file: &ExportedFile) -> String {
@@ -139,13 +141,15 @@ fn tags(rules: &Rules) -> String {
         } else {
             format!(" \"expr={}\"", tests.join(" && "))
         };
-        let line = |line: &String| {
-            format!(
-                "Header always add X-Robots-Tag {}{test}\n",
-                field_value(line)
-            )
-        };
-        let lines: String = lines.iter().map(line).collect();
+        let lines: String = lines
+            .iter()
+            .map(|line| {
+                format!(
+                    "Header always add X-Robots-Tag {}{test}\n",
+                    field_value(line)
+                )
+            })
+            .collect();
         if when.paths.is_empty() {
             text += &lines;
         } else {
@@ -165,14 +169,16 @@ fn condition(condition: &TagCondition) -> Vec<String> {
         tests.push(format!("%{{CONTENT_TYPE}} =~ m#{each}#i"));
     }
     if !condition.status.is_empty() {
-        let status = |(first, last): &(u16, u16)| {
-            if first == last {
-                format!("%{{REQUEST_STATUS}} -eq {first}")
-            } else {
-                format!("%{{REQUEST_STATUS}} -ge {first} && %{{REQUEST_STATUS}} -le {last}")
-            }
-        };
-        tests.push(join(condition.status.iter().map(status), " || "));
+        tests.push(join(
+            condition.status.iter().map(|(first, last)| {
+                if first == last {
+                    format!("%{{REQUEST_STATUS}} -eq {first}")
+                } else {
+                    format!("%{{REQUEST_STATUS}} -ge {first} && %{{REQUEST_STATUS}} -le {last}")
+                }
+            }),
+            " || ",
+        ));
     }
     tests.into_iter().map(|test| format!("({test})")).collect()
 }
@@ -198,19 +204,20 @@ fn signals(rules: &Rules) -> String {
         } else {
             format!(" \"expr={absent}\"")
         };
-        let field = |value: usize| match signal.values[value].as_str() {
+        let values = signal.values.iter().map(|value| match value.as_str() {
             "" => String::new(),
             value => format!(
                 "    Header always add {} {}{absent}\n",
                 signal.name,
                 field_value(value)
             ),
-        };
+        });
+        let fields: Vec<String> = values.collect();
         for (pattern, value) in &signal.paths {
-            chain.when_any(&path_tests(&[pattern]), &field(*value));
+            chain.when_any(&path_tests(&[pattern]), &fields[*value]);
         }
         if let Some(value) = signal.otherwise {
-            chain.otherwise(&field(value));
+            chain.otherwise(&fields[value]);
         }
         text += &chain.0;
     }

@@ -54,7 +54,9 @@ pub fn write(rules: &Rules, directory: &str, files: &mut Files) {
         }
         text += "\t\tdefault open\n\t}\n";
     }
-    text.extend(rules.tags.iter().enumerate().map(tags));
+    for (place, tag) in rules.tags.iter().enumerate() {
+        text += &tags(place, tag);
+    }
     for file in &rules.files {
         text += &format!(
             "\thandle {} {{\n\t\theader Cache-Control \"{}\"\n\t\theader Content-Type \"{}\"\n\t\troot * {}\n\t\t\
@@ -85,7 +87,9 @@ pub fn write(rules: &Rules, directory: &str, files: &mut Files) {
         text += &responded(&format!("c{place}"), &rules.answers[answer], &condition);
     }
     // Below the answers in place of pages, which have none of them.
-    text.extend(rules.signals.iter().enumerate().map(signal));
+    for (place, rule) in rules.signals.iter().enumerate() {
+        text += &signal(place, rule);
+    }
     text += "}\n";
     files.insert("crawlgate.caddy".into(), text.into());
 }
@@ -111,20 +115,16 @@ fn responded(name: &str, answer: &ExportedAnswer, condition: &str) -> String {
 /// The parts of a policy that Caddy cannot say, beyond those that no server can: it knows neither
 /// type nor status before the response.
 fn left_out(rules: &Rules) -> Vec<String> {
-    let conditions = || {
-        rules
-            .tags
-            .iter()
-            .flat_map(|tag| [Some(&tag.when), tag.unless.as_ref()])
-            .flatten()
-    };
-    let types = conditions()
+    let tags = rules.tags.iter();
+    let mut conditions = tags.flat_map(|tag| std::iter::once(&tag.when).chain(&tag.unless));
+    let types = conditions
+        .clone()
         .flat_map(|condition| &condition.types)
         .filter(|media| extensions(media).is_none());
     let mut left_out: Vec<String> = types
         .map(|media| format!("X-Robots-Tag for {media}, whose paths have no extension"))
         .collect();
-    if conditions().any(|condition| !condition.status.is_empty()) {
+    if conditions.any(|condition| !condition.status.is_empty()) {
         left_out.push("a rule of `indexing` with `status`: its X-Robots-Tag is missing".to_owned());
     }
     if rules.strips_tags {
@@ -133,7 +133,7 @@ fn left_out(rules: &Rules) -> Vec<String> {
     left_out
 }
 
-fn tags((place, tag): (usize, &TagRule)) -> String {
+fn tags(place: usize, tag: &TagRule) -> String {
     let Some(mut conditions) = condition(&tag.when) else {
         return String::new();
     };
@@ -149,11 +149,9 @@ fn tags((place, tag): (usize, &TagRule)) -> String {
         text = format!("\t@crawlgate_tag{place} {{\n{conditions}\t}}\n");
         matcher = format!("@crawlgate_tag{place} ");
     }
-    text.extend(
-        tag.lines
-            .iter()
-            .map(|line| format!("\theader {matcher}+X-Robots-Tag {}\n", quoted(line))),
-    );
+    for line in &tag.lines {
+        text += &format!("\theader {matcher}+X-Robots-Tag {}\n", quoted(line));
+    }
     text
 }
 
@@ -192,11 +190,14 @@ fn condition(condition: &TagCondition) -> Option<String> {
 }
 
 /// The lines of a field about the use of pages. The application's own field is kept.
-fn signal((place, signal): (usize, &SignalRule)) -> String {
+fn signal(place: usize, signal: &SignalRule) -> String {
     let operation = if signal.unless.is_empty() { '+' } else { '?' };
-    let value_of = |value: &String| format!("{operation}{} {}", signal.name, quoted(value));
-    if let (true, Some(value)) = (signal.paths.is_empty(), signal.otherwise) {
-        return format!("\theader {}\n", value_of(&signal.values[value]));
+    let name = signal.name;
+    if let Some(value) = signal.otherwise
+        && signal.paths.is_empty()
+    {
+        let value = quoted(&signal.values[value]);
+        return format!("\theader {operation}{name} {value}\n");
     }
     let mut text = format!("\tmap {{uri}} {{crawlgate_signal{place}}} {{\n");
     for (pattern, value) in &signal.paths {
@@ -209,16 +210,14 @@ fn signal((place, signal): (usize, &SignalRule)) -> String {
         .otherwise
         .map_or_else(|| "none".to_owned(), |value| format!("v{value}"));
     text += &format!("\t\tdefault {otherwise}\n\t}}\n");
-    for (number, value) in signal
-        .values
-        .iter()
-        .enumerate()
-        .filter(|(_, value)| !value.is_empty())
-    {
-        let name = format!("@crawlgate_signal{place}_v{number}");
+    for (number, value) in signal.values.iter().enumerate() {
+        if value.is_empty() {
+            continue;
+        }
+        let matcher = format!("@crawlgate_signal{place}_v{number}");
         text += &format!(
-            "\t{name} vars {{crawlgate_signal{place}}} v{number}\n\theader {name} {}\n",
-            value_of(value)
+            "\t{matcher} vars {{crawlgate_signal{place}}} v{number}\n\theader {matcher} {operation}{name} {}\n",
+            quoted(value)
         );
     }
     text

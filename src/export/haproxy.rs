@@ -16,14 +16,15 @@ const BUFFER: usize = 16 * 1024;
 
 pub fn write(rules: &Rules, directory: &str, files: &mut Files) {
     let text = heading(rules, "the part for a `frontend`")
-        + &part(rules, (Style::Plain, BUFFER), directory, files);
+        + &part(rules, Style::Plain, BUFFER, directory, files);
     files.insert("crawlgate.cfg".into(), text.into());
 }
 
 /// The lines for a frontend of a HAProxy with this size of a buffer, and the files that they read.
 pub fn part(
     rules: &Rules,
-    (style, buffer): (Style, usize),
+    style: Style,
+    buffer: usize,
     directory: &str,
     files: &mut Files,
 ) -> String {
@@ -31,8 +32,12 @@ pub fn part(
     if rules.strips_tags {
         text += "http-response del-header X-Robots-Tag\n";
     }
-    text.extend(rules.tags.iter().enumerate().map(tags));
-    text.extend(rules.signals.iter().enumerate().map(signal));
+    for (place, tag) in rules.tags.iter().enumerate() {
+        text += &tags(place, tag);
+    }
+    for (place, rule) in rules.signals.iter().enumerate() {
+        text += &signal(place, rule);
+    }
     // Conditions with one name are alternatives.
     text += &format!(
         "http-request set-var(txn.crawlgate_challenge) bool(true) if METH_GET {{ path_reg ^{CHALLENGE}$ }}\n"
@@ -97,11 +102,14 @@ pub fn part(
 fn classes(rules: &Rules, style: Style, directory: &str, files: &mut Files) -> String {
     let mut text = String::new();
     if style == Style::Plain {
-        let line =
-            |(class, agent): &(usize, &str)| format!("(?i){} c{class}\n", marker_regex(agent));
         files.insert(
             "crawlers.map".into(),
-            rules.markers().iter().map(line).collect::<String>().into(),
+            rules
+                .markers()
+                .iter()
+                .map(|(class, agent)| format!("(?i){} c{class}\n", marker_regex(agent)))
+                .collect::<String>()
+                .into(),
         );
         text += &format!(
             "http-request set-var(txn.crawlgate_class) req.fhdr(user-agent),map_reg({directory}/crawlers.map,none)\n"
@@ -128,16 +136,18 @@ fn classes(rules: &Rules, style: Style, directory: &str, files: &mut Files) -> S
 /// HAProxy finds beginnings in a tree.
 fn path_list(place: usize, list: &[PathRule], directory: &str, files: &mut Files) -> String {
     if list.iter().any(|rule| rule.allow) {
-        let line = |rule: &PathRule| {
-            format!(
-                "{} {}\n",
-                path_regex(&rule.pattern),
-                if rule.allow { "open" } else { "closed" }
-            )
-        };
         files.insert(
             format!("list{place}.map"),
-            list.iter().map(line).collect::<String>().into(),
+            list.iter()
+                .map(|rule| {
+                    format!(
+                        "{} {}\n",
+                        path_regex(&rule.pattern),
+                        if rule.allow { "open" } else { "closed" }
+                    )
+                })
+                .collect::<String>()
+                .into(),
         );
         return format!(
             "acl crawlgate_list{place} pathq,map_reg({directory}/list{place}.map,open) closed\n"
@@ -195,7 +205,7 @@ fn returned(
     line
 }
 
-fn tags((place, tag): (usize, &TagRule)) -> String {
+fn tags(place: usize, tag: &TagRule) -> String {
     let mut text = String::new();
     let mut tests = condition(&format!("tag{place}"), &tag.when, &mut text);
     if let Some(unless) = &tag.unless {
@@ -247,7 +257,7 @@ fn condition(name: &str, condition: &TagCondition, text: &mut String) -> String 
 
 /// The lines of a field about the use of pages. A variable has the place of the value; the line
 /// that counts sets it last. The application's own field is kept.
-fn signal((place, signal): (usize, &SignalRule)) -> String {
+fn signal(place: usize, signal: &SignalRule) -> String {
     let variable = format!("txn.crawlgate_signal{place}");
     let mut text = String::new();
     if let Some(value) = signal.otherwise {
@@ -264,12 +274,10 @@ fn signal((place, signal): (usize, &SignalRule)) -> String {
         .iter()
         .map(|name| format!(" !{{ res.hdr({name}) -m found }}"))
         .collect();
-    for (value, text_of) in signal
-        .values
-        .iter()
-        .enumerate()
-        .filter(|(_, value)| !value.is_empty())
-    {
+    for (value, text_of) in signal.values.iter().enumerate() {
+        if text_of.is_empty() {
+            continue;
+        }
         text += &format!(
             "http-response add-header {} {} if {{ var({variable}) -m int {value} }}{theirs}\n",
             signal.name,

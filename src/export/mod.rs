@@ -65,7 +65,7 @@ pub fn haproxy_part(
     directory: &str,
 ) -> (String, Files) {
     let mut files = Files::new();
-    let text = haproxy::part(rules, (style, buffer), directory, &mut files);
+    let text = haproxy::part(rules, style, buffer, directory, &mut files);
     (text, files)
 }
 

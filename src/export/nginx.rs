@@ -52,8 +52,12 @@ pub fn parts(rules: &Rules, style: Style, directory: &str) -> (String, String) {
         http += "}\n\n";
     }
     http += &answer_map(rules);
-    http.extend(rules.tags.iter().enumerate().map(tag_maps));
-    http.extend(rules.signals.iter().enumerate().map(signal_maps));
+    for (place, tag) in rules.tags.iter().enumerate() {
+        http += &tag_maps(place, tag);
+    }
+    for (place, signal) in rules.signals.iter().enumerate() {
+        http += &signal_maps(place, signal);
+    }
     let server = server(rules, directory);
     let variables = http.matches("\nmap ").count();
     if variables > MANY_VARIABLES {
@@ -78,18 +82,17 @@ fn agents(rules: &Rules, style: Style) -> Vec<(usize, String)> {
             .map(|(class, text)| (class, marker_regex(text)))
             .collect();
     }
-    let of_class = |(place, class): (usize, &CrawlerClass)| {
-        let markers: Vec<_> = class.markers.iter().map(|(_, text)| marker(text)).collect();
-        regexes(&markers)
-            .into_iter()
-            .map(move |regex| (place, regex))
-            .collect::<Vec<_>>()
-    };
     rules
         .classes
         .iter()
         .enumerate()
-        .flat_map(of_class)
+        .flat_map(|(place, class)| {
+            let markers: Vec<_> = class.markers.iter().map(|(_, text)| marker(text)).collect();
+            regexes(&markers)
+                .into_iter()
+                .map(move |regex| (place, regex))
+                .collect::<Vec<_>>()
+        })
         .collect()
 }
 
@@ -131,7 +134,7 @@ fn answer_map(rules: &Rules) -> String {
 }
 
 /// The maps of a line of X-Robots-Tag, where it has conditions.
-fn tag_maps((place, tag): (usize, &TagRule)) -> String {
+fn tag_maps(place: usize, tag: &TagRule) -> String {
     let mut text = String::new();
     let (mut variables, mut wanted) = condition(&format!("tag{place}"), &tag.when, &mut text);
     if let Some(unless) = &tag.unless {
@@ -140,7 +143,8 @@ fn tag_maps((place, tag): (usize, &TagRule)) -> String {
         text += &format!(
             "map \"{variables_of}\" {name} {{\n    default 0;\n    \"{wanted_of}\" 1;\n}}\n"
         );
-        (variables, wanted) = (variables + &name, wanted + "0");
+        variables += &name;
+        wanted += "0";
     }
     if variables.is_empty() {
         return text;
@@ -157,13 +161,6 @@ fn tag_maps((place, tag): (usize, &TagRule)) -> String {
 /// Adds the maps of a condition. Returns their variables, and the value that these have together
 /// where the condition holds.
 fn condition(name: &str, condition: &TagCondition, text: &mut String) -> (String, String) {
-    let status = |(first, last): &(u16, u16)| {
-        if first == last {
-            first.to_string()
-        } else {
-            format!("\"~^{}\"", first / 100)
-        }
-    };
     let paths = condition
         .paths
         .iter()
@@ -174,11 +171,17 @@ fn condition(name: &str, condition: &TagCondition, text: &mut String) -> (String
         .iter()
         .map(|kind| format!("\"~*{}\"", media(kind)))
         .collect();
-    let status = condition.status.iter().map(status).collect();
+    let status = condition.status.iter().map(|(first, last)| {
+        if first == last {
+            first.to_string()
+        } else {
+            format!("\"~^{}\"", first / 100)
+        }
+    });
     let asked: [(&str, &str, Vec<String>); 3] = [
         ("path", "$request_uri", paths),
         ("type", "$sent_http_content_type", types),
-        ("status", "$status", status),
+        ("status", "$status", status.collect()),
     ];
     let mut variables = String::new();
     for (kind, source, tests) in asked.iter().filter(|(_, _, tests)| !tests.is_empty()) {
@@ -196,13 +199,16 @@ fn condition(name: &str, condition: &TagCondition, text: &mut String) -> (String
 
 /// The maps of a field about the use of pages: its value by path, and no value where the
 /// application sends the field.
-fn signal_maps((place, signal): (usize, &SignalRule)) -> String {
-    let value = |place: usize| literal_value(&signal.values[place]);
-    let otherwise = signal.otherwise.map_or_else(|| "\"\"".to_owned(), value);
+fn signal_maps(place: usize, signal: &SignalRule) -> String {
+    let otherwise = match signal.otherwise {
+        Some(value) => literal_value(&signal.values[value]),
+        None => "\"\"".to_owned(),
+    };
     let mut text =
         format!("map $request_uri $crawlgate_signal{place}_path {{\n    default {otherwise};\n");
-    for (pattern, place) in &signal.paths {
-        text += &format!("    \"~{}\" {};\n", path_regex(pattern), value(*place));
+    for (pattern, value) in &signal.paths {
+        let value = literal_value(&signal.values[*value]);
+        text += &format!("    \"~{}\" {value};\n", path_regex(pattern));
     }
     let theirs: String = signal
         .unless

@@ -89,16 +89,20 @@ impl Step {
 /// of it, `x` anywhere.
 pub fn marker(text: &str) -> Vec<Step> {
     let body = text.trim_start_matches(['^', '=']);
-    let is_word = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
-    let start = match (body.len() < text.len(), is_word(body.as_bytes().first())) {
-        (true, _) => Some(Step::Start),
-        (false, true) => Some(Step::NoWord),
-        (false, false) => None,
+    let start = if body.len() < text.len() {
+        Some(Step::Start)
+    } else {
+        let first = body.as_bytes().first();
+        first
+            .filter(|byte| byte.is_ascii_alphanumeric())
+            .map(|_| Step::NoWord)
     };
-    let end = match (text.starts_with('='), is_word(body.as_bytes().last())) {
-        (true, _) => Some(Step::End),
-        (false, true) => Some(Step::NoWordOrEnd),
-        (false, false) => None,
+    let end = if text.starts_with('=') {
+        Some(Step::End)
+    } else {
+        let last = body.as_bytes().last();
+        last.filter(|byte| byte.is_ascii_alphanumeric())
+            .map(|_| Step::NoWordOrEnd)
     };
     // Compared without regard to case: in one case, so that beginnings are shared.
     start
@@ -128,13 +132,15 @@ pub fn path(text: &str) -> Vec<Step> {
 /// A pattern of robots.txt, as it stands in the first line of a request. The pattern ends before
 /// the version.
 pub fn request_line(text: &str) -> Vec<Step> {
-    let step = |step: Step| match step {
-        Step::Start => Step::RequestStart,
-        Step::Any => Step::NoBlanks,
-        Step::End => Step::RequestEnd,
-        other => other,
-    };
-    path(text).into_iter().map(step).collect()
+    path(text)
+        .into_iter()
+        .map(|step| match step {
+            Step::Start => Step::RequestStart,
+            Step::Any => Step::NoBlanks,
+            Step::End => Step::RequestEnd,
+            other => other,
+        })
+        .collect()
 }
 
 /// Text as it is.

@@ -4,11 +4,10 @@
 use crate::crawlers::{Claim, CrawlerIndex, Purpose, Registry, is_generic, is_of_people};
 use crate::policy::Site;
 use crate::policy::model::{
-    Audience, Conditions, IndexingRule, Mode, OriginTags, PausePolicy, PauseTime, StatusCondition,
-    Unverified,
+    Audience, Conditions, IndexingRule, Mode, OriginTags, PauseTime, StatusCondition, Unverified,
 };
 use crate::policy::site::{SecondReading, SignalField};
-use crate::yaml::{Located, values};
+use crate::yaml::values;
 use std::collections::BTreeSet;
 
 /// The body of a refusal where the policy has none.
@@ -67,6 +66,19 @@ pub struct CrawlerClass {
     pub answer: usize,
     /// Whether a pause stops them.
     pub is_pausable: bool,
+}
+
+impl CrawlerClass {
+    /// Whether its crawlers pass always.
+    fn is_idle(&self) -> bool {
+        self.list.is_none() && !self.is_pausable
+    }
+}
+
+/// What a marker looks for, in lower case.
+fn marker_text(marker: &str) -> String {
+    let text = marker.trim_start_matches(['^', '=']);
+    text.to_ascii_lowercase()
 }
 
 /// A rule of robots.txt.
@@ -237,14 +249,15 @@ impl Rules {
         let list = group.and_then(|group| self.list(site, usize::from(group), is_google));
         let answer = list.map_or(0, |_| self.answer(site, usize::from(claim.disallowed)));
         let is_pausable = claim.pausable && self.pause.is_some();
-        let is_alike = |class: &&mut CrawlerClass| {
-            (class.list, class.answer, class.is_pausable) == (list, answer, is_pausable)
-        };
         // A named crawler before a tool, then the longer marker before the shorter.
-        let order =
-            |marker: &str| u32::from(is_tool) * 10_000 + 5_000 - marker.len().min(5_000) as u32;
-        let markers = markers.iter().map(|marker| (order(marker), marker.clone()));
-        match self.classes.iter_mut().find(is_alike) {
+        let last = if is_tool { 15_000 } else { 5_000 };
+        let markers = markers
+            .iter()
+            .map(|marker| (last - marker.len().min(5_000) as u32, marker.clone()));
+        let class = self.classes.iter_mut().find(|class| {
+            class.list == list && class.answer == answer && class.is_pausable == is_pausable
+        });
+        match class {
             Some(class) => class.markers.extend(markers),
             None => self.classes.push(CrawlerClass {
                 markers: markers.collect(),
@@ -294,19 +307,15 @@ impl Rules {
 
     /// Drops markers of crawlers that pass, except those that hide a marker of another class.
     fn drop_idle(&mut self) {
-        let is_idle = |class: &CrawlerClass| class.list.is_none() && !class.is_pausable;
-        let body = |marker: &str| marker.trim_start_matches(['^', '=']).to_ascii_lowercase();
-        let held: BTreeSet<String> = self
-            .classes
-            .iter()
-            .filter(|class| !is_idle(class))
-            .flat_map(|class| &class.markers)
-            .map(|(_, marker)| body(marker))
-            .collect();
-        for class in self.classes.iter_mut().filter(|class| is_idle(class)) {
-            class
-                .markers
-                .retain(|(_, marker)| held.iter().any(|held| body(marker).contains(held.as_str())));
+        let mut held: BTreeSet<String> = BTreeSet::new();
+        for class in self.classes.iter().filter(|class| !class.is_idle()) {
+            held.extend(class.markers.iter().map(|(_, marker)| marker_text(marker)));
+        }
+        for class in self.classes.iter_mut().filter(|class| class.is_idle()) {
+            class.markers.retain(|(_, marker)| {
+                let text = marker_text(marker);
+                held.iter().any(|held| text.contains(held.as_str()))
+            });
         }
         self.classes.retain(|class| !class.markers.is_empty());
     }
@@ -399,28 +408,21 @@ fn place_in<T: PartialEq>(list: &mut Vec<T>, item: T) -> usize {
 }
 
 fn files(site: &Site) -> Vec<ExportedFile> {
-    let file = |path, media, cache_control: &String, body: &[u8]| ExportedFile {
-        path,
-        media,
-        cache_control: cache_control.clone(),
-        body: body.to_vec(),
-    };
-    let robots = &site.robots_txt;
-    let robots = file(
-        "/robots.txt",
-        "text/plain; charset=utf-8",
-        &robots.cache_control,
-        &robots.body,
-    );
-    let tdmrep = site.signals.tdmrep().map(|tdmrep| {
-        file(
-            "/.well-known/tdmrep.json",
-            "application/json",
-            &tdmrep.cache_control,
-            &tdmrep.body,
-        )
-    });
-    std::iter::once(robots).chain(tdmrep).collect()
+    let mut files = vec![ExportedFile {
+        path: "/robots.txt",
+        media: "text/plain; charset=utf-8",
+        cache_control: site.robots_txt.cache_control.clone(),
+        body: site.robots_txt.body.to_vec(),
+    }];
+    if let Some(tdmrep) = site.signals.tdmrep() {
+        files.push(ExportedFile {
+            path: "/.well-known/tdmrep.json",
+            media: "application/json",
+            cache_control: tdmrep.cache_control.clone(),
+            body: tdmrep.body.to_vec(),
+        });
+    }
+    files
 }
 
 fn signal_rule(field: &SignalField<'_>) -> SignalRule {
@@ -455,11 +457,10 @@ fn signal_rule(field: &SignalField<'_>) -> SignalRule {
 }
 
 fn pause(site: &Site, left_out: &mut Vec<String>) -> Option<(ExportedAnswer, bool)> {
-    let is_on = |pause: &&PausePolicy| {
+    let pause = site.policy.pauses.iter().find(|pause| {
         matches!(pause.time, PauseTime::Once { from, .. } if from.is_none_or(|from| from <= site.at))
             && !pause.pause_robots_txt
-    };
-    let pause = site.policy.pauses.iter().find(is_on);
+    });
     if site.policy.pauses.len() > usize::from(pause.is_some()) {
         left_out.push("`pause`: one begins later, recurs, or pauses robots.txt, too".to_owned());
     }
@@ -487,18 +488,25 @@ fn tag_rule(rule: &IndexingRule) -> Option<TagRule> {
 
 /// `None` for a condition with a regular expression: servers read other dialects.
 fn tag_condition(conditions: &Conditions) -> Option<TagCondition> {
-    let status = |status: &Located<StatusCondition>| match status.value {
-        // A part of a page is tagged as the page.
-        StatusCondition::Code(200) => vec![(200, 200), (206, 206)],
-        StatusCondition::Code(code) => vec![(code, code)],
-        StatusCondition::Class(class) => {
-            vec![(u16::from(class) * 100, u16::from(class) * 100 + 99)]
+    if conditions.path_regex.is_some() {
+        return None;
+    }
+    let mut status = Vec::new();
+    for condition in &conditions.status {
+        match condition.value {
+            // A part of a page is tagged as the page.
+            StatusCondition::Code(200) => status.extend([(200, 200), (206, 206)]),
+            StatusCondition::Code(code) => status.push((code, code)),
+            StatusCondition::Class(class) => {
+                let first = u16::from(class) * 100;
+                status.push((first, first + 99));
+            }
         }
-    };
-    conditions.path_regex.is_none().then(|| TagCondition {
+    }
+    Some(TagCondition {
         paths: values(&conditions.paths),
         types: values(&conditions.types),
-        status: conditions.status.iter().flat_map(status).collect(),
+        status,
     })
 }
 

@@ -50,11 +50,10 @@ pub(super) type SharedHead = Arc<Mutex<Head>>;
 
 impl Head {
     pub(super) fn new(ours: Tags, encoding_known: bool) -> SharedHead {
-        let (theirs, written) = (Tags::default(), Tags::default());
         Arc::new(Mutex::new(Head {
             ours,
-            theirs,
-            written,
+            theirs: Tags::default(),
+            written: Tags::default(),
             templates: 0,
             encoding_known,
             is_unreadable: false,
@@ -240,8 +239,8 @@ fn at_text(head: &SharedHead, text: &mut TextChunk<'_>) {
     if head.templates > 0 || text.text_type() != TextType::Data {
         return;
     }
-    let blank = |sign: char| matches!(sign, '\t' | '\n' | '\x0C' | '\r' | ' ');
-    let Some(place) = text.as_str().find(|sign| !blank(sign)) else {
+    let blanks = ['\t', '\n', '\x0C', '\r', ' '];
+    let Some(place) = text.as_str().find(|sign| !blanks.contains(&sign)) else {
         return;
     };
     // Right before it, so that it does not matter where a piece of input ends.

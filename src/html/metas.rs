@@ -32,14 +32,15 @@ const NOT_FOR_BOTS: [&str; 19] = [
 /// The directives for metas: for all bots, and for bots whose name is that of no other kind of
 /// meta. A scope without restrictions needs no meta.
 pub(super) fn of_tags(tags: &Tags) -> Tags {
-    let restricts = |directives: &Directives| {
-        directives
-            .iter()
-            .any(|directive| *directive != Directive::All)
-    };
     let mut metas = Tags::default();
-    for (scope, directives) in tags.iter().filter(|(_, directives)| restricts(directives)) {
-        if !matches!(scope, Scope::Bot(name) if !is_for_bots(name)) {
+    for (scope, directives) in tags.iter() {
+        let mut each = directives.iter();
+        let restricts = each.any(|directive| *directive != Directive::All);
+        let has_meta = match scope {
+            Scope::All => true,
+            Scope::Bot(name) => is_for_bots(name),
+        };
+        if restricts && has_meta {
             metas.add(scope.clone(), directives);
         }
     }
@@ -70,12 +71,14 @@ fn is_for_bots(name: &str) -> bool {
 
 /// The element with these directives.
 pub(super) fn element(name: &str, directives: &Directives) -> String {
-    let quoted = |text: &str| escaped(text).replace('"', "&quot;");
-    format!(
-        "<meta name=\"{}\" content=\"{}\">",
-        quoted(name),
-        quoted(&directives.to_string())
-    )
+    let name = quoted(name);
+    let content = quoted(&directives.to_string());
+    format!("<meta name=\"{name}\" content=\"{content}\">")
+}
+
+/// Text as it stands in an attribute.
+fn quoted(text: &str) -> String {
+    escaped(text).replace('"', "&quot;")
 }
 
 /// Text of an attribute, in ASCII, so that the page's encoding does not matter. The caller escapes

@@ -91,16 +91,20 @@ fn public_key(value: serde_json::Value) -> Option<PublicKey> {
         .decode(&key.x)
         .ok()
         .filter(|octets| octets.len() == 32)?;
-    let seconds = |time: i64| if time > FAR { time / 1_000 } else { time };
     Some(PublicKey {
         names: [Some(thumbprint(&octets)), key.kid]
             .into_iter()
             .flatten()
             .collect(),
         octets,
-        not_before: key.nbf.map(seconds),
-        expires: key.exp.map(seconds),
+        not_before: key.nbf.map(in_seconds),
+        expires: key.exp.map(in_seconds),
     })
+}
+
+/// Some directories write milliseconds.
+fn in_seconds(time: i64) -> i64 {
+    if time > FAR { time / 1_000 } else { time }
 }
 
 /// The name of a key by RFC 7638 and RFC 8037 appendix A.3.

@@ -34,10 +34,8 @@ pub struct HostPattern {
 impl HostPattern {
     /// Whether a name fits the pattern. Compares without case and without the dot of the root.
     pub fn matches(&self, name: &str) -> bool {
-        let (name, suffix) = (
-            name.strip_suffix('.').unwrap_or(name).as_bytes(),
-            self.suffix.as_bytes(),
-        );
+        let name = name.strip_suffix('.').unwrap_or(name).as_bytes();
+        let suffix = self.suffix.as_bytes();
         let Some((before, end)) = name
             .len()
             .checked_sub(suffix.len())
@@ -143,18 +141,19 @@ impl KnownMeans {
     /// Reads the facts of a registry.
     pub fn of(registry: &Registry) -> KnownMeans {
         let mut urls: Vec<String> = Vec::new();
-        let mut list = |url: &str| {
-            let known = urls.iter().position(|known| known == url);
-            let place = known.unwrap_or_else(|| {
-                urls.push(url.to_owned());
-                urls.len() - 1
-            });
-            ListIndex(place as u16)
-        };
         let by_crawler = registry
             .crawlers()
             .iter()
-            .map(|crawler| Means::of(crawler, &mut list))
+            .map(|crawler| {
+                Means::of(crawler, |url| {
+                    let known = urls.iter().position(|known| known == url);
+                    let place = known.unwrap_or_else(|| {
+                        urls.push(url.to_owned());
+                        urls.len() - 1
+                    });
+                    ListIndex(place as u16)
+                })
+            })
             .collect();
         KnownMeans { urls, by_crawler }
     }

@@ -244,11 +244,10 @@ impl Proofs {
     /// Remembers who showed a signature, if the request has a good one. False if another address
     /// showed the same one since the look: the signature proves nothing then.
     pub fn is_first_to_show(&self, to_do: &ToDo, now: Timestamp) -> bool {
-        let first = |shown: &ShownSignature| {
+        to_do.shown.as_ref().is_none_or(|shown| {
             self.replays
-                .remember(&shown.signature.octets, shown.address, (now, shown.expires))
-        };
-        to_do.shown.as_ref().is_none_or(first)
+                .remember(&shown.signature.octets, shown.address, shown.expires, now)
+        })
     }
 
     fn find(&self, claimed: &Claimed<'_>, now: Timestamp, to_do: &mut ToDo) -> IdentityFinding {
@@ -271,7 +270,6 @@ impl Proofs {
         let Some(means) = self.usable(claimed.claim) else {
             return by_policy;
         };
-        let verified = |proof| IdentityFinding::new(Identity::Verified, proof);
         let lists = if self.uses.lists {
             self.lists.say(means, address, now)
         } else {
@@ -283,14 +281,14 @@ impl Proofs {
         } else {
             NamesSay::Nothing
         };
-        match (&lists, &names) {
-            (ListsSay::Inside(_), _) => return verified(Proof::List),
-            (_, NamesSay::Confirmed { .. }) => return verified(Proof::ReverseDns),
-            _ => {}
+        if matches!(lists, ListsSay::Inside(_)) {
+            return IdentityFinding::new(Identity::Verified, Proof::List);
         }
-        let signature = match self.check_signature(claimed, means, now, to_do) {
-            Ok(()) => return verified(Proof::Signature),
-            Err(why) => why,
+        if matches!(names, NamesSay::Confirmed { .. }) {
+            return IdentityFinding::new(Identity::Verified, Proof::ReverseDns);
+        }
+        let Err(signature) = self.check_signature(claimed, means, now, to_do) else {
+            return IdentityFinding::new(Identity::Verified, Proof::Signature);
         };
         let accused = self.accusation(
             means,
@@ -305,7 +303,7 @@ impl Proofs {
             _ => {
                 let is_suspected = lists == ListsSay::Outside && !self.asks_dns(means);
                 let would_accuse = accused.is_some() || is_suspected && !claimed.may_accuse;
-                let doubt = self.doubt(means, address, would_accuse, (&lists, &names));
+                let doubt = self.doubt(means, address, would_accuse, &lists, &names);
                 IdentityFinding {
                     doubt: Some(doubt),
                     ..IdentityFinding::new(Identity::Pending, Proof::None)
@@ -321,7 +319,8 @@ impl Proofs {
         means: &Means,
         address: IpAddr,
         would_accuse: bool,
-        (lists, names): (&ListsSay, &NamesSay),
+        lists: &ListsSay,
+        names: &NamesSay,
     ) -> Doubt {
         if !is_public(address) {
             return Doubt::PrivateAddress;
@@ -350,8 +349,13 @@ impl Proofs {
         to_do: &mut ToDo,
     ) -> Result<(), Option<&'static str>> {
         let signed = claimed.signed.as_ref().filter(|_| self.uses.signatures);
-        let (Some(signed), Some(signer), Some(address)) = (signed, &means.signer, claimed.address)
-        else {
+        let Some(signed) = signed else {
+            return Err(None);
+        };
+        let Some(signer) = &means.signer else {
+            return Err(None);
+        };
+        let Some(address) = claimed.address else {
             return Err(None);
         };
         let known = self.lists.get(signer.directory);
@@ -489,7 +493,8 @@ impl Proofs {
         let Claim::Known(crawler) = claim else {
             return None;
         };
-        let (means, (identity, proof)) = (self.means.get(crawler)?, found);
+        let means = self.means.get(crawler)?;
+        let (identity, proof) = found;
         let is_verified = identity == Identity::Verified;
         let mut basis = Basis::default();
         if proof == Proof::Signature {
@@ -520,11 +525,8 @@ impl Proofs {
                 _ => return None,
             }
         }
-        matches!(
-            proof,
-            Proof::List | Proof::ReverseDns | Proof::ListAndReverseDns
-        )
-        .then_some(basis)
+        let is_known = !basis.lists.is_empty() || basis.name.is_some() || basis.no_name.is_some();
+        is_known.then_some(basis)
     }
 
     fn list_basis(&self, list: ListIndex, address: IpAddr) -> Option<ListBasis> {

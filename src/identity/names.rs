@@ -265,9 +265,10 @@ impl AddressNames {
 
     /// What DNS says of an address, as one of a crawler with these means. Changes nothing.
     pub fn say(&self, means: &Means, address: IpAddr, now: Timestamp) -> NamesSay {
-        let look = |entry: &Entry| (entry.address == address).then(|| entry.say(means, now));
         self.table
-            .look(self.table.hash(address), look)
+            .look(self.table.hash(address), |entry| {
+                (entry.address == address).then(|| entry.say(means, now))
+            })
             .unwrap_or(NamesSay::Nothing)
     }
 
@@ -370,17 +371,14 @@ impl AddressNames {
         if stored.len() > MOST_STORED
             && let Some(oldest) = stored.pop_front()
         {
-            let (address, names, until) = (oldest.to_string(), String::new(), AsWritten(now));
-            self.store.put([Fact::removed(
-                now,
-                AddressProof {
-                    address,
-                    names,
-                    first: now,
-                    last: now,
-                    until,
-                },
-            )]);
+            let removed = AddressProof {
+                address: oldest.to_string(),
+                names: String::new(),
+                first: now,
+                last: now,
+                until: AsWritten(now),
+            };
+            self.store.put([Fact::removed(now, removed)]);
         }
     }
 }
@@ -389,30 +387,31 @@ fn judged(answer: &DefiniteAnswer, means: &Means, now: Timestamp) -> NamesSay {
     if now > answer.forgotten() {
         return NamesSay::Nothing;
     }
-    let host_in = |names: &[String]| names.iter().find(|name| means.has_host(name)).cloned();
-    if let Some(name) = host_in(&answer.names.confirmed) {
+    let mut confirmed = answer.names.confirmed.iter();
+    if let Some(name) = confirmed.find(|name| means.has_host(name)) {
         return NamesSay::Confirmed {
-            name,
+            name: name.clone(),
             at: answer.last,
         };
     }
-    let unconfirmed = if means.forward_undocumented {
-        host_in(&answer.names.without_forward)
-    } else {
-        None
-    };
-    if let Some(name) = unconfirmed.filter(|_| now <= answer.until) {
+    if now > answer.until {
+        return NamesSay::Nothing;
+    }
+    let mut without_forward = answer.names.without_forward.iter();
+    if means.forward_undocumented
+        && let Some(name) = without_forward.find(|name| means.has_host(name))
+    {
         return NamesSay::NoForward {
-            name,
+            name: name.clone(),
             at: answer.last,
         };
     }
-    match (now <= answer.until, answer.is_repeated()) {
-        (false, _) => NamesSay::Nothing,
-        (true, true) => NamesSay::Refuted {
+    if answer.is_repeated() {
+        NamesSay::Refuted {
             first: answer.first,
             last: answer.last,
-        },
-        (true, false) => NamesSay::Doubted { at: answer.last },
+        }
+    } else {
+        NamesSay::Doubted { at: answer.last }
     }
 }

@@ -159,19 +159,21 @@ impl PublishedLists {
         remembered: &[(Timestamp, NetworkList)],
         store: StateStore,
     ) -> PublishedLists {
-        let place = |(_, url): (ListIndex, &str)| {
-            let known = remembered.iter().find(|(_, list)| list.url == url);
-            let known = known
-                .and_then(|(_, list)| KnownList::read(list.clone()).ok())
-                .map(Arc::new);
-            ListPlace {
-                url: url.to_owned(),
-                known: ArcSwapOption::new(known),
-                is_wanted: AtomicBool::new(false),
-            }
-        };
         PublishedLists {
-            lists: means.lists().map(place).collect(),
+            lists: means
+                .lists()
+                .map(|(_, url)| {
+                    let known = remembered.iter().find(|(_, list)| list.url == url);
+                    let known = known
+                        .and_then(|(_, list)| KnownList::read(list.clone()).ok())
+                        .map(Arc::new);
+                    ListPlace {
+                        url: url.to_owned(),
+                        known: ArcSwapOption::new(known),
+                        is_wanted: AtomicBool::new(false),
+                    }
+                })
+                .collect(),
             failures: Mutex::default(),
             store,
         }
@@ -232,7 +234,9 @@ impl PublishedLists {
 
     /// What the lists of a crawler say about an address. Takes no lock.
     pub fn say(&self, means: &Means, address: IpAddr, now: Timestamp) -> ListsSay {
-        let (mut all_known, mut all_fresh, mut covered) = (true, true, false);
+        let mut all_known = true;
+        let mut all_fresh = true;
+        let mut covered = false;
         for list in &means.lists {
             let known = self.place(*list).known.load();
             let Some(known) = &*known else {
@@ -245,12 +249,16 @@ impl PublishedLists {
             all_fresh &= known.is_fresh(now);
             covered |= known.table.covers_kind_of(address);
         }
-        match (all_known, all_fresh, covered) {
-            (false, ..) => ListsSay::Nothing(Doubt::ListUnknown),
-            (_, false, _) => ListsSay::Nothing(Doubt::ListOld),
-            (.., false) if !means.lists.is_empty() => ListsSay::Nothing(Doubt::ListOtherKind),
-            _ if means.lists_are_whole => ListsSay::Outside,
-            _ => ListsSay::Nothing(Doubt::NoEvidence),
+        if !all_known {
+            ListsSay::Nothing(Doubt::ListUnknown)
+        } else if !all_fresh {
+            ListsSay::Nothing(Doubt::ListOld)
+        } else if !covered && !means.lists.is_empty() {
+            ListsSay::Nothing(Doubt::ListOtherKind)
+        } else if means.lists_are_whole {
+            ListsSay::Outside
+        } else {
+            ListsSay::Nothing(Doubt::NoEvidence)
         }
     }
 

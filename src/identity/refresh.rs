@@ -168,11 +168,13 @@ pub fn update_all(
     let mut updates = Vec::with_capacity(wanted.len());
     for some in wanted.chunks(AT_ONCE) {
         thread::scope(|scope| {
-            let start = |list: &ListIndex| {
-                let list = *list;
-                (list, scope.spawn(move || update(lists, list, from, now)))
-            };
-            let started: Vec<_> = some.iter().map(start).collect();
+            let started: Vec<_> = some
+                .iter()
+                .map(|list| {
+                    let list = *list;
+                    (list, scope.spawn(move || update(lists, list, from, now)))
+                })
+                .collect();
             // A thread that panicked has said so.
             updates.extend(
                 started
@@ -215,10 +217,10 @@ fn fetch(url: &str, etag: &str, last_modified: &str) -> ListFetch {
             Ok(response) => response,
             Err(error) => return ListFetch::Failed(error.to_string()),
         };
-        let field = |name: &str| field(&response, name).unwrap_or_default();
         match response.status().as_u16() {
             200 => {
-                let (etag, last_modified) = (field("etag"), field("last-modified"));
+                let etag = field(&response, "etag").unwrap_or_default();
+                let last_modified = field(&response, "last-modified").unwrap_or_default();
                 return match octets(response.into_body(), MAX_LIST_BYTES) {
                     Ok(bytes) => ListFetch::List(FetchedList {
                         bytes,
@@ -229,14 +231,15 @@ fn fetch(url: &str, etag: &str, last_modified: &str) -> ListFetch {
                 };
             }
             304 if !(etag.is_empty() && last_modified.is_empty()) => return ListFetch::Unchanged,
-            status @ (301 | 302 | 303 | 307 | 308) => match redirected(&url, &field("location")) {
-                Some(next) => url = next,
-                None => {
+            status @ (301 | 302 | 303 | 307 | 308) => {
+                let location = field(&response, "location").unwrap_or_default();
+                let Some(next) = redirected(&url, &location) else {
                     return ListFetch::Failed(format!(
                         "the Location of the {status} cannot be followed"
                     ));
-                }
-            },
+                };
+                url = next;
+            }
             404 | 410 => return ListFetch::Absent,
             status => return ListFetch::Failed(format!("the answer is {status}")),
         }
@@ -258,20 +261,7 @@ fn redirected(from: &str, location: &str) -> Option<String> {
 /// A file as a server would give it: its time of change stands for `Last-Modified`, and for the
 /// time of the check.
 fn file(path: &Path, last_modified: &str, now: Timestamp) -> (ListFetch, Timestamp) {
-    let read = || -> io::Result<_> {
-        let changed = Timestamp::from(fs::metadata(path)?.modified()?).min(now);
-        let date = changed.to_http_date();
-        if date == last_modified {
-            return Ok((ListFetch::Unchanged, changed));
-        }
-        let fetched = FetchedList {
-            bytes: files::read_file(path, MAX_LIST_BYTES as u64)?,
-            etag: String::new(),
-            last_modified: date,
-        };
-        Ok((ListFetch::List(fetched), changed))
-    };
-    match read() {
+    match read_changed_file(path, last_modified, now) {
         Ok(read) => read,
         Err(error) if error.kind() == io::ErrorKind::NotFound => (ListFetch::Absent, now),
         Err(error) => (
@@ -279,6 +269,24 @@ fn file(path: &Path, last_modified: &str, now: Timestamp) -> (ListFetch, Timesta
             now,
         ),
     }
+}
+
+fn read_changed_file(
+    path: &Path,
+    last_modified: &str,
+    now: Timestamp,
+) -> io::Result<(ListFetch, Timestamp)> {
+    let changed = Timestamp::from(fs::metadata(path)?.modified()?).min(now);
+    let date = changed.to_http_date();
+    if date == last_modified {
+        return Ok((ListFetch::Unchanged, changed));
+    }
+    let fetched = FetchedList {
+        bytes: files::read_file(path, MAX_LIST_BYTES as u64)?,
+        etag: String::new(),
+        last_modified: date,
+    };
+    Ok((ListFetch::List(fetched), changed))
 }
 
 /// Where the copy of a list is, below a directory or a mirror: `openai.com/gptbot.json`.
@@ -332,30 +340,27 @@ impl Refresher {
         let random = RandomState::new();
         let from = settings.lists.clone();
         let is_file = matches!(from, ListSettings::Directory(_));
-        let is_used = |url: &str| {
-            if is_directory(url) {
+        let mut due = Vec::new();
+        for (list, url) in proofs.lists.all() {
+            let is_used = if is_directory(url) {
                 settings.signatures && (settings.outgoing || is_file)
             } else {
                 from != ListSettings::Off
+            };
+            if !is_used {
+                continue;
             }
-        };
-        let due = proofs
-            .lists
-            .all()
-            .filter(|(_, url)| is_used(url))
-            .map(|(list, _)| {
-                let known = proofs.lists.get(list).filter(|_| !is_file);
-                let at = known.map_or(Timestamp(i64::MIN), |known| {
-                    known.copy.checked.plus(spread(&random, list, DAY))
-                });
-                Due {
-                    list,
-                    at,
-                    tried: Timestamp(i64::MIN),
-                    failures: 0,
-                }
+            let known = proofs.lists.get(list).filter(|_| !is_file);
+            let at = known.map_or(Timestamp(i64::MIN), |known| {
+                known.copy.checked.plus(spread(&random, list, DAY))
             });
-        let due = due.collect();
+            due.push(Due {
+                list,
+                at,
+                tried: Timestamp(i64::MIN),
+                failures: 0,
+            });
+        }
         Refresher {
             proofs,
             from,
@@ -389,9 +394,14 @@ impl Refresher {
     /// Updates what is due, or everything.
     fn update(&mut self, all: bool) -> Vec<ListUpdate> {
         let now = self.clock.moment().now;
-        let is_due = |due: &&Due| all || due.at <= now || self.is_wanted(due, now);
-        let wanted: Vec<ListIndex> = self.due.iter().filter(is_due).map(|due| due.list).collect();
-        let (mut updates, mut news) = (Vec::new(), Vec::new());
+        let wanted: Vec<ListIndex> = self
+            .due
+            .iter()
+            .filter(|due| all || due.at <= now || self.is_wanted(due, now))
+            .map(|due| due.list)
+            .collect();
+        let mut updates = Vec::new();
+        let mut news = Vec::new();
         for (list, update) in update_all(&self.proofs.lists, &wanted, &self.from, now) {
             if self.settle(list, update.as_ref(), now) {
                 news.extend(update.clone());

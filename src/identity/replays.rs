@@ -27,9 +27,10 @@ impl Replays {
     /// Whether no other address has shown a signature that is still good. `signature` is what was
     /// decoded: the field that carries it can be written in many ways.
     pub fn is_first(&self, signature: &[u8], address: IpAddr, now: Timestamp) -> bool {
-        let known = |shown: &Shown| (shown.expires > now).then_some(shown.address);
         self.0
-            .look(self.0.hash(signature), known)
+            .look(self.0.hash(signature), |shown| {
+                (shown.expires > now).then_some(shown.address)
+            })
             .is_none_or(|shown| shown == address)
     }
 
@@ -39,7 +40,8 @@ impl Replays {
         &self,
         signature: &[u8],
         address: IpAddr,
-        (now, expires): (Timestamp, Timestamp),
+        expires: Timestamp,
+        now: Timestamp,
     ) -> bool {
         let shown = self.0.change(self.0.hash(signature), now, |known| {
             match known.filter(|known| known.expires > now) {
@@ -62,9 +64,8 @@ mod tests {
         let replays = Replays::default();
         let (one, other): (IpAddr, IpAddr) = ([192, 0, 2, 1].into(), [192, 0, 2, 2].into());
         let is_first = |address, now| replays.is_first(b"signature", address, Timestamp(now));
-        let remember = |address, now| {
-            replays.remember(b"signature", address, (Timestamp(now), Timestamp(300)))
-        };
+        let remember =
+            |address, now| replays.remember(b"signature", address, Timestamp(300), Timestamp(now));
         assert!(is_first(other, 0), "a look leaves no trace");
         assert!(
             is_first(one, 0),

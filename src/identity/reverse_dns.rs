@@ -150,7 +150,7 @@ pub fn start(
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let run = move || {
+    spawn("reverse-dns", move || {
         runtime.block_on(async move {
             match Dns::new(&servers) {
                 Ok(dns) => serve(proofs, Arc::new(dns), queue, clock, metrics).await,
@@ -159,8 +159,8 @@ pub fn start(
                 }
             }
         });
-    };
-    spawn("reverse-dns", run).map(drop)
+    })
+    .map(drop)
 }
 
 async fn serve(
@@ -175,8 +175,10 @@ async fn serve(
         let Ok(permit) = at_once.clone().acquire_owned().await else {
             return;
         };
-        let (proofs, dns, clock, metrics) =
-            (proofs.clone(), dns.clone(), clock.clone(), metrics.clone());
+        let proofs = proofs.clone();
+        let dns = dns.clone();
+        let clock = clock.clone();
+        let metrics = metrics.clone();
         tokio::spawn(async move {
             let confirmation = confirm(&dns, address, &proofs.means, &mut |_| ()).await;
             let now = clock.moment().now;

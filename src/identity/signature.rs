@@ -70,6 +70,8 @@ pub enum SignatureSays {
 
 use SignatureSays::{Invalid, Nothing};
 
+const UNREADABLE: SignatureSays = Invalid("the signature cannot be read");
+
 /// Verifies the signatures of a request as ones of an agent, given by its origin
 /// (`https://chatgpt.com`) and its keys. Each stands for itself, and a good one is enough
 /// (draft-ietf-webbotauth-httpsig-protocol-01, "Multiple Signatures").
@@ -87,11 +89,12 @@ pub fn verify(
     if input.len() + signature.len() + agent.len() > MAX_OCTETS {
         return Nothing("the signature is too long");
     }
-    let read = |field: &str| Parser::parse_dictionary(field.as_bytes());
-    let (Ok(inputs), Ok(signatures)) = (read(input), read(signature)) else {
-        return Invalid("the signature cannot be read");
+    let Ok(inputs) = Parser::parse_dictionary(input.as_bytes()) else {
+        return UNREADABLE;
     };
-    let agents = read(agent).unwrap_or_default();
+    let Ok(signatures) = Parser::parse_dictionary(signature.as_bytes()) else {
+        return UNREADABLE;
+    };
     let verification = Verification {
         signed,
         origin,
@@ -99,7 +102,7 @@ pub fn verify(
         now,
         inputs,
         signatures,
-        agents,
+        agents: Parser::parse_dictionary(agent.as_bytes()).unwrap_or_default(),
     };
     let mut says = Nothing("there is no signature with the tag web-bot-auth");
     let mut left = MAX_VERIFIED;
@@ -147,14 +150,22 @@ impl Verification<'_> {
         if !is_at(&self.agent(label, covered).map_err(Invalid)?, self.origin) {
             return Err(Nothing("Signature-Agent is not that of the crawler"));
         }
-        let number = |name: &str| covered.params.get(name).and_then(BareItem::as_int);
-        let text = |name: &str| covered.params.get(name).and_then(BareItem::as_str);
-        let (Some(created), Some(expires), Some(key)) =
-            (number("created"), number("expires"), text("keyid"))
-        else {
-            return Err(Invalid("created, expires or keyid is missing"));
+        let [created, expires, key, alg] =
+            ["created", "expires", "keyid", "alg"].map(|name| covered.params.get(name));
+        let missing = Invalid("created, expires or keyid is missing");
+        let Some(created) = created.and_then(BareItem::as_int) else {
+            return Err(missing);
         };
-        if text("alg").is_some_and(|alg| alg != "ed25519") {
+        let Some(expires) = expires.and_then(BareItem::as_int) else {
+            return Err(missing);
+        };
+        let Some(key) = key.and_then(BareItem::as_str) else {
+            return Err(missing);
+        };
+        if alg
+            .and_then(BareItem::as_str)
+            .is_some_and(|alg| alg != "ed25519")
+        {
             return Err(Nothing("the algorithm is not Ed25519"));
         }
         let now = self.now.0;
@@ -175,16 +186,14 @@ impl Verification<'_> {
             })) => octets,
             _ => return Err(Invalid("there is no signature of this label")),
         };
-        let is_current = |known: &&PublicKey| {
-            known.not_before.is_none_or(|from| from <= now + skew)
-                && known.expires.is_none_or(|until| now < until)
-        };
-        let named = |known: &&PublicKey| known.names.iter().any(|name| name == key);
         let key = self
             .keys
             .iter()
-            .filter(is_current)
-            .find(named)
+            .filter(|known| {
+                known.not_before.is_none_or(|from| from <= now + skew)
+                    && known.expires.is_none_or(|until| now < until)
+            })
+            .find(|known| known.names.iter().any(|name| name == key))
             .ok_or(SignatureSays::UnknownKey)?;
         *left = left
             .checked_sub(1)
@@ -219,11 +228,12 @@ impl Verification<'_> {
             return Err("the signature covers Signature-Agent as a whole, and not one member");
         }
         let own = items.iter().find(|item| key(item) == Some(label));
-        let counts =
-            |entry: &ListEntry| matches!(entry, ListEntry::Item(item) if item.params.is_empty());
-        let only = items
-            .first()
-            .filter(|_| items.len() == 1 && !self.agents.get(label).is_some_and(counts));
+        let only = items.first().filter(|_| {
+            items.len() == 1
+                && !self.agents.get(label).is_some_and(
+                    |entry| matches!(entry, ListEntry::Item(item) if item.params.is_empty()),
+                )
+        });
         let item = own
             .or(only)
             .ok_or("the signature does not cover Signature-Agent under its label")?;
@@ -245,16 +255,15 @@ impl Verification<'_> {
 
     /// The text that was signed (RFC 9421 section 2.5). It has to cover the host.
     fn base(&self, covered: &InnerList) -> Result<String, SignatureSays> {
-        let unreadable = Invalid("the signature cannot be read");
-        let (mut base, mut names, mut has_host) = (String::new(), Vec::new(), false);
+        let mut base = String::new();
+        let mut names = Vec::new();
+        let mut has_host = false;
         if covered.items.len() > MAX_COMPONENTS {
             return Err(Nothing("the signature covers too much"));
         }
         for item in &covered.items {
-            let (Some(name), Ok(identifier)) = (item.bare_item.as_str(), item.serialize_value())
-            else {
-                return Err(unreadable);
-            };
+            let name = item.bare_item.as_str().ok_or(UNREADABLE)?;
+            let identifier = item.serialize_value().map_err(|_| UNREADABLE)?;
             if names.contains(&identifier) {
                 return Err(Invalid("the signature covers a component twice"));
             }
@@ -271,7 +280,7 @@ impl Verification<'_> {
         }
         let params = vec![ListEntry::InnerList(covered.clone())]
             .serialize_value()
-            .map_err(|_| unreadable)?;
+            .map_err(|_| UNREADABLE)?;
         base.push_str(&format!("\"@signature-params\": {params}"));
         Ok(base)
     }
@@ -298,10 +307,13 @@ impl Verification<'_> {
     }
 }
 
+fn text(octets: &[u8]) -> Option<String> {
+    String::from_utf8(octets.to_vec()).ok()
+}
+
 /// A derived component (RFC 9421 section 2.2), or a field that is known here. TLS ends at crawlgate
 /// or before it, and agents ask for https.
 fn component(name: &str, signed: &Signed<'_>) -> Option<String> {
-    let text = |octets: &[u8]| String::from_utf8(octets.to_vec()).ok();
     let host = text(signed.host)?.to_ascii_lowercase();
     let authority = [":443", ":80"]
         .iter()

@@ -179,11 +179,14 @@ fn seconds(text: &str, may_be_bare: bool) -> Option<i64> {
         _ if is_bare => return None,
         _ => time.split(':').collect(),
     };
-    let mut numbers = parts
-        .iter()
-        .map(|part| number(part).filter(|_| part.len() <= 2));
-    let mut next = || numbers.next().unwrap_or(Some(0));
-    let (hour, minute, second) = (next()?, next()?, next()?);
+    if parts.len() > 3 {
+        return None;
+    }
+    let mut numbers = [0; 3];
+    for (place, part) in numbers.iter_mut().zip(&parts) {
+        *place = number(part).filter(|_| part.len() <= 2)?;
+    }
+    let [hour, minute, second] = numbers;
     let hour = match half {
         None => hour,
         Some(half) if (1..=12).contains(&hour) => hour % 12 + 12 * u32::try_from(half).ok()?,
@@ -191,8 +194,8 @@ fn seconds(text: &str, may_be_bare: bool) -> Option<i64> {
     };
     // The midnight that ends a day, and a second that was added to it.
     let is_time = (hour, minute, second) == (24, 0, 0) || hour < 24 && minute < 60 && second <= 60;
-    (is_time && parts.len() <= 3)
-        .then_some(i64::from(hour * 3600 + minute * 60 + second) - zone_seconds(zone)?)
+    let zone = zone_seconds(zone)?;
+    is_time.then_some(i64::from(hour * 3600 + minute * 60 + second) - zone)
 }
 
 /// `PST`, `+02`, `+0200`, `+02:00`, `GMT+0200`: seconds east of UTC.
@@ -244,19 +247,16 @@ pub(super) fn is_piece(member: &str) -> bool {
         .split(|sign: char| !sign.is_ascii_alphanumeric())
         .next()
         .unwrap_or("");
-    let words = || {
-        ZONES
-            .iter()
-            .map(|(zone, _)| *zone)
-            .chain(OTHER_ZONES)
-            .chain(["AM", "PM"])
-    };
-    let known = || words().any(|word| word.eq_ignore_ascii_case(first));
     let number = member.strip_prefix(['+', '-']).unwrap_or(member);
-    number.starts_with(|sign: char| sign.is_ascii_digit())
+    if number.starts_with(|sign: char| sign.is_ascii_digit())
         || month(first).is_some()
         || is_weekday(first)
-        || known()
+    {
+        return true;
+    }
+    let zones = ZONES.iter().map(|(zone, _)| *zone).chain(OTHER_ZONES);
+    let mut words = zones.chain(["AM", "PM"]);
+    words.any(|word| word.eq_ignore_ascii_case(first))
 }
 
 fn is_weekday(word: &str) -> bool {

@@ -346,9 +346,9 @@ impl Directives {
         }
     }
 
-    /// Whether it says the first of a pair without the second.
-    pub(super) fn is_unsoftened(&self, (flag, softer): (Flag, Flag)) -> bool {
-        self.says(flag) && !self.says(softer)
+    /// Whether it says the first of a pair without the second, which softens it.
+    pub(super) fn is_unsoftened(&self, pair: (Flag, Flag)) -> bool {
+        self.says(pair.0) && !self.says(pair.1)
     }
 
     /// Whether a flag is among them.
@@ -420,16 +420,12 @@ fn custom(word: &str) -> Result<Directive, DirectiveError> {
             help,
         });
     }
-    let known = || {
-        Flag::ALL
-            .iter()
-            .map(|flag| flag.name())
-            .chain(KEYS)
-            .chain(["none", "all"])
-    };
+    let flags = Flag::ALL.iter().map(|flag| flag.name());
+    let known: Vec<&str> = flags.chain(KEYS).chain(["none", "all"]).collect();
     let lower = word.to_ascii_lowercase();
-    let near = known()
-        .map(|name| (strsim::damerau_levenshtein(&lower, name), name))
+    let near = known
+        .iter()
+        .map(|name| (strsim::damerau_levenshtein(&lower, name), *name))
         .min();
     let help = match near.filter(|(distance, name)| *distance <= 2 && distance * 2 < name.len()) {
         Some((_, name)) if KEYS.contains(&name) => {
@@ -437,10 +433,7 @@ fn custom(word: &str) -> Result<Directive, DirectiveError> {
         }
         Some((_, name)) => format!("did you mean `{name}`?"),
         None if super::member::is_token(word) => return Ok(Directive::Custom(lower.into())),
-        None => format!(
-            "the directives are: {}",
-            known().collect::<Vec<_>>().join(", ")
-        ),
+        None => format!("the directives are: {}", known.join(", ")),
     };
     Err(DirectiveError {
         message: format!("`{word}` is not a directive of X-Robots-Tag"),

@@ -31,7 +31,9 @@ pub fn parse_whole<'a>(lines: impl IntoIterator<Item = &'a [u8]>) -> Option<Tags
 
 fn read<'a>(lines: impl IntoIterator<Item = &'a [u8]>) -> (Tags, bool) {
     let mut tags = Tags::default();
-    let (mut bytes, mut members, mut is_text) = (0, 0, true);
+    let mut bytes = 0;
+    let mut members = 0;
+    let mut is_text = true;
     for line in lines {
         bytes += line.len();
         if bytes > MAX_BYTES || members >= MAX_MEMBERS {

@@ -47,22 +47,18 @@ impl Tags {
     /// does not say the stricter one. That is indexifembedded beside noindex, for every bot, and
     /// nocache beside noarchive, for Bing, which then obeys nocache alone.
     pub fn merge(&mut self, other: &Tags) {
-        let scopes = || {
-            [Scope::All]
-                .into_iter()
-                .chain([&*self, other].into_iter().flat_map(Tags::named))
-        };
-        let unsoftened = |scope: &Scope, pair| {
-            [&*self, other]
-                .into_iter()
-                .any(|tags| tags.to(scope).is_unsoftened(pair))
-        };
-        let bing = Scope::Bot("bingbot".into());
-        let embedded = scopes()
-            .filter(|scope| unsoftened(scope, EMBEDDED))
-            .map(|scope| (scope, EMBEDDED.1));
-        let cached = Some((bing.clone(), CACHED.1)).filter(|_| unsoftened(&bing, CACHED));
-        let softer: Vec<(Scope, Flag)> = embedded.chain(cached).collect();
+        let both = [&*self, other];
+        let scopes = [Scope::All]
+            .into_iter()
+            .chain(both.into_iter().flat_map(Tags::named));
+        let embedded = scopes.map(|scope| (scope, EMBEDDED));
+        let cached = (Scope::Bot("bingbot".into()), CACHED);
+        let mut softer: Vec<(Scope, Flag)> = Vec::new();
+        for (scope, pair) in embedded.chain([cached]) {
+            if both.iter().any(|tags| tags.to(&scope).is_unsoftened(pair)) {
+                softer.push((scope, pair.1));
+            }
+        }
         for (scope, directives) in &other.scopes {
             self.add(scope.clone(), directives);
         }
@@ -80,16 +76,14 @@ impl Tags {
     /// stricter one of these tags. [`merge`](Tags::merge) removes the same ones. This function is
     /// for a source that comes in pieces, whose other scopes are not known yet.
     pub(crate) fn harden(&self, scope: &Scope, said: &mut Directives) {
-        let bing = Scope::Bot("bingbot".into());
-        let reaches = |bot: &Scope| *scope == Scope::All || scope == bot;
-        let mut bots = [Scope::All, scope.clone()]
-            .into_iter()
-            .chain(self.named())
-            .filter(|bot| reaches(bot));
+        let is_for_all = *scope == Scope::All;
+        let others = self.named().filter(|_| is_for_all);
+        let mut bots = std::iter::once(scope.clone()).chain(others);
         if bots.any(|bot| self.to(&bot).is_unsoftened(EMBEDDED)) {
             said.remove(EMBEDDED.1);
         }
-        if reaches(&bing) && self.to(&bing).is_unsoftened(CACHED) {
+        let bing = Scope::Bot("bingbot".into());
+        if (is_for_all || *scope == bing) && self.to(&bing).is_unsoftened(CACHED) {
             said.remove(CACHED.1);
         }
     }

@@ -163,10 +163,9 @@ impl<'a> Columns<'a> {
 /// A host that looks like one. A single label is the name of a machine, which a collector of logs
 /// put in front.
 fn virtual_host(field: &[u8]) -> Result<Option<&[u8]>, Unreadable> {
-    let is_host = |host: &&[u8]| {
+    Ok(fields::host(field)?.filter(|host| {
         host.iter().any(|byte| b".:".contains(byte)) || host.eq_ignore_ascii_case(b"localhost")
-    };
-    Ok(fields::host(field)?.filter(is_host))
+    }))
 }
 
 /// Whether these can be the identity (RFC 1413), which is nearly always `-`, and the user; both may

@@ -85,9 +85,14 @@ const KEYS: &[(Field, &[&[&str]])] = &[
 /// The field that a key of JSON or a variable of nginx names, and its rank among the keys of that
 /// field.
 pub fn named(key: &str) -> Option<(Field, usize)> {
-    let is_one = |names: &&[&str]| names.iter().any(|name| name.eq_ignore_ascii_case(key));
-    KEYS.iter()
-        .find_map(|(field, ranks)| Some((*field, ranks.iter().position(is_one)?)))
+    KEYS.iter().find_map(|(field, ranks)| {
+        Some((
+            *field,
+            ranks
+                .iter()
+                .position(|names| names.iter().any(|name| name.eq_ignore_ascii_case(key)))?,
+        ))
+    })
 }
 
 /// The host, which may be followed by a port. `-` and nginx's `_` are none.
@@ -101,11 +106,12 @@ pub fn host(field: &[u8]) -> Result<Option<&[u8]>, Unreadable> {
         }
         _ => field,
     };
-    let is_of_a_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._".contains(byte);
     match name {
         b"" | b"-" | b"_" => Ok(None),
         _ if name.len() <= MAX_HOST
-            && name.iter().all(is_of_a_name)
+            && name
+                .iter()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(byte))
             && name.iter().any(u8::is_ascii_alphabetic) =>
         {
             Ok(Some(field))

@@ -58,25 +58,24 @@ impl FormatString {
             let field = fields::named(name).map_or(Field::Other, |(field, _)| field);
             variables.push((field, memmem::Finder::new(literal.as_bytes()).into_owned()));
         }
-        let has = |wanted: &[Field]| {
-            variables
-                .iter()
-                .any(|(variable, _)| wanted.contains(variable))
-        };
-        if !has(&[Field::Time]) {
-            return Err(FormatError::Missing(
+        let needed: [(&[Field], &str); 3] = [
+            (
+                &[Field::Time],
                 "time: add `$time_local`, `$time_iso8601` or `$msec`",
-            ));
-        }
-        if !has(&[Field::Request, Field::Target, Field::Path]) {
-            return Err(FormatError::Missing(
+            ),
+            (
+                &[Field::Request, Field::Target, Field::Path],
                 "request: add `\"$request\"` or `$request_uri`",
-            ));
-        }
-        if !has(&[Field::UserAgent]) {
-            return Err(FormatError::Missing(
+            ),
+            (
+                &[Field::UserAgent],
                 "user agent: add `\"$http_user_agent\"`",
-            ));
+            ),
+        ];
+        for (fields, missing) in needed {
+            if !variables.iter().any(|(field, _)| fields.contains(field)) {
+                return Err(FormatError::Missing(missing));
+            }
         }
         Ok(FormatString { start, variables })
     }

@@ -63,7 +63,6 @@ pub enum Line<'a> {
 impl Line<'_> {
     /// The same, apart from the text that it was read from.
     fn into_owned(self) -> Line<'static> {
-        let own = |field: Octets<'_>| Cow::Owned(field.into_owned());
         match self {
             Line::NoRequest => Line::NoRequest,
             Line::ServerMessage => Line::ServerMessage,
@@ -79,6 +78,10 @@ impl Line<'_> {
             }),
         }
     }
+}
+
+fn own(field: Octets<'_>) -> Octets<'static> {
+    Cow::Owned(field.into_owned())
 }
 
 /// Why a line cannot be read for certain.

@@ -45,13 +45,14 @@ pub fn any(text: &str) -> Option<Timestamp> {
         return epoch(number);
     }
     // A wall clock without a zone: UTC, which is the only guess that is the same everywhere.
-    let wall = || {
-        let plain = text.replace('/', "-").replace('T', " ");
-        let (clock, rest) = NaiveDateTime::parse_and_remainder(&plain, "%Y-%m-%d %H:%M:%S").ok()?;
-        (!rest.contains(['+', '-', 'Z'])).then(|| Timestamp(clock.and_utc().timestamp()))
-    };
-    let with_clock = || Timestamp::parse(text).filter(|_| text.contains(':'));
-    clf(text.as_bytes()).or_else(with_clock).or_else(wall)
+    clf(text.as_bytes())
+        .or_else(|| Timestamp::parse(text).filter(|_| text.contains(':')))
+        .or_else(|| {
+            let plain = text.replace('/', "-").replace('T', " ");
+            let (clock, rest) =
+                NaiveDateTime::parse_and_remainder(&plain, "%Y-%m-%d %H:%M:%S").ok()?;
+            (!rest.contains(['+', '-', 'Z'])).then(|| Timestamp(clock.and_utc().timestamp()))
+        })
 }
 
 /// A number of seconds since 1970, or of milliseconds, microseconds or nanoseconds: that which
@@ -80,13 +81,13 @@ fn seconds([year, month, day]: [u32; 3], clock: &[u8]) -> Option<i64> {
 /// Whether a text has a shape, in which `0` stands for a digit, `a` for a letter and `?` for any
 /// sign.
 pub fn is_like(text: &[u8], shape: &[u8]) -> bool {
-    let is = |(byte, sign): (&u8, &u8)| match sign {
-        b'0' => byte.is_ascii_digit(),
-        b'a' => byte.is_ascii_alphabetic(),
-        b'?' => true,
-        sign => byte == sign,
-    };
-    text.len() == shape.len() && text.iter().zip(shape).all(is)
+    text.len() == shape.len()
+        && text.iter().zip(shape).all(|(byte, sign)| match sign {
+            b'0' => byte.is_ascii_digit(),
+            b'a' => byte.is_ascii_alphabetic(),
+            b'?' => true,
+            sign => byte == sign,
+        })
 }
 
 fn digits(text: &[u8]) -> Option<u32> {

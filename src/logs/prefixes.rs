@@ -103,11 +103,10 @@ fn structured_data(text: &[u8]) -> Option<&[u8]> {
 
 /// `web-1  | `, of docker compose and docker service.
 fn compose(line: &[u8]) -> Option<&[u8]> {
-    let is_of_a_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._@/".contains(byte);
     let name = line
         .iter()
         .take(MAX_NAME)
-        .position(|byte| !is_of_a_name(byte))
+        .position(|byte| !byte.is_ascii_alphanumeric() && !b"-._@/".contains(byte))
         .filter(|length| *length > 0)?;
     let rest = line[name..]
         .strip_prefix(b" ")?

@@ -36,6 +36,15 @@ pub struct CompileError {
     pub diagnostics: Diagnostics,
 }
 
+impl From<Diagnostic> for CompileError {
+    fn from(mistake: Diagnostic) -> CompileError {
+        let items = vec![mistake];
+        CompileError {
+            diagnostics: Diagnostics { items },
+        }
+    }
+}
+
 /// Compiles a policy as it is before any pause or retirement begins, without the origin's file.
 ///
 /// # Errors
@@ -59,11 +68,7 @@ pub fn compile_with_origin(
 ) -> Result<Site, CompileError> {
     let origin_file = origin.file().filter(|_| policy.reads_origin());
     let file = origin_file.map(Arc::as_ref);
-    let refused = |diagnostic| CompileError {
-        diagnostics: Diagnostics {
-            items: vec![diagnostic],
-        },
-    };
+
     let synthesis::Synthesis {
         document,
         body,
@@ -73,9 +78,9 @@ pub fn compile_with_origin(
         left_out,
         unpublished_lines,
     } = synthesis::synthesise(&policy, file, registry, at)
-        .map_err(|too_much| refused(too_much_to_merge(file, too_much)))?;
+        .map_err(|too_much| too_much_to_merge(file, too_much))?;
     if body.len() > MAX_BYTES {
-        return Err(refused(too_large(&policy, file, body.len())));
+        return Err(too_large(&policy, file, body.len()).into());
     }
     let matcher = Matcher::new(&document);
     let mut unlisted = crawler_rules::unlisted_tokens(&policy, registry);
@@ -86,15 +91,10 @@ pub fn compile_with_origin(
         answers,
         google_rules,
     } = crawler_rules::compile(&policy, registry, &document, &matcher, &tokens);
-    let traps = policy
-        .enforcement
-        .traps
-        .iter()
-        .map(|trap| Rule {
-            allow: false,
-            pattern: Pattern::new(&trap.value),
-        })
-        .collect();
+    let traps = policy.enforcement.traps.iter().map(|trap| Rule {
+        allow: false,
+        pattern: Pattern::new(&trap.value),
+    });
     let signals = signals::signal_plan(&policy, &document);
     Ok(Site {
         name: policy.name.clone(),
@@ -109,16 +109,7 @@ pub fn compile_with_origin(
         group_sources,
         answers,
         pages: SitePages::new(&policy.answers),
-        previous: policy
-            .robots
-            .previous
-            .as_ref()
-            .and_then(|previous| match previous {
-                PreviousRobots::File(file) => file.bytes.clone().map(DeclaredPrevious::File),
-                PreviousRobots::Origin(_) => Some(DeclaredPrevious::Origin(
-                    file.map(|file| file.file.bytes().clone()),
-                )),
-            }),
+        previous: declared_previous(&policy, file),
         signals,
         tags: tags::tag_plan(&policy, at),
         at,
@@ -127,18 +118,27 @@ pub fn compile_with_origin(
         origin_tags: policy.origin_tags,
         html: HtmlRules::new(&policy.html),
         grace: policy.enforcement.grace.value,
-        behind_cache: policy.enforcement.behind_cache.and_then(|kept| match kept {
-            BehindCache::No => None,
-            BehindCache::AsLongAsMaxAge => Some(policy.robots.max_age.value),
-            BehindCache::For(kept) => Some(kept),
-        }),
+        behind_cache: match policy.enforcement.behind_cache {
+            None | Some(BehindCache::No) => None,
+            Some(BehindCache::AsLongAsMaxAge) => Some(policy.robots.max_age.value),
+            Some(BehindCache::For(kept)) => Some(kept),
+        },
         perhaps_behind_cache: policy.enforcement.behind_cache.is_none(),
-        traps: RuleSet::new(traps),
+        traps: RuleSet::new(traps.collect()),
         networks: registry_overrides::networks(&policy, registry, &tokens),
         tokens,
         crawler_rules,
         policy,
     })
+}
+
+fn declared_previous(policy: &Policy, origin: Option<&OriginFile>) -> Option<DeclaredPrevious> {
+    match policy.robots.previous.as_ref()? {
+        PreviousRobots::File(file) => file.bytes.clone().map(DeclaredPrevious::File),
+        PreviousRobots::Origin(_) => Some(DeclaredPrevious::Origin(
+            origin.map(|origin| origin.file.bytes().clone()),
+        )),
+    }
 }
 
 fn robots_txt(policy: &Policy, origin: &Origin, body: String) -> RobotsTxt {

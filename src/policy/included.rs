@@ -25,8 +25,11 @@ impl Policy {
         for included in self.included_mut() {
             included.bytes = files.0.get(&included.name.value).cloned();
             // An error page that was saved in place of the file is not what crawlers had.
-            let is_page = |bytes: &Arc<[u8]>| File::parse(bytes.clone()).is_page(false);
-            if included.name.value.ends_with(".txt") && included.bytes.as_ref().is_some_and(is_page)
+            if included.name.value.ends_with(".txt")
+                && included
+                    .bytes
+                    .as_ref()
+                    .is_some_and(|bytes| File::parse(bytes.clone()).is_page(false))
             {
                 included.bytes = None;
                 let message = format!(

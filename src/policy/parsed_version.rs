@@ -96,71 +96,67 @@ fn google_matcher(file: &File, rfc: &Reading, registry: &Registry) -> Option<Mat
     let is_google =
         |agent: &AgentLine| agent.star || known.contains(&agent.token.to_ascii_lowercase());
     let google = groups(file, &Reading::new(file, Dialect::Google, &[]), is_google);
-    let is_same = google == groups(file, rfc, is_google);
-    (!is_same).then(|| {
-        Matcher::new(&Document {
-            groups: google,
-            ..Document::default()
-        })
-    })
+    if google == groups(file, rfc, is_google) {
+        return None;
+    }
+    Some(Matcher::new(&Document {
+        groups: google,
+        ..Document::default()
+    }))
 }
 
 /// The groups of the agents that are wanted, with their rules; an agent that stands in several
 /// groups has the rules of all (RFC 9309 section 2.2.1).
 fn groups(file: &File, reading: &Reading, is_wanted: impl Fn(&AgentLine) -> bool) -> Vec<Group> {
-    let name = |agent: &AgentLine| {
-        if agent.star {
-            "*".to_owned()
-        } else {
-            agent.token.clone()
-        }
-    };
-    let of_agents = |agents: Vec<String>, group: &FileGroup| Group {
-        agents,
-        rules: group.rules.iter().map(|line| line.rule.clone()).collect(),
-        crawl_delay: delay(file, group),
-        ..Group::default()
-    };
-    let wanted = |group: &FileGroup| {
-        group
-            .agents
-            .iter()
-            .filter(|agent| is_wanted(agent))
-            .map(name)
-            .collect::<Vec<_>>()
-    };
-    let wanted = reading
-        .groups()
-        .iter()
-        .map(|group| (wanted(group), group))
-        .filter(|(agents, _)| !agents.is_empty());
-    let mut seen = HashSet::new();
-    if wanted
-        .clone()
-        .flat_map(|(agents, _)| agents)
-        .all(|agent| seen.insert(agent.to_ascii_lowercase()))
-    {
-        return wanted
-            .map(|(agents, group)| of_agents(agents, group))
-            .collect();
-    }
     let mut groups: Vec<Group> = Vec::new();
-    for (agents, group) in wanted {
-        for agent in agents {
-            let new = of_agents(vec![agent], group);
-            match groups
+    let mut seen = HashSet::new();
+    let mut is_each_agent_once = true;
+    for group in reading.groups() {
+        let mut agents = Vec::new();
+        for agent in group.agents.iter().filter(|agent| is_wanted(agent)) {
+            let name = if agent.star { "*" } else { &agent.token };
+            is_each_agent_once &= seen.insert(name.to_ascii_lowercase());
+            agents.push(name.to_owned());
+        }
+        if !agents.is_empty() {
+            groups.push(Group {
+                agents,
+                rules: group.rules.iter().map(|line| line.rule.clone()).collect(),
+                crawl_delay: delay(file, group),
+                ..Group::default()
+            });
+        }
+    }
+    if is_each_agent_once {
+        groups
+    } else {
+        one_group_for_each_agent(groups)
+    }
+}
+
+fn one_group_for_each_agent(groups: Vec<Group>) -> Vec<Group> {
+    let mut united: Vec<Group> = Vec::new();
+    for group in groups {
+        for agent in group.agents {
+            let known = united
                 .iter_mut()
-                .find(|known| known.agents[0].eq_ignore_ascii_case(&new.agents[0]))
-            {
+                .find(|known| known.agents[0].eq_ignore_ascii_case(&agent));
+            match known {
                 Some(known) => {
-                    known.rules.extend(new.rules);
-                    known.crawl_delay = known.crawl_delay.into_iter().chain(new.crawl_delay).min();
+                    known.rules.extend(group.rules.iter().cloned());
+                    let delays = known.crawl_delay.into_iter().chain(group.crawl_delay);
+                    known.crawl_delay = delays.min();
                 }
-                None => groups.push(new),
+                None => united.push(Group {
+                    agents: vec![agent],
+                    rules: group.rules.clone(),
+                    crawl_delay: group.crawl_delay,
+                    ..Group::default()
+                }),
             }
         }
     }
-    groups
+    united
 }
 
 /// The shortest crawl delay of a group; `None` where it is zero.

@@ -52,6 +52,10 @@ fn signal_part(part: &str) -> Option<SignalPart> {
     Some(SignalPart::Category(category, said == 1))
 }
 
+pub fn yes_or_no(said: bool) -> &'static str {
+    if said { "yes" } else { "no" }
+}
+
 /// The path of a Content-Usage line, if it has one, and its members. The members are `None` where
 /// one of them is not a member of a dictionary: then the whole line counts for nothing (RFC 9651
 /// section 4.2).
@@ -64,11 +68,10 @@ pub fn usage_line(value: &str) -> (Option<&str>, Option<Vec<&str>>) {
         (None, value)
     };
     let members: Vec<&str> = dictionary.split(',').map(str::trim).collect();
-    let is_member = |member: &&str| {
+    let is_dictionary = members.iter().all(|member| {
         let torn = member.contains([' ', '\t']) && !member.contains(['"', ';', '(']);
         !torn && is_key(member.split(['=', ';']).next().unwrap_or_default())
-    };
-    let is_dictionary = members.iter().all(is_member);
+    });
     (path, is_dictionary.then_some(members))
 }
 

@@ -301,7 +301,7 @@ impl PublicationLog {
 
     /// The site that had a host last: of the closest pattern the one whose time began last.
     pub fn last_site(&self, host: Option<&HostPattern>) -> Option<&str> {
-        let rank = |tenure: &Tenure| {
+        let candidates = self.tenures.iter().filter_map(|tenure| {
             let closeness = match (&tenure.pattern, host) {
                 (None, _) => 0,
                 (Some(wide), Some(host)) if covers(wide, host) => {
@@ -309,28 +309,22 @@ impl PublicationLog {
                 }
                 (Some(_), _) => return None,
             };
-            // A site that has the host now goes before one that had it, however close its pattern
-            // was.
-            Some((tenure.span.end(), closeness, tenure.span.since.number))
-        };
-        let known = self
-            .tenures
-            .iter()
-            .filter_map(|tenure| Some((rank(tenure)?, tenure)));
-        known
-            .max_by_key(|(rank, _)| *rank)
-            .map(|(_, tenure)| tenure.site.as_str())
+            Some((tenure, closeness))
+        });
+        // A site that has the host now goes before one that had it, however close its pattern was.
+        let (last, _) = candidates.max_by_key(|(tenure, closeness)| {
+            (tenure.span.end(), *closeness, tenure.span.since.number)
+        })?;
+        Some(&last.site)
     }
 
     /// Whether a site had a host at any time that is remembered.
     pub fn had(&self, site: &str, host: Option<&HostPattern>) -> bool {
-        let of = |tenure: &Tenure| match (&tenure.pattern, host) {
+        let mut tenures = self.tenures.iter().filter(|tenure| tenure.site == site);
+        tenures.any(|tenure| match (&tenure.pattern, host) {
             (Some(wide), Some(host)) => covers(wide, host),
             (wide, host) => wide.is_none() && host.is_none(),
-        };
-        self.tenures
-            .iter()
-            .any(|tenure| tenure.site == site && of(tenure))
+        })
     }
 
     /// The sites that are remembered.
@@ -343,16 +337,15 @@ impl PublicationLog {
 
     /// The versions that were published until this moment or later, or are now.
     pub fn versions_since(&self, moment: Timestamp) -> BTreeSet<Version> {
-        let lately = |publication: &&Publication| {
-            publication
-                .span
-                .until
-                .is_none_or(|until| until.at >= moment)
-        };
         let published = self
             .publications
             .iter()
-            .filter(lately)
+            .filter(|publication| {
+                publication
+                    .span
+                    .until
+                    .is_none_or(|until| until.at >= moment)
+            })
             .filter_map(|known| known.published.version());
         published.chain(self.declared.values().copied()).collect()
     }
@@ -531,31 +524,29 @@ impl PublicationLog {
     /// Where a site has too many publications, the two oldest become one whose version is unknown.
     fn merge_the_oldest(&mut self) {
         let mut counts: HashMap<String, usize> = HashMap::new();
-        self.publications
-            .iter()
-            .for_each(|known| *counts.entry(known.site.clone()).or_default() += 1);
+        for known in &self.publications {
+            *counts.entry(known.site.clone()).or_default() += 1;
+        }
         for (site, count) in counts {
             for _ in MAX_PUBLICATIONS..count {
                 let mut places = (0..self.publications.len())
                     .filter(|place| self.publications[*place].site == site);
-                let (Some(first), Some(second)) = (places.next(), places.next()) else {
-                    break;
-                };
+                let Some(first) = places.next() else { break };
+                let Some(second) = places.next() else { break };
                 let oldest = self.publications.remove(first);
                 let merged = &mut self.publications[second - 1];
                 merged.span.since = oldest.span.since;
-                merged.published = match oldest.published.was_unavailable()
-                    || merged.published.was_unavailable()
-                {
-                    true => Published::UnknownOrUnavailable,
-                    false => Published::Unknown,
+                let was_unavailable =
+                    oldest.published.was_unavailable() || merged.published.was_unavailable();
+                merged.published = if was_unavailable {
+                    Published::UnknownOrUnavailable
+                } else {
+                    Published::Unknown
                 };
                 merged.tells |= oldest.tells;
-                merged.identities = if merged.identities == oldest.identities {
-                    merged.identities
-                } else {
-                    0
-                };
+                if merged.identities != oldest.identities {
+                    merged.identities = 0;
+                }
             }
         }
     }
@@ -581,16 +572,10 @@ pub fn next_number(tenures: &[Tenure], publications: &[Publication]) -> u64 {
 
 /// Whether every host of a pattern is one of a wider pattern, ports aside.
 pub fn covers(wide: &HostPattern, narrow: &HostPattern) -> bool {
-    let below = || {
-        narrow
+    let is_below = wide.wildcard
+        && narrow
             .name
             .strip_suffix(wide.name.as_str())
-            .is_some_and(|rest| rest.ends_with('.'))
-    };
-    match (wide.wildcard, narrow.wildcard) {
-        (false, false) => wide.name == narrow.name,
-        (false, true) => false,
-        (true, false) => below(),
-        (true, true) => wide.name == narrow.name || below(),
-    }
+            .is_some_and(|rest| rest.ends_with('.'));
+    is_below || wide.wildcard == narrow.wildcard && wide.name == narrow.name
 }

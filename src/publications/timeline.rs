@@ -114,14 +114,16 @@ impl PublicationLog {
         (history.since, history.identity_epoch) =
             (since(pieces, current, now), identity_epoch(pieces, now));
         history.at_site_since = at_site_since(pieces).map_or(now, |change| change.at);
-        let is_other = |piece: &Piece<'_>| match piece.publication.published {
-            Published::Version(version) => {
-                Some(version) != current && piece.since.at == history.since
-            }
-            Published::Unknown | Published::UnknownOrUnavailable => true,
-            Published::Unavailable => false,
-        };
-        history.is_told_by_its_date = !pieces.iter().any(is_other);
+        history.is_told_by_its_date =
+            !pieces
+                .iter()
+                .any(|piece| match piece.publication.published {
+                    Published::Version(version) => {
+                        Some(version) != current && piece.since.at == history.since
+                    }
+                    Published::Unknown | Published::UnknownOrUnavailable => true,
+                    Published::Unavailable => false,
+                });
         let cached_since = history.cached_since(horizon.longest, now);
         let mut seen: HashSet<Version> = current.into_iter().collect();
         for (place, piece) in pieces.iter().enumerate().rev() {
@@ -172,7 +174,8 @@ impl PublicationLog {
     /// operator. It counts for a host that has been at one site ever since, without a gap.
     fn declared_before(&self, pieces: &[Piece<'_>]) -> Option<(Version, Timestamp)> {
         let last = pieces.last().filter(|last| last.until.is_none())?;
-        let (first, moved) = (pieces.first()?.since, at_site_since(pieces)?);
+        let first = pieces.first()?.since;
+        let moved = at_site_since(pieces)?;
         let is_unbroken = self.gaps.lost_at.is_none()
             && self.gaps.broken_at.is_none_or(|broken| first.at >= broken);
         let version = self
@@ -182,16 +185,18 @@ impl PublicationLog {
         version.map(|version| (*version, first.at))
     }
 
+    /// Whether the site of a piece had something to tell about pages before it had this host.
+    fn told_before(&self, piece: &Piece<'_>) -> bool {
+        self.publications.iter().any(|known| {
+            known.tells
+                && known.site == piece.publication.site
+                && known.span.since.number < piece.since.number
+        })
+    }
+
     /// When the host last changed its site, if the one before or the one after had something to
     /// tell about pages.
     fn moved_at(&self, pieces: &[Piece<'_>]) -> Option<Timestamp> {
-        let told_before = |piece: &Piece<'_>| {
-            self.publications.iter().any(|known| {
-                known.tells
-                    && known.site == piece.publication.site
-                    && known.span.since.number < piece.since.number
-            })
-        };
         let mut moved_at = None;
         let mut before: Option<&Piece<'_>> = None;
         for piece in pieces {
@@ -206,7 +211,8 @@ impl PublicationLog {
             let is_same =
                 stayed.is_some_and(|before| before.publication.site == piece.publication.site);
             if !is_same
-                && (stayed.is_some_and(|before| before.publication.tells) || told_before(piece))
+                && (stayed.is_some_and(|before| before.publication.tells)
+                    || self.told_before(piece))
             {
                 moved_at = moved_at.max(Some(piece.since.at));
             }
@@ -351,30 +357,12 @@ impl<'a> Lookup<'a> {
 
     fn chain(&self, pattern: Option<&HostPattern>) -> Chain<'_> {
         let mut chain = Chain::new();
-        let mut look = |wildcard: bool, name: &str, port: Option<u16>| {
-            let named = self.tenures.get(name).map_or(&[][..], Vec::as_slice);
-            let with_port = |wanted: Option<u16>| {
-                let is =
-                    move |known: &HostPattern| known.wildcard == wildcard && known.port == wanted;
-                named
-                    .iter()
-                    .find(|(known, _)| known.is_some_and(is))
-                    .map(|(_, tenures)| tenures.as_slice())
-            };
-            chain.extend(port.and_then(|port| with_port(Some(port))));
-            chain.extend(with_port(None));
-        };
-        if let Some(HostPattern {
-            wildcard,
-            name,
-            port,
-        }) = pattern
-        {
-            look(*wildcard, name, *port);
-            let mut rest = name.as_str();
-            while let Some((_, parent)) = rest.split_once('.') {
-                look(true, parent, *port);
-                rest = parent;
+        if let Some(pattern) = pattern {
+            let mut name = pattern.name.as_str();
+            self.add_named(&mut chain, name, pattern.wildcard, pattern.port);
+            while let Some((_, parent)) = name.split_once('.') {
+                self.add_named(&mut chain, parent, true, pattern.port);
+                name = parent;
             }
         }
         let others = self.tenures.get("").and_then(|named| named.first());
@@ -382,25 +370,37 @@ impl<'a> Lookup<'a> {
         chain
     }
 
+    /// Adds the tenures of the pattern with this name: those with the port go before those for any
+    /// port.
+    fn add_named<'s>(
+        &'s self,
+        chain: &mut Chain<'s>,
+        name: &str,
+        wildcard: bool,
+        port: Option<u16>,
+    ) {
+        let named = self.tenures.get(name).map_or(&[][..], Vec::as_slice);
+        for wanted in port.map(Some).into_iter().chain([None]) {
+            let found = named.iter().find(|(known, _)| {
+                known.is_some_and(|known| known.wildcard == wildcard && known.port == wanted)
+            });
+            chain.extend(found.map(|(_, tenures)| tenures.as_slice()));
+        }
+    }
+
     fn key(&self, chain: &Chain<'a>) -> Vec<ChainLink<'a>> {
-        let link = |level: usize, tenure: &&'a Tenure| {
-            // What came before the first publication that is remembered makes no difference.
-            let first = self
-                .publications
-                .get(tenure.site.as_str())
-                .and_then(|known| known.first());
-            let first = first.map_or(0, |first| first.span.since.number);
-            (
-                level,
-                tenure.site.as_str(),
-                tenure.span.since.number.max(first),
-                tenure.span.end(),
-            )
-        };
-        let links = |(level, tenures): (usize, &&'a [&'a Tenure])| -> Vec<ChainLink<'a>> {
-            tenures.iter().map(|tenure| link(level, tenure)).collect()
-        };
-        chain.iter().enumerate().flat_map(links).collect()
+        let mut links = Vec::new();
+        for (level, tenures) in chain.iter().enumerate() {
+            for tenure in *tenures {
+                let site = tenure.site.as_str();
+                // What came before the first publication that is remembered makes no difference.
+                let first = self.publications.get(site).and_then(|known| known.first());
+                let first = first.map_or(0, |first| first.span.since.number);
+                let since = tenure.span.since.number.max(first);
+                links.push((level, site, since, tenure.span.end()));
+            }
+        }
+        links
     }
 
     /// What counted for the hosts of a chain, the oldest first.
@@ -428,27 +428,27 @@ impl<'a> Lookup<'a> {
 /// The patterns that are told apart. Where a policy names a port, a wider pattern may name another
 /// one: then each name is looked up with each of the ports.
 fn patterns(lookups: &[Lookup<'_>]) -> Vec<Option<HostPattern>> {
-    let named = || {
-        lookups
-            .iter()
-            .flat_map(|lookup| lookup.tenures.values().flatten())
-            .filter_map(|(pattern, _)| *pattern)
-    };
-    let ports: BTreeSet<Option<u16>> = named().map(|pattern| pattern.port).chain([None]).collect();
-    let names: BTreeSet<(bool, &str)> = named()
-        .map(|pattern| (pattern.wildcard, pattern.name.as_str()))
-        .collect();
-    let pattern = |(wildcard, name): (bool, &str), port: Option<u16>| {
-        Some(HostPattern {
-            wildcard,
-            name: name.to_owned(),
-            port,
-        })
-    };
-    let each = names
-        .into_iter()
-        .flat_map(|name| ports.iter().map(move |port| pattern(name, *port)));
-    each.chain([None]).collect()
+    let mut ports: BTreeSet<Option<u16>> = BTreeSet::from([None]);
+    let mut names: BTreeSet<(bool, &str)> = BTreeSet::new();
+    for lookup in lookups {
+        let named = lookup.tenures.values().flatten();
+        for pattern in named.filter_map(|(pattern, _)| *pattern) {
+            ports.insert(pattern.port);
+            names.insert((pattern.wildcard, &pattern.name));
+        }
+    }
+    let mut patterns = Vec::new();
+    for (wildcard, name) in names {
+        for port in &ports {
+            patterns.push(Some(HostPattern {
+                wildcard,
+                name: name.to_owned(),
+                port: *port,
+            }));
+        }
+    }
+    patterns.push(None);
+    patterns
 }
 
 fn overlap<'a>(tenure: &Tenure, publication: &'a Publication) -> Option<Piece<'a>> {
@@ -506,17 +506,19 @@ fn add_unavailability(history: &mut HostHistory, others: &[Vec<Piece<'_>>], now:
         return;
     }
     let mut spans = std::mem::take(&mut history.unavailable);
-    let end = |span: &Unavailability| span.until.unwrap_or(now);
-    spans.sort_by_key(|span| (span.since, end(span)));
+    spans.sort_by_key(|span| (span.since, span.until.unwrap_or(now)));
     for span in spans {
-        match history
-            .unavailable
-            .last_mut()
-            .filter(|last| end(last) >= span.since)
+        let last = history.unavailable.last_mut();
+        let last = last.filter(|last| last.until.unwrap_or(now) >= span.since);
+        let Some(last) = last else {
+            history.unavailable.push(span);
+            continue;
+        };
+        if span
+            .until
+            .is_none_or(|until| last.until.unwrap_or(now) < until)
         {
-            Some(last) if end(last) < end(&span) || span.until.is_none() => last.until = span.until,
-            Some(_) => {}
-            None => history.unavailable.push(span),
+            last.until = span.until;
         }
     }
     history.unavailable.reverse();
@@ -534,7 +536,8 @@ fn add_elsewhere(
     let now = horizon.now;
     let last = own.last().filter(|last| last.until.is_none());
     let current = last.and_then(Piece::version);
-    let (mut in_force, mut unreported) = (Vec::new(), Vec::new());
+    let mut in_force = Vec::new();
+    let mut unreported = Vec::new();
     history.identity_epoch = epoch_of_all(history.identity_epoch, own, others, now);
     for pieces in others {
         for (place, piece) in pieces.iter().enumerate() {
@@ -559,7 +562,7 @@ fn add_elsewhere(
                     .map(|until| (version, until)),
             );
             if Some(version) != current
-                && !supersede(history, version, (piece.since.at, until), &mut parsed)
+                && !supersede(history, version, piece.since.at, until, &mut parsed)
             {
                 history.elsewhere.unknown_until = history.elsewhere.unknown_until.max(Some(until));
             }
@@ -609,14 +612,13 @@ fn epoch_of_all(
         return of_own;
     };
     let is_other = |piece: &&Piece<'_>| piece.publication.identities != identities;
-    let is_alike = |pieces: &&Vec<Piece<'_>>| {
-        pieces
-            .last()
-            .is_some_and(|last| last.until.is_none() && last.publication.identities == identities)
-    };
     let alike = others
         .iter()
-        .filter(is_alike)
+        .filter(|pieces| {
+            pieces.last().is_some_and(|last| {
+                last.until.is_none() && last.publication.identities == identities
+            })
+        })
         .map(|pieces| identity_epoch(pieces, now));
     let since = alike.fold(of_own, Timestamp::min);
     let floor = own
@@ -637,7 +639,8 @@ fn epoch_of_all(
 fn supersede(
     history: &mut HostHistory,
     version: Version,
-    (since, superseded_at): (Timestamp, Timestamp),
+    since: Timestamp,
+    superseded_at: Timestamp,
     parsed: &mut impl FnMut(Version) -> Option<Arc<ParsedVersion>>,
 ) -> bool {
     if let Some(known) = history

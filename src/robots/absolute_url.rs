@@ -26,12 +26,11 @@ impl<'a> AbsoluteUrl<'a> {
     /// `None` for a URL without `//` and a host.
     pub fn read(url: &'a [u8]) -> Option<AbsoluteUrl<'a>> {
         let slashes = url.windows(2).position(|pair| pair == b"//")?;
-        let (scheme, after) = (&url[..slashes], &url[slashes + 2..]);
-        let scheme = if scheme.is_empty() {
-            scheme
-        } else {
-            scheme.strip_suffix(b":")?
+        let scheme = match &url[..slashes] {
+            b"" => b"",
+            before => before.strip_suffix(b":")?,
         };
+        let after = &url[slashes + 2..];
         let is_scheme = scheme.iter().enumerate().all(|(place, byte)| match place {
             0 => byte.is_ascii_alphabetic(),
             _ => byte.is_ascii_alphanumeric() || b"+-.".contains(byte),

@@ -27,34 +27,38 @@ pub struct Closed {
 /// something.
 const MAX_ALLOWS: usize = 1_000;
 
+/// The place of the strongest of the rules whose patterns are `asked` for, if it allows as wanted.
+fn deciding<R: AsRef<Rule>>(
+    rules: &[R],
+    asked: impl Fn(&Pattern) -> bool,
+    allow: bool,
+) -> Option<usize> {
+    let (place, strongest) = rules
+        .iter()
+        .map(AsRef::as_ref)
+        .enumerate()
+        .filter(|(_, rule)| asked(&rule.pattern))
+        .max_by_key(|(_, rule)| (rule.pattern.priority(), rule.allow))?;
+    (strongest.allow == allow).then_some(place)
+}
+
 /// What the rules close; `None` if the front page and some others are open.
 pub fn closed<R: AsRef<Rule>>(rules: &[R]) -> Option<Closed> {
-    let deciding = |is_asked: &dyn Fn(&Pattern) -> bool| -> Option<usize> {
-        let asked = rules
-            .iter()
-            .enumerate()
-            .filter(|(_, rule)| is_asked(&rule.as_ref().pattern));
-        let strongest = asked
-            .max_by_key(|(_, rule)| (rule.as_ref().pattern.priority(), rule.as_ref().allow))?;
-        Some(strongest.0)
-    };
-    let disallowing = |place: &usize| !rules[*place].as_ref().allow;
-    let Some(rule) = deciding(&Pattern::is_blanket).filter(disallowing) else {
-        let rule = deciding(&|pattern| pattern.matches(b"/")).filter(disallowing)?;
+    let Some(rule) = deciding(rules, Pattern::is_blanket, false) else {
+        let rule = deciding(rules, |pattern| pattern.matches(b"/"), false)?;
         return Some(Closed {
             extent: Extent::FrontPage,
             rule,
         });
     };
-    let opens = |rule: &Rule| {
+    let mut allows = rules
+        .iter()
+        .map(AsRef::as_ref)
+        .filter(|rule| rule.allow && !rule.pattern.is_empty() && !is_for_machines(&rule.pattern));
+    let is_open = allows.by_ref().take(MAX_ALLOWS).any(|rule| {
         let target = rule.pattern.as_target();
-        deciding(&|pattern| pattern.matches(&target))
-            .is_some_and(|place| rules[place].as_ref().allow)
-    };
-    let pages =
-        |rule: &&Rule| rule.allow && !rule.pattern.is_empty() && !is_for_machines(&rule.pattern);
-    let mut allows = rules.iter().map(AsRef::as_ref).filter(pages);
-    let is_open = allows.by_ref().take(MAX_ALLOWS).any(opens) || allows.next().is_some();
+        deciding(rules, |pattern| pattern.matches(&target), true).is_some()
+    }) || allows.next().is_some();
     Some(Closed {
         extent: if is_open {
             Extent::AllButAllowed

@@ -69,6 +69,12 @@ pub(super) const fn is_blank(octet: u8) -> bool {
     matches!(octet, b' ' | b'\t' | b'\n' | 0x0B | 0x0C | b'\r')
 }
 
+/// Whether an octet ends a token. No token has a comma or a semicolon: `One, Two` names One, as it
+/// does for Google.
+fn ends_token(octet: &u8) -> bool {
+    is_blank(*octet) || matches!(octet, b'/' | b',' | b';')
+}
+
 impl Dialect {
     /// The crawlers that a User-agent line names. `spaced` are the tokens with blanks in them that
     /// exist (`Sogou web spider`); the Google dialect ignores them.
@@ -83,36 +89,28 @@ impl Dialect {
         if value.first() == Some(&b'*') && value.get(1).is_none_or(|octet| is_blank(*octet)) {
             return Agent::Star;
         }
-        let end = |ends: fn(u8) -> bool| {
-            value
-                .iter()
-                .position(|octet| ends(*octet))
-                .unwrap_or(value.len())
-        };
         match self {
-            Dialect::Google => Agent::Token(
-                &value[..end(|octet| {
-                    !(octet.is_ascii_alphabetic() || octet == b'-' || octet == b'_')
-                })],
-            ),
+            Dialect::Google => {
+                let mut octets = value.iter();
+                let end =
+                    octets.position(|octet| !octet.is_ascii_alphabetic() && !b"-_".contains(octet));
+                Agent::Token(&value[..end.unwrap_or(value.len())])
+            }
             Dialect::Rfc9309 => {
-                // No token has a comma or a semicolon: `One, Two` names One, as it does for Google.
-                let ends = |octet: u8| is_blank(octet) || matches!(octet, b'/' | b',' | b';');
-                let known = spaced.iter().map(|token| token.len()).filter(|&length| {
-                    value.split_at_checked(length).is_some_and(|(start, rest)| {
-                        spaced
-                            .iter()
-                            .any(|token| start.eq_ignore_ascii_case(token.as_bytes()))
-                            && rest
-                                .iter()
-                                .find(|octet| **octet != b'*')
-                                .is_none_or(|next| ends(*next))
-                    })
+                let known = spaced.iter().filter(|token| {
+                    value
+                        .split_at_checked(token.len())
+                        .is_some_and(|(start, rest)| {
+                            let next = rest.iter().find(|octet| **octet != b'*');
+                            start.eq_ignore_ascii_case(token.as_bytes())
+                                && next.is_none_or(ends_token)
+                        })
                 });
-                if let Some(length) = known.max() {
+                if let Some(length) = known.map(|token| token.len()).max() {
                     return Agent::Token(&value[..length]);
                 }
-                let mut token = &value[..end(ends)];
+                let end = value.iter().position(ends_token);
+                let mut token = &value[..end.unwrap_or(value.len())];
                 while let Some(rest) = token.strip_suffix(b"*") {
                     token = rest;
                 }
@@ -173,25 +171,25 @@ fn google_escape(value: &[u8]) -> Vec<u8> {
     out
 }
 
+/// Where a path, a query or parameters begin, at `from` or behind it.
+fn path_start(url: &[u8], from: usize) -> Option<usize> {
+    let mut octets = url.iter().skip(from);
+    let place = octets.position(|octet| matches!(octet, b'/' | b'?' | b';'))?;
+    Some(from + place)
+}
+
 /// Path and query of a URL, beginning with `/`, as Google's library takes them out: without scheme,
 /// authority and fragment; `/` when there is no path. `example.com/a` and `/a` are `/a`; so is
 /// `a/a`.
 pub fn path_of_url(url: &[u8]) -> std::borrow::Cow<'_, [u8]> {
-    let begins_path = |octet: &u8| matches!(octet, b'/' | b'?' | b';');
     let start = if url.starts_with(b"//") { 2 } else { 0 };
-    let path_at = |from: usize| {
-        url.iter()
-            .skip(from)
-            .position(begins_path)
-            .map(|place| from + place)
-    };
     // A `://` after the path began belongs to the path.
     let scheme = memchr::memmem::find(&url[start..], b"://").map(|place| start + place);
-    let authority = match (scheme, path_at(start)) {
+    let authority = match (scheme, path_start(url, start)) {
         (Some(scheme), early) if early.is_none_or(|early| early >= scheme) => scheme + 3,
         _ => start,
     };
-    let Some(path) = path_at(authority) else {
+    let Some(path) = path_start(url, authority) else {
         return b"/".into();
     };
     let end = match memchr(b'#', &url[start..]).map(|place| start + place) {

@@ -423,20 +423,14 @@ fn shape(bytes: &[u8], bom: usize) -> Shape {
     }
     // Without a mark, ASCII letters with a NUL before or after each.
     let start = &bytes[bom..bytes.len().min(64)];
-    let is_wide = |nul: usize| {
-        start
-            .chunks_exact(2)
-            .all(|pair| pair[nul] == 0 && pair[1 - nul] != 0)
-    };
-    if start.len() >= 8 && (is_wide(0) || is_wide(1)) {
+    let mut pairs = start.chunks_exact(2);
+    let is_wide = pairs.clone().all(|pair| pair[0] == 0 && pair[1] != 0)
+        || pairs.all(|pair| pair[0] != 0 && pair[1] == 0);
+    if start.len() >= 8 && is_wide {
         return Shape::Utf16;
     }
     let text = bytes[bom..].trim_ascii_start();
-    let begins = |tag: &[u8]| {
-        text.get(..tag.len())
-            .is_some_and(|start| start.eq_ignore_ascii_case(tag))
-    };
-    let tag = [
+    let tags = [
         &b"<!doctype"[..],
         b"<html",
         b"<head",
@@ -447,9 +441,9 @@ fn shape(bytes: &[u8], bom: usize) -> Shape {
         b"<meta",
         b"<title",
     ];
-    if tag.iter().any(|tag| begins(tag)) {
-        Shape::Html
-    } else {
-        Shape::Text
-    }
+    let is_page = tags.iter().any(|tag| {
+        text.get(..tag.len())
+            .is_some_and(|start| start.eq_ignore_ascii_case(tag))
+    });
+    if is_page { Shape::Html } else { Shape::Text }
 }

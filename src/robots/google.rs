@@ -33,7 +33,8 @@ impl GoogleRules {
     /// Reads the groups of a document with these indexes. The library reads all groups of a token
     /// as one.
     pub fn new(document: &Document, groups: &[usize]) -> GoogleRules {
-        let (mut rules, mut sources) = (Vec::new(), Vec::new());
+        let mut rules = Vec::new();
+        let mut sources = Vec::new();
         for &group in groups {
             if document.groups[group].rules.is_empty() {
                 rules.push(Rule {

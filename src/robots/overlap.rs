@@ -35,35 +35,28 @@ impl Pattern {
             return true;
         }
         // Most patterns differ in their beginnings.
-        let (one, two) = (self.prefix(), other.prefix());
+        let one = self.prefix();
+        let two = other.prefix();
         let common = one.len().min(two.len());
         *budget = budget.saturating_sub(1 + common / 16);
         if one[..common] != two[..common] {
             return false;
         }
-        let plain = |pattern: &Pattern| memchr(b'*', pattern.literal()).is_none();
-        if plain(self) && plain(other) {
+        if !self.has_wildcard() && !other.has_wildcard() {
             // Of two patterns that begin alike, the shorter one must match more than its text.
-            let (short, long) = if one.len() <= two.len() {
-                (self, two.len())
-            } else {
-                (other, one.len())
-            };
-            return !short.is_anchored() || short.prefix().len() == long;
+            let short = if one.len() <= two.len() { self } else { other };
+            return !short.is_anchored() || one.len() == two.len();
         }
-        let (one, two) = (steps(self), steps(other));
-        match one
-            .len()
-            .checked_mul(two.len())
-            .and_then(|cost| budget.checked_sub(cost))
-        {
-            Some(rest) => *budget = rest,
-            None => {
-                *budget = 0;
-                return true;
-            }
-        }
-        meet(&one, &two)
+        let one = steps(self);
+        let two = steps(other);
+        let cost = one.len().saturating_mul(two.len());
+        let is_affordable = cost <= *budget;
+        *budget = budget.saturating_sub(cost);
+        !is_affordable || meet(&one, &two)
+    }
+
+    fn has_wildcard(&self) -> bool {
+        memchr(b'*', self.literal()).is_some()
     }
 
     /// A target that the pattern matches, with `fill` in place of each wildcard.
@@ -81,7 +74,8 @@ impl Pattern {
         if self.is_empty() || other.is_empty() {
             return None;
         }
-        let (one, two) = (steps(self), steps(other));
+        let one = steps(self);
+        let two = steps(other);
         if one.len().saturating_mul(two.len()) > LARGEST_SEARCH {
             return None;
         }
@@ -143,7 +137,8 @@ fn meet(one: &[Step], two: &[Step]) -> bool {
             if !row[j] {
                 continue;
             }
-            let (a, b) = (one.get(i), two.get(j));
+            let a = one.get(i);
+            let b = two.get(j);
             // A run may be empty.
             if a == Some(&Step::Any) {
                 next[j] = true;
@@ -180,11 +175,13 @@ fn shortest(one: &[Step], two: &[Step]) -> Option<Vec<u8>> {
             continue;
         }
         before[place] = Some((from, octet));
-        let (i, j) = (place / width, place % width);
-        if (i, j) == (one.len(), two.len()) {
+        let i = place / width;
+        let j = place % width;
+        if i == one.len() && j == two.len() {
             return Some(text_before(place, &before));
         }
-        let (a, b) = (one.get(i), two.get(j));
+        let a = one.get(i);
+        let b = two.get(j);
         if a == Some(&Step::Any) {
             open.push_front((place + width, place, None));
         }

@@ -121,10 +121,10 @@ impl Pattern {
     /// [`matches`](Pattern::matches) for a target that is known to begin with
     /// [`prefix`](Pattern::prefix).
     pub(super) fn matches_beyond_prefix(&self, target: &[u8]) -> bool {
-        let (Some(mut rest), literal) = (target.get(self.prefix..), self.literal()) else {
+        let Some(mut rest) = target.get(self.prefix..) else {
             return false;
         };
-        let Some(mut pieces) = literal.get(self.prefix + 1..) else {
+        let Some(mut pieces) = self.literal().get(self.prefix + 1..) else {
             return !self.anchored || rest.is_empty();
         };
         // Between wildcards the leftmost place is as good as any other, so each piece is looked for

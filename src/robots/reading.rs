@@ -108,7 +108,8 @@ impl Reading {
     /// ```
     pub fn new(file: &File, dialect: Dialect, spaced: &[&str]) -> Reading {
         let groups = groups(file, dialect, spaced);
-        let (mut by_token, mut star) = (HashMap::<Vec<u8>, Vec<usize>>::new(), Vec::new());
+        let mut by_token: HashMap<Vec<u8>, Vec<usize>> = HashMap::new();
+        let mut star = Vec::new();
         for (index, group) in groups.iter().enumerate() {
             for agent in &group.agents {
                 let list = if agent.star {
@@ -123,7 +124,8 @@ impl Reading {
                 }
             }
         }
-        let (mut unions, mut known) = (Vec::new(), HashMap::<Vec<usize>, usize>::new());
+        let mut unions = Vec::new();
+        let mut known: HashMap<Vec<usize>, usize> = HashMap::new();
         let mut union = |groups: Vec<usize>| {
             *known.entry(groups).or_insert_with_key(|groups| {
                 unions.push(Union {
@@ -136,11 +138,8 @@ impl Reading {
         let star = (!star.is_empty()).then(|| union(star));
         // Over the groups, not over the map, whose order is another one each time.
         let mut named = HashMap::new();
-        for agent in groups
-            .iter()
-            .flat_map(|group| &group.agents)
-            .filter(|agent| !agent.star)
-        {
+        let agents = groups.iter().flat_map(|group| &group.agents);
+        for agent in agents.filter(|agent| !agent.star) {
             let token = agent.token.to_ascii_lowercase().into_bytes();
             if let Some(groups) = by_token.remove(&token) {
                 named.insert(token, union(groups));
@@ -227,16 +226,14 @@ impl Reading {
     }
 
     fn prepare(&self, union: &[usize]) -> Prepared {
-        let rules = || self.united(union).flat_map(|group| &group.rules);
-        let empty = |allow: bool| {
-            rules()
-                .find(|line| line.rule.allow == allow && line.rule.pattern.is_empty())
-                .map(|line| line.line)
-        };
+        let rules: Vec<&RuleLine> = self.united(union).flat_map(|group| &group.rules).collect();
+        let empty = rules.iter().filter(|line| line.rule.pattern.is_empty());
+        // The first, an Allow if there is one.
+        let empty = empty.min_by_key(|line| !line.rule.allow);
         Prepared {
-            lines: rules().map(|line| line.line).collect(),
-            empty: empty(true).or_else(|| empty(false)),
-            rules: RuleSet::new(rules().map(|line| line.rule.clone()).collect()),
+            lines: rules.iter().map(|line| line.line).collect(),
+            empty: empty.map(|line| line.line),
+            rules: RuleSet::new(rules.iter().map(|line| line.rule.clone()).collect()),
         }
     }
 }
@@ -278,15 +275,12 @@ fn groups(file: &File, dialect: Dialect, spaced: &[&str]) -> Vec<FileGroup> {
             (Key::Allow | Key::Disallow, Some(group)) => {
                 open = false;
                 let allow = record.key == Key::Allow;
-                let mut push = |pattern| {
+                let directory = dialect.directory_of_index(value).filter(|_| allow);
+                for pattern in [dialect.pattern(value)].into_iter().chain(directory) {
                     group.rules.push(RuleLine {
                         rule: Rule { allow, pattern },
                         line: line.number,
-                    })
-                };
-                push(dialect.pattern(value));
-                if let Some(directory) = dialect.directory_of_index(value).filter(|_| allow) {
-                    push(directory);
+                    });
                 }
             }
             (Key::Sitemap, _) | (_, None) => {}

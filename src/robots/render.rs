@@ -67,17 +67,16 @@ fn group(group: &Group) -> String {
 }
 
 fn comments(comments: &[String]) -> String {
-    let written = |line: &str| {
-        let text: String = line
-            .chars()
-            .map(|c| if breaks_lines(c) { ' ' } else { c })
-            .collect();
-        format!("# {text}").trim_end().to_owned() + "\n"
-    };
     comments
         .iter()
         .flat_map(|comment| comment.split('\n'))
-        .map(written)
+        .map(|line| {
+            let text: String = line
+                .chars()
+                .map(|c| if breaks_lines(c) { ' ' } else { c })
+                .collect();
+            format!("# {text}").trim_end().to_owned() + "\n"
+        })
         .collect()
 }
 
@@ -90,8 +89,7 @@ fn breaks_lines(c: char) -> bool {
 /// Text that stays in its line and begins no comment. What cannot be written becomes `_`: leaving
 /// it out, or cutting a token there, might name another crawler.
 fn in_line(text: &str) -> String {
-    let is_blank = |c: char| c.is_ascii_whitespace();
-    text.trim_matches(is_blank)
+    text.trim_matches(|c: char| c.is_ascii_whitespace())
         .chars()
         .map(|c| if breaks_lines(c) || c == '#' { '_' } else { c })
         .collect()

@@ -60,27 +60,24 @@ impl RuleSet {
             let rule = &rules[index as usize];
             (Reverse(rule.pattern.priority()), Reverse(rule.allow), index)
         });
-        let prefix = |rank: u32| rules[ranked[rank as usize] as usize].pattern.prefix();
-        let mut ranks: Vec<u32> = (0u32..).zip(&ranked).map(|(rank, _)| rank).collect();
-        ranks.sort_by_key(|&rank| (prefix(rank), rank));
         let pattern = |rank: u32| &rules[ranked[rank as usize] as usize].pattern;
+        let mut ranks: Vec<u32> = (0u32..).zip(&ranked).map(|(rank, _)| rank).collect();
+        ranks.sort_by_key(|&rank| (pattern(rank).prefix(), rank));
         let (ranks, crowded) = part_crowded(
             ranks,
-            |a, b| prefix(a) == prefix(b),
+            |a, b| pattern(a).prefix() == pattern(b).prefix(),
             |rank| Windows::fit(pattern(rank)),
         );
-        let crowded: Vec<_> = crowded
-            .into_iter()
-            .map(|rank| (rank, pattern(rank)))
-            .collect();
-        let windows = Windows::new(&crowded);
+        let crowded = crowded.into_iter().map(|rank| (rank, pattern(rank)));
+        let windows = Windows::new(&crowded.collect::<Vec<_>>());
 
         let mut beginnings: Vec<Beginning> = Vec::new();
         // The beginnings that the current one begins with, the longest last.
         let mut open: Vec<u32> = Vec::new();
         let mut first = 0u32;
-        for same in ranks.chunk_by(|a, b| prefix(*a) == prefix(*b)) {
-            let (text, end) = (prefix(same[0]), first + same.len() as u32);
+        for same in ranks.chunk_by(|a, b| pattern(*a).prefix() == pattern(*b).prefix()) {
+            let text = pattern(same[0]).prefix();
+            let end = first + same.len() as u32;
             while open
                 .last()
                 .is_some_and(|&last| !text.starts_with(&beginnings[last as usize].text))
@@ -178,13 +175,12 @@ impl RuleSet {
                 .take_while(|(a, b)| a == b)
                 .count()
         });
-        let shorter = |beginning: &&Beginning| {
+        std::iter::successors(nearest, |beginning| {
             beginning
                 .shorter
                 .map(|shorter| &self.beginnings[shorter as usize])
-        };
-        std::iter::successors(nearest, shorter)
-            .filter(move |beginning| beginning.text.len() <= common)
+        })
+        .filter(move |beginning| beginning.text.len() <= common)
     }
 
     fn ranks_of(&self, beginning: &Beginning) -> &[u32] {
@@ -222,7 +218,8 @@ fn part_crowded(
     alike: impl Fn(u32, u32) -> bool,
     fits: impl Fn(u32) -> bool,
 ) -> (Vec<u32>, Vec<u32>) {
-    let (mut stay, mut crowded) = (Vec::with_capacity(ranks.len()), Vec::new());
+    let mut stay = Vec::with_capacity(ranks.len());
+    let mut crowded = Vec::new();
     for same in ranks.chunk_by(|a, b| alike(*a, *b)) {
         let many = same
             .iter()

@@ -55,14 +55,10 @@ impl<'a> Target<'a> {
     /// `/robots.txt;x`, and `/robots.txt/.`, which some origins read as `/robots.txt/`, and that as
     /// `/robots.txt`.
     pub fn reaches_robots_txt(&self) -> bool {
-        let reaches = |reading: &[u8]| {
+        self.readings().any(|reading| {
             let rest = reading.strip_prefix(ROBOTS_TXT);
             rest.is_some_and(|rest| ends_path(rest.strip_prefix(b"/").unwrap_or(rest)))
-        };
-        let resolves = |resolved: Option<Resolved<'_>>| {
-            resolved.is_some_and(|resolved| reaches(resolved.target))
-        };
-        reaches(self.sent) || resolves(self.resolved) || resolves(self.stripped)
+        })
     }
 
     /// The other paths that origins may read the target as.
@@ -136,14 +132,15 @@ impl TargetScratch {
         let resolved = resolved.filter(|resolved| resolved.target != sent);
         let stripped =
             memchr(b';', path).map(|_| resolve_into(sent, Parameters::Stripped, stripped));
-        let is_known = |target: &[u8]| {
-            target == sent || resolved.is_some_and(|resolved| resolved.target == target)
-        };
+        let stripped = stripped.filter(|stripped| {
+            stripped.target != sent
+                && resolved.is_none_or(|resolved| resolved.target != stripped.target)
+        });
         Target {
             written,
             sent,
             resolved,
-            stripped: stripped.filter(|stripped| !is_known(stripped.target)),
+            stripped,
         }
     }
 }

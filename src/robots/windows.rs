@@ -59,10 +59,20 @@ impl Window {
         }
     }
 
+    /// Its place in a table of [`COUNTED`] counts.
+    fn count_slot(self) -> usize {
+        (self.hash() >> (32 - COUNTED.ilog2())) as usize
+    }
+
     /// A hash that is well spread in its upper bits.
     fn hash(self) -> u32 {
         (self.octets ^ u32::from(self.width) << 29).wrapping_mul(0x9E37_79B1)
     }
+}
+
+/// Whether a rank is lower than what was found so far.
+fn is_better(rank: u32, found: Option<u32>) -> bool {
+    found.is_none_or(|found| rank < found)
 }
 
 /// The windows of a text, `width` octets each.
@@ -100,15 +110,14 @@ impl Windows {
             return Windows::default();
         }
         let mut counts = vec![0u32; COUNTED];
-        let slot = |window: Window| (window.hash() >> (32 - COUNTED.ilog2())) as usize;
         for (_, pattern) in patterns {
-            choices(pattern).for_each(|window| counts[slot(window)] += 1);
+            choices(pattern).for_each(|window| counts[window.count_slot()] += 1);
         }
         let mut filed: Vec<(Window, u32)> = patterns
             .iter()
             .filter_map(|(rank, pattern)| {
                 // Of equally rare windows the first.
-                let rarest = choices(pattern).min_by_key(|window| counts[slot(*window)])?;
+                let rarest = choices(pattern).min_by_key(|window| counts[window.count_slot()])?;
                 Some((rarest, *rank))
             })
             .collect();
@@ -120,7 +129,8 @@ impl Windows {
         let mut buckets: Vec<Bucket> = Vec::new();
         let mut first = 0u32;
         for same in filed.chunk_by(|(a, _), (b, _)| a == b) {
-            let (window, end) = (same[0].0, first + same.len() as u32);
+            let window = same[0].0;
+            let end = first + same.len() as u32;
             let bit = (window.hash() >> shift) as usize;
             filter[bit / 64] |= 1 << (bit % 64);
             buckets.push(Bucket { window, first, end });
@@ -153,11 +163,11 @@ impl Windows {
         mut found: Option<u32>,
         mut matches: impl FnMut(u32) -> bool,
     ) -> Option<u32> {
-        let better = |rank: u32, found: Option<u32>| found.is_none_or(|found| rank < found);
-        if !self.all.first().is_some_and(|&best| better(best, found)) {
+        if !self.all.first().is_some_and(|&best| is_better(best, found)) {
             return found;
         }
-        let (mut tries, mut octets) = (0, 0u32);
+        let mut tries = 0;
+        let mut octets = 0u32;
         for (place, octet) in target.iter().enumerate() {
             took(1);
             octets = octets << 8 | u32::from(*octet);
@@ -167,19 +177,15 @@ impl Windows {
                 if self.filter[bit / 64] & (1 << (bit % 64)) == 0 {
                     continue;
                 }
-                for &rank in self
-                    .filed_under(window)
-                    .iter()
-                    .take_while(|&&rank| better(rank, found))
-                {
+                for &rank in self.filed_under(window) {
+                    if !is_better(rank, found) {
+                        break;
+                    }
                     took(1);
                     tries += 1;
                     if tries > MAX_TRIES {
-                        let mut left = self
-                            .all
-                            .iter()
-                            .copied()
-                            .take_while(|&rank| better(rank, found));
+                        let all = self.all.iter().copied();
+                        let mut left = all.take_while(|&rank| is_better(rank, found));
                         return left.find(|&rank| matches(rank)).or(found);
                     }
                     if matches(rank) {
@@ -195,11 +201,10 @@ impl Windows {
     /// Calls `candidate` with the ranks of all patterns that may match, of some more than once.
     /// Takes time linear in the target and in the patterns; allocates nothing.
     pub fn each(&self, target: &[u8], mut candidate: impl FnMut(u32)) {
-        let visit = |rank| {
+        self.find(target, None, |rank| {
             candidate(rank);
             false
-        };
-        self.find(target, None, visit);
+        });
     }
 
     fn filed_under(&self, window: Window) -> &[u32] {

@@ -45,25 +45,28 @@ impl Zone {
         let local = day
             .and_time(NaiveTime::MIN)
             .checked_add_signed(TimeDelta::minutes(minute.into()))?;
-        let at = |back: i64| {
-            let (first, last) = match self
-                .0
-                .from_local_datetime(&(local - TimeDelta::minutes(back)))
-            {
-                MappedLocalTime::Single(moment) => (moment.timestamp(), moment.timestamp()),
-                MappedLocalTime::Ambiguous(first, last) => (first.timestamp(), last.timestamp()),
-                MappedLocalTime::None => return None,
-            };
-            // The clock jumped a minute after the last minute that it showed.
-            Some(if back > 0 {
-                last + 60
-            } else if is_last {
-                last
-            } else {
-                first
+        (0..LONGEST_GAP)
+            .find_map(|back| {
+                let (first, last) = match self
+                    .0
+                    .from_local_datetime(&(local - TimeDelta::minutes(back)))
+                {
+                    MappedLocalTime::Single(moment) => (moment.timestamp(), moment.timestamp()),
+                    MappedLocalTime::Ambiguous(first, last) => {
+                        (first.timestamp(), last.timestamp())
+                    }
+                    MappedLocalTime::None => return None,
+                };
+                // The clock jumped a minute after the last minute that it showed.
+                Some(if back > 0 {
+                    last + 60
+                } else if is_last {
+                    last
+                } else {
+                    first
+                })
             })
-        };
-        (0..LONGEST_GAP).find_map(at).map(Timestamp)
+            .map(Timestamp)
     }
 }
 
@@ -89,18 +92,9 @@ impl Recurrence {
         } else {
             (None, text)
         };
-        let minute = |text: &str| {
-            let (hours, minutes) = text.trim().split_once(':')?;
-            let number = |text: &str, below: u16| -> Option<u16> {
-                let is_plain = text.len() == 2 && text.bytes().all(|byte| byte.is_ascii_digit());
-                text.parse()
-                    .ok()
-                    .filter(|number| is_plain && *number < below)
-            };
-            Some(number(hours, 24)? * 60 + number(minutes, 60)?)
-        };
         let (begins, ends) = span.split_once('-')?;
-        let (begins, ends) = (minute(begins)?, minute(ends)?);
+        let begins = minute_of_day(begins)?;
+        let ends = minute_of_day(ends)?;
         (begins != ends).then_some(Recurrence {
             weekday,
             begins,
@@ -140,20 +134,27 @@ impl Recurrence {
     }
 }
 
+/// Reads a time of day, `02:00`, as minutes from midnight.
+fn minute_of_day(text: &str) -> Option<u16> {
+    let (hours, minutes) = text.trim().split_once(':')?;
+    Some(two_digits(hours, 24)? * 60 + two_digits(minutes, 60)?)
+}
+
+fn two_digits(text: &str, below: u16) -> Option<u16> {
+    let is_plain = text.len() == 2 && text.bytes().all(|byte| byte.is_ascii_digit());
+    let number = text.parse().ok()?;
+    (is_plain && number < below).then_some(number)
+}
+
 impl fmt::Display for Recurrence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.weekday {
             Some(day) => write!(f, "weekly {day}")?,
             None => f.write_str("daily")?,
         }
-        let clock = |minute: u16| format!("{:02}:{:02}", minute / 60, minute % 60);
-        write!(
-            f,
-            " {}-{} {}",
-            clock(self.begins),
-            clock(self.ends),
-            self.zone.name()
-        )
+        let [begins, ends] =
+            [self.begins, self.ends].map(|minute| format!("{:02}:{:02}", minute / 60, minute % 60));
+        write!(f, " {begins}-{ends} {}", self.zone.name())
     }
 }
 

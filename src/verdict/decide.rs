@@ -243,7 +243,8 @@ impl<'a> Question<'a> {
     }
 
     fn enforcement(&self, ruling: &Ruling, trap_hit: bool, signals: PathSignals) -> Enforcement {
-        let (rules, kind) = (self.rules, ruling.kind);
+        let rules = self.rules;
+        let kind = ruling.kind;
         let mut enforcement = Enforcement {
             kind,
             refusal: None,
@@ -263,7 +264,8 @@ impl<'a> Question<'a> {
 
     /// The first that applies, in order of weight: a trap, the rules, the identity, the crawl rate.
     fn weighed(&self, ruling: &Ruling, trap_hit: bool) -> Enforcement {
-        let (rules, identity) = (self.rules, self.case.facts.identity);
+        let rules = self.rules;
+        let identity = self.case.facts.identity;
         let not_verified = matches!(
             identity,
             Identity::Unverified | Identity::Suspended | Identity::Pending
@@ -332,22 +334,27 @@ impl<'a> Question<'a> {
         (!site.signals.is_terms(self.target)).then_some(Action::License { status })
     }
 
+    fn is_paused_by(&self, pause: &ActivePause) -> bool {
+        pause.audience == Audience::Everyone || self.rules.pausable
+    }
+
     /// robots.txt, tdmrep.json and pauses come before any rule.
     fn action_before_rules(&self) -> Option<Action> {
-        let (entry, target, now) = (self.case.claimant.entry, self.target, self.case.facts.now);
-        let concerns =
-            |pause: &&ActivePause| pause.audience == Audience::Everyone || self.rules.pausable;
+        let entry = self.case.claimant.entry;
+        let target = self.target;
+        let now = self.case.facts.now;
         if target.reaches_robots_txt() {
             let paused = match entry.robots_txt {
-                RobotsTxtAnswer::Paused(place) => entry.pauses.get(place).filter(concerns),
+                RobotsTxtAnswer::Paused(place) => entry.pauses.get(place),
                 RobotsTxtAnswer::File | RobotsTxtAnswer::AwaitsOrigin => None,
             };
+            let paused = paused.filter(|pause| self.is_paused_by(pause));
             return Some(paused.map_or(Action::RobotsTxt, |pause| pause_action(pause, now)));
         }
         if entry.site.signals.is_tdmrep(target) {
             return Some(Action::TdmRep);
         }
-        let pause = entry.pause(now).filter(concerns)?;
+        let pause = entry.pause(now).filter(|pause| self.is_paused_by(pause))?;
         let is_challenge = is_challenge(self.case.facts.method, target.sent);
         (!is_challenge).then(|| pause_action(pause, now))
     }
@@ -460,24 +467,16 @@ fn match_rules(rules: &RuleSet, google: Option<&RuleSet>, target: Target<'_>) ->
             _ => matched(VersionVerdict::Disallowed, sent),
         };
     }
-    let priority = |rule: usize| {
-        rules
-            .rules()
-            .get(rule)
-            .map_or(0, |rule| rule.pattern.priority())
-    };
     // Many origins resolve dot segments, doubled slashes, `%2F` and parameters; where only that
     // makes the path disallowed, the crawler kept to the letter of the RFC and still reaches what
     // the owner closed. An Allow of the URL as sent counts if it says more than the Disallow:
     // `Allow: /` does not. Where dot segments or parameters were removed it never counts:
     // `/public/../private` has nothing of `/public/`, nor `/private/x;.css` of `/*.css$`.
     let closed = target.resolutions().find_map(|resolved| {
-        let outranks = |rule: usize| {
-            resolved.is_shortened || sent.is_none_or(|sent| priority(sent) < priority(rule))
-        };
-        rules
-            .find(resolved.target)
-            .filter(|rule| disallows(rules, Some(*rule)) && outranks(*rule))
+        let rule = rules.find(resolved.target)?;
+        let outranks_sent = resolved.is_shortened
+            || sent.is_none_or(|sent| priority(rules, sent) < priority(rules, rule));
+        (disallows(rules, Some(rule)) && outranks_sent).then_some(rule)
     });
     match closed {
         Some(rule) => matched(VersionVerdict::Ambiguous, Some(rule)),
@@ -486,6 +485,11 @@ fn match_rules(rules: &RuleSet, google: Option<&RuleSet>, target: Target<'_>) ->
 }
 
 /// Whether a rule that was found is a Disallow.
+fn priority(rules: &RuleSet, rule: usize) -> usize {
+    let rule = rules.rules().get(rule);
+    rule.map_or(0, |rule| rule.pattern.priority())
+}
+
 fn disallows(rules: &RuleSet, found: Option<usize>) -> bool {
     found
         .and_then(|rule| rules.rules().get(rule))

@@ -85,7 +85,8 @@ impl Explanation {
     }
 
     fn add_site(&self, lines: &mut Lines, site: &Site) {
-        let (file, version) = (&site.policy.source.name, site.robots_txt.version);
+        let file = &site.policy.source.name;
+        let version = site.robots_txt.version;
         lines.add(
             "site",
             format!("{} ({file}), robots.txt version {version}", site.name),

@@ -65,10 +65,8 @@ pub fn report(case: &Case<'_>, decision: &Decision, response: &ResponseFacts<'_>
     let crawler = crawler_report(decision.claim, case.registry, Some(site));
     let (lines, taken_away, taken_by) = tag_lines(site, decision, response);
     let token = crawler.as_ref().and_then(|crawler| crawler.token.clone());
-    let (action, observed) = (
-        action_report(decision.action, site),
-        PassReason::of(decision, site),
-    );
+    let action = action_report(decision.action, site);
+    let observed = PassReason::of(decision, site);
     Explanation {
         site: Some(site.name.clone()),
         host: String::from_utf8_lossy(facts.host).into_owned(),
@@ -152,29 +150,30 @@ pub fn report_unclaimed(
 /// The lines of a policy that let the bot be refused: one with its name, if it has a name that a
 /// policy can have, and one for all unlisted bots.
 fn lines_to_enforce(case: &Case<'_>, claim: Claim, site: &Site) -> Vec<String> {
-    let (registry, user_agent) = (case.registry, case.facts.user_agent);
-    let own = || {
-        let name = product_name(user_agent).filter(|name| may_be_enforced(name, registry))?;
-        let alone = SiteMarkers::new(vec![name.to_owned()]);
-        (registry.identify_with(user_agent, &alone) == Claim::Token(0)).then_some(name)
-    };
+    let registry = case.registry;
     let name = match claim {
         Claim::Known(index) => {
             let crawler = registry.get(index);
             Some(crawler.tokens.first().unwrap_or(&crawler.id).as_str())
         }
         Claim::Token(index) => site.tokens.token(index),
-        Claim::Other | Claim::Tool | Claim::Nobody => own(),
+        Claim::Other | Claim::Tool | Claim::Nobody => {
+            let user_agent = case.facts.user_agent;
+            product_name(user_agent).filter(|name| {
+                let alone = SiteMarkers::new(vec![(*name).to_owned()]);
+                may_be_enforced(name, registry)
+                    && registry.identify_with(user_agent, &alone) == Claim::Token(0)
+            })
+        }
     };
-    name.map(line_for_one)
-        .into_iter()
-        .chain([LINE_FOR_ALL.to_owned()])
-        .collect()
+    let for_one = name.map(line_for_one).into_iter();
+    for_one.chain([LINE_FOR_ALL.to_owned()]).collect()
 }
 
 fn rule_report(decision: &Decision, site: &Site) -> Option<RuleReport> {
     let rule = decision.rule?;
-    let (group, index) = (usize::from(rule.group), rule.rule? as usize);
+    let group = usize::from(rule.group);
+    let index = rule.rule? as usize;
     let rule = &site.document.groups[group].rules[index];
     let (source, span) = source_place(&site.rule_sources[group][index], site);
     let kind = if rule.allow { "allow" } else { "disallow" };
@@ -291,23 +290,19 @@ fn effective(lines: &[String], asks: Option<String>) -> Vec<EffectiveReport> {
         }
     }
     bots.push("*".into());
-    let directives = |bot: &str| {
-        tags.effective(bot)
-            .iter()
-            .map(ToString::to_string)
-            .collect()
-    };
-    bots.into_iter()
-        .map(|bot| EffectiveReport {
-            directives: directives(&bot),
+    let reports = bots.into_iter().map(|bot| {
+        let directives = tags.effective(&bot);
+        EffectiveReport {
+            directives: directives.iter().map(ToString::to_string).collect(),
             bot,
-        })
-        .collect()
+        }
+    });
+    reports.collect()
 }
 
 fn crawler_report(claim: Claim, registry: &Registry, site: Option<&Site>) -> Option<CrawlerReport> {
     let id = claim_label(claim, registry, site)?.to_owned();
-    let described = |token: &String| site?.policy.described_crawler(token)?.purpose;
+    let described = |token: &str| site?.policy.described_crawler(token)?.purpose;
     Some(match claim {
         Claim::Known(index) => {
             let crawler = registry.get(index);
@@ -319,7 +314,7 @@ fn crawler_report(claim: Claim, registry: &Registry, site: Option<&Site>) -> Opt
                 purpose: crawler
                     .tokens
                     .first()
-                    .and_then(described)
+                    .and_then(|token| described(token))
                     .unwrap_or(crawler.purpose)
                     .name(),
                 makes_no_requests: crawler.markers.is_empty(),
@@ -352,20 +347,23 @@ fn crawler_report(claim: Claim, registry: &Registry, site: Option<&Site>) -> Opt
 
 /// An action as the site answers it. Does not allocate.
 pub fn action_report(action: Action, site: &Site) -> ActionReport {
-    let answer = |index: u16| site.answers.get(usize::from(index));
-    let (status, retry_after) = match action {
-        Action::Pass => (None, None),
-        Action::RobotsTxt | Action::TdmRep => (Some(200), None),
-        Action::License { status } => (Some(status), None),
-        Action::Pause { retry_after } => (Some(503), Some(retry_after)),
-        Action::Block(index) => (
-            answer(index).map(|answer| answer.status),
-            answer(index).and_then(|answer| answer.retry_after),
-        ),
-        Action::Slow {
-            answer: index,
-            retry_after,
-        } => (answer(index).map(|answer| answer.status), Some(retry_after)),
+    let answer = match action {
+        Action::Block(answer) | Action::Slow { answer, .. } => {
+            site.answers.get(usize::from(answer))
+        }
+        _ => None,
+    };
+    let status = match action {
+        Action::Pass => None,
+        Action::RobotsTxt | Action::TdmRep => Some(200),
+        Action::License { status } => Some(status),
+        Action::Pause { .. } => Some(503),
+        Action::Block(_) | Action::Slow { .. } => answer.map(|answer| answer.status),
+    };
+    let retry_after = match action {
+        Action::Pause { retry_after } | Action::Slow { retry_after, .. } => Some(retry_after),
+        Action::Block(_) => answer.and_then(|answer| answer.retry_after),
+        _ => None,
     };
     ActionReport {
         kind: action.name(),

@@ -20,14 +20,17 @@ use std::sync::Arc;
 /// so that a case holds tomorrow as it does today.
 pub fn run_tests(site: &Arc<Site>, registry: &Registry) -> Vec<Diagnostic> {
     let snapshot = alone(site);
-    let run = |test| {
-        run(
-            test,
-            &at_its_moment(test, &snapshot, site, registry),
-            registry,
-        )
-    };
-    site.policy.tests.iter().flat_map(run).collect()
+    site.policy
+        .tests
+        .iter()
+        .flat_map(|test| {
+            run(
+                test,
+                &at_its_moment(test, &snapshot, site, registry),
+                registry,
+            )
+        })
+        .collect()
 }
 
 fn at_its_moment<'a>(
@@ -59,16 +62,15 @@ pub fn ask(test: &PolicyTest, site: &Arc<Site>, registry: &Registry) -> Explanat
 
 /// The host that a case asks for: its own, else the site's first, else any.
 pub fn host_of(test: &PolicyTest, policy: &Policy) -> String {
-    let first = || {
-        policy
-            .hosts
-            .first()
-            .map(|host| host.value.to_string().replacen('*', "www", 1))
-    };
     test.host
         .as_ref()
         .map(|host| host.value.clone())
-        .or_else(first)
+        .or_else(|| {
+            policy
+                .hosts
+                .first()
+                .map(|host| host.value.to_string().replacen('*', "www", 1))
+        })
         .unwrap_or_else(|| "site.test".to_owned())
 }
 

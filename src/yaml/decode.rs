@@ -258,12 +258,11 @@ impl Decoder {
         bounds: RangeInclusive<u64>,
         wanted: &str,
     ) -> Option<T> {
-        let read = |text: &str| text.parse().ok().filter(|number| bounds.contains(number));
         let help = format!("a whole number from {} to {}", bounds.start(), bounds.end());
         let number = self.parsed(
             node,
             wanted,
-            read,
+            |text| text.parse().ok().filter(|number| bounds.contains(number)),
             ("bad-value", &format!("is not {wanted}"), &help),
         )?;
         T::try_from(number).ok()
@@ -356,7 +355,8 @@ pub fn parse_duration(text: &str) -> Option<Duration> {
     if text.is_empty() {
         return None;
     }
-    let (mut rest, mut total) = (text, Duration::ZERO);
+    let mut rest = text;
+    let mut total = Duration::ZERO;
     while !rest.is_empty() {
         let (number, after) = rest.split_at(
             rest.find(|sign: char| !sign.is_ascii_digit() && sign != '.')

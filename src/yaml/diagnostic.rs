@@ -5,6 +5,7 @@ use super::{Source, Span};
 use crate::printable::{is_hidden, printable};
 use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
+use std::ops::Range;
 
 /// The severity of a finding.
 #[derive(
@@ -125,7 +126,6 @@ impl Diagnostic {
 
     /// Shows it as rustc would, with the lines of the file; with colours when `colour`.
     pub fn render(&self, source: &Source, colour: bool) -> String {
-        let shown = |text: &str| text.chars().map(harmless).collect::<String>();
         let text = shown(&source.text);
         let name = printable(source.name.as_bytes());
         let level = match self.severity {
@@ -133,26 +133,18 @@ impl Diagnostic {
             Severity::Warning => Level::WARNING,
             Severity::Note => Level::NOTE,
         };
-        let range = |span: Span| {
-            let start = floor(&text, span.start);
-            let end = floor(&text, span.end.max(start));
-            // A mark over many lines hides what it is about: mark the first.
-            let first_line = text[start..end]
-                .find('\n')
-                .map_or(end, |newline| start + newline);
-            start..first_line.max(start)
-        };
         let title = level.primary_title(shown(&self.message)).id(self.id);
         let mut group = match self.span {
             Some(span) => {
                 let label = self.label.as_deref().map(shown).unwrap_or_default();
-                let primary = AnnotationKind::Primary.span(range(span)).label(label);
-                let context = |related: &Related| {
+                let primary = AnnotationKind::Primary
+                    .span(marked(&text, span))
+                    .label(label);
+                let related = self.related.iter().map(|related| {
                     AnnotationKind::Context
-                        .span(range(related.span))
+                        .span(marked(&text, related.span))
                         .label(shown(&related.label))
-                };
-                let related = self.related.iter().map(context);
+                });
                 title.element(
                     Snippet::source(&text)
                         .path(&name)
@@ -189,11 +181,9 @@ impl Diagnostic {
     /// `file:line:column: error[id]: message`, for logs and `status`.
     pub fn one_line(&self, source: &Source) -> String {
         let message = on_one_line(&self.message);
-        let (name, severity, id) = (
-            printable(source.name.as_bytes()),
-            self.severity.name(),
-            self.id,
-        );
+        let name = printable(source.name.as_bytes());
+        let severity = self.severity.name();
+        let id = self.id;
         match self.span {
             Some(span) => format!(
                 "{name}:{}:{}: {severity}[{id}]: {message}",
@@ -205,16 +195,14 @@ impl Diagnostic {
 
     /// [`one_line`](Diagnostic::one_line), with the labels and what to do.
     pub(crate) fn with_help(&self, source: &Source) -> String {
-        let beside = self
-            .related
-            .iter()
-            .map(|related| &related.label)
+        let labels = self.related.iter().map(|related| &related.label);
+        let beside: Vec<String> = labels
             .chain(&self.label)
-            .cloned();
-        let beside = beside
+            .cloned()
             .chain(self.help_and_more())
-            .map(|text| shortened(on_one_line(&text)));
-        let (line, beside) = (self.one_line(source), beside.collect::<Vec<_>>());
+            .map(|text| shortened(on_one_line(&text)))
+            .collect();
+        let line = self.one_line(source);
         if beside.is_empty() {
             line
         } else {
@@ -229,6 +217,19 @@ fn on_one_line(text: &str) -> String {
         .collect()
 }
 
+fn shown(text: &str) -> String {
+    text.chars().map(harmless).collect()
+}
+
+/// The range to mark in a shown text. A mark over many lines hides what it is about, so it ends
+/// with the first.
+fn marked(text: &str, span: Span) -> Range<usize> {
+    let start = floor(text, span.start);
+    let end = floor(text, span.end.max(start));
+    let newline = text[start..end].find('\n');
+    start..newline.map_or(end, |newline| start + newline)
+}
+
 /// A text that is too long to be read, without its middle: a pattern mostly stands there.
 fn shortened(text: String) -> String {
     const END: usize = 250;
@@ -236,10 +237,8 @@ fn shortened(text: String) -> String {
     if length <= 2 * END {
         return text;
     }
-    let (first, last): (String, String) = (
-        text.chars().take(END).collect(),
-        text.chars().skip(length - END).collect(),
-    );
+    let first: String = text.chars().take(END).collect();
+    let last: String = text.chars().skip(length - END).collect();
     format!("{first} [...] {last}")
 }
 

@@ -72,18 +72,22 @@ impl Node {
 
     /// How many nodes it has, and how many levels; keys have no levels.
     fn extent(&self) -> (usize, usize) {
-        let add = |(nodes, levels): (usize, usize), node: &Node| {
-            let (more, below) = node.extent();
-            (nodes + more, levels.max(below + 1))
+        let mut nodes = 1;
+        let mut levels = 1;
+        let below: Vec<&Node> = match &self.value {
+            Value::Scalar { .. } => Vec::new(),
+            Value::Sequence(items) => items.iter().collect(),
+            Value::Mapping(entries) => {
+                nodes += entries.iter().map(|(key, _)| key.extent().0).sum::<usize>();
+                entries.iter().map(|(_, value)| value).collect()
+            }
         };
-        match &self.value {
-            Value::Scalar { .. } => (1, 1),
-            Value::Sequence(items) => items.iter().fold((1, 1), add),
-            Value::Mapping(entries) => entries.iter().fold((1, 1), |extent, (key, value)| {
-                let (nodes, levels) = add(extent, value);
-                (nodes + key.extent().0, levels)
-            }),
+        for node in below {
+            let (more, deeper) = node.extent();
+            nodes += more;
+            levels = levels.max(deeper + 1);
         }
+        (nodes, levels)
     }
 }
 
@@ -190,8 +194,10 @@ impl Builder<'_> {
                     // An alias to an enclosing node is not in the table yet: such a tree would have
                     // no end.
                     let message = "this alias refers to a value that it is part of";
-                    let endless = || Diagnostic::error("recursive-alias", span, message);
-                    let target = self.anchors.get(&anchor).ok_or_else(endless)?;
+                    let target = self
+                        .anchors
+                        .get(&anchor)
+                        .ok_or_else(|| Diagnostic::error("recursive-alias", span, message))?;
                     let (nodes, levels) = target.extent();
                     if self.open.len() + levels > MAX_DEPTH {
                         return Err(too_deep(span));
@@ -306,9 +312,7 @@ impl Builder<'_> {
         let value = line
             .split_once(": ")
             .map_or(written, |(_, value)| value.trim_start());
-        let star =
-            |text: &str| text.starts_with('*') || text.contains("[*") || text.contains(", *");
-        if star(value) || star(written) || info.contains("anchor") && line.contains('*') {
+        if has_star(value) || has_star(written) || info.contains("anchor") && line.contains('*') {
             return Diagnostic::error("unquoted-star", span, "an unquoted `*` begins a YAML alias")
                 .label(info.to_owned())
                 .help("put quotes around it: \"*\", \"*.pdf\"");
@@ -357,19 +361,22 @@ fn whole(start: Span, value: &Value, end: Span) -> Span {
     }
 }
 
+fn has_star(text: &str) -> bool {
+    text.starts_with('*') || text.contains("[*") || text.contains(", *")
+}
+
+fn is_merge_key(key: &Node) -> bool {
+    matches!(&key.value, Value::Scalar { text, plain: true } if text == "<<")
+}
+
 /// Applies `<<` (the merge key of YAML 1.1, which people use with anchors): explicit keys win,
 /// earlier sources win.
 fn merged(value: Value, span: Span) -> Result<Value, Failure> {
     let Value::Mapping(entries) = value else {
         return Ok(value);
     };
-    let is_merge =
-        |key: &Node| matches!(&key.value, Value::Scalar { text, plain: true } if text == "<<");
-    if !entries.iter().any(|(key, _)| is_merge(key)) {
-        return Ok(Value::Mapping(entries));
-    }
     let (merges, mut own): (Mapping, Mapping) =
-        entries.into_iter().partition(|(key, _)| is_merge(key));
+        entries.into_iter().partition(|(key, _)| is_merge_key(key));
     for (key, value) in merges {
         let sources = match value.value {
             Value::Sequence(items) => items,

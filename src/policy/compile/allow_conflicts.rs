@@ -79,8 +79,9 @@ impl<'a> PolicyRules<'a> {
                 && allow.overlaps(&ours.pattern, &mut bounds.comparisons)
         });
         let first = defeated.next()?;
-        let covers = |(ours, _): &&(Rule, RuleSource)| ours.pattern.covers(allow);
-        let covering = std::iter::once(first).chain(defeated).find(covers);
+        let covering = std::iter::once(first)
+            .chain(defeated)
+            .find(|(ours, _)| ours.pattern.covers(allow));
         Some(covering.map_or(Conflict::Defeats(first), Conflict::Covered))
     }
 }

@@ -12,7 +12,7 @@ use crate::policy::site::{
     unlisted,
 };
 use crate::robots::{Agent, Dialect, Document, GoogleRules, Matcher, is_read_otherwise};
-use crate::yaml::Located;
+
 use std::collections::HashSet;
 use std::time::Duration;
 
@@ -48,11 +48,10 @@ pub fn add_origin_tokens(tokens: &mut Vec<String>, origin: &[String], registry: 
             .flat_map(names)
             .map(str::to_ascii_lowercase),
     );
-    let names_a_bot = |token: &&String| token.len() >= MIN_ORIGIN_TOKEN && is_token(token);
     let new = origin
         .iter()
         .filter(|token| known.insert(token.to_ascii_lowercase()))
-        .filter(names_a_bot);
+        .filter(|token| token.len() >= MIN_ORIGIN_TOKEN && is_token(token));
     tokens.extend(new.take(MAX_ORIGIN_TOKENS).cloned());
 }
 
@@ -78,22 +77,17 @@ pub fn compile(
         google,
         answers: Vec::new(),
     };
-    let known = registry
-        .crawlers()
-        .iter()
-        .map(|crawler| builder.known(crawler))
+    let crawlers = registry.crawlers().iter();
+    let known = crawlers.map(|crawler| builder.known(crawler)).collect();
+    let tokens = tokens.tokens().iter();
+    let tokens = tokens
+        .map(|token| {
+            let nature = Nature::of_token(policy, token);
+            builder.crawler_rules(std::iter::once(token.as_str()), &nature)
+        })
         .collect();
-    let of_token = |token: &String| {
-        builder.crawler_rules(
-            std::iter::once(token.as_str()),
-            &Nature::of_token(policy, token),
-        )
-    };
-    let tokens = tokens.tokens().iter().map(of_token).collect();
-    let mut unnamed =
-        |purpose| builder.crawler_rules(std::iter::empty(), &Nature::unknown(purpose));
-    let other = unnamed(Purpose::Other);
-    let tool = unnamed(Purpose::Tool);
+    let other = builder.crawler_rules(std::iter::empty(), &Nature::unknown(Purpose::Other));
+    let tool = builder.crawler_rules(std::iter::empty(), &Nature::unknown(Purpose::Tool));
     let nobody = CrawlerRules {
         judged: false,
         unlisted: false,
@@ -164,13 +158,7 @@ impl RulesBuilder<'_> {
         let names: Vec<&str> = names.collect();
         let (binding, named) = binding(self.matcher, names.iter().copied(), binds);
         let enforcement = &self.policy.enforcement;
-        let of_name = |name: &&str| {
-            enforcement
-                .agents
-                .iter()
-                .find(|(agent, _)| agent.value.eq_ignore_ascii_case(name))
-        };
-        let agent = names.iter().find_map(of_name).map(|(_, fields)| fields);
+        let agent = names.iter().find_map(|name| enforcement.of_agent(name));
         let by_purpose = enforcement.purposes.get(&purpose);
         // The sections that speak of the crawler, the narrowest first.
         let said = [agent, by_purpose, Some(&enforcement.site)];
@@ -179,9 +167,9 @@ impl RulesBuilder<'_> {
         let judged = purpose != Purpose::Tool || meant;
         let mode = first(said, |fields| fields.mode).unwrap_or_default();
         let unlisted = purpose == Purpose::Other && !meant;
-        let unverified = first(said, |fields| fields.unverified)
-            .map(|said| said.value)
-            .unwrap_or_default();
+        let unverified = first(said, |fields| fields.unverified);
+        let unverified = unverified.map(|said| said.value).unwrap_or_default();
+        let unlicensed = first(said, |fields| fields.unlicensed).map(|said| said.value);
         // A crawler that never said that it honours Crawl-delay is held to it only when the owner
         // means it.
         let is_held = honours_crawl_delay || named || agent.is_some();
@@ -218,21 +206,13 @@ impl RulesBuilder<'_> {
                 Unverified::AsClaimed | Unverified::Observe => disallowed,
             },
             unverified,
-            exempt: names.iter().any(|name| {
-                enforcement
-                    .exempt
-                    .iter()
-                    .any(|agent| agent.value.eq_ignore_ascii_case(name))
-            }),
+            exempt: names.iter().any(|name| enforcement.is_exempt(name)),
             crawl_delay: group
                 .and_then(|group| group.crawl_delay)
                 .filter(|delay| is_held && !delay.is_zero()),
             // People and unnamed tools are never asked for a licence.
-            unlicensed: match first(said, |fields| fields.unlicensed) {
-                Some(Located {
-                    value: Unlicensed::Refuse(status),
-                    ..
-                }) if judged => Some(status),
+            unlicensed: match unlicensed {
+                Some(Unlicensed::Refuse(status)) if judged => Some(status),
                 _ => None,
             },
             pausable: !matches!(purpose, Purpose::Monitoring | Purpose::Tool),
@@ -247,17 +227,15 @@ impl RulesBuilder<'_> {
         said: [Option<&EnforcementFields>; 3],
         get: fn(&EnforcementFields) -> &Option<AnswerPolicy>,
     ) -> u16 {
-        let said = || {
-            said.into_iter()
-                .flatten()
-                .filter_map(|fields| get(fields).as_ref())
-        };
-        let retry_after = said().find_map(|said| said.retry_after);
+        let said = said.map(|fields| fields.and_then(|fields| get(fields).as_ref()));
+        let said = said.iter().flatten();
+        let retry_after = said.clone().find_map(|said| said.retry_after);
+        let body = said.clone().find_map(|said| said.body.as_deref());
         self.place(RefusalAnswer {
-            status: said().find_map(|said| said.status).unwrap_or(status),
+            status: said.clone().find_map(|said| said.status).unwrap_or(status),
             retry_after: retry_after
                 .map(|delay| u32::try_from(delay.as_secs()).unwrap_or(u32::MAX)),
-            body: said().find_map(|said| said.body.as_deref()).map(Into::into),
+            body: body.map(Into::into),
         })
     }
 

@@ -165,14 +165,12 @@ impl<'a> Sides<'a> {
                 .tokens
                 .iter()
                 .find(|token| seen.contains(&token.to_ascii_lowercase()));
-            let star = || {
-                if follows_star(Some(crawler)) {
-                    self.pair("*")
-                } else {
-                    Pair::default()
-                }
+            let followed = match found {
+                Some(found) => self.pair(found),
+                None if follows_star(Some(crawler)) => self.pair("*"),
+                None => Pair::default(),
             };
-            if found.map_or_else(star, |found| self.pair(found)) != self.pair(token) {
+            if followed != self.pair(token) {
                 seen.insert(token.to_ascii_lowercase());
                 all.push(token.clone());
             }
@@ -206,22 +204,16 @@ impl<'a> Sides<'a> {
     /// rules. `None` where neither side has rules for it.
     fn source(&self, token: &str, pair: Pair) -> Option<RuleSource> {
         let token = token.to_ascii_lowercase();
-        let of_policy = |index: usize| self.policy[index].source.clone();
-        let named = self
-            .of_policy
-            .get(&token)
-            .map(|index| of_policy(*index))
-            .or_else(|| {
-                self.of_origin
-                    .get(&token)
-                    .map(|(_, line)| RuleSource::Origin(*line))
-            });
-        let of_rules = || {
-            pair.policy
-                .map(of_policy)
-                .or_else(|| self.origin.line_of(pair.origin?).map(RuleSource::Origin))
-        };
-        named.or_else(of_rules)
+        if let Some(index) = self.of_policy.get(&token) {
+            return Some(self.policy[*index].source.clone());
+        }
+        if let Some((_, line)) = self.of_origin.get(&token) {
+            return Some(RuleSource::Origin(*line));
+        }
+        if let Some(index) = pair.policy {
+            return Some(self.policy[index].source.clone());
+        }
+        self.origin.line_of(pair.origin?).map(RuleSource::Origin)
     }
 }
 
@@ -263,18 +255,12 @@ fn join(draft: &mut Draft, origin: &OriginGroup, bounds: &mut Bounds) {
 /// whole site are gone by now (`OriginRules::leave_out`). A closed group gets no lines about the
 /// use of content (draft-ietf-aipref-attach-05 section 3.1).
 fn join_extensions(draft: &mut Draft, origin: &OriginGroup, closed: bool) {
-    let among = |keys: &[&'static str], line: &Extension| {
-        keys.iter()
-            .copied()
-            .find(|key| line.key.eq_ignore_ascii_case(key))
-    };
     let mut own = Vec::new();
-    for line in origin
-        .extensions
-        .iter()
-        .filter(|line| !(closed && among(&signals::KEYS, line).is_some()))
-    {
-        match among(&draft.signal_keys, line) {
+    for line in &origin.extensions {
+        if closed && key_of(line, &signals::KEYS).is_some() {
+            continue;
+        }
+        match key_of(line, &draft.signal_keys) {
             Some(key) => own.push(key),
             None => draft.extensions.push(line.clone()),
         }
@@ -326,6 +312,12 @@ fn added(draft: &mut Draft, origin: &OriginGroup, bounds: &mut Bounds) -> Vec<(R
     added
 }
 
+/// The one of the keys that a line has.
+fn key_of(line: &Extension, keys: &[&'static str]) -> Option<&'static str> {
+    let mut keys = keys.iter().copied();
+    keys.find(|key| line.key.eq_ignore_ascii_case(key))
+}
+
 /// Leaves out every Allow of the origin that could defeat one of these Disallow rules, whatever
 /// group it is in.
 pub fn hold_against_origin(
@@ -333,13 +325,9 @@ pub fn hold_against_origin(
     disallows: &[(Rule, RuleSource)],
     bounds: &mut Bounds,
 ) {
-    let is_of_origin = |source: &RuleSource| matches!(source, RuleSource::Origin(_));
     for draft in drafts {
-        if !draft
-            .rules
-            .iter()
-            .any(|(rule, source)| rule.allow && is_of_origin(source))
-        {
+        let mut rules = draft.rules.iter();
+        if !rules.any(|(rule, source)| rule.allow && is_of_origin(source)) {
             continue;
         }
         let rules = std::mem::take(&mut draft.rules);
@@ -426,10 +414,14 @@ fn told(rule: &Rule, source: &RuleSource, by: &RuleSource) -> Option<LeftOut> {
     }
 }
 
+fn is_of_origin(source: &RuleSource) -> bool {
+    matches!(source, RuleSource::Origin(_))
+}
+
 /// Whether a group allows nothing, so that more rules change nothing.
 pub fn is_closed(rules: &[(Rule, RuleSource)]) -> bool {
-    let closes = |rule: &Rule| !rule.allow && rule.pattern.is_blanket();
-    rules.iter().any(|(rule, _)| closes(rule)) && !rules.iter().any(|(rule, _)| rule.allow)
+    rules.iter().all(|(rule, _)| !rule.allow)
+        && rules.iter().any(|(rule, _)| rule.pattern.is_blanket())
 }
 
 #[cfg(test)]

@@ -271,12 +271,13 @@ pub fn unknown_keys<'a>(
 /// some.
 fn lines_with_control_characters(file: &File) -> impl Iterator<Item = usize> {
     let lines = file.lines_read();
-    let is_obeyed = |record: &Record| {
-        file.text(&record.value)
-            .contains(|sign: char| sign.is_control() && sign != '\t')
-    };
     lines
-        .filter(move |line| line.record.as_ref().is_some_and(is_obeyed))
+        .filter(move |line| {
+            line.record.as_ref().is_some_and(|record| {
+                file.text(&record.value)
+                    .contains(|sign: char| sign.is_control() && sign != '\t')
+            })
+        })
         .map(|line| line.number)
 }
 
@@ -338,20 +339,19 @@ fn extension(file: &File, record: &Record, urls: &PublishedUrls<'_>) -> Extensio
 
 /// Lines that name a host which crawlers cannot reach: of sitemaps, licences and hosts.
 fn unpublished_lines(file: &File, urls: &PublishedUrls<'_>) -> Vec<usize> {
-    let is_rule = |key| {
-        matches!(
-            key,
+    let mut unpublished = Vec::new();
+    for line in file.lines_read() {
+        let Some(record) = &line.record else { continue };
+        let is_rule = matches!(
+            record.key,
             Key::UserAgent | Key::Allow | Key::Disallow | Key::CrawlDelay
-        )
-    };
-    let is_left_out = |record: &Record| {
+        );
         let value = in_utf8(file.octets(&record.value));
-        !is_rule(record.key) && !value.is_empty() && urls.value(record.key, &value).is_none()
-    };
-    let lines = file
-        .lines_read()
-        .filter(|line| line.record.as_ref().is_some_and(is_left_out));
-    lines.map(|line| line.number).collect()
+        if !is_rule && !value.is_empty() && urls.value(record.key, &value).is_none() {
+            unpublished.push(line.number);
+        }
+    }
+    unpublished
 }
 
 fn push_new(extensions: &mut Vec<Extension>, seen: &mut HashSet<Extension>, new: Extension) {

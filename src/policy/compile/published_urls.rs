@@ -49,7 +49,7 @@ impl PublishedUrls<'_> {
         } else {
             &[default_port]
         };
-        let is = |other: &String| {
+        let is_named_by = |other: &String| {
             let other = Authority::read(other.as_bytes());
             ports.iter().any(|port| read.authority.is(&other, port))
         };
@@ -60,7 +60,7 @@ impl PublishedUrls<'_> {
             .internal
             .hosts
             .iter()
-            .filter(|wanted| is(&wanted.host))
+            .filter(|wanted| is_named_by(&wanted.host))
             .peekable();
         if wanted.peek().is_some() {
             if !wanted.any(|wanted| self.has_origin(wanted)) {
@@ -73,16 +73,14 @@ impl PublishedUrls<'_> {
                 .find(|host| !host.value.wildcard)?
                 .value;
             let colon = if read.scheme.is_empty() { "" } else { ":" };
-            let text = |bytes| String::from_utf8_lossy(bytes);
-            return Some(Cow::Owned(format!(
-                "{}{colon}//{host}{}",
-                text(read.scheme),
-                text(read.rest)
-            )));
+            let scheme = String::from_utf8_lossy(read.scheme);
+            let rest = String::from_utf8_lossy(read.rest);
+            return Some(Cow::Owned(format!("{scheme}{colon}//{host}{rest}")));
         }
         let is_unreachable =
             is_internal(read.authority.name) && !self.policy.has_name(read.authority.name);
-        (!is_unreachable && !self.internal.servers.iter().any(is)).then_some(Cow::Borrowed(url))
+        (!is_unreachable && !self.internal.servers.iter().any(is_named_by))
+            .then_some(Cow::Borrowed(url))
     }
 
     /// Whether the origin that wants this host is the site's.

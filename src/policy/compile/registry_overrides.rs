@@ -108,17 +108,15 @@ pub fn site_markers(policy: &Policy, registry: &Registry, tokens: Vec<String>) -
 
 /// The addresses that the policy lists for crawlers.
 pub fn networks(policy: &Policy, registry: &Registry, tokens: &SiteMarkers) -> Networks {
-    let claim = |name: &str| {
-        registry
-            .find(name)
-            .map(Claim::Known)
-            .or_else(|| tokens.named(name))
-    };
-    let listed = policy
-        .crawlers
-        .iter()
-        .filter(|described| !described.networks.is_empty());
-    let listed = listed
-        .filter_map(|described| Some((claim(&described.token.value)?, described.networks.clone())));
-    Networks(listed.collect())
+    let mut listed = Vec::new();
+    for described in &policy.crawlers {
+        let name = &described.token.value;
+        let known = registry.find(name).map(Claim::Known);
+        if let Some(claim) = known.or_else(|| tokens.named(name))
+            && !described.networks.is_empty()
+        {
+            listed.push((claim, described.networks.clone()));
+        }
+    }
+    Networks(listed)
 }

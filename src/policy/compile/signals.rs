@@ -7,9 +7,7 @@
 //! (`License`, `Link`, `WWW-Authenticate`), TDMRep, W3C Community Group Final Report of 2024-05-10.
 
 use crate::policy::decode::url_mistake;
-use crate::policy::model::{
-    ContentSignal, ContentUsage, Emission, GroupPolicy, GroupSignals, Policy, patterns,
-};
+use crate::policy::model::{ContentSignal, ContentUsage, Emission, GroupPolicy, Policy, patterns};
 use crate::policy::site::{License, ServedFile, SignalPlan, Tdm, Version};
 use crate::printable::join;
 use crate::robots::{Document, Extension, Pattern, Rule, RuleSet, TargetScratch, path_of};
@@ -45,11 +43,15 @@ pub fn covers_all(paths: &[Located<String>]) -> bool {
 /// extends.
 pub fn group_keys(policy: &Policy, index: usize) -> Vec<&'static str> {
     let chain = chain(policy, index);
-    let any = |says: fn(&GroupSignals) -> bool| chain.iter().any(|group| says(&group.signals));
+    let signals = chain.iter().map(|group| &group.signals);
     said(
-        any(|group| group.content_signal.is_some()),
-        any(|group| !group.content_usage.is_empty()),
-        any(|group| !group.licenses.is_empty()),
+        signals
+            .clone()
+            .any(|signals| signals.content_signal.is_some()),
+        signals
+            .clone()
+            .any(|signals| !signals.content_usage.is_empty()),
+        signals.clone().any(|signals| !signals.licenses.is_empty()),
     )
 }
 
@@ -75,10 +77,13 @@ pub fn site_lines(policy: &Policy) -> Vec<Extension> {
 /// site's.
 pub fn group_lines(policy: &Policy, index: usize) -> Vec<Extension> {
     let chain = chain(policy, index);
-    let signals = || chain.iter().map(|group| &group.signals);
-    let signal = signals().find_map(|signals| signals.content_signal.as_ref());
-    let usage = signals().flat_map(|signals| &signals.content_usage);
-    let licenses = signals()
+    let signals = chain.iter().map(|group| &group.signals);
+    let signal = signals
+        .clone()
+        .find_map(|signals| signals.content_signal.as_ref());
+    let usage = signals.clone().flat_map(|signals| &signals.content_usage);
+    let licenses = signals
+        .clone()
         .map(|signals| &signals.licenses)
         .find(|licenses| !licenses.is_empty());
     lines(policy, signal, usage, licenses.map_or(&[], Vec::as_slice))
@@ -238,22 +243,16 @@ pub fn signal_plan(policy: &Policy, document: &Document) -> SignalPlan {
     let urls = license_urls(policy)
         .chain(policy.tdm.iter().filter_map(|rule| rule.policy.as_ref()))
         .map(|url| url.value.as_str());
-    let for_all = |url| License::new(url, Vec::new());
     // The first licence that the lines of a group name.
-    let group_licenses: Vec<_> = document
-        .groups
-        .iter()
-        .map(|group| told_licenses(&group.extensions).next().map(for_all))
+    let groups = document.groups.iter();
+    let group_licenses: Vec<_> = groups
+        .map(|group| told_licenses(&group.extensions).next())
+        .map(|url| url.map(|url| License::new(url, Vec::new())))
         .collect();
-    let ours = |url: &str| {
-        signals
-            .licenses
-            .iter()
-            .any(|license| license.url.value == url)
-    };
+    let own = &signals.licenses;
     let origin_license = told_licenses(&document.extensions)
-        .find(|url| !ours(url))
-        .map(for_all);
+        .find(|url| own.iter().all(|license| license.url.value != *url))
+        .map(|url| License::new(url, Vec::new()));
     let told = group_licenses
         .iter()
         .flatten()

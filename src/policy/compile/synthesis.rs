@@ -148,18 +148,20 @@ fn separate(drafts: &[Draft]) -> Vec<Draft> {
             .get(*agent)
             .map_or(usize::MAX, |(place, _)| *place)
     });
-    let alone = |(draft, agent): (&Draft, usize)| Draft {
-        agents: vec![draft.agents[agent].clone()],
-        places: Vec::new(),
-        source: draft
-            .places
-            .get(agent)
-            .map_or(&draft.source, |(_, source)| source)
-            .clone(),
-        left_out: Vec::new(),
-        ..draft.clone()
-    };
-    agents.into_iter().map(alone).collect()
+    agents
+        .into_iter()
+        .map(|(draft, agent)| Draft {
+            agents: vec![draft.agents[agent].clone()],
+            places: Vec::new(),
+            source: draft
+                .places
+                .get(agent)
+                .map_or(&draft.source, |(_, source)| source)
+                .clone(),
+            left_out: Vec::new(),
+            ..draft.clone()
+        })
+        .collect()
 }
 
 /// A staging site says noindex on everything (see the tag plan); it must be crawlable for that to
@@ -300,10 +302,9 @@ fn disallow_in_all(
         drafts.push(everybody_else(policy, heading, source.clone()));
     }
     // A closed group stays as short as it is, but for traps.
-    let takes = |draft: &&mut Draft| heading == Heading::Traps || !is_closed(&draft.rules);
     drafts
         .iter_mut()
-        .filter(takes)
+        .filter(|draft| heading == Heading::Traps || !is_closed(&draft.rules))
         .for_each(|draft| add_new(draft, rules));
 }
 
@@ -385,6 +386,42 @@ fn resolved(policy: &Policy, index: usize) -> (Vec<(Rule, RuleSource)>, Option<D
     )
 }
 
+/// Writes a comment about each kind of lines that the published file does not take over.
+fn add_left_out(origin: &OriginRules, comments: &mut Vec<String>) {
+    if !origin.left_out.is_empty() {
+        let keys = origin.left_out.join(", ");
+        comments.push(format!(
+            "Left out of {ORIGIN}, for the policy has its own: {keys}."
+        ));
+    }
+    if origin.unknown > 0 {
+        // Without the lines: they may be anything.
+        let lines = origin.unknown;
+        comments.push(format!(
+            "Left out of {ORIGIN}: lines with keys that no robots.txt has ({lines})."
+        ));
+    }
+    if !origin.unpublished_lines.is_empty() {
+        // Without the lines: the addresses are those of the origin's network.
+        let lines = origin.unpublished_lines.len();
+        comments.push(format!(
+            "Left out of {ORIGIN}: lines with a host that crawlers cannot reach ({lines})."
+        ));
+    }
+    let relative = &origin.relative_sitemaps;
+    for sitemap in relative.iter().take(merge::NOTED) {
+        let shown: String = sitemap.chars().take(200).collect();
+        comments.push(format!(
+            "Left out of {ORIGIN}: `Sitemap: {shown}`, which is no whole URL."
+        ));
+    }
+    if let more @ 1.. = relative.len().saturating_sub(merge::NOTED) {
+        comments.push(format!(
+            "Left out of {ORIGIN}, for the same reason: {more} more sitemaps."
+        ));
+    }
+}
+
 fn assemble(policy: &Policy, drafts: Vec<Draft>, origin: &OriginRules) -> Synthesis {
     let own = policy
         .robots
@@ -408,41 +445,7 @@ fn assemble(policy: &Policy, drafts: Vec<Draft>, origin: &OriginRules) -> Synthe
             .collect(),
         sitemaps,
     };
-    if !origin.left_out.is_empty() {
-        let keys = origin.left_out.join(", ");
-        document.comments.push(format!(
-            "Left out of {}, for the policy has its own: {keys}.",
-            ORIGIN
-        ));
-    }
-    if origin.unknown > 0 {
-        // Without the lines: they may be anything.
-        let lines = origin.unknown;
-        document.comments.push(format!(
-            "Left out of {ORIGIN}: lines with keys that no robots.txt has ({lines})."
-        ));
-    }
-    if !origin.unpublished_lines.is_empty() {
-        // Without the lines: the addresses are those of the origin's network.
-        let lines = origin.unpublished_lines.len();
-        document.comments.push(format!(
-            "Left out of {ORIGIN}: lines with a host that crawlers cannot reach ({lines})."
-        ));
-    }
-    let relative = &origin.relative_sitemaps;
-    for sitemap in relative.iter().take(merge::NOTED) {
-        let shown: String = sitemap.chars().take(200).collect();
-        document.comments.push(format!(
-            "Left out of {}: `Sitemap: {shown}`, which is no whole URL.",
-            ORIGIN
-        ));
-    }
-    if let more @ 1.. = relative.len().saturating_sub(merge::NOTED) {
-        document.comments.push(format!(
-            "Left out of {}, for the same reason: {more} more sitemaps.",
-            ORIGIN
-        ));
-    }
+    add_left_out(origin, &mut document.comments);
     let mut group_sources = Vec::new();
     let mut rule_sources = Vec::new();
     let mut last_comments = Vec::new();

@@ -45,6 +45,11 @@ pub fn tag_plan(policy: &Policy, at: Timestamp) -> TagPlan {
     TagPlan::new(unseen.chain(written).collect(), site)
 }
 
+/// Half of the version of a text, in the lower bits.
+fn half_version(text: &str) -> u64 {
+    Version::of(text.as_bytes()).number() >> 32
+}
+
 /// Compiles a rule. `site` is the treatment of the origin's lines where the rule has none; it is a
 /// part of the rule's identity.
 fn tag_rule(
@@ -55,18 +60,17 @@ fn tag_rule(
     site: OriginTags,
 ) -> TagRule {
     let lines = TagLines::new(tags, origin_tags);
-    let asked = |conditions: &Conditions| {
+    let mut asked = String::new();
+    for conditions in std::iter::once(when).chain(unless) {
         let regex = conditions.path_regex.as_ref().map(|regex| &regex.value);
         let paths = values(&conditions.paths);
         let types = values(&conditions.types);
         let status = values(&conditions.status);
-        format!("{:?}", (paths, regex, types, status))
-    };
-    let asked: String = std::iter::once(when).chain(unless).map(asked).collect();
+        asked += &format!("{:?}", (paths, regex, types, status));
+    }
     let said = format!("{:?}{:?}", lines.lines, origin_tags.unwrap_or(site));
-    let half = |text: String| Version::of(text.as_bytes()).number() >> 32;
     TagRule {
-        identity: half(asked) << 32 | half(said),
+        identity: half_version(&asked) << 32 | half_version(&said),
         when: conditions(when),
         unless: unless.map(conditions),
         said: lines,

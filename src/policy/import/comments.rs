@@ -18,6 +18,9 @@ pub struct Carried {
 }
 
 impl Carried {
+    pub fn has_comments(&self, line: usize) -> bool {
+        !self.above(line).is_empty() || self.behind_rule.contains_key(&line)
+    }
     /// Sorts the comments of the file by the lines that they belong to.
     pub fn of(file: &File, drafts: &[Draft]) -> Carried {
         let mut carried = Carried::default();

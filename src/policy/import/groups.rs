@@ -6,7 +6,7 @@ use super::Import;
 use super::left_out::LeftOut;
 use super::signals::Signals;
 use super::yaml::one_line;
-use crate::crawlers::{Crawler, Purpose, Registry};
+use crate::crawlers::{Purpose, Registry};
 use crate::policy::agent_names::names_on_one_line;
 use crate::policy::decode::{MAX_PATTERN, is_token};
 use crate::robots::{FileGroup, Key, Shape};
@@ -259,20 +259,21 @@ pub fn take_purposes(
 ) -> BTreeMap<Purpose, Vec<usize>> {
     let mut taken = BTreeMap::new();
     for purpose in Purpose::ALL {
-        let published =
-            |crawler: &&Crawler| crawler.purpose == purpose && crawler.retired.is_none();
-        let crawlers = registry.crawlers().iter().filter(published);
+        let crawlers = registry
+            .crawlers()
+            .iter()
+            .filter(|crawler| crawler.purpose == purpose && crawler.retired.is_none());
         let tokens: Vec<&String> = crawlers
             .filter_map(|crawler| crawler.tokens.first())
             .collect();
-        let shut_out = |token: &&String| {
+        let are_all_shut_out = tokens.iter().all(|token| {
             let mut agents = drafts
                 .iter()
                 .filter(|draft| draft.shuts_out())
                 .flat_map(|draft| &draft.agents);
             agents.any(|agent| agent.eq_ignore_ascii_case(token))
-        };
-        if tokens.is_empty() || !tokens.iter().all(shut_out) {
+        });
+        if tokens.is_empty() || !are_all_shut_out {
             continue;
         }
         let mut lines = Vec::new();

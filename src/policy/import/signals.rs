@@ -7,7 +7,7 @@ use super::yaml::scalar;
 use crate::policy::decode::MAX_PATTERN;
 use crate::policy::model::{SignalCategory, USAGE_CATEGORIES};
 use crate::policy::signal_lines::{
-    SignalPart, UsageMember, signal_parts, usage_line, usage_member,
+    SignalPart, UsageMember, signal_parts, usage_line, usage_member, yes_or_no,
 };
 use crate::printable::join;
 use crate::robots::Pattern;
@@ -68,10 +68,13 @@ impl Signals {
         self == &Signals::default()
     }
 
+    fn has_content_signal(&self) -> bool {
+        !self.signal.is_empty() || self.extent.is_some()
+    }
+
     /// Whether a group with these statements can extend one with `other` and inherit none of them.
     pub fn stand_beside(&self, other: &Signals) -> bool {
-        let says = |signals: &Signals| !signals.signal.is_empty() || signals.extent.is_some();
-        (says(self) || !says(other))
+        (self.has_content_signal() || !other.has_content_signal())
             && other
                 .usage
                 .iter()
@@ -104,19 +107,16 @@ impl Signals {
     /// Adds the value of a `Content-Usage` line: a path or none, and a dictionary of RFC 9651,
     /// `/open/ train-ai=y`.
     pub fn add_usage(&mut self, value: &str) -> AddedLine {
-        let nothing = || AddedLine {
+        let all_left_out = AddedLine {
             is_carried: false,
             left_out: vec![value.to_owned()],
         };
         let (path, members) = usage_line(value);
-        let fits = |path: &str| {
+        let is_path_valid = path.is_none_or(|path| {
             path.len() <= MAX_PATTERN && !path.contains(|c: char| c.is_control() || c == '\u{FFFD}')
-        };
-        if !path.is_none_or(fits) {
-            return nothing();
-        }
-        let Some(members) = members else {
-            return nothing();
+        });
+        let Some(members) = members.filter(|_| is_path_valid) else {
+            return all_left_out;
         };
         let mut added = AddedLine::default();
         let said = categories(&members, &mut added);
@@ -137,7 +137,7 @@ impl Signals {
                     }
                 }
             }
-            None if full => return nothing(),
+            None if full => return all_left_out,
             None => {
                 self.usage.push(Usage {
                     path: path.map(str::to_owned),
@@ -155,7 +155,7 @@ impl Signals {
         let signal = self
             .signal
             .iter()
-            .map(|(category, said)| format!("{}: {}", category.name(), word(*said)));
+            .map(|(category, said)| format!("{}: {}", category.name(), yes_or_no(*said)));
         let signal = join(
             signal.chain(self.extent.map(|extent| format!("use: {extent}"))),
             ", ",
@@ -187,20 +187,16 @@ impl Usage {
         let said = USAGE_CATEGORIES
             .iter()
             .filter_map(|category| Some((category, *self.said.get(*category)?)));
-        let said = said.map(|(category, said)| format!("{category}: {}", word(said)));
+        let said = said.map(|(category, said)| format!("{category}: {}", yes_or_no(said)));
         let other = self
             .said
             .iter()
             .filter(|(category, _)| !USAGE_CATEGORIES.contains(&category.as_str()));
         let other = join(
-            other.map(|(category, said)| format!("{}: {}", scalar(category), word(*said))),
+            other.map(|(category, said)| format!("{}: {}", scalar(category), yes_or_no(*said))),
             ", ",
         );
         let other = (!other.is_empty()).then(|| format!("other: {{ {other} }}"));
         format!("{{ {} }}", join(path.chain(said).chain(other), ", "))
     }
-}
-
-fn word(said: bool) -> &'static str {
-    if said { "yes" } else { "no" }
 }

@@ -77,19 +77,16 @@ impl Import<'_> {
         if extended.is_some() {
             *out += "      extends: \"*\"\n";
         }
-        let inherited = |rule: &DraftRule| extended.is_some_and(|star| star.has(rule));
         for (key, allow) in [("disallow", false), ("allow", true)] {
             let rules: Vec<&DraftRule> = draft
                 .rules
                 .iter()
-                .filter(|rule| rule.allow == allow && !inherited(rule))
+                .filter(|rule| rule.allow == allow)
+                .filter(|rule| extended.is_none_or(|star| !star.has(rule)))
                 .collect();
-            let commented = |rule: &DraftRule| {
-                !carried.above(rule.line).is_empty() || carried.behind_rule.contains_key(&rule.line)
-            };
             match rules.as_slice() {
                 [] => {}
-                [rule] if !commented(rule) => {
+                [rule] if !carried.has_comments(rule.line) => {
                     *out += &format!("      {key}: {}\n", scalar(&rule.text))
                 }
                 rules => {

@@ -2,7 +2,7 @@
 //! another effect than their owners expect.
 
 use super::catalogue::{self as lints, Lint};
-use super::subject::{Subject, SubjectRule};
+use super::subject::{Subject, SubjectGroup, SubjectRule};
 use crate::crawlers::{Binds, Crawler, Purpose, Registry, is_generic, is_of_people};
 use crate::policy::decode::is_token;
 use crate::printable::join;
@@ -34,12 +34,8 @@ const OF_PRODUCTS: [&str; 7] = [
 ];
 
 pub fn lint(subject: &Subject, registry: &Registry, diagnostics: &mut Diagnostics) {
-    for (agent, span) in subject
-        .groups
-        .iter()
-        .flat_map(|group| &group.agents)
-        .filter(|(agent, _)| agent != "*")
-    {
+    let agents = subject.groups.iter().flat_map(|group| &group.agents);
+    for (agent, span) in agents.filter(|(agent, _)| agent != "*") {
         if let Some(sign) = agent.chars().find(|sign| is_invisible(*sign)) {
             invisible_sign(lints::NOT_A_TOKEN, "name", sign, *span, diagnostics);
             continue;
@@ -132,20 +128,18 @@ pub fn may_be_enforced(name: &str, registry: &Registry) -> bool {
 /// The known token that a name under `enforcement` is written nearly like. There it enforces
 /// nothing, so that one wrong letter of many is reported in every long name.
 pub fn misspelt<'r>(name: &str, registry: &'r Registry) -> Option<&'r str> {
-    let is_one_off = |token: &&str| {
-        name.len() >= MIN_LONG_NAME
-            && damerau_levenshtein(&name.to_ascii_lowercase(), &token.to_ascii_lowercase()) == 1
-    };
-    let mut tokens = registry
+    let near = nearly(name, registry);
+    if near.is_some() || name.len() < MIN_LONG_NAME || registry.find(name).is_some() {
+        return near;
+    }
+    let written = name.to_ascii_lowercase();
+    let tokens = registry
         .crawlers()
         .iter()
-        .flat_map(|crawler| &crawler.tokens)
-        .map(String::as_str);
-    nearly(name, registry).or_else(|| {
-        tokens
-            .find(is_one_off)
-            .filter(|_| registry.find(name).is_none())
-    })
+        .flat_map(|crawler| &crawler.tokens);
+    tokens
+        .map(String::as_str)
+        .find(|token| damerau_levenshtein(&written, &token.to_ascii_lowercase()) == 1)
 }
 
 /// Whether a name is the word that every browser's user agent begins with.
@@ -199,46 +193,48 @@ fn meant_by<'r>(name: &str, registry: &'r Registry) -> Vec<&'r Crawler> {
         return Vec::new();
     }
     let plain = plain(name);
-    let is = |known: &String| self::plain(known) == plain;
-    let with_token = || {
-        registry
-            .crawlers()
-            .iter()
-            .filter(|crawler| !crawler.tokens.is_empty())
-    };
-    let is_called =
-        |crawler: &&Crawler| is(&crawler.tokens[0]) || is(&crawler.name) || is(&crawler.id);
-    if let Some(one) = with_token().find(is_called) {
-        return vec![one];
+    let is_same = |known: &String| self::plain(known) == plain;
+    let mut of_product_or_operator = Vec::new();
+    for crawler in registry.crawlers() {
+        let Some(token) = crawler.tokens.first() else {
+            continue;
+        };
+        if is_same(token) || is_same(&crawler.name) || is_same(&crawler.id) {
+            return vec![crawler];
+        }
+        if is_same(&crawler.operator)
+            || crawler.products.iter().any(is_same)
+            || is_of_product(token, &plain)
+        {
+            of_product_or_operator.push(crawler);
+        }
     }
-    let is_meant = |crawler: &&Crawler| {
-        is(&crawler.operator) || crawler.products.iter().any(is) || is_of_product(crawler, &plain)
-    };
-    one_for_each_purpose(&with_token().filter(is_meant).collect::<Vec<_>>())
+    one_for_each_purpose(&of_product_or_operator)
 }
 
 /// The first crawler of each purpose: one that its operator documents if there is one, because of
 /// the others many are gone, and that obeys robots.txt. The purposes that owners mean come alone
 /// where the crawlers have one of them.
 fn one_for_each_purpose<'r>(crawlers: &[&'r Crawler]) -> Vec<&'r Crawler> {
-    let first = |purpose: Purpose| {
-        let with_purpose = crawlers.iter().filter(|crawler| crawler.purpose == purpose);
-        with_purpose
-            .min_by_key(|crawler| {
-                (
-                    !crawler.source.contains("[D]"),
-                    crawler.binds == Binds::Never,
-                )
-            })
-            .copied()
+    let first_of = |purposes: &[Purpose]| -> Vec<&'r Crawler> {
+        let firsts = purposes.iter().filter_map(|purpose| {
+            let with_purpose = crawlers
+                .iter()
+                .filter(|crawler| crawler.purpose == *purpose);
+            with_purpose
+                .min_by_key(|crawler| {
+                    (
+                        !crawler.source.contains("[D]"),
+                        crawler.binds == Binds::Never,
+                    )
+                })
+                .copied()
+        });
+        firsts.take(MAX_MEANT).collect()
     };
-    let meant: Vec<_> = MEANT_PURPOSES.into_iter().filter_map(first).collect();
+    let meant = first_of(&MEANT_PURPOSES);
     if meant.is_empty() {
-        Purpose::ALL
-            .into_iter()
-            .filter_map(first)
-            .take(MAX_MEANT)
-            .collect()
+        first_of(&Purpose::ALL)
     } else {
         meant
     }
@@ -246,13 +242,8 @@ fn one_for_each_purpose<'r>(crawlers: &[&'r Crawler]) -> Vec<&'r Crawler> {
 
 /// Whether the token is the name of a product and a word that tells its crawlers apart:
 /// `ChatGPT-User`, `PerplexityBot`.
-fn is_of_product(crawler: &Crawler, name: &str) -> bool {
-    let token = crawler
-        .tokens
-        .first()
-        .map(|token| plain(token))
-        .unwrap_or_default();
-    token
+fn is_of_product(token: &str, name: &str) -> bool {
+    plain(token)
         .strip_prefix(name)
         .is_some_and(|rest| OF_PRODUCTS.contains(&rest))
 }
@@ -285,28 +276,20 @@ fn short_token(agent: &str, span: Span, is_policy: bool, diagnostics: &mut Diagn
 
 /// The known token that a name is nearly written like; `None` also where the name is known.
 pub fn nearly<'r>(name: &str, registry: &'r Registry) -> Option<&'r str> {
-    let names = || {
-        registry
-            .crawlers()
-            .iter()
-            .flat_map(|crawler| [crawler.name.as_str(), crawler.id.as_str()])
-    };
+    let crawlers = registry.crawlers();
     // A crawler's name in place of its token has a lint of its own.
-    if registry.has_token(name) || names().any(|known| known.eq_ignore_ascii_case(name)) {
+    let is_a_name = crawlers.iter().any(|crawler| {
+        crawler.name.eq_ignore_ascii_case(name) || crawler.id.eq_ignore_ascii_case(name)
+    });
+    if is_a_name || registry.has_token(name) {
         return None;
     }
     let written = name.to_ascii_lowercase();
-    let near = registry
-        .crawlers()
-        .iter()
-        .flat_map(|crawler| &crawler.tokens)
-        .filter_map(|token| {
-            let known = token.to_ascii_lowercase();
-            is_nearly(&written, &known)
-                .then(|| (damerau_levenshtein(&written, &known), token.as_str()))
-        });
-    near.min_by_key(|(distance, _)| *distance)
-        .map(|(_, token)| token)
+    let tokens = crawlers.iter().flat_map(|crawler| &crawler.tokens);
+    tokens
+        .map(String::as_str)
+        .filter(|token| is_nearly(&written, &token.to_ascii_lowercase()))
+        .min_by_key(|token| damerau_levenshtein(&written, &token.to_ascii_lowercase()))
 }
 
 /// Endings that many names have: without them the rest tells one name from the other.
@@ -316,24 +299,25 @@ const ENDINGS: [&str; 3] = ["bot", "crawler", "spider"];
 /// many. Short names are near to each other by chance (WebZIP and webzio, Roverbot and rogerbot):
 /// of these only letters that changed places, or one too many or too few.
 fn is_nearly(written: &str, known: &str) -> bool {
-    let both = ENDINGS
+    let without_ending = ENDINGS
         .iter()
         .find_map(|ending| written.strip_suffix(ending).zip(known.strip_suffix(ending)));
-    let (one, other) = both.unwrap_or((written, known));
-    let letters = |name: &str| {
-        let mut letters = name.as_bytes().to_vec();
-        letters.sort_unstable();
-        letters
-    };
+    let (one, other) = without_ending.unwrap_or((written, known));
     let distance = damerau_levenshtein(one, other);
     match (distance, one.len().min(other.len())) {
         (1, 0..=2) => false,
-        (1, 3) => letters(one) == letters(other),
-        (1, 4..=6) => one.len() != other.len() || letters(one) == letters(other),
+        (1, 3) => sorted_letters(one) == sorted_letters(other),
+        (1, 4..=6) => one.len() != other.len() || sorted_letters(one) == sorted_letters(other),
         (1, _) => true,
         (2, shortest) => shortest >= 8,
         _ => false,
     }
+}
+
+fn sorted_letters(name: &str) -> Vec<u8> {
+    let mut letters = name.as_bytes().to_vec();
+    letters.sort_unstable();
+    letters
 }
 
 /// A named group replaces `*` altogether: what `*` forbids and the group does not mention becomes
@@ -347,50 +331,40 @@ fn groups_that_drop_star_rules(
     let Some(star) = subject.named("*").filter(|star| star.closing().is_none()) else {
         return;
     };
-    let forbidden = star
-        .rules
-        .iter()
-        .filter(|rule| !rule.allow && !rule.pattern.is_empty());
-    let forbidden: Vec<(&SubjectRule, Vec<u8>)> = forbidden
-        .map(|rule| (rule, rule.pattern.as_target()))
-        .collect();
+    let forbidden = rules_with_targets(star, |rule| !rule.allow);
     let mut left = MAX_COMPARED;
-    for group in subject
-        .groups
-        .iter()
-        .filter(|group| !std::ptr::eq(*group, star))
-    {
+    for group in &subject.groups {
+        if std::ptr::eq(group, star) {
+            continue;
+        }
         // An empty Disallow or `Allow: /`: the crawler is meant to fetch everything.
-        let opens_all =
-            |rule: &SubjectRule| rule.pattern.is_empty() || rule.allow && rule.pattern.is_blanket();
-        let only_opens = group.rules.iter().any(opens_all)
-            && group
-                .rules
-                .iter()
-                .all(|rule| rule.allow || rule.pattern.is_empty());
+        let opens_all = group
+            .rules
+            .iter()
+            .any(|rule| rule.pattern.is_empty() || rule.allow && rule.pattern.is_blanket());
+        let closes_nothing = group
+            .rules
+            .iter()
+            .all(|rule| rule.allow || rule.pattern.is_empty());
         // Other lints report a misspelt token, and a name that is not a token.
-        let is_a_token =
-            |agent: &str| nearly(agent, registry).is_none() && meant_by(agent, registry).is_empty();
-        let of_crawler = |agent: &str| follows_star(agent, registry) && is_a_token(agent);
-        let Some((agent, span)) = group.agents.iter().find(|(agent, _)| of_crawler(agent)) else {
+        let Some((agent, span)) = group.agents.iter().find(|(agent, _)| {
+            follows_star(agent, registry)
+                && nearly(agent, registry).is_none()
+                && meant_by(agent, registry).is_empty()
+        }) else {
             continue;
         };
         left = left.saturating_sub(forbidden.len() * (group.rules.len() + 1));
-        if only_opens || group.closing().is_some() || left == 0 {
+        if opens_all && closes_nothing || group.closing().is_some() || left == 0 {
             continue;
         }
-        let own: Vec<(&SubjectRule, Vec<u8>)> = group
-            .rules
-            .iter()
-            .filter(|rule| !rule.pattern.is_empty())
-            .map(|rule| (rule, rule.pattern.as_target()))
-            .collect();
-        let is_silent = |(rule, target): &&(&SubjectRule, Vec<u8>)| {
-            !own.iter().any(|(own, own_target)| {
+        let own_rules = rules_with_targets(group, |_| true);
+        let unmentioned = forbidden.iter().find(|(rule, target)| {
+            !own_rules.iter().any(|(own, own_target)| {
                 own.pattern.matches(target) || rule.pattern.matches(own_target)
             })
-        };
-        let Some((first, _)) = forbidden.iter().find(is_silent) else {
+        });
+        let Some((first, _)) = unmentioned else {
             continue;
         };
         let message = format!(
@@ -410,13 +384,26 @@ fn groups_that_drop_star_rules(
     }
 }
 
+/// The wanted rules of a group with a path, each with the target that its pattern is as text.
+fn rules_with_targets(
+    group: &SubjectGroup,
+    is_wanted: impl Fn(&SubjectRule) -> bool,
+) -> Vec<(&SubjectRule, Vec<u8>)> {
+    let rules = group.rules.iter();
+    rules
+        .filter(|rule| !rule.pattern.is_empty() && is_wanted(rule))
+        .map(|rule| (rule, rule.pattern.as_target()))
+        .collect()
+}
+
 /// Whether a crawler follows `*` where no group names it: advertising crawlers do not.
 fn follows_star(agent: &str, registry: &Registry) -> bool {
-    let is = |token: &String| token.eq_ignore_ascii_case(agent);
-    let known = registry
-        .crawlers()
-        .iter()
-        .find(|crawler| crawler.tokens.iter().any(is));
+    let known = registry.crawlers().iter().find(|crawler| {
+        crawler
+            .tokens
+            .iter()
+            .any(|token| token.eq_ignore_ascii_case(agent))
+    });
     known.is_none_or(|crawler| matches!(crawler.binds, Binds::Star | Binds::Unknown))
 }
 

@@ -81,13 +81,16 @@ pub fn kept_off(extent: Extent) -> &'static str {
 fn site_closed(subject: &Subject, diagnostics: &mut Diagnostics) {
     let mut shown = Vec::new();
     for engine in SEARCH_ENGINES {
-        let is_own = |group: &&SubjectGroup| {
-            group
+        let mut groups: Vec<&SubjectGroup> = Vec::new();
+        for group in &subject.groups {
+            if group
                 .agents
                 .iter()
                 .any(|(agent, _)| is_named(engine, agent))
-        };
-        let mut groups: Vec<&SubjectGroup> = subject.groups.iter().filter(is_own).collect();
+            {
+                groups.push(group);
+            }
+        }
         if groups.is_empty() {
             groups.extend(subject.named("*"));
         }
@@ -152,31 +155,30 @@ fn closed_by(pattern: &str, group: &SubjectGroup) -> Vec<&'static str> {
         .trim_end_matches(['$', '*'])
         .trim_start_matches(['/', '*']);
     let folder = path.trim_end_matches('/');
-    let is_one_of =
-        |folders: &[&str], name: &str| folders.iter().any(|known| known.eq_ignore_ascii_case(name));
-    let holds_all = is_one_of(&FOLDERS_OF_ALL, folder);
-    let mut scratch = TargetScratch::default();
-    let mut is_closed = |sample: String| {
-        let target = scratch.normalise(sample.as_bytes()).sent;
-        group.deciding(target).is_some_and(|rule| !rule.allow)
-    };
-    let mut closes = |endings: &[&str], folders: &[&str]| {
+    let mut closed = Vec::new();
+    for (kind, endings, folders) in &RESOURCES {
         // What is left of `/*.css$` is the ending.
         let ending = path
             .strip_prefix('.')
-            .filter(|ending| is_one_of(endings, ending));
-        match ending {
-            Some(ending) => is_closed(format!("/folder/sample.{ending}")),
+            .filter(|ending| contains_word(endings, ending));
+        let sample = if let Some(ending) = ending {
+            format!("/folder/sample.{ending}")
+        } else if contains_word(&FOLDERS_OF_ALL, folder) || contains_word(folders, folder) {
             // The first ending stands for all: lists that open some of them leave out the rare
             // ones.
-            None => {
-                (holds_all || is_one_of(folders, folder))
-                    && is_closed(format!("/{folder}/sample.{}", endings[0]))
-            }
+            format!("/{folder}/sample.{}", endings[0])
+        } else {
+            continue;
+        };
+        let mut scratch = TargetScratch::default();
+        let target = scratch.normalise(sample.as_bytes()).sent;
+        if group.deciding(target).is_some_and(|rule| !rule.allow) {
+            closed.push(*kind);
         }
-    };
-    let found = RESOURCES
-        .iter()
-        .filter(|(_, endings, folders)| closes(endings, folders));
-    found.map(|(kind, ..)| *kind).collect()
+    }
+    closed
+}
+
+fn contains_word(words: &[&str], word: &str) -> bool {
+    words.iter().any(|known| known.eq_ignore_ascii_case(word))
 }

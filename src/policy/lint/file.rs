@@ -4,13 +4,13 @@ use super::agents::{invisible_sign, is_invisible};
 use super::catalogue as lints;
 use super::readings::{MAX_COMPARED, report, spelled_for_both, urls_of};
 use super::subject::{Subject, SubjectGroup, SubjectRule};
-use crate::crawlers::{Crawler, Purpose, Registry};
+use crate::crawlers::{Purpose, Registry};
 use crate::policy::agent_names::names_on_one_line;
 use crate::policy::decode::parse_host;
 use crate::printable::join;
 use crate::robots::{
-    AgentLine, Dialect, File, Key, Line, LineEnd, MAX_BYTES, Oddity, Reading, Record, Shape,
-    Spelling, is_read_otherwise,
+    Dialect, File, Key, Line, LineEnd, MAX_BYTES, Oddity, Reading, Record, Shape, Spelling,
+    is_read_otherwise,
 };
 use crate::yaml::{Diagnostics, Severity, Source, Span};
 use std::collections::HashSet;
@@ -327,16 +327,15 @@ fn rules_outside(file: &File, reading: &Reading, found: &mut Diagnostics) {
         .agents()
         .next()
         .map_or(usize::MAX, |agent| agent.line);
-    let is_rule = |line: &&Line| {
-        line.record
-            .as_ref()
-            .is_some_and(|record| matches!(record.key, Key::Allow | Key::Disallow))
-    };
     let mut outside = file
         .lines()
         .iter()
         .take_while(|line| line.number < first_agent)
-        .filter(is_rule);
+        .filter(|line| {
+            line.record
+                .as_ref()
+                .is_some_and(|record| matches!(record.key, Key::Allow | Key::Disallow))
+        });
     let Some(first) = outside.next() else { return };
     lints::RULE_OUTSIDE_GROUP.report(
         found,
@@ -348,32 +347,17 @@ fn rules_outside(file: &File, reading: &Reading, found: &mut Diagnostics) {
 
 /// A Crawl-delay in a group for crawlers that are all known to ignore it.
 fn delays(file: &File, reading: &Reading, registry: &Registry, found: &mut Diagnostics) {
-    let ignores = |token: &str| {
-        let is = |crawler: &&Crawler| {
-            crawler
-                .tokens
-                .first()
-                .is_some_and(|own| own.eq_ignore_ascii_case(token))
-        };
-        registry
-            .crawlers()
-            .iter()
-            .find(is)
-            .is_some_and(|crawler| crawler.crawl_delay == Some(false))
-    };
-    let is_delay = |number: &&usize| {
-        file.record(**number)
-            .is_some_and(|record| record.key == Key::CrawlDelay)
-    };
     for group in reading.groups() {
-        let Some(&delay) = group.others.iter().find(is_delay) else {
-            continue;
-        };
-        if group
+        let delay = group.others.iter().copied().find(|number| {
+            file.record(*number)
+                .is_some_and(|record| record.key == Key::CrawlDelay)
+        });
+        let Some(delay) = delay else { continue };
+        let is_ignored_by_all = group
             .agents
             .iter()
-            .all(|agent| !agent.star && ignores(&agent.token))
-        {
+            .all(|agent| !agent.star && ignores_crawl_delay(&agent.token, registry));
+        if is_ignored_by_all {
             let agents = join(
                 group.agents.iter().map(|agent| &agent.token).take(3),
                 " and ",
@@ -386,6 +370,15 @@ fn delays(file: &File, reading: &Reading, registry: &Registry, found: &mut Diagn
             );
         }
     }
+}
+
+fn ignores_crawl_delay(token: &str, registry: &Registry) -> bool {
+    let mut crawlers = registry.crawlers().iter();
+    let crawler = crawlers.find(|crawler| {
+        let own = crawler.tokens.first();
+        own.is_some_and(|own| own.eq_ignore_ascii_case(token))
+    });
+    crawler.is_some_and(|crawler| crawler.crawl_delay == Some(false))
 }
 
 /// Lines with the names of several crawlers: the rules are for the first only.
@@ -422,41 +415,30 @@ fn glued_groups(file: &File, reading: &Reading, registry: &Registry, found: &mut
         .iter()
         .flat_map(|group| group.agents.windows(2));
     for pair in pairs {
-        let [
-            AgentLine {
-                token: one,
-                line: from,
-                ..
-            },
-            AgentLine {
-                token: other,
-                line: to,
-                ..
-            },
-        ] = pair
-        else {
+        let [above, below] = pair else { continue };
+        let one = &above.token;
+        let other = &below.token;
+        if one.eq_ignore_ascii_case(other) {
             continue;
-        };
-        let lines = file.lines().get(*from..to - 1).unwrap_or_default();
+        }
+        let lines = file.lines().get(above.line..below.line - 1);
+        let lines = lines.unwrap_or_default();
+        let mut between = lines
+            .iter()
+            .find(|line| line.record.is_some() || line.comment.is_none());
         // Lists of agents often have a comment on each, so one counts only where a search engine is
         // glued to others.
-        let is_comment = |line: &&Line| line.record.is_none() && line.comment.is_some();
-        let between = lines.iter().find(|line| !is_comment(line));
-        let between = between.or_else(|| {
-            lines
-                .first()
-                .filter(|_| is_search(one, registry) != is_search(other, registry))
-        });
-        let Some(between) = between.filter(|_| !one.eq_ignore_ascii_case(other)) else {
-            continue;
-        };
+        if between.is_none() && is_search(one, registry) != is_search(other, registry) {
+            between = lines.first();
+        }
+        let Some(between) = between else { continue };
         let what = match &between.record {
             Some(record) => format!("{} is no rule and closes nothing", file.text(&record.name)),
             None => "this line ends no group".to_owned(),
         };
         found.push(
             lints::GLUED_GROUP
-                .at(span_of_line(file, *to), format!("`{one}` and `{other}` are one group"))
+                .at(span_of_line(file, below.line), format!("`{one}` and `{other}` are one group"))
                 .label("no new group begins here")
                 .related(span_of_line(file, between.number), what)
                 .help(format!("write the rules for `{one}` before this line; `Allow: /` if it may fetch everything")),
@@ -527,7 +509,8 @@ fn disagreements(file: &File, rfc: &Reading, google: &Reading, found: &mut Diagn
         .iter()
         .flat_map(|group| group.rules.iter().map(|rule| (group.agents.first(), rule)));
     for (agent, rule) in rules.take(MAX_COMPARED) {
-        let (Some(agent), Some(record)) = (agent, file.record(rule.line)) else {
+        let Some(agent) = agent else { continue };
+        let Some(record) = file.record(rule.line) else {
             continue;
         };
         let written = file.octets(&record.value);

@@ -212,26 +212,24 @@ fn covered_rules(group: &SubjectGroup, diagnostics: &mut Diagnostics) {
     if rules.len() > MAX_COVERED {
         return;
     }
-    for rule in rules
-        .iter()
-        .filter(|rule| !rule.pattern.as_str().contains('*'))
-    {
+    for rule in &rules {
+        if rule.pattern.as_str().contains('*') {
+            continue;
+        }
         let target = rule.pattern.as_target();
-        let is_wider = |other: &&&SubjectRule| {
+        let wider = rules.iter().find(|other| {
             other.allow == rule.allow
                 && other.pattern.priority() < rule.pattern.priority()
                 && !other.pattern.as_str().ends_with('$')
                 && other.pattern.matches(&target)
-        };
-        let Some(wider) = rules.iter().find(is_wider) else {
-            continue;
-        };
-        let is_between = |other: &&SubjectRule| {
+        });
+        let Some(wider) = wider else { continue };
+        let has_opposite = rules.iter().any(|other| {
             other.allow != rule.allow
                 && (other.pattern.matches(&target)
                     || rule.pattern.matches(&other.pattern.as_target()))
-        };
-        if !rules.iter().any(is_between) {
+        });
+        if !has_opposite {
             let found = lints::DUPLICATE_RULE.at(rule.span, "a wider rule says the same");
             diagnostics.push(found.related(wider.span, "here"));
         }

@@ -5,6 +5,7 @@ use super::catalogue as lints;
 use crate::crawlers::{Claim, Purpose, Registry};
 use crate::policy::compile::signals::{covers_all, license_urls};
 use crate::policy::model::{Emission, GroupSignals, Mode, OriginRobots, SignalCategory};
+use crate::policy::signal_lines::yes_or_no;
 use crate::policy::site::Site;
 use crate::yaml::{Diagnostics, Span};
 
@@ -31,12 +32,16 @@ fn disagreements(site: &Site, diagnostics: &mut Diagnostics) {
         let Some((other, second, span)) = said.iter().find(|(_, other, _)| other != first) else {
             continue;
         };
-        let word = |said: &bool| if *said { "yes" } else { "no" };
+
         diagnostics.push(
             lints::SIGNALS_DISAGREE
                 .at(
                     *span,
-                    format!("`{other}: {}`, and `{one}: {}`", word(second), word(first)),
+                    format!(
+                        "`{other}: {}`, and `{one}: {}`",
+                        yes_or_no(*second),
+                        yes_or_no(*first)
+                    ),
                 )
                 .related(*place, "the opposite is said here")
                 .help("say it once, or the same in both: readers of one do not read the other"),
@@ -48,30 +53,24 @@ fn disagreements(site: &Site, diagnostics: &mut Diagnostics) {
 /// vocabularies the first statement for the whole site.
 fn said_to_all(site: &Site, category: SignalCategory) -> Vec<(&'static str, bool, Span)> {
     let robots = &site.policy.robots;
-    let star = || {
-        robots
-            .groups
-            .iter()
-            .filter(|group| group.is_for("*"))
-            .map(|group| &group.signals)
-    };
-    let mut signals = star()
-        .flat_map(|star| &star.content_signal)
+    let star = robots.groups.iter().filter(|group| group.is_for("*"));
+    let mut signals = star
+        .clone()
+        .flat_map(|star| &star.signals.content_signal)
         .chain(&robots.signals.content_signal);
-    let usage = star()
-        .flat_map(|star| &star.content_usage)
-        .chain(&robots.signals.content_usage);
-    let signal = signals
-        .find_map(|signal| signal.get(category))
-        .map(|said| (category.name(), said.value, said.span));
-    let mut usage = usage
+    let mut found = Vec::new();
+    if let Some(said) = signals.find_map(|signal| signal.get(category)) {
+        found.push((category.name(), said.value, said.span));
+    }
+    let mut usages = star
+        .flat_map(|star| &star.signals.content_usage)
+        .chain(&robots.signals.content_usage)
         .filter(|rule| covers_all(&rule.paths))
         .flat_map(|rule| &rule.said);
-    let usage = usage.find(|(name, _)| name.value == category.usage());
-    signal
-        .into_iter()
-        .chain(usage.map(|(name, said)| (category.usage(), *said, name.span)))
-        .collect()
+    if let Some((name, said)) = usages.find(|(name, _)| name.value == category.usage()) {
+        found.push((category.usage(), *said, name.span));
+    }
+    found
 }
 
 /// Reports a demand for a licence that reaches search engines: they buy no licence, and drop the
@@ -128,9 +127,8 @@ fn nowhere(site: &Site, diagnostics: &mut Diagnostics) {
 /// Where the first signal of a group stands.
 fn place(signals: &GroupSignals) -> Option<Span> {
     let signal = signals.content_signal.as_ref().map(|signal| signal.span);
-    let usage = || signals.content_usage.first().map(|usage| usage.span);
     signal
-        .or_else(usage)
+        .or_else(|| signals.content_usage.first().map(|usage| usage.span))
         .or_else(|| signals.licenses.first().map(|license| license.span))
 }
 

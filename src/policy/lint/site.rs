@@ -8,12 +8,12 @@ use super::closed::{is_named, kept_off, shuts_out};
 use crate::crawlers::{Claim, Purpose, Registry, is_generic, is_of_people};
 use crate::indexing::Tags;
 use crate::policy::model::{
-    Acknowledgement, Environment, HostPattern, IndexingRule, Mode, PauseTime, Unverified,
+    Acknowledgement, Environment, HostPattern, Mode, PauseTime, Unverified,
 };
 use crate::policy::site::{RuleSource, SEARCH_ENGINES, Site};
 use crate::robots::{Closed, Pattern, Rule, TargetScratch, closed};
-use crate::yaml::{Diagnostic, Diagnostics, Located, Severity, Span};
-use ipnet::IpNet;
+use crate::yaml::{Diagnostics, Located, Severity, Span};
+
 use std::time::Duration;
 
 /// Beyond two days of 503 search engines drop URLs (Google: reduce the crawl rate); half a day is
@@ -137,36 +137,34 @@ fn site_noindex(site: &Site, diagnostics: &mut Diagnostics) {
         return;
     };
     // A date that has passed comes to the same.
-    let forbids = |tags: &Tags, engine: &str| tags.effective(engine).forbids_indexing_at(site.at);
-    let Some(engine) = SEARCH_ENGINES
+    let engine = SEARCH_ENGINES
         .into_iter()
-        .find(|engine| forbids(&lines.tags, engine))
-    else {
-        return;
-    };
+        .find(|engine| forbids_indexing(&lines.tags, engine, site));
+    let Some(engine) = engine else { return };
     // The place is known of a rule without conditions on the response, or with conditions that a
     // page meets.
-    let is_met = |media: &Located<String>| ["text/html", "text/*"].contains(&media.value.as_str());
-    let says =
-        |rule: &&IndexingRule| forbids(&rule.tags, engine) && rule.when.types.iter().all(is_met);
-    let rule = site.policy.indexing.iter().find(says).map(|rule| rule.span);
-    let mut retired = site.policy.retire.iter().flat_map(|retired| &retired.paths);
-    let retired = || {
-        retired
+    let rule = site.policy.indexing.iter().find(|rule| {
+        let types = &rule.when.types;
+        forbids_indexing(&rule.tags, engine, site)
+            && types
+                .iter()
+                .all(|media| ["text/html", "text/*"].contains(&media.value.as_str()))
+    });
+    let mut retired_paths = site.policy.retire.iter().flat_map(|retired| &retired.paths);
+    let span = match rule {
+        Some(rule) => Some(rule.span),
+        None => retired_paths
             .find(|path| Pattern::new(&path.value).matches(b"/"))
-            .map(|path| path.span)
+            .map(|path| path.span),
     };
-    let span = rule.or_else(retired).unwrap_or_default();
+    let message = if lines.tags.effective(engine).forbids_indexing() {
+        "this says noindex on the front page of a production site"
+    } else {
+        "this date has passed, and the front page of a production site is not to be found after it"
+    };
     diagnostics.push(
         lints::SITE_NOINDEX
-            .at(
-                span,
-                if lines.tags.effective(engine).forbids_indexing() {
-                    "this says noindex on the front page of a production site"
-                } else {
-                    "this date has passed, and the front page of a production site is not to be found after it"
-                },
-            )
+            .at(span.unwrap_or_default(), message)
             .label("the site will drop out of search")
             .help("if that is meant, write `acknowledge: [site_noindex]`; to mean fewer pages, add `paths` or `types`"),
     );
@@ -323,9 +321,11 @@ fn tokens_without_requests(site: &Site, registry: &Registry, diagnostics: &mut D
 /// block of examples.
 fn networks_of_everybody(site: &Site, diagnostics: &mut Diagnostics) {
     for described in &site.policy.crawlers {
-        let is_wide =
-            |network: &&IpNet| network.prefix_len() <= if network.addr().is_ipv4() { 1 } else { 4 };
-        if let Some(network) = described.networks.iter().find(is_wide) {
+        let wide = described.networks.iter().find(|network| {
+            let longest = if network.addr().is_ipv4() { 1 } else { 4 };
+            network.prefix_len() <= longest
+        });
+        if let Some(network) = wide {
             diagnostics.push(
                 lints::NETWORK_OF_EVERYBODY
                     .at(described.token.span, format!("`{network}` holds half of all addresses in use, or more"))
@@ -369,20 +369,15 @@ fn unknown_agents(site: &Site, registry: &Registry, diagnostics: &mut Diagnostic
 fn refusing_the_unverified(site: &Site, diagnostics: &mut Diagnostics) {
     let policy = &site.policy;
     let enforcement = &policy.enforcement;
-    let provable = |agent: &str| {
-        policy
-            .described_crawler(agent)
-            .is_some_and(|described| !described.networks.is_empty())
-    };
-    let agents = enforcement
-        .agents
-        .iter()
-        .filter(|(agent, _)| !provable(&agent.value))
-        .map(|(_, fields)| fields);
-    for fields in agents
+    let unprovable_agents = enforcement.agents.iter().filter(|(agent, _)| {
+        let described = policy.described_crawler(&agent.value);
+        described.is_none_or(|described| described.networks.is_empty())
+    });
+    let sections = unprovable_agents
+        .map(|(_, fields)| fields)
         .chain(enforcement.purposes.values())
-        .chain([&enforcement.site])
-    {
+        .chain([&enforcement.site]);
+    for fields in sections {
         if let Some(Located {
             value: Unverified::Refuse,
             span,
@@ -402,25 +397,27 @@ fn refusing_the_unverified(site: &Site, diagnostics: &mut Diagnostics) {
 /// not refused for want of a proof, and neither are search engines. Named crawlers without such
 /// facts still are.
 pub fn allow_published_proof(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
-    let is_provable = |name: &str| {
-        let crawler = registry.find(name).map(|index| registry.get(index));
-        crawler.is_some_and(|crawler| {
+    let mut refused: Vec<Option<Span>> = Vec::new();
+    for (agent, fields) in &site.policy.enforcement.agents {
+        let crawler = registry.find(&agent.value).map(|index| registry.get(index));
+        let is_provable = crawler.is_some_and(|crawler| {
             !crawler.ips.is_empty() || !crawler.rdns.is_empty() || crawler.signs.is_some()
-        })
-    };
-    let agents = site
-        .policy
-        .enforcement
-        .agents
-        .iter()
-        .filter(|(agent, _)| !is_provable(&agent.value));
-    let refused: Vec<Span> = agents
-        .filter_map(|(_, fields)| Some(fields.unverified?.span))
-        .collect();
-    let is_of_refused = |found: &Diagnostic| found.span.is_some_and(|span| refused.contains(&span));
-    diagnostics
-        .items
-        .retain(|found| found.id != lints::UNVERIFIED_REFUSED.id || is_of_refused(found));
+        });
+        if let Some(unverified) = &fields.unverified
+            && !is_provable
+        {
+            refused.push(Some(unverified.span));
+        }
+    }
+    diagnostics.items.retain(|found| {
+        found.id != lints::UNVERIFIED_REFUSED.id
+            || found.span.is_some() && refused.contains(&found.span)
+    });
+}
+
+/// Whether an engine may not index what has these tags, or not any more.
+fn forbids_indexing(tags: &Tags, engine: &str, site: &Site) -> bool {
+    tags.effective(engine).forbids_indexing_at(site.at)
 }
 
 /// How long crawlers use a copy (RFC 9309 section 2.4).

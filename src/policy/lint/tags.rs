@@ -24,8 +24,10 @@ pub fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
 fn unknown_names(rule: &IndexingRule, registry: &Registry, diagnostics: &mut Diagnostics) {
     for (scope, _) in rule.tags.iter() {
         let Scope::Bot(name) = scope else { continue };
-        let written = rule.written.iter().find(|written| written.scope == *scope);
-        let place = written.map_or(rule.span, |written| written.text.span);
+        let place = rule
+            .texts_for(scope)
+            .next()
+            .map_or(rule.span, |text| text.span);
         if name.eq_ignore_ascii_case("robots") {
             lints::UNKNOWN_TOKEN.report(
                 diagnostics,
@@ -62,28 +64,18 @@ fn each_scope(
     now: Timestamp,
     diagnostics: &mut Diagnostics,
 ) {
-    let mut written = rule
-        .written
-        .iter()
-        .filter(|written| written.scope == *scope)
-        .map(|written| &written.text);
-    let place = |directive: &Directive| {
-        let holds = |directives: Directives| {
-            directives
-                .iter()
-                .any(|known| known.name() == directive.name())
-        };
-        let found = written
-            .clone()
-            .find(|text| Directives::parse(&text.value).is_ok_and(holds));
-        found.map_or(rule.span, |text| text.span)
-    };
+    let texts: Vec<_> = rule.texts_for(scope).collect();
     for directive in said.iter() {
-        each_directive(directive, place(directive), now, diagnostics);
+        let text = texts.iter().find(|text| {
+            Directives::parse(&text.value)
+                .is_ok_and(|parsed| parsed.iter().any(|known| known.name() == directive.name()))
+        });
+        let place = text.map_or(rule.span, |text| text.span);
+        each_directive(directive, place, now, diagnostics);
     }
     if let Scope::Bot(name) = scope
         && let Some(bot) = engines::bot(name)
-        && let Some(text) = written.next()
+        && let Some(text) = texts.first()
     {
         let (only, help) = match bot.reads {
             Reads::Meta => ("meta tags in HTML", "the page itself has to say it"),

@@ -24,21 +24,24 @@ struct Word {
 /// The words of a rule for a scope, in their order. Pieces of a date that holds commas are left
 /// out.
 fn words(rule: &IndexingRule, scope: &Scope) -> Vec<Word> {
-    let written = rule
-        .written
-        .iter()
-        .filter(|written| written.scope == *scope)
-        .map(|written| &written.text);
-    let parts = written.flat_map(|text| text.value.split(',').map(|part| (text.span, part)));
-    let word = |(span, part): (Span, &str)| {
-        let said = Directives::parse(part).ok()?;
-        let text = match said.iter().next() {
-            Some(only) if part.contains(':') => only.to_string(),
-            _ => part.trim().to_ascii_lowercase(),
-        };
-        Some(Word { span, text, said })
-    };
-    parts.filter_map(word).collect()
+    let mut words = Vec::new();
+    for written in rule.texts_for(scope) {
+        for part in written.value.split(',') {
+            let Ok(said) = Directives::parse(part) else {
+                continue;
+            };
+            let text = match said.iter().next() {
+                Some(only) if part.contains(':') => only.to_string(),
+                _ => part.trim().to_ascii_lowercase(),
+            };
+            words.push(Word {
+                span: written.span,
+                text,
+                said,
+            });
+        }
+    }
+    words
 }
 
 impl Word {
@@ -53,15 +56,15 @@ impl Word {
 
     /// Whether the word permits what a directive restricts.
     fn permits(&self, directive: &Directive) -> bool {
-        let is = |flag: Flag| *directive == Directive::Flag(flag);
-        match self.text.as_str() {
-            "index" => is(Flag::NoIndex),
-            "follow" => is(Flag::NoFollow),
-            "archive" => is(Flag::NoArchive),
-            "max-snippet: -1" => is(Flag::NoSnippet),
-            "all" => restricts(directive),
-            _ => false,
-        }
+        let restriction = match self.text.as_str() {
+            "index" => Flag::NoIndex,
+            "follow" => Flag::NoFollow,
+            "archive" => Flag::NoArchive,
+            "max-snippet: -1" => Flag::NoSnippet,
+            "all" => return restricts(directive),
+            _ => return false,
+        };
+        *directive == Directive::Flag(restriction)
     }
 }
 

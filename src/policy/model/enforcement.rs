@@ -32,6 +32,18 @@ pub struct Enforcement {
 }
 
 impl Enforcement {
+    /// The fields for a crawler that is named so.
+    pub fn of_agent(&self, name: &str) -> Option<&EnforcementFields> {
+        let mut agents = self.agents.iter();
+        let (_, fields) = agents.find(|(agent, _)| agent.value.eq_ignore_ascii_case(name))?;
+        Some(fields)
+    }
+
+    /// Whether a crawler that is named so is never refused.
+    pub fn is_exempt(&self, name: &str) -> bool {
+        let mut exempt = self.exempt.iter();
+        exempt.any(|agent| agent.value.eq_ignore_ascii_case(name))
+    }
     /// The crawlers that are named.
     pub fn named(&self) -> impl Iterator<Item = &Located<String>> {
         self.agents

@@ -28,6 +28,16 @@ pub struct IndexingRule {
     pub span: Span,
 }
 
+impl IndexingRule {
+    /// The texts for a scope, in the order of the file.
+    pub fn texts_for<'r>(&'r self, scope: &'r Scope) -> impl Iterator<Item = &'r Located<String>> {
+        let written = self.written.iter();
+        written
+            .filter(move |written| written.scope == *scope)
+            .map(|written| &written.text)
+    }
+}
+
 /// Directives as the owner wrote them, for which crawlers, and where.
 #[derive(Clone, Debug)]
 pub struct WrittenDirectives {

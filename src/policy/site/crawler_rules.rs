@@ -142,13 +142,12 @@ pub fn names(crawler: &Crawler) -> impl Iterator<Item = &str> {
 pub fn unlisted<'a>(tokens: impl Iterator<Item = &'a str>, registry: &Registry) -> Vec<String> {
     let mut unlisted: Vec<String> = Vec::new();
     for token in tokens.filter(|token| *token != "*") {
-        let is = |name: &str| name.eq_ignore_ascii_case(token);
         if !registry
             .crawlers()
             .iter()
             .flat_map(names)
             .chain(unlisted.iter().map(String::as_str))
-            .any(is)
+            .any(|name| name.eq_ignore_ascii_case(token))
         {
             unlisted.push(token.to_owned());
         }

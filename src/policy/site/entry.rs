@@ -102,12 +102,14 @@ impl SiteEntry {
 
     /// The site with these pauses, and robots.txt answered as they say at this moment.
     pub fn with_pauses(mut self, pauses: Vec<ActivePause>, now: Timestamp) -> SiteEntry {
-        let is_in_force = |pause: &ActivePause| pause.from <= now && now < pause.until;
-        let paused = pauses.iter().position(is_in_force).filter(|place| {
-            pauses[*place]
-                .robots_txt_until
-                .is_some_and(|until| now < until)
-        });
+        let paused = pauses
+            .iter()
+            .position(|pause| pause.from <= now && now < pause.until)
+            .filter(|place| {
+                pauses[*place]
+                    .robots_txt_until
+                    .is_some_and(|until| now < until)
+            });
         self.robots_txt = match paused {
             Some(place) => RobotsTxtAnswer::Paused(place),
             None if self.site.robots_txt.awaits_origin(now).is_some() => {
@@ -144,27 +146,21 @@ impl SiteEntry {
 
     /// When robots.txt begins or ceases to be answered 503, as far as that is planned.
     pub(super) fn robots_txt_switches(&self) -> impl Iterator<Item = Timestamp> {
-        let of_pause = |pause: &ActivePause| {
-            let (from, until) = (
-                pause.from,
-                pause.robots_txt_until.map(|until| until.min(pause.until)),
-            );
-            until.into_iter().flat_map(move |until| [from, until])
-        };
-        self.pauses
-            .iter()
-            .flat_map(of_pause)
+        let pauses = self.pauses.iter();
+        pauses
+            .filter_map(|pause| Some([pause.from, pause.robots_txt_until?.min(pause.until)]))
+            .flatten()
             .chain(self.site.robots_txt.awaits_origin_until)
     }
 
     /// Whether the tags of pages with these rules changed so lately that crawlers must see the page
     /// whole.
     pub fn tags_are_new(&self, rules: &PathRules, now: Timestamp) -> bool {
-        let lately = |moment: Timestamp| now.since(moment) < SiteEntry::TAGS_NEW_FOR;
-        let since = |rule: u16| self.tag_ages.since.get(usize::from(rule)).copied();
-        self.tag_ages.everywhere.is_some_and(lately)
-            || rules
-                .iter()
-                .any(|selected| since(selected.rule).is_some_and(lately))
+        let ages = &self.tag_ages;
+        let mut changes = rules
+            .iter()
+            .filter_map(|selected| ages.since.get(usize::from(selected.rule)))
+            .chain(&ages.everywhere);
+        changes.any(|moment| now.since(*moment) < SiteEntry::TAGS_NEW_FOR)
     }
 }

@@ -80,31 +80,27 @@ impl HostIndex {
 
 /// The pattern with the port outranks the one for any port.
 fn choose(ports: &Ports, port: Option<u16>) -> Option<usize> {
-    let of = |wanted: Option<u16>| {
-        ports
-            .iter()
-            .find(|(port, _)| *port == wanted)
-            .map(|(_, site)| *site)
-    };
-    port.and_then(|port| of(Some(port))).or_else(|| of(None))
+    let with_port = ports.iter().find(|(own, _)| own.is_some() && *own == port);
+    let any_port = || ports.iter().find(|(own, _)| own.is_none());
+    let (_, site) = with_port.or_else(any_port)?;
+    Some(*site)
 }
 
 /// A Host field value into name and port; brackets and a trailing dot are dropped.
 pub fn name_and_port(host: &[u8]) -> (&[u8], Option<u16>) {
-    let number = |digits: &[u8]| {
-        std::str::from_utf8(digits)
-            .ok()
-            .and_then(|digits| digits.parse().ok())
-    };
     if let Some(inner) = host.strip_prefix(b"[")
         && let Some(end) = inner.iter().position(|byte| *byte == b']')
     {
-        let port = inner[end + 1..].strip_prefix(b":").and_then(number);
+        let port = inner[end + 1..].strip_prefix(b":").and_then(port_number);
         return (&inner[..end], port);
     }
     let (name, port) = match host.iter().rposition(|byte| *byte == b':') {
-        Some(colon) => (&host[..colon], number(&host[colon + 1..])),
+        Some(colon) => (&host[..colon], port_number(&host[colon + 1..])),
         None => (host, None),
     };
     (name.strip_suffix(b".").unwrap_or(name), port)
+}
+
+fn port_number(digits: &[u8]) -> Option<u16> {
+    std::str::from_utf8(digits).ok()?.parse().ok()
 }

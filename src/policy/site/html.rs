@@ -36,12 +36,10 @@ impl HtmlRules {
 
     /// Whether pages of this path are meant.
     pub fn applies(&self, target: Target<'_>) -> bool {
-        let applies = |path: &[u8]| {
-            let listed =
-                |patterns: &[Pattern]| patterns.iter().any(|pattern| pattern.matches(path));
-            (self.paths.is_empty() || listed(&self.paths)) && !listed(&self.not_paths)
-        };
         // The origin answers with the page at the path that it resolves the target to.
-        target.readings().any(applies)
+        target.readings().any(|path| {
+            let is_listed = self.paths.is_empty() || self.paths.iter().any(|own| own.matches(path));
+            is_listed && !self.not_paths.iter().any(|own| own.matches(path))
+        })
     }
 }

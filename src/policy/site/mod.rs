@@ -123,8 +123,10 @@ impl Site {
     /// The crawler that a person means by `agent`: a token of the policy, a token, id or name of
     /// the registry, or a whole user agent.
     pub fn claim_of(&self, agent: &str, registry: &Registry) -> Claim {
-        let known = || registry.find(agent).map(Claim::Known);
-        let claim = self.tokens.named(agent).or_else(known);
+        let claim = self
+            .tokens
+            .named(agent)
+            .or_else(|| registry.find(agent).map(Claim::Known));
         claim.unwrap_or_else(|| registry.identify_with(agent.as_bytes(), &self.tokens))
     }
 
@@ -133,9 +135,10 @@ impl Site {
     pub fn claim_of_request(&self, agent: &str, registry: &Registry) -> Claim {
         let is_described =
             self.policy.described_crawler(agent).is_some() || registry.find(agent).is_some();
-        match is_described {
-            true => self.claim_of(agent, registry),
-            false => registry.identify_with(agent.as_bytes(), &self.tokens),
+        if is_described {
+            self.claim_of(agent, registry)
+        } else {
+            registry.identify_with(agent.as_bytes(), &self.tokens)
         }
     }
 

@@ -36,19 +36,19 @@ pub enum PagePart {
     RequestId,
 }
 
+fn template(page: &Option<Included>) -> Option<Arc<PageTemplate>> {
+    let bytes = page.as_ref()?.bytes.as_deref()?;
+    let text = String::from_utf8_lossy(bytes);
+    Some(Arc::new(PageTemplate::parse(&text)))
+}
+
 impl SitePages {
     /// The pages that could be read.
     pub fn new(pages: &AnswerPages) -> SitePages {
-        let page = |named: &Option<Included>| {
-            let bytes = named.as_ref().and_then(|named| named.bytes.as_deref())?;
-            Some(Arc::new(PageTemplate::parse(&String::from_utf8_lossy(
-                bytes,
-            ))))
-        };
         SitePages {
-            pause: page(&pages.pause),
-            failure: page(&pages.failure),
-            refusal: page(&pages.refusal),
+            pause: template(&pages.pause),
+            failure: template(&pages.failure),
+            refusal: template(&pages.refusal),
         }
     }
 }

@@ -89,31 +89,28 @@ impl Tdm {
     }
 }
 
+/// Whether a statement for these paths is for this one: without paths it is for all.
+fn covers(paths: &[Pattern], path: &[u8]) -> bool {
+    paths.is_empty() || paths.iter().any(|pattern| pattern.matches(path))
+}
+
 impl SignalPlan {
     /// The lines for a path, as most origins resolve it: `/open/../x` is answered with the page at
     /// `/x`. Does not allocate.
     pub fn for_path(&self, target: Target<'_>) -> PathSignals {
         let path = target.readings().last().unwrap_or(target.sent);
-        let matches = |paths: &[Pattern]| {
-            paths.is_empty() || paths.iter().any(|pattern| pattern.matches(path))
-        };
-        let place = |index: usize| u16::try_from(index).ok();
+        // The longest path decides, as with Allow and Disallow (draft-ietf-aipref-attach-05
+        // section 3.1).
+        let usage = self.usage_paths.find(path);
+        let mut licenses = self.licenses.iter();
+        let license = licenses.position(|license| covers(&license.paths, path));
+        // The first match is the one that counts in the file of the site (TDMRep section 5.2);
+        // headers say the same.
+        let tdm = self.tdm.iter().position(|rule| covers(&rule.paths, path));
         PathSignals {
-            // The longest path decides, as with Allow and Disallow (draft-ietf-aipref-attach-05
-            // section 3.1).
-            usage: self.usage_paths.find(path).and_then(place),
-            license: self
-                .licenses
-                .iter()
-                .position(|license| matches(&license.paths))
-                .and_then(place),
-            // The first match is the one that counts in the file of the site (TDMRep section 5.2);
-            // headers say the same.
-            tdm: self
-                .tdm
-                .iter()
-                .position(|rule| matches(&rule.paths))
-                .and_then(place),
+            usage: usage.and_then(|index| u16::try_from(index).ok()),
+            license: license.and_then(|index| u16::try_from(index).ok()),
+            tdm: tdm.and_then(|index| u16::try_from(index).ok()),
         }
     }
 
@@ -212,8 +209,8 @@ impl SignalPlan {
         let told = group
             .and_then(|group| self.group_licenses.get(usize::from(group)))
             .and_then(Option::as_ref);
-        let of_path = || self.licenses.get(usize::from(said.license?));
-        told.or_else(of_path).or(self.origin_license.as_ref())
+        told.or_else(|| self.licenses.get(usize::from(said.license?)))
+            .or(self.origin_license.as_ref())
     }
 
     /// Whether there is any licence that a crawler could be asked for.

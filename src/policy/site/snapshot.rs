@@ -47,14 +47,13 @@ impl Snapshot {
         let mut claimed = self.sites.iter().flat_map(|entry| &entry.site.policy.hosts);
         let is_whole =
             claimed.all(|host| known.contains(&Some(&host.value))) && known.contains(&None);
-        let name =
-            |pattern: Option<&HostPattern>| pattern.map(ToString::to_string).unwrap_or_default();
-        let site = |(pattern, _)| self.hosts.find(name(pattern).as_bytes());
-        let site_of_pattern = if is_whole {
-            histories.each().map(site).collect()
-        } else {
-            Vec::new()
-        };
+        let mut site_of_pattern = Vec::new();
+        if is_whole {
+            for (pattern, _) in histories.each() {
+                let name = pattern.map(ToString::to_string).unwrap_or_default();
+                site_of_pattern.push(self.hosts.find(name.as_bytes()));
+            }
+        }
         Snapshot {
             histories,
             site_of_pattern,

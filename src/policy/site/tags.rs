@@ -85,11 +85,11 @@ impl TagRule {
     /// Whether it holds for a response: for one of the types that the response may have, or for
     /// each of them.
     fn holds(&self, excludable: bool, status: u16, media: Media<'_>, extent: Extent) -> bool {
-        let excluded = || {
-            let unless = self.unless.as_ref().filter(|_| excludable);
-            unless.is_some_and(|unless| unless.response(status, media, extent.opposite()))
-        };
-        self.when.response(status, media, extent) && !excluded()
+        if !self.when.response(status, media, extent) {
+            return false;
+        }
+        let unless = self.unless.as_ref().filter(|_| excludable);
+        unless.is_none_or(|unless| !unless.response(status, media, extent.opposite()))
     }
 }
 
@@ -136,13 +136,17 @@ impl TagPlan {
     pub(in crate::policy) fn new(mut rules: Vec<TagRule>, origin_tags: OriginTags) -> TagPlan {
         // A file with as many would be larger than a policy may be.
         rules.truncate(usize::from(u16::MAX));
-        let asks = |conditions: &TagConditions| conditions.path_regex.is_some();
-        let has_path_regex = rules
-            .iter()
-            .any(|rule| asks(&rule.when) || rule.unless.as_ref().is_some_and(asks));
-        let numbered = || (0u16..).zip(&rules);
-        let (mut patterns, mut owners) = (Vec::new(), Vec::new());
-        for (owner, rule) in numbered() {
+        let has_path_regex = rules.iter().any(|rule| {
+            let mut conditions = rule.unless.iter().chain([&rule.when]);
+            conditions.any(|conditions| conditions.path_regex.is_some())
+        });
+        let mut patterns = Vec::new();
+        let mut owners = Vec::new();
+        let mut anywhere = Vec::new();
+        for (owner, rule) in (0u16..).zip(&rules) {
+            if rule.when.paths.is_empty() {
+                anywhere.push(owner);
+            }
             for pattern in &rule.when.paths {
                 patterns.push(robots::Rule {
                     allow: false,
@@ -151,14 +155,11 @@ impl TagPlan {
                 owners.push(owner);
             }
         }
-        let anywhere = numbered()
-            .filter(|(_, rule)| rule.when.paths.is_empty())
-            .map(|(index, _)| index)
-            .collect();
+
         TagPlan {
             patterns: RuleSet::new(patterns),
             owners: owners.into(),
-            anywhere,
+            anywhere: anywhere.into(),
             rules,
             has_path_regex,
             origin_tags,
@@ -209,58 +210,50 @@ impl TagPlan {
 
     /// Adds the rules whose conditions on the path hold for one reading of it.
     fn select(&self, reading: &[u8], decoded: &[u8], selected: &mut PathRules) {
-        let mut select = |index: u16| {
-            let rule = &self.rules[usize::from(index)];
-            if !rule.when.regex(decoded) {
-                return;
-            }
-            let excludable = rule
-                .unless
-                .as_ref()
-                .is_some_and(|unless| unless.path(reading, decoded));
-            // A `not` that asks for nothing but the path is decided here.
-            if excludable
-                && rule
-                    .unless
-                    .as_ref()
-                    .is_some_and(|unless| !unless.asks_response())
-            {
-                return;
-            }
-            // While there is room, a rule is selected once: twice it would take the room of
-            // another.
-            let room = !selected.spilled();
-            match selected
-                .iter_mut()
-                .find(|known: &&mut PathRule| room && known.rule == index)
-            {
-                Some(known) => known.excludable &= excludable,
-                None => selected.push(PathRule {
-                    rule: index,
-                    excludable,
-                }),
-            }
-        };
-        self.anywhere.iter().for_each(|rule| select(*rule));
-        self.patterns
-            .each(reading, |pattern| select(self.owners[pattern]));
+        for rule in &self.anywhere {
+            self.select_rule(*rule, reading, decoded, selected);
+        }
+        self.patterns.each(reading, |pattern| {
+            self.select_rule(self.owners[pattern], reading, decoded, selected);
+        });
+    }
+
+    /// Adds a rule whose paths match if its other conditions on the path hold.
+    fn select_rule(&self, index: u16, reading: &[u8], decoded: &[u8], selected: &mut PathRules) {
+        let rule = &self.rules[usize::from(index)];
+        if !rule.when.regex(decoded) {
+            return;
+        }
+        let unless = rule.unless.as_ref();
+        let unless = unless.filter(|unless| unless.path(reading, decoded));
+        // A `not` that asks for nothing but the path is decided here.
+        if unless.is_some_and(|unless| !unless.asks_response()) {
+            return;
+        }
+        let excludable = unless.is_some();
+        // While there is room, a rule is selected once: twice it would take the room of another.
+        if !selected.spilled()
+            && let Some(known) = selected.iter_mut().find(|known| known.rule == index)
+        {
+            known.excludable &= excludable;
+        } else {
+            selected.push(PathRule {
+                rule: index,
+                excludable,
+            });
+        }
     }
 
     /// Whether the lines of a response are unknown: it is a 304, and they depend on the type of the
     /// stored response. Then there must be none: a recipient would put them in the place of the
     /// stored lines.
     pub fn is_hidden(&self, rules: &PathRules, status: u16) -> bool {
-        let typed = |rule: &TagRule| {
-            !rule.when.types.is_empty()
-                || rule
-                    .unless
-                    .as_ref()
-                    .is_some_and(|unless| !unless.types.is_empty())
-        };
         status == 304
-            && rules
-                .iter()
-                .any(|selected| typed(&self.rules[usize::from(selected.rule)]))
+            && rules.iter().any(|selected| {
+                let rule = &self.rules[usize::from(selected.rule)];
+                let unless = rule.unless.as_ref();
+                !rule.when.types.is_empty() || unless.is_some_and(|unless| !unless.types.is_empty())
+            })
     }
 
     /// The tags of the rules that the path selected and the response matches; `None` where none
@@ -298,13 +291,17 @@ impl TagPlan {
         media: Media<'_>,
         extent: Extent,
     ) -> SmallVec<[u16; 8]> {
-        let holds = |selected: &&PathRule| {
-            self.rules[usize::from(selected.rule)].holds(selected.excludable, status, media, extent)
-        };
         let mut matching = SmallVec::new();
         rules
             .iter()
-            .filter(holds)
+            .filter(|selected| {
+                self.rules[usize::from(selected.rule)].holds(
+                    selected.excludable,
+                    status,
+                    media,
+                    extent,
+                )
+            })
             .for_each(|selected| matching.push(selected.rule));
         matching
     }
@@ -325,16 +322,12 @@ impl TagPlan {
         matching: SmallVec<[u16; 8]>,
         certain: SmallVec<[u16; 8]>,
     ) -> Option<Arc<TagLines>> {
-        let passes = |lines: Option<&Arc<TagLines>>| {
-            lines
-                .and_then(|lines| lines.origin_tags)
-                .unwrap_or(self.origin_tags)
-        };
-        let without = passes(self.together(certain).as_ref());
+        let without = self.together(certain).and_then(|lines| lines.origin_tags);
         let with = self.together(matching)?;
-        let origin_tags = Some(passes(Some(&with)).min(without));
+        let passing_without = without.unwrap_or(self.origin_tags);
+        let passing_with = with.origin_tags.unwrap_or(self.origin_tags);
         Some(Arc::new(TagLines {
-            origin_tags,
+            origin_tags: Some(passing_with.min(passing_without)),
             ..TagLines::clone(&with)
         }))
     }
@@ -375,20 +368,16 @@ fn decode_path(target: &[u8], path: &mut Vec<u8>) {
     path.clear();
     let mut rest = path_of(target);
     while let Some((first, after)) = rest.split_first() {
-        let hex = |index: usize| {
-            after
-                .get(index)
-                .and_then(|digit| char::from(*digit).to_digit(16))
-        };
-        match (first, hex(0), hex(1)) {
-            (b'%', Some(high), Some(low)) => {
-                path.push((high * 16 + low) as u8);
-                rest = &after[2..];
-            }
-            _ => {
-                path.push(if *first == LITERAL_STAR { b'*' } else { *first });
-                rest = after;
-            }
+        if *first == b'%'
+            && let [high, low, ..] = after
+            && let Some(high) = char::from(*high).to_digit(16)
+            && let Some(low) = char::from(*low).to_digit(16)
+        {
+            path.push((high * 16 + low) as u8);
+            rest = &after[2..];
+        } else {
+            path.push(if *first == LITERAL_STAR { b'*' } else { *first });
+            rest = after;
         }
     }
 }

@@ -28,39 +28,26 @@ fn span_of_part(file: &File, line: &Line, value: &str, part: &str) -> Span {
 
 /// Reports the parts of a line that readers pass over.
 pub fn lint(file: &File, line: &Line, found: &mut Diagnostics) {
-    let mut report = |value: &str, part: &str, help: &str| {
-        let message = format!("`{part}` says nothing to readers");
-        lints::UNREADABLE_SIGNAL.report(
-            found,
-            span_of_part(file, line, value, part),
-            message,
-            help,
-        );
-    };
     if let Some(value) = value(file, line, Key::ContentSignal) {
+        let help = "write `ai-train`, `ai-input` or `search` with `=yes` or `=no`; or `use=reference`, say";
         for (part, _) in signal_parts(value).filter(|(_, said)| said.is_none()) {
-            report(
-                value,
-                part,
-                "write `ai-train`, `ai-input` or `search` with `=yes` or `=no`; or `use=reference`, say",
-            );
+            unreadable(part, span_of_part(file, line, value, part), help, found);
         }
     }
     if let Some(value) = value(file, line, Key::ContentUsage) {
-        let members = usage_line(value).1.unwrap_or_else(|| vec![value]);
-        let is_read = |member: &&str| {
-            usage_member(member)
-                .said
-                .is_some_and(|(category, _)| USAGE_CATEGORIES.contains(&category))
-        };
-        for member in members.into_iter().filter(|member| !is_read(member)) {
-            report(
-                value,
-                member,
-                "write `train-ai`, `ai-use` or `search` with `=n` or `=y`",
-            );
+        let help = "write `train-ai`, `ai-use` or `search` with `=n` or `=y`";
+        for member in usage_line(value).1.unwrap_or_else(|| vec![value]) {
+            let said = usage_member(member).said;
+            if said.is_none_or(|(category, _)| !USAGE_CATEGORIES.contains(&category)) {
+                unreadable(member, span_of_part(file, line, value, member), help, found);
+            }
         }
     }
+}
+
+fn unreadable(part: &str, span: Span, help: &str, found: &mut Diagnostics) {
+    let message = format!("`{part}` says nothing to readers");
+    lints::UNREADABLE_SIGNAL.report(found, span, message, help);
 }
 
 /// Reports lines of `Content-Signal` for one crawler that say the opposite of each other.

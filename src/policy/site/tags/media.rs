@@ -57,18 +57,17 @@ impl<'a> Media<'a> {
 
     #[inline]
     pub fn is(self, wanted: &[String], extent: Extent) -> bool {
-        let is_wanted = |sent: &[u8]| wanted.iter().any(|wanted| media_matches(wanted, sent));
         match self {
             Media::InParts => extent == Extent::Any,
             Media::Unknown => false,
-            Media::One(sent) => is_wanted(sent),
+            Media::One(sent) => is_one_of(wanted, sent),
             Media::Several(said) => {
                 let mut types = said.split(|octet| *octet == b',').filter_map(essence);
                 match extent {
-                    Extent::Any => types.any(is_wanted),
+                    Extent::Any => types.any(|sent| is_one_of(wanted, sent)),
                     Extent::Each => {
                         let mut types = types.peekable();
-                        types.peek().is_some() && types.all(is_wanted)
+                        types.peek().is_some() && types.all(|sent| is_one_of(wanted, sent))
                     }
                 }
             }
@@ -81,6 +80,10 @@ impl<'a> Media<'a> {
 fn essence(said: &[u8]) -> Option<&[u8]> {
     let end = memchr::memchr(b';', said).unwrap_or(said.len());
     Some(said[..end].trim_ascii()).filter(|sent| sent.contains(&b'/'))
+}
+
+fn is_one_of(wanted: &[String], sent: &[u8]) -> bool {
+    wanted.iter().any(|wanted| media_matches(wanted, sent))
 }
 
 /// `image/png` is `image/png` and `image/*`; case does not matter (RFC 9110 section 8.3.1).
