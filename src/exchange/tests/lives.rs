@@ -3,7 +3,7 @@
 //! once all is well. Then all instances have the same marks of clients and the same pause, whatever
 //! was said of them in between.
 //!
-//! `EXCHANGE_LIVES=100000` plays more of them, from `EXCHANGE_FIRST=N` on; `EXCHANGE_SEED=N` one
+//! `EXCHANGE_LIVES=100000` plays more of them, from `EXCHANGE_FIRST=N` on; `CRAWLGATE_SEED=N` one
 //! alone, and says what happens where it fails.
 
 mod crawlers;
@@ -68,7 +68,7 @@ impl Drop for Life {
     fn drop(&mut self) {
         if std::thread::panicking() {
             eprintln!(
-                "EXCHANGE_SEED={} cargo test --lib exchange::tests::lives plays this life again",
+                "CRAWLGATE_SEED={} cargo test --lib exchange::tests::lives plays this life again",
                 self.seed
             );
             eprintln!("{}", self.log.join("\n"));
@@ -107,7 +107,7 @@ impl Life {
     }
 
     fn say(&mut self, what: impl FnOnce() -> String) {
-        if std::env::var_os("EXCHANGE_SEED").is_some() {
+        if std::env::var_os("CRAWLGATE_SEED").is_some() {
             let line = format!("{:>12.1} {}", (self.now - START) as f64 / 1e3, what());
             self.log.push(line);
         }
@@ -328,7 +328,7 @@ fn in_random_lives_no_obedient_crawler_is_accused_and_violators_are_caught() {
             .ok()
             .and_then(|text| text.parse::<u64>().ok())
     };
-    let (first, count) = match number("EXCHANGE_SEED") {
+    let (first, count) = match number("CRAWLGATE_SEED") {
         Some(seed) => (seed, 1),
         None => (
             number("EXCHANGE_FIRST").unwrap_or(1),

@@ -2,6 +2,7 @@
 //! crawlgate and by the commands of the documentation, and holds after any number of crashes and
 //! after a full disk.
 
+use crate::proxy::support::random::Random;
 use crate::proxy::support::{GPTBOT, Gate, Origin, Setup, eventually, read};
 use serde_json::Value;
 use std::fs;
@@ -341,13 +342,10 @@ fn case_of_two_instances_is_checked_with_both_keys() {
 fn log_holds_after_crashes_at_any_moment() {
     let origin = Origin::plain();
     let mut gate = setup(&origin).start();
-    let mut random = u64::from(gate.pid());
+    let mut random = Random::seeded(u64::from(gate.pid()));
     for _ in 0..6 {
         // As long as the process runs, some milliseconds more or less than its rounds.
-        random = random
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        let end = Instant::now() + Duration::from_millis(200 + (random >> 33) % 1_500);
+        let end = Instant::now() + Duration::from_millis(200 + random.next() % 1_500);
         while Instant::now() < end {
             visit(&gate, "/robots.txt");
             visit(&gate, "/cart/1");

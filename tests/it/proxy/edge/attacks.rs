@@ -5,6 +5,7 @@ use crate::proxy::support::http2::{
     CONTINUATION, DATA, GOAWAY, HEADERS, PING, PREFACE, PRIORITY, RST_STREAM, SETTINGS,
     SETTINGS_FRAME, WINDOW_UPDATE, frame,
 };
+use crate::proxy::support::random::Random;
 use crate::proxy::support::{Connection, Gate, HOST, Origin, PATIENCE, Setup};
 use std::io::{Read, Write};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -102,17 +103,10 @@ fn garbage_and_head_bombs_end_their_own_connection_alone() {
     let origin = Origin::plain();
     let gate = gate(&origin);
     while_others_are_served(&gate, || {
-        let mut seed = 0x2545_f491_4f6c_dd1d_u64;
-        let mut random = move || {
-            (seed, _) = (
-                seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1),
-                (),
-            );
-            (seed >> 33) as u8
-        };
+        let mut random = Random::seeded(0x2545_f491_4f6c_dd1d);
         let mut open = Vec::new();
         for _ in 0..100 {
-            let octets: Vec<u8> = (0..2_000).map(|_| random()).collect();
+            let octets: Vec<u8> = (0..2_000).map(|_| random.next() as u8).collect();
             let mut connection = gate.connect();
             let _ = connection.try_send_bytes(&octets);
             connection.try_finish_sending();

@@ -7,9 +7,10 @@
 //! crawler asks for what its last answer allows.
 //!
 //! `EXCHANGE_REPLAYS=100` plays more of them, six at a time, from `EXCHANGE_FIRST` on;
-//! `EXCHANGE_SEED=N` one alone, and says what happens. Without them two lives are played.
+//! `CRAWLGATE_SEED=N` one alone, and says what happens. Without them two lives are played.
 
 use super::{Fleet, instances, kind, policy, standings};
+use crate::proxy::support::random::Random;
 use crate::proxy::support::redis::RedisServer;
 use crate::proxy::support::upgrade::signal;
 use crate::proxy::support::{Connection, Gate, HOST, Origin, Response, eventually, read};
@@ -39,18 +40,6 @@ const OBEDIENT: [&str; 3] = [
 ];
 const VIOLATOR: &str = "CCBot/2.0 (https://commoncrawl.org/faq/)";
 
-/// Numbers that look random, and are the same for a seed (SplitMix64).
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        usize::try_from((mixed ^ (mixed >> 31)) % bound as u64).expect("small")
-    }
-}
-
 /// What happened, so that it is known that lives try what they are for.
 #[derive(Default)]
 struct Tally {
@@ -73,7 +62,7 @@ fn add(counter: &AtomicU64) {
 
 struct Life<'a> {
     seed: u64,
-    dice: Dice,
+    random: Random,
     tally: &'a Tally,
     origin: Origin,
     redis: RedisServer,
@@ -122,12 +111,12 @@ fn ask(address: SocketAddr, agent: &str, path: &str) -> Option<Response> {
 
 impl Life<'_> {
     fn start(seed: u64, tally: &Tally) -> Life<'_> {
-        let mut dice = Dice(seed);
-        let target = dice.below(1 << PATHS.len());
+        let mut random = Random(seed);
+        let target = random.below(1 << PATHS.len());
         let (redis, origin) = (RedisServer::start(), Origin::plain());
         let mut life = Life {
             seed,
-            dice,
+            random,
             tally,
             origin,
             redis,
@@ -155,7 +144,7 @@ impl Life<'_> {
 
     /// A fresh instance with a clock that is off.
     fn instance(&mut self) -> Gate {
-        let ahead = self.dice.below(9) as i64 - 4;
+        let ahead = self.random.below(9) as i64 - 4;
         let setup =
             super::setup(&self.origin, &format!("store: '{}'", self.redis.url())).with_clock();
         let setup = setup.policy("shop", &policy(&paths(self.target)));
@@ -168,7 +157,7 @@ impl Life<'_> {
     }
 
     fn say(&mut self, what: String) {
-        if std::env::var_os("EXCHANGE_SEED").is_some() {
+        if std::env::var_os("CRAWLGATE_SEED").is_some() {
             println!("{what}");
         }
         self.log.push(what);
@@ -177,14 +166,14 @@ impl Life<'_> {
     fn steps(&mut self) {
         for _ in 0..STEPS {
             self.resume_what_is_over();
-            match self.dice.below(16) {
+            match self.random.below(16) {
                 0 | 1 => self.policy_changes(),
                 2 | 3 => self.told_to_one(),
                 4 => self.kill(),
                 5 => self.restart(),
                 6 => self.stop(),
                 7 => self.store_trouble(),
-                8 => thread::sleep(Duration::from_millis(self.dice.below(1_500) as u64)),
+                8 => thread::sleep(Duration::from_millis(self.random.below(1_500) as u64)),
                 _ => self.requests(),
             }
         }
@@ -197,18 +186,18 @@ impl Life<'_> {
         if running.is_empty() {
             None
         } else {
-            Some(running[self.dice.below(running.len())])
+            Some(running[self.random.below(running.len())])
         }
     }
 
     fn policy_changes(&mut self) {
-        self.target = self.dice.below(1 << PATHS.len());
+        self.target = self.random.below(1 << PATHS.len());
         self.told_to_one();
     }
 
     /// The last policy reaches an instance.
     fn told_to_one(&mut self) {
-        let place = self.dice.below(COUNT);
+        let place = self.random.below(COUNT);
         self.tell(place);
     }
 
@@ -304,7 +293,7 @@ impl Life<'_> {
             return;
         }
         add(&self.tally.losses);
-        match self.dice.below(3) {
+        match self.random.below(3) {
             0 => {
                 self.say("pause the store".into());
                 self.redis.pause();
@@ -342,15 +331,15 @@ impl Life<'_> {
     }
 
     fn requests(&mut self) {
-        for _ in 0..self.dice.below(12) {
+        for _ in 0..self.random.below(12) {
             let Some(place) = self.running() else { return };
-            let crawler = self.dice.below(OBEDIENT.len());
-            if self.dice.below(4) == 0 {
+            let crawler = self.random.below(OBEDIENT.len());
+            if self.random.below(4) == 0 {
                 self.fetch(place, crawler);
             } else {
                 self.page(place, crawler);
             }
-            if self.dice.below(8) == 0 {
+            if self.random.below(8) == 0 {
                 self.number += 1;
                 let path = format!("{NEVER}{}", self.number);
                 ask(self.gates[place].address, VIOLATOR, &path);
@@ -381,7 +370,7 @@ impl Life<'_> {
         let Some(copy) = &self.copies[crawler] else {
             return;
         };
-        let path = PATHS[self.dice.below(PATHS.len())];
+        let path = PATHS[self.random.below(PATHS.len())];
         if copy.contains(path) {
             return;
         }
@@ -481,7 +470,7 @@ fn play(seed: u64, tally: &Tally) {
     let lived = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| life.live()));
     if let Err(panic) = lived {
         eprintln!(
-            "EXCHANGE_SEED={} plays this life again:\n{}",
+            "CRAWLGATE_SEED={} plays this life again:\n{}",
             life.seed,
             life.log.join("\n")
         );
@@ -519,7 +508,7 @@ fn random_lives_with_a_real_store_accuse_no_obedient_crawler() {
             .ok()
             .map(|text| text.parse::<u64>().expect("a number"))
     };
-    let seeds: Vec<u64> = match number("EXCHANGE_SEED") {
+    let seeds: Vec<u64> = match number("CRAWLGATE_SEED") {
         Some(seed) => vec![seed],
         None => (0..number("EXCHANGE_REPLAYS").unwrap_or(2)).collect(),
     };

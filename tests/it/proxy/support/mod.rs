@@ -12,6 +12,7 @@ mod operator;
 mod origin;
 pub mod pebble;
 pub mod program;
+pub mod random;
 pub mod redis;
 mod time;
 mod tls;

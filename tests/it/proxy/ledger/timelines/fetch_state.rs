@@ -8,6 +8,7 @@
 use super::cast::*;
 use super::model::*;
 use super::stage::find_record;
+use crate::proxy::support::random::{Random, seed_in_environment};
 use crate::proxy::support::{Gate, Origin, Response, Setup, eventually, read};
 use std::time::Instant;
 
@@ -504,7 +505,7 @@ fn nobody_who_keeps_to_a_copy_is_accused_and_who_keeps_to_none_always_is() {
             .and_then(|text| text.parse::<u64>().ok())
     };
     let steps = number("CRAWLGATE_STEPS").unwrap_or(100);
-    let seeds = number("CRAWLGATE_SEED").map_or_else(|| vec![1, 2, 3, 4], |seed| vec![seed]);
+    let seeds = seed_in_environment().map_or_else(|| vec![1, 2, 3, 4], |seed| vec![seed]);
     std::thread::scope(|scope| {
         let lives = seeds.into_iter().map(|seed| {
             scope.spawn(move || {

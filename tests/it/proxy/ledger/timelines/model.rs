@@ -4,6 +4,7 @@
 
 use super::cast::*;
 use crate::proxy::support::BINGBOT;
+use crate::proxy::support::random::Random;
 
 pub const DAY: f64 = 86_400.0;
 /// Of what the test takes for a certainty; crawlgate counts in seconds, and notes once a minute
@@ -90,35 +91,6 @@ pub struct SupersededVersion {
     /// Of all of them when absent.
     pub cache: Option<usize>,
     pub at: f64,
-}
-
-pub struct Random(pub u64);
-
-impl Random {
-    /// splitmix64.
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    pub fn below(&mut self, bound: usize) -> usize {
-        usize::try_from(self.next() % bound as u64).expect("it is below a usize")
-    }
-
-    pub fn between(&mut self, low: i64, high: i64) -> i64 {
-        low + i64::try_from(self.below(usize::try_from(high - low).expect("a range")))
-            .expect("a small number")
-    }
-
-    pub fn percent(&mut self, chance: usize) -> bool {
-        self.below(100) < chance
-    }
-
-    pub fn one<'a, T>(&mut self, of: &'a [T]) -> Option<&'a T> {
-        (!of.is_empty()).then(|| &of[self.below(of.len())])
-    }
 }
 
 pub fn some_rules(random: &mut Random) -> Rules {
