@@ -135,7 +135,7 @@ fn export(directory: &Path, entries: u64, case: &Path) {
     let (archive, findings) =
         write_case(&mut logs, Vec::new(), &span, moment(entries)).expect("a case");
     std::fs::write(case, archive).expect("written");
-    assert_eq!(findings.faults, Vec::<String>::new());
+    assert_eq!(findings.faults, []);
     assert_eq!(findings.logs[0].requests.len() as u64, CASE - 1);
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let most = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

@@ -238,7 +238,7 @@ pub fn for_host(
     let asked = snapshot
         .site_for_host(host.as_bytes())
         .map(|site| &*snapshot.sites()[site].site);
-    origins.say_assumptions(asked.into_iter());
+    origins.say_assumptions(asked);
     let broken = loaded.iter().any(|file| file.site.is_none());
     if broken && snapshot.site_for_host(host.as_bytes()).is_none() {
         return Err(Failure::Found(format!("no valid policy is for {host}")));
