@@ -113,17 +113,22 @@ enum Spelling {
     Text(String),
 }
 
-impl TryFrom<Spelling> for Timestamp {
-    type Error = String;
+/// The error for a text that names no moment.
+#[derive(Debug, thiserror::Error)]
+#[error("`{0}` is no moment as in RFC 3339")]
+struct NoMoment(String);
 
-    fn try_from(spelling: Spelling) -> Result<Timestamp, String> {
+impl TryFrom<Spelling> for Timestamp {
+    type Error = NoMoment;
+
+    fn try_from(spelling: Spelling) -> Result<Timestamp, NoMoment> {
         match spelling {
             Spelling::Seconds(seconds) => Ok(Timestamp(seconds)),
             Spelling::Text(text) => {
                 // `Display` writes a moment that RFC 3339 cannot write as `@` and its seconds.
                 let moment = Timestamp::parse(&text)
                     .or_else(|| text.strip_prefix('@')?.parse().ok().map(Timestamp));
-                moment.ok_or_else(|| format!("`{text}` is no moment as in RFC 3339"))
+                moment.ok_or(NoMoment(text))
             }
         }
     }

@@ -38,6 +38,7 @@ pub fn accusations(report: &Report) -> Vec<(u64, String)> {
         .collect()
 }
 
+/// Who broke the rules, in words.
 fn text(report: &Report, crawler: &Crawler) -> String {
     let name = &crawler.name;
     let claim = match crawler.identity {
@@ -48,17 +49,16 @@ fn text(report: &Report, crawler: &Crawler) -> String {
         }
         None => return name.clone(),
     };
-    match report.crawlers.iter().find(|other| {
+    let obedient = report.crawlers.iter().find(|other| {
         other.id == crawler.id
             && other.identity == Some(ClientIdentity::Verified)
             && other.counts.disallowed == 0
-    }) {
-        Some(verified) => {
-            let requests = plural(thousands(verified.counts.requests), "verified request");
-            format!("{claim}. {name} itself broke no rule: {requests}")
-        }
-        None => claim,
-    }
+    });
+    let Some(obedient) = obedient else {
+        return claim;
+    };
+    let requests = plural(thousands(obedient.counts.requests), "verified request");
+    format!("{claim}. {name} itself broke no rule: {requests}")
 }
 
 /// The remark where no verified crawler is accused.

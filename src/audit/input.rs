@@ -178,7 +178,10 @@ impl Opened {
             .read_to_end(&mut octets)
         {
             Ok(read) => self.is_over = read < missing,
-            Err(error) => (self.damage, self.is_over) = (Some(error), true),
+            Err(error) => {
+                self.damage = Some(error);
+                self.is_over = true;
+            }
         }
         match memchr::memrchr(b'\n', &octets) {
             Some(end) if !self.is_over => {

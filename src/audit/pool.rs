@@ -105,6 +105,7 @@ struct Reading<'a> {
 }
 
 impl Reading<'_> {
+    /// Sends a log to the workers in chunks.
     fn input(&mut self, index: usize, input: &Input) -> Result<(), AuditError> {
         let opened = input.open(self.taken.clone());
         let mut opened = opened.map_err(|error| AuditError {

@@ -281,6 +281,7 @@ impl Report {
 }
 
 impl Identities {
+    /// The sums by identity.
     fn of(crawlers: &[Crawler]) -> Identities {
         let mut all = Identities::default();
         for crawler in crawlers {
@@ -322,6 +323,7 @@ fn crawlers(rows: &AHashMap<Box<str>, Rows>, registry: &Registry, sites: &[&Site
     names.into_iter().flatten().collect()
 }
 
+/// The entry of one name and identity.
 fn crawler(
     label: &str,
     identity: Option<ClientIdentity>,
@@ -385,9 +387,8 @@ fn rule_counts<'a>(
 }
 
 fn pattern<'a>(sites: &[&'a Site], key: RuleKey) -> Option<&'a str> {
-    let groups = &sites.get(key.site)?.document.groups;
-    let rules = &groups.get(usize::from(key.group))?.rules;
-    Some(rules.get(key.rule as usize)?.pattern.as_str())
+    let (rule, _) = sites.get(key.site)?.rule(key.group, key.rule)?;
+    Some(rule.pattern.as_str())
 }
 
 /// The places of a rule, the first ones where there are many.
@@ -405,9 +406,8 @@ fn places(sites: &[&Site], keys: &BTreeSet<RuleKey>) -> String {
 
 fn place(sites: &[&Site], key: RuleKey) -> Option<String> {
     let site = sites.get(key.site)?;
-    let sources = site.rule_sources.get(usize::from(key.group))?;
-    let (place, _) = source_place(sources.get(key.rule as usize)?, site);
-    Some(place)
+    let (_, source) = site.rule(key.group, key.rule)?;
+    Some(source_place(source, site).0)
 }
 
 /// The unlisted bots with the most disallowed requests first.
@@ -426,6 +426,7 @@ fn unlisted(all: Sketch, disallowed: Sketch) -> Vec<Unlisted> {
     named
 }
 
+/// The entries with the highest counts.
 fn top(sketch: Sketch) -> Vec<Top> {
     sketch
         .top(TOP)

@@ -83,7 +83,7 @@ impl Sketch {
             .chain(&other.keys)
             .map(|key| &**key)
             .collect();
-        for counted in sorted(keys.into_iter().map(|key| {
+        let sums = keys.into_iter().map(|key| {
             let (own, own_error) = own.get(key, own_floor);
             let (their, their_error) = other.get(key, their_floor);
             Counted {
@@ -91,10 +91,8 @@ impl Sketch {
                 count: own + their,
                 error: own_error + their_error,
             }
-        }))
-        .into_iter()
-        .take(KEPT)
-        {
+        });
+        for counted in sorted(sums).into_iter().take(KEPT) {
             self.insert(counted.key, counted.count, counted.error);
         }
     }

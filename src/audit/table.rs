@@ -1,8 +1,9 @@
 //! [`table`] prints the report of an audit as text for a terminal.
 
 use super::accused::{accusations, nothing_proven, remarks, title};
-use super::report::{Report, RuleCount, Top, Unlisted};
+use super::report::{Crawler, Report, RuleCount, Top, Unlisted};
 use crate::numbers::{plural, size, thousands};
+use crate::printable::join;
 use std::io::{self, Write};
 
 /// Crawlers and other entries that are shown; JSON has all.
@@ -62,6 +63,7 @@ fn damaged(out: &mut impl Write, report: &Report) -> io::Result<()> {
         .try_for_each(|damaged| writeln!(out, "\n{}", damaged.message()))
 }
 
+/// What was read, and how much of it is disallowed.
 fn head(out: &mut impl Write, report: &Report) -> io::Result<()> {
     write!(out, "{}", plural(thousands(report.lines), "line"))?;
     if let (Some(from), Some(to)) = (report.from, report.to) {
@@ -114,96 +116,87 @@ fn head(out: &mut impl Write, report: &Report) -> io::Result<()> {
     )
 }
 
+/// The crawlers that are judged as a table, and the tools in one line.
 fn crawlers(out: &mut impl Write, report: &Report) -> io::Result<()> {
-    let (judged, others): (Vec<_>, Vec<_>) =
+    let (judged, tools): (Vec<&Crawler>, Vec<&Crawler>) =
         report.crawlers.iter().partition(|crawler| crawler.judged);
     if !judged.is_empty() {
-        let titles = [
-            "requests",
-            "robots.txt",
-            "disallowed",
-            "certain",
-            "stale",
-            "unproven",
-            "not bound",
-            "would block",
-        ];
-        let mut width = "crawler".len();
-        let mut named = "identity".len();
-        for crawler in judged.iter().take(SHOWN) {
-            width = width.max(crawler.id.len());
-            named = named.max(crawler.identity_name().len());
-        }
-        write!(out, "\n{:<width$}  {:<named$}", "crawler", "identity")?;
-        for title in titles {
-            write!(out, "  {title:>11}")?;
-        }
-        writeln!(
-            out,
-            "  {:>9}  {:>9}  first and last disallowed",
-            "sent", "disallowed"
-        )?;
-        for crawler in judged.iter().take(SHOWN) {
-            write!(
-                out,
-                "{:<width$}  {:<named$}",
-                crawler.id,
-                crawler.identity_name()
-            )?;
-            for number in [
-                crawler.counts.requests,
-                crawler.counts.robots_txt,
-                crawler.counts.disallowed,
-                crawler.counts.certain,
-                crawler.counts.stale,
-                crawler.counts.unproven,
-                crawler.counts.not_bound,
-                crawler.would_block(),
-            ] {
-                write!(out, "  {:>11}", thousands(number))?;
-            }
-            let sent = size(crawler.counts.bytes);
-            let disallowed = size(crawler.counts.bytes_disallowed);
-            writeln!(
-                out,
-                "{}",
-                format!("  {sent:>9}  {disallowed:>9}  {}", crawler.days()).trim_end()
-            )?;
-        }
-        if judged.len() > SHOWN {
-            writeln!(
-                out,
-                "and {} rows more; --json has all",
-                judged.len() - SHOWN
-            )?;
-        }
-        if judged
-            .iter()
-            .any(|crawler| crawler.id == "other" && crawler.counts.disallowed > 0)
-        {
-            writeln!(
-                out,
-                "other: unlisted bots, which are refused only with `purposes: {{ other: enforce }}`"
-            )?;
-        }
+        judged_crawlers(out, &judged)?;
     }
-    if !others.is_empty() {
-        let requests: u64 = others.iter().map(|crawler| crawler.counts.requests).sum();
-        let names: Vec<&str> = others
-            .iter()
-            .take(SHOWN_OF_LISTS)
-            .map(|crawler| crawler.id.as_str())
-            .collect();
-        let more = if others.len() > names.len() {
-            ", ..."
-        } else {
-            ""
-        };
+    if tools.is_empty() {
+        return Ok(());
+    }
+    let requests: u64 = tools.iter().map(|crawler| crawler.counts.requests).sum();
+    let names = join(tools.iter().take(SHOWN_OF_LISTS).map(|tool| &tool.id), ", ");
+    let more = if tools.len() > SHOWN_OF_LISTS {
+        ", ..."
+    } else {
+        ""
+    };
+    writeln!(
+        out,
+        "\n{} of tools that robots.txt does not concern: {names}{more}",
+        plural(thousands(requests), "request"),
+    )
+}
+
+/// A row for each crawler and identity, as far as there is room.
+fn judged_crawlers(out: &mut impl Write, judged: &[&Crawler]) -> io::Result<()> {
+    let shown = &judged[..judged.len().min(SHOWN)];
+    let mut width = "crawler".len();
+    let mut named = "identity".len();
+    for crawler in shown {
+        width = width.max(crawler.id.len());
+        named = named.max(crawler.identity_name().len());
+    }
+    write!(out, "\n{:<width$}  {:<named$}", "crawler", "identity")?;
+    for title in [
+        "requests",
+        "robots.txt",
+        "disallowed",
+        "certain",
+        "stale",
+        "unproven",
+        "not bound",
+        "would block",
+    ] {
+        write!(out, "  {title:>11}")?;
+    }
+    writeln!(
+        out,
+        "  {:>9}  {:>9}  first and last disallowed",
+        "sent", "disallowed"
+    )?;
+    for crawler in shown {
+        let identity = crawler.identity_name();
+        write!(out, "{:<width$}  {identity:<named$}", crawler.id)?;
+        for number in [
+            crawler.counts.requests,
+            crawler.counts.robots_txt,
+            crawler.counts.disallowed,
+            crawler.counts.certain,
+            crawler.counts.stale,
+            crawler.counts.unproven,
+            crawler.counts.not_bound,
+            crawler.would_block(),
+        ] {
+            write!(out, "  {:>11}", thousands(number))?;
+        }
+        let sent = size(crawler.counts.bytes);
+        let disallowed = size(crawler.counts.bytes_disallowed);
+        let end = format!("  {sent:>9}  {disallowed:>9}  {}", crawler.days());
+        writeln!(out, "{}", end.trim_end())?;
+    }
+    if let more @ 1.. = judged.len() - shown.len() {
+        writeln!(out, "and {more} rows more; --json has all")?;
+    }
+    if judged
+        .iter()
+        .any(|crawler| crawler.id == "other" && crawler.counts.disallowed > 0)
+    {
         writeln!(
             out,
-            "\n{} of tools that robots.txt does not concern: {}{more}",
-            plural(thousands(requests), "request"),
-            names.join(", ")
+            "other: unlisted bots, which are refused only with `purposes: {{ other: enforce }}`"
         )?;
     }
     Ok(())
@@ -252,6 +245,7 @@ fn unlisted(unlisted: &Unlisted) -> (u64, String) {
     )
 }
 
+/// A list under a title; nothing where it is empty.
 fn list(
     out: &mut impl Write,
     title: &str,

@@ -148,10 +148,9 @@ impl Rows {
     }
 
     fn merge(&mut self, other: Rows) {
-        self.0
-            .iter_mut()
-            .zip(other.0)
-            .for_each(|(row, other)| row.merge(other));
+        for (row, other) in self.0.iter_mut().zip(other.0) {
+            row.merge(other);
+        }
     }
 }
 
@@ -240,6 +239,7 @@ impl Row {
         (true, self.counts.certain > certain)
     }
 
+    /// Adds what another worker has counted.
     fn merge(&mut self, other: Row) {
         self.counts += other.counts;
         self.span.add(other.span);
@@ -276,11 +276,8 @@ impl Tally {
     /// Counts a line that cannot be read.
     pub fn unreadable(&mut self, input: usize, line: u64, reason: Unreadable, text: &[u8]) {
         *self.unreadable.entry(reason).or_default() += 1;
-        if self.examples.len() == EXAMPLES
-            && !self
-                .examples
-                .last()
-                .is_some_and(|known| (input, line) < (known.input, known.line))
+        if let Some(last) = self.examples.get(EXAMPLES - 1)
+            && (last.input, last.line) <= (input, line)
         {
             return;
         }

@@ -116,6 +116,7 @@ impl<'a> Worker<'a> {
         }
     }
 
+    /// Counts a request, if it is to a site that is judged.
     fn request(&mut self, record: &Record<'_>) {
         let rules = self.rules;
         let wanted = self.options.host.as_deref().map(str::as_bytes);
@@ -152,6 +153,7 @@ impl<'a> Worker<'a> {
         }
     }
 
+    /// The claim of a user agent on a site, remembered for the next request.
     fn claim(&mut self, found: &Found<'_>, user_agent: &[u8]) -> Claim {
         if let Some(claim) = self.claims[found.index].get(user_agent) {
             return *claim;
@@ -170,6 +172,7 @@ impl<'a> Worker<'a> {
         claim
     }
 
+    /// Judges a request of a crawler, and counts it.
     fn crawler(&mut self, record: &Record<'_>, found: &Found<'_>, user_agent: &[u8], claim: Claim) {
         let site = &*found.entry.site;
         let facts = Facts {

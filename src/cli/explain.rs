@@ -10,7 +10,7 @@ use crate::heads::likely_type;
 use crate::policy::{ParsedVersion, Snapshot, SupersededVersion};
 use crate::time::Timestamp;
 use crate::verdict::{
-    Behaviour, CachedVersions, Case, Claimant, Explanation, Facts, HistoryBasis, Identity, Kind,
+    CachedVersions, Case, Claimant, Explanation, Facts, HistoryBasis, Identity, Kind,
     ResponseFacts, explain_for, identity_by_policy, report_unclaimed,
 };
 use std::io::Write;
@@ -137,7 +137,6 @@ pub fn run(arguments: &Arguments) -> Result {
                     claimant,
                     cached_versions,
                 },
-                Behaviour::default(),
                 &response,
             )
         }

@@ -196,25 +196,29 @@ const COMPATIBLE: [&[u8]; 12] = [
 /// first, or in the first before an engine. Old versions of Internet Explorer repeat their own
 /// string in a comment.
 fn is_compatible_program(text: &[u8], first: &Range<usize>) -> bool {
-    (first.start + 1..text.len()).any(|at| {
-        name_of_compatible(&text[at..]).is_some_and(|name| {
-            let before = &text[..at];
-            let begins = name.first();
-            begins.is_some_and(|&byte| byte.is_ascii_alphanumeric() || byte == b'+')
-                && !begins_with_any(name, &COMPATIBLE)
-                && !before.ends_with(b"Mozilla/4.0 (")
-                && !before.ends_with(b"Mozilla/5.0 (")
-        })
-    }) || name_of_compatible(&text[first.clone()]).is_some_and(|name| {
-        let behind = &text[first.end..];
-        let end = name
-            .iter()
-            .position(|&byte| !is_token_byte(byte))
-            .unwrap_or(name.len());
-        (begins_with(behind, b") applewebkit/") || begins_with(behind, b") gecko/"))
-            && has_version(&name[end..])
+    for at in first.start + 1..text.len() {
+        let before = &text[..at];
+        if let Some(name) = name_of_compatible(&text[at..])
+            && matches!(
+                name.first(),
+                Some(b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' | b'+')
+            )
             && !begins_with_any(name, &COMPATIBLE)
-    })
+            && !before.ends_with(b"Mozilla/4.0 (")
+            && !before.ends_with(b"Mozilla/5.0 (")
+        {
+            return true;
+        }
+    }
+    let Some(name) = name_of_compatible(&text[first.clone()]) else {
+        return false;
+    };
+    let behind = &text[first.end..];
+    let mut octets = name.iter();
+    let end = octets.position(|&byte| !is_token_byte(byte));
+    (begins_with(behind, b") applewebkit/") || begins_with(behind, b") gecko/"))
+        && end.is_some_and(|end| has_version(&name[end..]))
+        && !begins_with_any(name, &COMPATIBLE)
 }
 
 /// What follows the `compatible;` that a text begins with.
@@ -273,13 +277,9 @@ fn is_bot_alone(text: &[u8]) -> bool {
 /// Whether something stands behind `compatible;`. Proxies send `Mozilla/4.0 (compatible;)` in place
 /// of people's strings.
 fn introduces_something(text: &[u8]) -> bool {
-    const INTRODUCTION: &[u8] = b"compatible;";
     (0..text.len()).any(|at| {
-        begins_with(&text[at..], INTRODUCTION)
-            && !matches!(
-                text[at + INTRODUCTION.len()..].trim_ascii_start(),
-                [] | [b')', ..]
-            )
+        let name = name_of_compatible(&text[at..]);
+        name.is_some_and(|name| !matches!(name, [] | [b')', ..]))
     })
 }
 

@@ -187,15 +187,15 @@ impl Markers {
                         first.get_or_insert(start);
                     }
                 }
-                let candidate = Best {
-                    named: !marker.is_tool,
-                    length: end - start,
-                    crawler: marker.crawler,
-                };
-                if found.best.is_none_or(|best| {
-                    (candidate.named, candidate.length) > (best.named, best.length)
-                }) {
-                    found.best = Some(candidate);
+                let named = !marker.is_tool;
+                let length = end - start;
+                let best = found.best;
+                if best.is_none_or(|best| (named, length) > (best.named, best.length)) {
+                    found.best = Some(Best {
+                        named,
+                        length,
+                        crawler: marker.crawler,
+                    });
                 }
             },
             |end| {

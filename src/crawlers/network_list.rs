@@ -118,6 +118,7 @@ fn not_a_network(text: &str) -> ListError {
     ListError::NotANetwork(text.chars().take(SHOWN).collect())
 }
 
+/// Adds a network that was read, if it is one and not too wide.
 fn push(written: &str, networks: &mut Vec<IpNet>) -> Result<(), ListError> {
     let network = read_network(written).ok_or_else(|| not_a_network(written))?;
     let widest = if network.addr().is_ipv4() {

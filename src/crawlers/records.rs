@@ -20,6 +20,7 @@ pub fn read(source: &Source) -> Result<Vec<Crawler>, Diagnostics> {
     crawlers.ok_or(diagnostics)
 }
 
+/// Reads one record.
 fn record(fields: &mut Fields<'_>) -> Option<Crawler> {
     let binds = [
         ("star", Binds::Star),

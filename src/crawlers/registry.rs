@@ -143,6 +143,7 @@ impl Registry {
     }
 }
 
+/// How long a crawler may keep a robots.txt: as long as any that shares its cache.
 fn longest_kept(crawler: &Crawler, all: &[Crawler]) -> Duration {
     let others = all
         .iter()

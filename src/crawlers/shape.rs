@@ -4,9 +4,7 @@
 
 use super::address::{is_in_address, words_outside_addresses};
 use super::octets::{contains, ends_with, words};
-use super::shape_words::{
-    BROWSER_WORDS, DESKTOPS, ENGINES, FETCHER_ENDINGS, SYSTEMS, TOOL_ENDINGS, TOOLS,
-};
+use super::shape_words::{BROWSER_WORDS, FETCHER_ENDINGS, TOOL_ENDINGS, section};
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 
 /// The kind of program that sends a user agent.
@@ -72,15 +70,15 @@ pub struct Shapes {
 impl Shapes {
     pub fn new() -> Shapes {
         let lists = [
-            (Some(Shape::Browser), ENGINES),
-            (Some(Shape::Desktop), DESKTOPS),
-            (Some(Shape::App), SYSTEMS),
-            (None, TOOLS),
+            (Some(Shape::Browser), "[engines]"),
+            (Some(Shape::Desktop), "[desktops]"),
+            (Some(Shape::App), "[systems]"),
+            (None, "[tools]"),
         ];
         let mut words = Vec::new();
         let mut texts = Vec::new();
-        for (shape, list) in lists {
-            for word in list {
+        for (shape, heading) in lists {
+            for word in section(heading) {
                 words.push(Word::new(shape, word));
                 texts.push(word.trim_matches(['*', '^']));
             }
@@ -131,7 +129,7 @@ impl Shapes {
 
 /// The names of tools, for the pass that finds markers.
 pub fn tool_names() -> impl Iterator<Item = &'static str> {
-    TOOLS.iter().copied()
+    section("[tools]")
 }
 
 /// The words that bots end their names with.

@@ -17,9 +17,8 @@ use crate::policy::site::name_and_port;
 use crate::policy::{HostHistory, Site, SiteEntry};
 use crate::time::Timestamp;
 use crate::verdict::{
-    Action, ActionReport, Behaviour, CachedVersions, Case, Claimant, Decision, Facts, HistoryBasis,
-    Identity, Scratch, Verdict, action_report, claim_label, decide_for, is_challenge, load,
-    rule_place,
+    Action, Behaviour, CachedVersions, Case, Claimant, Decision, Facts, HistoryBasis, Identity,
+    Scratch, Verdict, action_report, claim_label, decide_for, is_challenge, load, rule_place,
 };
 use crate::yaml::Source;
 use std::cmp::Reverse;
@@ -156,6 +155,7 @@ impl<'a> Comparison<'a> {
         }
     }
 
+    /// The place in `sites` of the site that a host belongs to.
     fn site_of(&self, host: &[u8]) -> Option<usize> {
         let host = name_and_port(host).0;
         if self.sites.len() == 1 && self.sides.iter().all(|side| side.is_one_file) {
@@ -187,20 +187,13 @@ impl<'a> Comparison<'a> {
             .filter(|site| site.is_changed() || !site.notes.is_empty())
             .collect();
         let [old, new] = self.sides.map(|side| side.name.clone());
-        let changed = sites.iter().any(SiteDifference::is_changed);
-        let Comparison {
-            basis,
-            compared,
-            other_hosts,
-            ..
-        } = self;
         Difference {
             old,
             new,
-            changed,
-            basis,
-            compared,
-            other_hosts,
+            changed: sites.iter().any(SiteDifference::is_changed),
+            basis: self.basis,
+            compared: self.compared,
+            other_hosts: self.other_hosts,
             sites,
         }
     }
@@ -216,20 +209,22 @@ impl SiteDifference {
 }
 
 impl Compared {
-    fn site(&self) -> &Arc<Site> {
+    fn site(&self) -> &Site {
         &self.entry.site
     }
 
     fn name(&self) -> Option<String> {
-        let Site { policy, origin, .. } = &**self.site();
-        let location = origin
-            .as_ref()
-            .filter(|_| policy.hosts.is_empty())
-            .map(|origin| origin.location.as_str());
-        self.is_there
-            .then(|| location.unwrap_or(&policy.source.name).to_owned())
+        if !self.is_there {
+            return None;
+        }
+        let policy = &self.site().policy;
+        Some(match &self.site().origin {
+            Some(origin) if policy.hosts.is_empty() => origin.location.clone(),
+            _ => policy.source.name.to_string(),
+        })
     }
 
+    /// The decision about a request of an obedient crawler that has the newest robots.txt.
     fn decide(&mut self, target: &[u8], claim: Claim, registry: &Registry) -> Decision {
         let claim = if is_challenge(b"GET", target) {
             Claim::Nobody
@@ -267,17 +262,16 @@ impl Compared {
         decide_for(&case, Behaviour::default(), &mut self.scratch)
     }
 
+    /// What a decision means to the crawler, in the form that is compared.
     fn ruling(&self, decision: &Decision) -> Ruling {
         let site = self.site();
-        let rule = decision.rule.and_then(|rule| {
-            let group = site.document.groups.get(usize::from(rule.group))?;
-            group.rules.get(usize::try_from(rule.rule?).ok()?)
-        });
+        let deciding = decision.rule;
+        let rule = deciding.and_then(|deciding| site.rule(deciding.group, deciding.rule?));
         Ruling {
             verdict: decision.verdict.name(),
             action: action(decision.action, site),
             would: decision.would.map(|would| action(would, site)),
-            rule: rule.map(ToString::to_string),
+            rule: rule.map(|(rule, _)| rule.to_string()),
             source: rule_place(decision, site),
         }
     }
@@ -285,37 +279,33 @@ impl Compared {
 
 /// An action as text: `block 403`; one without a status of its own is its name alone.
 fn action(action: Action, site: &Site) -> String {
-    let ActionReport { kind, status, .. } = action_report(action, site);
-    match (action, status) {
+    let report = action_report(action, site);
+    match (action, report.status) {
         (Action::Block(_) | Action::Slow { .. } | Action::License { .. }, Some(status)) => {
-            format!("{kind} {status}")
+            format!("{} {status}", report.kind)
         }
-        _ => kind.to_owned(),
+        _ => report.kind.to_owned(),
     }
 }
 
 impl ComparedSite {
     fn new(hosts: Vec<String>, sides: [Compared; 2], registry: &'static Registry) -> ComparedSite {
-        let sites = sides.each_ref().map(|side| &**side.site());
-        let classes = classes(sites, registry);
-        let kinds = Kinds::of(sites);
-        let access = BTreeMap::new();
-        let responses = BTreeMap::new();
+        let sites = sides.each_ref().map(Compared::site);
         ComparedSite {
             registry,
             hosts,
+            classes: classes(sites, registry),
+            kinds: Kinds::of(sites),
             sides,
-            classes,
-            kinds,
-            access,
-            responses,
+            access: BTreeMap::new(),
+            responses: BTreeMap::new(),
             notes: Vec::new(),
             compared: 0,
         }
     }
 
     fn sites(&self) -> [&Site; 2] {
-        self.sides.each_ref().map(|side| &**side.site())
+        self.sides.each_ref().map(Compared::site)
     }
 
     /// Compares a URL for every class of crawlers.
@@ -336,6 +326,7 @@ impl ComparedSite {
         }
     }
 
+    /// Compares the two sides on a request of a log.
     fn request(&mut self, record: &Record<'_>, user_agent: &[u8]) {
         self.compared += 1;
         let registry = self.registry;
@@ -365,13 +356,15 @@ impl ComparedSite {
             .unwrap_or(likely_type(target).as_bytes());
         let changes = differences_of(self.decided(&decisions), status, media);
         self.responses(changes, &url, is_judged);
-        let labels = claims.into_iter().zip(self.sites()).rev();
-        let label = labels
-            .filter_map(|(claim, site)| claim_label(claim, registry, Some(site)))
-            .next()
-            .filter(|_| is_judged)
+        let claimed = claims.into_iter().zip(self.sites());
+        let label = claimed
+            .rev()
+            .find_map(|(claim, site)| claim_label(claim, registry, Some(site)))
             .map(str::to_owned);
-        if let Some((label, rulings)) = label.zip(self.changed(&decisions)) {
+        if is_judged
+            && let Some(label) = label
+            && let Some(rulings) = self.changed(&decisions)
+        {
             let (crawlers, found) = self.access.entry(rulings).or_default();
             crawlers.insert(label);
             found.add(self.compared, &url, true);
@@ -383,7 +376,7 @@ impl ComparedSite {
     }
 
     fn decided<'a>(&'a self, decisions: &'a [Decision; 2]) -> [Decided<'a>; 2] {
-        std::array::from_fn(|side| (&**self.sides[side].site(), &decisions[side]))
+        std::array::from_fn(|side| (self.sides[side].site(), &decisions[side]))
     }
 
     /// The rulings of both sides, where a crawler notices the difference.
@@ -401,6 +394,7 @@ impl ComparedSite {
         }
     }
 
+    /// All that differs, the changes of most crawlers first.
     fn finish(self) -> SiteDifference {
         let settings = settings(self.sites(), &self.classes);
         let access = self

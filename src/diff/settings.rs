@@ -58,6 +58,7 @@ fn yes_or_no(is_so: bool) -> String {
     if is_so { "yes" } else { "no" }.to_owned()
 }
 
+/// The settings for a crawler, by name.
 fn of_crawler(rules: &CrawlerRules, site: &Site) -> [(&'static str, String); 10] {
     let [too_fast, impostor, trapped] =
         [rules.too_fast, rules.impostor, rules.trapped].map(|answer| {
@@ -85,6 +86,7 @@ fn of_crawler(rules: &CrawlerRules, site: &Site) -> [(&'static str, String); 10]
     ]
 }
 
+/// The settings for the site, by name.
 fn of_site(site: &Site) -> [(&'static str, String); 8] {
     let policy = &site.policy;
     [

@@ -197,6 +197,7 @@ fn sites_and_effects(site: &SiteDifference) -> String {
     )
 }
 
+/// A row of the table of access.
 fn access_row(change: &AccessChange, site: &SiteDifference, basis: Basis) -> String {
     let [old, new] = [&change.old, &change.new]
         .map(|said| ruling(said, |rule| format!(" by {}", code(rule)), cell));
@@ -309,6 +310,7 @@ fn names(crawlers: &[String], all: usize) -> String {
     }
 }
 
+/// On what the sides were compared.
 fn summary(difference: &Difference) -> String {
     let on = match difference.basis {
         Basis::Patterns => format!("{} URLs that the patterns match", difference.compared),

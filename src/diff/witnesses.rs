@@ -73,6 +73,7 @@ struct Budget {
 type Patterns = BTreeMap<Pattern, BTreeSet<String>>;
 
 impl Witnesses {
+    /// Adds URLs for all patterns of both sides, and for pairs of patterns of which one changed.
     fn add(&mut self, old: &Patterns, new: &Patterns, budget: &mut Budget) {
         let all: BTreeSet<&Pattern> = old.keys().chain(new.keys()).collect();
         for pattern in &all {

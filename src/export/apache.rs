@@ -108,6 +108,7 @@ fn path_tests<T: AsRef<str>>(patterns: &[T]) -> Vec<String> {
     tests(REQUEST, &patterns, "")
 }
 
+/// The lines of X-Robots-Tag.
 fn tags(rules: &Rules) -> String {
     let mut text = String::new();
     if rules.strips_tags {

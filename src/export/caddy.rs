@@ -5,30 +5,10 @@
 use super::regex::{marker_regex, path, path_regex, regex};
 use super::rules::{ExportedAnswer, Rules, SignalRule, TagCondition, TagRule};
 use super::{CHALLENGE, Files, heading, listed};
+use crate::heads::{example_of, extensions_of};
 use crate::printable::join;
 
-/// Types that policies name, with their extensions: Caddy does not know the type before the
-/// response.
-const EXTENSIONS: [(&str, &[&str]); 9] = [
-    ("application/pdf", &["pdf"]),
-    ("application/msword", &["doc"]),
-    ("application/json", &["json"]),
-    ("application/zip", &["zip"]),
-    ("text/plain", &["txt"]),
-    ("text/csv", &["csv"]),
-    (
-        "image/*",
-        &[
-            "avif", "bmp", "gif", "ico", "jpeg", "jpg", "jxl", "png", "svg", "tif", "tiff", "webp",
-        ],
-    ),
-    (
-        "video/*",
-        &["avi", "m4v", "mkv", "mov", "mp4", "mpeg", "ogv", "webm"],
-    ),
-    ("audio/*", &["aac", "flac", "m4a", "mp3", "ogg", "wav"]),
-];
-
+/// Writes the configuration.
 pub fn write(rules: &Rules, directory: &str, files: &mut Files) {
     let mut text = heading(
         rules,
@@ -120,7 +100,7 @@ fn left_out(rules: &Rules) -> Vec<String> {
     let types = conditions
         .clone()
         .flat_map(|condition| &condition.types)
-        .filter(|media| extensions(media).is_none());
+        .filter(|media| example_of(media).is_none());
     let mut left_out: Vec<String> = types
         .map(|media| format!("X-Robots-Tag for {media}, whose paths have no extension"))
         .collect();
@@ -133,6 +113,7 @@ fn left_out(rules: &Rules) -> Vec<String> {
     left_out
 }
 
+/// The lines of X-Robots-Tag of a rule.
 fn tags(place: usize, tag: &TagRule) -> String {
     let Some(mut conditions) = condition(&tag.when) else {
         return String::new();
@@ -174,8 +155,8 @@ fn condition(condition: &TagCondition) -> Option<String> {
             condition
                 .types
                 .iter()
-                .filter_map(|media| extensions(media))
-                .flatten(),
+                .flat_map(|media| extensions_of(media))
+                .map(|(extension, _)| extension),
             "|",
         );
         if known.is_empty() {
@@ -221,13 +202,6 @@ fn signal(place: usize, signal: &SignalRule) -> String {
         );
     }
     text
-}
-
-fn extensions(media: &str) -> Option<&'static [&'static str]> {
-    EXTENSIONS
-        .iter()
-        .find(|(known, _)| *known == media)
-        .map(|(_, extensions)| *extensions)
 }
 
 /// A word of a Caddyfile. Between backticks every sign is itself.

@@ -1,9 +1,9 @@
 //! [`write()`] makes the configuration by which HAProxy itself enforces a policy, without
 //! crawlgate: lines for a frontend, and the files that these lines read.
 
-use super::regex::{marker, marker_regex, media, path, path_regex, regexes};
+use super::regex::{marker_regex, media, path, path_regex, regexes};
 use super::rules::{
-    ExportedAnswer, ExportedFile, PathRule, Rules, SignalRule, Style, TagCondition, TagRule,
+    ExportedAnswer, ExportedFile, PathRule, Rules, SignalRule, TagCondition, TagRule,
 };
 use super::{CHALLENGE, Files, heading};
 use crate::printable::join;
@@ -15,19 +15,12 @@ const HEAD: usize = 4096;
 const BUFFER: usize = 16 * 1024;
 
 pub fn write(rules: &Rules, directory: &str, files: &mut Files) {
-    let text = heading(rules, "the part for a `frontend`")
-        + &part(rules, Style::Plain, BUFFER, directory, files);
+    let text = heading(rules, "the part for a `frontend`") + &part(rules, directory, files);
     files.insert("crawlgate.cfg".into(), text.into());
 }
 
-/// The lines for a frontend of a HAProxy with this size of a buffer, and the files that they read.
-pub fn part(
-    rules: &Rules,
-    style: Style,
-    buffer: usize,
-    directory: &str,
-    files: &mut Files,
-) -> String {
+/// The lines for a frontend, and the files that they read.
+pub fn part(rules: &Rules, directory: &str, files: &mut Files) -> String {
     let mut text = String::new();
     if rules.strips_tags {
         text += "http-response del-header X-Robots-Tag\n";
@@ -50,7 +43,7 @@ pub fn part(
             cache_control,
             body,
         } = file;
-        if body.len() + HEAD > buffer {
+        if body.len() + HEAD > BUFFER {
             text += &format!(
                 "# {} does not fit into a buffer: the application has to serve the exported file.\nacl crawlgate_open path \
                  {path}\n",
@@ -64,7 +57,7 @@ pub fn part(
             quoted(&format!("{directory}/{}", file.name()))
         );
     }
-    text += &classes(rules, style, directory, files);
+    text += &classes(rules, directory, files);
     for (place, list) in rules.lists.iter().enumerate() {
         text += &path_list(place, list, directory, files);
     }
@@ -99,35 +92,17 @@ pub fn part(
 
 /// Conditions for the classes of crawlers. `req.fhdr`: `hdr` would split user agents at their
 /// commas.
-fn classes(rules: &Rules, style: Style, directory: &str, files: &mut Files) -> String {
-    let mut text = String::new();
-    if style == Style::Plain {
-        files.insert(
-            "crawlers.map".into(),
-            rules
-                .markers()
-                .iter()
-                .map(|(class, agent)| format!("(?i){} c{class}\n", marker_regex(agent)))
-                .collect::<String>()
-                .into(),
-        );
-        text += &format!(
-            "http-request set-var(txn.crawlgate_class) req.fhdr(user-agent),map_reg({directory}/crawlers.map,none)\n"
-        );
+fn classes(rules: &Rules, directory: &str, files: &mut Files) -> String {
+    let mut map = String::new();
+    for (class, agent) in rules.markers() {
+        map += &format!("(?i){} c{class}\n", marker_regex(agent));
     }
-    for (place, class) in rules.classes.iter().enumerate() {
-        let test = match style {
-            Style::Plain => format!("var(txn.crawlgate_class) -m str c{place}"),
-            Style::Compact => {
-                let markers: Vec<_> = class.markers.iter().map(|(_, text)| marker(text)).collect();
-                files.insert(
-                    format!("class{place}.agents"),
-                    (regexes(&markers).join("\n") + "\n").into(),
-                );
-                format!("req.fhdr(user-agent) -m reg -i -f {directory}/class{place}.agents")
-            }
-        };
-        text += &format!("acl crawlgate_c{place} {test}\n");
+    files.insert("crawlers.map".into(), map.into());
+    let mut text = format!(
+        "http-request set-var(txn.crawlgate_class) req.fhdr(user-agent),map_reg({directory}/crawlers.map,none)\n"
+    );
+    for place in 0..rules.classes.len() {
+        text += &format!("acl crawlgate_c{place} var(txn.crawlgate_class) -m str c{place}\n");
     }
     text
 }
@@ -136,19 +111,12 @@ fn classes(rules: &Rules, style: Style, directory: &str, files: &mut Files) -> S
 /// HAProxy finds beginnings in a tree.
 fn path_list(place: usize, list: &[PathRule], directory: &str, files: &mut Files) -> String {
     if list.iter().any(|rule| rule.allow) {
-        files.insert(
-            format!("list{place}.map"),
-            list.iter()
-                .map(|rule| {
-                    format!(
-                        "{} {}\n",
-                        path_regex(&rule.pattern),
-                        if rule.allow { "open" } else { "closed" }
-                    )
-                })
-                .collect::<String>()
-                .into(),
-        );
+        let mut map = String::new();
+        for rule in list {
+            let verdict = if rule.allow { "open" } else { "closed" };
+            map += &format!("{} {verdict}\n", path_regex(&rule.pattern));
+        }
+        files.insert(format!("list{place}.map"), map.into());
         return format!(
             "acl crawlgate_list{place} pathq,map_reg({directory}/list{place}.map,open) closed\n"
         );
@@ -183,6 +151,7 @@ fn path_list(place: usize, list: &[PathRule], directory: &str, files: &mut Files
     text
 }
 
+/// The line that answers with a text where a condition holds, and the file of the text.
 fn returned(
     name: &str,
     answer: &ExportedAnswer,
@@ -205,6 +174,7 @@ fn returned(
     line
 }
 
+/// The lines of X-Robots-Tag of a rule.
 fn tags(place: usize, tag: &TagRule) -> String {
     let mut text = String::new();
     let mut tests = condition(&format!("tag{place}"), &tag.when, &mut text);

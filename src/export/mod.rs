@@ -11,10 +11,14 @@ mod regex;
 mod rules;
 
 #[cfg(feature = "internals")]
+pub use haproxy::part as haproxy_part;
+#[cfg(feature = "internals")]
 pub use nginx::parts as nginx_parts;
 #[cfg(feature = "internals")]
+pub use regex::{marker, path, regexes};
+pub use rules::Rules;
+#[cfg(feature = "internals")]
 pub use rules::TagRule;
-pub use rules::{Rules, Style};
 
 use std::collections::BTreeMap;
 
@@ -47,26 +51,12 @@ pub fn export(rules: &Rules, server: Server, directory: &str) -> Files {
         .map(|file| (file.name().to_owned(), file.body.clone()))
         .collect();
     match server {
-        Server::Nginx => nginx::write(rules, Style::Plain, directory, &mut files),
+        Server::Nginx => nginx::write(rules, directory, &mut files),
         Server::Haproxy => haproxy::write(rules, directory, &mut files),
         Server::Caddy => caddy::write(rules, directory, &mut files),
         Server::Apache => apache::write(rules, directory, &mut files),
     }
     files
-}
-
-/// The lines of an HAProxy frontend in a style of choice, for a buffer of this size, and the files
-/// that they read.
-#[cfg(feature = "internals")]
-pub fn haproxy_part(
-    rules: &Rules,
-    style: Style,
-    buffer: usize,
-    directory: &str,
-) -> (String, Files) {
-    let mut files = Files::new();
-    let text = haproxy::part(rules, style, buffer, directory, &mut files);
-    (text, files)
 }
 
 /// The comment above each file.

@@ -1,8 +1,8 @@
 //! [`write()`] makes the configuration by which nginx itself enforces a policy, without crawlgate:
 //! `map`s for the `http` block, and conditions and locations for the `server` block.
 
-use super::regex::{marker, marker_regex, media, path, path_regex, regexes};
-use super::rules::{CrawlerClass, ExportedAnswer, Rules, SignalRule, Style, TagCondition, TagRule};
+use super::regex::{marker_regex, media, path_regex};
+use super::rules::{CrawlerClass, ExportedAnswer, Rules, SignalRule, TagCondition, TagRule};
 use super::{CHALLENGE, Files, heading};
 
 /// So many variables fit into nginx's table beside those of its own modules. For more, the table
@@ -12,42 +12,33 @@ const MANY_VARIABLES: usize = 12;
 /// A variable with a dollar sign, which by itself would begin the name of a variable.
 const DOLLAR: &str = "${crawlgate_dollar}";
 
-pub fn write(rules: &Rules, style: Style, directory: &str, files: &mut Files) {
-    let (http, server) = parts(rules, style, directory);
+pub fn write(rules: &Rules, directory: &str, files: &mut Files) {
+    let (http, server) = parts(rules, directory);
     let http = heading(rules, "the part for `http`") + &http;
     let server = heading(rules, "the part for `server`") + &server;
     files.insert("crawlgate-http.conf".into(), http.into());
     files.insert("crawlgate-server.conf".into(), server.into());
 }
 
-/// The parts of a configuration in a style of choice: for `http`, and for `server`.
-pub fn parts(rules: &Rules, style: Style, directory: &str) -> (String, String) {
+/// The parts of a configuration: for `http`, and for `server`.
+pub fn parts(rules: &Rules, directory: &str) -> (String, String) {
     let mut http =
         "# The class of the crawler.\nmap $http_user_agent $crawlgate_class {\n    default \"\";\n"
             .to_owned();
-    for (class, regex) in agents(rules, style) {
-        http += &format!("    \"~*{regex}\" c{class};\n");
+    for (class, agent) in rules.markers() {
+        http += &format!("    \"~*{}\" c{class};\n", marker_regex(agent));
     }
     http += "}\n\n";
     for (place, list) in rules.lists.iter().enumerate() {
         http += &format!(
             "# Of several rules the first counts: longer patterns stand first.\nmap $request_uri $crawlgate_list{place} {{\n    default 0;\n"
         );
-        if style == Style::Compact && !list.iter().any(|rule| rule.allow) {
-            let patterns: Vec<_> = list.iter().map(|rule| path(&rule.pattern)).collect();
-            http.extend(
-                regexes(&patterns)
-                    .iter()
-                    .map(|regex| format!("    \"~{regex}\" 1;\n")),
+        for rule in list {
+            http += &format!(
+                "    \"~{}\" {};\n",
+                path_regex(&rule.pattern),
+                u8::from(!rule.allow)
             );
-        } else {
-            for rule in list {
-                http += &format!(
-                    "    \"~{}\" {};\n",
-                    path_regex(&rule.pattern),
-                    u8::from(!rule.allow)
-                );
-            }
         }
         http += "}\n\n";
     }
@@ -73,39 +64,16 @@ pub fn parts(rules: &Rules, style: Style, directory: &str) -> (String, String) {
     (http, server)
 }
 
-/// Regular expressions for user agents, each with its class, in the order in which they count.
-fn agents(rules: &Rules, style: Style) -> Vec<(usize, String)> {
-    if style == Style::Plain {
-        return rules
-            .markers()
-            .into_iter()
-            .map(|(class, text)| (class, marker_regex(text)))
-            .collect();
-    }
-    rules
-        .classes
-        .iter()
-        .enumerate()
-        .flat_map(|(place, class)| {
-            let markers: Vec<_> = class.markers.iter().map(|(_, text)| marker(text)).collect();
-            regexes(&markers)
-                .into_iter()
-                .map(move |regex| (place, regex))
-                .collect::<Vec<_>>()
-        })
-        .collect()
-}
-
 /// The name of the answer in place of the page. A map reads a variable when its line counts: paths
 /// are compared for crawlers alone.
 fn answer_map(rules: &Rules) -> String {
     let mut text = String::new();
     for (place, list, answer) in rules.refusals() {
-        text.extend(list.map(|list| {
-            format!(
+        if let Some(list) = list {
+            text += &format!(
                 "map $crawlgate_list{list} $crawlgate_of_c{place} {{\n    default \"\";\n    1       refused{answer};\n}}\n\n"
-            )
-        }));
+            );
+        }
     }
     let is_for_all = matches!(rules.pause, Some((_, true)));
     let default = if is_for_all { "paused" } else { "\"\"" };
@@ -222,6 +190,7 @@ fn signal_maps(place: usize, signal: &SignalRule) -> String {
     text
 }
 
+/// The part for `server`: tags, answers and files.
 fn server(rules: &Rules, directory: &str) -> String {
     let mut tags = String::new();
     for (place, tag) in rules.tags.iter().enumerate() {
@@ -265,6 +234,7 @@ fn server(rules: &Rules, directory: &str) -> String {
     text
 }
 
+/// The location that gives an answer.
 fn location(name: &str, answer: &ExportedAnswer, tags: &str) -> String {
     let mut text = format!(
         "location = /_crawlgate/{name} {{\n    internal;\n    default_type \"text/plain; charset=utf-8\";\n    \

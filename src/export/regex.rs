@@ -32,6 +32,7 @@ struct Trie {
 }
 
 impl Trie {
+    /// Adds a pattern.
     fn add(&mut self, steps: &[Step]) {
         if self.matches {
             return; // A shorter pattern matches already.
@@ -45,6 +46,7 @@ impl Trie {
         }
     }
 
+    /// Writes the patterns below this node as one regular expression.
     fn write(&self, out: &mut String) {
         let several = self.next.len() > 1;
         *out += if several { "(?:" } else { "" };

@@ -20,16 +20,6 @@ const MIN_TOKEN: usize = 3;
 /// What Apple Messages adds to a person's own user agent.
 const APPLE_MESSAGES: &str = "facebookexternalhit/1.1 Facebot Twitterbot/1.0";
 
-/// The form in which lists of crawlers and paths are written.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Style {
-    /// A line for each crawler and each path, in the order in which they count.
-    Plain,
-    /// As few regular expressions as there can be. Where a user agent has the markers of two
-    /// classes, the class that stands first counts.
-    Compact,
-}
-
 /// The part of a policy that a configuration can say.
 #[derive(Clone, Default)]
 pub struct Rules {
@@ -169,12 +159,11 @@ impl ExportedFile {
 impl CrawlerClass {
     /// Whether everything is closed to the class.
     pub fn is_closed(&self, rules: &Rules) -> bool {
-        self.list
-            .and_then(|list| rules.lists.get(list))
-            .is_some_and(|list| match list.as_slice() {
-                [only] => !only.allow && matches!(only.pattern.as_str(), "/" | "/*" | "*"),
-                _ => false,
-            })
+        let list = self.list.and_then(|list| rules.lists.get(list));
+        let Some([only]) = list.map(Vec::as_slice) else {
+            return false;
+        };
+        !only.allow && matches!(only.pattern.as_str(), "/" | "/*" | "*")
     }
 }
 
@@ -225,18 +214,16 @@ impl Rules {
         for rule in &site.policy.indexing {
             match tag_rule(rule) {
                 Some(tag) => rules.tags.push(tag),
-                None => {
-                    rules.left_out.push(
-                        "a rule of `indexing` with `path_regex`: its X-Robots-Tag is missing"
-                            .into(),
-                    );
-                }
+                None => rules.left_out.push(
+                    "a rule of `indexing` with `path_regex`: its X-Robots-Tag is missing".into(),
+                ),
             }
         }
         rules.left_out.extend(left_out(site).map(str::to_owned));
         rules
     }
 
+    /// Puts the markers of a crawler into the class that is treated as it is.
     fn add(&mut self, site: &Site, claim: Claim, markers: &[String], is_tool: bool) {
         if markers.is_empty() {
             return;
@@ -292,6 +279,7 @@ impl Rules {
         (!list.iter().all(|rule| rule.allow)).then(|| place_in(&mut self.lists, list))
     }
 
+    /// The place of the answer to what is disallowed.
     fn answer(&mut self, site: &Site, place: usize) -> usize {
         let answer = site.answers.get(place);
         let answer = ExportedAnswer {
@@ -349,33 +337,25 @@ impl Rules {
     pub(super) fn markers(&self) -> Vec<(usize, &str)> {
         let mut all = Vec::new();
         for (place, class) in self.classes.iter().enumerate() {
-            all.extend(
-                class
-                    .markers
-                    .iter()
-                    .map(|(order, marker)| (*order, place, marker.as_str())),
-            );
+            for (order, marker) in &class.markers {
+                all.push((*order, place, marker.as_str()));
+            }
         }
         all.sort_unstable();
-        all.into_iter()
-            .map(|(_, place, marker)| (place, marker))
-            .collect()
+        let all = all.into_iter();
+        all.map(|(_, place, marker)| (place, marker)).collect()
     }
 
     /// The answers by their names in a configuration: each refusal, and the pause.
     pub(super) fn named_answers(&self) -> Vec<(String, &ExportedAnswer)> {
-        let refusals = self
-            .answers
-            .iter()
-            .enumerate()
-            .map(|(place, answer)| (format!("refused{place}"), answer));
-        refusals
-            .chain(
-                self.pause
-                    .as_ref()
-                    .map(|(answer, _)| ("paused".to_owned(), answer)),
-            )
-            .collect()
+        let mut answers = Vec::new();
+        for (place, answer) in self.answers.iter().enumerate() {
+            answers.push((format!("refused{place}"), answer));
+        }
+        if let Some((answer, _)) = &self.pause {
+            answers.push(("paused".to_owned(), answer));
+        }
+        answers
     }
 }
 
@@ -383,17 +363,18 @@ impl Rules {
 /// unless it stands in the user agents of people. A server cannot tell a person by the shape of a
 /// user agent.
 fn markers_of_token(site: &Site, token: &String) -> Vec<String> {
-    let described = site
-        .policy
-        .described_crawler(token)
-        .map(|described| values(&described.user_agent));
+    if let Some(described) = site.policy.described_crawler(token)
+        && !described.user_agent.is_empty()
+    {
+        return values(&described.user_agent);
+    }
     let is_fit = token.len() >= MIN_TOKEN
         && !is_generic(token.as_bytes())
         && !is_of_people(token.as_bytes());
-    match described.filter(|markers| !markers.is_empty()) {
-        Some(markers) => markers,
-        None if is_fit => vec![token.clone()],
-        None => Vec::new(),
+    if is_fit {
+        vec![token.clone()]
+    } else {
+        Vec::new()
     }
 }
 
@@ -407,6 +388,7 @@ fn place_in<T: PartialEq>(list: &mut Vec<T>, item: T) -> usize {
         })
 }
 
+/// The files that the site serves itself.
 fn files(site: &Site) -> Vec<ExportedFile> {
     let mut files = vec![ExportedFile {
         path: "/robots.txt",
@@ -425,6 +407,7 @@ fn files(site: &Site) -> Vec<ExportedFile> {
     files
 }
 
+/// A field about use, with its values by path.
 fn signal_rule(field: &SignalField<'_>) -> SignalRule {
     let mut values: Vec<String> = Vec::new();
     let mut paths = Vec::new();
@@ -456,6 +439,7 @@ fn signal_rule(field: &SignalField<'_>) -> SignalRule {
     }
 }
 
+/// The pause that is on, and whether it is for everyone.
 fn pause(site: &Site, left_out: &mut Vec<String>) -> Option<(ExportedAnswer, bool)> {
     let pause = site.policy.pauses.iter().find(|pause| {
         matches!(pause.time, PauseTime::Once { from, .. } if from.is_none_or(|from| from <= site.at))
@@ -474,6 +458,7 @@ fn pause(site: &Site, left_out: &mut Vec<String>) -> Option<(ExportedAnswer, boo
     Some((answer, pause.audience == Audience::Everyone))
 }
 
+/// A rule of `indexing`; `None` where a server cannot say its conditions.
 fn tag_rule(rule: &IndexingRule) -> Option<TagRule> {
     let unless = match &rule.unless {
         Some(unless) => Some(tag_condition(unless)?),

@@ -94,14 +94,19 @@ pub fn likely_type(target: &[u8]) -> &'static str {
     }
 }
 
-/// An extension of this type, and its type. `image/*` is any image.
-pub fn example_of(kind: &str) -> Option<(&'static str, &'static str)> {
+/// The extensions of a type, each with its own. `image/*` is any image.
+pub fn extensions_of(kind: &str) -> impl DoubleEndedIterator<Item = (&'static str, &'static str)> {
     TYPES
         .into_iter()
-        .rfind(|(_, media)| match kind.strip_suffix('*') {
+        .filter(move |(_, media)| match kind.strip_suffix('*') {
             Some(start) => media.starts_with(start),
             None => *media == kind,
         })
+}
+
+/// One of the [`extensions_of`] a type.
+pub fn example_of(kind: &str) -> Option<(&'static str, &'static str)> {
+    extensions_of(kind).next_back()
 }
 
 #[cfg(test)]

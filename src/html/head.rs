@@ -180,6 +180,7 @@ pub(super) fn with_handlers<'s>(
         .append_document_content_handler(around)
 }
 
+/// Follows the elements of the head, and has the metas written where the head ends.
 fn at_element(shared: &SharedHead, element: &mut Element<'_, '_>) -> HandlerResult {
     let mut head = lock(shared);
     if head.done {

@@ -151,6 +151,7 @@ impl Page {
         out
     }
 
+    /// Reads more of the page, and returns what is ready to be sent.
     fn feed(&mut self, piece: &[u8]) -> Vec<u8> {
         let State::Reading(mut reading, head) = std::mem::replace(&mut self.state, State::Passing)
         else {

@@ -80,6 +80,7 @@ pub struct Signer {
 }
 
 impl Means {
+    /// The means of a crawler, by its record. `list` gives each URL its index.
     fn of(crawler: &Crawler, mut list: impl FnMut(&str) -> ListIndex) -> Means {
         let by_operator = crawler.source.starts_with(FROM_THE_OPERATOR);
         let urls: Vec<(String, bool)> = crawler

@@ -32,7 +32,7 @@ use replays::Replays;
 use crate::crawlers::{Claim, CrawlerIndex, Registry};
 use crate::state::{StateStore, StoredFacts};
 use crate::time::Timestamp;
-use crate::verdict::{Doubt, Identity, Proof, is_public};
+use crate::verdict::{Doubt, Evidence, Identity, Proof, is_public};
 use ipnet::IpNet;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -250,6 +250,8 @@ impl Proofs {
         })
     }
 
+    /// The finding, by the policy, the published lists, reverse DNS and the signature, in this
+    /// order.
     fn find(&self, claimed: &Claimed<'_>, now: Timestamp, to_do: &mut ToDo) -> IdentityFinding {
         let by_policy = match claimed.by_policy {
             identity @ (Identity::Verified | Identity::Impostor) => {
@@ -414,70 +416,61 @@ impl Proofs {
         self.left_out.load(Ordering::Relaxed)
     }
 
-    /// Why a finding is as it is, in words: what each means says about the address.
-    pub fn evidence(&self, crawler: CrawlerIndex, address: IpAddr, now: Timestamp) -> Vec<String> {
+    /// Why a finding is as it is: what each means says about the address.
+    pub fn evidence(
+        &self,
+        crawler: CrawlerIndex,
+        address: IpAddr,
+        now: Timestamp,
+    ) -> Vec<Evidence> {
         let Some(means) = self.means.get(crawler) else {
             return Vec::new();
         };
-        let mut lines = Vec::new();
+        let mut evidence = Vec::new();
         if self.uses.lists {
-            lines.extend(
-                means
-                    .lists
-                    .iter()
-                    .map(|list| self.list_evidence(*list, address, now)),
-            );
+            for list in &means.lists {
+                evidence.push(self.list_evidence(*list, address, now));
+            }
         }
         if !is_public(address) {
-            lines.push(format!(
-                "{address} is no address of the public network: it accuses nobody"
+            evidence.push(Evidence::new(
+                "private-address",
+                format!("{address} is no address of the public network: it accuses nobody"),
             ));
         } else if self.asks_dns(means) {
-            lines.push(match self.names.say(means, address, now) {
-                NamesSay::Confirmed { name, at } => format!("reverse DNS: {name} leads back to the address ({at})"),
-                NamesSay::Refuted { first, last } => {
-                    format!("reverse DNS: no name of the crawler, by two answers ({first} and {last})")
-                }
-                NamesSay::Doubted { at } => {
-                    format!("reverse DNS: no name of the crawler, by one answer ({at}); a second one decides")
-                }
-                NamesSay::NoForward { name, at } => format!(
-                    "reverse DNS: {name} has no address ({at}), and its operator documents none: that decides nothing"
-                ),
-                NamesSay::Failed { at } => {
-                    format!(
-                        "reverse DNS: no answer to the question of {at}; the next request after a minute asks again"
-                    )
-                }
-                NamesSay::Nothing => "reverse DNS: no answer yet; a request from the address asks".to_owned(),
-            });
+            evidence.push(names_evidence(self.names.say(means, address, now)));
         } else if !means.hosts.is_empty() {
-            lines.push(
-                "reverse DNS: not asked, for `identity.outgoing` of the settings is no".to_owned(),
-            );
+            evidence.push(Evidence::new(
+                "dns-not-asked",
+                "reverse DNS: not asked, for `identity.outgoing` of the settings is no",
+            ));
         }
-        lines
+        evidence
     }
 
-    fn list_evidence(&self, list: ListIndex, address: IpAddr, now: Timestamp) -> String {
+    /// What a published list says about an address.
+    fn list_evidence(&self, list: ListIndex, address: IpAddr, now: Timestamp) -> Evidence {
         let url = self.lists.url(list);
         let Some(known) = self.lists.get(list) else {
-            return format!("{url}: not known yet");
+            return Evidence::new("list-unknown", format!("{url}: not known yet"));
         };
+        let checked = known.copy.checked;
+        if let Some(network) = known.table.network_of(address) {
+            let message = format!("{url}: inside {network} (checked {checked})");
+            return Evidence::new("list-inside", message);
+        }
         let age = if known.is_fresh(now) {
             ""
         } else {
             ", too old to accuse"
         };
-        match known.table.network_of(address) {
-            Some(network) => format!("{url}: inside {network} (checked {})", known.copy.checked),
-            None if !known.table.covers_kind_of(address) => {
-                format!(
-                    "{url}: it has no networks of this kind (checked {}{age})",
-                    known.copy.checked
-                )
-            }
-            None => format!("{url}: outside (checked {}{age})", known.copy.checked),
+        if known.table.covers_kind_of(address) {
+            let message = format!("{url}: outside (checked {checked}{age})");
+            Evidence::new("list-outside", message)
+        } else {
+            let message =
+                format!("{url}: it has no networks of this kind (checked {checked}{age})");
+            Evidence::new("list-other-kind", message)
         }
     }
 
@@ -541,5 +534,41 @@ impl Proofs {
 
 #[cfg(test)]
 mod signature_tests;
+
+/// What reverse DNS says, as evidence.
+fn names_evidence(says: NamesSay) -> Evidence {
+    let (id, said) = match says {
+        NamesSay::Confirmed { name, at } => (
+            "dns-confirmed",
+            format!("{name} leads back to the address ({at})"),
+        ),
+        NamesSay::Refuted { first, last } => (
+            "dns-refuted",
+            format!("no name of the crawler, by two answers ({first} and {last})"),
+        ),
+        NamesSay::Doubted { at } => (
+            "dns-one-answer",
+            format!("no name of the crawler, by one answer ({at}); a second one decides"),
+        ),
+        NamesSay::NoForward { name, at } => (
+            "dns-no-forward",
+            format!(
+                "{name} has no address ({at}), and its operator documents none: that decides nothing"
+            ),
+        ),
+        NamesSay::Failed { at } => (
+            "dns-failed",
+            format!(
+                "no answer to the question of {at}; the next request after a minute asks again"
+            ),
+        ),
+        NamesSay::Nothing => (
+            "dns-pending",
+            "no answer yet; a request from the address asks".to_owned(),
+        ),
+    };
+    Evidence::new(id, format!("reverse DNS: {said}"))
+}
+
 #[cfg(test)]
 mod tests;

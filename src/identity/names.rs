@@ -119,14 +119,13 @@ struct Entry {
 
 impl Entry {
     fn say(&self, means: &Means, now: Timestamp) -> NamesSay {
-        match (
-            self.answer
-                .as_ref()
-                .map(|answer| judged(answer, means, now)),
-            self.open,
-        ) {
-            (None | Some(NamesSay::Nothing), Some((at, true))) => NamesSay::Failed { at },
-            (said, _) => said.unwrap_or(NamesSay::Nothing),
+        let said = match &self.answer {
+            Some(answer) => judged(answer, means, now),
+            None => NamesSay::Nothing,
+        };
+        match self.open {
+            Some((at, true)) if said == NamesSay::Nothing => NamesSay::Failed { at },
+            _ => said,
         }
     }
 
@@ -241,14 +240,7 @@ impl AddressNames {
             if answer.names.confirmed.is_empty() {
                 names.note_stored(address, proof.last);
             }
-            names.put(
-                Entry {
-                    address,
-                    answer: Some(answer),
-                    open: None,
-                },
-                proof.last,
-            );
+            names.put(address, Some(answer), None, proof.last);
         }
         names
     }
@@ -278,9 +270,20 @@ impl AddressNames {
         })
     }
 
-    fn put(&self, entry: Entry, now: Timestamp) {
-        self.table
-            .insert(self.table.hash(entry.address), entry, now);
+    /// Keeps what is known of an address, in place of what was known before.
+    fn put(
+        &self,
+        address: IpAddr,
+        answer: Option<DefiniteAnswer>,
+        open: Option<(Timestamp, bool)>,
+        now: Timestamp,
+    ) {
+        let entry = Entry {
+            address,
+            answer,
+            open,
+        };
+        self.table.insert(self.table.hash(address), entry, now);
     }
 
     /// Queues an address for DNS if its answer is missing or has expired. Returns whether it was
@@ -298,18 +301,11 @@ impl AddressNames {
         }
         let answer = before.as_ref().and_then(|known| known.answer.clone());
         // Into the table first: the answer may come before this thread goes on.
-        self.put(
-            Entry {
-                address,
-                answer,
-                open: Some((now, false)),
-            },
-            now,
-        );
+        self.put(address, answer, Some((now, false)), now);
         let has_room = queue(address);
         if !has_room {
             match before {
-                Some(known) => self.put(known, now),
+                Some(known) => self.put(address, known.answer, known.open, now),
                 None => self.table.remove(self.table.hash(address)),
             }
         }
@@ -321,27 +317,13 @@ impl AddressNames {
         let before = self.known(address).and_then(|known| known.answer);
         let answer = DefiniteAnswer::new(names, ttl, before.as_ref(), now);
         self.keep(address, &answer, now);
-        self.put(
-            Entry {
-                address,
-                answer: Some(answer),
-                open: None,
-            },
-            now,
-        );
+        self.put(address, Some(answer), None, now);
     }
 
     /// Notes that DNS gave no answer.
     pub fn failed(&self, address: IpAddr, now: Timestamp) {
         let answer = self.known(address).and_then(|known| known.answer);
-        self.put(
-            Entry {
-                address,
-                answer,
-                open: Some((now, true)),
-            },
-            now,
-        );
+        self.put(address, answer, Some((now, true)), now);
     }
 
     /// Stores an answer. Of addresses without a name, the store keeps the last ones. A name without
@@ -364,6 +346,7 @@ impl AddressNames {
         }
     }
 
+    /// Remembers an address that is stored without a name, and removes the oldest beyond the limit.
     fn note_stored(&self, address: IpAddr, now: Timestamp) {
         let mut stored = lock(&self.stored);
         stored.retain(|other| *other != address);
@@ -383,6 +366,7 @@ impl AddressNames {
     }
 }
 
+/// What an answer says about a crawler at this moment.
 fn judged(answer: &DefiniteAnswer, means: &Means, now: Timestamp) -> NamesSay {
     if now > answer.forgotten() {
         return NamesSay::Nothing;

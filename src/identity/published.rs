@@ -159,21 +159,18 @@ impl PublishedLists {
         remembered: &[(Timestamp, NetworkList)],
         store: StateStore,
     ) -> PublishedLists {
+        let mut lists = Vec::new();
+        for (_, url) in means.lists() {
+            let known = remembered.iter().find(|(_, list)| list.url == url);
+            let known = known.and_then(|(_, list)| KnownList::read(list.clone()).ok());
+            lists.push(ListPlace {
+                url: url.to_owned(),
+                known: ArcSwapOption::new(known.map(Arc::new)),
+                is_wanted: AtomicBool::new(false),
+            });
+        }
         PublishedLists {
-            lists: means
-                .lists()
-                .map(|(_, url)| {
-                    let known = remembered.iter().find(|(_, list)| list.url == url);
-                    let known = known
-                        .and_then(|(_, list)| KnownList::read(list.clone()).ok())
-                        .map(Arc::new);
-                    ListPlace {
-                        url: url.to_owned(),
-                        known: ArcSwapOption::new(known),
-                        is_wanted: AtomicBool::new(false),
-                    }
-                })
-                .collect(),
+            lists,
             failures: Mutex::default(),
             store,
         }
@@ -272,17 +269,11 @@ impl PublishedLists {
         fetched: FetchedList,
         checked: Timestamp,
     ) -> Result<ListChange, Disbelief> {
-        let FetchedList {
-            bytes,
-            etag,
-            last_modified,
-        } = fetched;
-        let url = self.url(list).to_owned();
         let new = KnownList::read(NetworkList {
-            url,
-            bytes: bytes.into(),
-            etag,
-            last_modified,
+            url: self.url(list).to_owned(),
+            bytes: fetched.bytes.into(),
+            etag: fetched.etag,
+            last_modified: fetched.last_modified,
             checked,
         })?;
         let before = self.get(list);

@@ -8,7 +8,7 @@
 
 use super::Proofs;
 use super::means::{ListIndex, is_directory};
-use super::published::{FetchedList, ListChange, PublishedLists};
+use super::published::{FetchedList, PublishedLists};
 use crate::clock::Clock;
 use crate::crawlers::MAX_LIST_BYTES;
 use crate::download::{client, conditional, field, octets};
@@ -76,6 +76,13 @@ pub enum UpdateResult {
     Absent,
 }
 
+impl ListUpdate {
+    fn fail(&mut self, result: UpdateResult, error: String) {
+        self.result = result;
+        self.error = Some(error);
+    }
+}
+
 impl UpdateResult {
     /// Whether the operator has to look at it.
     pub fn is_failure(self) -> bool {
@@ -117,42 +124,31 @@ pub fn update(
         networks,
         ..ListUpdate::default()
     };
-    (result.result, result.error) = match fetched {
-        ListFetch::Unchanged => {
-            lists.unchanged(list, checked);
-            (UpdateResult::Unchanged, None)
-        }
+    match fetched {
+        ListFetch::Unchanged => lists.unchanged(list, checked),
         // An operator's server should have it; a mirror and a directory need not.
-        ListFetch::Absent if networks == 0 && is_copy => (UpdateResult::Absent, None),
+        ListFetch::Absent if networks == 0 && is_copy => result.result = UpdateResult::Absent,
         ListFetch::Absent => {
             let error = if is_copy {
                 "its copy is gone"
             } else {
                 "its server has none (404 or 410)"
             };
-            (UpdateResult::Unreachable, Some(error.to_owned()))
+            result.fail(UpdateResult::Unreachable, error.to_owned());
         }
-        ListFetch::Failed(error) => (UpdateResult::Unreachable, Some(error)),
+        ListFetch::Failed(error) => result.fail(UpdateResult::Unreachable, error),
         ListFetch::List(fetched) => match lists.take(list, fetched, checked) {
-            Ok(ListChange {
-                added,
-                removed,
-                networks,
-                is_new,
-            }) => {
-                (result.added, result.removed, result.networks) = (added, removed, networks);
-                (
-                    if is_new {
-                        UpdateResult::Changed
-                    } else {
-                        UpdateResult::Unchanged
-                    },
-                    None,
-                )
+            Ok(change) => {
+                if change.is_new {
+                    result.result = UpdateResult::Changed;
+                }
+                result.added = change.added;
+                result.removed = change.removed;
+                result.networks = change.networks;
             }
-            Err(error) => (UpdateResult::Refused, Some(error.to_string())),
+            Err(error) => result.fail(UpdateResult::Refused, error.to_string()),
         },
-    };
+    }
     lists.looked_for(list, now, result.error.as_deref());
     result
 }
@@ -168,19 +164,14 @@ pub fn update_all(
     let mut updates = Vec::with_capacity(wanted.len());
     for some in wanted.chunks(AT_ONCE) {
         thread::scope(|scope| {
-            let started: Vec<_> = some
-                .iter()
-                .map(|list| {
-                    let list = *list;
-                    (list, scope.spawn(move || update(lists, list, from, now)))
-                })
-                .collect();
-            // A thread that panicked has said so.
-            updates.extend(
-                started
-                    .into_iter()
-                    .map(|(list, thread)| (list, thread.join().ok())),
-            );
+            let mut started = Vec::new();
+            for &list in some {
+                started.push((list, scope.spawn(move || update(lists, list, from, now))));
+            }
+            for (list, thread) in started {
+                // A thread that panicked has said so.
+                updates.push((list, thread.join().ok()));
+            }
         });
     }
     updates
@@ -271,6 +262,7 @@ fn file(path: &Path, last_modified: &str, now: Timestamp) -> (ListFetch, Timesta
     }
 }
 
+/// Reads a file if its time of change is another than `last_modified`; with that time.
 fn read_changed_file(
     path: &Path,
     last_modified: &str,
@@ -370,6 +362,7 @@ impl Refresher {
         }
     }
 
+    /// Updates lists when they are due, and when a command asks for it.
     fn run(mut self, requests: &Receiver<SyncSender<Vec<ListUpdate>>>) {
         loop {
             self.update(false);
@@ -448,21 +441,15 @@ fn spread(random: &RandomState, list: ListIndex, time: Duration) -> Duration {
 /// lists.
 fn tell(updates: &[ListUpdate]) {
     for update in updates {
-        let ListUpdate {
-            url,
-            networks,
-            added,
-            removed,
-            ..
-        } = update;
+        let url = &update.url;
         let error = update.error.as_deref().unwrap_or_default();
         match update.result {
             UpdateResult::Changed => {
                 tracing::info!(
                     url,
-                    networks,
-                    added = added.len(),
-                    removed = removed.len(),
+                    networks = update.networks,
+                    added = update.added.len(),
+                    removed = update.removed.len(),
                     "a list of networks changed"
                 );
             }

@@ -163,6 +163,7 @@ pub fn start(
     .map(drop)
 }
 
+/// Looks up the addresses of the queue, a bounded number at a time.
 async fn serve(
     proofs: Arc<Proofs>,
     dns: Arc<Dns>,

@@ -275,7 +275,7 @@ fn a_visit_from_outside_of_the_list_is_suspected_while_dns_is_not_asked() {
     assert!(
         evidence
             .iter()
-            .any(|line| line.contains("identity.outgoing")),
+            .any(|evidence| evidence.id == "dns-not-asked"),
         "{evidence:?}"
     );
 }

@@ -441,6 +441,7 @@ fn custom(word: &str) -> Result<Directive, DirectiveError> {
     })
 }
 
+/// The error for a key that takes no value, or is none.
 fn unknown_key(key: &str) -> DirectiveError {
     let near = KEYS
         .iter()
@@ -464,6 +465,7 @@ fn unknown_key(key: &str) -> DirectiveError {
     }
 }
 
+/// The error for a value that a key does not take.
 fn bad_value(key: &str, value: &str) -> DirectiveError {
     let help = match key.to_ascii_lowercase().as_str() {
         "max-image-preview" => "it is `none`, `standard` or `large`",

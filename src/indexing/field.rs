@@ -29,6 +29,7 @@ pub fn parse_whole<'a>(lines: impl IntoIterator<Item = &'a [u8]>) -> Option<Tags
     whole.then_some(tags)
 }
 
+/// Reads lines up to the limits. Also whether all of them were read and are UTF-8.
 fn read<'a>(lines: impl IntoIterator<Item = &'a [u8]>) -> (Tags, bool) {
     let mut tags = Tags::default();
     let mut bytes = 0;

@@ -260,26 +260,14 @@ fn a_policy_s_directives_are_read_strictly() {
         dated.iter().next(),
         Some(&Directive::UnavailableAfter(Timestamp(1_830_297_599)))
     );
-    assert_eq!(
-        Directives::parse("noidnex")
-            .expect_err("a typo")
-            .help
-            .as_deref(),
-        Some("did you mean `noindex`?")
-    );
-    assert!(
-        Directives::parse("googlebot: noindex")
-            .expect_err("a scope")
-            .help
-            .is_some_and(|help| help.contains("tags: { googlebot"))
-    );
-    assert_eq!(
-        Directives::parse("max-snipet: 5")
-            .expect_err("a typo")
-            .help
-            .as_deref(),
-        Some("did you mean `max-snippet`?")
-    );
+    for (wrong, meant) in [
+        ("noidnex", "`noindex`"),
+        ("googlebot: noindex", "googlebot:"),
+        ("max-snipet: 5", "`max-snippet`"),
+    ] {
+        let help = Directives::parse(wrong).expect_err(wrong).help;
+        assert!(help.is_some_and(|help| help.contains(meant)), "{wrong}");
+    }
     assert_eq!(
         Directives::parse("dontkeepme, NoIndex")
             .expect("a word of somebody's")
@@ -446,10 +434,7 @@ fn what_could_be_two_moments_is_none() {
             .expect_err(date)
             .help
             .expect("what to do");
-        assert!(
-            help.contains("one moment only") && help.contains("`2026-W53-4`"),
-            "{help}"
-        );
+        assert!(help.contains("`2026-W53-4`"), "{help}");
     }
     for form in [
         "2026-12-31T23:59:59Z",

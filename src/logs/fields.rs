@@ -3,96 +3,66 @@
 
 use super::{Asked, Field, Octets, Unreadable, client, moment, or_empty, request};
 use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::LazyLock;
 
-/// What keys mean, without regard to case; of one field those with the lowest rank first.
-const KEYS: &[(Field, &[&[&str]])] = &[
+/// What keys mean, without regard to case. Of the keys of one field the first counts; a bar stands
+/// between keys of the same rank.
+const KEYS: [(Field, &str); 16] = [
     (
         Field::Time,
-        &[
-            &["StartUTC"],
-            &["time_iso8601"],
-            &["msec", "ts"],
-            &["time"],
-            &["timestamp"],
-            &["@timestamp", "time_local"],
-        ],
+        "StartUTC time_iso8601 msec|ts time timestamp @timestamp|time_local",
     ),
-    (Field::Request, &[&["request"], &["request_line"]]),
-    (
-        Field::Method,
-        &[&["request_method", "RequestMethod"], &["method"]],
-    ),
-    (Field::Target, &[&["request_uri", "RequestPath", "target"]]),
-    (
-        Field::Path,
-        &[&["uri"], &["url"], &["path", "document_uri"]],
-    ),
-    (Field::Arguments, &[&["args"], &["query_string"]]),
+    (Field::Request, "request request_line"),
+    (Field::Method, "request_method|RequestMethod method"),
+    (Field::Target, "request_uri|RequestPath|target"),
+    (Field::Path, "uri url path|document_uri"),
+    (Field::Arguments, "args query_string"),
     (
         Field::Host,
-        &[
-            &["http_host", "RequestHost"],
-            &["host"],
-            &["vhost", "virtual_host"],
-            &["server_name"],
-        ],
+        "http_host|RequestHost host vhost|virtual_host server_name",
     ),
     (
         Field::Client,
-        &[
-            &["client_ip", "ClientHost", "remote_addr"],
-            &["remote_ip", "client"],
-        ],
+        "client_ip|ClientHost|remote_addr remote_ip|client",
     ),
     (
         Field::Forwarded,
-        &[
-            &["http_x_forwarded_for", "request_X-Forwarded-For"],
-            &["X-Forwarded-For", "x_forwarded_for"],
-            &["proxy_add_x_forwarded_for"],
-        ],
+        "http_x_forwarded_for|request_X-Forwarded-For X-Forwarded-For|x_forwarded_for proxy_add_x_forwarded_for",
     ),
-    (
-        Field::Status,
-        &[&["status", "DownstreamStatus"], &["status_code"]],
-    ),
+    (Field::Status, "status|DownstreamStatus status_code"),
     (
         Field::Bytes,
-        &[
-            &["body_bytes_sent", "DownstreamContentSize"],
-            &["bytes", "size"],
-            &["bytes_sent"],
-        ],
+        "body_bytes_sent|DownstreamContentSize bytes|size bytes_sent",
     ),
     (
         Field::ContentType,
-        &[&["sent_http_content_type", "downstream_Content-Type"]],
+        "sent_http_content_type|downstream_Content-Type",
     ),
     (
         Field::UserAgent,
-        &[
-            &["http_user_agent", "request_User-Agent"],
-            &["user_agent", "User-Agent"],
-            &["useragent"],
-            &["agent"],
-        ],
+        "http_user_agent|request_User-Agent user_agent|User-Agent useragent agent",
     ),
-    (Field::Headers, &[&["headers"]]),
-    (Field::Logger, &[&["logger"]]),
-    (Field::Message, &[&["level"], &["msg"]]),
+    (Field::Headers, "headers"),
+    (Field::Logger, "logger"),
+    (Field::Message, "level msg"),
 ];
 
 /// The field that a key of JSON or a variable of nginx names, and its rank among the keys of that
 /// field.
 pub fn named(key: &str) -> Option<(Field, usize)> {
-    KEYS.iter().find_map(|(field, ranks)| {
-        Some((
-            *field,
-            ranks
-                .iter()
-                .position(|names| names.iter().any(|name| name.eq_ignore_ascii_case(key)))?,
-        ))
-    })
+    static FIELDS: LazyLock<HashMap<String, (Field, usize)>> = LazyLock::new(|| {
+        let mut fields = HashMap::new();
+        for (field, ranks) in KEYS {
+            for (rank, keys) in ranks.split(' ').enumerate() {
+                for key in keys.split('|') {
+                    fields.insert(key.to_ascii_lowercase(), (field, rank));
+                }
+            }
+        }
+        fields
+    });
+    FIELDS.get(&key.to_ascii_lowercase()).copied()
 }
 
 /// The host, which may be followed by a port. `-` and nginx's `_` are none.

@@ -110,6 +110,7 @@ impl FormatString {
 /// What the variables of a line hold.
 type Found<'a> = [Option<&'a [u8]>; FIELDS];
 
+/// The request that the variables of a line describe.
 fn read<'a>(found: &Found<'a>) -> Reading<'a> {
     let raw = |variable: Field| found[variable as usize];
     let text = |variable| raw(variable).map(unescape);

@@ -23,6 +23,7 @@ pub fn read(line: &[u8]) -> Reading<'static> {
 struct Slots([Option<(usize, Value)>; FIELDS]);
 
 impl Slots {
+    /// Takes the fields out of an object, and out of the objects in it.
     fn of(object: Map<String, Value>) -> Slots {
         let mut slots = Slots::default();
         let mut inner = Vec::new();
@@ -78,6 +79,7 @@ impl Slots {
             .map_or(Ok(None), |text| fields::number(text.as_bytes()))
     }
 
+    /// The request that the fields describe.
     fn line(mut self) -> Reading<'static> {
         // Caddy writes its errors and what its handlers do with the request that they are about.
         let logger = self.text(Field::Logger).unwrap_or_default();

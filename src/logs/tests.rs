@@ -577,6 +577,11 @@ fn x_forwarded_for_names_the_client_in_every_format() {
         assert_eq!(read(&[]).as_deref(), untrusting, "{line}");
         assert_eq!(read(&trusted).as_deref(), trusting, "{line}");
     }
+}
+
+#[test]
+fn x_forwarded_for_of_a_log_format_names_the_client() {
+    let trusted = ["104.16.0.0/13".parse().expect("a network")];
     let format =
         r#"$remote_addr [$time_iso8601] "$request" "$http_user_agent" "$http_x_forwarded_for""#;
     let format = LineFormat::FormatString(FormatString::parse(format).expect("a format"));

@@ -141,6 +141,7 @@ fn declared_previous(policy: &Policy, origin: Option<&OriginFile>) -> Option<Dec
     }
 }
 
+/// The rendered file with what its answers need: version, entity tag and Cache-Control.
 fn robots_txt(policy: &Policy, origin: &Origin, body: String) -> RobotsTxt {
     let version = Version::of(body.as_bytes());
     RobotsTxt {
@@ -182,6 +183,7 @@ fn too_large(policy: &Policy, origin: Option<&OriginFile>, size: usize) -> Diagn
 /// The help where the origin's file is too large.
 const FEWER: &str = "have the origin use fewer, wider patterns and fewer groups, or write `robots: { origin: replace }`";
 
+/// The error for an origin's file with too many rules and tokens to be merged within the budget.
 fn too_much_to_merge(
     origin: Option<&OriginFile>,
     budget::TooMuch { rules, crawlers }: budget::TooMuch,

@@ -134,6 +134,7 @@ fn groups(file: &File, reading: &Reading, is_wanted: impl Fn(&AgentLine) -> bool
     }
 }
 
+/// Divides groups by their agents, and unites the groups of one agent: it has the rules of all.
 fn one_group_for_each_agent(groups: Vec<Group>) -> Vec<Group> {
     let mut united: Vec<Group> = Vec::new();
     for group in groups {

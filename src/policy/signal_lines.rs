@@ -33,6 +33,7 @@ pub fn signal_parts(value: &str) -> impl Iterator<Item = (&str, Option<SignalPar
         .map(|part| (part, signal_part(part)))
 }
 
+/// Reads one part of a `Content-Signal` line, `search=yes` or `use=reference`. `None` for another.
 fn signal_part(part: &str) -> Option<SignalPart> {
     let (name, word) = part
         .split_once('=')

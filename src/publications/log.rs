@@ -386,6 +386,7 @@ impl PublicationLog {
             .for_each(|publication| publication.identities = 0);
     }
 
+    /// Ends publications of sites that publish something else now, and begins the new ones.
     fn record_publications(&mut self, current: &[Current<'_>], change: Change) -> bool {
         let wanted: HashMap<&str, &Current<'_>> =
             current.iter().map(|site| (site.site, site)).collect();
@@ -402,7 +403,10 @@ impl PublicationLog {
             });
             match same {
                 Some(site) => drop(going_on.insert(site.site)),
-                None => (open.span.until, changed) = (Some(change), true),
+                None => {
+                    open.span.until = Some(change);
+                    changed = true;
+                }
             }
         }
         for site in current.iter().filter(|site| !going_on.contains(site.site)) {
@@ -422,6 +426,7 @@ impl PublicationLog {
         changed
     }
 
+    /// Ends tenures of patterns that a site has no more, and begins the new ones.
     fn record_tenures(&mut self, current: &[Current<'_>], change: Change) -> bool {
         let mut wanted: HashMap<Option<&HostPattern>, &str> = HashMap::new();
         for Current { site, hosts, .. } in current {
@@ -439,7 +444,10 @@ impl PublicationLog {
         {
             match wanted.get(&open.pattern.as_ref()) {
                 Some(site) if **site == open.site => drop(wanted.remove(&open.pattern.as_ref())),
-                _ => (open.span.until, changed) = (Some(change), true),
+                _ => {
+                    open.span.until = Some(change);
+                    changed = true;
+                }
             }
         }
         let new = wanted.into_iter().map(|(pattern, site)| Tenure {
@@ -493,6 +501,7 @@ impl PublicationLog {
             .for_each(|moment| *moment = now.min(*moment));
     }
 
+    /// Forgets what ended so long ago that no crawler may go by it.
     fn forget(&mut self, now: Timestamp) {
         self.jumps.retain(|jump| now.since(jump.at) <= REMEMBERED);
         let now = Timestamp(now.0.saturating_sub_unsigned(self.jumped().as_secs()));

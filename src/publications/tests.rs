@@ -71,10 +71,12 @@ impl World {
             longest: WEEK,
             now: Timestamp(now),
         };
-        HostHistories::new(
-            self.log
-                .histories(&mut self.versions, Registry::builtin(), horizon),
-        )
+        HostHistories::new(self.log.histories_beside(
+            &[],
+            &mut self.versions,
+            Registry::builtin(),
+            horizon,
+        ))
     }
 
     fn superseded(&mut self, host: &str, now: i64) -> Vec<(Version, i64)> {

@@ -31,18 +31,6 @@ pub struct Horizon {
 }
 
 impl PublicationLog {
-    /// The history of each pattern; `None` stands for every other host. Versions whose bytes are
-    /// not known count as unknown.
-    #[cfg(any(test, feature = "internals"))]
-    pub fn histories(
-        &self,
-        versions: &mut VersionStore,
-        registry: &Registry,
-        horizon: Horizon,
-    ) -> Vec<OfHosts> {
-        self.histories_beside(&[], versions, registry, horizon)
-    }
-
     /// The history of each pattern, where these other instances publish on the same hosts: a
     /// version counts as superseded when the last of them published another one. `None` stands for
     /// every other host. Versions whose bytes are not known count as unknown.
@@ -73,11 +61,10 @@ impl PublicationLog {
                     .map(|(lookup, chain)| lookup.pieces(chain));
                 let own = pieces.next().unwrap_or_default();
                 let others: Vec<Vec<Piece<'_>>> = pieces.collect();
-                let mut history = self.history(&own, &others, versions, registry, horizon);
+                let mut parsed = |version| versions.parsed(version, registry);
+                let mut history = self.history(&own, &others, horizon, &mut parsed);
                 if !others.is_empty() {
-                    add_elsewhere(&mut history, &own, &others, horizon, |version| {
-                        versions.parsed(version, registry)
-                    });
+                    add_elsewhere(&mut history, &own, &others, horizon, parsed);
                 }
                 Arc::new(history)
             });
@@ -86,13 +73,13 @@ impl PublicationLog {
         known
     }
 
+    /// The history of the hosts with these pieces. `others` are the pieces of other instances.
     fn history(
         &self,
         pieces: &[Piece<'_>],
         others: &[Vec<Piece<'_>>],
-        versions: &mut VersionStore,
-        registry: &Registry,
         horizon: Horizon,
+        mut parsed: impl FnMut(Version) -> Option<Arc<ParsedVersion>>,
     ) -> HostHistory {
         let now = horizon.now;
         let mut history = HostHistory {
@@ -111,19 +98,10 @@ impl PublicationLog {
         let current = pieces
             .last()
             .and_then(|last| last.version().filter(|_| last.until.is_none()));
-        (history.since, history.identity_epoch) =
-            (since(pieces, current, now), identity_epoch(pieces, now));
+        history.since = since(pieces, current, now);
+        history.identity_epoch = identity_epoch(pieces, now);
         history.at_site_since = at_site_since(pieces).map_or(now, |change| change.at);
-        history.is_told_by_its_date =
-            !pieces
-                .iter()
-                .any(|piece| match piece.publication.published {
-                    Published::Version(version) => {
-                        Some(version) != current && piece.since.at == history.since
-                    }
-                    Published::Unknown | Published::UnknownOrUnavailable => true,
-                    Published::Unavailable => false,
-                });
+        history.is_told_by_its_date = is_told_by_its_date(pieces, current, history.since);
         let cached_since = history.cached_since(horizon.longest, now);
         let mut seen: HashSet<Version> = current.into_iter().collect();
         for (place, piece) in pieces.iter().enumerate().rev() {
@@ -132,39 +110,25 @@ impl PublicationLog {
             {
                 continue;
             }
-            let known = match piece.version() {
+            let is_known = match piece.version() {
                 Some(version) if !seen.insert(version) => continue,
-                Some(version) if history.superseded.len() < HostHistory::MAX_SUPERSEDED => {
-                    versions.parsed(version, registry)
+                Some(version) => {
+                    let since = since(&pieces[..=place], Some(version), now);
+                    supersede(&mut history, version, since, superseded_at, &mut parsed)
                 }
-                Some(_) | None => None,
+                None => false,
             };
-            match known {
-                Some(parsed) => {
-                    let since = since(&pieces[..=place], piece.version(), now);
-                    history.superseded.push(SupersededVersion {
-                        parsed,
-                        since,
-                        superseded_at,
-                    });
-                }
-                None => history.unknown_until = history.unknown_until.max(Some(superseded_at)),
+            if !is_known {
+                history.unknown_until = history.unknown_until.max(Some(superseded_at));
             }
         }
         if let Some((version, until)) = self.declared_before(pieces) {
             history.is_declared = true;
-            if until >= cached_since && seen.insert(version) {
-                let has_room = history.superseded.len() < HostHistory::MAX_SUPERSEDED;
-                match versions.parsed(version, registry).filter(|_| has_room) {
-                    Some(parsed) => {
-                        history.superseded.push(SupersededVersion {
-                            parsed,
-                            since: until,
-                            superseded_at: until,
-                        });
-                    }
-                    None => history.unknown_until = history.unknown_until.max(Some(until)),
-                }
+            if until >= cached_since
+                && seen.insert(version)
+                && !supersede(&mut history, version, until, until, &mut parsed)
+            {
+                history.unknown_until = history.unknown_until.max(Some(until));
             }
         }
         history
@@ -355,6 +319,7 @@ impl<'a> Lookup<'a> {
         lookup
     }
 
+    /// The tenures that can count for the hosts of a pattern, those of the closest pattern first.
     fn chain(&self, pattern: Option<&HostPattern>) -> Chain<'_> {
         let mut chain = Chain::new();
         if let Some(pattern) = pattern {
@@ -388,6 +353,7 @@ impl<'a> Lookup<'a> {
         }
     }
 
+    /// What tells a history from others: patterns with equal keys share one.
     fn key(&self, chain: &Chain<'a>) -> Vec<ChainLink<'a>> {
         let mut links = Vec::new();
         for (level, tenures) in chain.iter().enumerate() {
@@ -451,6 +417,7 @@ fn patterns(lookups: &[Lookup<'_>]) -> Vec<Option<HostPattern>> {
     patterns
 }
 
+/// The time in which a site had the host and published this.
 fn overlap<'a>(tenure: &Tenure, publication: &'a Publication) -> Option<Piece<'a>> {
     let since = [tenure.span.since, publication.span.since]
         .into_iter()
@@ -522,6 +489,18 @@ fn add_unavailability(history: &mut HostHistory, others: &[Vec<Piece<'_>>], now:
         }
     }
     history.unavailable.reverse();
+}
+
+/// Whether the date of a copy tells whether it is the version in force since `since`: no other
+/// version began in the same second, and none is unknown.
+fn is_told_by_its_date(pieces: &[Piece<'_>], current: Option<Version>, since: Timestamp) -> bool {
+    pieces
+        .iter()
+        .all(|piece| match piece.publication.published {
+            Published::Version(version) => Some(version) == current || piece.since.at != since,
+            Published::Unknown | Published::UnknownOrUnavailable => false,
+            Published::Unavailable => true,
+        })
 }
 
 /// Adds what other instances published on the hosts of a pattern to what this one did. A version

@@ -264,6 +264,7 @@ fn has_rule(lines: &[Line]) -> bool {
         && keys.any(|key| matches!(key, Key::Allow | Key::Disallow))
 }
 
+/// Reads one line.
 #[inline]
 fn line(bytes: &[u8], number: usize, text: Range<usize>, skipped: usize, end: LineEnd) -> Line {
     took(text.len() + 1);
@@ -313,6 +314,7 @@ fn strip(bytes: &[u8], range: Range<usize>) -> Range<usize> {
     range.start + before..range.end - after
 }
 
+/// Reads key and value of a line, with its oddities.
 #[inline]
 fn record(bytes: &[u8], content: Range<usize>, oddities: &mut Vec<Oddity>) -> Option<Record> {
     let text = &bytes[content.clone()];
@@ -394,6 +396,7 @@ pub(super) fn has_its_own_place(name: &str) -> bool {
     )
 }
 
+/// The key that a name means, and how it is spelled.
 #[inline]
 fn key(name: &[u8]) -> (Key, Spelling) {
     for (key, spellings) in KEYS {
@@ -417,6 +420,7 @@ fn key(name: &[u8]) -> (Key, Spelling) {
     (other.map_or(Key::Unknown, |(key, _)| *key), Spelling::Exact)
 }
 
+/// The format of the file, by its first octets.
 fn shape(bytes: &[u8], bom: usize) -> Shape {
     if bytes.starts_with(b"\xFF\xFE") || bytes.starts_with(b"\xFE\xFF") {
         return Shape::Utf16;

@@ -110,6 +110,7 @@ enum Step {
     Any,
 }
 
+/// A pattern as steps: an octet, or any run of octets.
 fn steps(pattern: &Pattern) -> Vec<Step> {
     let octets = pattern.literal().iter().map(|octet| {
         if *octet == b'*' {

@@ -225,6 +225,7 @@ impl Reading {
         }
     }
 
+    /// Makes the groups of a union ready for matching.
     fn prepare(&self, union: &[usize]) -> Prepared {
         let rules: Vec<&RuleLine> = self.united(union).flat_map(|group| &group.rules).collect();
         let empty = rules.iter().filter(|line| line.rule.pattern.is_empty());

@@ -39,6 +39,7 @@ pub fn render(document: &Document) -> String {
         .join("\n")
 }
 
+/// Writes a group.
 fn group(group: &Group) -> String {
     let agents: String = group
         .agents
@@ -66,6 +67,7 @@ fn group(group: &Group) -> String {
     out
 }
 
+/// Writes comments, one a line.
 fn comments(comments: &[String]) -> String {
     comments
         .iter()

@@ -104,6 +104,7 @@ impl TargetScratch {
         }
     }
 
+    /// Normalises a target that is not in normal form already.
     fn normalise_in_full<'a>(&'a mut self, raw: &'a [u8]) -> Target<'a> {
         let TargetScratch {
             sent: buffer,

@@ -207,6 +207,7 @@ impl Windows {
         });
     }
 
+    /// The ranks of the patterns that are filed under a window, the lowest first.
     fn filed_under(&self, window: Window) -> &[u32] {
         match self
             .buckets

@@ -111,7 +111,8 @@ struct Enforcement {
 
 impl Enforcement {
     fn refuse(&mut self, kind: Kind, refusal: Action) {
-        (self.kind, self.refusal) = (kind, Some(refusal));
+        self.kind = kind;
+        self.refusal = Some(refusal);
     }
 }
 
@@ -120,6 +121,7 @@ impl<'a> Question<'a> {
         &self.case.claimant.entry.site
     }
 
+    /// The verdict, and the kind of the request by it.
     fn ruling(&self) -> Ruling {
         let (
             Matched {
@@ -242,6 +244,7 @@ impl<'a> Question<'a> {
         })
     }
 
+    /// The answer in place of the page, if there is one, and the kind that it is recorded as.
     fn enforcement(&self, ruling: &Ruling, trap_hit: bool, signals: PathSignals) -> Enforcement {
         let rules = self.rules;
         let kind = ruling.kind;

@@ -32,6 +32,22 @@ impl Default for ResponseFacts<'_> {
     }
 }
 
+/// What one means of proof says about an address.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Evidence {
+    /// Which statement it is, for programs: `list-inside`.
+    pub id: &'static str,
+    /// The statement with its values, for people.
+    pub message: String,
+}
+
+impl Evidence {
+    pub fn new(id: &'static str, message: impl Into<String>) -> Evidence {
+        let message = message.into();
+        Evidence { id, message }
+    }
+}
+
 /// A decision with its reasons. Serialised as `explain --json` prints it.
 #[derive(Debug, Default, PartialEq, Eq, Serialize)]
 #[allow(missing_docs)]
@@ -56,7 +72,7 @@ pub struct Explanation {
     pub(crate) doubt: Option<Doubt>,
     /// What each means of proof says about the address.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) evidence: Vec<String>,
+    pub(crate) evidence: Vec<Evidence>,
     pub group: Option<GroupReport>,
     pub rule: Option<RuleReport>,
     pub verdict: Verdict,

@@ -3,6 +3,7 @@
 //! lists; the module `identity` has all other proofs.
 
 use super::Facts;
+use super::explanation::Evidence;
 use crate::crawlers::{Claim, is_public};
 use crate::policy::Site;
 use std::net::IpAddr;
@@ -167,11 +168,16 @@ pub fn identity_by_policy(
 
 /// Whether an address is in the networks that the policy lists for a crawler, in words; `None`
 /// where it lists none.
-pub fn evidence_of_policy(site: &Site, claim: Claim, address: Option<IpAddr>) -> Option<String> {
+pub fn evidence_of_policy(site: &Site, claim: Claim, address: Option<IpAddr>) -> Option<Evidence> {
     let is_inside = site.networks.hold(claim, address?)?;
-    let found = if is_inside { "inside" } else { "outside" };
-    Some(format!(
-        "the networks that the policy {} lists for this crawler: {found}",
-        site.policy.source.name
+    let (id, found) = if is_inside {
+        ("policy-inside", "inside")
+    } else {
+        ("policy-outside", "outside")
+    };
+    let policy = &site.policy.source.name;
+    Some(Evidence::new(
+        id,
+        format!("the networks that the policy {policy} lists for this crawler: {found}"),
     ))
 }

@@ -34,24 +34,16 @@ pub fn claim_label<'a>(
 
 /// `file:line:column` of the policy line behind the rule that decided; `None` where no rule did.
 pub fn rule_place(decision: &Decision, site: &Site) -> Option<String> {
-    let rule = decision.rule?;
-    let source = site
-        .rule_sources
-        .get(usize::from(rule.group))?
-        .get(rule.rule? as usize)?;
+    let deciding = decision.rule?;
+    let (_, source) = site.rule(deciding.group, deciding.rule?)?;
     Some(source_place(source, site).0)
 }
 
 /// `file:line:column` of the policy line behind the group that applied, where its crawl delay
 /// stands.
 pub fn group_place(decision: &Decision, site: &Site) -> Option<String> {
-    Some(
-        source_place(
-            site.group_sources.get(usize::from(decision.rule?.group))?,
-            site,
-        )
-        .0,
-    )
+    let source = site.group_sources.get(usize::from(decision.rule?.group))?;
+    Some(source_place(source, site).0)
 }
 
 /// `file:line:column` of the source of a rule, and its span where that is in the policy.

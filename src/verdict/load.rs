@@ -80,19 +80,11 @@ fn at_the_end(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
         Ok(site) => policy::lint::lint(&site, registry, &mut found),
         Err(error) => found = error.diagnostics,
     }
-    for mut finding in found
-        .items
-        .into_iter()
-        .filter(|finding| finding.severity == Severity::Error)
-    {
-        if !diagnostics
-            .items
-            .iter()
-            .any(|known| (known.id, known.span) == (finding.id, finding.span))
-        {
-            finding
-                .message
-                .push_str(", once `retire` has come to its end");
+    for mut finding in found.items {
+        let mut known = diagnostics.items.iter();
+        let is_known = known.any(|known| known.id == finding.id && known.span == finding.span);
+        if finding.severity == Severity::Error && !is_known {
+            finding.message += ", once `retire` has come to its end";
             diagnostics.push(finding);
         }
     }

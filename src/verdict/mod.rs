@@ -18,6 +18,7 @@ pub(crate) use crate::crawlers::is_public;
 pub use challenge::{acme_token, is_challenge};
 pub use decide::{crawl_delay, decide, decide_for};
 pub use decision::{Action, Decision, Kind, Readings, Verdict};
+pub(crate) use explanation::Evidence;
 pub use explanation::{
     ActionReport, CrawlerReport, EffectiveReport, Explanation, GroupReport, ResponseFacts,
     RuleReport,

@@ -71,6 +71,7 @@ impl Explanation {
         text
     }
 
+    /// The crawler in one line.
     fn crawler_line(&self) -> String {
         match &self.crawler {
             None if is_challenge(b"GET", self.target.as_bytes()) => {
@@ -84,6 +85,7 @@ impl Explanation {
         }
     }
 
+    /// Adds what is known of the site, the client and its identity.
     fn add_site(&self, lines: &mut Lines, site: &Site) {
         let file = &site.policy.source.name;
         let version = site.robots_txt.version;
@@ -120,10 +122,11 @@ impl Explanation {
         };
         lines.add("identity", identity);
         for evidence in &self.evidence {
-            lines.add("evidence", evidence);
+            lines.add("evidence", &evidence.message);
         }
     }
 
+    /// Adds the group, the rule, the verdict and the action.
     fn add_ruling(&self, lines: &mut Lines) {
         if let Some(group) = &self.group {
             lines.add("group", format!("User-agent: {}", group.agents.join(", ")));
@@ -191,6 +194,7 @@ impl Explanation {
         }
     }
 
+    /// Adds the header lines of the response.
     fn add_tags(&self, lines: &mut Lines) {
         for tag in &self.x_robots_tag {
             lines.add("tag", format!("X-Robots-Tag: {tag}"));

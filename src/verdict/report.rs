@@ -37,7 +37,6 @@ pub fn explain(
                     claimant,
                     cached_versions,
                 },
-                Behaviour::default(),
                 response,
             )
         }
@@ -45,17 +44,10 @@ pub fn explain(
     }
 }
 
-/// [`explain`] for a claimant whose cached versions and behaviour are known.
-pub fn explain_for(
-    case: &Case<'_>,
-    behaviour: Behaviour,
-    response: &ResponseFacts<'_>,
-) -> Explanation {
-    report(
-        case,
-        &decide_for(case, behaviour, &mut Scratch::default()),
-        response,
-    )
+/// [`explain`] for a claimant whose cached versions are known.
+pub fn explain_for(case: &Case<'_>, response: &ResponseFacts<'_>) -> Explanation {
+    let decision = decide_for(case, Behaviour::default(), &mut Scratch::default());
+    report(case, &decision, response)
 }
 
 /// The explanation of a decision that was made about a case.
@@ -170,12 +162,11 @@ fn lines_to_enforce(case: &Case<'_>, claim: Claim, site: &Site) -> Vec<String> {
     for_one.chain([LINE_FOR_ALL.to_owned()]).collect()
 }
 
+/// The rule that decided, with its place.
 fn rule_report(decision: &Decision, site: &Site) -> Option<RuleReport> {
-    let rule = decision.rule?;
-    let group = usize::from(rule.group);
-    let index = rule.rule? as usize;
-    let rule = &site.document.groups[group].rules[index];
-    let (source, span) = source_place(&site.rule_sources[group][index], site);
+    let deciding = decision.rule?;
+    let (rule, source) = site.rule(deciding.group, deciding.rule?)?;
+    let (source, span) = source_place(source, site);
     let kind = if rule.allow { "allow" } else { "disallow" };
     Some(RuleReport {
         kind,
@@ -300,6 +291,7 @@ fn effective(lines: &[String], asks: Option<String>) -> Vec<EffectiveReport> {
     reports.collect()
 }
 
+/// The crawler of a claim, with its facts; `None` for a person.
 fn crawler_report(claim: Claim, registry: &Registry, site: Option<&Site>) -> Option<CrawlerReport> {
     let id = claim_label(claim, registry, site)?.to_owned();
     let described = |token: &str| site?.policy.described_crawler(token)?.purpose;

@@ -4,7 +4,7 @@
 use super::explanation::{Explanation, ResponseFacts};
 use super::identity::{Identity, identity_by_policy};
 use super::report::{explain_for, report_unclaimed};
-use super::{Behaviour, CachedVersions, Case, Claimant, Facts, HistoryBasis};
+use super::{CachedVersions, Case, Claimant, Facts, HistoryBasis};
 use crate::crawlers::Registry;
 use crate::policy::model::{CachedByTest, IdentityByTest, Policy, PolicyTest};
 use crate::policy::planned_pause::pauses_around;
@@ -33,6 +33,7 @@ pub fn run_tests(site: &Arc<Site>, registry: &Registry) -> Vec<Diagnostic> {
         .collect()
 }
 
+/// The site as it is at the moment of a case.
 fn at_its_moment<'a>(
     test: &PolicyTest,
     snapshot: &'a Snapshot,
@@ -90,6 +91,7 @@ fn with_pauses_of(test: &PolicyTest, snapshot: &Snapshot) -> Snapshot {
     )
 }
 
+/// The explanation of the request that a case describes.
 fn answer(test: &PolicyTest, snapshot: &Snapshot, registry: &Registry) -> Explanation {
     let snapshot = &with_pauses_of(test, snapshot);
     let entry = &snapshot.sites()[0];
@@ -153,7 +155,6 @@ fn answer(test: &PolicyTest, snapshot: &Snapshot, registry: &Registry) -> Explan
             claimant,
             cached_versions,
         },
-        Behaviour::default(),
         &response,
     )
 }
@@ -222,6 +223,7 @@ impl Comparison<'_> {
     }
 }
 
+/// Runs one case: a finding for each expectation that does not hold.
 fn run(test: &PolicyTest, snapshot: &Snapshot, registry: &Registry) -> Vec<Diagnostic> {
     let got = answer(test, snapshot, registry);
     if got.site.is_none() {

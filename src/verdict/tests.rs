@@ -1023,30 +1023,18 @@ fn a_policy_whose_tests_fail_is_refused_and_says_which() {
     );
     let (site, findings) = load_text(&format!("hosts: shop.example\n{text}"));
     assert!(site.is_none());
-    let lines: Vec<_> = findings
-        .items
-        .iter()
-        .map(|item| {
-            (
-                item.id,
-                item.span.map(|span| span.line),
-                item.message.as_str(),
-            )
-        })
-        .collect();
-    assert_eq!(
-        lines,
-        [
-            (
-                "test-failed",
-                Some(6),
-                "the verdict is `disallowed`, not `allowed`"
-            ),
-            ("test-failed", Some(8), "X-Robots-Tag is nothing"),
-            ("test-failed", Some(8), "the action is `pass`, not `block`"),
-            ("test-failed", Some(9), "this host is not one of the site's"),
-        ]
-    );
+    let expected = [
+        (6, "`disallowed`"),
+        (8, "X-Robots-Tag"),
+        (8, "`pass`"),
+        (9, "host"),
+    ];
+    assert_eq!(findings.items.len(), expected.len(), "{findings:?}");
+    for (finding, (line, value)) in findings.items.iter().zip(expected) {
+        assert_eq!(finding.id, "test-failed");
+        assert_eq!(finding.span.map(|span| span.line), Some(line));
+        assert!(finding.message.contains(value), "{finding:?}");
+    }
     assert!(
         findings.items[0]
             .help

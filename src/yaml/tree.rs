@@ -147,6 +147,7 @@ struct Builder<'t> {
 type Failure = Box<Diagnostic>;
 
 impl Builder<'_> {
+    /// Builds the node that begins with an event.
     fn build(&mut self) -> Result<Option<Node>, Failure> {
         let mut parser = Parser::new_from_str(self.text);
         while let Some(event) = parser.next_event() {
@@ -291,6 +292,7 @@ impl Builder<'_> {
         }
     }
 
+    /// The error at a place that is not YAML, with help for the mistakes that are made most.
     fn syntax_error(&self, marker: &Marker, info: &str) -> Diagnostic {
         let mut span = self.span(marker, marker);
         if span.start >= self.text.trim_end().len() + self.offset {

@@ -62,6 +62,7 @@ pub struct Compiled {
     pub google_rules: Vec<GoogleRules>,
 }
 
+/// Compiles the rules of every known crawler, of every token of the policy, and of other clients.
 pub fn compile(
     policy: &Policy,
     registry: &Registry,
@@ -120,6 +121,7 @@ struct RulesBuilder<'a> {
 }
 
 impl RulesBuilder<'_> {
+    /// The rules for a crawler of the registry.
     fn known(&mut self, crawler: &Crawler) -> CrawlerRules {
         let nature = Nature::of_known(self.policy, crawler);
         let mut rules = self.crawler_rules(names(crawler), &nature);
@@ -144,6 +146,7 @@ impl RulesBuilder<'_> {
         }
     }
 
+    /// The rules for a crawler with these names: its group, and its fields of `enforcement`.
     fn crawler_rules<'n>(
         &mut self,
         names: impl Iterator<Item = &'n str>,

@@ -62,6 +62,7 @@ pub struct OriginRules {
 const MAX_UNITED: usize = 4 * MAX_BYTES;
 
 impl OriginRules {
+    /// Reads the origin's file: the groups of each token, united, and the lines for the whole file.
     pub fn read(
         origin: &OriginFile,
         policy: &Policy,
@@ -281,6 +282,7 @@ fn lines_with_control_characters(file: &File) -> impl Iterator<Item = usize> {
         .map(|line| line.number)
 }
 
+/// One group out of several of the file, without the lines that are left out.
 fn united(
     file: &File,
     reading: &Reading,
@@ -325,6 +327,7 @@ fn united(
     group
 }
 
+/// A line with another key, as it is published.
 fn extension(file: &File, record: &Record, urls: &PublishedUrls<'_>) -> Extension {
     let value = file.text(&record.value).replace('\t', " ");
     // Lines that are not to be published are left out before.

@@ -184,6 +184,7 @@ fn staging(policy: &Policy) -> Draft {
     }
 }
 
+/// The groups of a policy: its own, and those of its purposes.
 fn production(policy: &Policy, registry: &Registry) -> Vec<Draft> {
     let mut drafts: Vec<Draft> = Vec::new();
     for (index, group) in policy.robots.groups.iter().enumerate() {
@@ -422,6 +423,7 @@ fn add_left_out(origin: &OriginRules, comments: &mut Vec<String>) {
     }
 }
 
+/// Makes the document of the drafts, and renders it.
 fn assemble(policy: &Policy, drafts: Vec<Draft>, origin: &OriginRules) -> Synthesis {
     let own = policy
         .robots

@@ -77,6 +77,7 @@ fn tag_rule(
     }
 }
 
+/// Compiles the conditions of a rule.
 fn conditions(conditions: &Conditions) -> TagConditions {
     TagConditions {
         paths: patterns(&conditions.paths),

@@ -4,7 +4,7 @@
 
 use super::Import;
 use super::left_out::LeftOut;
-use super::signals::Signals;
+use super::signals::{AddedLine, Signals};
 use super::yaml::one_line;
 use crate::crawlers::{Purpose, Registry};
 use crate::policy::agent_names::names_on_one_line;
@@ -106,6 +106,7 @@ impl Import<'_> {
         drafts
     }
 
+    /// Notes the names that crawlers do not read, because another stands before them on the line.
     fn other_agents(&mut self, registry: &Registry) {
         for agent in self.reading.agents() {
             let Some(record) = self.file.record(agent.line) else {
@@ -116,16 +117,13 @@ impl Import<'_> {
                 continue;
             };
             let names = names.iter().skip(1).map(|name| one_line(name)).collect();
-            self.notes.push((
-                agent.line,
-                LeftOut::OtherAgents {
-                    read: agent.token.clone(),
-                    names,
-                },
-            ));
+            let read = agent.token.clone();
+            self.notes
+                .push((agent.line, LeftOut::OtherAgents { read, names }));
         }
     }
 
+    /// The group of a policy for a token: all rules that bind it, each once.
     fn draft(&mut self, token: &str) -> Draft {
         let (_, groups) = self.reading.binding(token.as_bytes());
         let groups: Vec<FileGroup> = self.reading.united(groups).cloned().collect();
@@ -189,6 +187,7 @@ impl Import<'_> {
         Ok(text.to_owned())
     }
 
+    /// Takes a line that is no rule: a delay, a signal, or one that a policy cannot say.
     fn other(&mut self, number: usize, draft: &mut Draft) {
         let Some(record) = self.file.record(number) else {
             return;
@@ -210,11 +209,7 @@ impl Import<'_> {
         let added = match record.key {
             Key::ContentSignal => draft.signals.add_signal(&value),
             Key::ContentUsage => draft.signals.add_usage(&value),
-            _ => {
-                self.note(number, LeftOut::UnknownLine(said.clone()));
-                draft.left_out.push((number, said));
-                return;
-            }
+            _ => AddedLine::nothing_of(&value),
         };
         if added.left_out.is_empty() {
             return;
@@ -230,13 +225,8 @@ impl Import<'_> {
             .left_out
             .push((number, format!("{name}: {}", parts.join(", "))));
         for part in parts {
-            self.note(
-                number,
-                LeftOut::SignalPart {
-                    part,
-                    line: said.clone(),
-                },
-            );
+            let line = said.clone();
+            self.note(number, LeftOut::SignalPart { part, line });
         }
     }
 }

@@ -25,6 +25,16 @@ pub struct AddedLine {
     pub left_out: Vec<String>,
 }
 
+impl AddedLine {
+    /// The result for a line of which the policy has nothing.
+    pub fn nothing_of(value: &str) -> AddedLine {
+        AddedLine {
+            is_carried: false,
+            left_out: vec![value.to_owned()],
+        }
+    }
+}
+
 /// The statements of a group about the use of content.
 #[derive(Default, PartialEq)]
 pub struct Signals {
@@ -107,16 +117,12 @@ impl Signals {
     /// Adds the value of a `Content-Usage` line: a path or none, and a dictionary of RFC 9651,
     /// `/open/ train-ai=y`.
     pub fn add_usage(&mut self, value: &str) -> AddedLine {
-        let all_left_out = AddedLine {
-            is_carried: false,
-            left_out: vec![value.to_owned()],
-        };
         let (path, members) = usage_line(value);
         let is_path_valid = path.is_none_or(|path| {
             path.len() <= MAX_PATTERN && !path.contains(|c: char| c.is_control() || c == '\u{FFFD}')
         });
         let Some(members) = members.filter(|_| is_path_valid) else {
-            return all_left_out;
+            return AddedLine::nothing_of(value);
         };
         let mut added = AddedLine::default();
         let said = categories(&members, &mut added);
@@ -131,13 +137,12 @@ impl Signals {
                     if *usage.said.entry(category.clone()).or_insert(word) == word {
                         added.is_carried = true;
                     } else {
-                        added
-                            .left_out
-                            .push(format!("{category}={}", if word { "y" } else { "n" }));
+                        let word = if word { "y" } else { "n" };
+                        added.left_out.push(format!("{category}={word}"));
                     }
                 }
             }
-            None if full => return all_left_out,
+            None if full => return AddedLine::nothing_of(value),
             None => {
                 self.usage.push(Usage {
                     path: path.map(str::to_owned),
@@ -168,17 +173,16 @@ impl Signals {
             [usage] => *out += &format!("      content_usage: {}\n", usage.written()),
             rules => {
                 *out += "      content_usage:\n";
-                out.extend(
-                    rules
-                        .iter()
-                        .map(|usage| format!("        - {}\n", usage.written())),
-                );
+                for usage in rules {
+                    *out += &format!("        - {}\n", usage.written());
+                }
             }
         }
     }
 }
 
 impl Usage {
+    /// The statement as YAML in one line: `{ paths: /a/, train-ai: no }`.
     fn written(&self) -> String {
         let path = self
             .path

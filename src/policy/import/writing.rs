@@ -64,6 +64,7 @@ impl Import<'_> {
              nothing is refused; metrics and log say what would be\n"
     }
 
+    /// Writes a group. `said` are the lines of rules whose comments were written already.
     fn group(
         &self,
         out: &mut String,
@@ -137,6 +138,7 @@ impl Import<'_> {
         }
     }
 
+    /// Writes the sitemaps, and notes what lies outside of all groups.
     fn sitemaps(&mut self, out: &mut String, carried: &Carried) {
         let mut seen = BTreeSet::new();
         let mut head = Some("  sitemaps:\n");

@@ -33,6 +33,7 @@ const OF_PRODUCTS: [&str; 7] = [
     "fetcher",
 ];
 
+/// Checks the names on User-agent lines, and the groups that name crawlers beside `*`.
 pub fn lint(subject: &Subject, registry: &Registry, diagnostics: &mut Diagnostics) {
     let agents = subject.groups.iter().flat_map(|group| &group.agents);
     for (agent, span) in agents.filter(|(agent, _)| agent != "*") {
@@ -83,6 +84,7 @@ pub fn is_name_of_people(name: &str, registry: &Registry) -> bool {
     registry.find(name).is_none() && !is_generic(name.as_bytes()) && is_of_people(name.as_bytes())
 }
 
+/// Reports a token that stands in user agents of people: no request is judged by it.
 pub fn token_matches_no_request(
     agent: &str,
     span: Span,
@@ -347,13 +349,12 @@ fn groups_that_drop_star_rules(
             .iter()
             .all(|rule| rule.allow || rule.pattern.is_empty());
         // Other lints report a misspelt token, and a name that is not a token.
-        let Some((agent, span)) = group.agents.iter().find(|(agent, _)| {
+        let agent = group.agents.iter().find(|(agent, _)| {
             follows_star(agent, registry)
                 && nearly(agent, registry).is_none()
                 && meant_by(agent, registry).is_empty()
-        }) else {
-            continue;
-        };
+        });
+        let Some((agent, span)) = agent else { continue };
         left = left.saturating_sub(forbidden.len() * (group.rules.len() + 1));
         if opens_all && closes_nothing || group.closing().is_some() || left == 0 {
             continue;

@@ -12,6 +12,7 @@ use crate::yaml::{Diagnostics, Located, Span};
 /// The most comparisons of octets of patterns, in all of a policy.
 const OVERLAPS_OF_A_POLICY: usize = 500_000;
 
+/// Reports `noindex` on pages that a search engine may not fetch, and so never sees.
 pub fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     if site.policy.environment == Environment::Staging {
         return;

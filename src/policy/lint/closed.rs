@@ -38,6 +38,7 @@ const FOLDERS_OF_ALL: [&str; 12] = [
     "wp-content/plugins",
 ];
 
+/// Reports rules that keep search engines off the site, or off what its pages are made of.
 pub fn lint(subject: &Subject, diagnostics: &mut Diagnostics) {
     // A policy has an interlock for it.
     if !subject.is_policy {
@@ -78,6 +79,7 @@ pub fn kept_off(extent: Extent) -> &'static str {
     }
 }
 
+/// Reports, for each search engine, the rule that closes the site to it; one rule once.
 fn site_closed(subject: &Subject, diagnostics: &mut Diagnostics) {
     let mut shown = Vec::new();
     for engine in SEARCH_ENGINES {

@@ -113,6 +113,7 @@ fn span_of_line(file: &File, number: usize) -> Span {
     )
 }
 
+/// Reports what is wrong with the file as a whole: its form and its size.
 fn whole(file: &File, found: &mut Diagnostics) {
     let unreadable = match file.shape() {
         Shape::Text => None,
@@ -160,6 +161,7 @@ fn whole(file: &File, found: &mut Diagnostics) {
     }
 }
 
+/// Reports what is odd about one line, whatever its key is.
 fn each_line(file: &File, line: &Line, found: &mut Diagnostics) {
     for oddity in &line.oddities {
         let (lint, message, help) = match oddity {
@@ -257,6 +259,7 @@ fn hash_in_path(file: &File, line: &Line, found: &mut Diagnostics) {
     }
 }
 
+/// Reports a misspelt key, a missing colon, and a key that is none of the rules.
 fn each_record(file: &File, line: &Line, found: &mut Diagnostics) {
     let Some(record) = &line.record else { return };
     let name = file.text(&record.name);
@@ -288,6 +291,7 @@ fn each_record(file: &File, line: &Line, found: &mut Diagnostics) {
     }
 }
 
+/// Reports a key that no crawler reads, or none any more.
 fn other_key(line: &Line, name: &str, key: Key, span: Span, found: &mut Diagnostics) {
     let (lint, message, help) = match key {
         Key::Noindex => {
@@ -451,6 +455,7 @@ fn is_search(token: &str, registry: &Registry) -> bool {
     token == "*" || crawler.is_some_and(|crawler| crawler.purpose == Purpose::Search)
 }
 
+/// The groups as crawlers of the RFC read them, for the lints that a policy has as well.
 fn subject(file: &File, reading: &Reading, host: Option<&str>) -> Subject {
     let mut unions: Vec<(&[usize], SubjectGroup)> = Vec::new();
     let mut known: HashSet<String> = HashSet::new();

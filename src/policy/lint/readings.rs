@@ -11,6 +11,7 @@ use crate::yaml::{Diagnostics, Span};
 /// Rules whose reading by both dialects is compared.
 pub const MAX_COMPARED: usize = 5_000;
 
+/// Compares, for each group of a policy, what RFC 9309 and Google's library make of its rules.
 pub fn lint_site(site: &Site, diagnostics: &mut Diagnostics) {
     let mut found = Diagnostics::default();
     let mut compared = 0;

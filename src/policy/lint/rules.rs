@@ -34,6 +34,7 @@ const SECRETS: [&str; 18] = [
     "credentials",
 ];
 
+/// Checks each rule by itself, and finds rules that decide nothing.
 pub fn lint(subject: &Subject, diagnostics: &mut Diagnostics) {
     let mut needless = Diagnostics::default();
     for group in &subject.groups {
@@ -53,6 +54,7 @@ pub fn lint(subject: &Subject, diagnostics: &mut Diagnostics) {
     diagnostics.items.append(&mut needless.items);
 }
 
+/// Reports rules that are probably not what was meant, judged one by one.
 fn each_rule(group: &SubjectGroup, diagnostics: &mut Diagnostics) {
     let mut opened: Vec<&str> = group
         .rules

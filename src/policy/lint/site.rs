@@ -20,6 +20,7 @@ use std::time::Duration;
 /// kept in hand.
 const LONG_PAUSE: Duration = Duration::from_secs(36 * 3_600);
 
+/// Checks what only a policy has.
 pub fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     site_disallowed(site, registry, diagnostics);
     site_noindex(site, diagnostics);
@@ -84,6 +85,7 @@ fn closed_to<'s>(
     Some((closed, sources[closed.rule]))
 }
 
+/// An interlock: a production site whose rules keep a search engine off its front page.
 fn site_disallowed(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     if site.policy.environment != Environment::Production
         || acknowledged(site, Acknowledgement::SiteDisallowed)
@@ -125,6 +127,7 @@ fn site_disallowed(site: &Site, registry: &Registry, diagnostics: &mut Diagnosti
     }
 }
 
+/// An interlock: a production site whose front page says noindex.
 fn site_noindex(site: &Site, diagnostics: &mut Diagnostics) {
     if site.policy.environment != Environment::Production
         || acknowledged(site, Acknowledgement::SiteNoindex)
@@ -170,6 +173,8 @@ fn site_noindex(site: &Site, diagnostics: &mut Diagnostics) {
     );
 }
 
+/// Reports pauses that are over, and as an interlock those that are longer than search engines
+/// wait.
 fn long_pauses(site: &Site, diagnostics: &mut Diagnostics) {
     for pause in &site.policy.pauses {
         // A span of the day is never too long.
@@ -336,6 +341,7 @@ fn networks_of_everybody(site: &Site, diagnostics: &mut Diagnostics) {
     }
 }
 
+/// Reports names in `enforcement` that no known crawler and no group has.
 fn unknown_agents(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     for agent in site.policy.enforcement.named() {
         let name = &agent.value;

@@ -9,6 +9,7 @@ use crate::yaml::Diagnostics;
 /// The readers of a sitemap that owners care for most.
 const READERS: [&str; 3] = ["Googlebot", "Bingbot", "*"];
 
+/// Reports sitemaps that crawlers cannot use.
 pub fn lint(subject: &Subject, diagnostics: &mut Diagnostics) {
     for (url, span) in &subject.sitemaps {
         let Some(rest) = ["https://", "http://"]

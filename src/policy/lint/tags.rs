@@ -57,6 +57,7 @@ fn unknown_names(rule: &IndexingRule, registry: &Registry, diagnostics: &mut Dia
     }
 }
 
+/// Checks the directives that a rule has for one scope (a crawler, or all).
 fn each_scope(
     rule: &IndexingRule,
     scope: &Scope,
@@ -93,6 +94,7 @@ fn each_scope(
     }
 }
 
+/// Reports a directive that no engine documents, or whose date has passed.
 fn each_directive(
     directive: &Directive,
     place: Span,

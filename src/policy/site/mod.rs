@@ -5,7 +5,7 @@
 use super::model::{OriginTags, Policy};
 use super::origin::{Origin, OriginFile};
 use crate::crawlers::{Claim, Registry, SiteMarkers};
-use crate::robots::{Document, GoogleRules, Matcher, RuleSet};
+use crate::robots::{Document, GoogleRules, Matcher, Rule, RuleSet};
 use crate::time::Timestamp;
 use std::sync::Arc;
 use std::time::Duration;
@@ -106,6 +106,13 @@ pub struct Site {
 }
 
 impl Site {
+    /// A rule with its source, by the places of its group and in it.
+    pub fn rule(&self, group: u16, rule: u32) -> Option<(&Rule, &RuleSource)> {
+        let group = usize::from(group);
+        let place = usize::try_from(rule).ok()?;
+        let rule = self.document.groups.get(group)?.rules.get(place)?;
+        Some((rule, self.rule_sources.get(group)?.get(place)?))
+    }
     /// For how long a crawler may use a copy, the time in a cache before crawlgate included.
     pub fn copy_time(&self) -> Duration {
         self.grace + self.behind_cache.unwrap_or_default()

@@ -284,6 +284,7 @@ impl TagPlan {
         self.together(matching)
     }
 
+    /// The selected rules that hold for a response.
     fn matching(
         &self,
         rules: &PathRules,
@@ -332,6 +333,7 @@ impl TagPlan {
         }))
     }
 
+    /// The lines of several rules together. Computed once for each combination.
     fn combined(&self, rules: SmallVec<[u16; 8]>) -> Arc<TagLines> {
         // A poisoned lock holds a map that is whole all the same: insertion is the only change.
         let remembered = self

@@ -7,8 +7,8 @@ use crawlgate::crawlers::Registry;
 use crawlgate::internals::policy::origin::{Origin, OriginFile};
 use crawlgate::internals::policy::{self, ParsedVersion, SiteEntry, Snapshot, SupersededVersion};
 use crawlgate::internals::verdict::{
-    Behaviour, CachedVersions, Case, Claimant, Decision, Facts, HistoryBasis, Identity, Kind,
-    ResponseFacts, Scratch, Verdict, decide, explain, explain_for,
+    CachedVersions, Case, Claimant, Decision, Facts, HistoryBasis, Identity, Kind, ResponseFacts,
+    Scratch, Verdict, decide, explain, explain_for,
 };
 use crawlgate::time::Timestamp;
 use crawlgate::yaml::Source;
@@ -648,7 +648,7 @@ proptest! {
             prop_assert_eq!(decision.kind, expected, "{} asks for {}\n{}", token, target, String::from_utf8_lossy(&site.robots_txt.body));
             let claimant = Claimant::named(&now, registry, &facts).expect("a site has the host");
             let case = Case { registry, facts, claimant, cached_versions };
-            let said = explain_for(&case, Behaviour::default(), &ResponseFacts::default());
+            let said = explain_for(&case, &ResponseFacts::default());
             prop_assert_eq!((said.kind, said.never_fetched, said.action.kind), (decision.kind, decision.never_fetched, decision.action.name()));
         }
     }
@@ -666,7 +666,7 @@ proptest! {
             let decision = decide(&snapshot, registry, &facts, &cached_versions, &mut Scratch::default()).expect("a site has the host");
             let claimant = Claimant::named(&snapshot, registry, &facts).expect("a site has the host");
             let case = Case { registry, facts, claimant, cached_versions };
-            let said = explain_for(&case, Behaviour::default(), &ResponseFacts::default());
+            let said = explain_for(&case, &ResponseFacts::default());
             prop_assert_eq!((said.verdict, said.kind, said.never_fetched), (decision.verdict, decision.kind, decision.never_fetched));
             prop_assert_eq!((said.action.kind, said.action.would.is_some()), (decision.action.name(), decision.would.is_some()));
             prop_assert!(!decision.never_fetched || decision.kind == Kind::Violation && !fetched);

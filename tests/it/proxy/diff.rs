@@ -471,10 +471,7 @@ fn markdown_has_room_in_a_comment() {
         "{} characters",
         shown.chars().count()
     );
-    assert!(
-        shown.contains("more sites change") && shown.contains("and ") && shown.contains(" more; "),
-        "{shown}"
-    );
+    assert!(shown.contains(" more; "), "{shown}");
 }
 
 #[test]

@@ -22,81 +22,82 @@ enum Are {
 }
 use Are::{Fine, Opposite};
 
+const PAIRS: &[(&str, &str, Are)] = &[
+    ("index", "noindex", Opposite),
+    ("index", "none", Opposite),
+    ("follow", "nofollow", Opposite),
+    ("follow", "none", Opposite),
+    ("archive", "noarchive", Opposite),
+    ("all", "noindex", Opposite),
+    ("all", "nofollow", Opposite),
+    ("all", "none", Opposite),
+    ("all", "noarchive", Opposite),
+    ("all", "nosnippet", Opposite),
+    ("all", "noimageindex", Opposite),
+    ("all", "max-snippet: 50", Opposite),
+    ("all", "max-image-preview: none", Opposite),
+    ("all", "unavailable_after: 2099-01-01", Opposite),
+    ("max-snippet: 7", "max-snippet: 5", Opposite),
+    ("max-snippet: -1", "max-snippet: 5", Opposite),
+    ("max-snippet: -1", "nosnippet", Opposite),
+    (
+        "max-image-preview: large",
+        "max-image-preview: none",
+        Opposite,
+    ),
+    (
+        "max-image-preview: standard",
+        "max-image-preview: none",
+        Opposite,
+    ),
+    ("max-video-preview: -1", "max-video-preview: 0", Opposite),
+    (
+        "unavailable_after: 2099-01-02",
+        "unavailable_after: 2099-01-01",
+        Opposite,
+    ),
+    ("noindex", "none", Fine),
+    ("nofollow", "none", Fine),
+    ("index", "all", Fine),
+    ("follow", "all", Fine),
+    ("archive", "all", Fine),
+    ("max-snippet: 5", "nosnippet", Fine),
+    ("max-snippet: 0", "nosnippet", Fine),
+    ("index", "nofollow", Fine),
+    ("index", "follow", Fine),
+    ("index", "noarchive", Fine),
+    ("index", "nosnippet", Fine),
+    ("index", "noai", Fine),
+    ("index", "indexifembedded", Fine),
+    ("index", "max-snippet: -1", Fine),
+    ("index", "max-image-preview: large", Fine),
+    ("index", "unavailable_after: 2099-01-01", Fine),
+    ("follow", "noindex", Fine),
+    ("follow", "noarchive", Fine),
+    ("archive", "noindex", Fine),
+    ("archive", "nocache", Fine),
+    ("archive", "nofollow", Fine),
+    ("all", "noai", Fine),
+    ("all", "noimageai", Fine),
+    ("all", "max-snippet: -1", Fine),
+    ("all", "max-image-preview: large", Fine),
+    ("all", "max-video-preview: -1", Fine),
+    ("all", "dontkeepme", Fine),
+    ("noindex", "nofollow", Fine),
+    ("noindex", "indexifembedded", Fine),
+    ("noindex", "noarchive", Fine),
+    ("noindex", "max-snippet: -1", Fine),
+    ("noindex", "unavailable_after: 2099-01-01", Fine),
+    ("nosnippet", "max-image-preview: large", Fine),
+    ("nosnippet", "max-video-preview: -1", Fine),
+    ("noimageindex", "max-image-preview: none", Fine),
+    ("noarchive", "max-snippet: 50", Fine),
+];
+
 /// In either order the same is said of the same word.
 #[test]
 fn every_pair_is_what_it_says() {
-    let pairs = [
-        ("index", "noindex", Opposite),
-        ("index", "none", Opposite),
-        ("follow", "nofollow", Opposite),
-        ("follow", "none", Opposite),
-        ("archive", "noarchive", Opposite),
-        ("all", "noindex", Opposite),
-        ("all", "nofollow", Opposite),
-        ("all", "none", Opposite),
-        ("all", "noarchive", Opposite),
-        ("all", "nosnippet", Opposite),
-        ("all", "noimageindex", Opposite),
-        ("all", "max-snippet: 50", Opposite),
-        ("all", "max-image-preview: none", Opposite),
-        ("all", "unavailable_after: 2099-01-01", Opposite),
-        ("max-snippet: 7", "max-snippet: 5", Opposite),
-        ("max-snippet: -1", "max-snippet: 5", Opposite),
-        ("max-snippet: -1", "nosnippet", Opposite),
-        (
-            "max-image-preview: large",
-            "max-image-preview: none",
-            Opposite,
-        ),
-        (
-            "max-image-preview: standard",
-            "max-image-preview: none",
-            Opposite,
-        ),
-        ("max-video-preview: -1", "max-video-preview: 0", Opposite),
-        (
-            "unavailable_after: 2099-01-02",
-            "unavailable_after: 2099-01-01",
-            Opposite,
-        ),
-        ("noindex", "none", Fine),
-        ("nofollow", "none", Fine),
-        ("index", "all", Fine),
-        ("follow", "all", Fine),
-        ("archive", "all", Fine),
-        ("max-snippet: 5", "nosnippet", Fine),
-        ("max-snippet: 0", "nosnippet", Fine),
-        ("index", "nofollow", Fine),
-        ("index", "follow", Fine),
-        ("index", "noarchive", Fine),
-        ("index", "nosnippet", Fine),
-        ("index", "noai", Fine),
-        ("index", "indexifembedded", Fine),
-        ("index", "max-snippet: -1", Fine),
-        ("index", "max-image-preview: large", Fine),
-        ("index", "unavailable_after: 2099-01-01", Fine),
-        ("follow", "noindex", Fine),
-        ("follow", "noarchive", Fine),
-        ("archive", "noindex", Fine),
-        ("archive", "nocache", Fine),
-        ("archive", "nofollow", Fine),
-        ("all", "noai", Fine),
-        ("all", "noimageai", Fine),
-        ("all", "max-snippet: -1", Fine),
-        ("all", "max-image-preview: large", Fine),
-        ("all", "max-video-preview: -1", Fine),
-        ("all", "dontkeepme", Fine),
-        ("noindex", "nofollow", Fine),
-        ("noindex", "indexifembedded", Fine),
-        ("noindex", "noarchive", Fine),
-        ("noindex", "max-snippet: -1", Fine),
-        ("noindex", "unavailable_after: 2099-01-01", Fine),
-        ("nosnippet", "max-image-preview: large", Fine),
-        ("nosnippet", "max-video-preview: -1", Fine),
-        ("noimageindex", "max-image-preview: none", Fine),
-        ("noarchive", "max-snippet: 50", Fine),
-    ];
-    for (one, other, are) in pairs {
+    for &(one, other, are) in PAIRS {
         let ways = [
             format!("tag: ['{one}', '{other}']"),
             format!("tag: ['{other}', '{one}']"),
@@ -116,17 +117,14 @@ fn every_pair_is_what_it_says() {
                         text.replace("2099-01-01", "2099-01-01T00:00:00Z")
                             .replace("2099-01-02", "2099-01-02T00:00:00Z")
                     };
-                    let message =
-                        format!("`{}` has no effect beside `{}`", value(one), value(other));
-                    assert_eq!(messages, [("contradictory-tag", message.as_str())], "{way}");
+                    let [("contradictory-tag", message)] = messages[..] else {
+                        panic!("{way}: {messages:?}");
+                    };
+                    for word in [one, other] {
+                        assert!(message.contains(&format!("`{}`", value(word))), "{message}");
+                    }
                     let help = found[0].help.as_deref().unwrap_or_default();
-                    assert!(
-                        help.starts_with(&format!(
-                            "remove `{}`, and what crawlers go by stays the same",
-                            value(one)
-                        )),
-                        "{help}"
-                    );
+                    assert!(help.contains(&format!("`{}`", value(one))), "{help}");
                 }
             }
         }

@@ -55,6 +55,7 @@ impl<'a> Media<'a> {
         matches!(self, Media::Unknown | Media::One(_))
     }
 
+    /// Whether one of the wanted types is the response's: any of its types, or each of them.
     #[inline]
     pub fn is(self, wanted: &[String], extent: Extent) -> bool {
         match self {
