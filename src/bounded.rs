@@ -161,13 +161,12 @@ impl<V: Ends> Bounded<V> {
 
     /// [`Bounded::collect`] with the hash of each entry.
     pub fn collect_hashed<T>(&self, pick: impl Fn(u64, &V) -> Option<T>) -> Vec<T> {
-        let of = |shard: &Mutex<Shard<V>>| {
-            lock(shard)
-                .iter()
-                .filter_map(|(hash, entry)| pick(*hash, entry))
-                .collect::<Vec<_>>()
-        };
-        self.shards.iter().flat_map(of).collect()
+        let mut picked = Vec::new();
+        for shard in &self.shards {
+            let shard = lock(shard);
+            picked.extend(shard.iter().filter_map(|(hash, entry)| pick(*hash, entry)));
+        }
+        picked
     }
 
     /// The number of entries, with expired ones that are not removed yet.

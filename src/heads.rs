@@ -68,7 +68,8 @@ const OF_NAME: [OfName; 256] = {
 /// Whether this is a name of labels in the characters of a host. Read in one pass and by a table,
 /// because the host of each request is checked.
 fn is_name_of_dns(name: &[u8]) -> bool {
-    let (mut before, mut has_letter) = (OfName::Dot, false);
+    let mut before = OfName::Dot;
+    let mut has_letter = false;
     for &octet in name {
         let of_name = OF_NAME[usize::from(octet)];
         if of_name == OfName::Nothing || (of_name == OfName::Dot && before == OfName::Dot) {

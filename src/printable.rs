@@ -164,8 +164,10 @@ impl Style {
 /// lines are.
 fn is_harmless(line: &[u8]) -> bool {
     // Without a way out of the loop it is done for many bytes at once.
-    let is_odd = |odd: bool, byte: &u8| odd | !matches!(byte, b' '..=b'~' | b'\n' | b'\t');
-    !line.iter().fold(false, is_odd)
+    let is_plain = line.iter().fold(true, |is_plain, byte| {
+        is_plain & matches!(byte, b' '..=b'~' | b'\n' | b'\t')
+    });
+    is_plain
         && memchr::memmem::find(line, b"##").is_none()
         && !line.trim_ascii_start().starts_with(b"::")
 }

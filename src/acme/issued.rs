@@ -191,7 +191,8 @@ impl Issued {
         proof: String,
     ) -> Result<(Answering, Option<Arc<CertifiedKey>>), rcgen::Error> {
         let answer = ChallengeAnswer::new(kind, name, proof)?;
-        let (key, question) = (answer.key.clone(), (kind, name.to_owned()));
+        let key = answer.key.clone();
+        let question = (kind, name.to_owned());
         self.questions().insert(question.clone(), answer);
         Ok((
             Answering {

@@ -7,7 +7,7 @@
 //! does not respond prevents no order: a network in between may refuse crawlgate and still let the
 //! authority through.
 
-use super::failure::cut;
+use super::failure::{OrderError, cut};
 use super::issued::{ALPN, Issued};
 use super::progress::ChallengeKind;
 use crate::dns::addresses_of_host;
@@ -46,6 +46,15 @@ pub struct Ports {
     pub tls: u16,
 }
 
+/// How an authority may reach this crawlgate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reachable {
+    /// The ports that it connects to.
+    pub ports: Ports,
+    /// Whether a listener of this crawlgate speaks clear text.
+    pub has_clear_text: bool,
+}
+
 /// What answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReachResult {
@@ -71,9 +80,10 @@ impl Reach<'_> {
         &self,
         host: &str,
         kinds: &[ChallengeKind],
-    ) -> Result<Vec<ChallengeKind>, String> {
+    ) -> Result<Vec<ChallengeKind>, OrderError> {
         let addresses = addresses(host, self.resolvers).await?;
-        let (mut possible, mut others) = (Vec::new(), Vec::new());
+        let mut possible = Vec::new();
+        let mut others = Vec::new();
         for kind in kinds {
             match self.ask(host, &addresses, *kind).await {
                 ReachResult::Other(who) => others.push(who),
@@ -83,10 +93,10 @@ impl Reach<'_> {
         // Stable: of two that are as sure, the first one stays first.
         possible.sort_by_key(|(_, reached)| *reached != ReachResult::Own);
         if possible.is_empty() {
-            return Err(format!(
+            return Err(OrderError::Elsewhere(format!(
                 "{host} leads to another server: {}",
                 others.join("; ")
-            ));
+            )));
         }
         Ok(possible.into_iter().map(|(kind, _)| kind).collect())
     }
@@ -109,20 +119,20 @@ impl Reach<'_> {
                 match (TcpStream::connect(address).await, &key) {
                     (Ok(stream), Some(key)) => shake_hands(stream, address, host, key).await,
                     (Ok(stream), None) => {
-                        ask_for_file(stream, address, host, (&token, &content)).await
+                        ask_for_file(stream, address, host, &token, &content).await
                     }
                     (Err(error), _) => {
                         ReachResult::Nobody(format!("{address} cannot be reached: {error}"))
                     }
                 }
             };
-            let late = || {
+            let answer = timeout(TIME, asked).await.unwrap_or_else(|_| {
                 ReachResult::Nobody(format!(
                     "{address} does not answer within {} s",
                     TIME.as_secs()
                 ))
-            };
-            reached.push(timeout(TIME, asked).await.unwrap_or_else(|_| late()));
+            });
+            reached.push(answer);
         }
         together(reached)
     }
@@ -147,12 +157,11 @@ fn together(reached: Vec<ReachResult>) -> ReachResult {
 }
 
 /// The addresses of a host, IPv4 and IPv6. The error says why there are none.
-async fn addresses(host: &str, resolvers: &[SocketAddr]) -> Result<Vec<IpAddr>, String> {
-    let found = addresses_of_host(host, resolvers).await;
-    let found = found
-        .map_err(|error| format!("the name {host} leads nowhere: {error}"))?
-        .addresses;
-    let mut addresses: Vec<IpAddr> = found.iter().map(IpAddr::to_canonical).collect();
+async fn addresses(host: &str, resolvers: &[SocketAddr]) -> Result<Vec<IpAddr>, OrderError> {
+    let found = addresses_of_host(host, resolvers).await.map_err(|error| {
+        OrderError::Elsewhere(format!("the name {host} leads nowhere: {error}"))
+    })?;
+    let mut addresses: Vec<IpAddr> = found.addresses.iter().map(IpAddr::to_canonical).collect();
     addresses.sort();
     addresses.dedup();
     addresses.truncate(MOST_ADDRESSES);
@@ -172,7 +181,8 @@ async fn ask_for_file(
     stream: TcpStream,
     address: SocketAddr,
     host: &str,
-    (token, content): (&str, &str),
+    token: &str,
+    content: &str,
 ) -> ReachResult {
     match exchange(stream, host, token).await {
         Ok(answer) => judge(address, &answer, content),
@@ -207,18 +217,15 @@ fn judge(address: SocketAddr, answer: &[u8], content: &str) -> ReachResult {
     if status == 200 && answer[head..] == *content.as_bytes() {
         return ReachResult::Own;
     }
-    let field = |name: &str| {
-        response
-            .headers
-            .iter()
-            .find(|field| field.name.eq_ignore_ascii_case(name))
-    };
-    let server = field("server")
-        .map(|field| format!(", Server: {}", cut(&String::from_utf8_lossy(field.value))));
-    let location = field("location")
-        .map(|field| format!(", Location: {}", cut(&String::from_utf8_lossy(field.value))));
-    let (server, location) = (server.unwrap_or_default(), location.unwrap_or_default());
-    ReachResult::Other(format!("{address} answers {status}{server}{location}"))
+    let mut how = format!("{address} answers {status}");
+    for name in ["Server", "Location"] {
+        let mut fields = response.headers.iter();
+        if let Some(field) = fields.find(|field| field.name.eq_ignore_ascii_case(name)) {
+            let value = cut(&String::from_utf8_lossy(field.value));
+            how.push_str(&format!(", {name}: {value}"));
+        }
+    }
+    ReachResult::Other(how)
 }
 
 /// Makes the handshake of the tls-alpn challenge (RFC 8737 section 3) at one address. It compares

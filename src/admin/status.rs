@@ -176,9 +176,10 @@ impl InstanceStatus {
         }
         for CertificateStatus { file, problems, .. } in &self.certificates {
             let file = file.display().to_string();
-            problems.iter().for_each(|message| {
-                add(ProblemKind::Certificate, Some(&file), Some(message.clone()))
-            });
+            for problem in problems {
+                let message = Some(problem.message.clone());
+                add(ProblemKind::Certificate, Some(&file), message);
+            }
         }
         for (origin, reason) in refused_files {
             let message = format!(

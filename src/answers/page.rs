@@ -82,13 +82,13 @@ impl Page<'_> {
     fn fill(&self, own: &PageTemplate) -> String {
         let mut title = String::with_capacity(32);
         self.write_title(&mut title);
-        let part = |part: &PagePart| match part {
+        let parts = own.parts.iter().map(|part| match part {
             PagePart::Text(text) => text.clone(),
             PagePart::Status => escape(&title),
             PagePart::Reason => escape(&self.message),
             PagePart::RequestId => escape(self.request_id.unwrap_or_default()),
-        };
-        own.parts.iter().map(part).collect()
+        });
+        parts.collect()
     }
 
     fn text(&self) -> String {
@@ -174,7 +174,9 @@ impl Page<'_> {
 }
 
 fn write(out: &mut String, parts: &[&str]) {
-    parts.iter().for_each(|part| out.push_str(part));
+    for part in parts {
+        out.push_str(part);
+    }
 }
 
 fn escape(text: &str) -> String {

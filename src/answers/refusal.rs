@@ -72,10 +72,8 @@ pub(super) fn refused(answer: &site::RefusalAnswer, ruling: &Ruling<'_>, form: F
         decision,
         ..
     } = *ruling;
-    let (crawler, kind) = (
-        crawler_name(registry, entry, decision.claim),
-        kind(decision),
-    );
+    let crawler = crawler_name(registry, entry, decision.claim);
+    let kind = kind(decision);
     let group = decision
         .rule
         .and_then(|rule| entry.site.document.groups.get(usize::from(rule.group)));

@@ -87,7 +87,6 @@ impl<'a> Question<'a> {
             _ if is_file => (Protocol::File, Some(request.target)),
             _ => return Err(QuestionError::Unknown),
         };
-        let field = |name: &'static str| request.headers.get(name).map(HeaderValue::as_bytes);
         // nginx passes on its client's value of a field that it does not set, so the host is in
         // Host.
         let (method_field, target_field, host_field) = match protocol {
@@ -101,7 +100,7 @@ impl<'a> Question<'a> {
         let is_direct = own_target.is_some();
         let target = match own_target {
             Some(target) => target,
-            None => field(target_field).ok_or(QuestionError::Missing(target_field))?,
+            None => field(request, target_field).ok_or(QuestionError::Missing(target_field))?,
         };
         let is_path =
             matches!(target, [b'/', ..] | b"*") || target.windows(3).any(|window| window == b"://");
@@ -112,13 +111,13 @@ impl<'a> Question<'a> {
         }
         let host_field = host_field.filter(|_| !is_direct);
         let asked_for = host_field
-            .and_then(field)
+            .and_then(|name| field(request, name))
             .unwrap_or(request.host)
             .trim_ascii();
         if !crate::heads::is_host(asked_for) {
             return Err(QuestionError::NoHost(host_field.unwrap_or("Host")));
         }
-        let method = field(method_field)
+        let method = field(request, method_field)
             .filter(|_| !is_direct)
             .unwrap_or(request.method.as_str().as_bytes());
         Ok(Question {
@@ -137,10 +136,7 @@ impl<'a> Question<'a> {
     /// The Location of this file for the client. A whole URL if the proxy names the scheme: Traefik
     /// would complete a path with the address of crawlgate.
     pub(super) fn location(&self, request: &Received<'_>, file: &'static str) -> HeaderValue {
-        let scheme = request
-            .headers
-            .get("x-forwarded-proto")
-            .map(HeaderValue::as_bytes);
+        let scheme = field(request, "x-forwarded-proto");
         let scheme = scheme.filter(|scheme| matches!(*scheme, b"http" | b"https"));
         let url = scheme.filter(|_| self.protocol == Protocol::ForwardAuth);
         let url = url.map(|scheme| [scheme, b"://", self.host, file.as_bytes()].concat());
@@ -164,6 +160,10 @@ impl<'a> Question<'a> {
             ..Peer::default()
         })
     }
+}
+
+fn field<'a>(request: &Received<'a>, name: &str) -> Option<&'a [u8]> {
+    request.headers.get(name).map(HeaderValue::as_bytes)
 }
 
 fn path_of(target: &[u8]) -> &[u8] {

@@ -154,14 +154,16 @@ impl<S: AsyncWrite + Unpin> Buffered<S> {
         octets: &[u8],
         context: &mut Context<'_>,
     ) -> Poll<io::Result<usize>> {
-        let (stream, waiting) = (Pin::new(&mut self.stream), &self.waiting[self.written..]);
+        let stream = Pin::new(&mut self.stream);
+        let waiting = &self.waiting[self.written..];
         let polled = match (waiting, octets) {
             ([], octets) | (octets, []) => stream.poll_write(context, octets),
             (waiting, octets) => {
                 stream.poll_write_vectored(context, &[IoSlice::new(waiting), IoSlice::new(octets)])
             }
         };
-        let (count, length) = (ready!(polled)?, waiting.len());
+        let length = waiting.len();
+        let count = ready!(polled)?;
         if count == 0 {
             return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
         }

@@ -20,7 +20,8 @@ fn with_value<T>(read: impl FnOnce(&HeaderValue) -> T) -> T {
         if (*of != second || date.is_empty())
             && let Ok(value) = HeaderValue::try_from(httpdate::fmt_http_date(now))
         {
-            (*of, *date) = (second, value);
+            *of = second;
+            *date = value;
         }
         read(date)
     })

@@ -87,7 +87,8 @@ fn builder(limits: &Limits, is_proxy: bool) -> server::Builder {
 /// Serves a connection to its end: the client closes it, `limits.idle` passes without a request, or
 /// the server leaves.
 pub(super) async fn serve(edge: &Edge, connection: Box<Connection>, stop: ShutdownWatch) {
-    let (client, counted) = (connection.client.clone(), connection.counted.clone());
+    let client = connection.client.clone();
+    let counted = connection.counted.clone();
     let address = client.peer.address;
     let is_proxy = client.peer.is_trusted;
     let output = Output::new(connection);
@@ -102,7 +103,7 @@ pub(super) async fn serve(edge: &Edge, connection: Box<Connection>, stop: Shutdo
                 .note(CloseReason::HandshakeTimeout, address, &late);
         }
     };
-    let mut session = Session::new(edge, stop, (client, counted), (connection, output));
+    let mut session = Session::new(edge, stop, client, counted, connection, output);
     let end = session.run().await;
     let connection = session.finish().await;
     if let Err((reason, detail)) = end {

@@ -65,30 +65,14 @@ impl<A: HttpServerApp + Send + Sync + 'static> Serve for Plain<A> {
             ..Peer::default()
         };
         let client = ClientConnection::new(peer, None);
-        self.speak(
-            Box::new(Connection::new(
-                transport,
-                address,
-                client,
-                None,
-                self.limits.stall,
-            )),
-            stops,
-        )
-        .await;
+        let connection = Connection::new(transport, address, client, None, self.limits.stall);
+        self.speak(Box::new(connection), stops).await;
     }
 }
 
 impl<A: HttpServerApp + Send + Sync + 'static> Plain<A> {
-    async fn speak(
-        &self,
-        mut connection: Box<Connection>,
-        Stops {
-            leaving,
-            mut closing,
-        }: Stops,
-    ) {
-        let mut closed = pin!(closing.wait_for(|closing| *closing));
+    async fn speak(&self, mut connection: Box<Connection>, mut stops: Stops) {
+        let mut closed = pin!(stops.closing.wait_for(|closing| *closing));
         loop {
             match next_head(&mut connection, &self.limits, closed.as_mut()).await {
                 // Its bytes stay where they are, for Pingora.
@@ -97,8 +81,8 @@ impl<A: HttpServerApp + Send + Sync + 'static> Plain<A> {
                 Err(mistake) => return refuse(&mut connection, mistake).await,
             }
             let session = ServerSession::new_http1(connection);
-            let answered =
-                timeout(REQUEST_TIME, self.app.process_new_http(session, &leaving)).await;
+            let processed = self.app.process_new_http(session, &stops.leaving);
+            let answered = timeout(REQUEST_TIME, processed).await;
             let Ok(Some(reused)) = answered else { return };
             let Ok(next) = reused.consume().0.into_any().downcast::<Connection>() else {
                 return;

@@ -169,7 +169,8 @@ impl Door {
         let Some(tls) = &self.tls else {
             return Some((Transport::Plain(stream), None, false));
         };
-        let (edge, limit) = (&self.edge, self.edge.limits().handshake);
+        let edge = &self.edge;
+        let limit = edge.limits().handshake;
         let mut closing = stops.closing.clone();
         let handshake = async {
             let mut first = [0];

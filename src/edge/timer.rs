@@ -22,8 +22,9 @@ pub(super) struct Timer(Option<Pin<Box<Sleep>>>);
 impl Timer {
     /// Whether this moment has passed. If not, the task is woken when it has.
     pub(super) fn has_passed(&mut self, moment: Instant, context: &mut Context<'_>) -> bool {
-        let kept = || Reuse::take(&KEPT).unwrap_or_else(|| Box::pin(sleep_until(moment)));
-        let timer = self.0.get_or_insert_with(kept);
+        let timer = self.0.get_or_insert_with(|| {
+            Reuse::take(&KEPT).unwrap_or_else(|| Box::pin(sleep_until(moment)))
+        });
         if timer.deadline() > moment {
             timer.as_mut().reset(moment);
         }

@@ -123,7 +123,9 @@ impl PageRewrite {
             return Some(why);
         }
         head.remove(&header::CONTENT_LENGTH);
-        OF_THE_OCTETS.iter().for_each(|name| head.remove(name));
+        for name in &OF_THE_OCTETS {
+            head.remove(name);
+        }
         if let Some(weak) = weakened(head) {
             head.set("ETag", &weak);
         }
@@ -233,15 +235,12 @@ fn asked_for_as_other(head: &impl Head) -> bool {
         b"object",
         b"fencedframe",
     ];
-    let json = |accept: &[u8]| {
-        accept
+    let dest = head.lines(SEC_FETCH_DEST).next();
+    let accept = head.lines(header::ACCEPT).next().unwrap_or_default();
+    dest.is_some_and(|dest| !pages.contains(&dest))
+        || accept
             .trim_ascii()
             .eq_ignore_ascii_case(b"application/json")
-    };
-    head.lines(SEC_FETCH_DEST)
-        .next()
-        .is_some_and(|dest| !pages.contains(&dest))
-        || head.lines(header::ACCEPT).next().is_some_and(json)
 }
 
 const NO_TRANSFORM: &[u8] = b"no-transform";
@@ -249,13 +248,6 @@ const NO_TRANSFORM: &[u8] = b"no-transform";
 /// Whether the response is a whole page in HTML. XHTML is not rewritten: after one mistake in it, a
 /// browser shows the mistake alone.
 fn is_whole_page(status: StatusCode, head: &impl Head) -> bool {
-    let is_html = |line: &[u8]| {
-        let media = line
-            .split(|octet| *octet == b';')
-            .next()
-            .unwrap_or_default();
-        media.trim_ascii().eq_ignore_ascii_case(b"text/html")
-    };
     // Of several lines, each reader uses another one.
     let mut types = head.lines(header::CONTENT_TYPE).peekable();
     status.is_success()
@@ -269,13 +261,21 @@ fn is_whole_page(status: StatusCode, head: &impl Head) -> bool {
             .is_none_or(|length| length.trim_ascii() != b"0")
 }
 
+fn is_html(content_type: &[u8]) -> bool {
+    let media = content_type
+        .split(|octet| *octet == b';')
+        .next()
+        .unwrap_or_default();
+    media.trim_ascii().eq_ignore_ascii_case(b"text/html")
+}
+
 /// Why a page cannot be rewritten: a word for metrics.
 fn cannot_be_rewritten(head: &impl Head) -> Option<&'static str> {
-    let coded = |line: &[u8]| {
-        let mut codings = line.split(|octet| *octet == b',').map(<[u8]>::trim_ascii);
-        codings.any(|coding| !coding.is_empty() && !coding.eq_ignore_ascii_case(b"identity"))
-    };
-    if head.lines(header::CONTENT_ENCODING).any(coded) {
+    let mut codings = head
+        .lines(header::CONTENT_ENCODING)
+        .flat_map(|line| line.split(|octet| *octet == b','))
+        .map(<[u8]>::trim_ascii);
+    if codings.any(|coding| !coding.is_empty() && !coding.eq_ignore_ascii_case(b"identity")) {
         Some("coded")
     } else if says(head, header::CACHE_CONTROL, NO_TRANSFORM) {
         Some("no_transform")
@@ -314,8 +314,10 @@ fn weaken_for_client(validators: &[Vec<u8>], response: &mut impl Head) {
     let Some(weak) = weakened(response) else {
         return;
     };
-    let has = |line: &Vec<u8>| memchr::memmem::find(line, &weak).is_some();
-    if validators.is_empty() || validators.iter().any(has) {
+    let has_weak = validators
+        .iter()
+        .any(|line| memchr::memmem::find(line, &weak).is_some());
+    if validators.is_empty() || has_weak {
         response.set("ETag", &weak);
     }
 }
@@ -343,10 +345,8 @@ fn charset(content_type: &[u8]) -> Option<&[u8]> {
         .skip(1)
         .find_map(|parameter| {
             let equals = parameter.iter().position(|octet| *octet == b'=')?;
-            let (name, value) = (
-                parameter[..equals].trim_ascii(),
-                parameter[equals + 1..].trim_ascii(),
-            );
+            let name = parameter[..equals].trim_ascii();
+            let value = parameter[equals + 1..].trim_ascii();
             let value = value
                 .strip_prefix(b"\"")
                 .map_or(value, |value| value.strip_suffix(b"\"").unwrap_or(value));

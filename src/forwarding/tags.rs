@@ -40,9 +40,9 @@ fn combine(head: &mut impl Head, ours: Option<&TagLines>, origin_tags: OriginTag
 }
 
 fn add_lines(head: &mut impl Head, lines: &[String]) {
-    lines
-        .iter()
-        .for_each(|line| head.add("X-Robots-Tag", line.as_bytes()));
+    for line in lines {
+        head.add("X-Robots-Tag", line.as_bytes());
+    }
 }
 
 /// Puts the lines for every crawler before those for one crawler. Each line stays as it is.

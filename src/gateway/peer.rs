@@ -39,9 +39,9 @@ pub(super) async fn choose(
         }
     };
     if let Err(none) = chosen {
-        ctx.ticket
-            .iter_mut()
-            .for_each(|ticket| ticket.note_no_server(none));
+        if let Some(ticket) = &mut ctx.ticket {
+            ticket.note_no_server(none);
+        }
         return Err(none.error());
     }
     share_place(session, ctx);
@@ -62,15 +62,19 @@ pub(super) fn share_place(session: &Session, ctx: &RequestContext) {
 pub(super) fn failed(
     gateway: &Gateway,
     ctx: &mut RequestContext,
-    (mut error, is_kept): (Box<Error>, bool),
+    mut error: Box<Error>,
+    is_kept: bool,
 ) -> Box<Error> {
     let is_silent =
         *error.etype() == ErrorType::WriteError || error.to_string().contains(NO_OCTETS);
-    let reached = match is_silent && !ctx.has_octets {
-        true if is_kept => Reached::KeptConnection,
-        true => Reached::NewConnection,
-        false if ctx.has_octets => Reached::Body,
-        false => Reached::Octets,
+    let reached = if ctx.has_octets {
+        Reached::Body
+    } else if !is_silent {
+        Reached::Octets
+    } else if is_kept {
+        Reached::KeptConnection
+    } else {
+        Reached::NewConnection
     };
     let goes_on = note_failure(gateway, ctx, reached, &error);
     error.set_retry(goes_on);

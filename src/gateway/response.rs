@@ -93,9 +93,9 @@ pub(super) fn filter(
             && let Some(connection) = connection(session)
         {
             connection.switch_protocol();
-            ctx.ticket
-                .iter_mut()
-                .for_each(|ticket| ticket.switch_protocol());
+            if let Some(ticket) = &mut ctx.ticket {
+                ticket.switch_protocol();
+            }
             ctx.attempts.answered(
                 &gateway.upstreams,
                 response.status.as_u16(),
@@ -114,14 +114,12 @@ pub(super) fn filter(
         }
         return;
     }
-    let (status, content_type) = (
-        response.status.as_u16(),
-        response.headers.get(header::CONTENT_TYPE),
-    );
-    let is_endless =
-        || content_type.is_some_and(|content_type| is_event_stream(content_type.as_bytes()));
+    let status = response.status.as_u16();
     ctx.attempts
-        .answered(&gateway.upstreams, status, ctx.arrival.lived, is_endless);
+        .answered(&gateway.upstreams, status, ctx.arrival.lived, || {
+            let content_type = response.headers.get(header::CONTENT_TYPE);
+            content_type.is_some_and(|content_type| is_event_stream(content_type.as_bytes()))
+        });
     share_place(session, ctx);
     remove_of_one_hop(response);
     // Pingora passes no trailers on (Pingora 0.9.1).

@@ -83,7 +83,8 @@ impl Claims {
                 place.user_agent.clear();
                 place.user_agent.reserve_exact(user_agent.len());
                 place.user_agent.extend_from_slice(user_agent);
-                (place.site, place.claim) = (site, Some(claim));
+                place.site = site;
+                place.claim = Some(claim);
                 claim
             }
         }

@@ -112,11 +112,13 @@ fn poll_page<B: Body<Data = Bytes>>(
         {
             Some(Ok(Ok(piece))) => call.rewrite(Some(piece)),
             Some(Ok(Err(trailers))) => {
-                (*is_over, *held) = (true, Some(Ok(trailers)));
+                *is_over = true;
+                *held = Some(Ok(trailers));
                 call.rewrite(None)
             }
             Some(Err(error)) => {
-                (*is_over, *held) = (true, Some(Err(error)));
+                *is_over = true;
+                *held = Some(Err(error));
                 Some(call.break_off())
             }
             None => {

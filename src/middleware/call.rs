@@ -93,7 +93,9 @@ impl Call {
     /// changed.
     pub fn passed(&mut self, head: &mut ResponseParts) -> bool {
         if head.status == StatusCode::SWITCHING_PROTOCOLS {
-            self.ticket.iter_mut().for_each(Ticket::switch_protocol);
+            if let Some(ticket) = &mut self.ticket {
+                ticket.switch_protocol();
+            }
         }
         if let Some(ticket) = self
             .ticket

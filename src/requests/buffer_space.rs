@@ -46,11 +46,10 @@ pub fn memory_of_body(head: &impl Head, most: usize) -> usize {
             .parse::<usize>()
             .ok()
     });
-    let is_of_events = || head.lines(header::CONTENT_TYPE).any(is_event_stream);
     match length {
         Some(length) if length <= SMALL => 0,
         Some(length) => length.min(most),
-        None if is_of_events() => SMALL,
+        None if head.lines(header::CONTENT_TYPE).any(is_event_stream) => SMALL,
         None => most,
     }
 }
@@ -77,7 +76,9 @@ impl BufferSpace {
     /// There is no space. The metrics count that.
     pub fn hold(&self, octets: usize, client: Option<IpAddr>) -> Result<Held, NoSpace> {
         let admitted = self.admission.admit(octets).and_then(|mut admitted| {
-            client.map_or(Ok(()), |client| admitted.admit_address(client))?;
+            if let Some(client) = client {
+                admitted.admit_address(client)?;
+            }
             Ok(admitted)
         });
         match admitted {

@@ -107,10 +107,10 @@ impl Forward<'_> {
             .lines(header::LOCATION)
             .next()
             .and_then(|line| resolved(line, &from));
-        let is_own = |host: &str| host.as_bytes() == self.ticket.host() || self.is_public(host);
-        let own = to
-            .as_ref()
-            .filter(|to| to.authority().is_none_or(|host| is_own(host.as_str())));
+        let own = to.as_ref().filter(|to| {
+            let host = to.authority().map(|host| host.as_str());
+            host.is_none_or(|host| host.as_bytes() == self.ticket.host() || self.is_public(host))
+        });
         if let Some(target) = own.and_then(Uri::path_and_query) {
             entry
                 .site

@@ -39,7 +39,8 @@ impl<'a> MappedRequest<'a> {
             http: "2",
             ..HeadFields::default()
         };
-        let (mut host, mut has_several_hosts) = (None, false);
+        let mut host = None;
+        let mut has_several_hosts = false;
         for (name, value) in headers {
             match name.as_str() {
                 "host" if host.is_some() => has_several_hosts = true,

@@ -162,10 +162,11 @@ impl Noted {
 
     /// The facts for the judge, with those that only the head has.
     pub fn facts_with<'a>(&'a self, fields: &HeadFields<'a>) -> RequestFacts<'a> {
-        let mut facts = self.facts();
-        (facts.signature, facts.has_license_token) =
-            (fields.signature.if_present(), fields.has_license_token);
-        facts
+        RequestFacts {
+            signature: fields.signature.if_present(),
+            has_license_token: fields.has_license_token,
+            ..self.facts()
+        }
     }
 
     /// The facts for the judge when the head is gone.

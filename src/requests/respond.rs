@@ -39,8 +39,20 @@ pub struct Responded {
     pub recorded: Option<(u16, EndedBy)>,
 }
 
+/// An answer that is not recorded.
+impl From<Answer> for Responded {
+    fn from(answer: Answer) -> Responded {
+        Responded {
+            answer,
+            ticket: None,
+            recorded: None,
+        }
+    }
+}
+
 impl From<(Ticket, Answer)> for Responded {
-    fn from((ticket, answer): (Ticket, Answer)) -> Responded {
+    fn from(recorded: (Ticket, Answer)) -> Responded {
+        let (ticket, answer) = recorded;
         Responded {
             answer,
             ticket: Some(ticket),

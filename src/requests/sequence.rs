@@ -229,7 +229,9 @@ impl Requests {
                 Some(self.rejection(mistake, head, noted)),
             );
         }
-        let (method, host, target) = (noted.method(), noted.host(), noted.target());
+        let method = noted.method();
+        let host = noted.host();
+        let target = noted.target();
         if let Some(file) = self.settings.challenges.file(method, target) {
             return (
                 Found::Answered("challenge"),

@@ -53,18 +53,17 @@ pub struct Seen<'b> {
 impl<'b> Seen<'b> {
     /// A head of which no field is noted yet.
     pub fn new(method: &'b [u8], target: &'b [u8], is_http10: bool) -> Seen<'b> {
-        let (authority, host, agent, length, coding) = (None, None, None, None, None);
         Seen {
             method,
             target,
             is_http10,
-            authority,
+            authority: None,
             octets: 0,
             fields: 0,
-            host,
-            agent,
-            length,
-            coding,
+            host: None,
+            agent: None,
+            length: None,
+            coding: None,
             has_other_expectation: false,
         }
     }
@@ -74,20 +73,27 @@ impl<'b> Seen<'b> {
     /// # Errors
     /// The field came before, and may come only once.
     pub fn note(&mut self, name: &str, value: &'b [u8]) -> Result<(), Mistake> {
-        let is = |wanted: &str| name.eq_ignore_ascii_case(wanted);
         match name.len() {
-            6 if is("expect") => {
+            6 if name.eq_ignore_ascii_case("expect") => {
                 self.has_other_expectation |= !value.eq_ignore_ascii_case(b"100-continue");
                 Ok(())
             }
-            4 if is("host") && self.host.replace(value).is_some() => Err(Mistake::BadHost),
-            10 if is("user-agent") && self.agent.replace(value).is_some() => {
+            4 if name.eq_ignore_ascii_case("host") && self.host.replace(value).is_some() => {
+                Err(Mistake::BadHost)
+            }
+            10 if name.eq_ignore_ascii_case("user-agent")
+                && self.agent.replace(value).is_some() =>
+            {
                 Err(Mistake::UserAgent)
             }
-            14 if is("content-length") && self.length.replace(value).is_some() => {
+            14 if name.eq_ignore_ascii_case("content-length")
+                && self.length.replace(value).is_some() =>
+            {
                 Err(Mistake::ContentLength)
             }
-            17 if is("transfer-encoding") && self.coding.replace(value).is_some() => {
+            17 if name.eq_ignore_ascii_case("transfer-encoding")
+                && self.coding.replace(value).is_some() =>
+            {
                 Err(Mistake::TransferEncoding)
             }
             _ => Ok(()),

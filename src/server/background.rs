@@ -17,7 +17,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::io;
 use std::sync::Arc;
-use std::sync::mpsc::sync_channel;
+use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::{Duration, SystemTime};
 
 /// How often the files of certificates are looked at.
@@ -38,18 +38,16 @@ impl Background {
         rooms: &Rooms,
         certificates: Arc<Certificates>,
     ) -> Result<Background, ServerError> {
+        let reloaded = rooms.operations.clone();
         let operations = rooms.operations.clone();
-        let reload = move || drop(operations.reload());
-        let operations = rooms.operations.clone();
-        let keep_time = move || {
-            operations.warn_of_setup();
-            operations.upkeep.keep_time()
-        };
         let upkeep = UpkeepThreads::start(
             (rooms.instance.clone(), rooms.store.clone()),
             &settings.policies,
-            reload,
-            keep_time,
+            move || drop(reloaded.reload()),
+            move || {
+                operations.warn_of_setup();
+                operations.upkeep.keep_time()
+            },
         )
         .map_err(ServerError::io(
             "cannot start the threads of policies and the ledger",
@@ -76,7 +74,7 @@ fn stamping(settings: &Settings, instance: Arc<Instance>) -> Result<Option<Repea
     let (Some(_), Some(directory)) = (authorities, settings.state.clone()) else {
         return Ok(None);
     };
-    let ask = move || {
+    let started = Repeated::start("timestamps", move || {
         let stamped = open_existing(&directory).map_err(|error| error.to_string());
         let stamped = stamped.and_then(|mut log| stamp(&mut log, SystemTime::now()));
         let problem = stamped.err().map(|error| {
@@ -92,8 +90,8 @@ fn stamping(settings: &Settings, instance: Arc<Instance>) -> Result<Option<Repea
         };
         instance.evidence.set_stamp_problem(problem);
         wait
-    };
-    Repeated::start("timestamps", ask)
+    });
+    started
         .map(Some)
         .map_err(ServerError::io("cannot start the thread for timestamps"))
 }
@@ -103,15 +101,16 @@ fn renewing(
     rooms: &Rooms,
     certificates: Arc<Certificates>,
 ) -> Result<Option<Repeated>, ServerError> {
-    let (instance, upstreams) = (rooms.instance.clone(), rooms.upstreams.clone());
+    let instance = rooms.instance.clone();
+    let upstreams = rooms.upstreams.clone();
     if certificates.is_empty() && !upstreams.has_tls_files() {
         return Ok(None);
     }
-    let renew = move || {
+    let started = Repeated::start("certificates", move || {
         renew_files(&certificates, &upstreams, &instance);
         RENEWAL
-    };
-    Repeated::start("certificates", renew)
+    });
+    started
         .map(Some)
         .map_err(ServerError::io("cannot start the thread for certificates"))
 }
@@ -125,20 +124,18 @@ pub fn catch_signals() -> io::Result<Signals> {
 /// own, so that it does not delay a stop. All SIGHUPs that arrive meanwhile cause one more run.
 /// `rotated` is called when the logs were opened again.
 pub fn serve_signals(
-    mut signals: Signals,
+    signals: Signals,
     stop: Arc<Stop>,
     rooms: &Rooms,
     certificates: Arc<Certificates>,
     acme: Option<Arc<Acme>>,
     rotated: impl Fn() + Send + 'static,
 ) -> Result<(), ServerError> {
-    let (instance, operations, upstreams) = (
-        rooms.instance.clone(),
-        rooms.operations.clone(),
-        rooms.upstreams.clone(),
-    );
+    let instance = rooms.instance.clone();
+    let operations = rooms.operations.clone();
+    let upstreams = rooms.upstreams.clone();
     let (wake, woken) = sync_channel(1);
-    let reload = move || {
+    let reloading = spawn("reload", move || {
         while woken.recv().is_ok() {
             tracing::info!(
                 "SIGHUP: reopening the logs, reading the policies and certificates again"
@@ -148,24 +145,27 @@ pub fn serve_signals(
             rotated();
             renew_files(&certificates, &upstreams, &instance);
             reloading(&operations, || drop(operations.reload()));
-            acme.iter().for_each(|acme| acme.hurry());
-        }
-    };
-    let work = move || {
-        for signal in signals.forever() {
-            match signal {
-                SIGHUP => {
-                    // If the channel is full, a run that covers this signal is waiting.
-                    let _ = wake.try_send(());
-                }
-                SIGINT => stop.now("SIGINT"),
-                SIGQUIT => stop.graceful("SIGQUIT"),
-                _ => stop.graceful("SIGTERM"),
+            if let Some(acme) = &acme {
+                acme.hurry();
             }
         }
-    };
-    let started = spawn("reload", reload).and_then(|_| spawn("signals", work));
-    started
+    });
+    reloading
+        .and_then(|_| spawn("signals", move || follow(signals, &stop, &wake)))
         .map(drop)
         .map_err(ServerError::io("cannot start the thread for signals"))
+}
+
+fn follow(mut signals: Signals, stop: &Stop, reload: &SyncSender<()>) {
+    for signal in signals.forever() {
+        match signal {
+            SIGHUP => {
+                // If the channel is full, a run that covers this signal is waiting.
+                let _ = reload.try_send(());
+            }
+            SIGINT => stop.now("SIGINT"),
+            SIGQUIT => stop.graceful("SIGQUIT"),
+            _ => stop.graceful("SIGTERM"),
+        }
+    }
 }

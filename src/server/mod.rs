@@ -20,7 +20,7 @@ use crate::edge::{Certificates, TlsError};
 use crate::settings::{Limits, ListenAddress, Settings};
 use crate::sites::StartError;
 use crate::state::StateError;
-use crate::upgrade::{Inherited, SuccessorError, Taken};
+use crate::upgrade::{Inherited, SuccessorError};
 use crate::upstreams::TlsFileError;
 use authority::AuthorityParts;
 use background::{Background, catch_signals, serve_signals};
@@ -177,33 +177,20 @@ pub fn run(
     let certificates = Arc::new(certificates);
     let authority = AuthorityParts::new(&settings, issued, certificates.clone())?;
     let Begun {
-        taken,
+        mut taken,
         control,
         successor,
         is_replaceable,
     } = begin(beginning, passed, &settings)?;
-    let Taken {
-        mut inherited,
-        state_lock,
-        control_lock,
-        memory,
-    } = taken;
-    let Sockets {
-        proxy,
-        decisions,
-        admin,
-        paths,
-        bound,
-        passable,
-    } = Sockets::bind(&settings, &mut inherited)?;
-    inherited.close_the_rest();
-    let (rooms, robots) = Rooms::open(&settings, &authority, (state_lock, memory))?;
+    let sockets = Sockets::bind(&settings, &mut taken.inherited)?;
+    taken.inherited.close_the_rest();
+    let (rooms, robots) = Rooms::open(&settings, &authority, taken.state_lock, taken.memory)?;
     origin_robots::start(robots, rooms.instance.clock.clone()).map_err(ServerError::io(
         "cannot start the thread for the origins' robots.txt",
     ))?;
 
     let passable = Arc::new(Mutex::new(if is_replaceable {
-        passable
+        sockets.passable
     } else {
         Vec::new()
     }));
@@ -211,25 +198,30 @@ pub fn run(
     let upgrades = Upgrades::new(
         &settings,
         &rooms,
-        (stop.clone(), passable.clone(), door.clone()),
+        stop.clone(),
+        passable.clone(),
+        door.clone(),
     )?;
     let listeners = Listeners {
-        proxy: proxy.into_iter().zip(tls).collect(),
-        decisions,
+        proxy: sockets.proxy.into_iter().zip(tls).collect(),
+        decisions: sockets.decisions,
         passable,
     };
     let mut server = ProxyServer::new(
         &settings,
         &rooms,
         listeners,
-        (stop.clone(), ends),
+        stop.clone(),
+        ends,
         upgrades.clone(),
     );
-    server.add_admin(&rooms, admin);
+    server.add_admin(&rooms, sockets.admin);
     if is_replaceable {
         upgrades.clone().offer();
     }
-    control.map(|control| door.serve(control)).transpose()?;
+    if let Some(control) = control {
+        door.serve(control)?;
+    }
     let acme = authority.open(&settings, &rooms.instance);
     warn_of(&certificates, &settings, &rooms);
     authority::report(&rooms.operations, certificates.clone(), acme.clone());
@@ -249,7 +241,7 @@ pub fn run(
     if let Some(successor) = successor {
         let predecessor = successor.opened()?;
         rooms.store.settle()?;
-        upgrades.follow(predecessor, control_lock)?;
+        upgrades.follow(predecessor, taken.control_lock)?;
     }
     if let Some(acme) = acme {
         let of_orders = upgrades.clone();
@@ -260,17 +252,19 @@ pub fn run(
         let _ = upgrades.acme.set(acme);
     }
 
-    say(&settings, &rooms, &bound);
-    announce(&bound);
+    say(&settings, &rooms, &sockets.bound);
+    announce(&sockets.bound);
     let cut_off = server.run();
-    end((background, rooms), (&upgrades, cut_off), &paths);
+    end(background, rooms, &upgrades, cut_off, &sockets.paths);
     Ok(())
 }
 
 /// Closes the server after its last request, except for what another process has taken over.
 fn end(
-    (background, rooms): (Background, Rooms),
-    (upgrades, cut_off): (&Upgrades, usize),
+    background: Background,
+    rooms: Rooms,
+    upgrades: &Upgrades,
+    cut_off: usize,
     paths: &[PathBuf],
 ) {
     let has_left = upgrades.farewell(cut_off);
@@ -289,16 +283,12 @@ fn end(
 /// to, and says so if that is less than the settings need.
 fn raise_descriptors(limits: &Limits) {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
-    let raised = current == maximum
-        || setrlimit(
-            Resource::Nofile,
-            Rlimit {
-                current: maximum,
-                maximum,
-            },
-        )
-        .is_ok();
-    let files = if raised { maximum } else { current };
+    let wanted = Rlimit {
+        current: maximum,
+        maximum,
+    };
+    let is_raised = current == maximum || setrlimit(Resource::Nofile, wanted).is_ok();
+    let files = if is_raised { maximum } else { current };
     let connections = u64::try_from(limits.connections).unwrap_or(u64::MAX);
     let needed = connections.saturating_add(OTHER_FILES);
     if let Some(files) = files.filter(|files| *files < needed) {
@@ -315,7 +305,7 @@ fn warn_of(certificates: &Certificates, settings: &Settings, rooms: &Rooms) {
     let uncovered =
         certificates.uncovered(settings.origins.iter().flat_map(|origin| &origin.hosts));
     for problem in problems.into_iter().chain(uncovered) {
-        tracing::warn!("{}", problem.text);
+        tracing::warn!("{}", problem.message);
     }
 }
 

@@ -69,7 +69,8 @@ enum StopRequest {
 
 impl Stop {
     pub fn new() -> (Stop, Ends) {
-        let ((stopper, proxy), (admin, ends_of_admin)) = (Stops::new(), Stops::new());
+        let (stopper, proxy) = Stops::new();
+        let (admin, ends_of_admin) = Stops::new();
         let stop = Stop {
             request: watch::Sender::new(StopRequest::None),
             stopper,

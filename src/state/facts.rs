@@ -421,16 +421,14 @@ pub(super) enum KeyPart {
 
 /// The key of a record. Records are the same one where table and key are equal.
 pub(super) fn key_of(record: &AnyRecord) -> Key {
-    let part = |value| match value {
+    let (key, _) = record.key_and_values();
+    let parts = key.into_iter().map(|value| match value {
         Value::Integer(number) => KeyPart::Integer(number),
         Value::Text(text) => KeyPart::Text(text),
         // No key has such a column.
         Value::Null | Value::Real(_) | Value::Blob(_) => KeyPart::Text(String::new()),
-    };
-    (
-        record.table(),
-        record.key_and_values().0.into_iter().map(part).collect(),
-    )
+    });
+    (record.table(), parts.collect())
 }
 
 /// The facts that are new or gone in `after`, compared with `before`.

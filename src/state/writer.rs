@@ -169,16 +169,14 @@ impl Shared {
         }
     }
 
-    /// Hands a request to the thread; says whether it still runs.
-    pub(super) fn ask(&self, request: Request) -> bool {
+    /// Hands a request to the thread, unless the store is closed: then it is dropped.
+    pub(super) fn ask(&self, request: Request) {
         let mut queue = self.queue();
-        if queue.is_closed {
-            return false;
+        if !queue.is_closed {
+            queue.is_closed = request.purpose.ends();
+            queue.work.requests.push(request);
+            self.wake.notify_one();
         }
-        queue.is_closed = request.purpose.ends();
-        queue.work.requests.push(request);
-        self.wake.notify_one();
-        true
     }
 
     /// Deletes with the next commit what ended before a moment, and the versions that nothing

@@ -131,13 +131,7 @@ pub struct AccessRecord<'a> {
 pub fn moment<S: Serializer>(time: &SystemTime, serializer: S) -> Result<S::Ok, S::Error> {
     let at = DateTime::<Utc>::from(*time);
     let mut text = *b"0000-00-00T00:00:00.000Z";
-    let mut write = |place: usize, digits: usize, mut number: u32| {
-        for digit in text[place..place + digits].iter_mut().rev() {
-            *digit = b'0' + (number % 10) as u8;
-            number /= 10;
-        }
-    };
-    write(0, 4, at.year().clamp(0, 9_999).unsigned_abs());
+    write_digits(&mut text[..4], at.year().clamp(0, 9_999).unsigned_abs());
     for (place, number) in [
         (5, at.month()),
         (8, at.day()),
@@ -145,10 +139,17 @@ pub fn moment<S: Serializer>(time: &SystemTime, serializer: S) -> Result<S::Ok, 
         (14, at.minute()),
         (17, at.second()),
     ] {
-        write(place, 2, number);
+        write_digits(&mut text[place..place + 2], number);
     }
-    write(20, 3, at.timestamp_subsec_millis());
+    write_digits(&mut text[20..23], at.timestamp_subsec_millis());
     serializer.serialize_str(std::str::from_utf8(&text).unwrap_or_default())
+}
+
+fn write_digits(digits: &mut [u8], mut number: u32) {
+    for digit in digits.iter_mut().rev() {
+        *digit = b'0' + (number % 10) as u8;
+        number /= 10;
+    }
 }
 
 fn version<S: Serializer>(version: &Option<Version>, serializer: S) -> Result<S::Ok, S::Error> {

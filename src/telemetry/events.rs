@@ -354,7 +354,8 @@ impl Shared {
         let pair = self.hasher.hash_one((site, crawler));
         let mut sampling = lock(&self.sampling);
         if sampling.second != second {
-            (sampling.second, sampling.taken) = (second, 0);
+            sampling.second = second;
+            sampling.taken = 0;
             sampling.served.clear();
         }
         // The table was made with room for all of them, so no request waits for it to grow.

@@ -114,12 +114,11 @@ impl LogWriter {
             LogDestination::Stdout => LogFile::stdout(name)?,
             LogDestination::File(path) => LogFile::open(name, path)?,
         };
-        let (queue, work, written) = Default::default();
         let shared = Arc::new(Shared {
             name,
-            queue,
-            work,
-            written,
+            queue: Mutex::default(),
+            work: Condvar::new(),
+            written: Condvar::new(),
             dropped: AtomicU64::new(0),
         });
         let writer = Writer {
@@ -264,13 +263,13 @@ impl Writer {
     /// Waits for lines, and then a little for more of them.
     fn next_batch(&self, mut lines: Vec<u8>) -> Batch {
         let work = &self.shared.work;
-        let idle = |queue: &mut Queue| queue.waiting.lines.is_empty() && !queue.must_write_now();
-        let few = |queue: &mut Queue| !queue.must_write_now();
         let queue = work
-            .wait_while(self.shared.queue(), idle)
+            .wait_while(self.shared.queue(), |queue| {
+                queue.waiting.lines.is_empty() && !queue.must_write_now()
+            })
             .unwrap_or_else(PoisonError::into_inner);
         let mut queue = work
-            .wait_timeout_while(queue, GATHERED, few)
+            .wait_timeout_while(queue, GATHERED, |queue| !queue.must_write_now())
             .unwrap_or_else(PoisonError::into_inner)
             .0;
         lines.clear();
@@ -318,14 +317,18 @@ impl Writer {
     fn finish(&self, batch: &Batch, problem: Option<String>) {
         let mut queue = self.shared.queue();
         if !batch.lines.is_empty() {
-            let too_slow = || batch.overflowed.then(|| self.shared.too_slow());
-            let not_reopened = || {
-                let (log, error) = (self.shared.name, self.file.reopen_problem()?);
-                Some(format!(
-                    "the {log} cannot be created again, and crawlgate goes on with the renamed file: {error}"
-                ))
+            queue.problem = if problem.is_some() {
+                problem
+            } else if batch.overflowed {
+                Some(self.shared.too_slow())
+            } else {
+                self.file.reopen_problem().map(|error| {
+                    format!(
+                        "the {} cannot be created again, and crawlgate goes on with the renamed file: {error}",
+                        self.shared.name
+                    )
+                })
             };
-            queue.problem = problem.or_else(too_slow).or_else(not_reopened);
         }
         queue.done += batch.lines.len() as u64 + batch.reopens;
         drop(queue);

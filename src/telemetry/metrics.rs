@@ -133,12 +133,12 @@ impl Metrics {
         })
     }
 
-    /// `crawlgate_requests_total{site,crawler,identity,kind,action}`. The crawler comes with its
-    /// identity.
+    /// `crawlgate_requests_total{site,crawler,identity,kind,action}`.
     pub fn request(
         &self,
         site: &str,
-        (crawler, identity): (&str, &'static str),
+        crawler: &str,
+        identity: &'static str,
         kind: &'static str,
         action: &'static str,
     ) {
@@ -160,14 +160,8 @@ impl Metrics {
         }
     }
 
-    /// `crawlgate_violations_total{site,crawler,identity,kind}`. The crawler comes with its
-    /// identity.
-    pub fn violation(
-        &self,
-        site: &str,
-        (crawler, identity): (&str, &'static str),
-        kind: &'static str,
-    ) {
+    /// `crawlgate_violations_total{site,crawler,identity,kind}`.
+    pub fn violation(&self, site: &str, crawler: &str, identity: &'static str, kind: &'static str) {
         self.violations.count([site, crawler, identity, kind]);
     }
 

@@ -46,11 +46,10 @@ impl Recent {
     /// The count of the last five minutes.
     pub fn sum(&self, lived: Duration) -> u64 {
         let now = lived.as_secs() / SLOT;
+        let recent = now.saturating_sub(SLOTS as u64 - 1)..=now;
         let slots = self.0.iter().map(|slot| slot.load(Ordering::Relaxed));
-        let is_recent =
-            |slot: &u64| (now.saturating_sub(SLOTS as u64 - 1)..=now).contains(&(slot >> 32));
         slots
-            .filter(is_recent)
+            .filter(|slot| recent.contains(&(slot >> 32)))
             .map(|slot| slot & u64::from(u32::MAX))
             .sum()
     }
@@ -124,12 +123,13 @@ impl Throttle {
     /// As [`Throttle::admit`], with another time from one line to the next.
     pub fn admit_every(&self, pause: Duration, lived: Duration) -> Option<u64> {
         let now = lived.as_millis() as u64;
-        let later = |next| (now >= next).then_some(now.saturating_add(pause.as_millis() as u64));
-        if self
+        let next = now.saturating_add(pause.as_millis() as u64);
+        let admitted = self
             .next
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, later)
-            .is_ok()
-        {
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |due| {
+                (now >= due).then_some(next)
+            });
+        if admitted.is_ok() {
             return Some(self.left_out.swap(0, Ordering::Relaxed));
         }
         self.left_out.fetch_add(1, Ordering::Relaxed);

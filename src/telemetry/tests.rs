@@ -22,11 +22,11 @@ fn series_go_with_their_site() {
     let metrics = Metrics::new();
     metrics.set_sites(&[gauges("one"), gauges("two")], 7);
     for site in ["one", "two"] {
-        metrics.request(site, ("gptbot", "unverified"), "unproven", "block");
+        metrics.request(site, "gptbot", "unverified", "unproven", "block");
         metrics.robots_txt(site, "gptbot", 200, Some(5));
-        metrics.violation(site, ("gptbot", "impostor"), "unproven");
+        metrics.violation(site, "gptbot", "impostor", "unproven");
     }
-    metrics.request(UNCLAIMED, ("none", "none"), "not_a_crawler", "pass");
+    metrics.request(UNCLAIMED, "none", "none", "not_a_crawler", "pass");
     metrics.set_sites(&[gauges("two")], 8);
     let text = metrics.render();
     assert!(!text.contains("site=\"one\""), "{text}");
@@ -41,7 +41,7 @@ fn series_go_with_their_site() {
     ] {
         assert!(text.contains(line), "{line} is not in {text}");
     }
-    metrics.request("two", ("gptbot", "unverified"), "unproven", "block");
+    metrics.request("two", "gptbot", "unverified", "unproven", "block");
     assert!(
         metrics
             .render()
@@ -82,7 +82,8 @@ fn series_are_capped() {
     for crawler in 0..20_100 {
         metrics.request(
             "site",
-            (&format!("token-{crawler}"), "unverified"),
+            &format!("token-{crawler}"),
+            "unverified",
             "allowed",
             "pass",
         );
@@ -203,7 +204,8 @@ fn the_cap_outlasts_scrapes() {
         for crawler in 0..10_000 {
             metrics.request(
                 "site",
-                (&format!("token-{round}-{crawler}"), "unverified"),
+                &format!("token-{round}-{crawler}"),
+                "unverified",
                 "allowed",
                 "pass",
             );
@@ -227,7 +229,7 @@ fn the_cap_outlasts_scrapes() {
         "one cap for all, the time of the last fetch included"
     );
     metrics.set_sites(&[gauges("other")], 1);
-    metrics.request("other", ("late", "unverified"), "allowed", "pass");
+    metrics.request("other", "late", "unverified", "allowed", "pass");
     assert!(
         metrics
             .render()

@@ -27,7 +27,8 @@ impl Inherited {
     pub fn from_service_manager() -> Inherited {
         let names = std::env::var("LISTEN_FDNAMES").unwrap_or_default();
         let mut names = names.split(':').map(str::to_owned);
-        let (mut passed, mut inherited) = (ListenFd::from_env(), Inherited::default());
+        let mut passed = ListenFd::from_env();
+        let mut inherited = Inherited::default();
         for place in 0..passed.len() {
             let said = names
                 .next()

@@ -111,8 +111,9 @@ impl Checks {
             server.entry.place,
             result.map_or_else(|unwell| unwell.reason, |()| "ok"),
         );
-        let at = (upstreams.elapsed(), upstreams.clock.moment().now);
-        upstreams.report(server, group.checked(server, rules, result, at));
+        let elapsed = upstreams.elapsed();
+        let change = group.checked(server, rules, result, elapsed, upstreams.clock.moment().now);
+        upstreams.report(server, change);
     }
 
     /// Returns the status of the answer.
@@ -209,7 +210,8 @@ impl Named<'_> {
             .metrics
             .upstream
             .failed(Some(self.entry.place), "dns");
-        let (kept, said) = (self.group.servers(self.entry).len(), error.to_string());
+        let kept = self.group.servers(self.entry).len();
+        let said = error.to_string();
         if self.failure.as_ref() != Some(&said) {
             tracing::warn!(
                 origin = %self.entry.address.host, %error, addresses_kept = kept,

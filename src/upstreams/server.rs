@@ -121,17 +121,13 @@ impl Server {
             .as_ref()
             .filter(|_| *tls)
             .and_then(|tls| tls.prepare(&mut peer, entry.place.origin, name));
-        let (key, hash) = (
-            peer.reuse_hash(),
-            hash(peer._address.to_string().as_bytes()),
-        );
         Server {
             entry,
             address,
+            key: peer.reuse_hash(),
+            hash: hash(peer._address.to_string().as_bytes()),
             peer,
             tls: prepared,
-            key,
-            hash,
             live: Box::default(),
         }
     }
@@ -150,9 +146,9 @@ impl Server {
     /// The server as Pingora connects to it.
     pub fn peer(&self) -> HttpPeer {
         let mut peer = self.peer.clone();
-        self.tls
-            .iter()
-            .for_each(|prepared| prepared.tls.show(&mut peer));
+        if let Some(prepared) = &self.tls {
+            prepared.tls.show(&mut peer);
+        }
         peer
     }
 
@@ -184,22 +180,15 @@ impl Server {
     /// Takes a place, if fewer than `most` are taken; for a crawler, if crawlers have fewer than
     /// `crawlers`, too.
     fn enter_within(&self, most: usize, crawlers: Option<usize>) -> bool {
-        let below = |most: usize| move |taken: usize| (taken < most).then_some(taken + 1);
-        let (order, live) = (Ordering::SeqCst, &self.live);
+        let live = &self.live;
         if let Some(most) = crawlers
-            && live
-                .crawlers
-                .fetch_update(order, order, below(most))
-                .is_err()
+            && !add_below(&live.crawlers, most)
         {
             return false;
         }
-        let has_entered = live
-            .in_flight
-            .fetch_update(order, order, below(most))
-            .is_ok();
+        let has_entered = add_below(&live.in_flight, most);
         if !has_entered && crawlers.is_some() {
-            live.crawlers.fetch_sub(1, order);
+            live.crawlers.fetch_sub(1, Ordering::SeqCst);
         }
         has_entered
     }
@@ -260,6 +249,15 @@ impl Server {
     pub fn is_up(&self) -> bool {
         self.state().is_up()
     }
+}
+
+/// Adds one to a count that is below `most`. Returns whether it was.
+fn add_below(count: &AtomicUsize, most: usize) -> bool {
+    count
+        .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |count| {
+            (count < most).then_some(count + 1)
+        })
+        .is_ok()
 }
 
 /// A request's place at a server. It is given back when this is dropped, if not before.

@@ -197,17 +197,17 @@ impl Tally {
             reason, error, at, ..
         } = *request;
         self.failures.add(at.lived);
-        let (host, target) = (shown(request.host), shown(request.target));
+        let host = shown(request.host);
+        let target = shown(request.target);
         if let Some(left_out) = self.throttle.admit(at.lived) {
             tracing::warn!(origin, ?host, ?target, reason, left_out, %error, "the origin did not answer a request");
         }
-        let failure = LastFailure {
+        *lock(&self.last_failure) = Some(LastFailure {
             at: at.now,
             reason: reason.to_owned(),
             host,
             target,
-        };
-        *lock(&self.last_failure) = Some(failure);
+        });
     }
 
     /// The counts for the status. The caller adds the rest.
@@ -305,7 +305,8 @@ pub struct WithoutOriginStatus {
 impl WithoutOrigin {
     /// Counts a request. Logs at most one a second.
     pub fn asked(&self, host: &[u8], target: &[u8], lived: Duration) {
-        let (host, target) = (shown(host).to_ascii_lowercase(), shown(target));
+        let host = shown(host).to_ascii_lowercase();
+        let target = shown(target);
         if let Some(left_out) = self.throttle.admit(lived) {
             tracing::warn!(
                 ?host,

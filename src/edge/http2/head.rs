@@ -69,7 +69,8 @@ pub(super) fn joined_cookies(head: &Parts) -> Option<Vec<u8>> {
         .get_all(header::COOKIE)
         .iter()
         .map(HeaderValue::as_bytes);
-    let (first, second) = (pieces.next()?, pieces.next()?);
+    let first = pieces.next()?;
+    let second = pieces.next()?;
     let mut joined = [first, b"; ", second].concat();
     for piece in pieces {
         joined.extend_from_slice(b"; ");
@@ -151,9 +152,9 @@ pub(super) fn trailers<'h>(lines: impl Iterator<Item = (&'h str, &'h [u8])> + Cl
 /// The values share one allocation: a usual response has eight of them.
 fn append<'h>(lines: impl Iterator<Item = (&'h str, &'h [u8])> + Clone, fields: &mut HeaderMap) {
     let mut values = BytesMut::with_capacity(USUAL_VALUES);
-    lines
-        .clone()
-        .for_each(|(_, value)| values.extend_from_slice(value));
+    for (_, value) in lines.clone() {
+        values.extend_from_slice(value);
+    }
     let mut values: Bytes = values.freeze();
     for (name, value) in lines {
         let value = HeaderValue::from_maybe_shared(values.split_to(value.len()));

@@ -72,7 +72,8 @@ impl InMemory {
         head: &Parts,
         framing: Framing,
         ticket: Ticket,
-        (stall, output): (Duration, Output),
+        stall: Duration,
+        output: Output,
     ) -> InMemory {
         let (near, far) = duplex(WAITING);
         client.hand_on(ticket);
@@ -87,11 +88,8 @@ impl InMemory {
         let mut lines = Lines::default();
         lines.take(fields_of_http1(head, framing, cookies.as_deref()));
         let mut octets = Vec::with_capacity(1024);
-        write_head(
-            (head.method.as_str().as_bytes(), target(head)),
-            &lines,
-            &mut octets,
-        );
+        let method = head.method.as_str().as_bytes();
+        write_head(method, target(head), &lines, &mut octets);
         connection.open_for(octets, framing);
         InMemory {
             connection,
@@ -124,10 +122,8 @@ impl InMemory {
                 drop(app.process(session, &stop).await);
             }
         };
-        let ((), carried) = tokio::join!(
-            process,
-            carry(near, &mut stream, (framing, is_head), &output)
-        );
+        let ((), carried) =
+            tokio::join!(process, carry(near, &mut stream, framing, is_head, &output));
         let record = client.take_record();
         let Err(cut) = carried else {
             return Finished::Sent(stream, record.map(Unrecorded::Response));
@@ -153,7 +149,8 @@ impl InMemory {
 async fn carry(
     near: DuplexStream,
     stream: &mut Stream,
-    (framing, is_head): (Framing, bool),
+    framing: Framing,
+    is_head: bool,
     output: &Output,
 ) -> Result<(), Cut> {
     let (read, write) = split(near);
@@ -258,10 +255,10 @@ impl Download<'_> {
                     .send(Bytes::copy_from_slice(&piece[..count]), ends)?;
                 self.response.passed_on(count);
             } else if self.response.is_body_over() {
-                return match self.response.has_length() {
-                    true => Ok(()),
-                    false => Ok(self.sending.send(Bytes::new(), true)?),
-                };
+                if !self.response.has_length() {
+                    self.sending.send(Bytes::new(), true)?;
+                }
+                return Ok(());
             } else if !self.response.next_piece()? {
                 self.more().await?;
             }
@@ -278,13 +275,12 @@ impl Download<'_> {
             self.response.received();
             read.map_err(Cut::from)
         });
-        match count.await? {
-            0 => Err(Cut::Response),
-            count => {
-                self.output.note_moved(count);
-                Ok(())
-            }
+        let count = count.await?;
+        if count == 0 {
+            return Err(Cut::Response);
         }
+        self.output.note_moved(count);
+        Ok(())
     }
 }
 

@@ -199,10 +199,11 @@ impl AsyncWrite for Output {
         let mut shared = lock(&self.0.gathered);
         ready!(shared.poll_room(context))?;
         let waiting = shared.connection.stream.gather();
-        parts
-            .iter()
-            .for_each(|part| waiting.extend_from_slice(part));
-        Poll::Ready(Ok(parts.iter().map(|part| part.len()).sum()))
+        let before = waiting.len();
+        for part in parts {
+            waiting.extend_from_slice(part);
+        }
+        Poll::Ready(Ok(waiting.len() - before))
     }
 
     /// h2 would copy a small piece of a body behind its head, to write both at once.

@@ -107,8 +107,10 @@ impl<'e> Session<'e> {
     pub(super) fn new(
         edge: &'e Edge,
         stop: ShutdownWatch,
-        (client, counted): (Arc<ClientConnection>, Option<Arc<OpenConnection>>),
-        (mut connection, output): (server::Connection<Output, Bytes>, Output),
+        client: Arc<ClientConnection>,
+        counted: Option<Arc<OpenConnection>>,
+        mut connection: server::Connection<Output, Bytes>,
+        output: Output,
     ) -> Session<'e> {
         Session {
             edge,
@@ -269,12 +271,11 @@ impl<'e> Session<'e> {
             }
             Finished::Over => return,
         };
-        let sending = match stream.is_received() {
-            true => Some(stream.sending),
-            false => {
-                self.begin(read_on(stream, self.output.clone()));
-                None
-            }
+        let sending = if stream.is_received() {
+            Some(stream.sending)
+        } else {
+            self.begin(read_on(stream, self.output.clone()));
+            None
         };
         self.in_h2
             .extend(unrecorded.map(|unrecorded| (sending, unrecorded)));
@@ -284,9 +285,10 @@ impl<'e> Session<'e> {
     /// client has reset.
     fn let_leave(&mut self) {
         for (sending, unrecorded) in self.in_h2.drain(..) {
-            match sending.is_some_and(|mut sending| sending.is_gone()) {
-                true => unrecorded.record(false),
-                false => self.in_output.push(unrecorded),
+            if sending.is_some_and(|mut sending| sending.is_gone()) {
+                unrecorded.record(false);
+            } else {
+                self.in_output.push(unrecorded);
             }
         }
     }
@@ -304,11 +306,10 @@ impl<'e> Session<'e> {
             ..
         } = self;
         drop(connection);
-        in_h2
-            .into_iter()
-            .map(|(_, unrecorded)| unrecorded)
-            .chain(in_output)
-            .for_each(|unrecorded| unrecorded.record(false));
+        let in_h2 = in_h2.into_iter().map(|(_, unrecorded)| unrecorded);
+        for unrecorded in in_h2.chain(in_output) {
+            unrecorded.record(false);
+        }
         while let Some(finished) = exchanges.next().await {
             if let Finished::Sent(_, Some(unrecorded)) = finished {
                 unrecorded.record(false);

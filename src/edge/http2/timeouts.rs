@@ -148,7 +148,7 @@ impl Resets {
     /// Counts a reset. Returns whether it is one too many.
     pub(super) fn count(&mut self) -> bool {
         if self.since.elapsed() > RESET_WINDOW {
-            (self.since, self.count) = (Instant::now(), 0);
+            *self = Resets::new();
         }
         self.count += 1;
         self.count > RESETS

@@ -194,9 +194,9 @@ impl<'e, C: Client> Exchange<'e, C> {
         }
         let answer = self.answer(status);
         self.tags.clear();
-        answer
-            .values(Field::XRobotsTag)
-            .for_each(|tag| self.tags.extend(tag.as_bytes().iter().chain(b"\n")));
+        for tag in answer.values(Field::XRobotsTag) {
+            self.tags.extend(tag.as_bytes().iter().chain(b"\n"));
+        }
         self.client.answer(&answer);
         // A client without a window may take its time, and the answer takes the place of what the
         // origin sent.

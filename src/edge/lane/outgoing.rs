@@ -106,7 +106,8 @@ impl Outgoing {
 
     /// Begins again. Nothing of the request was written, or it has no body.
     pub fn rewind(&mut self) {
-        (self.written, self.is_begun) = (0, false);
+        self.written = 0;
+        self.is_begun = false;
     }
 }
 

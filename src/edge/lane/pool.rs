@@ -97,9 +97,10 @@ impl Pool {
             let mut over = Vec::new();
             let mut list = lock(list);
             for mut kept in std::mem::take(&mut *list) {
-                match now < kept.until && is_silent(&mut kept.stream) {
-                    true => list.push(kept),
-                    false => over.push(kept),
+                if now < kept.until && is_silent(&mut kept.stream) {
+                    list.push(kept);
+                } else {
+                    over.push(kept);
                 }
             }
         }

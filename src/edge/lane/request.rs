@@ -40,27 +40,20 @@ impl LaneRequest {
     ) -> LaneRequest {
         let fields = request.lines.iter().map(|field| (field.name, field.value));
         let target = target_for_origin(request.fields.target);
-        let line = (request.fields.method, &*target);
-        let written = LaneRequest::of(
-            line,
-            fields,
-            (request.framing, request.expects),
-            forward,
-            host,
-        );
-        LaneRequest {
-            closes: request.closes,
-            ..written
-        }
+        let method = request.fields.method;
+        let mut written = LaneRequest::of(method, &target, fields, request.framing, forward, host);
+        written.expects = request.expects;
+        written.closes = request.closes;
+        written
     }
 
-    /// A request with this request line, these fields, and a body with this framing. `expects` says
-    /// whether the client waits for a 100 before it sends the body. `host` is the Host that the
-    /// origin wants in place of the client's.
+    /// A request with this request line, these fields, and a body with this framing. `host` is the
+    /// Host that the origin wants in place of the client's.
     pub(in crate::edge) fn of<'h>(
-        (method, target): (&[u8], &[u8]),
+        method: &[u8],
+        target: &[u8],
         fields: impl Iterator<Item = (&'h str, &'h [u8])>,
-        (body, expects): (Framing, bool),
+        body: Framing,
         forward: &Forward<'_>,
         host: Option<&str>,
     ) -> LaneRequest {
@@ -74,20 +67,20 @@ impl LaneRequest {
             lines.remove(&header::TRAILER);
         }
         let mut octets = Buffer::take();
-        write_head((method, target), &lines, &mut octets);
+        write_head(method, target, &lines, &mut octets);
         LaneRequest {
             head: octets,
             body,
             is_head: method == b"HEAD",
             may_repeat: body == Framing::None && matches!(method, b"GET" | b"HEAD" | b"OPTIONS"),
-            expects,
+            expects: false,
             closes: false,
         }
     }
 }
 
 /// Writes a whole head with this method and target.
-pub fn write_head((method, target): (&[u8], &[u8]), lines: &Lines<'_>, octets: &mut Vec<u8>) {
+pub fn write_head(method: &[u8], target: &[u8], lines: &Lines<'_>, octets: &mut Vec<u8>) {
     for part in [method, b" ", target, b" HTTP/1.1\r\n"] {
         octets.extend_from_slice(part);
     }

@@ -110,12 +110,11 @@ pub fn read<'b, T>(
         }
         framing => framing,
     };
-    let (keeps_alive, names_fields) = (seen.keeps_alive(is_http10), seen.names_others);
     let head = ResponseHead {
         status,
         framing,
-        keeps_alive,
-        names_fields,
+        keeps_alive: seen.keeps_alive(is_http10),
+        names_fields: seen.names_others,
         length,
     };
     Ok(Some(with_head(Parsed {
@@ -138,19 +137,18 @@ struct Seen {
 
 impl Seen {
     fn take_in(&mut self, field: &Header<'_>) -> Result<(), BadResponse> {
-        let is = |wanted: &str| field.name.eq_ignore_ascii_case(wanted);
         match field.name.len() {
-            14 if is("content-length") => {
+            14 if field.name.eq_ignore_ascii_case("content-length") => {
                 let length = number(field.value).filter(|_| self.length.is_none());
                 self.length = Some(length.ok_or(BadResponse::Length)?);
             }
-            17 if is("transfer-encoding") => {
+            17 if field.name.eq_ignore_ascii_case("transfer-encoding") => {
                 if self.is_chunked || !field.value.eq_ignore_ascii_case(b"chunked") {
                     return Err(BadResponse::Coding);
                 }
                 self.is_chunked = true;
             }
-            10 if is("connection") => {
+            10 if field.name.eq_ignore_ascii_case("connection") => {
                 for token in field
                     .value
                     .split(|octet| *octet == b',')

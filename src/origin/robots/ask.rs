@@ -10,7 +10,7 @@ use super::connections::{Names, NotPublic, UnixConnector, in_url, tls_of};
 use super::{FetchFailure, FetchResult};
 use crate::download::{client, conditional, field, octets};
 use crate::robots::MAX_BYTES;
-use crate::settings::{OriginIndex, OriginSettings, ServerAddress, ServerSettings};
+use crate::settings::{OriginIndex, OriginSettings, ServerAddress};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use ureq::Agent;
@@ -174,10 +174,8 @@ impl Destination {
         if !is_web || to[Position::AfterScheme..Position::BeforeHost] != *"://" {
             return None;
         }
-        let (tls, host) = (
-            to.scheme() == "https",
-            to[Position::BeforeHost..Position::AfterPort].to_owned(),
-        );
+        let tls = to.scheme() == "https";
+        let host = to[Position::BeforeHost..Position::AfterPort].to_owned();
         let is_wanted = asked
             .target
             .origin
@@ -200,12 +198,12 @@ impl Destination {
                 ..Destination::at(server)
             });
         }
-        let is_server = |ServerSettings { address, .. }: &ServerSettings| {
+        let is_foreign = !asked.target.origin.servers.iter().any(|server| {
+            let address = &server.address;
             address.socket.is_none()
                 && address.tls == tls
                 && address.authority().eq_ignore_ascii_case(&host)
-        };
-        let is_foreign = !asked.target.origin.servers.iter().any(is_server);
+        });
         Some(Destination {
             host: None,
             tls,
@@ -312,13 +310,10 @@ fn unusable(url: &str, reason: impl std::fmt::Display) -> FetchResult {
 
 fn file(response: Response, url: String) -> FetchResult {
     // A body in an unknown coding would be read as a file without rules.
-    let is_known = |coding: &str| {
-        ["", "identity", "gzip"]
-            .iter()
-            .any(|known| known.eq_ignore_ascii_case(coding))
-    };
-    if let Some(coding) =
-        field(&response, "content-encoding").filter(|coding| !is_known(coding.trim()))
+    let coding = field(&response, "content-encoding").unwrap_or_default();
+    if !["", "identity", "gzip"]
+        .iter()
+        .any(|known| known.eq_ignore_ascii_case(coding.trim()))
     {
         return unusable(
             &url,
@@ -327,7 +322,8 @@ fn file(response: Response, url: String) -> FetchResult {
             ),
         );
     }
-    let (etag, last_modified) = (field(&response, "etag"), field(&response, "last-modified"));
+    let etag = field(&response, "etag");
+    let last_modified = field(&response, "last-modified");
     let media = field(&response, "content-type");
     let html = media.is_some_and(|media| media.to_ascii_lowercase().starts_with("text/html"));
     match octets(response.into_body(), MAX_BYTES) {

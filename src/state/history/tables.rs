@@ -136,12 +136,8 @@ fn add_counts(connection: &Connection, batch: &HistoryBatch) -> SqlResult<()> {
     }
     for ((hour, site, crawler, identity), counts) in &batch.counts {
         for (step, statement) in &mut statements {
-            add_with_sums(
-                statement,
-                step.begin(*hour),
-                (site, crawler, identity),
-                counts,
-            )?;
+            let start = step.begin(*hour);
+            add_with_sums(statement, start, site, crawler, identity, counts)?;
         }
     }
     Ok(())
@@ -169,7 +165,9 @@ pub fn adding(connection: &Connection, step: Step) -> SqlResult<Statement<'_>> {
 pub fn add_with_sums(
     statement: &mut Statement<'_>,
     start: Timestamp,
-    (site, crawler, identity): (&str, &str, &str),
+    site: &str,
+    crawler: &str,
+    identity: &str,
     counts: &Counts,
 ) -> SqlResult<()> {
     let of_all = [("", crawler), ("", "")];
@@ -182,7 +180,7 @@ pub fn add_with_sums(
     for (site, named) in of_all.iter().chain(of_site) {
         // People are no crawler: they are in no sum of all crawlers.
         if !(crawler == "none" && named.is_empty()) {
-            add(statement, start, (site, named, identity), counts)?;
+            add(statement, start, site, named, identity, counts)?;
         }
     }
     Ok(())
@@ -191,15 +189,16 @@ pub fn add_with_sums(
 pub fn add(
     statement: &mut Statement<'_>,
     start: Timestamp,
-    (site, crawler, identity): (&str, &str, &str),
+    site: &str,
+    crawler: &str,
+    identity: &str,
     counts: &Counts,
 ) -> SqlResult<usize> {
-    let text = |text: &str| Value::Text(text.into());
     let key = [
-        text(site),
+        Value::Text(site.into()),
         Value::Integer(start.0),
-        text(crawler),
-        text(identity),
+        Value::Text(crawler.into()),
+        Value::Text(identity.into()),
     ];
     let counted = counts.0.iter().map(|count| Value::Integer(number(*count)));
     statement.execute(params_from_iter(key.into_iter().chain(counted)))
@@ -267,7 +266,8 @@ fn cut(text: &str, bound: usize) -> &str {
 /// Deletes rows that are too old, and the oldest where there are too many.
 fn prune(connection: &Connection, now: Timestamp) -> SqlResult<()> {
     for step in Step::ALL {
-        let (table, most) = (table(step), most(step));
+        let table = table(step);
+        let most = most(step);
         let too_old = now.0 - step.kept() - step.seconds();
         connection.execute(&format!("DELETE FROM {table} WHERE start <= ?1"), [too_old])?;
         let rows: i64 =
@@ -320,9 +320,10 @@ mod tests {
     }
 
     fn requests(at: Timestamp, crawler: &str, count: u64) -> HistoryBatch {
-        let (mut batch, mut counts) = (HistoryBatch::default(), Counts::default());
+        let mut batch = HistoryBatch::default();
+        let mut counts = Counts::default();
         counts.add("violation", "would_block", count);
-        batch.requests(at, ("shop", crawler, "unverified"), &counts);
+        batch.requests(at, "shop", crawler, "unverified", &counts);
         batch
     }
 

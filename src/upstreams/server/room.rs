@@ -7,7 +7,7 @@
 //! servers; the lock is taken only while somebody waits.
 
 use super::shares::Shares;
-use super::{Held, Place, Server};
+use super::{Held, Place, Server, add_below};
 use crate::crawlers::{CrawlerIndex, Registry};
 use crate::locks::lock;
 use crate::settings::PlaceSettings;
@@ -223,9 +223,10 @@ impl Room {
         if !self.take_share(share) {
             return None;
         }
-        let has_place =
-            |server: &&&Arc<Server>| server.enter_within(self.settings.connections, crawlers);
-        let Some(server) = servers.iter().find(has_place) else {
+        let Some(server) = servers
+            .iter()
+            .find(|server| server.enter_within(self.settings.connections, crawlers))
+        else {
             self.shares.leave(share);
             return None;
         };
@@ -240,7 +241,8 @@ impl Room {
     }
 
     fn wait(self: &Arc<Room>, servers: &[&Arc<Server>], share: Option<u64>) -> Entrance {
-        let (mut queue, length) = (lock(&self.queue), self.settings.length);
+        let mut queue = lock(&self.queue);
+        let length = self.settings.length;
         // One that waits counts for its address.
         let has_room = queue.waiters.len() < length || self.displace(&mut queue, share);
         if !has_room
@@ -361,11 +363,7 @@ impl Room {
         {
             return false;
         }
-        let below = |count: usize| (count < most).then_some(count + 1);
-        let may = self
-            .without_place
-            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, below)
-            .is_ok();
+        let may = add_below(&self.without_place, most);
         if !may {
             self.shares_without_place.leave(share);
         }
@@ -451,16 +449,14 @@ impl Room {
     /// The status of the places of this origin, for an operator. `now` is the time since the start,
     /// `lived` the time that the clock has lived through.
     pub fn status(&self, origin: String, now: Duration, lived: Duration) -> QueueStatus {
-        let searching = lock(&self.searching);
-        let current = searching
-            .iter()
-            .filter(|(_, turned)| now.saturating_sub(turned.last) <= GAP);
-        let said = |(crawler, turned): (&CrawlerIndex, &TurnedAway)| {
-            (
-                Registry::builtin().get(*crawler).name.clone(),
-                turned.last.saturating_sub(turned.since).as_secs(),
-            )
-        };
+        let mut search_crawlers = Vec::new();
+        for (crawler, turned) in lock(&self.searching).iter() {
+            if now.saturating_sub(turned.last) <= GAP {
+                let name = Registry::builtin().get(*crawler).name.clone();
+                let seconds = turned.last.saturating_sub(turned.since).as_secs();
+                search_crawlers.push((name, seconds));
+            }
+        }
         let [crawlers_turned_away, people_turned_away] =
             self.turned_away.each_ref().map(|recent| recent.sum(lived));
         QueueStatus {
@@ -468,7 +464,7 @@ impl Room {
             waiting: self.waiting(),
             crawlers_turned_away,
             people_turned_away,
-            search_crawlers: current.map(said).collect(),
+            search_crawlers,
         }
     }
 }
@@ -480,14 +476,12 @@ fn part(all: usize, divisor: usize) -> u32 {
 
 /// A [`Held`] for a place that was taken already.
 fn counted(server: &Arc<Server>, share: Option<u64>, is_crawler: bool) -> Held {
-    let since = Instant::now();
-    let is_given_up = AtomicBool::new(false);
     let place = Place {
         server: server.clone(),
         is_crawler,
         share,
-        since,
-        is_given_up,
+        since: Instant::now(),
+        is_given_up: AtomicBool::new(false),
     };
     Held::entered(server.clone(), Some(Arc::new(place)))
 }

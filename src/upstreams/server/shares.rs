@@ -14,12 +14,14 @@ pub struct Shares([Box<[AtomicU32]>; 2]);
 
 impl Shares {
     pub fn new() -> Shares {
-        let row = || (0..WIDTH).map(|_| AtomicU32::new(0)).collect();
-        Shares([row(), row()])
+        Shares(std::array::from_fn(|_| {
+            (0..WIDTH).map(|_| AtomicU32::new(0)).collect()
+        }))
     }
 
     fn counters(&self, share: Option<u64>) -> Option<[&AtomicU32; 2]> {
-        let (share, [one, other]) = (share?, &self.0);
+        let share = share?;
+        let [one, other] = &self.0;
         Some([
             &one[share as usize % WIDTH],
             &other[(share >> 32) as usize % WIDTH],

@@ -22,11 +22,14 @@ impl<C: Client> Exchange<'_, C> {
                 }
                 Err(error) => error,
             };
-            let reached = match self.response.is_awaited() {
-                true if origin.is_kept => Reached::KeptConnection,
-                true => Reached::NewConnection,
-                false if self.response.is_before_body() => Reached::Octets,
-                false => Reached::Body,
+            let reached = if !self.response.is_before_body() {
+                Reached::Body
+            } else if !self.response.is_awaited() {
+                Reached::Octets
+            } else if origin.is_kept {
+                Reached::KeptConnection
+            } else {
+                Reached::NewConnection
             };
             if !self.note_failure(reached, &error) {
                 return Err(error);

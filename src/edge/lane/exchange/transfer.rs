@@ -84,17 +84,18 @@ impl<C: Client> Exchange<'_, C> {
         {
             return Poll::Ready(Err(of_client(ErrorType::WriteError, gone)));
         }
-        self.poll_wait(origin, (request, response), context)
+        self.poll_wait(origin, request, response, context)
     }
 
     /// Fails if the exchange has waited for too long. A wait begins when nothing can move.
     fn poll_wait(
         &mut self,
         origin: &Origin,
-        sides: (WaitsFor, WaitsFor),
+        request: WaitsFor,
+        response: WaitsFor,
         context: &mut Context<'_>,
     ) -> Poll<Result<()>> {
-        if sides.0 != WaitsFor::Client && sides.1 != WaitsFor::Client {
+        if request != WaitsFor::Client && response != WaitsFor::Client {
             self.transfer.pace.pause();
         } else if !self.may_wait_for_client(context) {
             let kind = if self.has_begun {
@@ -105,7 +106,7 @@ impl<C: Client> Exchange<'_, C> {
             return Poll::Ready(Err(of_client(kind, io::ErrorKind::TimedOut.into())));
         }
         let timeouts = origin.route.timeouts;
-        let (awaited, limit) = match sides {
+        let (awaited, limit) = match (request, response) {
             // The client's side gives up one that takes nothing.
             (_, WaitsFor::Client) => {
                 self.transfer.wait = None;
@@ -310,12 +311,11 @@ impl<C: Client> Exchange<'_, C> {
                 error,
             ));
         }
-        Err(of_origin(
-            ErrorType::ConnectionClosed,
-            match self.response.is_before_body() {
-                true => "the origin closed before the head of a response",
-                false => "the origin closed before the end of its response",
-            },
-        ))
+        let what = if self.response.is_before_body() {
+            "the origin closed before the head of a response"
+        } else {
+            "the origin closed before the end of its response"
+        };
+        Err(of_origin(ErrorType::ConnectionClosed, what))
     }
 }
