@@ -56,6 +56,14 @@ pub struct Moment {
     pub lived: Duration,
 }
 
+impl Moment {
+    /// The seconds by which the wall clock is ahead of the time lived through. They change when the
+    /// wall clock is set, or the machine sleeps.
+    pub fn ahead(&self) -> i64 {
+        self.now.0.saturating_sub(self.lived.as_secs() as i64)
+    }
+}
+
 /// Seconds on top of the machine's own: on both measures, as if so much time had passed, and on the
 /// wall clock alone, as if it had been set.
 type Shift = Mutex<(i64, i64)>;

@@ -25,7 +25,7 @@ const NO_TTL: Duration = Duration::ZERO;
 const UNTIMED: Duration = Duration::from_secs(30);
 
 /// The answer to a look-up.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub enum DnsAnswer<T> {
     /// These records, with their time to live.
     Records(Vec<T>, Duration),
@@ -120,7 +120,7 @@ impl Dns {
 }
 
 /// Addresses of a host.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct HostAddresses {
     /// At least one.
     pub addresses: Vec<IpAddr>,

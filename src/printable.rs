@@ -26,6 +26,15 @@ pub fn printable_path(path: &Path) -> String {
     printable(path.as_os_str().as_encoded_bytes())
 }
 
+/// The beginning of a text: at most so many bytes, whole characters.
+pub fn cut(text: &str, most: usize) -> &str {
+    let mut end = text.len().min(most);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
 /// Parts in one line, with a separator between them.
 pub fn join(parts: impl IntoIterator<Item: ToString>, separator: &str) -> String {
     parts

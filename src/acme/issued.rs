@@ -50,7 +50,7 @@ pub struct PassedQuestions {
 }
 
 /// An open challenge. It is answered until this value is dropped.
-pub(super) struct Answering {
+pub struct Answering {
     issued: Arc<Issued>,
     question: Challenge,
 }

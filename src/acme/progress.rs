@@ -41,7 +41,7 @@ pub enum ChallengeKind {
 }
 
 /// When the authority suggests to renew a certificate (RFC 9773).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub struct Suggestion {
     /// The certificate that it is for, as the authority names it.
     pub certificate: String,

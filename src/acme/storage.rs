@@ -23,7 +23,6 @@ pub struct StoredAccount {
 }
 
 /// The files of one authority.
-#[derive(Clone, Debug)]
 pub struct Storage {
     directory: PathBuf,
 }

@@ -48,7 +48,7 @@ fn words(kind: Kind, crawler: &str, retry_after: Option<u32>) -> (&'static str, 
 }
 
 /// The kind that the answer names: that of the decision, but `TooFast` for every slow-down.
-pub(super) fn kind(decision: &Decision) -> Kind {
+pub fn kind(decision: &Decision) -> Kind {
     if matches!(decision.action, Action::Slow { .. }) {
         Kind::TooFast
     } else {
@@ -57,7 +57,7 @@ pub(super) fn kind(decision: &Decision) -> Kind {
 }
 
 /// The seconds that a slowed-down request has to wait.
-pub(super) fn slowed_for(decision: &Decision) -> Option<u32> {
+pub fn slowed_for(decision: &Decision) -> Option<u32> {
     match decision.action {
         Action::Slow { retry_after, .. } => Some(retry_after),
         _ => None,
@@ -65,7 +65,7 @@ pub(super) fn slowed_for(decision: &Decision) -> Option<u32> {
 }
 
 /// The answer to a request against the rules, or to one that is too fast.
-pub(super) fn refused(answer: &site::RefusalAnswer, ruling: &Ruling<'_>, form: Form) -> Answer {
+pub fn refused(answer: &site::RefusalAnswer, ruling: &Ruling<'_>, form: Form) -> Answer {
     let Ruling {
         registry,
         entry,
@@ -116,7 +116,7 @@ pub(super) fn refused(answer: &site::RefusalAnswer, ruling: &Ruling<'_>, form: F
 }
 
 /// The answer during a pause of the site, for a person or for a crawler.
-pub(super) fn paused(retry_after: u32, ruling: &Ruling<'_>, form: Form) -> Answer {
+pub fn paused(retry_after: u32, ruling: &Ruling<'_>, form: Form) -> Answer {
     let (reader, message) = match ruling.decision.claim {
         Claim::Nobody => {
             let message = format!(
@@ -153,7 +153,7 @@ fn about(seconds: u32) -> String {
 }
 
 /// The answer while the site's robots.txt is not known, or must not be served.
-pub(super) fn awaited(retry_after: u32, form: Form) -> Answer {
+pub fn awaited(retry_after: u32, form: Form) -> Answer {
     let message =
         format!("The rules of this site are not known yet. Try again in {retry_after} seconds.");
     let page = Page::new(
@@ -169,7 +169,7 @@ pub(super) fn awaited(retry_after: u32, form: Form) -> Answer {
 }
 
 /// The answer without a licence (RSL 1.0 section 6.3): the challenge, and a Link to the licence.
-pub(super) fn unlicensed(status_code: u16, ruling: &Ruling<'_>, form: Form) -> Answer {
+pub fn unlicensed(status_code: u16, ruling: &Ruling<'_>, form: Form) -> Answer {
     let Ruling {
         registry,
         entry,

@@ -8,8 +8,7 @@ use bytes::Bytes;
 use http::{HeaderValue, StatusCode};
 use std::sync::Arc;
 
-#[derive(Debug)]
-pub(super) struct FileAnswers {
+pub struct FileAnswers {
     /// 200, with the bytes.
     whole: Answer,
     /// 304.
@@ -18,7 +17,7 @@ pub(super) struct FileAnswers {
 
 impl FileAnswers {
     /// `validators` are the lines that both answers have.
-    pub(super) fn new(
+    pub fn new(
         validators: &[(Field, &str)],
         content_type: &'static str,
         body: Arc<[u8]>,
@@ -48,7 +47,7 @@ impl FileAnswers {
     }
 
     /// The 304 if the client's copy is current, else the 200.
-    pub(super) fn answer(&self, is_fresh: bool) -> Answer {
+    pub fn answer(&self, is_fresh: bool) -> Answer {
         if is_fresh {
             self.not_modified.clone()
         } else {

@@ -11,8 +11,8 @@ const LOCAL: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 /// The path below which questions are asked.
 const DECIDE: &[u8] = b"/decide/";
 /// The files that a proxy fetches from crawlgate in place of its origin.
-pub(super) const ROBOTS_TXT: &str = "/robots.txt";
-pub(super) const TDMREP: &str = "/.well-known/tdmrep.json";
+pub const ROBOTS_TXT: &str = "/robots.txt";
+pub const TDMREP: &str = "/.well-known/tdmrep.json";
 
 /// The format of a question, named by the path of the proxy's request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub enum Protocol {
 }
 
 /// A request that a proxy asks about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct Question<'a> {
     /// The format of the question.
     pub protocol: Protocol,
@@ -46,7 +46,7 @@ pub struct Question<'a> {
 }
 
 /// Why a question cannot be answered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum QuestionError {
     /// A field that the protocol needs is missing.
     #[error("the field {0} is missing: the proxy has to pass on the request that it asks about")]
@@ -129,13 +129,13 @@ impl<'a> Question<'a> {
     }
 
     /// Whether it asks about this file in its usual spelling.
-    pub(super) fn is_for(&self, file: &str) -> bool {
+    pub fn is_for(&self, file: &str) -> bool {
         path_of(self.target) == file.as_bytes()
     }
 
     /// The Location of this file for the client. A whole URL if the proxy names the scheme: Traefik
     /// would complete a path with the address of crawlgate.
-    pub(super) fn location(&self, request: &Received<'_>, file: &'static str) -> HeaderValue {
+    pub fn location(&self, request: &Received<'_>, file: &'static str) -> HeaderValue {
         let scheme = field(request, "x-forwarded-proto");
         let scheme = scheme.filter(|scheme| matches!(*scheme, b"http" | b"https"));
         let url = scheme.filter(|_| self.protocol == Protocol::ForwardAuth);

@@ -28,11 +28,11 @@ fn with_value<T>(read: impl FnOnce(&HeaderValue) -> T) -> T {
 }
 
 /// The value for a head that is written as octets.
-pub(super) fn with_date(write: impl FnOnce(&[u8])) {
+pub fn with_date(write: impl FnOnce(&[u8])) {
     with_value(|date| write(date.as_bytes()));
 }
 
 /// The value for a head that is a map.
-pub(super) fn date_value() -> HeaderValue {
+pub fn date_value() -> HeaderValue {
     with_value(HeaderValue::clone)
 }

@@ -18,10 +18,10 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 /// Bytes that a request holds in Pingora: its buffer for the response (Pingora 0.9.1).
-pub(super) const IN_PINGORA: usize = 64 * 1024;
+pub const IN_PINGORA: usize = 64 * 1024;
 /// Bytes of a request's body that Pingora reads ahead of the origin: four pieces wait, one has no
 /// place yet, one is being written and one read, of 64 KiB each (Pingora 0.9.1).
-pub(super) const PINGORA_UPLOAD: usize = 448 * 1024;
+pub const PINGORA_UPLOAD: usize = 448 * 1024;
 /// Bytes of a body that a client sends before its request takes a place at an origin with few of
 /// them. With less, clients that send nothing more could keep all places.
 const MAX_BODY_FIRST: usize = 64 * 1024;

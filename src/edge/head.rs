@@ -130,7 +130,7 @@ impl<'h, 'b> Request<'h, 'b> {
 /// the bytes that no URL may have (RFC 3986 section 3.3) and that Pingora refuses (`PathAndQuery`
 /// of http 1.5.0). They are `<` and `>`, `"` in a query and a backtick in a path: some clients send
 /// them as they are, browsers escape them.
-pub(super) fn target_for_origin(target: &[u8]) -> Cow<'_, [u8]> {
+pub fn target_for_origin(target: &[u8]) -> Cow<'_, [u8]> {
     let target = origin_form(target);
     if memchr::memchr3(b'<', b'>', b'"', &target)
         .or_else(|| memchr::memchr(b'`', &target))
@@ -210,7 +210,7 @@ pub fn header_map<'f, 'b: 'f>(fields: impl Iterator<Item = &'f Header<'b>>) -> H
 }
 
 /// The fields that shape an answer, of a whole head that was read before.
-pub(super) fn fields_of(head: &[u8]) -> HeaderMap {
+pub fn fields_of(head: &[u8]) -> HeaderMap {
     let mut room = [httparse::EMPTY_HEADER; MOST_FIELDS];
     let line_end = memchr::memchr(b'\n', head).map_or(head.len(), |end| end + 1);
     match httparse::parse_headers(&head[line_end..], &mut room) {

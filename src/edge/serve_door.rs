@@ -262,7 +262,7 @@ impl Door {
 }
 
 /// Writes an answer in clear text, if the socket takes it at once.
-pub(super) fn answer_at_once(stream: &TcpStream, reason: Rejection) {
+pub fn answer_at_once(stream: &TcpStream, reason: Rejection) {
     let answer = rejection(
         reason,
         &Asked {

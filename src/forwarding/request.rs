@@ -25,7 +25,7 @@ const OF_A_PROXY: &str = "x-forwarded-";
 const CONDITIONS: [HeaderName; 2] = [header::IF_NONE_MATCH, header::IF_MODIFIED_SINCE];
 
 /// The facts about a forwarded request.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub struct ForwardedRequest<'a> {
     /// The host of the request; empty if an HTTP/1.0 request has none.
     pub host: &'a [u8],

@@ -11,7 +11,7 @@ const TDM_RESERVATION: HeaderName = HeaderName::from_static("tdm-reservation");
 /// Adds the site's lines to a response of the origin. A field that the origin sends itself stays
 /// alone: the origin knows the document, and of two Content-Usage lines the last would win (RFC
 /// 9651 section 4.2).
-pub(super) fn attach(head: &mut impl Head, entry: &SiteEntry, decision: &Decision) {
+pub fn attach(head: &mut impl Head, entry: &SiteEntry, decision: &Decision) {
     let mut fields = entry.site.signals.fields(decision.signals).peekable();
     // Looked up before ours is there, and not for sites that say nothing.
     let origin_reserves = fields.peek().is_some() && head.has(TDM_RESERVATION);

@@ -12,7 +12,7 @@ use pingora_proxy::Session;
 /// (Pingora 0.9.1).
 const NO_OCTETS: &str = "bytes already read: 0";
 
-pub(super) async fn choose(
+pub async fn choose(
     gateway: &Gateway,
     session: &mut Session,
     ctx: &mut RequestContext,
@@ -52,14 +52,14 @@ pub(super) async fn choose(
 }
 
 /// Gives the client's connection the place of the request, so that a slow client gives it up.
-pub(super) fn share_place(session: &Session, ctx: &RequestContext) {
+pub fn share_place(session: &Session, ctx: &RequestContext) {
     if let Some(connection) = connection(session) {
         connection.set_place(ctx.attempts.place().cloned());
     }
 }
 
 /// Reports the failure of a request that was sent, at least in part.
-pub(super) fn failed(
+pub fn failed(
     gateway: &Gateway,
     ctx: &mut RequestContext,
     mut error: Box<Error>,
@@ -82,7 +82,7 @@ pub(super) fn failed(
 }
 
 /// Reports that the server did not answer. Returns whether the request may be sent once more.
-pub(super) fn note_failure(
+pub fn note_failure(
     gateway: &Gateway,
     ctx: &mut RequestContext,
     reached: Reached,

@@ -18,7 +18,7 @@ use pingora_proxy::Session;
 /// client would take what follows for the response. Pingora takes `Upgrade` alone for the request
 /// of one (Pingora 0.9.1); a client that sends no `Connection: upgrade` beside it does not expect
 /// one (RFC 9110 section 7.8).
-pub(super) fn check_switch(session: &Session, response: &ResponseHeader) -> Result<()> {
+pub fn check_switch(session: &Session, response: &ResponseHeader) -> Result<()> {
     let asks = session.is_upgrade_req() && wants_upgrade(session.req_header());
     if response.status != StatusCode::SWITCHING_PROTOCOLS || asks {
         return Ok(());
@@ -47,11 +47,7 @@ fn remove_of_one_hop(response: &mut ResponseHeader) {
 const AHEAD: usize = 1024 * 1024;
 
 /// Reserves buffer space for a response. Without space, the request fails with 503.
-pub(super) fn hold(
-    session: &Session,
-    response: &ResponseHeader,
-    ctx: &mut RequestContext,
-) -> Result<()> {
+pub fn hold(session: &Session, response: &ResponseHeader, ctx: &mut RequestContext) -> Result<()> {
     let has_no_body = response.status.is_informational()
         || matches!(
             response.status,
@@ -80,7 +76,7 @@ fn bytes_of(head: &ResponseHeader) -> usize {
         .sum()
 }
 
-pub(super) fn filter(
+pub fn filter(
     gateway: &Gateway,
     session: &mut Session,
     response: &mut ResponseHeader,

@@ -78,7 +78,7 @@ pub fn request(
     data.extend(fields(json!({
         "arrived": time_text(request.arrived),
         "sha256": Hash::of(&[in_force]).to_string(),
-                "held_sha256": cached.collect::<Value>(),
+        "held_sha256": cached.collect::<Value>(),
         "tokens": tokens,
         "binds": binds,
     })));
@@ -173,9 +173,7 @@ fn followed(registry: &Registry, judged: &Judged) -> (Vec<String>, Binds) {
 }
 
 fn personal(evidence: &Evidence, request: &RequestFacts<'_>) -> Vec<(&'static str, String)> {
-    let client = request
-        .logged
-        .and_then(|address| evidence.addresses().apply(address));
+    let client = request.logged_as(evidence.addresses());
     let client = client.map(|address| ("client", address.to_string()));
     let agent = request.user_agent.map(|agent| ("user_agent", text(agent)));
     client.into_iter().chain(agent).collect()

@@ -21,7 +21,7 @@ use std::time::Duration;
 const MOST: usize = 4_096;
 
 /// A record that waits.
-pub(super) struct Waiting {
+pub struct Waiting {
     /// The entry of the log that every other instance must have read.
     ticket: u64,
     /// When it has waited for too long, by the time lived through.
@@ -32,7 +32,7 @@ pub(super) struct Waiting {
 }
 
 /// What became of records that waited.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub struct Settled {
     /// Violations, as confirmed.
     pub confirmed: u64,

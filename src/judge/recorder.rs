@@ -295,12 +295,8 @@ impl Recorder {
             proof: judged.proof.name(),
             signature: judged.signature,
             doubt: judged.doubt.map(Into::into),
-            client: request
-                .logged
-                .and_then(|address| self.logs.addresses.apply(address)),
-            kept_address: request
-                .logged
-                .and_then(|address| self.logs.kept_addresses.apply(address)),
+            client: request.logged_as(self.logs.addresses),
+            kept_address: request.logged_as(self.logs.kept_addresses),
             method: text(request.method),
             host: text(request.host),
             target: text(request.target),
@@ -356,9 +352,7 @@ impl Recorder {
             .unwrap_or_default();
         AccessRecord {
             time: request.arrived,
-            client: request
-                .logged
-                .and_then(|address| self.logs.addresses.apply(address)),
+            client: request.logged_as(self.logs.addresses),
             method: cut(request.method),
             host: cut(request.host),
             target: cut(request.target),

@@ -17,7 +17,6 @@ const TOOL: &str = "tool";
 
 /// The cache in which a crawler keeps robots.txt. Crawlers that share one share what they were
 /// served.
-#[derive(Clone, Copy, Debug)]
 pub struct RobotsCache<'a> {
     /// Its name.
     pub name: &'a str,

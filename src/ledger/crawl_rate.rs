@@ -94,7 +94,7 @@ pub struct PassedRates {
 /// The crawl rate of every crawler on every host, of each address by itself where the client is not
 /// verified. Where there are too many, those whose delay is over are as good as forgotten; of
 /// others each may come once too soon.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct CrawlRate(Bounded<Arrival>);
 
 impl CrawlRate {

@@ -38,7 +38,7 @@ pub struct LastServed {
 }
 
 /// What was served to one crawler on one host.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub struct Served {
     /// Each version once.
     pub versions: SmallVec<[LastServed; 2]>,
@@ -47,7 +47,7 @@ pub struct Served {
 }
 
 /// What one more visit changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct Added {
     /// Whether the version, or a later moment, is new.
     pub is_news: bool,
@@ -149,9 +149,7 @@ pub struct Host {
 }
 
 fn seconds(time: Option<Duration>) -> i64 {
-    time.map_or(NO_CACHE, |time| {
-        i64::try_from(time.as_secs()).unwrap_or(i64::MAX)
-    })
+    time.map_or(NO_CACHE, |time| time.as_secs() as i64)
 }
 
 impl Host {

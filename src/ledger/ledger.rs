@@ -10,7 +10,7 @@ use super::cached_versions::{Known, RobotsCache, cached_versions};
 use super::clock_steps::ClockSteps;
 use super::host::{ANYONE, Host, Owner, hosts_from, observation};
 use super::network_list_health::NetworkListHealth;
-use super::observations::{Bounds, Observations, key};
+use super::observations::{Bounds, Observations, key, text};
 use super::proxies::ProxyPath;
 use crate::clock::Moment;
 use crate::crawlers::{Claim, Registry};
@@ -76,7 +76,7 @@ pub struct ServedCopy {
 impl ServedCopy {
     fn new(host: &[u8], crawler: &str, version: Version, at: Timestamp) -> ServedCopy {
         ServedCopy {
-            host: String::from_utf8_lossy(host).into_owned(),
+            host: text(host),
             crawler: crawler.to_owned(),
             version: version.0,
             at: at.0,
@@ -85,7 +85,7 @@ impl ServedCopy {
 }
 
 /// Who was served a robots.txt through which proxies.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub struct ProxyFetch {
     /// The claimed crawler.
     pub claim: Claim,
@@ -371,7 +371,7 @@ impl Ledger {
             };
             let of_site = hosts.entry(entry.site.name.clone()).or_default();
             of_site.push(UnprovenHost {
-                host: String::from_utf8_lossy(key).into_owned(),
+                host: text(key),
                 history,
                 until,
             });
@@ -450,7 +450,7 @@ impl Ledger {
                     served.push(ServedCopy::new(key, crawler, visit.version, visit.at));
                 }
             }
-            observed.push(observation(&String::from_utf8_lossy(key), host));
+            observed.push(observation(&text(key), host));
         });
         (served, observed)
     }
@@ -548,7 +548,7 @@ impl Ledger {
                 let mut versions = served.versions.to_vec();
                 versions.sort_by_key(|visit| (visit.at, visit.version.0));
                 all.push(CrawlerCopies {
-                    host: String::from_utf8_lossy(key).into_owned(),
+                    host: text(key),
                     observed_since: host.since(),
                     crawler: crawler.to_owned(),
                     versions,
@@ -561,9 +561,7 @@ impl Ledger {
 
     fn new_host(&self, entry: &SiteEntry, host: &[u8], now: Timestamp) -> Host {
         let (name, _) = name_and_port(host);
-        let named = entry.site.policy.hosts.iter().any(|host| {
-            !host.value.wildcard && host.value.name.as_bytes().eq_ignore_ascii_case(name)
-        });
+        let named = entry.site.policy.has_name(name);
         let is_new = self
             .new_hosts
             .iter()

@@ -55,14 +55,14 @@ struct Proof {
 type Table = HashMap<String, HashMap<String, Arc<Proof>>>;
 
 /// A list of networks, by the site and the crawler that it is for.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct ListKey<'a> {
     pub site: &'a str,
     pub crawler: &'a str,
 }
 
 /// The state of the list of one crawler on one site: for reports.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct ListHealth {
     /// The site, or [`EVERY_SITE`].
     pub site: String,

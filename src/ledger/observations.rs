@@ -389,6 +389,6 @@ pub fn key(host: &[u8]) -> Option<Key> {
     Some(key)
 }
 
-fn text(key: &[u8]) -> String {
+pub fn text(key: &[u8]) -> String {
     String::from_utf8_lossy(key).into_owned()
 }

@@ -55,7 +55,7 @@ pub fn memory_of_body(head: &impl Head, most: usize) -> usize {
 }
 
 /// There is no space for a request or its response.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 #[error("no space in buffers")]
 pub struct NoSpace;
 
@@ -120,7 +120,7 @@ pub struct Held {
 
 impl Held {
     fn new(admitted: Admitted, bytes: usize, metrics: Arc<Metrics>) -> Held {
-        metrics.edge.buffers.add(signed(bytes));
+        metrics.edge.buffers.add(bytes as i64);
         Held {
             admitted,
             bytes,
@@ -133,18 +133,14 @@ impl Held {
         let part = part.min(self.bytes);
         self.bytes -= part;
         self.admitted.release(part);
-        self.metrics.edge.buffers.sub(signed(part));
+        self.metrics.edge.buffers.sub(part as i64);
     }
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
-        self.metrics.edge.buffers.sub(signed(self.bytes));
+        self.metrics.edge.buffers.sub(self.bytes as i64);
     }
-}
-
-fn signed(bytes: usize) -> i64 {
-    i64::try_from(bytes).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]

@@ -13,7 +13,6 @@ use crate::robots::Authority;
 use http::{HeaderMap, StatusCode, Uri, header};
 
 /// A request that passes.
-#[derive(Clone, Copy)]
 pub struct Forward<'t> {
     pub(super) ticket: &'t Ticket,
     pub(super) connection: Connection<'t>,
@@ -33,16 +32,17 @@ impl Forward<'_> {
     /// Turns `head`, which has the fields as they came, into the head for the origin. `origin_host`
     /// is its Host in place of the client's.
     pub fn write_request(&self, head: &mut impl Head, origin_host: Option<&str>) {
+        let noted = self.ticket.noted();
         let forwarded = ForwardedRequest {
-            host: self.ticket.host(),
+            host: noted.host(),
             peer: self.connection.peer,
-            client: self.ticket.noted().client(),
+            client: noted.client(),
             field: self.ticket.client_address(),
-            forwarded: self.ticket.noted().forwarded(),
-            may_have_forwarding: self.ticket.noted().may_have_forwarding(),
+            forwarded: noted.forwarded(),
+            may_have_forwarding: noted.may_have_forwarding(),
             origin_host,
-            request_id: self.ticket.noted().request_id(),
-            has_malformed_trace: self.ticket.noted().has_malformed_trace,
+            request_id: noted.request_id(),
+            has_malformed_trace: noted.has_malformed_trace,
             needs_whole_page: self.needs_whole_page(head),
         };
         write_request(head, &forwarded);

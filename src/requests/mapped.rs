@@ -11,7 +11,6 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use std::borrow::Cow;
 
 /// A head with its fields in a map.
-#[derive(Clone, Copy)]
 pub struct MappedRequest<'a> {
     fields: HeadFields<'a>,
     /// The method of the message itself: that of the question, in the decision service.

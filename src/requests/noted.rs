@@ -23,7 +23,7 @@ thread_local! {
     static KEPT: Reuse<Vec<u8>> = const { Reuse::new(MOST_KEPT) };
 }
 
-pub(super) struct Noted {
+pub struct Noted {
     /// Method, host, target, user agent, referer, id and trace, one after the other; then the
     /// validator, if there is one.
     octets: Vec<u8>,

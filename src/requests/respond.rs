@@ -10,7 +10,6 @@ use http::{HeaderMap, Method};
 use std::net::IpAddr;
 
 /// A request as a listener has read it.
-#[derive(Clone, Copy)]
 pub struct Received<'a> {
     /// Its method.
     pub method: &'a Method,

@@ -27,7 +27,7 @@ use std::time::Instant;
 pub type IsEncrypted = Arc<dyn Fn(&[u8]) -> bool + Send + Sync>;
 
 /// The settings for the requests of a listener.
-#[derive(Clone, Default)]
+#[derive(Default)]
 pub struct RequestSettings {
     /// Peers whose forwarding fields are believed.
     pub trusted_proxies: Vec<IpNet>,

@@ -5,7 +5,7 @@ use super::head::{HeadFields, RequestHead};
 use http::{HeaderMap, HeaderName};
 use std::borrow::Cow;
 
-pub(super) struct UnreadHead<'a> {
+pub struct UnreadHead<'a> {
     method: &'a [u8],
     target: &'a [u8],
     /// What follows the first line, up to the end of the head.

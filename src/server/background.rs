@@ -4,10 +4,10 @@
 //! in a thread of their own. Pingora does not handle SIGHUP, which would end the process.
 
 use super::ServerError;
+use super::hand_over::Upgrades;
 use super::rooms::{Rooms, renew_files};
 use super::service_manager::reloading;
 use super::stop::Stop;
-use crate::acme::Acme;
 use crate::edge::Certificates;
 use crate::evidence::{open_existing, stamp};
 use crate::settings::Settings;
@@ -122,30 +122,26 @@ pub fn catch_signals() -> io::Result<Signals> {
 
 /// Acts on signals as long as the process lives. What SIGHUP asks for is done in a thread of its
 /// own, so that it does not delay a stop. All SIGHUPs that arrive meanwhile cause one more run.
-/// `rotated` is called when the logs were opened again.
 pub fn serve_signals(
     signals: Signals,
-    stop: Arc<Stop>,
-    rooms: &Rooms,
     certificates: Arc<Certificates>,
-    acme: Option<Arc<Acme>>,
-    rotated: impl Fn() + Send + 'static,
+    upgrades: Arc<Upgrades>,
 ) -> Result<(), ServerError> {
-    let instance = rooms.instance.clone();
-    let operations = rooms.operations.clone();
-    let upstreams = rooms.upstreams.clone();
+    let stop = upgrades.stop.clone();
     let (wake, woken) = sync_channel(1);
     let reloading = spawn("reload", move || {
+        let instance = &upgrades.instance;
+        let operations = &upgrades.door.operations;
         while woken.recv().is_ok() {
             tracing::info!(
                 "SIGHUP: reopening the logs, reading the policies and certificates again"
             );
             instance.access.reopen();
             instance.events.reopen();
-            rotated();
-            renew_files(&certificates, &upstreams, &instance);
-            reloading(&operations, || drop(operations.reload()));
-            if let Some(acme) = &acme {
+            upgrades.tell_of_rotation();
+            renew_files(&certificates, &upgrades.upstreams, instance);
+            reloading(operations, || drop(operations.reload()));
+            if let Some(acme) = upgrades.acme.get() {
                 acme.hurry();
             }
         }

@@ -17,7 +17,7 @@ use crate::state::{StateStore, StoreHealth};
 use crate::threads::spawn;
 use crate::upgrade::{
     Channel, FromPredecessor, FromSuccessor, Handed, Memory, NextProcess, Predecessor, Program,
-    UpgradeError,
+    Successor, UpgradeError,
 };
 use crate::upkeep::{ExchangeThread, Instance, keep_everything};
 use crate::upstreams::Upstreams;
@@ -69,13 +69,13 @@ type Listeners = Arc<Mutex<Vec<Passable>>>;
 /// What the running server needs to hand over.
 pub struct Upgrades {
     program: Program,
-    instance: Arc<Instance>,
+    pub instance: Arc<Instance>,
     exchange: Option<Arc<ExchangeThread>>,
     store: StateStore,
     state: Option<PathBuf>,
     /// The control socket.
     pub door: ControlDoor,
-    stop: Arc<Stop>,
+    pub stop: Arc<Stop>,
     /// Empty once another process has them, or this one stops.
     listeners: Listeners,
     /// The process before, while it still answers requests.
@@ -86,7 +86,7 @@ pub struct Upgrades {
     shares_listeners: AtomicBool,
     /// The orders of certificates, if the settings have `acme`.
     pub acme: OnceLock<Arc<Acme>>,
-    upstreams: Arc<Upstreams>,
+    pub upstreams: Arc<Upstreams>,
     /// One upgrade at a time.
     one: Mutex<()>,
     /// The thread that tells the next process which robots.txt is served.
@@ -102,7 +102,6 @@ impl Upgrades {
         rooms: &Rooms,
         stop: Arc<Stop>,
         listeners: Listeners,
-        door: ControlDoor,
     ) -> Result<Arc<Upgrades>, ServerError> {
         let program =
             Program::of_this_process().map_err(ServerError::io("cannot say which program runs"))?;
@@ -112,7 +111,7 @@ impl Upgrades {
             exchange: rooms.exchange.clone(),
             store: rooms.store.clone(),
             state: settings.state.clone(),
-            door,
+            door: ControlDoor::new(settings.control.clone(), rooms.operations.clone()),
             stop,
             listeners,
             predecessor: Mutex::default(),
@@ -285,13 +284,15 @@ impl Upgrades {
             .is_some_and(|next| next.took(&ListenAddress::Unix(path.to_owned())))
     }
 
-    /// Follows the process before to its end, in a thread of its own. To be called before any
-    /// listener accepts.
+    /// Says that this process has opened everything, and follows the process before to its end, in
+    /// a thread of its own. To be called before any listener accepts.
     pub fn follow(
         self: &Arc<Upgrades>,
-        predecessor: Predecessor,
+        successor: Successor,
         control_lock: Option<OwnedFd>,
     ) -> Result<(), ServerError> {
+        let predecessor = successor.opened()?;
+        self.store.settle()?;
         let channel = predecessor.channel.try_clone();
         let channel = channel.map_err(ServerError::io("cannot speak with the process before"))?;
         *lock(&self.predecessor) = Some(channel);

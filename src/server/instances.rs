@@ -168,11 +168,10 @@ impl CountsOfInstances {
                 if counted.is_empty() && start != step.begin(now) {
                     continue;
                 }
-                let kept = u64::try_from(step.kept() + 2 * step.seconds()).unwrap_or_default();
                 counts.push(CountsOfPeriod {
                     period: name(step, start),
                     value: serde_json::to_string(&counted)?,
-                    kept,
+                    kept: (step.kept() + 2 * step.seconds()) as u64,
                 });
             }
         }

@@ -33,7 +33,7 @@ pub use origin_robots::known as known_origins;
 use proxy_server::{Listeners, ProxyServer};
 use rooms::Rooms;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use sockets::{ControlDoor, Sockets};
+use sockets::Sockets;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -182,45 +182,30 @@ pub fn run(
         successor,
         is_replaceable,
     } = begin(beginning, passed, &settings)?;
-    let sockets = Sockets::bind(&settings, &mut taken.inherited)?;
+    let mut sockets = Sockets::bind(&settings, &mut taken.inherited)?;
     taken.inherited.close_the_rest();
     let (rooms, robots) = Rooms::open(&settings, &authority, taken.state_lock, taken.memory)?;
     origin_robots::start(robots, rooms.instance.clock.clone()).map_err(ServerError::io(
         "cannot start the thread for the origins' robots.txt",
     ))?;
 
-    let passable = Arc::new(Mutex::new(if is_replaceable {
-        sockets.passable
-    } else {
-        Vec::new()
-    }));
-    let door = ControlDoor::new(settings.control.clone(), rooms.operations.clone());
-    let upgrades = Upgrades::new(
-        &settings,
-        &rooms,
-        stop.clone(),
-        passable.clone(),
-        door.clone(),
-    )?;
+    if !is_replaceable {
+        sockets.passable.clear();
+    }
+    let passable = Arc::new(Mutex::new(sockets.passable));
+    let upgrades = Upgrades::new(&settings, &rooms, stop.clone(), passable.clone())?;
     let listeners = Listeners {
         proxy: sockets.proxy.into_iter().zip(tls).collect(),
         decisions: sockets.decisions,
         passable,
     };
-    let mut server = ProxyServer::new(
-        &settings,
-        &rooms,
-        listeners,
-        stop.clone(),
-        ends,
-        upgrades.clone(),
-    );
+    let mut server = ProxyServer::new(&settings, &rooms, listeners, stop, ends, upgrades.clone());
     server.add_admin(&rooms, sockets.admin);
     if is_replaceable {
         upgrades.clone().offer();
     }
     if let Some(control) = control {
-        door.serve(control)?;
+        upgrades.door.serve(control)?;
     }
     let acme = authority.open(&settings, &rooms.instance);
     warn_of(&certificates, &settings, &rooms);
@@ -229,27 +214,12 @@ pub fn run(
     let _watchdog = service_manager::watch(server.pulse.clone()).map_err(ServerError::io(
         "cannot start the thread for the service manager",
     ))?;
-    let rotated = upgrades.clone();
-    serve_signals(
-        signals,
-        stop,
-        &rooms,
-        certificates,
-        acme.clone(),
-        move || rotated.tell_of_rotation(),
-    )?;
+    serve_signals(signals, certificates, upgrades.clone())?;
     if let Some(successor) = successor {
-        let predecessor = successor.opened()?;
-        rooms.store.settle()?;
-        upgrades.follow(predecessor, taken.control_lock)?;
+        upgrades.follow(*successor, taken.control_lock)?;
     }
     if let Some(acme) = acme {
-        let of_orders = upgrades.clone();
-        authority.start(&acme, &settings, rooms.operations.clone(), move || {
-            of_orders.is_alone()
-        })?;
-        // It is set once.
-        let _ = upgrades.acme.set(acme);
+        authority.start(acme, &settings, &upgrades)?;
     }
 
     say(&settings, &rooms, &sockets.bound);
@@ -289,7 +259,7 @@ fn raise_descriptors(limits: &Limits) {
     };
     let is_raised = current == maximum || setrlimit(Resource::Nofile, wanted).is_ok();
     let files = if is_raised { maximum } else { current };
-    let connections = u64::try_from(limits.connections).unwrap_or(u64::MAX);
+    let connections = limits.connections as u64;
     let needed = connections.saturating_add(OTHER_FILES);
     if let Some(files) = files.filter(|files| *files < needed) {
         tracing::warn!(

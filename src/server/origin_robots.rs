@@ -281,10 +281,7 @@ impl OriginRobots {
     /// Moves all moments when the wall clock was set or the machine slept. Spans are measured in
     /// lived time, but moments are stored by the wall clock, for people and for the next start.
     fn follow_clock(&mut self, moment: Moment) {
-        let ahead = moment
-            .now
-            .0
-            .saturating_sub(i64::try_from(moment.lived.as_secs()).unwrap_or(i64::MAX));
+        let ahead = moment.ahead();
         let by = ahead.saturating_sub(*self.ahead.get_or_insert(ahead));
         if by.unsigned_abs() <= ROUNDING {
             return;

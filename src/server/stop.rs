@@ -52,7 +52,6 @@ pub struct Stop {
 }
 
 /// How listeners learn of a stop.
-#[derive(Clone)]
 pub struct Ends {
     /// The stops of the listeners of the proxy and of the decision service.
     pub proxy: Stops,

@@ -3,6 +3,7 @@
 //! known, so a crawlgate that starts from the copy observes every host anew.
 
 use super::database::{FILE, has_log, open_following, open_for_reading};
+use crate::files::directory_of;
 use rusqlite::Connection;
 use std::io;
 use std::path::Path;
@@ -52,13 +53,9 @@ pub fn back_up(directory: &Path, to: &Path) -> Result<u64, BackupError> {
         file: name_of_copy.clone(),
         error,
     };
-    let beside = to
-        .parent()
-        .filter(|parent| !parent.as_os_str().is_empty())
-        .unwrap_or(Path::new("."));
     let copy = tempfile::Builder::new()
         .prefix(".crawlgate-backup")
-        .tempfile_in(beside)
+        .tempfile_in(directory_of(to))
         .map_err(unwritten)?;
     if let Err(error) = copy_into(copy.path(), &file) {
         return Err(BackupError::Unread { file: name, error });

@@ -410,17 +410,17 @@ impl Fact {
 }
 
 /// A table and the key of a record in it.
-pub(super) type Key = (&'static str, Vec<KeyPart>);
+pub type Key = (&'static str, Vec<KeyPart>);
 
 /// A column of a key.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum KeyPart {
+pub enum KeyPart {
     Integer(i64),
     Text(String),
 }
 
 /// The key of a record. Records are the same one where table and key are equal.
-pub(super) fn key_of(record: &AnyRecord) -> Key {
+pub fn key_of(record: &AnyRecord) -> Key {
     let (key, _) = record.key_and_values();
     let parts = key.into_iter().map(|value| match value {
         Value::Integer(number) => KeyPart::Integer(number),

@@ -10,7 +10,7 @@ use crate::settings::LogDestination;
 use crate::threads::spawn;
 use serde::Serialize;
 use std::cell::RefCell;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -105,10 +105,7 @@ impl Shared {
 
 impl LogWriter {
     /// Opens a log and starts its writer. `name` is for messages.
-    pub(super) fn open(
-        name: &'static str,
-        destination: &LogDestination,
-    ) -> std::io::Result<LogWriter> {
+    pub fn open(name: &'static str, destination: &LogDestination) -> std::io::Result<LogWriter> {
         let file = match destination {
             LogDestination::Off => return Ok(LogWriter::off()),
             LogDestination::Stdout => LogFile::stdout(name)?,
@@ -133,7 +130,7 @@ impl LogWriter {
     }
 
     /// A log that is not written.
-    pub(super) fn off() -> LogWriter {
+    pub fn off() -> LogWriter {
         LogWriter { open: None }
     }
 
@@ -157,12 +154,12 @@ impl LogWriter {
 
     /// Takes a line in, which `write` appends without its end. A line that it cannot write counts
     /// as dropped.
-    pub(super) fn write_line(&self, write: impl FnOnce(&mut Vec<u8>) -> bool) {
+    pub fn write_line(&self, write: impl FnOnce(&mut Vec<u8>) -> bool) {
         let Some(shared) = self.shared() else { return };
         LINE.with_borrow_mut(|line| {
             line.clear();
             if !write(line) {
-                shared.dropped.fetch_add(1, Ordering::Relaxed);
+                shared.dropped.fetch_add(1, Relaxed);
                 return;
             }
             line.push(b'\n');
@@ -170,7 +167,7 @@ impl LogWriter {
             let before = queue.waiting.lines.len();
             if before + line.len() > ROOM {
                 queue.waiting.overflowed = true;
-                shared.dropped.fetch_add(1, Ordering::Relaxed);
+                shared.dropped.fetch_add(1, Relaxed);
                 return;
             }
             queue.waiting.lines.extend_from_slice(line);
@@ -187,7 +184,7 @@ impl LogWriter {
     /// Lines that were dropped because too many waited, or that could not be written.
     pub fn dropped(&self) -> u64 {
         self.shared()
-            .map_or(0, |shared| shared.dropped.load(Ordering::Relaxed))
+            .map_or(0, |shared| shared.dropped.load(Relaxed))
     }
 
     /// Why lines are being lost, or go into a renamed file.
@@ -307,7 +304,7 @@ impl Writer {
                     tracing::error!(%error, "the {log} cannot be written; lines are lost until it can");
                 }
                 self.lost += lines;
-                self.shared.dropped.fetch_add(lines, Ordering::Relaxed);
+                self.shared.dropped.fetch_add(lines, Relaxed);
                 Some(problem)
             }
         }

@@ -40,7 +40,7 @@ pub struct Traffic {
 }
 
 /// Requests of the last five minutes.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TrafficStatus {
     /// All requests.
     pub requests: u64,

@@ -133,7 +133,7 @@ impl Channel {
         let mut length = [0; 4];
         let mut descriptors = Vec::new();
         self.read(&mut length, &mut descriptors, until)?;
-        let length = usize::try_from(u32::from_be_bytes(length)).unwrap_or(usize::MAX);
+        let length = u32::from_be_bytes(length) as usize;
         if length > LONGEST {
             return Err(ChannelError::Strange(format!(
                 "a message of {length} octets"

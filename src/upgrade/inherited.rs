@@ -50,14 +50,11 @@ impl Inherited {
             };
             match prepare(&listener) {
                 Ok(name) => {
-                    inherited.0.push(Entry {
-                        passed: PassedListener {
-                            name,
-                            is_managed: true,
-                        },
-                        listener,
-                        said,
-                    });
+                    let passed = PassedListener {
+                        name,
+                        is_managed: true,
+                    };
+                    inherited.push(passed, listener, said);
                 }
                 Err(error) => {
                     tracing::warn!(%error, "cannot use the socket `{said}` of the service manager")
@@ -69,14 +66,11 @@ impl Inherited {
 
     /// Adds a listener that this process has bound.
     pub fn add(&mut self, name: ListenAddress, listener: BoundListener) {
-        self.0.push(Entry {
-            passed: PassedListener {
-                name,
-                is_managed: false,
-            },
-            listener,
-            said: String::new(),
-        });
+        let passed = PassedListener {
+            name,
+            is_managed: false,
+        };
+        self.push(passed, listener, String::new());
     }
 
     /// Adds a listener that the process before has passed.
@@ -85,10 +79,14 @@ impl Inherited {
             ListenAddress::Tcp(_) => BoundListener::Tcp(descriptor.into()),
             ListenAddress::Unix(_) => BoundListener::Unix(descriptor.into()),
         };
+        self.push(passed, listener, String::new());
+    }
+
+    fn push(&mut self, passed: PassedListener, listener: BoundListener, said: String) {
         self.0.push(Entry {
             passed,
             listener,
-            said: String::new(),
+            said,
         });
     }
 

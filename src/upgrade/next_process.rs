@@ -28,7 +28,7 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 const OUTPUT: usize = 16 * 1024;
 
 /// What the running server hands over beside its listeners.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Handed {
     /// The lock of the state directory.
     pub state: Option<OwnedFd>,
@@ -280,7 +280,7 @@ fn copy(mut output: PipeReader, kept: &Mutex<VecDeque<u8>>, errors: impl Write) 
 }
 
 /// A program and its arguments.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Program {
     /// The path of the program.
     pub path: PathBuf,

@@ -32,7 +32,7 @@ const MEANWHILE: u64 = 5_000;
 static FRESH: AtomicU64 = AtomicU64::new(1 << 32);
 
 /// The facts about the chosen server that the lane needs.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub struct Route {
     /// The key of its connections. One of them may be used in place of another.
     pub key: u64,

@@ -21,7 +21,10 @@ use pingora_core::protocols::{Stream, TcpKeepalive};
 use pingora_core::upstreams::peer::{HttpPeer, Peer};
 use std::net::SocketAddr;
 use std::os::unix::net::SocketAddr as UnixAddress;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{
+    AtomicBool, AtomicU32, AtomicU64, AtomicUsize,
+    Ordering::{Relaxed, Release, SeqCst},
+};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
@@ -170,11 +173,11 @@ impl Server {
     }
 
     pub fn in_flight(&self) -> usize {
-        self.live.in_flight.load(Ordering::Relaxed)
+        self.live.in_flight.load(Relaxed)
     }
 
     fn enter(&self) {
-        self.live.in_flight.fetch_add(1, Ordering::SeqCst);
+        self.live.in_flight.fetch_add(1, SeqCst);
     }
 
     /// Takes a place, if fewer than `most` are taken; for a crawler, if crawlers have fewer than
@@ -188,45 +191,42 @@ impl Server {
         }
         let has_entered = add_below(&live.in_flight, most);
         if !has_entered && crawlers.is_some() {
-            live.crawlers.fetch_sub(1, Ordering::SeqCst);
+            live.crawlers.fetch_sub(1, SeqCst);
         }
         has_entered
     }
 
     fn leave(&self, is_crawler: bool) {
         if is_crawler {
-            self.live.crawlers.fetch_sub(1, Ordering::SeqCst);
+            self.live.crawlers.fetch_sub(1, SeqCst);
         }
-        self.live.in_flight.fetch_sub(1, Ordering::SeqCst);
+        self.live.in_flight.fetch_sub(1, SeqCst);
     }
 
     /// Counts a failure. Returns the number of failures in a row.
     pub fn count_failure(&self) -> u32 {
-        self.live
-            .failures
-            .fetch_add(1, Ordering::Relaxed)
-            .saturating_add(1)
+        self.live.failures.fetch_add(1, Relaxed).saturating_add(1)
     }
 
     /// Whether the last request failed, or the server gets no requests.
     pub fn is_failing(&self) -> bool {
-        self.live.failures.load(Ordering::Relaxed) != 0 || !self.is_up()
+        self.live.failures.load(Relaxed) != 0 || !self.is_up()
     }
 
     /// Notes an answer, which ends the failures in a row. Returns whether the server may be on
     /// trial.
     pub fn has_answered(&self, now: u64) -> bool {
         let live = &self.live;
-        live.last_answer.store(now.max(1), Ordering::Relaxed);
-        if live.failures.load(Ordering::Relaxed) != 0 {
-            live.failures.store(0, Ordering::Relaxed);
+        live.last_answer.store(now.max(1), Relaxed);
+        if live.failures.load(Relaxed) != 0 {
+            live.failures.store(0, Relaxed);
         }
-        live.is_on_trial.load(Ordering::Relaxed)
+        live.is_on_trial.load(Relaxed)
     }
 
     /// Whether it has answered a request since then, or earlier in the same millisecond.
     pub fn has_answered_since(&self, since: u64) -> bool {
-        let answer = self.live.last_answer.load(Ordering::Relaxed);
+        let answer = self.live.last_answer.load(Relaxed);
         answer != 0 && answer >= since
     }
 
@@ -238,10 +238,8 @@ impl Server {
     pub fn change<T>(&self, change: impl FnOnce(&mut ServerState) -> T) -> T {
         let mut state = self.state();
         let changed = change(&mut state);
-        self.live
-            .is_on_trial
-            .store(state.is_on_trial(), Ordering::Relaxed);
-        self.live.failures.store(0, Ordering::Relaxed);
+        self.live.is_on_trial.store(state.is_on_trial(), Relaxed);
+        self.live.failures.store(0, Relaxed);
         changed
     }
 
@@ -254,9 +252,7 @@ impl Server {
 /// Adds one to a count that is below `most`. Returns whether it was.
 fn add_below(count: &AtomicUsize, most: usize) -> bool {
     count
-        .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |count| {
-            (count < most).then_some(count + 1)
-        })
+        .fetch_update(SeqCst, SeqCst, |count| (count < most).then_some(count + 1))
         .is_ok()
 }
 
@@ -298,7 +294,7 @@ impl Place {
         if !room.begin_without_place(self.share) {
             return false;
         }
-        if self.is_given_up.swap(true, Ordering::SeqCst) {
+        if self.is_given_up.swap(true, SeqCst) {
             room.end_without_place(self.share);
         } else {
             self.server.leave(false);
@@ -309,7 +305,7 @@ impl Place {
 
     /// Whether the request goes on without it.
     pub fn is_given_up(&self) -> bool {
-        self.is_given_up.load(Ordering::SeqCst)
+        self.is_given_up.load(SeqCst)
     }
 }
 
@@ -368,14 +364,14 @@ impl Held {
         }
         let shared = &self.server.entry.shared;
         if self.is_trial && self.server.change(ServerState::break_off_trial) {
-            shared.trial_due.store(0, Ordering::Release);
+            shared.trial_due.store(0, Release);
         }
         let Some(room) = &shared.room else {
             return self.server.leave(false);
         };
         let place = self.place.as_deref();
         let share = place.and_then(|place| place.share);
-        if place.is_some_and(|place| place.is_given_up.swap(true, Ordering::SeqCst)) {
+        if place.is_some_and(|place| place.is_given_up.swap(true, SeqCst)) {
             return room.end_without_place(share);
         }
         self.server

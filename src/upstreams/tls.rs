@@ -79,8 +79,8 @@ struct Content {
 }
 
 /// Connections to one server that resume its sessions.
-pub(super) struct Prepared {
-    pub(super) tls: Arc<ServerTls>,
+pub struct Prepared {
+    pub tls: Arc<ServerTls>,
     name: String,
     /// The server without TLS.
     clear: HttpPeer,
@@ -270,7 +270,7 @@ impl Prepared {
     ///
     /// # Errors
     /// The server cannot be reached, or TLS fails.
-    pub(super) async fn connect(&self, connector: &TransportConnector) -> Result<BoxedStream> {
+    pub async fn connect(&self, connector: &TransportConnector) -> Result<BoxedStream> {
         let stream = connector
             .new_stream(&self.clear)
             .await?

@@ -84,7 +84,7 @@ fn some(count: usize) -> io::Result<usize> {
     }
 }
 
-pub(super) struct Http1Client<'c> {
+pub struct Http1Client<'c> {
     connection: &'c mut Connection,
     /// The request as it came.
     head: &'c [u8],
@@ -98,7 +98,7 @@ pub(super) struct Http1Client<'c> {
 }
 
 impl<'c> Http1Client<'c> {
-    pub(super) fn new(
+    pub fn new(
         connection: &'c mut Connection,
         head: &'c [u8],
         request: &LaneRequest,
@@ -117,7 +117,7 @@ impl<'c> Http1Client<'c> {
 
     /// Throws away the rest of the body. Returns whether the connection goes on after a whole
     /// response.
-    pub(super) async fn goes_on(&mut self) -> bool {
+    pub async fn goes_on(&mut self) -> bool {
         self.connection.set_deadline(LINGER_LIMIT);
         while self.keeps_alive
             && let Rest::Length(left @ 1..) = &mut self.body

@@ -12,7 +12,7 @@ use crate::requests::{
 /// Room for the fields of most heads.
 const USUAL_FIELDS: usize = 32;
 
-pub(super) enum Course {
+pub enum Course {
     /// It is answered here. The connection may go on afterwards (true), or has to end.
     Answer(Box<Responded>, bool),
     /// It goes to the origin through the lane.
@@ -23,7 +23,7 @@ pub(super) enum Course {
 }
 
 /// Reads a whole head, has the request judged, and chooses its course.
-pub(super) fn decide(edge: &Edge, head: &[u8], connection: &Connection<'_>) -> Course {
+pub fn decide(edge: &Edge, head: &[u8], connection: &Connection<'_>) -> Course {
     // Room for most heads. To clear the room for the largest head would cost as much as reading
     // most heads.
     let decided = match decide_within::<USUAL_FIELDS>(edge, head, connection) {

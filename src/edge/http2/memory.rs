@@ -35,7 +35,7 @@ use tokio::task::yield_now;
 /// Octets that wait in memory, in each direction.
 const WAITING: usize = 16 * 1024;
 /// Bytes that a request holds on this way beside what one in the lane holds.
-pub(super) const IN_MEMORY: usize = 2 * WAITING + IN_PINGORA;
+pub const IN_MEMORY: usize = 2 * WAITING + IN_PINGORA;
 
 /// Why a response ended before its end.
 #[derive(Debug, thiserror::Error)]
@@ -56,7 +56,7 @@ enum Cut {
     Io(#[from] io::Error),
 }
 
-pub(super) struct InMemory {
+pub struct InMemory {
     /// Pingora's end.
     connection: Box<Connection>,
     near: DuplexStream,
@@ -67,7 +67,7 @@ pub(super) struct InMemory {
 
 impl InMemory {
     /// Writes the head of a request into memory, and leaves its ticket for Pingora's gateway.
-    pub(super) fn new(
+    pub fn new(
         client: ClientConnection,
         head: &Parts,
         framing: Framing,
@@ -101,12 +101,7 @@ impl InMemory {
     }
 
     /// Has Pingora forward the request. The client may still have to take the end of the response.
-    pub(super) async fn pass_on(
-        self,
-        edge: &Edge,
-        stop: ShutdownWatch,
-        mut stream: Stream,
-    ) -> Finished {
+    pub async fn pass_on(self, edge: &Edge, stop: ShutdownWatch, mut stream: Stream) -> Finished {
         let InMemory {
             connection,
             near,

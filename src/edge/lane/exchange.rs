@@ -29,7 +29,7 @@ struct Origin {
 }
 
 /// Whether the client waits for a 100 before it sends the body.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 enum Expectation {
     /// It does not wait, or the origin's 100 was passed on.
     None,
@@ -39,7 +39,7 @@ enum Expectation {
 }
 
 /// What the client got of an exchange.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub enum After {
     /// The whole response of the origin.
     Whole,

@@ -12,7 +12,6 @@ const MOST_WAITING: usize = 32 * 1024;
 pub const LANE_UPLOAD: usize = 2 * MOST_WAITING;
 
 /// A request on its way.
-#[derive(Debug)]
 pub struct Outgoing {
     octets: Buffer,
     /// How many of these were written.

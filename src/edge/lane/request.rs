@@ -8,7 +8,6 @@ use crate::requests::{Forward, Framing, Ticket};
 use http::header;
 
 /// See the top of this file.
-#[derive(Debug)]
 pub struct LaneRequest {
     pub(super) head: Buffer,
     pub(in crate::edge) body: Framing,

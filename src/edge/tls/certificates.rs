@@ -34,7 +34,7 @@ pub struct Certificates {
 
 /// The certificates of one listener.
 #[derive(Debug)]
-pub(super) struct CertificateSet {
+pub struct CertificateSet {
     kept: Mutex<Vec<Kept>>,
     by_name: ArcSwap<ByName>,
     issued: Option<Arc<Issued>>,

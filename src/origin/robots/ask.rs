@@ -35,7 +35,7 @@ pub struct Targets {
 }
 
 /// The servers of one site.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Debug, PartialEq)]
 pub struct Target {
     /// The site's host. It is the Host field, unless the origin wants its own.
     pub host: String,
@@ -252,55 +252,46 @@ fn follow(asked: &RobotsRequest<'_>, server: &ServerAddress, deadline: Instant) 
             return FetchResult::Unreachable(FetchFailure::LeadsBack { url });
         }
         let status = response.status().as_u16();
-        match status {
-            304 if asked.etag.is_some() || asked.last_modified.is_some() => {
-                return FetchResult::Unchanged;
-            }
-            // crawlgate asked for the whole file. These answers do not contain it.
-            206 => return unusable(&url, "the answer is 206, a part of the file"),
-            304 => {
-                return unusable(
-                    &url,
-                    "the answer is 304, and there is nothing to compare with",
-                );
-            }
-            200..=299 => return file(response, url),
-            301 | 302 | 303 | 307 | 308 => {
-                let location = field(&response, "location");
-                match location
-                    .as_deref()
-                    .and_then(|to| place.redirected(to, server, asked))
-                {
-                    Some(next) => place = next,
-                    None => {
-                        return FetchResult::Nothing {
-                            reason: format!(
-                                "the Location of the {status} is missing or cannot be followed"
-                            ),
-                            url,
-                        };
-                    }
-                }
-            }
-            508 => {
-                return unusable(
-                    &url,
-                    "the answer is 508: the server asks crawlgate for this file. Name an address with --origin at which \
-                     the application's own file is",
-                );
-            }
-            429 | 500..=599 => return unusable(&url, format_args!("the answer is {status}")),
-            _ => {
-                return FetchResult::Nothing {
-                    reason: format!("the answer is {status}"),
-                    url,
-                };
-            }
+        if !matches!(status, 301 | 302 | 303 | 307 | 308) {
+            return answered(asked, response, url);
         }
+        let location = field(&response, "location");
+        let next = location.and_then(|to| place.redirected(&to, server, asked));
+        let Some(next) = next else {
+            return FetchResult::Nothing {
+                reason: format!("the Location of the {status} is missing or cannot be followed"),
+                url,
+            };
+        };
+        place = next;
     }
     FetchResult::Nothing {
         url: place.url(),
         reason: format!("more than {REDIRECTS} redirects"),
+    }
+}
+
+/// The result of an answer that is no redirect.
+fn answered(asked: &RobotsRequest<'_>, response: Response, url: String) -> FetchResult {
+    match response.status().as_u16() {
+        304 if asked.etag.is_some() || asked.last_modified.is_some() => FetchResult::Unchanged,
+        // crawlgate asked for the whole file. These answers do not contain it.
+        206 => unusable(&url, "the answer is 206, a part of the file"),
+        304 => unusable(
+            &url,
+            "the answer is 304, and there is nothing to compare with",
+        ),
+        200..=299 => file(response, url),
+        508 => unusable(
+            &url,
+            "the answer is 508: the server asks crawlgate for this file. Name an address with --origin at which \
+             the application's own file is",
+        ),
+        status @ (429 | 500..=599) => unusable(&url, format_args!("the answer is {status}")),
+        status => FetchResult::Nothing {
+            reason: format!("the answer is {status}"),
+            url,
+        },
     }
 }
 

@@ -27,7 +27,7 @@ const SHORTEST: Duration = Duration::from_millis(1);
 const LONGEST: Duration = Duration::from_secs(60);
 
 /// Resolves names for one request.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Names {
     /// The name servers to ask; those of the system where it is empty.
     pub servers: Vec<SocketAddr>,

@@ -424,17 +424,14 @@ impl FetchState {
 }
 
 /// Cuts a text that is logged and stored. Origins choose how long it is.
-fn bounded(mut text: String) -> String {
+fn bounded(text: String) -> String {
     const LONGEST: usize = 8 * 1024;
-    if text.len() > LONGEST {
-        let end = (0..=LONGEST)
-            .rev()
-            .find(|end| text.is_char_boundary(*end))
-            .unwrap_or(0);
-        text.truncate(end);
-        text.push_str(" [...]");
+    let beginning = crate::printable::cut(&text, LONGEST);
+    if beginning.len() < text.len() {
+        format!("{beginning} [...]")
+    } else {
+        text
     }
-    text
 }
 
 /// The stored copy of a site.

@@ -91,7 +91,7 @@ pub struct SampleFilter<'a> {
 }
 
 /// Samples that have all but the day in common.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, PartialEq, Eq, serde::Serialize)]
 #[allow(missing_docs)]
 pub struct SampleGroup {
     pub site: String,
@@ -167,12 +167,13 @@ impl HistoryReader {
         mut take: impl FnMut(Timestamp, &str, &str, &Counts),
     ) -> Result<(), HistoryError> {
         let columns = COLUMNS.join(", ");
+        let table = table(step);
+        let sql = format!(
+            "SELECT start, crawler, identity, {columns} FROM {table} WHERE site = ?1 AND start >= ?2"
+        );
         self.with(|connection| {
-            let mut statement = connection.prepare(&format!(
-                                "SELECT start, crawler, identity, {columns} FROM {} WHERE site = ?1 AND start >= ?2",
-                table(step)
-            ))?;
-                        let mut rows = statement.query((site, from))?;
+            let mut statement = connection.prepare(&sql)?;
+            let mut rows = statement.query((site, from))?;
             while let Some(row) = rows.next()? {
                 let crawler = row.get_ref(1)?.as_str()?;
                 let identity = row.get_ref(2)?.as_str()?;
@@ -236,7 +237,7 @@ impl HistoryReader {
     ) -> Result<Vec<(String, u64)>, HistoryError> {
         let sql = "SELECT name, SUM(requests) AS all_of_it FROM history_unlisted WHERE start >= ?1 GROUP BY name ORDER BY \
                    all_of_it DESC, name LIMIT ?2";
-        self.rows(sql, (from, most(limit)), |row| row.try_into())
+        self.rows(sql, (from, limit as i64), |row| row.try_into())
     }
 
     /// Which requests against the rules there are samples of, the latest first.
@@ -338,7 +339,7 @@ impl SampleFilter<'_> {
         let mut conditions = "at >= ?1".to_owned();
         let mut values = vec![
             Value::Integer(Step::Day.begin(from).0),
-            Value::Integer(most(limit)),
+            Value::Integer(limit as i64),
         ];
         let wanted = [
             ("site", self.site),
@@ -395,10 +396,6 @@ fn by_identity<K: FromSql + PartialEq>(mut rows: Rows<'_>) -> SqlResult<Vec<(K, 
         }
     }
     Ok(found)
-}
-
-fn most(limit: usize) -> i64 {
-    i64::try_from(limit).unwrap_or(i64::MAX)
 }
 
 fn counts(row: &Row<'_>, first: usize) -> SqlResult<Counts> {

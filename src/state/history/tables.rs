@@ -3,6 +3,7 @@
 
 use super::counts::COLUMNS;
 use super::{Counts, DAY, HistoryBatch, SAMPLES_EACH, Sample, Step};
+use crate::printable::cut;
 use crate::time::Timestamp;
 use rusqlite::types::Value;
 use rusqlite::{Connection, Params, Result as SqlResult, Row, Statement, params_from_iter};
@@ -253,14 +254,6 @@ fn add_samples(connection: &Connection, samples: &[Sample]) -> SqlResult<()> {
         )?;
     }
     Ok(())
-}
-
-fn cut(text: &str, bound: usize) -> &str {
-    let mut end = text.len().min(bound);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    &text[..end]
 }
 
 /// Deletes rows that are too old, and the oldest where there are too many.

@@ -3,7 +3,10 @@
 //! counts as its own. It is never too small, and too large only if the address shares both counters
 //! with others, which is rare.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{
+    AtomicU32,
+    Ordering::{AcqRel, Acquire},
+};
 
 /// Counters in a row.
 const WIDTH: usize = 4096;
@@ -33,8 +36,7 @@ impl Shares {
         let Some([one, other]) = self.counters(share) else {
             return 0;
         };
-        one.load(Ordering::Acquire)
-            .min(other.load(Ordering::Acquire))
+        one.load(Acquire).min(other.load(Acquire))
     }
 
     /// Takes one more place, if the address has fewer than `most`.
@@ -42,7 +44,7 @@ impl Shares {
         let Some(counters) = self.counters(share) else {
             return true;
         };
-        let [one, other] = counters.map(|counter| counter.fetch_add(1, Ordering::AcqRel));
+        let [one, other] = counters.map(|counter| counter.fetch_add(1, AcqRel));
         let may = one.min(other) < most;
         if !may {
             self.leave(share);
@@ -53,7 +55,7 @@ impl Shares {
     /// Gives a place back.
     pub fn leave(&self, share: Option<u64>) {
         for counter in self.counters(share).into_iter().flatten() {
-            counter.fetch_sub(1, Ordering::AcqRel);
+            counter.fetch_sub(1, AcqRel);
         }
     }
 }

@@ -45,11 +45,7 @@ const WAITING_ANSWER: usize = 8 * 1024;
 
 impl<'e> Session<'e> {
     /// Has a request judged, and answers it or begins to forward it.
-    pub(super) fn take(
-        &mut self,
-        request: http::Request<RecvStream>,
-        respond: SendResponse<Bytes>,
-    ) {
+    pub fn take(&mut self, request: http::Request<RecvStream>, respond: SendResponse<Bytes>) {
         self.timeouts.note_request();
         let edge = self.edge;
         let limits = edge.limits();
@@ -385,7 +381,7 @@ fn through_lane(
     }
 }
 
-pub(super) async fn read_on(stream: Stream, output: Output) -> Finished {
+pub async fn read_on(stream: Stream, output: Output) -> Finished {
     stream.read_on(&output).await;
     Finished::Over
 }

@@ -61,21 +61,19 @@ impl<C: Client> Exchange<'_, C> {
             let kept = Some(route.key)
                 .filter(|_| !route.must_be_fresh)
                 .and_then(|key| self.lane.pool.take(key));
-            if let Some(stream) = kept {
-                return Ok(Origin {
-                    stream,
-                    route,
-                    is_kept: true,
-                });
-            }
-            // In memory of its own: a request on a kept connection would carry 8 KiB of room for
-            // it.
-            match Box::pin(self.attempts.connect(&self.lane.connector)).await {
+            let is_kept = kept.is_some();
+            let connected = match kept {
+                Some(stream) => Ok(stream),
+                // In memory of its own: a request on a kept connection would carry 8 KiB of room
+                // for it.
+                None => Box::pin(self.attempts.connect(&self.lane.connector)).await,
+            };
+            match connected {
                 Ok(stream) => {
                     return Ok(Origin {
                         stream,
                         route,
-                        is_kept: false,
+                        is_kept,
                     });
                 }
                 Err(mut error) => {

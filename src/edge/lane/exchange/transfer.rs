@@ -23,7 +23,7 @@ const CONTINUE: Duration = Duration::from_secs(1);
 
 /// The end that a direction waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum WaitsFor {
+pub enum WaitsFor {
     /// None: there is nothing more in this direction.
     Done,
     Origin,
@@ -45,18 +45,18 @@ enum Awaited {
 
 /// The state of both directions, beside the octets that were read and written.
 #[derive(Debug, Default)]
-pub(super) struct Transfer {
+pub struct Transfer {
     /// The awaited event, and the end of the wait. `None` after something moved.
     wait: Option<(Awaited, Instant)>,
     is_unflushed: bool,
-    pub(super) pace: Pace,
+    pub pace: Pace,
     /// Why the origin takes no more of the request. It may have answered all the same.
     write_error: Option<io::Error>,
 }
 
 impl Transfer {
     /// Whether the origin takes the request.
-    pub(super) fn takes_request(&self) -> bool {
+    pub fn takes_request(&self) -> bool {
         self.write_error.is_none() && !self.is_unflushed
     }
 }
