@@ -58,10 +58,7 @@ pub struct Answering {
 impl Issued {
     /// The certificate of a host.
     pub fn certificate(&self, host: &str) -> Option<Arc<CertifiedKey>> {
-        self.by_host
-            .load()
-            .get(host)
-            .map(|certificate| certificate.key.clone())
+        Some(self.get(host)?.key.clone())
     }
 
     /// The certificate for clients that name no host.

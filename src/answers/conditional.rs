@@ -43,7 +43,7 @@ fn matches(line: &[u8], etag: &str) -> bool {
         let Some(inner) = rest.strip_prefix(b"\"") else {
             return false;
         };
-        let Some(end) = inner.iter().position(|byte| *byte == b'"') else {
+        let Some(end) = memchr::memchr(b'"', inner) else {
             return false;
         };
         // `etag` includes its quotes.

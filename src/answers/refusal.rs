@@ -56,14 +56,6 @@ pub fn kind(decision: &Decision) -> Kind {
     }
 }
 
-/// The seconds that a slowed-down request has to wait.
-pub fn slowed_for(decision: &Decision) -> Option<u32> {
-    match decision.action {
-        Action::Slow { retry_after, .. } => Some(retry_after),
-        _ => None,
-    }
-}
-
 /// The answer to a request against the rules, or to one that is too fast.
 pub fn refused(answer: &site::RefusalAnswer, ruling: &Ruling<'_>, form: Form) -> Answer {
     let Ruling {
@@ -92,7 +84,7 @@ pub fn refused(answer: &site::RefusalAnswer, ruling: &Ruling<'_>, form: Form) ->
     let agents = group
         .filter(|_| rule.is_some())
         .map(|group| group.agents.join(", "));
-    let retry_after = slowed_for(decision).or(answer.retry_after);
+    let retry_after = decision.slowed_for().or(answer.retry_after);
     let (error, message) = words(kind, &crawler, retry_after);
     let page = Page {
         crawler: Some(&crawler),

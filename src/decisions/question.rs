@@ -2,6 +2,7 @@
 //! proxy's own request. [`Protocol`] lists the formats, which differ between proxies.
 
 use crate::forwarding::Peer;
+use crate::heads::path_of;
 use crate::requests::{Connection, MappedRequest, Received};
 use http::HeaderValue;
 use std::net::{IpAddr, Ipv4Addr};
@@ -164,13 +165,6 @@ impl<'a> Question<'a> {
 
 fn field<'a>(request: &Received<'a>, name: &str) -> Option<&'a [u8]> {
     request.headers.get(name).map(HeaderValue::as_bytes)
-}
-
-fn path_of(target: &[u8]) -> &[u8] {
-    target
-        .split(|octet| *octet == b'?')
-        .next()
-        .unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //! understand differently is refused, because the origin behind crawlgate reads it too.
 
 use crate::answers::Asked;
-use crate::heads::origin_form;
+use crate::heads::{members, origin_form};
 use crate::requests::{Framing, HeadFields, Mistake, RequestHead, Seen, check};
 use crate::settings::Limits;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
@@ -111,9 +111,7 @@ impl<'h, 'b> Request<'h, 'b> {
                 self.is_simple = false;
             }
             10 if name.eq_ignore_ascii_case("connection") => {
-                self.closes |= value
-                    .split(|octet| *octet == b',')
-                    .any(|token| token.trim_ascii().eq_ignore_ascii_case(b"close"));
+                self.closes |= members(value).any(|token| token.eq_ignore_ascii_case(b"close"));
                 let is_alone = value.eq_ignore_ascii_case(b"close")
                     || value.eq_ignore_ascii_case(b"keep-alive");
                 self.is_simple &= is_alone && !std::mem::replace(has_connection, true);

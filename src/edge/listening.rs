@@ -158,22 +158,24 @@ impl Listening {
         let thread = std::thread::Builder::new().name(self.name.to_owned());
         let started = thread.spawn(move || {
             runtime.block_on(async {
-                drop(tokio::spawn(pulse));
+                tokio::spawn(pulse);
                 for (listener, behind) in share {
                     match Listener::new(listener) {
                         Ok(listener) => {
-                                                        let counted = open.count();
+                            let counted = open.count();
                             let accepted =
                                 accept(listener, behind, stops.clone(), open.clone(), counted);
-                            drop(tokio::spawn(accepted));
+                            tokio::spawn(accepted);
                         }
-                        Err(error) => tracing::error!(%error, "cannot use a listener; this worker does not serve it"),
+                        Err(error) => {
+                            tracing::error!(%error, "cannot use a listener; this worker does not serve it");
+                        }
                     }
                 }
                 drop(accepting);
                 // A connection may outlast the stop. The process ends when the last one has, or
                 // when their time is up.
-                                std::future::pending::<()>().await;
+                std::future::pending::<()>().await;
             });
         });
         started.map(drop)

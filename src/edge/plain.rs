@@ -46,19 +46,20 @@ impl<A> Plain<A> {
 #[async_trait]
 impl<A: HttpServerApp + Send + Sync + 'static> Serve for Plain<A> {
     async fn serve(&self, socket: ClientSocket, stops: Stops) {
-        let admitted = self.admission.admit(1);
-        let (transport, address, _admitted) = match (socket, admitted) {
-            (ClientSocket::Tcp(stream, address), Ok(mut admitted)) => {
+        let Ok(mut admitted) = self.admission.admit(1) else {
+            if let ClientSocket::Tcp(stream, _) = &socket {
+                answer_at_once(stream, Rejection::Busy);
+            }
+            return;
+        };
+        let (transport, address) = match socket {
+            ClientSocket::Tcp(stream, address) => {
                 if admitted.admit_address(address.ip().to_canonical()).is_err() {
                     return answer_at_once(&stream, Rejection::Busy);
                 }
-                (Transport::Plain(stream), Some(address), admitted)
+                (Transport::Plain(stream), Some(address))
             }
-            (ClientSocket::Unix(stream), Ok(admitted)) => (Transport::Unix(stream), None, admitted),
-            (ClientSocket::Tcp(stream, _), Err(_)) => {
-                return answer_at_once(&stream, Rejection::Busy);
-            }
-            (ClientSocket::Unix(_), Err(_)) => return,
+            ClientSocket::Unix(stream) => (Transport::Unix(stream), None),
         };
         let peer = Peer {
             address: address.map(|address| address.ip()),

@@ -3,6 +3,7 @@
 //! fields that Connection names.
 
 use super::head::Head;
+use crate::heads::members;
 use http::{StatusCode, header};
 
 /// Whether a field concerns one connection alone, in a request or a response (RFC 9110 section
@@ -46,9 +47,7 @@ pub fn remove_named_by_connection(head: &mut impl Head) {
     ];
     let tokens = head
         .lines(header::CONNECTION)
-        .flat_map(|line| line.split(|octet| *octet == b','));
-    let tokens = tokens
-        .map(<[u8]>::trim_ascii)
+        .flat_map(members)
         .filter(|token| !KEPT.iter().any(|kept| token.eq_ignore_ascii_case(kept)));
     let named: Vec<Vec<u8>> = tokens.map(<[u8]>::to_vec).collect();
     if !named.is_empty() {

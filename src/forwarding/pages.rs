@@ -6,7 +6,7 @@
 //! X-Robots-Tag that the client gets.
 
 use super::head::Head;
-use crate::heads::{X_ROBOTS_TAG, joined, origin_form};
+use crate::heads::{X_ROBOTS_TAG, extension, joined, members, origin_form, path_of};
 use crate::html::{self, Page, RewriteResult};
 use crate::indexing::parse_lines;
 use crate::policy::Site;
@@ -207,20 +207,11 @@ fn may_be_page(head: &impl Head, method: &[u8], target: &[u8], rules: &HtmlRules
 }
 
 fn has_other_name(target: &[u8]) -> bool {
-    let path = target
-        .split(|octet| matches!(octet, b'?' | b'#'))
-        .next()
-        .unwrap_or_default();
-    let name = path
-        .rsplit(|octet| *octet == b'/')
-        .next()
-        .unwrap_or_default();
-    let Some(dot) = name.iter().rposition(|octet| *octet == b'.') else {
-        return false;
-    };
-    NO_PAGES
-        .iter()
-        .any(|known| known.as_bytes().eq_ignore_ascii_case(&name[dot + 1..]))
+    extension(path_of(target)).is_some_and(|extension| {
+        NO_PAGES
+            .iter()
+            .any(|known| known.as_bytes().eq_ignore_ascii_case(extension))
+    })
 }
 
 /// Whether the client wants something other than a page. Browsers say so in Sec-Fetch-Dest: a video
@@ -271,10 +262,7 @@ fn is_html(content_type: &[u8]) -> bool {
 
 /// Why a page cannot be rewritten: a word for metrics.
 fn cannot_be_rewritten(head: &impl Head) -> Option<&'static str> {
-    let mut codings = head
-        .lines(header::CONTENT_ENCODING)
-        .flat_map(|line| line.split(|octet| *octet == b','))
-        .map(<[u8]>::trim_ascii);
+    let mut codings = head.lines(header::CONTENT_ENCODING).flat_map(members);
     if codings.any(|coding| !coding.is_empty() && !coding.eq_ignore_ascii_case(b"identity")) {
         Some("coded")
     } else if says(head, header::CACHE_CONTROL, NO_TRANSFORM) {
@@ -332,10 +320,8 @@ fn weakened(response: &impl Head) -> Option<Vec<u8>> {
 
 /// Whether a list of directives holds this one.
 fn says(head: &impl Head, name: HeaderName, directive: &[u8]) -> bool {
-    let mut said = head
-        .lines(name)
-        .flat_map(|line| line.split(|octet| *octet == b','));
-    said.any(|said| said.trim_ascii().eq_ignore_ascii_case(directive))
+    let mut said = head.lines(name).flat_map(members);
+    said.any(|said| said.eq_ignore_ascii_case(directive))
 }
 
 /// The `charset` parameter of a media type.
@@ -344,7 +330,7 @@ fn charset(content_type: &[u8]) -> Option<&[u8]> {
         .split(|octet| *octet == b';')
         .skip(1)
         .find_map(|parameter| {
-            let equals = parameter.iter().position(|octet| *octet == b'=')?;
+            let equals = memchr::memchr(b'=', parameter)?;
             let name = parameter[..equals].trim_ascii();
             let value = parameter[equals + 1..].trim_ascii();
             let value = value

@@ -7,7 +7,7 @@ use super::early::{connection, shared};
 use super::peer::share_place;
 use super::{Gateway, RequestContext};
 use crate::forwarding::{Head, ends_here, remove_named_by_connection};
-use crate::heads::is_event_stream;
+use crate::heads::{is_event_stream, members};
 use crate::requests::{SMALL, memory_of_body, memory_of_head};
 use http::{Method, StatusCode, Version, header};
 use pingora_core::{Error, ErrorType, Result};
@@ -31,9 +31,8 @@ pub fn check_switch(session: &Session, response: &ResponseHeader) -> Result<()> 
 }
 
 fn wants_upgrade(request: &RequestHeader) -> bool {
-    let lines = request.headers.get_all(header::CONNECTION).iter();
-    let mut tokens = lines.flat_map(|line| line.as_bytes().split(|octet| *octet == b','));
-    tokens.any(|token| token.trim_ascii().eq_ignore_ascii_case(b"upgrade"))
+    let mut tokens = request.lines(header::CONNECTION).flat_map(members);
+    tokens.any(|token| token.eq_ignore_ascii_case(b"upgrade"))
 }
 
 fn remove_of_one_hop(response: &mut ResponseHeader) {
@@ -113,8 +112,7 @@ pub fn filter(
     let status = response.status.as_u16();
     ctx.attempts
         .answered(&gateway.upstreams, status, ctx.arrival.lived, || {
-            let content_type = response.headers.get(header::CONTENT_TYPE);
-            content_type.is_some_and(|content_type| is_event_stream(content_type.as_bytes()))
+            response.lines(header::CONTENT_TYPE).any(is_event_stream)
         });
     share_place(session, ctx);
     remove_of_one_hop(response);

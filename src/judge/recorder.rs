@@ -184,13 +184,13 @@ impl Recorder {
                 self.traffic.unclaimed(request.host, request.lived);
                 let crawler = claim_label(*claim, self.registry, None).unwrap_or(NOBODY);
                 let identity = identity_name(*claim, Identity::Unverified);
-                self.metrics.request(
+                self.metrics.requests.count([
                     UNCLAIMED,
                     crawler,
                     identity,
                     Kind::NotACrawler.name(),
                     Action::Pass.name(),
-                );
+                ]);
             }
             Judgement::Judged(judged) => self.count(request, judged, outcome),
         }
@@ -206,7 +206,8 @@ impl Recorder {
         outcome: &Outcome<'_>,
     ) {
         self.metrics
-            .request(UNCLAIMED, NOBODY, NOBODY, Kind::NotACrawler.name(), action);
+            .requests
+            .count([UNCLAIMED, NOBODY, NOBODY, Kind::NotACrawler.name(), action]);
         self.log(request, Err(action), outcome);
     }
 
@@ -218,21 +219,21 @@ impl Recorder {
         let site = entry.site.name.as_str();
         let crawler = crawler_label(self.registry, entry, decision.claim);
         let identity = identity_name(decision.claim, judged.identity);
-        metrics.request(
+        metrics.requests.count([
             site,
             crawler,
             identity,
             decision.recorded_kind(),
             counted_action(decision),
-        );
+        ]);
         if decision.claim != Claim::Nobody {
             let outcome = judged.identity.outcome(judged.doubt);
             // The registry's id or `other`. No operator publishes how a token of a policy is
             // proven, and the label would outlive the site.
-            metrics.identity(
+            metrics.identity.count([
                 claim_label(decision.claim, self.registry, None).unwrap_or("other"),
                 outcome,
-            );
+            ]);
         }
         if decision.claim == Claim::Other {
             self.traffic
@@ -251,7 +252,7 @@ impl Recorder {
         }
         // Under `mode: off` nothing is recorded.
         if let Some(kind) = violation(decision) {
-            metrics.violation(site, crawler, identity, kind);
+            metrics.violations.count([site, crawler, identity, kind]);
         }
         if is_event(decision) {
             self.logs.events.record(site, crawler, request.arrived, || {

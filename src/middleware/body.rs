@@ -14,9 +14,9 @@ pin_project! {
     /// The body of a response behind the gate.
     pub struct GateBody<B: Body> {
         #[pin]
-        source: BodySource<B>,
+        pub(super) source: BodySource<B>,
         // The request that is recorded when the body is dropped.
-        call: Call,
+        pub(super) call: Call,
     }
 }
 
@@ -32,12 +32,6 @@ pin_project! {
             held: Option<Result<Frame<Bytes>, B::Error>>,
             is_over: bool,
         },
-    }
-}
-
-impl<B: Body<Data = Bytes>> GateBody<B> {
-    pub(super) fn new(call: Call, source: BodySource<B>) -> GateBody<B> {
-        GateBody { source, call }
     }
 }
 

@@ -100,7 +100,8 @@ where
                 let mut call = this.call.take().expect(ended);
                 let answer = answer.take().expect(ended);
                 let (head, body) = call.answered(answer, *is_grpc);
-                Response::from_parts(head, GateBody::new(call, BodySource::Answer { left: body }))
+                let source = BodySource::Answer { left: body };
+                Response::from_parts(head, GateBody { source, call })
             }
             SourceProjection::Passed { inner } => {
                 let response = ready!(inner.poll(context));
@@ -115,7 +116,7 @@ where
                 } else {
                     BodySource::Whole { body }
                 };
-                Response::from_parts(head, GateBody::new(call, source))
+                Response::from_parts(head, GateBody { source, call })
             }
         };
         Poll::Ready(Ok(response))

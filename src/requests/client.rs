@@ -11,12 +11,13 @@ use crate::locks::lock;
 #[cfg(feature = "proxy")]
 use crate::upstreams::Place;
 use http::HeaderValue;
+#[cfg(feature = "proxy")]
+use std::sync::Arc;
+use std::sync::Mutex;
 use std::sync::atomic::{
     AtomicBool,
     Ordering::{Acquire, Release},
 };
-#[cfg(feature = "proxy")]
-use std::sync::{Arc, Mutex};
 
 /// See the top of this file.
 #[derive(Debug)]

@@ -8,7 +8,7 @@ use crate::forwarding::{
     Authorities, ForwardedRequest, Head, give_client_authority, has_condition, remove_conditions,
     write_ids_in_map, write_request, write_response,
 };
-use crate::heads::origin_form;
+use crate::heads::{origin_form, path_of};
 use crate::robots::Authority;
 use http::{HeaderMap, StatusCode, Uri, header};
 
@@ -149,14 +149,8 @@ impl Forward<'_> {
 /// The URI that a Location means, which may be relative to the target of the request (RFC 3986
 /// section 5.2).
 fn resolved(location: &[u8], target: &[u8]) -> Option<Uri> {
-    let path = target
-        .split(|byte| *byte == b'?')
-        .next()
-        .unwrap_or_default();
-    let directory = path
-        .iter()
-        .rposition(|byte| *byte == b'/')
-        .map_or(0, |slash| slash + 1);
+    let path = path_of(target);
+    let directory = memchr::memrchr(b'/', path).map_or(0, |slash| slash + 1);
     let start: &[u8] = match location {
         [b'/', b'/', ..] => b"http:",
         [b'/', ..] => b"",

@@ -1,7 +1,6 @@
 //! [`request_id`] makes the id of a request that comes without one: 128 bits as hexadecimal digits,
 //! different for each request of every crawlgate. It takes no lock and allocates no memory.
 
-use crate::upstreams::mix;
 use std::cell::Cell;
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
@@ -34,8 +33,7 @@ pub fn request_id() -> RequestId {
     let state = STATE.get().map(|part| part.wrapping_add(STEP));
     STATE.set(state);
     let mut written = [0; 32];
-    // The output of SplitMix64: one for each state, without an order that an observer could count.
-    let octets = state.into_iter().flat_map(|part| mix(part).to_be_bytes());
+    let octets = state.into_iter().flat_map(|part| mixed(part).to_be_bytes());
     for (pair, octet) in written.chunks_exact_mut(2).zip(octets) {
         pair.copy_from_slice(&WRITTEN[usize::from(octet)]);
     }
@@ -45,6 +43,13 @@ pub fn request_id() -> RequestId {
 /// The system's randomness, of which each hasher of the standard library has some.
 fn random() -> u64 {
     RandomState::new().build_hasher().finish()
+}
+
+/// The output of SplitMix64: one for each state, without an order that an observer could count.
+fn mixed(state: u64) -> u64 {
+    let first = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let second = (first ^ (first >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    second ^ (second >> 31)
 }
 
 #[cfg(test)]

@@ -14,7 +14,6 @@ pub fn hash(octets: &[u8]) -> u64 {
 }
 
 /// The finish of splitmix64 (Steele, Lea and Flood 2014).
-#[inline]
 pub fn mix(number: u64) -> u64 {
     let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -29,7 +29,6 @@ mod tests;
 pub use attempts::{Attempts, MOST_ATTEMPTS, NoServer, Reached, Route};
 pub use background::{Checks, Resolver};
 pub use failure::failure_status;
-pub use hash::mix;
 pub use server::{Place, Wanted};
 pub use tally::{OriginStatus, OutOfUse, QueueStatus, UpstreamsStatus, WithoutOriginStatus};
 pub use tls::{ServerTls, TlsFileError, trusting};

@@ -7,10 +7,7 @@
 
 use futures_util::task::AtomicWaker;
 use std::sync::Arc;
-use std::sync::atomic::{
-    AtomicU8,
-    Ordering::{AcqRel, SeqCst},
-};
+use std::sync::atomic::{AtomicU8, Ordering::AcqRel};
 use std::task::{Wake, Waker};
 
 /// Wakes are passed on.
@@ -53,7 +50,7 @@ impl Wake for Wakes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::AtomicUsize;
+    use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
     #[derive(Default)]
     struct Task(AtomicUsize);

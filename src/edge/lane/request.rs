@@ -10,14 +10,14 @@ use http::header;
 /// See the top of this file.
 pub struct LaneRequest {
     pub(super) head: Buffer,
-    pub(in crate::edge) body: Framing,
+    pub body: Framing,
     pub(super) is_head: bool,
     /// Whether it may be sent to an origin that perhaps has it already.
     pub(super) may_repeat: bool,
     /// Whether the client waits for a 100 before it sends the body.
-    pub(in crate::edge) expects: bool,
+    pub expects: bool,
     /// Whether the client wants the connection to end.
-    pub(in crate::edge) closes: bool,
+    pub closes: bool,
 }
 
 /// Whether a request of HTTP/1 takes the lane: it is HTTP/1.1 for a path, its fields are simple,
@@ -32,7 +32,7 @@ pub fn fits(request: &Request<'_, '_>, ticket: &Ticket) -> bool {
 
 impl LaneRequest {
     /// A request of HTTP/1.1, with its head for the origin.
-    pub(in crate::edge) fn new(
+    pub fn new(
         request: &Request<'_, '_>,
         forward: &Forward<'_>,
         host: Option<&str>,
@@ -40,15 +40,16 @@ impl LaneRequest {
         let fields = request.lines.iter().map(|field| (field.name, field.value));
         let target = target_for_origin(request.fields.target);
         let method = request.fields.method;
-        let mut written = LaneRequest::of(method, &target, fields, request.framing, forward, host);
-        written.expects = request.expects;
-        written.closes = request.closes;
-        written
+        LaneRequest {
+            expects: request.expects,
+            closes: request.closes,
+            ..LaneRequest::of(method, &target, fields, request.framing, forward, host)
+        }
     }
 
     /// A request with this request line, these fields, and a body with this framing. `host` is the
     /// Host that the origin wants in place of the client's.
-    pub(in crate::edge) fn of<'h>(
+    pub fn of<'h>(
         method: &[u8],
         target: &[u8],
         fields: impl Iterator<Item = (&'h str, &'h [u8])>,

@@ -56,14 +56,6 @@ struct OriginCounters {
     requests: Vec<[IntCounter; STATUS_CLASSES.len()]>,
 }
 
-fn checks(register: Register<'_>) -> IntCounterVec {
-    register.counters(
-        "crawlgate_upstream_checks_total",
-        "Health checks of a server, by result: ok, or why the check failed.",
-        &["origin", "server", "result"],
-    )
-}
-
 impl UpstreamMetrics {
     pub(super) fn new(register: Register<'_>) -> UpstreamMetrics {
         let seconds = register.histograms(
@@ -93,7 +85,11 @@ impl UpstreamMetrics {
                 "How often a server failed so often that it got no requests for a while.",
                 &["origin", "server"],
             ),
-            checks: checks(register),
+            checks: register.counters(
+                "crawlgate_upstream_checks_total",
+                "Health checks of a server, by result: ok, or why the check failed.",
+                &["origin", "server", "result"],
+            ),
             turned_away: register.counters(
                 "crawlgate_turned_away_total",
                 "Requests that no server of the origin had a place for: of crawlers (turned_away), and of people, because the \
