@@ -58,7 +58,9 @@ fn filled(directory: &std::path::Path, sites: usize, days: i64) -> HistoryReader
                 let (site, crawler) = (format!("site-{site}"), format!("crawler-{crawler}"));
                 batch.requests(
                     Timestamp(NOW.0 - day * 86_400),
-                    (&site, &crawler, "unverified"),
+                    &site,
+                    &crawler,
+                    "unverified",
                     &counts,
                 );
             }

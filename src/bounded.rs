@@ -6,7 +6,7 @@ use crate::locks::lock;
 use ahash::RandomState;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, BuildHasherDefault, Hash, Hasher};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard};
 
 /// Shards of a table, with a lock each.
@@ -124,9 +124,8 @@ impl<V: Ends> Bounded<V> {
         let mut shard = self.shard(hash);
         let entry = new(shard.get(&hash))?;
         if !shard.contains_key(&hash) {
-            self.count
-                .fetch_sub(make_room(&mut shard, now), Ordering::Relaxed);
-            self.count.fetch_add(1, Ordering::Relaxed);
+            self.count.fetch_sub(make_room(&mut shard, now), Relaxed);
+            self.count.fetch_add(1, Relaxed);
         }
         shard.insert(hash, entry);
         Ok(())
@@ -135,7 +134,7 @@ impl<V: Ends> Bounded<V> {
     /// Removes an entry.
     pub fn remove(&self, hash: u64) {
         if self.shard(hash).remove(&hash).is_some() {
-            self.count.fetch_sub(1, Ordering::Relaxed);
+            self.count.fetch_sub(1, Relaxed);
         }
     }
 
@@ -149,7 +148,7 @@ impl<V: Ends> Bounded<V> {
             shard.retain(|_, entry| keep(entry));
             gone += before - shard.len();
         }
-        self.count.fetch_sub(gone, Ordering::Relaxed);
+        self.count.fetch_sub(gone, Relaxed);
         gone
     }
 
@@ -161,18 +160,17 @@ impl<V: Ends> Bounded<V> {
 
     /// [`Bounded::collect`] with the hash of each entry.
     pub fn collect_hashed<T>(&self, pick: impl Fn(u64, &V) -> Option<T>) -> Vec<T> {
-        let of = |shard: &Mutex<Shard<V>>| {
-            lock(shard)
-                .iter()
-                .filter_map(|(hash, entry)| pick(*hash, entry))
-                .collect::<Vec<_>>()
-        };
-        self.shards.iter().flat_map(of).collect()
+        let mut picked = Vec::new();
+        for shard in &self.shards {
+            let shard = lock(shard);
+            picked.extend(shard.iter().filter_map(|(hash, entry)| pick(*hash, entry)));
+        }
+        picked
     }
 
     /// The number of entries, with expired ones that are not removed yet.
     pub fn len(&self) -> usize {
-        self.count.load(Ordering::Relaxed)
+        self.count.load(Relaxed)
     }
 
     /// Whether the table has no entry.

@@ -8,7 +8,7 @@
 use crate::locks::lock;
 use crate::threads::spawn;
 use crate::time::Timestamp;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -56,6 +56,14 @@ pub struct Moment {
     pub lived: Duration,
 }
 
+impl Moment {
+    /// The seconds by which the wall clock is ahead of the time lived through. They change when the
+    /// wall clock is set, or the machine sleeps.
+    pub fn ahead(&self) -> i64 {
+        self.now.0.saturating_sub(self.lived.as_secs() as i64)
+    }
+}
+
 /// Seconds on top of the machine's own: on both measures, as if so much time had passed, and on the
 /// wall clock alone, as if it had been set.
 type Shift = Mutex<(i64, i64)>;
@@ -79,8 +87,9 @@ impl Clock {
     pub fn following(file: &Path) -> Result<Clock, ClockError> {
         let shift = Arc::new(Shift::default());
         read(file, &shift)?;
-        let (followed, file): (_, PathBuf) = (Arc::downgrade(&shift), file.to_owned());
-        let follow = move || {
+        let followed = Arc::downgrade(&shift);
+        let file = file.to_owned();
+        let started = spawn("clock", move || {
             while let Some(shift) = followed.upgrade() {
                 // A file that is being written is read whole the next time.
                 if let Ok(true) = read(&file, &shift) {
@@ -90,12 +99,11 @@ impl Clock {
                 drop(shift);
                 std::thread::sleep(LOOK);
             }
-        };
-        spawn("clock", follow).map_err(ClockError::Thread)?;
+        });
+        started.map_err(ClockError::Thread)?;
         Ok(Clock {
-            began: Instant::now(),
-            before: Duration::ZERO,
             shift: Some(shift),
+            ..Clock::default()
         })
     }
 
@@ -137,33 +145,34 @@ impl Clock {
 }
 
 fn shifted(seconds: i64) -> SystemTime {
-    let (now, by) = (
-        SystemTime::now(),
-        Duration::from_secs(seconds.unsigned_abs()),
-    );
-    if seconds < 0 {
+    let now = SystemTime::now();
+    let by = Duration::from_secs(seconds.unsigned_abs());
+    let shifted = if seconds < 0 {
         now.checked_sub(by)
     } else {
         now.checked_add(by)
-    }
-    .unwrap_or(now)
+    };
+    shifted.unwrap_or(now)
 }
 
 /// Reads a clock file. Returns whether the shift changed.
 fn read(file: &Path, shift: &Shift) -> Result<bool, ClockError> {
-    let name = || file.display().to_string();
-    let text = crate::files::read(file).map_err(|source| ClockError::Read {
-        file: name(),
-        source,
-    })?;
-    let new = parse(&String::from_utf8_lossy(&text))
-        .ok_or_else(|| ClockError::Malformed { file: name() })?;
+    let read = crate::files::read(file);
+    let file = file.display().to_string();
+    let text = match read {
+        Ok(text) => text,
+        Err(source) => return Err(ClockError::Read { file, source }),
+    };
+    let Some(new) = parse(&String::from_utf8_lossy(&text)) else {
+        return Err(ClockError::Malformed { file });
+    };
     Ok(std::mem::replace(&mut *lock(shift), new) != new)
 }
 
 /// `lived 25h set -2h`, in seconds.
 fn parse(text: &str) -> Option<(i64, i64)> {
-    let (mut lived, mut set) = (0, 0);
+    let mut lived = 0;
+    let mut set = 0;
     let mut words = text.split_whitespace();
     while let Some(word) = words.next() {
         let amount = seconds(words.next()?)?;

@@ -25,7 +25,7 @@ const NO_TTL: Duration = Duration::ZERO;
 const UNTIMED: Duration = Duration::from_secs(30);
 
 /// The answer to a look-up.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub enum DnsAnswer<T> {
     /// These records, with their time to live.
     Records(Vec<T>, Duration),
@@ -49,11 +49,11 @@ impl Dns {
 
     /// The names of an address.
     pub async fn names_of(&self, address: IpAddr) -> DnsAnswer<String> {
-        let record = |data: &RData| match data {
+        self.ask(Name::from(address), RecordType::PTR, |data| match data {
             RData::PTR(name) => Some(name.0.to_utf8()),
             _ => None,
-        };
-        self.ask(Name::from(address), RecordType::PTR, record).await
+        })
+        .await
     }
 
     /// The addresses of a name, of the same kind as `like`.
@@ -120,7 +120,7 @@ impl Dns {
 }
 
 /// Addresses of a host.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct HostAddresses {
     /// At least one.
     pub addresses: Vec<IpAddr>,
@@ -183,20 +183,15 @@ pub fn addresses_of_host_blocking(
 }
 
 fn in_hosts_file(host: &str) -> Option<Vec<IpAddr>> {
-    let (hosts, name) = (Hosts::from_system().ok()?, Name::from_utf8(host).ok()?);
-    let of_kind = |kind| hosts.lookup_static_host(&Query::query(name.clone(), kind));
-    let found = [RecordType::A, RecordType::AAAA]
-        .into_iter()
-        .filter_map(of_kind);
-    let addresses: Vec<IpAddr> = found
-        .flat_map(|found| {
-            found
-                .answers()
-                .iter()
-                .filter_map(|answer| answer.data.ip_addr())
-                .collect::<Vec<_>>()
-        })
-        .collect();
+    let hosts = Hosts::from_system().ok()?;
+    let name = Name::from_utf8(host).ok()?;
+    let mut addresses = Vec::new();
+    for kind in [RecordType::A, RecordType::AAAA] {
+        if let Some(found) = hosts.lookup_static_host(&Query::query(name.clone(), kind)) {
+            let answers = found.answers().iter();
+            addresses.extend(answers.filter_map(|answer| answer.data.ip_addr()));
+        }
+    }
     (!addresses.is_empty()).then_some(addresses)
 }
 

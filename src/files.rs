@@ -39,13 +39,13 @@ pub fn read_file(path: &Path, most: u64) -> Result<Vec<u8>> {
 /// Opens anything but a FIFO for reading.
 fn open(path: &Path) -> Result<File> {
     let file = open_at_once(File::options().read(true), path)?;
-    match file.metadata()?.file_type().is_fifo() {
-        true => Err(Error::new(
+    if file.metadata()?.file_type().is_fifo() {
+        return Err(Error::new(
             ErrorKind::InvalidInput,
             "it is a FIFO, which crawlgate does not read",
-        )),
-        false => Ok(file),
+        ));
     }
+    Ok(file)
 }
 
 /// What an argument of a command names, which may be the output of another command (`<(curl ...)`).

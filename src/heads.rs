@@ -23,7 +23,7 @@ pub const X_ROBOTS_TAG: HeaderName = HeaderName::from_static("x-robots-tag");
 /// Without escapes, which no client sends and not every server decodes, and without empty labels,
 /// as in every name of DNS: a dot may end it.
 pub fn is_host(written: &[u8]) -> bool {
-    let (name, port) = match written.iter().rposition(|octet| *octet == b':') {
+    let (name, port) = match memchr::memrchr(b':', written) {
         Some(colon) if !written.ends_with(b"]") => (&written[..colon], &written[colon + 1..]),
         _ => (written, b"".as_slice()),
     };
@@ -68,7 +68,8 @@ const OF_NAME: [OfName; 256] = {
 /// Whether this is a name of labels in the characters of a host. Read in one pass and by a table,
 /// because the host of each request is checked.
 fn is_name_of_dns(name: &[u8]) -> bool {
-    let (mut before, mut has_letter) = (OfName::Dot, false);
+    let mut before = OfName::Dot;
+    let mut has_letter = false;
     for &octet in name {
         let of_name = OF_NAME[usize::from(octet)];
         if of_name == OfName::Nothing || (of_name == OfName::Dot && before == OfName::Dot) {
@@ -86,18 +87,34 @@ pub fn origin_form(target: &[u8]) -> Cow<'_, [u8]> {
     if target.starts_with(b"/") || target == b"*" {
         return Cow::Borrowed(target);
     }
-    let Some(scheme_end) = target.windows(3).position(|window| window == b"://") else {
+    let Some(scheme_end) = memchr::memmem::find(target, b"://") else {
         return Cow::Borrowed(target);
     };
     let after_scheme = &target[scheme_end + 3..];
-    let path = after_scheme
-        .iter()
-        .position(|byte| matches!(byte, b'/' | b'?'))
-        .unwrap_or(after_scheme.len());
+    let path = memchr::memchr2(b'/', b'?', after_scheme).unwrap_or(after_scheme.len());
     match &after_scheme[path..] {
         path @ [b'/', ..] => Cow::Owned(path.to_vec()),
         query => Cow::Owned([b"/", query].concat()),
     }
+}
+
+/// The members of a list in a field, without the spaces around them (RFC 9110 section 5.6.1).
+#[inline]
+pub fn members(line: &[u8]) -> impl Iterator<Item = &[u8]> {
+    line.split(|octet| *octet == b',').map(<[u8]>::trim_ascii)
+}
+
+/// The path of a request target in origin form.
+pub fn path_of(target: &[u8]) -> &[u8] {
+    let query = memchr::memchr(b'?', target);
+    &target[..query.unwrap_or(target.len())]
+}
+
+/// The extension of the file that a path names, without its dot.
+pub fn extension(path: &[u8]) -> Option<&[u8]> {
+    let directory = memchr::memrchr(b'/', path).map_or(0, |slash| slash + 1);
+    let name = &path[directory..];
+    Some(&name[memchr::memrchr(b'.', name)? + 1..])
 }
 
 /// Whether a content type is that of server-sent events, which go on until the client leaves.
@@ -122,10 +139,7 @@ pub fn joined<'a>(mut lines: impl Iterator<Item = &'a [u8]>) -> Option<Cow<'a, [
 /// (RFC 9110 section 11.1).
 pub fn is_license_token(value: &[u8]) -> bool {
     let value = value.trim_ascii();
-    let scheme = value
-        .iter()
-        .position(|octet| *octet == b' ')
-        .unwrap_or(value.len());
+    let scheme = memchr::memchr(b' ', value).unwrap_or(value.len());
     let (scheme, token) = value.split_at(scheme);
     scheme.eq_ignore_ascii_case(b"License") && !token.trim_ascii().is_empty()
 }

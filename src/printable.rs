@@ -26,6 +26,15 @@ pub fn printable_path(path: &Path) -> String {
     printable(path.as_os_str().as_encoded_bytes())
 }
 
+/// The beginning of a text: at most so many bytes, whole characters.
+pub fn cut(text: &str, most: usize) -> &str {
+    let mut end = text.len().min(most);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
 /// Parts in one line, with a separator between them.
 pub fn join(parts: impl IntoIterator<Item: ToString>, separator: &str) -> String {
     parts
@@ -164,8 +173,10 @@ impl Style {
 /// lines are.
 fn is_harmless(line: &[u8]) -> bool {
     // Without a way out of the loop it is done for many bytes at once.
-    let is_odd = |odd: bool, byte: &u8| odd | !matches!(byte, b' '..=b'~' | b'\n' | b'\t');
-    !line.iter().fold(false, is_odd)
+    let is_plain = line.iter().fold(true, |is_plain, byte| {
+        is_plain & matches!(byte, b' '..=b'~' | b'\n' | b'\t')
+    });
+    is_plain
         && memchr::memmem::find(line, b"##").is_none()
         && !line.trim_ascii_start().starts_with(b"::")
 }

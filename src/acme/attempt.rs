@@ -8,7 +8,7 @@ use super::certificate::IssuedCertificate;
 use super::failure::{OrderError, text};
 use super::issued::{Answering, Issued};
 use super::progress::{ChallengeKind, Progress, RunningOrder};
-use super::reach::{Ports, Reach};
+use super::reach::{self, Reachable};
 use super::renewal;
 use super::storage::{Storage, StoredAccount};
 use crate::clock::Clock;
@@ -40,9 +40,7 @@ pub struct Shared {
     /// Held while the account is opened, so that two hosts do not make two.
     pub opening: Mutex<()>,
     pub clock: Clock,
-    pub ports: Ports,
-    /// Whether a listener of this crawlgate speaks clear text.
-    pub has_clear_text: bool,
+    pub reachable: Reachable,
 }
 
 /// A running attempt.
@@ -151,9 +149,8 @@ impl Attempt {
             let account = builder.from_credentials(credentials).await?;
             if stored.email != settings.email {
                 account.update_contacts(&contact).await?;
-                let email = settings.email.clone();
                 storage.write_account(&StoredAccount {
-                    email,
+                    email: settings.email.clone(),
                     credentials: stored.credentials,
                 })?;
             }
@@ -244,29 +241,17 @@ impl Attempt {
 
     /// The challenges by which the authority may reach this crawlgate, the most likely one first.
     async fn challenges(&self) -> Result<Vec<ChallengeKind>, OrderError> {
-        let kinds: &[ChallengeKind] =
-            match (self.shared.settings.challenge, self.shared.has_clear_text) {
-                (ChallengeChoice::Any, true) => &[ChallengeKind::Http, ChallengeKind::TlsAlpn],
-                (ChallengeChoice::Any, false) | (ChallengeChoice::TlsAlpn, _) => {
-                    &[ChallengeKind::TlsAlpn]
-                }
-                (ChallengeChoice::Http, _) => &[ChallengeKind::Http],
-            };
-        let Shared {
-            settings,
-            issued,
-            ports,
-            ..
-        } = &*self.shared;
-        let reach = Reach {
-            issued,
-            resolvers: &settings.resolvers,
-            ports: *ports,
+        let kinds: &[ChallengeKind] = match (
+            self.shared.settings.challenge,
+            self.shared.reachable.has_clear_text,
+        ) {
+            (ChallengeChoice::Any, true) => &[ChallengeKind::Http, ChallengeKind::TlsAlpn],
+            (ChallengeChoice::Any, false) | (ChallengeChoice::TlsAlpn, _) => {
+                &[ChallengeKind::TlsAlpn]
+            }
+            (ChallengeChoice::Http, _) => &[ChallengeKind::Http],
         };
-        reach
-            .challenges(&self.host, kinds)
-            .await
-            .map_err(OrderError::Elsewhere)
+        reach::challenges(&self.shared, &self.host, kinds).await
     }
 
     /// Makes a key and an order, and stores both.
@@ -320,7 +305,8 @@ impl Attempt {
         let host = &self.host;
         let finished = finish(&mut order, running, host, &self.shared.issued).await;
         let taken = finished.and_then(|pem| {
-            let (storage, now) = (&self.shared.storage, self.now());
+            let storage = &self.shared.storage;
+            let now = self.now();
             let mut certificate =
                 IssuedCertificate::read(host, &pem, storage.certificate_file(host))?
                     .valid_at(now)?;

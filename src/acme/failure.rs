@@ -2,8 +2,8 @@
 //! crawlgate waits before the next attempt.
 
 use super::certificate::CertificateError;
+use crate::telemetry::FailureKind;
 use instant_acme::{Error, Problem};
-use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -49,22 +49,6 @@ pub enum OrderError {
     /// A mistake in crawlgate.
     #[error("crawlgate made a mistake, which its log shows; report it")]
     Broken,
-}
-
-/// The kinds of failures. Each has pauses of its own before the next attempt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum FailureKind {
-    /// The host leads to another server, or nowhere: crawlgate ordered nothing.
-    Elsewhere,
-    /// The authority does not answer as it should.
-    Away,
-    /// The authority refuses.
-    Refused,
-    /// The authority limits requests.
-    Limited,
-    /// The cause is on this machine: the disk, the randomness, or a mistake in crawlgate.
-    Own,
 }
 
 const MINUTE: Duration = Duration::from_secs(60);

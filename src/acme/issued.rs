@@ -50,7 +50,7 @@ pub struct PassedQuestions {
 }
 
 /// An open challenge. It is answered until this value is dropped.
-pub(super) struct Answering {
+pub struct Answering {
     issued: Arc<Issued>,
     question: Challenge,
 }
@@ -58,10 +58,7 @@ pub(super) struct Answering {
 impl Issued {
     /// The certificate of a host.
     pub fn certificate(&self, host: &str) -> Option<Arc<CertifiedKey>> {
-        self.by_host
-            .load()
-            .get(host)
-            .map(|certificate| certificate.key.clone())
+        Some(self.get(host)?.key.clone())
     }
 
     /// The certificate for clients that name no host.
@@ -191,7 +188,8 @@ impl Issued {
         proof: String,
     ) -> Result<(Answering, Option<Arc<CertifiedKey>>), rcgen::Error> {
         let answer = ChallengeAnswer::new(kind, name, proof)?;
-        let (key, question) = (answer.key.clone(), (kind, name.to_owned()));
+        let key = answer.key.clone();
+        let question = (kind, name.to_owned());
         self.questions().insert(question.clone(), answer);
         Ok((
             Answering {

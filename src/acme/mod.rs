@@ -31,5 +31,5 @@ mod scheduler;
 mod storage;
 
 pub use issued::{ALPN, Issued, PassedQuestions};
-pub use reach::Ports;
+pub use reach::{Ports, Reachable};
 pub use scheduler::Acme;

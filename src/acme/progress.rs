@@ -1,7 +1,7 @@
 //! [`Progress`]: what crawlgate stores about one host between attempts to get a certificate: the
 //! running order, the pause after a failure, and the renewal window that the authority suggests.
 
-use super::failure::{FailureKind, OrderError};
+use super::failure::OrderError;
 use crate::telemetry::FailedOrder;
 use crate::time::{Timestamp, rfc3339};
 use serde::{Deserialize, Serialize};
@@ -15,7 +15,7 @@ pub struct Progress {
     pub order: Option<RunningOrder>,
     /// The failure of the last attempt.
     #[serde(default)]
-    pub failure: Option<Failure>,
+    pub failure: Option<FailedOrder>,
     /// The suggestion of the authority for the certificate in use.
     #[serde(default)]
     pub suggestion: Option<Suggestion>,
@@ -40,15 +40,8 @@ pub enum ChallengeKind {
     TlsAlpn,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Failure {
-    pub kind: FailureKind,
-    #[serde(flatten)]
-    pub failed: FailedOrder,
-}
-
 /// When the authority suggests to renew a certificate (RFC 9773).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub struct Suggestion {
     /// The certificate that it is for, as the authority names it.
     pub certificate: String,
@@ -72,16 +65,15 @@ impl Progress {
             .failure
             .as_ref()
             .filter(|failure| failure.kind == kind)
-            .map_or(0, |failure| failure.failed.times);
+            .map_or(0, |failure| failure.times);
         let times = before.saturating_add(1);
-        let next = now.plus(kind.pause(times, retry_after));
-        let failed = FailedOrder {
+        self.failure.insert(FailedOrder {
+            kind,
             at: now,
             reason: error.to_string(),
             times,
-            next,
-        };
-        &self.failure.insert(Failure { kind, failed }).failed
+            next: now.plus(kind.pause(times, retry_after)),
+        })
     }
 
     /// Whether the host waits after a failure.
@@ -89,7 +81,7 @@ impl Progress {
         // A clock that was set back must not make a pause longer than it can be.
         self.failure
             .as_ref()
-            .is_some_and(|Failure { failed, .. }| failed.at <= now && now < failed.next)
+            .is_some_and(|failure| failure.at <= now && now < failure.next)
     }
 }
 

@@ -1,14 +1,15 @@
-//! [`Reach`] checks, before an order, that a host leads to this crawlgate. At each address of the
-//! host it asks as the authority will: for the file of a random token, or for the certificate of a
-//! handshake.
+//! [`challenges`] checks, before an order, that a host leads to this crawlgate. At each address of
+//! the host it asks as the authority will: for the file of a random token, or for the certificate
+//! of a handshake.
 //!
 //! If an address leads to another server, that kind of challenge could fail, and crawlgate does not
 //! use it. If no kind is left, it makes no order: authorities limit failed orders. An address that
 //! does not respond prevents no order: a network in between may refuse crawlgate and still let the
 //! authority through.
 
-use super::failure::cut;
-use super::issued::{ALPN, Issued};
+use super::attempt::Shared;
+use super::failure::{OrderError, cut};
+use super::issued::ALPN;
 use super::progress::ChallengeKind;
 use crate::dns::addresses_of_host;
 use base64::Engine;
@@ -46,6 +47,15 @@ pub struct Ports {
     pub tls: u16,
 }
 
+/// How an authority may reach this crawlgate.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Reachable {
+    /// The ports that it connects to.
+    pub ports: Ports,
+    /// Whether a listener of this crawlgate speaks clear text.
+    pub has_clear_text: bool,
+}
+
 /// What answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReachResult {
@@ -58,74 +68,71 @@ pub enum ReachResult {
     Other(String),
 }
 
-pub struct Reach<'a> {
-    pub issued: &'a Arc<Issued>,
-    pub resolvers: &'a [SocketAddr],
-    pub ports: Ports,
+/// Those of `kinds` by which an authority may reach this crawlgate, the most likely one first. The
+/// error says why there is none.
+pub async fn challenges(
+    shared: &Shared,
+    host: &str,
+    kinds: &[ChallengeKind],
+) -> Result<Vec<ChallengeKind>, OrderError> {
+    let addresses = addresses(host, &shared.settings.resolvers).await?;
+    let mut possible = Vec::new();
+    let mut others = Vec::new();
+    for kind in kinds {
+        match ask(shared, host, &addresses, *kind).await {
+            ReachResult::Other(who) => others.push(who),
+            reached => possible.push((*kind, reached)),
+        }
+    }
+    // Stable: of two that are as sure, the first one stays first.
+    possible.sort_by_key(|(_, reached)| *reached != ReachResult::Own);
+    if possible.is_empty() {
+        return Err(OrderError::Elsewhere(format!(
+            "{host} leads to another server: {}",
+            others.join("; ")
+        )));
+    }
+    Ok(possible.into_iter().map(|(kind, _)| kind).collect())
 }
 
-impl Reach<'_> {
-    /// Those of `kinds` by which an authority may reach this crawlgate, the most likely one first.
-    /// The error says why there is none.
-    pub async fn challenges(
-        &self,
-        host: &str,
-        kinds: &[ChallengeKind],
-    ) -> Result<Vec<ChallengeKind>, String> {
-        let addresses = addresses(host, self.resolvers).await?;
-        let (mut possible, mut others) = (Vec::new(), Vec::new());
-        for kind in kinds {
-            match self.ask(host, &addresses, *kind).await {
-                ReachResult::Other(who) => others.push(who),
-                reached => possible.push((*kind, reached)),
-            }
-        }
-        // Stable: of two that are as sure, the first one stays first.
-        possible.sort_by_key(|(_, reached)| *reached != ReachResult::Own);
-        if possible.is_empty() {
-            return Err(format!(
-                "{host} leads to another server: {}",
-                others.join("; ")
-            ));
-        }
-        Ok(possible.into_iter().map(|(kind, _)| kind).collect())
-    }
-
-    async fn ask(&self, host: &str, addresses: &[IpAddr], kind: ChallengeKind) -> ReachResult {
-        let Some((token, content)) = random().zip(random()) else {
-            return ReachResult::Nobody("there is no randomness".into());
-        };
-        let (name, port) = match kind {
-            ChallengeKind::Http => (token.as_str(), self.ports.http),
-            ChallengeKind::TlsAlpn => (host, self.ports.tls),
-        };
-        let Ok((_answering, key)) = self.issued.answer(kind, name, content.clone()) else {
-            return ReachResult::Nobody("a certificate for the question cannot be made".into());
-        };
-        let mut reached = Vec::new();
-        for address in addresses {
-            let address = SocketAddr::new(*address, port);
-            let asked = async {
-                match (TcpStream::connect(address).await, &key) {
-                    (Ok(stream), Some(key)) => shake_hands(stream, address, host, key).await,
-                    (Ok(stream), None) => {
-                        ask_for_file(stream, address, host, (&token, &content)).await
-                    }
-                    (Err(error), _) => {
-                        ReachResult::Nobody(format!("{address} cannot be reached: {error}"))
-                    }
+async fn ask(
+    shared: &Shared,
+    host: &str,
+    addresses: &[IpAddr],
+    kind: ChallengeKind,
+) -> ReachResult {
+    let Some((token, content)) = random().zip(random()) else {
+        return ReachResult::Nobody("there is no randomness".into());
+    };
+    let ports = shared.reachable.ports;
+    let (name, port) = match kind {
+        ChallengeKind::Http => (token.as_str(), ports.http),
+        ChallengeKind::TlsAlpn => (host, ports.tls),
+    };
+    let Ok((_answering, key)) = shared.issued.answer(kind, name, content.clone()) else {
+        return ReachResult::Nobody("a certificate for the question cannot be made".into());
+    };
+    let mut reached = Vec::new();
+    for address in addresses {
+        let address = SocketAddr::new(*address, port);
+        let asked = async {
+            match (TcpStream::connect(address).await, &key) {
+                (Ok(stream), Some(key)) => shake_hands(stream, address, host, key).await,
+                (Ok(stream), None) => ask_for_file(stream, address, host, &token, &content).await,
+                (Err(error), _) => {
+                    ReachResult::Nobody(format!("{address} cannot be reached: {error}"))
                 }
-            };
-            let late = || {
-                ReachResult::Nobody(format!(
-                    "{address} does not answer within {} s",
-                    TIME.as_secs()
-                ))
-            };
-            reached.push(timeout(TIME, asked).await.unwrap_or_else(|_| late()));
-        }
-        together(reached)
+            }
+        };
+        let answer = timeout(TIME, asked).await.unwrap_or_else(|_| {
+            ReachResult::Nobody(format!(
+                "{address} does not answer within {} s",
+                TIME.as_secs()
+            ))
+        });
+        reached.push(answer);
     }
+    together(reached)
 }
 
 /// The result for a host. An authority may choose any address, so one address of another server is
@@ -147,12 +154,11 @@ fn together(reached: Vec<ReachResult>) -> ReachResult {
 }
 
 /// The addresses of a host, IPv4 and IPv6. The error says why there are none.
-async fn addresses(host: &str, resolvers: &[SocketAddr]) -> Result<Vec<IpAddr>, String> {
-    let found = addresses_of_host(host, resolvers).await;
-    let found = found
-        .map_err(|error| format!("the name {host} leads nowhere: {error}"))?
-        .addresses;
-    let mut addresses: Vec<IpAddr> = found.iter().map(IpAddr::to_canonical).collect();
+async fn addresses(host: &str, resolvers: &[SocketAddr]) -> Result<Vec<IpAddr>, OrderError> {
+    let found = addresses_of_host(host, resolvers).await.map_err(|error| {
+        OrderError::Elsewhere(format!("the name {host} leads nowhere: {error}"))
+    })?;
+    let mut addresses: Vec<IpAddr> = found.addresses.iter().map(IpAddr::to_canonical).collect();
     addresses.sort();
     addresses.dedup();
     addresses.truncate(MOST_ADDRESSES);
@@ -172,7 +178,8 @@ async fn ask_for_file(
     stream: TcpStream,
     address: SocketAddr,
     host: &str,
-    (token, content): (&str, &str),
+    token: &str,
+    content: &str,
 ) -> ReachResult {
     match exchange(stream, host, token).await {
         Ok(answer) => judge(address, &answer, content),
@@ -207,18 +214,15 @@ fn judge(address: SocketAddr, answer: &[u8], content: &str) -> ReachResult {
     if status == 200 && answer[head..] == *content.as_bytes() {
         return ReachResult::Own;
     }
-    let field = |name: &str| {
-        response
-            .headers
-            .iter()
-            .find(|field| field.name.eq_ignore_ascii_case(name))
-    };
-    let server = field("server")
-        .map(|field| format!(", Server: {}", cut(&String::from_utf8_lossy(field.value))));
-    let location = field("location")
-        .map(|field| format!(", Location: {}", cut(&String::from_utf8_lossy(field.value))));
-    let (server, location) = (server.unwrap_or_default(), location.unwrap_or_default());
-    ReachResult::Other(format!("{address} answers {status}{server}{location}"))
+    let mut how = format!("{address} answers {status}");
+    for name in ["Server", "Location"] {
+        let mut fields = response.headers.iter();
+        if let Some(field) = fields.find(|field| field.name.eq_ignore_ascii_case(name)) {
+            let value = cut(&String::from_utf8_lossy(field.value));
+            how.push_str(&format!(", {name}: {value}"));
+        }
+    }
+    ReachResult::Other(how)
 }
 
 /// Makes the handshake of the tls-alpn challenge (RFC 8737 section 3) at one address. It compares

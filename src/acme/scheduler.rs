@@ -7,16 +7,16 @@
 
 use super::attempt::{Attempt, Attempted, EndedAttempt, Shared};
 use super::certificate::IssuedCertificate;
-use super::failure::{FailureKind, OrderError};
+use super::failure::OrderError;
 use super::issued::{Issued, PassedQuestions};
 use super::progress::Progress;
-use super::reach::Ports;
+use super::reach::Reachable;
 use super::renewal;
 use super::storage::Storage;
 use crate::clock::Clock;
 use crate::locks::lock;
 use crate::settings::AcmeSettings;
-use crate::telemetry::{CertificateStatus, FailedOrder, Metrics, OrderStatus};
+use crate::telemetry::{CertificateStatus, FailedOrder, FailureKind, Metrics, OrderStatus};
 use crate::threads::spawn;
 use crate::time::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,7 +27,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use tokio::runtime::Builder;
-use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::{self, JoinSet};
 
 /// How often the thread checks the hosts.
@@ -66,34 +66,29 @@ impl Acme {
     /// Takes the stored certificates of this authority into use. Sends no request and writes
     /// nothing.
     pub fn open(
-        (settings, ports): (&AcmeSettings, Ports),
+        settings: &AcmeSettings,
+        reachable: Reachable,
         state: &Path,
-        has_clear_text: bool,
         issued: Arc<Issued>,
         clock: Clock,
         metrics: Arc<Metrics>,
     ) -> Arc<Acme> {
         let storage = Storage::new(state, &settings.directory);
-        storage
-            .certificates()
-            .into_iter()
-            .for_each(|certificate| issued.insert(certificate));
-        let settings = settings.clone();
-        let shared = Shared {
-            settings,
-            storage,
-            issued,
-            opening: tokio::sync::Mutex::default(),
-            clock,
-            ports,
-            has_clear_text,
-        };
-        let (shared, is_hurried) = (Arc::new(shared), AtomicBool::new(false));
+        for certificate in storage.certificates() {
+            issued.insert(certificate);
+        }
         Arc::new(Acme {
-            shared,
+            shared: Arc::new(Shared {
+                settings: settings.clone(),
+                storage,
+                issued,
+                opening: tokio::sync::Mutex::default(),
+                clock,
+                reachable,
+            }),
             hosts: Mutex::default(),
             metrics,
-            is_hurried,
+            is_hurried: AtomicBool::new(false),
             thread: Mutex::default(),
         })
     }
@@ -111,26 +106,32 @@ impl Acme {
             .enable_all()
             .max_blocking_threads(MOST_ATTEMPTS)
             .build()?;
-        let (tell, mut told) = unbounded_channel();
+        let (tell, commands) = unbounded_channel();
         let acme = self.clone();
-        let work = move || {
-            runtime.block_on(async {
-                let (mut attempts, mut is_held) = (JoinSet::new(), false);
-                loop {
-                    if let Some(wanted) = wanted().filter(|_| !is_held) {
-                        acme.begin_attempts(wanted, &mut attempts);
-                    }
-                    tokio::select! {
-                        Some(command) = told.recv() => is_held = acme.obey(command, &mut attempts).await,
-                        Some(ended) = attempts.join_next() => acme.note(ended),
-                        () = tokio::time::sleep(TICK) => {}
-                    }
-                }
-            });
-        };
-        spawn("acme", work)?;
+        spawn("acme", move || {
+            runtime.block_on(acme.run(wanted, commands));
+        })?;
         *lock(&self.thread) = Some(tell);
         Ok(())
+    }
+
+    async fn run(
+        &self,
+        wanted: impl Fn() -> Option<BTreeSet<String>>,
+        mut commands: UnboundedReceiver<Command>,
+    ) {
+        let mut attempts = JoinSet::new();
+        let mut is_held = false;
+        loop {
+            if let Some(wanted) = wanted().filter(|_| !is_held) {
+                self.begin_attempts(wanted, &mut attempts);
+            }
+            tokio::select! {
+                Some(command) = commands.recv() => is_held = self.obey(command, &mut attempts).await,
+                Some(ended) = attempts.join_next() => self.note(ended),
+                () = tokio::time::sleep(TICK) => {}
+            }
+        }
     }
 
     /// Breaks all attempts off, because another process goes on with the stored orders. Both
@@ -188,28 +189,22 @@ impl Acme {
         let now = self.now();
         let mut hosts = self.hosts();
         if self.is_hurried.swap(false, Ordering::Relaxed) {
-            let failures = hosts
-                .values_mut()
-                .filter_map(|host| host.progress.failure.as_mut());
-            failures
-                .filter(|failure| failure.kind != FailureKind::Limited)
-                .for_each(|failure| failure.failed.next = now);
+            for host in hosts.values_mut() {
+                if let Some(failure) = &mut host.progress.failure
+                    && failure.kind != FailureKind::Limited
+                {
+                    failure.next = now;
+                }
+            }
         }
         let mut due: Vec<(&String, &mut Host)> = hosts
             .iter_mut()
             .filter(|(name, host)| host.attempt.is_none() && self.is_due(name, host, now))
             .collect();
         // A host that fails must not keep another one waiting.
-        due.sort_by_key(|(_, host)| {
-            host.progress
-                .failure
-                .as_ref()
-                .map(|failure| failure.failed.next)
-        });
-        for (name, host) in due
-            .into_iter()
-            .take(MOST_ATTEMPTS.saturating_sub(attempts.len()))
-        {
+        due.sort_by_key(|(_, host)| host.progress.failure.as_ref().map(|failure| failure.next));
+        let free = MOST_ATTEMPTS.saturating_sub(attempts.len());
+        for (name, host) in due.into_iter().take(free) {
             if !self.shared.issued.has(name) {
                 tracing::info!(
                     host = name,
@@ -293,20 +288,22 @@ impl Acme {
                 let next = progress
                     .failure
                     .as_ref()
-                    .map(|failure| failure.failed.next.to_string());
+                    .map(|failure| failure.next.to_string());
                 tracing::warn!(host, next, "no certificate: {error}");
                 self.metrics.certificate_ordered(error.kind().name());
             }
             Ok(Attempted::Asked) => {}
         }
         if let Some(known) = self.hosts().get_mut(&host) {
-            (known.progress, known.attempt) = (progress, None);
+            known.progress = progress;
+            known.attempt = None;
         }
     }
 
     /// An attempt that panicked, which the log says.
     fn note_broken(&self, attempt: task::Id) {
-        let (now, mut hosts) = (self.now(), self.hosts());
+        let now = self.now();
+        let mut hosts = self.hosts();
         if let Some(host) = hosts
             .values_mut()
             .find(|host| host.attempt == Some(attempt))
@@ -342,33 +339,22 @@ impl Acme {
         let renewal = certificate
             .as_ref()
             .map(|found| renewal::due(found, host.progress.suggestion.as_ref()));
-        let failed = host
-            .progress
-            .failure
-            .as_ref()
-            .map(|failure| failure.failed.clone());
-        let problem = failed
-            .as_ref()
-            .and_then(|failed| match (&certificate, renewal) {
-                (Some(certificate), Some(renewal)) => {
+        let failed = host.progress.failure.clone();
+        let problem = failed.as_ref().and_then(|failed| {
+            let what = match certificate.as_ref().zip(renewal) {
+                Some((certificate, renewal)) => {
                     // Two thirds of its life are over, and a tenth of the rest, too.
-                    let is_late = now > renewal.plus(certificate.lifetime() / 30)
-                        || now > certificate.not_after;
+                    let late = renewal.plus(certificate.lifetime() / 30);
+                    if now <= late.min(certificate.not_after) {
+                        return None;
+                    }
                     let until = certificate.not_after.to_http_date();
-                    is_late.then(|| {
-                        said(
-                            failed,
-                            &format!(
-                                "the certificate of {name} is not renewed and ends on {until}"
-                            ),
-                        )
-                    })
+                    format!("the certificate of {name} is not renewed and ends on {until}")
                 }
-                _ => Some(said(
-                    failed,
-                    &format!("{name} has no certificate: https fails for it"),
-                )),
-            });
+                None => format!("{name} has no certificate: https fails for it"),
+            };
+            Some(said(failed, &what))
+        });
         OrderStatus {
             host: name.to_owned(),
             not_after: certificate

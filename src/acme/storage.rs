@@ -23,7 +23,6 @@ pub struct StoredAccount {
 }
 
 /// The files of one authority.
-#[derive(Clone, Debug)]
 pub struct Storage {
     directory: PathBuf,
 }
@@ -33,19 +32,11 @@ impl Storage {
     /// own.
     pub fn new(state: &Path, authority: &str) -> Storage {
         let name = authority.strip_prefix("https://").unwrap_or(authority);
-        let fits = |sign: char| {
-            if sign.is_ascii_alphanumeric() || sign == '.' {
-                sign
-            } else {
-                '-'
-            }
-        };
-        let name: String = name
-            .trim_end_matches('/')
-            .chars()
-            .take(100)
-            .map(fits)
-            .collect();
+        let name: String = name.trim_end_matches('/').chars().take(100).collect();
+        let name = name.replace(
+            |sign: char| !(sign.is_ascii_alphanumeric() || sign == '.'),
+            "-",
+        );
         Storage {
             directory: state.join("acme").join(name),
         }
@@ -146,20 +137,19 @@ impl Storage {
 
     fn write(&self, name: &str, content: &[u8]) -> Result<(), StorageError> {
         let path = self.directory.join(name);
-        let replace = || {
-            // Its mode is 0600.
-            let mut file = tempfile::Builder::new()
-                .prefix(".new-")
-                .tempfile_in(&self.directory)?;
-            file.write_all(content)?;
-            file.as_file().sync_all()?;
-            file.persist(&path)?;
-            File::open(&self.directory)?.sync_all()
-        };
-        replace().map_err(|source| StorageError {
-            path: path.clone(),
-            source,
-        })
+        self.replace(&path, content)
+            .map_err(|source| StorageError { path, source })
+    }
+
+    fn replace(&self, path: &Path, content: &[u8]) -> io::Result<()> {
+        // Its mode is 0600.
+        let mut file = tempfile::Builder::new()
+            .prefix(".new-")
+            .tempfile_in(&self.directory)?;
+        file.write_all(content)?;
+        file.as_file().sync_all()?;
+        file.persist(path)?;
+        File::open(&self.directory)?.sync_all()
     }
 }
 

@@ -169,8 +169,9 @@ impl InstanceStatus {
         let mut problems = Vec::new();
         for certificate in &self.certificates {
             let file = certificate.file.display().to_string();
-            for message in &certificate.problems {
-                problems.push(Problem::new(ProblemKind::Certificate, message.clone()).of(&file));
+            for problem in &certificate.problems {
+                let message = problem.message.clone();
+                problems.push(Problem::new(ProblemKind::Certificate, message).of(&file));
             }
         }
         for (origin, reason) in refused_files {

@@ -12,7 +12,7 @@ use http::{HeaderMap, header};
 /// has the same date. The client's date must equal it, as section 13.1.3 lets an origin server ask.
 /// A later date proves nothing: it comes from the file of another site, or from a clock that was
 /// set back since.
-pub(super) fn not_modified(headers: &HeaderMap, etag: &str, since: Option<Timestamp>) -> bool {
+pub fn not_modified(headers: &HeaderMap, etag: &str, since: Option<Timestamp>) -> bool {
     if headers.contains_key(header::IF_NONE_MATCH) {
         return same_entity(headers, etag);
     }
@@ -25,7 +25,7 @@ pub(super) fn not_modified(headers: &HeaderMap, etag: &str, since: Option<Timest
 
 /// Whether `If-None-Match` has this entity tag. That is the whole condition for a file without a
 /// date.
-pub(super) fn same_entity(headers: &HeaderMap, etag: &str) -> bool {
+pub fn same_entity(headers: &HeaderMap, etag: &str) -> bool {
     headers
         .get_all(header::IF_NONE_MATCH)
         .iter()
@@ -43,7 +43,7 @@ fn matches(line: &[u8], etag: &str) -> bool {
         let Some(inner) = rest.strip_prefix(b"\"") else {
             return false;
         };
-        let Some(end) = inner.iter().position(|byte| *byte == b'"') else {
+        let Some(end) = memchr::memchr(b'"', inner) else {
             return false;
         };
         // `etag` includes its quotes.

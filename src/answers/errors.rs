@@ -10,6 +10,7 @@ use super::page::{Page, Reader};
 use super::ruling::Asked;
 use crate::policy::SiteEntry;
 use crate::policy::site::PageTemplate;
+use crate::printable::printable;
 use crate::verdict::Decision;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use std::sync::OnceLock;
@@ -65,66 +66,68 @@ impl Rejection {
     }
 
     fn forms(self) -> Forms {
-        let bad_request = StatusCode::BAD_REQUEST;
-        let page = match self {
+        let (status, error, message) = match self {
             Rejection::Method => {
                 return wrong_method("GET, HEAD, POST, PUT, DELETE, OPTIONS, PATCH");
             }
             Rejection::ReadOnly => return wrong_method("GET, HEAD"),
-            Rejection::Malformed => failure_page(bad_request),
-            Rejection::NoHost => Page::new(
-                bad_request,
+            Rejection::Malformed => return closing(&failure_page(StatusCode::BAD_REQUEST)),
+            Rejection::NoHost => (
+                StatusCode::BAD_REQUEST,
                 "no_host",
                 "The request does not say which host it is for.",
             ),
-            Rejection::NotEncrypted => {
-                Page::new(bad_request, "not_encrypted", "This port speaks https only.")
-            }
-            Rejection::TargetTooLong => Page::new(
+            Rejection::NotEncrypted => (
+                StatusCode::BAD_REQUEST,
+                "not_encrypted",
+                "This port speaks https only.",
+            ),
+            Rejection::TargetTooLong => (
                 StatusCode::URI_TOO_LONG,
                 "target_too_long",
                 "The URL is too long.",
             ),
-            Rejection::HeadersTooLarge => Page::new(
+            Rejection::HeadersTooLarge => (
                 StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
                 "headers_too_large",
                 "The header fields are too large.",
             ),
-            Rejection::Expectation => Page::new(
+            Rejection::Expectation => (
                 StatusCode::EXPECTATION_FAILED,
                 "expectation",
                 "The request expects something other than 100-continue.",
             ),
-            Rejection::Timeout => Page::new(
+            Rejection::Timeout => (
                 StatusCode::REQUEST_TIMEOUT,
                 "request_timeout",
                 "The request did not arrive in time.",
             ),
-            Rejection::BodyTooLarge => Page::new(
+            Rejection::BodyTooLarge => (
                 StatusCode::PAYLOAD_TOO_LARGE,
                 "body_too_large",
                 "The body of the request is too large.",
             ),
-            Rejection::Busy => Page {
-                retry_after: Some(BUSY_RETRY),
-                ..Page::new(
-                    StatusCode::SERVICE_UNAVAILABLE,
-                    "busy",
-                    "There are too many connections or requests. Try again soon.",
-                )
-            },
-            Rejection::Untrusted => Page::new(
+            Rejection::Busy => (
+                StatusCode::SERVICE_UNAVAILABLE,
+                "busy",
+                "There are too many connections or requests. Try again soon.",
+            ),
+            Rejection::Untrusted => (
                 StatusCode::SERVICE_UNAVAILABLE,
                 "untrusted",
                 "This peer may not ask for decisions: `decisions.trusted` of crawlgate's settings names those that may.",
             ),
-            Rejection::Unreadable => Page::new(
+            Rejection::Unreadable => (
                 StatusCode::FORBIDDEN,
                 "unreadable",
                 "The request cannot be read, so it is refused.",
             ),
         };
-        let forms = Form::ALL.map(|form| page.answer(form).closing());
+        let page = Page {
+            retry_after: (self == Rejection::Busy).then_some(BUSY_RETRY),
+            ..Page::new(status, error, message)
+        };
+        let forms = closing(&page);
         match self {
             // By this field nginx knows that crawlgate refuses.
             Rejection::Unreadable => forms.map(|answer| answer.with(Field::Status, 403.into())),
@@ -171,7 +174,6 @@ pub fn redirect(location: &[u8], asked: &Asked<'_>) -> Option<Answer> {
 }
 
 /// A request that the origin did not answer.
-#[derive(Clone, Copy)]
 pub struct Unanswered<'a> {
     /// The parts of the request that shape the answer.
     pub asked: &'a Asked<'a>,
@@ -216,11 +218,7 @@ pub fn full(retry_after: u32, unanswered: &Unanswered<'_>) -> Answer {
 /// The answer to a request for a host that no origin is for. Not 4xx: search engines would drop the
 /// pages of a host that was forgotten.
 pub fn no_origin(host: &[u8], unanswered: &Unanswered<'_>) -> Answer {
-    let host = String::from_utf8_lossy(&host[..host.len().min(MAX_HOST)]);
-    let host: String = host
-        .chars()
-        .map(|sign| if sign.is_control() { '\u{fffd}' } else { sign })
-        .collect();
+    let host = printable(&host[..host.len().min(MAX_HOST)]);
     let message = format!("No origin is configured for the host {host}.");
     let page = Page::new(StatusCode::BAD_GATEWAY, "no_origin", message);
     unanswered.finish(unanswered.render(Page {
@@ -251,6 +249,11 @@ impl<'a> Unanswered<'a> {
         };
         answer.named(self.request_id).in_reply_to(self.asked.method)
     }
+}
+
+/// The answers after which the connection is closed: the rest of the request may not be read.
+fn closing(page: &Page<'_>) -> Forms {
+    Form::ALL.map(|form| page.answer(form).closing())
 }
 
 fn wrong_method(allowed: &'static str) -> Forms {

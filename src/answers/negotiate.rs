@@ -4,7 +4,7 @@
 use http::{HeaderMap, header};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Form {
+pub enum Form {
     Text,
     Html,
     Json,
@@ -12,9 +12,9 @@ pub(super) enum Form {
 
 impl Form {
     /// All forms, in the order of their numbers.
-    pub(super) const ALL: [Form; 3] = [Form::Text, Form::Html, Form::Json];
+    pub const ALL: [Form; 3] = [Form::Text, Form::Html, Form::Json];
 
-    pub(super) fn content_type(self) -> &'static str {
+    pub fn content_type(self) -> &'static str {
         match self {
             Form::Text => "text/plain; charset=utf-8",
             Form::Html => "text/html; charset=utf-8",
@@ -37,7 +37,7 @@ const MEMBERS: usize = 32;
 /// The form with the highest quality in `Accept`; text if `Accept` allows none of them. The most
 /// specific range that matches a form gives its quality. Of forms with the same quality, the one
 /// with the more specific range wins.
-pub(super) fn form(headers: &HeaderMap) -> Form {
+pub fn form(headers: &HeaderMap) -> Form {
     if !headers.contains_key(header::ACCEPT) {
         return Form::Text;
     }

@@ -9,31 +9,31 @@ use bytes::Bytes;
 use http::StatusCode;
 
 /// The content of an answer's body.
-pub(super) struct Page<'a> {
-    pub(super) status: StatusCode,
+pub struct Page<'a> {
+    pub status: StatusCode,
     /// A fixed word for programs.
-    pub(super) error: &'static str,
-    pub(super) message: String,
-    pub(super) crawler: Option<&'a str>,
-    pub(super) rule: Option<&'a str>,
-    pub(super) group: Option<&'a str>,
-    pub(super) retry_after: Option<u32>,
+    pub error: &'static str,
+    pub message: String,
+    pub crawler: Option<&'a str>,
+    pub rule: Option<&'a str>,
+    pub group: Option<&'a str>,
+    pub retry_after: Option<u32>,
     /// The id of the request, by which the site's operator finds it in the logs.
-    pub(super) request_id: Option<&'a str>,
-    pub(super) reader: Reader,
+    pub request_id: Option<&'a str>,
+    pub reader: Reader,
     /// The site's own page, in place of the HTML form.
-    pub(super) own: Option<&'a PageTemplate>,
+    pub own: Option<&'a PageTemplate>,
 }
 
 /// The reader of a page. A page for a person does not mention the rules for crawlers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reader {
+#[derive(Debug, PartialEq, Eq)]
+pub enum Reader {
     Crawler,
     Person,
 }
 
 impl Page<'_> {
-    pub(super) fn new(
+    pub fn new(
         status: StatusCode,
         error: &'static str,
         message: impl Into<String>,
@@ -52,12 +52,12 @@ impl Page<'_> {
         }
     }
 
-    pub(super) fn answer(&self, form: Form) -> Answer {
+    pub fn answer(&self, form: Form) -> Answer {
         self.answer_with(form, self.render(form).into())
     }
 
     /// The answer with a body that the caller wrote.
-    pub(super) fn answer_with(&self, form: Form, body: Bytes) -> Answer {
+    pub fn answer_with(&self, form: Form, body: Bytes) -> Answer {
         let retry_after = self
             .retry_after
             .map(|seconds| (Field::RetryAfter, seconds.into()));
@@ -82,13 +82,13 @@ impl Page<'_> {
     fn fill(&self, own: &PageTemplate) -> String {
         let mut title = String::with_capacity(32);
         self.write_title(&mut title);
-        let part = |part: &PagePart| match part {
+        let parts = own.parts.iter().map(|part| match part {
             PagePart::Text(text) => text.clone(),
             PagePart::Status => escape(&title),
             PagePart::Reason => escape(&self.message),
             PagePart::RequestId => escape(self.request_id.unwrap_or_default()),
-        };
-        own.parts.iter().map(part).collect()
+        });
+        parts.collect()
     }
 
     fn text(&self) -> String {
@@ -174,7 +174,9 @@ impl Page<'_> {
 }
 
 fn write(out: &mut String, parts: &[&str]) {
-    parts.iter().for_each(|part| out.push_str(part));
+    for part in parts {
+        out.push_str(part);
+    }
 }
 
 fn escape(text: &str) -> String {

@@ -60,15 +60,7 @@ pub fn passed(judged: Option<(&Decision, &SiteEntry)>, content_type: &str) -> An
     if decision.path_rules.is_empty() {
         return answer;
     }
-    let tags = |media: &str| {
-        in_one_line(
-            &*entry
-                .site
-                .tags
-                .tags(&decision.path_rules, OK, Some(media.as_bytes()))?,
-        )
-    };
-    if let Some(line) = tags(content_type) {
+    if let Some(line) = tags(entry, decision, content_type) {
         answer = answer.with(Field::XRobotsTag, line);
     }
     let own = CLASSES
@@ -80,11 +72,18 @@ pub fn passed(judged: Option<(&Decision, &SiteEntry)>, content_type: &str) -> An
         } else {
             media
         };
-        if let Some(line) = tags(media) {
+        if let Some(line) = tags(entry, decision, media) {
             answer = answer.with(*field, line);
         }
     }
     answer
+}
+
+/// The tags for a content type, in one line.
+fn tags(entry: &SiteEntry, decision: &Decision, content_type: &str) -> Option<HeaderValue> {
+    let content_type = Some(content_type.as_bytes());
+    let tags = &entry.site.tags;
+    in_one_line(&*tags.tags(&decision.path_rules, OK, content_type)?)
 }
 
 /// All lines as one. The lines for every crawler are the first: behind a crawler's name they would

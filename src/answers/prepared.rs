@@ -12,13 +12,14 @@ use super::refusal;
 use super::ruling::{Asked, Ruling};
 use super::served_file::FileAnswers;
 use crate::crawlers::Claim;
+use crate::locks::{read, write};
 use crate::policy::Snapshot;
 use crate::policy::site::{self, RobotsTxtAnswer, ServedFile, SiteEntry};
 use crate::verdict::{Action, Kind};
 use arc_swap::ArcSwap;
 use http::Method;
 use std::collections::HashMap;
-use std::sync::{Arc, OnceLock, PoisonError, RwLock, Weak};
+use std::sync::{Arc, OnceLock, RwLock, Weak};
 
 /// The longest Retry-After while the origin's own file is awaited. Crawlers that get 503 stay away
 /// and come again (RFC 9309 section 2.3.1.4).
@@ -140,7 +141,7 @@ impl Answers {
             answer: place,
             rule: rule.map(|rule| (rule.group, rule.rule)),
             kind: refusal::kind(ruling.decision),
-            retry_after: refusal::slowed_for(ruling.decision),
+            retry_after: ruling.decision.slowed_for(),
         };
         self.kept(what, ruling, form, || {
             refusal::refused(answer, ruling, form)
@@ -163,19 +164,11 @@ impl Answers {
     ) -> Answer {
         let key = (ruling.decision.site, what, ruling.decision.claim, form);
         let prepared = self.prepared(ruling.snapshot);
-        if let Some(kept) = prepared
-            .refusals
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(&key)
-        {
+        if let Some(kept) = read(&prepared.refusals).get(&key) {
             return kept.clone();
         }
         let made = make();
-        let mut refusals = prepared
-            .refusals
-            .write()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut refusals = write(&prepared.refusals);
         if refusals.len() >= MAX_REFUSALS {
             refusals.clear();
         }

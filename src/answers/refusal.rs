@@ -48,7 +48,7 @@ fn words(kind: Kind, crawler: &str, retry_after: Option<u32>) -> (&'static str, 
 }
 
 /// The kind that the answer names: that of the decision, but `TooFast` for every slow-down.
-pub(super) fn kind(decision: &Decision) -> Kind {
+pub fn kind(decision: &Decision) -> Kind {
     if matches!(decision.action, Action::Slow { .. }) {
         Kind::TooFast
     } else {
@@ -56,26 +56,16 @@ pub(super) fn kind(decision: &Decision) -> Kind {
     }
 }
 
-/// The seconds that a slowed-down request has to wait.
-pub(super) fn slowed_for(decision: &Decision) -> Option<u32> {
-    match decision.action {
-        Action::Slow { retry_after, .. } => Some(retry_after),
-        _ => None,
-    }
-}
-
 /// The answer to a request against the rules, or to one that is too fast.
-pub(super) fn refused(answer: &site::RefusalAnswer, ruling: &Ruling<'_>, form: Form) -> Answer {
+pub fn refused(answer: &site::RefusalAnswer, ruling: &Ruling<'_>, form: Form) -> Answer {
     let Ruling {
         registry,
         entry,
         decision,
         ..
     } = *ruling;
-    let (crawler, kind) = (
-        crawler_name(registry, entry, decision.claim),
-        kind(decision),
-    );
+    let crawler = crawler_name(registry, entry, decision.claim);
+    let kind = kind(decision);
     let group = decision
         .rule
         .and_then(|rule| entry.site.document.groups.get(usize::from(rule.group)));
@@ -94,7 +84,7 @@ pub(super) fn refused(answer: &site::RefusalAnswer, ruling: &Ruling<'_>, form: F
     let agents = group
         .filter(|_| rule.is_some())
         .map(|group| group.agents.join(", "));
-    let retry_after = slowed_for(decision).or(answer.retry_after);
+    let retry_after = decision.slowed_for().or(answer.retry_after);
     let (error, message) = words(kind, &crawler, retry_after);
     let page = Page {
         crawler: Some(&crawler),
@@ -118,7 +108,7 @@ pub(super) fn refused(answer: &site::RefusalAnswer, ruling: &Ruling<'_>, form: F
 }
 
 /// The answer during a pause of the site, for a person or for a crawler.
-pub(super) fn paused(retry_after: u32, ruling: &Ruling<'_>, form: Form) -> Answer {
+pub fn paused(retry_after: u32, ruling: &Ruling<'_>, form: Form) -> Answer {
     let (reader, message) = match ruling.decision.claim {
         Claim::Nobody => {
             let message = format!(
@@ -155,7 +145,7 @@ fn about(seconds: u32) -> String {
 }
 
 /// The answer while the site's robots.txt is not known, or must not be served.
-pub(super) fn awaited(retry_after: u32, form: Form) -> Answer {
+pub fn awaited(retry_after: u32, form: Form) -> Answer {
     let message =
         format!("The rules of this site are not known yet. Try again in {retry_after} seconds.");
     let page = Page::new(
@@ -171,7 +161,7 @@ pub(super) fn awaited(retry_after: u32, form: Form) -> Answer {
 }
 
 /// The answer without a licence (RSL 1.0 section 6.3): the challenge, and a Link to the licence.
-pub(super) fn unlicensed(status_code: u16, ruling: &Ruling<'_>, form: Form) -> Answer {
+pub fn unlicensed(status_code: u16, ruling: &Ruling<'_>, form: Form) -> Answer {
     let Ruling {
         registry,
         entry,

@@ -8,8 +8,7 @@ use bytes::Bytes;
 use http::{HeaderValue, StatusCode};
 use std::sync::Arc;
 
-#[derive(Debug)]
-pub(super) struct FileAnswers {
+pub struct FileAnswers {
     /// 200, with the bytes.
     whole: Answer,
     /// 304.
@@ -18,19 +17,19 @@ pub(super) struct FileAnswers {
 
 impl FileAnswers {
     /// `validators` are the lines that both answers have.
-    pub(super) fn new(
+    pub fn new(
         validators: &[(Field, &str)],
         content_type: &'static str,
         body: Arc<[u8]>,
     ) -> FileAnswers {
-        let validators = || {
+        let mut lines = Vec::new();
+        for (field, text) in validators {
             // A policy puts no control character there; without the line the file would still be
             // whole.
-            let value = |text: &str| HeaderValue::from_str(text).ok();
-            validators
-                .iter()
-                .filter_map(move |(field, text)| Some((*field, value(text)?)))
-        };
+            if let Ok(value) = HeaderValue::from_str(text) {
+                lines.push((*field, value));
+            }
+        }
         let content = [
             (Field::ContentType, HeaderValue::from_static(content_type)),
             (Field::ContentLength, body.len().into()),
@@ -38,13 +37,17 @@ impl FileAnswers {
         // The bytes of the snapshot are sent without being copied.
         let bytes = Bytes::from_owner(body);
         FileAnswers {
-            whole: Answer::new(StatusCode::OK, validators().chain(content), bytes),
-            not_modified: Answer::new(StatusCode::NOT_MODIFIED, validators(), Bytes::new()),
+            whole: Answer::new(
+                StatusCode::OK,
+                lines.clone().into_iter().chain(content),
+                bytes,
+            ),
+            not_modified: Answer::new(StatusCode::NOT_MODIFIED, lines, Bytes::new()),
         }
     }
 
     /// The 304 if the client's copy is current, else the 200.
-    pub(super) fn answer(&self, is_fresh: bool) -> Answer {
+    pub fn answer(&self, is_fresh: bool) -> Answer {
         if is_fresh {
             self.not_modified.clone()
         } else {

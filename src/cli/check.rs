@@ -10,7 +10,7 @@ use super::policies::{self, Loaded};
 use super::tester::{self, RobotsTxt};
 use super::{Result, fine, now, print_json};
 use crate::crawlers::{Claim, Registry};
-use crate::edge::{CertificateProblem, Certificates};
+use crate::edge::Certificates;
 use crate::policy::Site;
 use crate::policy::lint::{FileLints, allow_published_proof, lint_file};
 use crate::policy::model::{EnforcementFields, Mode};
@@ -18,6 +18,7 @@ use crate::printable::{Printer, Style, join, printable_path};
 use crate::robots::File;
 use crate::settings::Settings;
 use crate::sites::RetireStatus;
+use crate::telemetry::{CertificateFault, CertificateProblem};
 use crate::time::{Timestamp, rfc3339};
 use crate::yaml::{Diagnostic, Diagnostics, Severity, Source, Span};
 use serde::Serialize;
@@ -150,7 +151,7 @@ fn check(arguments: &Arguments) -> Result<Checked> {
     let unusable = checked
         .certificates
         .iter()
-        .filter(|problem| problem.is_error)
+        .filter(|problem| problem.id.is_error())
         .count();
     checked.counts.errors += unusable;
     checked.counts.warnings += checked.certificates.len() - unusable;
@@ -281,10 +282,7 @@ fn certificate_problems(settings: &Settings) -> Vec<CertificateProblem> {
             );
             problems
         }
-        Err(error) => vec![CertificateProblem {
-            is_error: true,
-            text: error.to_string(),
-        }],
+        Err(error) => vec![CertificateFault::Unusable.because(error.to_string())],
     }
 }
 

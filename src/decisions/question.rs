@@ -2,6 +2,7 @@
 //! proxy's own request. [`Protocol`] lists the formats, which differ between proxies.
 
 use crate::forwarding::Peer;
+use crate::heads::path_of;
 use crate::requests::{Connection, MappedRequest, Received};
 use http::HeaderValue;
 use std::net::{IpAddr, Ipv4Addr};
@@ -11,8 +12,8 @@ const LOCAL: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 /// The path below which questions are asked.
 const DECIDE: &[u8] = b"/decide/";
 /// The files that a proxy fetches from crawlgate in place of its origin.
-pub(super) const ROBOTS_TXT: &str = "/robots.txt";
-pub(super) const TDMREP: &str = "/.well-known/tdmrep.json";
+pub const ROBOTS_TXT: &str = "/robots.txt";
+pub const TDMREP: &str = "/.well-known/tdmrep.json";
 
 /// The format of a question, named by the path of the proxy's request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +34,7 @@ pub enum Protocol {
 }
 
 /// A request that a proxy asks about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct Question<'a> {
     /// The format of the question.
     pub protocol: Protocol,
@@ -46,7 +47,7 @@ pub struct Question<'a> {
 }
 
 /// Why a question cannot be answered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum QuestionError {
     /// A field that the protocol needs is missing.
     #[error("the field {0} is missing: the proxy has to pass on the request that it asks about")]
@@ -87,7 +88,6 @@ impl<'a> Question<'a> {
             _ if is_file => (Protocol::File, Some(request.target)),
             _ => return Err(QuestionError::Unknown),
         };
-        let field = |name: &'static str| request.headers.get(name).map(HeaderValue::as_bytes);
         // nginx passes on its client's value of a field that it does not set, so the host is in
         // Host.
         let (method_field, target_field, host_field) = match protocol {
@@ -101,7 +101,7 @@ impl<'a> Question<'a> {
         let is_direct = own_target.is_some();
         let target = match own_target {
             Some(target) => target,
-            None => field(target_field).ok_or(QuestionError::Missing(target_field))?,
+            None => field(request, target_field).ok_or(QuestionError::Missing(target_field))?,
         };
         let is_path =
             matches!(target, [b'/', ..] | b"*") || target.windows(3).any(|window| window == b"://");
@@ -112,13 +112,13 @@ impl<'a> Question<'a> {
         }
         let host_field = host_field.filter(|_| !is_direct);
         let asked_for = host_field
-            .and_then(field)
+            .and_then(|name| field(request, name))
             .unwrap_or(request.host)
             .trim_ascii();
         if !crate::heads::is_host(asked_for) {
             return Err(QuestionError::NoHost(host_field.unwrap_or("Host")));
         }
-        let method = field(method_field)
+        let method = field(request, method_field)
             .filter(|_| !is_direct)
             .unwrap_or(request.method.as_str().as_bytes());
         Ok(Question {
@@ -130,17 +130,14 @@ impl<'a> Question<'a> {
     }
 
     /// Whether it asks about this file in its usual spelling.
-    pub(super) fn is_for(&self, file: &str) -> bool {
+    pub fn is_for(&self, file: &str) -> bool {
         path_of(self.target) == file.as_bytes()
     }
 
     /// The Location of this file for the client. A whole URL if the proxy names the scheme: Traefik
     /// would complete a path with the address of crawlgate.
-    pub(super) fn location(&self, request: &Received<'_>, file: &'static str) -> HeaderValue {
-        let scheme = request
-            .headers
-            .get("x-forwarded-proto")
-            .map(HeaderValue::as_bytes);
+    pub fn location(&self, request: &Received<'_>, file: &'static str) -> HeaderValue {
+        let scheme = field(request, "x-forwarded-proto");
         let scheme = scheme.filter(|scheme| matches!(*scheme, b"http" | b"https"));
         let url = scheme.filter(|_| self.protocol == Protocol::ForwardAuth);
         let url = url.map(|scheme| [scheme, b"://", self.host, file.as_bytes()].concat());
@@ -166,11 +163,8 @@ impl<'a> Question<'a> {
     }
 }
 
-fn path_of(target: &[u8]) -> &[u8] {
-    target
-        .split(|octet| *octet == b'?')
-        .next()
-        .unwrap_or_default()
+fn field<'a>(request: &Received<'a>, name: &str) -> Option<&'a [u8]> {
+    request.headers.get(name).map(HeaderValue::as_bytes)
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use crate::heads::{OWN_AGENT, likely_type};
 use crate::policy::SiteEntry;
 use crate::requests::{EndedBy, Next, Received, Requests, Respond, Responded};
 use crate::verdict::{Action, Decision};
-use http::{HeaderValue, header};
+use http::header;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -43,7 +43,8 @@ impl Decisions {
         &self,
         question: &Question<'_>,
         request: &Received<'_>,
-        (judged, action): (Option<(&Decision, &SiteEntry)>, Option<Action>),
+        judged: Option<(&Decision, &SiteEntry)>,
+        action: Option<Action>,
         own: Option<Answer>,
     ) -> Answer {
         let file = action.and_then(file_of);
@@ -92,11 +93,6 @@ impl Decisions {
 
 impl Respond for Decisions {
     fn respond(&self, request: &Received<'_>) -> Responded {
-        let unrecorded = |answer| Responded {
-            answer,
-            ticket: None,
-            recorded: None,
-        };
         let question = match Question::read(request) {
             Ok(question) => question,
             Err(error) => {
@@ -106,20 +102,19 @@ impl Respond for Decisions {
                 } else {
                     malformed_question
                 };
-                return unrecorded(answer(&error.to_string(), request.method));
+                return answer(&error.to_string(), request.method).into();
             }
         };
-        let is_own = |agent: &HeaderValue| agent.as_bytes() == OWN_AGENT.as_bytes();
-        if question.protocol == Protocol::File
-            && request.headers.get(header::USER_AGENT).is_some_and(is_own)
-        {
-            return unrecorded(asked_in_a_loop(request.method));
+        let agent = request.headers.get(header::USER_AGENT);
+        if question.protocol == Protocol::File && agent.is_some_and(|agent| agent == OWN_AGENT) {
+            return asked_in_a_loop(request.method).into();
         }
-        let (head, connection) = (question.head(request), Question::connection(request));
+        let head = question.head(request);
+        let connection = Question::connection(request);
         if question.protocol == Protocol::Answer {
             // The request was recorded with the question before this one.
             let (own, action) = self.requests.look(&head, &connection, request.arrival);
-            return unrecorded(self.answer(&question, request, (None, action), own));
+            return self.answer(&question, request, None, action, own).into();
         }
         let (ticket, next) = self.requests.receive(&head, &connection, request.arrival);
         let own = match next {
@@ -128,7 +123,7 @@ impl Respond for Decisions {
         };
         let judged = ticket.judged();
         let action = judged.map(|(decision, _)| decision.action);
-        let answer = self.answer(&question, request, (judged, action), own);
+        let answer = self.answer(&question, request, judged, action, own);
         let said = answer
             .values(Field::Status)
             .next()

@@ -9,7 +9,7 @@ use pingora_core::ErrorType;
 
 /// How much of an answer was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Extent {
+pub enum Extent {
     /// Nothing.
     Nothing,
     /// Its head, and so many octets of its body.
@@ -20,7 +20,7 @@ pub(super) enum Extent {
 
 /// Reserves buffer space for an answer that waits for its client. False if there is no space: then
 /// the answer must not wait.
-pub(super) fn hold(responded: &mut Responded, octets: usize) -> bool {
+pub fn hold(responded: &mut Responded, octets: usize) -> bool {
     // Only trusted proxies ask for decisions.
     let Some(ticket) = responded
         .ticket
@@ -37,7 +37,7 @@ pub(super) fn hold(responded: &mut Responded, octets: usize) -> bool {
 
 /// Records an answer. When its head was sent, it counts with its status and its tags, whatever the
 /// client takes of the body. An answer to a proxy's question counts only when all of it was sent.
-pub(super) fn record(responded: Responded, extent: Extent) {
+pub fn record(responded: Responded, extent: Extent) {
     let Responded {
         answer,
         ticket,

@@ -15,13 +15,13 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// Octets that are gathered: a head and a small body. A write that does not fit leaves at once,
 /// with those that wait.
-pub(super) const GATHERED: usize = 16 * 1024;
+pub const GATHERED: usize = 16 * 1024;
 /// Octets read ahead at a time: a record of TLS.
 const READ: usize = 16 * 1024;
 
 /// A stream with a buffer for each direction.
 #[derive(Debug)]
-pub(super) struct Buffered<S> {
+pub struct Buffered<S> {
     stream: S,
     /// Octets that were seen and not yet read. Holds memory only until they are read.
     seen: Vec<u8>,
@@ -33,7 +33,7 @@ pub(super) struct Buffered<S> {
 }
 
 impl<S> Buffered<S> {
-    pub(super) fn new(stream: S) -> Buffered<S> {
+    pub fn new(stream: S) -> Buffered<S> {
         Buffered {
             stream,
             seen: Vec::new(),
@@ -43,27 +43,27 @@ impl<S> Buffered<S> {
         }
     }
 
-    pub(super) fn inner(&self) -> &S {
+    pub fn inner(&self) -> &S {
         &self.stream
     }
 
     /// The octets that wait to be written, for adding more.
-    pub(super) fn gather(&mut self) -> &mut Vec<u8> {
+    pub fn gather(&mut self) -> &mut Vec<u8> {
         self.waiting.filled()
     }
 
     /// How many octets wait to be written.
-    pub(super) fn gathered(&self) -> usize {
+    pub fn gathered(&self) -> usize {
         self.waiting.len() - self.written
     }
 
     /// What was seen and not yet read.
-    pub(super) fn seen(&self) -> &[u8] {
+    pub fn seen(&self) -> &[u8] {
         &self.seen
     }
 
     /// Takes these octets out of what was seen, and throws those before them away.
-    pub(super) fn take(&mut self, range: Range<usize>) -> Vec<u8> {
+    pub fn take(&mut self, range: Range<usize>) -> Vec<u8> {
         let rest = self.seen.split_off(range.end);
         let mut taken = std::mem::replace(&mut self.seen, rest);
         taken.drain(..range.start);
@@ -71,13 +71,13 @@ impl<S> Buffered<S> {
     }
 
     /// Puts octets back in front of what was seen.
-    pub(super) fn put_back(&mut self, mut octets: Vec<u8>) {
+    pub fn put_back(&mut self, mut octets: Vec<u8>) {
         octets.append(&mut self.seen);
         self.seen = octets;
     }
 
     /// Moves at most `limit` of the seen octets into a buffer.
-    pub(super) fn read_seen(&mut self, limit: usize, buffer: &mut ReadBuf<'_>) -> usize {
+    pub fn read_seen(&mut self, limit: usize, buffer: &mut ReadBuf<'_>) -> usize {
         let count = self.seen.len().min(limit).min(buffer.remaining());
         buffer.put_slice(&self.seen[..count]);
         self.discard(count);
@@ -85,7 +85,7 @@ impl<S> Buffered<S> {
     }
 
     /// Throws the first octets of what was seen away.
-    pub(super) fn discard(&mut self, count: usize) {
+    pub fn discard(&mut self, count: usize) {
         self.seen.drain(..count);
         if self.seen.is_empty() {
             self.seen = Vec::new();
@@ -95,7 +95,7 @@ impl<S> Buffered<S> {
 
 impl<S: AsyncRead + Unpin> Buffered<S> {
     /// Reads ahead. Ready with the number of octets that were seen; 0 is the end of the stream.
-    pub(super) fn poll_see(&mut self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
+    pub fn poll_see(&mut self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
         let mut room = [const { MaybeUninit::uninit() }; READ];
         let mut buffer = ReadBuf::uninit(&mut room);
         ready!(Pin::new(&mut self.stream).poll_read(context, &mut buffer))?;
@@ -104,7 +104,7 @@ impl<S: AsyncRead + Unpin> Buffered<S> {
     }
 
     /// Reads at most `limit` octets that were not seen yet.
-    pub(super) fn poll_read_unseen(
+    pub fn poll_read_unseen(
         &mut self,
         limit: usize,
         context: &mut Context<'_>,
@@ -140,7 +140,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Buffered<S> {
 
 impl<S: AsyncWrite + Unpin> Buffered<S> {
     /// Writes what waits.
-    pub(super) fn poll_gathered(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+    pub fn poll_gathered(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         while self.gathered() > 0 {
             ready!(self.poll_write_through(&[], context))?;
         }
@@ -154,14 +154,16 @@ impl<S: AsyncWrite + Unpin> Buffered<S> {
         octets: &[u8],
         context: &mut Context<'_>,
     ) -> Poll<io::Result<usize>> {
-        let (stream, waiting) = (Pin::new(&mut self.stream), &self.waiting[self.written..]);
+        let stream = Pin::new(&mut self.stream);
+        let waiting = &self.waiting[self.written..];
         let polled = match (waiting, octets) {
             ([], octets) | (octets, []) => stream.poll_write(context, octets),
             (waiting, octets) => {
                 stream.poll_write_vectored(context, &[IoSlice::new(waiting), IoSlice::new(octets)])
             }
         };
-        let (count, length) = (ready!(polled)?, waiting.len());
+        let length = waiting.len();
+        let count = ready!(polled)?;
         if count == 0 {
             return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
         }

@@ -163,7 +163,7 @@ impl Chunks {
 
 /// What is still to come of a body.
 #[derive(Debug)]
-pub(super) enum Rest {
+pub enum Rest {
     /// So many octets.
     Length(u64),
     Chunked(Chunks),
@@ -183,7 +183,7 @@ impl From<Framing> for Rest {
 
 impl Rest {
     /// Whether nothing is still to come.
-    pub(super) fn is_over(&self) -> bool {
+    pub fn is_over(&self) -> bool {
         match self {
             Rest::Length(left) => *left == 0,
             Rest::Chunked(chunks) => chunks.is_over(),
@@ -193,7 +193,7 @@ impl Rest {
 
     /// The first piece of data in these octets, which may be empty, and how many octets were read
     /// to its end.
-    pub(super) fn piece<'o>(&mut self, octets: &'o [u8]) -> Result<(&'o [u8], usize), BadChunk> {
+    pub fn piece<'o>(&mut self, octets: &'o [u8]) -> Result<(&'o [u8], usize), BadChunk> {
         let count = match self {
             Rest::Length(left) => {
                 let count =
@@ -208,7 +208,7 @@ impl Rest {
     }
 
     /// The lines behind the last chunk.
-    pub(super) fn trailers(&self) -> &[u8] {
+    pub fn trailers(&self) -> &[u8] {
         match self {
             Rest::Chunked(chunks) => chunks.trailers(),
             Rest::Length(_) | Rest::UntilClose => b"",

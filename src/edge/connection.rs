@@ -7,8 +7,7 @@ use super::chunks::{BadChunk, Rest};
 use super::pace::Pace;
 use super::timer::{Stall, Timer};
 use super::transport::Transport;
-use crate::requests::ClientConnection;
-use crate::requests::Framing;
+use crate::requests::{ClientConnection, Framing};
 use crate::telemetry::OpenConnection;
 use async_trait::async_trait;
 use http::StatusCode;
@@ -35,9 +34,9 @@ const READ_AHEAD: usize = 16 * 1024;
 /// Octets of a request that are still read after its answer, while the connection is being closed.
 /// A connection that is closed while the client still sends is reset, and the client may lose the
 /// answer.
-pub(super) const LINGERING: usize = 1024 * 1024;
+pub const LINGERING: usize = 1024 * 1024;
 /// How long these octets are read.
-pub(super) const LINGER_LIMIT: Duration = Duration::from_secs(2);
+pub const LINGER_LIMIT: Duration = Duration::from_secs(2);
 
 /// What Pingora may read. A connection begins with `Everything`, and each request of HTTP/1 with
 /// `Head`, which leads to `Body`. A switch of protocols leads from the end of the body to
@@ -54,17 +53,17 @@ enum Gate {
 
 /// A client's connection.
 #[derive(Debug)]
-pub(super) struct Connection {
-    pub(super) stream: Buffered<Transport>,
+pub struct Connection {
+    pub stream: Buffered<Transport>,
     gate: Gate,
     /// The facts that the edge and the gateway share.
-    pub(super) client: Arc<ClientConnection>,
+    pub client: Arc<ClientConnection>,
     /// The client's address, as far as the connection tells.
     address: Option<SocketAddr>,
-    pub(super) counted: Option<Arc<OpenConnection>>,
+    pub counted: Option<Arc<OpenConnection>>,
     /// The end of the wait for octets that are read ahead.
     deadline: Instant,
-    pub(super) timer: Timer,
+    pub timer: Timer,
     stall: Stall,
     /// Of the request that Pingora forwards.
     pace: Pace,
@@ -72,7 +71,7 @@ pub(super) struct Connection {
 
 impl Connection {
     /// `address` is the client's, as far as the connection tells.
-    pub(super) fn new(
+    pub fn new(
         transport: Transport,
         address: Option<SocketAddr>,
         client: ClientConnection,
@@ -93,19 +92,19 @@ impl Connection {
     }
 
     /// Notes whether a request is being received or answered from now on.
-    pub(super) fn set_active(&self, active: bool) {
+    pub fn set_active(&self, active: bool) {
         if let Some(counted) = &self.counted {
             counted.set_active(active);
         }
     }
 
     /// Sets the time within which the next octets have to come.
-    pub(super) fn set_deadline(&mut self, after: Duration) {
+    pub fn set_deadline(&mut self, after: Duration) {
         self.deadline = Instant::now() + after;
     }
 
     /// Reads ahead until the deadline; 0 is the end of the connection.
-    pub(super) async fn see(&mut self) -> io::Result<usize> {
+    pub async fn see(&mut self) -> io::Result<usize> {
         poll_fn(|context| match self.stream.poll_see(context) {
             Poll::Pending if self.timer.has_passed(self.deadline, context) => {
                 Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
@@ -117,7 +116,7 @@ impl Connection {
 
     /// Reads a body ahead, until its end or so many bytes of it are there. A body that is malformed
     /// is not: it is refused where it is read.
-    pub(super) async fn see_body(&mut self, framing: Framing, most: usize) -> io::Result<()> {
+    pub async fn see_body(&mut self, framing: Framing, most: usize) -> io::Result<()> {
         let mut rest = Rest::from(framing);
         let mut read = 0;
         loop {
@@ -139,7 +138,7 @@ impl Connection {
     /// Whether the connection begins with these octets, which stay where they are. Known at the
     /// first octet that differs, at the last one of `beginning`, or at the end of the stream. A
     /// stream that ends before its first octet is an error.
-    pub(super) async fn begins_with(&mut self, beginning: &[u8]) -> io::Result<bool> {
+    pub async fn begins_with(&mut self, beginning: &[u8]) -> io::Result<bool> {
         while self.stream.seen().len() < beginning.len()
             && beginning.starts_with(self.stream.seen())
         {
@@ -153,7 +152,7 @@ impl Connection {
     }
 
     /// Lets Pingora read one request: this head, and a body with this framing.
-    pub(super) fn open_for(&mut self, head: Vec<u8>, body: Framing) {
+    pub fn open_for(&mut self, head: Vec<u8>, body: Framing) {
         self.gate = Gate::Head {
             left: head.len(),
             body,
@@ -163,7 +162,7 @@ impl Connection {
     }
 
     /// Whether the request that Pingora may read is over, to its last octet.
-    pub(super) fn is_request_over(&self) -> bool {
+    pub fn is_request_over(&self) -> bool {
         matches!(&self.gate, Gate::Body(rest) if rest.is_over())
             && !self.client.has_switched_protocol()
     }
@@ -201,14 +200,14 @@ impl Connection {
         Poll::Ready(Ok(()))
     }
 
-    pub(super) fn poll_gathered(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+    pub fn poll_gathered(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let polled = self.stream.poll_gathered(context);
         self.watch(polled, context)
     }
 
     /// Reads ahead while a request is answered. Ready only when the client is gone: then nothing
     /// more of it is waiting.
-    pub(super) fn poll_client_gone(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+    pub fn poll_client_gone(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         while self.stream.seen().len() < READ_AHEAD {
             if ready!(self.stream.poll_see(context))? == 0 {
                 return if self.stream.seen().is_empty() {
@@ -223,7 +222,7 @@ impl Connection {
 
     /// Ends a connection to a client that may still be sending. Octets of a body are thrown away,
     /// and never read as a request.
-    pub(super) async fn linger(&mut self, most: usize) {
+    pub async fn linger(&mut self, most: usize) {
         if AsyncWriteExt::shutdown(self).await.is_err() {
             return;
         }

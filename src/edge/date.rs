@@ -20,18 +20,19 @@ fn with_value<T>(read: impl FnOnce(&HeaderValue) -> T) -> T {
         if (*of != second || date.is_empty())
             && let Ok(value) = HeaderValue::try_from(httpdate::fmt_http_date(now))
         {
-            (*of, *date) = (second, value);
+            *of = second;
+            *date = value;
         }
         read(date)
     })
 }
 
 /// The value for a head that is written as octets.
-pub(super) fn with_date(write: impl FnOnce(&[u8])) {
+pub fn with_date(write: impl FnOnce(&[u8])) {
     with_value(|date| write(date.as_bytes()));
 }
 
 /// The value for a head that is a map.
-pub(super) fn date_value() -> HeaderValue {
+pub fn date_value() -> HeaderValue {
     with_value(HeaderValue::clone)
 }

@@ -18,10 +18,10 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 /// Bytes that a request holds in Pingora: its buffer for the response (Pingora 0.9.1).
-pub(super) const IN_PINGORA: usize = 64 * 1024;
+pub const IN_PINGORA: usize = 64 * 1024;
 /// Bytes of a request's body that Pingora reads ahead of the origin: four pieces wait, one has no
 /// place yet, one is being written and one read, of 64 KiB each (Pingora 0.9.1).
-pub(super) const PINGORA_UPLOAD: usize = 448 * 1024;
+pub const PINGORA_UPLOAD: usize = 448 * 1024;
 /// Bytes of a body that a client sends before its request takes a place at an origin with few of
 /// them. With less, clients that send nothing more could keep all places.
 const MAX_BODY_FIRST: usize = 64 * 1024;
@@ -90,7 +90,8 @@ impl Edge {
     }
 
     fn bare(requests: Arc<Requests>) -> Edge {
-        let (metrics, limits) = (requests.metrics().clone(), requests.settings().limits);
+        let metrics = requests.metrics().clone();
+        let limits = requests.settings().limits;
         Edge {
             admission: Admission::new(limits.connections, limits.connections_per_address),
             close_log: CloseLog::new(metrics.clone()),
@@ -117,18 +118,16 @@ impl Edge {
     /// How much of a request's body has to be there before the request may take a place at its
     /// origin; 0 where places are not bounded.
     pub(super) fn body_first(&self, ticket: &Ticket, framing: Framing) -> usize {
-        let has_places = || {
-            self.upstreams
-                .as_ref()
-                .is_some_and(|all| all.has_places(ticket.host(), ticket.target()))
-        };
-        match framing {
-            Framing::None => 0,
-            Framing::Length(length) if has_places() => {
+        let first = match framing {
+            Framing::None => return 0,
+            Framing::Length(length) => {
                 usize::try_from(length).map_or(MAX_BODY_FIRST, |length| length.min(MAX_BODY_FIRST))
             }
-            Framing::Chunked if has_places() => MAX_BODY_FIRST,
-            Framing::Length(_) | Framing::Chunked => 0,
+            Framing::Chunked => MAX_BODY_FIRST,
+        };
+        match &self.upstreams {
+            Some(upstreams) if upstreams.has_places(ticket.host(), ticket.target()) => first,
+            _ => 0,
         }
     }
 

@@ -2,7 +2,7 @@
 //! understand differently is refused, because the origin behind crawlgate reads it too.
 
 use crate::answers::Asked;
-use crate::heads::origin_form;
+use crate::heads::{members, origin_form};
 use crate::requests::{Framing, HeadFields, Mistake, RequestHead, Seen, check};
 use crate::settings::Limits;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
@@ -98,26 +98,27 @@ impl<'h, 'b> Request<'h, 'b> {
         seen: &mut Seen<'b>,
         has_connection: &mut bool,
     ) -> Result<(), Mistake> {
-        let (name, value) = (field.name, field.value.trim_ascii());
-        let is = |wanted: &str| name.eq_ignore_ascii_case(wanted);
+        let name = field.name;
+        let value = field.value.trim_ascii();
         if matches!(name.len(), 4 | 6 | 10 | 14 | 17) {
             seen.note(name, value)?;
         }
         match name.len() {
-            6 if is("expect") => {
+            6 if name.eq_ignore_ascii_case("expect") => {
                 self.is_simple &= !self.expects;
                 self.expects = true;
             }
-            7 if is("upgrade") => (self.upgrades, self.is_simple) = (true, false),
-            10 if is("connection") => {
-                self.closes |= value
-                    .split(|octet| *octet == b',')
-                    .any(|token| token.trim_ascii().eq_ignore_ascii_case(b"close"));
+            7 if name.eq_ignore_ascii_case("upgrade") => {
+                self.upgrades = true;
+                self.is_simple = false;
+            }
+            10 if name.eq_ignore_ascii_case("connection") => {
+                self.closes |= members(value).any(|token| token.eq_ignore_ascii_case(b"close"));
                 let is_alone = value.eq_ignore_ascii_case(b"close")
                     || value.eq_ignore_ascii_case(b"keep-alive");
                 self.is_simple &= is_alone && !std::mem::replace(has_connection, true);
             }
-            14 if is("http2-settings") => self.is_simple = false,
+            14 if name.eq_ignore_ascii_case("http2-settings") => self.is_simple = false,
             _ => self.fields.note(name, value),
         }
         Ok(())
@@ -129,7 +130,7 @@ impl<'h, 'b> Request<'h, 'b> {
 /// the bytes that no URL may have (RFC 3986 section 3.3) and that Pingora refuses (`PathAndQuery`
 /// of http 1.5.0). They are `<` and `>`, `"` in a query and a backtick in a path: some clients send
 /// them as they are, browsers escape them.
-pub(super) fn target_for_origin(target: &[u8]) -> Cow<'_, [u8]> {
+pub fn target_for_origin(target: &[u8]) -> Cow<'_, [u8]> {
     let target = origin_form(target);
     if memchr::memchr3(b'<', b'>', b'"', &target)
         .or_else(|| memchr::memchr(b'`', &target))
@@ -154,18 +155,17 @@ pub(super) fn target_for_origin(target: &[u8]) -> Cow<'_, [u8]> {
 /// Method, target, and whether it is HTTP/1.0. One space between each, and nothing else.
 fn request_line(line: &[u8]) -> Result<(&[u8], &[u8], bool), Mistake> {
     let mut parts = line.splitn(3, |octet| *octet == b' ');
-    let (Some(method), Some(target), Some(version)) = (parts.next(), parts.next(), parts.next())
-    else {
-        return Err(Mistake::RequestLine);
-    };
+    let method = parts.next().ok_or(Mistake::RequestLine)?;
+    let target = parts.next().ok_or(Mistake::RequestLine)?;
+    let version = parts.next().ok_or(Mistake::RequestLine)?;
     // `http` would take any token, and so does RFC 9110; clients send letters and signs alone.
     if method.is_empty() || Method::from_bytes(method).is_err() {
         return Err(Mistake::RequestLine);
     }
     // Characters beyond ASCII are not for a target either, but clients send them, and origins take
     // them. What is no UTF-8 Pingora refuses without a word (Pingora 0.9.1).
-    let is_plain = |target: &[u8]| target.iter().all(|octet| *octet > b' ' && *octet != 0x7f);
-    if target.is_empty() || !is_plain(target) || std::str::from_utf8(target).is_err() {
+    let is_plain = target.iter().all(|octet| *octet > b' ' && *octet != 0x7f);
+    if target.is_empty() || !is_plain || std::str::from_utf8(target).is_err() {
         return Err(Mistake::RequestLine);
     }
     match version {
@@ -210,7 +210,7 @@ pub fn header_map<'f, 'b: 'f>(fields: impl Iterator<Item = &'f Header<'b>>) -> H
 }
 
 /// The fields that shape an answer, of a whole head that was read before.
-pub(super) fn fields_of(head: &[u8]) -> HeaderMap {
+pub fn fields_of(head: &[u8]) -> HeaderMap {
     let mut room = [httparse::EMPTY_HEADER; MOST_FIELDS];
     let line_end = memchr::memchr(b'\n', head).map_or(head.len(), |end| end + 1);
     match httparse::parse_headers(&head[line_end..], &mut room) {

@@ -36,7 +36,7 @@ use tokio::io::AsyncWriteExt;
 const LINGERING_FOR_PROXIES: usize = 2 * 1024 * 1024;
 
 /// Serves a connection to its end.
-pub(super) async fn serve(door: &Door, mut connection: Box<Connection>, stops: Stops) {
+pub async fn serve(door: &Door, mut connection: Box<Connection>, stops: Stops) {
     let Stops {
         leaving,
         mut closing,
@@ -69,7 +69,7 @@ pub(super) async fn serve(door: &Door, mut connection: Box<Connection>, stops: S
 
 /// The place of the next head in the octets that were seen. `None` if the client is gone or was
 /// idle for too long, or the server stops.
-pub(super) async fn next_head(
+pub async fn next_head(
     connection: &mut Connection,
     limits: &Limits,
     mut closed: Pin<&mut impl Future>,
@@ -238,11 +238,7 @@ async fn answer_here(
 }
 
 /// Writes an answer. Returns how much of it was written.
-pub(super) async fn write(
-    connection: &mut Connection,
-    answer: &Answer,
-    keeps_alive: bool,
-) -> Extent {
+pub async fn write(connection: &mut Connection, answer: &Answer, keeps_alive: bool) -> Extent {
     // Room for most heads.
     let mut head = Vec::with_capacity(1024);
     with_date(|date| answer.write_http1_head(date, keeps_alive, &mut head));

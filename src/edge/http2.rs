@@ -33,7 +33,7 @@ use timeouts::{MAX_RESETS_OF_PROXY, RESETS};
 use tokio::time::timeout;
 
 /// The first octets of a client (RFC 9113 section 3.4).
-pub(super) const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+pub const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// Octets of request bodies that a client may send before the origin takes them.
 const STREAM_WINDOW: u32 = 256 * 1024;
 const CONNECTION_WINDOW: u32 = 1024 * 1024;
@@ -85,8 +85,9 @@ fn builder(limits: &Limits, is_proxy: bool) -> server::Builder {
 
 /// Serves a connection to its end: the client closes it, `limits.idle` passes without a request, or
 /// the server leaves.
-pub(super) async fn serve(edge: &Edge, connection: Box<Connection>, stop: ShutdownWatch) {
-    let (client, counted) = (connection.client.clone(), connection.counted.clone());
+pub async fn serve(edge: &Edge, connection: Box<Connection>, stop: ShutdownWatch) {
+    let client = connection.client.clone();
+    let counted = connection.counted.clone();
     let address = client.peer.address;
     let is_proxy = client.peer.is_trusted;
     let output = Output::new(connection);
@@ -101,7 +102,7 @@ pub(super) async fn serve(edge: &Edge, connection: Box<Connection>, stop: Shutdo
                 .note(CloseReason::HandshakeTimeout, address, &late);
         }
     };
-    let mut session = Session::new(edge, stop, (client, counted), (connection, output));
+    let mut session = Session::new(edge, stop, client, counted, connection, output);
     let end = session.run().await;
     let connection = session.finish().await;
     if let Err((reason, detail)) = end {

@@ -142,19 +142,34 @@ impl Listener {
 
 impl Listening {
     /// Starts a worker, which reports when it accepts connections.
-    fn worker(&self, share: Share, accepting: mpsc::UnboundedSender<()>) -> io::Result<()> {
+    fn start_worker(
+        &self,
+        listeners: &Share,
+        accepting: mpsc::UnboundedSender<()>,
+    ) -> io::Result<()> {
+        let mut share = Share::new();
+        for (listener, behind) in listeners {
+            share.push((listener.try_clone()?, behind.clone()));
+        }
         let runtime = Builder::new_current_thread().enable_all().build()?;
-        let (open, pulse, stops) = (self.open.clone(), self.pulse.answer(), self.stops.clone());
-        let work = move || {
+        let open = self.open.clone();
+        let pulse = self.pulse.answer();
+        let stops = self.stops.clone();
+        let thread = std::thread::Builder::new().name(self.name.to_owned());
+        let started = thread.spawn(move || {
             runtime.block_on(async {
-                drop(tokio::spawn(pulse));
+                tokio::spawn(pulse);
                 for (listener, behind) in share {
                     match Listener::new(listener) {
                         Ok(listener) => {
-                            let open = (open.clone(), open.count());
-                            drop(tokio::spawn(accept(listener, behind, stops.clone(), open)));
+                            let counted = open.count();
+                            let accepted =
+                                accept(listener, behind, stops.clone(), open.clone(), counted);
+                            tokio::spawn(accepted);
                         }
-                        Err(error) => tracing::error!(%error, "cannot use a listener; this worker does not serve it"),
+                        Err(error) => {
+                            tracing::error!(%error, "cannot use a listener; this worker does not serve it");
+                        }
                     }
                 }
                 drop(accepting);
@@ -162,11 +177,8 @@ impl Listening {
                 // when their time is up.
                 std::future::pending::<()>().await;
             });
-        };
-        std::thread::Builder::new()
-            .name(self.name.to_owned())
-            .spawn(work)
-            .map(drop)
+        });
+        started.map(drop)
     }
 }
 
@@ -184,15 +196,9 @@ impl Service for Listening {
         let mut stop = self.stops.leaving.clone();
         let (accepting, mut accepts) = mpsc::unbounded_channel();
         let listeners = std::mem::take(&mut self.listeners);
-        let start = || {
-            let share = listeners
-                .iter()
-                .map(|(listener, behind)| Ok((listener.try_clone()?, behind.clone())));
-            self.worker(share.collect::<io::Result<Share>>()?, accepting.clone())
-        };
         let mut workers = 0;
         for _ in 0..self.threads {
-            match start() {
+            match self.start_worker(&listeners, accepting.clone()) {
                 Ok(()) => workers += 1,
                 Err(error) => {
                     tracing::error!(%error, "cannot start a worker for `{}`; trying until one runs", self.name)
@@ -202,7 +208,8 @@ impl Service for Listening {
         // Clients that come while another service already accepts can take the last descriptors.
         while workers == 0 && !*stop.borrow() {
             tokio::time::sleep(ACCEPT_PAUSE).await;
-            workers += usize::from(start().is_ok());
+            let started = self.start_worker(&listeners, accepting.clone());
+            workers += usize::from(started.is_ok());
         }
         // The addresses are given up when the workers stop, not when this ends.
         drop((listeners, accepting));
@@ -229,7 +236,8 @@ async fn accept(
     listener: Listener,
     behind: Arc<dyn Serve>,
     mut stops: Stops,
-    (open, _accepting): (Arc<Open>, Counted),
+    open: Arc<Open>,
+    _accepting: Counted,
 ) {
     let of_connections = stops.clone();
     let stopped = stops.leaving.wait_for(|leaving| *leaving);

@@ -13,7 +13,7 @@ const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// How long crawlgate has waited for the client of one request.
 #[derive(Debug, Default)]
-pub(super) struct Pace {
+pub struct Pace {
     /// The time of earlier waits.
     waited: Duration,
     /// When the present wait began.
@@ -22,7 +22,7 @@ pub(super) struct Pace {
 
 impl Pace {
     /// Ends a wait for the client.
-    pub(super) fn pause(&mut self) {
+    pub fn pause(&mut self) {
         if let Some(since) = self.since.take() {
             self.waited += since.elapsed();
         }
@@ -31,7 +31,7 @@ impl Pace {
     /// Begins or continues a wait for the client. A slow one gives the place up while people wait.
     /// `wake_at` has the task woken at a later time, to ask again. Returns whether the request may
     /// go on.
-    pub(super) fn wait(&mut self, place: &Place, wake_at: impl FnOnce(Instant)) -> bool {
+    pub fn wait(&mut self, place: &Place, wake_at: impl FnOnce(Instant)) -> bool {
         let since = *self.since.get_or_insert_with(Instant::now);
         let left = PATIENCE.saturating_sub(self.waited + since.elapsed());
         if left.is_zero() && place.people_wait() {

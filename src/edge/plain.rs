@@ -46,49 +46,34 @@ impl<A> Plain<A> {
 #[async_trait]
 impl<A: HttpServerApp + Send + Sync + 'static> Serve for Plain<A> {
     async fn serve(&self, socket: ClientSocket, stops: Stops) {
-        let admitted = self.admission.admit(1);
-        let (transport, address, _admitted) = match (socket, admitted) {
-            (ClientSocket::Tcp(stream, address), Ok(mut admitted)) => {
+        let Ok(mut admitted) = self.admission.admit(1) else {
+            if let ClientSocket::Tcp(stream, _) = &socket {
+                answer_at_once(stream, Rejection::Busy);
+            }
+            return;
+        };
+        let (transport, address) = match socket {
+            ClientSocket::Tcp(stream, address) => {
                 if admitted.admit_address(address.ip().to_canonical()).is_err() {
                     return answer_at_once(&stream, Rejection::Busy);
                 }
-                (Transport::Plain(stream), Some(address), admitted)
+                (Transport::Plain(stream), Some(address))
             }
-            (ClientSocket::Unix(stream), Ok(admitted)) => (Transport::Unix(stream), None, admitted),
-            (ClientSocket::Tcp(stream, _), Err(_)) => {
-                return answer_at_once(&stream, Rejection::Busy);
-            }
-            (ClientSocket::Unix(_), Err(_)) => return,
+            ClientSocket::Unix(stream) => (Transport::Unix(stream), None),
         };
         let peer = Peer {
             address: address.map(|address| address.ip()),
             ..Peer::default()
         };
         let client = ClientConnection::new(peer, None);
-        self.speak(
-            Box::new(Connection::new(
-                transport,
-                address,
-                client,
-                None,
-                self.limits.stall,
-            )),
-            stops,
-        )
-        .await;
+        let connection = Connection::new(transport, address, client, None, self.limits.stall);
+        self.speak(Box::new(connection), stops).await;
     }
 }
 
 impl<A: HttpServerApp + Send + Sync + 'static> Plain<A> {
-    async fn speak(
-        &self,
-        mut connection: Box<Connection>,
-        Stops {
-            leaving,
-            mut closing,
-        }: Stops,
-    ) {
-        let mut closed = pin!(closing.wait_for(|closing| *closing));
+    async fn speak(&self, mut connection: Box<Connection>, mut stops: Stops) {
+        let mut closed = pin!(stops.closing.wait_for(|closing| *closing));
         loop {
             match next_head(&mut connection, &self.limits, closed.as_mut()).await {
                 // Its bytes stay where they are, for Pingora.
@@ -97,8 +82,8 @@ impl<A: HttpServerApp + Send + Sync + 'static> Plain<A> {
                 Err(mistake) => return refuse(&mut connection, mistake).await,
             }
             let session = ServerSession::new_http1(connection);
-            let answered =
-                timeout(REQUEST_TIME, self.app.process_new_http(session, &leaving)).await;
+            let processed = self.app.process_new_http(session, &stops.leaving);
+            let answered = timeout(REQUEST_TIME, processed).await;
             let Ok(Some(reused)) = answered else { return };
             let Ok(next) = reused.consume().0.into_any().downcast::<Connection>() else {
                 return;

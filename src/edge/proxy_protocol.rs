@@ -100,27 +100,23 @@ pub fn parse_line(line: &[u8]) -> Result<Option<SocketAddr>, ProxyHeaderError> {
     let [family, source, destination, port, to_port] = words[..] else {
         return Err(ProxyHeaderError::Malformed);
     };
-    let address = |text: &str| -> Option<IpAddr> {
-        match family {
-            "TCP4" => text.parse::<Ipv4Addr>().ok().map(IpAddr::from),
-            "TCP6" => text.parse::<Ipv6Addr>().ok().map(IpAddr::from),
-            _ => None,
-        }
-    };
-    let number = |text: &str| {
-        text.bytes()
-            .all(|digit| digit.is_ascii_digit())
-            .then(|| text.parse::<u16>().ok())?
-    };
-    match (
-        address(source),
-        address(destination),
-        number(port),
-        number(to_port),
-    ) {
-        (Some(source), Some(_), Some(port), Some(_)) => Ok(Some(SocketAddr::new(source, port))),
-        _ => Err(ProxyHeaderError::Malformed),
+    let named = socket_address(family, source, port);
+    if named.is_none() || socket_address(family, destination, to_port).is_none() {
+        return Err(ProxyHeaderError::Malformed);
     }
+    Ok(named)
+}
+
+fn socket_address(family: &str, address: &str, port: &str) -> Option<SocketAddr> {
+    let address = match family {
+        "TCP4" => address.parse::<Ipv4Addr>().ok()?.into(),
+        "TCP6" => address.parse::<Ipv6Addr>().ok()?.into(),
+        _ => return None,
+    };
+    // `parse` takes a sign.
+    let is_number = port.bytes().all(|digit| digit.is_ascii_digit());
+    let port = port.parse().ok().filter(|_| is_number)?;
+    Some(SocketAddr::new(address, port))
 }
 
 /// A header of version 2 after its signature: version and command, family and transport, and the

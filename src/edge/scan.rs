@@ -49,7 +49,8 @@ impl<'l> Scanner<'l> {
                 return Err(Mistake::BareLineFeed);
             }
             let line = &octets[self.line..end - 1];
-            (self.line, self.position) = (end + 1, end + 1);
+            self.line = end + 1;
+            self.position = end + 1;
             match (line, self.lines) {
                 // A client may send an empty line after a body. Two are no request.
                 ([], 0) if self.start == 0 => {

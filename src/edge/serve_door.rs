@@ -169,7 +169,8 @@ impl Door {
         let Some(tls) = &self.tls else {
             return Some((Transport::Plain(stream), None, false));
         };
-        let (edge, limit) = (&self.edge, self.edge.limits().handshake);
+        let edge = &self.edge;
+        let limit = edge.limits().handshake;
         let mut closing = stops.closing.clone();
         let handshake = async {
             let mut first = [0];
@@ -261,7 +262,7 @@ impl Door {
 }
 
 /// Writes an answer in clear text, if the socket takes it at once.
-pub(super) fn answer_at_once(stream: &TcpStream, reason: Rejection) {
+pub fn answer_at_once(stream: &TcpStream, reason: Rejection) {
     let answer = rejection(
         reason,
         &Asked {

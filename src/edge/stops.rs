@@ -23,7 +23,8 @@ pub struct Stopper {
 impl Stops {
     /// Two signals that were not sent yet.
     pub fn new() -> (Stopper, Stops) {
-        let ((leaving, left), (closing, closed)) = (watch::channel(false), watch::channel(false));
+        let (leaving, left) = watch::channel(false);
+        let (closing, closed) = watch::channel(false);
         (
             Stopper { leaving, closing },
             Stops {

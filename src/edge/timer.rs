@@ -17,13 +17,14 @@ thread_local! {
 /// Waits for one moment after the other. The timer behind it is taken when it is first needed, and
 /// moved when it fires or when a moment comes nearer.
 #[derive(Debug, Default)]
-pub(super) struct Timer(Option<Pin<Box<Sleep>>>);
+pub struct Timer(Option<Pin<Box<Sleep>>>);
 
 impl Timer {
     /// Whether this moment has passed. If not, the task is woken when it has.
-    pub(super) fn has_passed(&mut self, moment: Instant, context: &mut Context<'_>) -> bool {
-        let kept = || Reuse::take(&KEPT).unwrap_or_else(|| Box::pin(sleep_until(moment)));
-        let timer = self.0.get_or_insert_with(kept);
+    pub fn has_passed(&mut self, moment: Instant, context: &mut Context<'_>) -> bool {
+        let timer = self.0.get_or_insert_with(|| {
+            Reuse::take(&KEPT).unwrap_or_else(|| Box::pin(sleep_until(moment)))
+        });
         if timer.deadline() > moment {
             timer.as_mut().reset(moment);
         }
@@ -47,13 +48,13 @@ impl Drop for Timer {
 
 /// The longest time in which a client may take nothing, and the end of the present wait.
 #[derive(Debug)]
-pub(super) struct Stall {
+pub struct Stall {
     limit: Duration,
     waiting: Option<(Instant, Timer)>,
 }
 
 impl Stall {
-    pub(super) fn new(limit: Duration) -> Stall {
+    pub fn new(limit: Duration) -> Stall {
         Stall {
             limit,
             waiting: None,
@@ -62,7 +63,7 @@ impl Stall {
 
     /// Whether the client has taken nothing for too long. `polled` says whether it takes something
     /// now; if not, the task is woken when the time is over.
-    pub(super) fn is_over<T>(&mut self, polled: &Poll<T>, context: &mut Context<'_>) -> bool {
+    pub fn is_over<T>(&mut self, polled: &Poll<T>, context: &mut Context<'_>) -> bool {
         if polled.is_ready() {
             self.waiting = None;
             return false;

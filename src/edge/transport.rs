@@ -11,7 +11,7 @@ use tokio_rustls::server::TlsStream;
 
 /// A socket, TLS on one, or memory.
 #[derive(Debug)]
-pub(super) enum Transport {
+pub enum Transport {
     Plain(TcpStream),
     Unix(UnixStream),
     Tls(Box<TlsStream<TcpStream>>),

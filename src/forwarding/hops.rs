@@ -3,18 +3,18 @@
 //! fields that Connection names.
 
 use super::head::Head;
+use crate::heads::members;
 use http::{StatusCode, header};
 
 /// Whether a field concerns one connection alone, in a request or a response (RFC 9110 section
 /// 7.6.1). HTTP/2 has none of them but TE in requests (RFC 9113 section 8.2.2).
 pub fn is_of_one_hop(name: &str) -> bool {
-    let is = |wanted: &str| name.eq_ignore_ascii_case(wanted);
     match name.len() {
-        2 => is("te"),
-        7 => is("upgrade"),
-        10 => is("connection") || is("keep-alive"),
-        16 => is("proxy-connection"),
-        17 => is("transfer-encoding"),
+        2 => name.eq_ignore_ascii_case("te"),
+        7 => name.eq_ignore_ascii_case("upgrade"),
+        10 => name.eq_ignore_ascii_case("connection") || name.eq_ignore_ascii_case("keep-alive"),
+        16 => name.eq_ignore_ascii_case("proxy-connection"),
+        17 => name.eq_ignore_ascii_case("transfer-encoding"),
         _ => false,
     }
 }
@@ -24,13 +24,12 @@ pub fn is_of_one_hop(name: &str) -> bool {
 /// section 15.5.22). A 1xx and a 204 have no body, and lose Content-Length and Transfer-Encoding
 /// (section 8.6, RFC 9112 section 6.1). A 304 keeps its length (RFC 9110 section 15.4.5).
 pub fn ends_here(name: &str, status: StatusCode) -> bool {
-    let is = |wanted: &str| name.eq_ignore_ascii_case(wanted);
     let is_bodiless = status.is_informational() || status == StatusCode::NO_CONTENT;
     match name.len() {
-        7 => status != StatusCode::UPGRADE_REQUIRED && is("upgrade"),
-        10 => is("keep-alive"),
-        14 => is_bodiless && is("content-length"),
-        17 => is_bodiless && is("transfer-encoding"),
+        7 => status != StatusCode::UPGRADE_REQUIRED && name.eq_ignore_ascii_case("upgrade"),
+        10 => name.eq_ignore_ascii_case("keep-alive"),
+        14 => is_bodiless && name.eq_ignore_ascii_case("content-length"),
+        17 => is_bodiless && name.eq_ignore_ascii_case("transfer-encoding"),
         _ => is_of_one_hop(name),
     }
 }
@@ -48,9 +47,7 @@ pub fn remove_named_by_connection(head: &mut impl Head) {
     ];
     let tokens = head
         .lines(header::CONNECTION)
-        .flat_map(|line| line.split(|octet| *octet == b','));
-    let tokens = tokens
-        .map(<[u8]>::trim_ascii)
+        .flat_map(members)
         .filter(|token| !KEPT.iter().any(|kept| token.eq_ignore_ascii_case(kept)));
     let named: Vec<Vec<u8>> = tokens.map(<[u8]>::to_vec).collect();
     if !named.is_empty() {

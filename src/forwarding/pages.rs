@@ -6,7 +6,7 @@
 //! X-Robots-Tag that the client gets.
 
 use super::head::Head;
-use crate::heads::{X_ROBOTS_TAG, joined, origin_form};
+use crate::heads::{X_ROBOTS_TAG, extension, joined, members, origin_form, path_of};
 use crate::html::{self, Page, RewriteResult};
 use crate::indexing::parse_lines;
 use crate::policy::Site;
@@ -123,7 +123,9 @@ impl PageRewrite {
             return Some(why);
         }
         head.remove(&header::CONTENT_LENGTH);
-        OF_THE_OCTETS.iter().for_each(|name| head.remove(name));
+        for name in &OF_THE_OCTETS {
+            head.remove(name);
+        }
         if let Some(weak) = weakened(head) {
             head.set("ETag", &weak);
         }
@@ -205,20 +207,11 @@ fn may_be_page(head: &impl Head, method: &[u8], target: &[u8], rules: &HtmlRules
 }
 
 fn has_other_name(target: &[u8]) -> bool {
-    let path = target
-        .split(|octet| matches!(octet, b'?' | b'#'))
-        .next()
-        .unwrap_or_default();
-    let name = path
-        .rsplit(|octet| *octet == b'/')
-        .next()
-        .unwrap_or_default();
-    let Some(dot) = name.iter().rposition(|octet| *octet == b'.') else {
-        return false;
-    };
-    NO_PAGES
-        .iter()
-        .any(|known| known.as_bytes().eq_ignore_ascii_case(&name[dot + 1..]))
+    extension(path_of(target)).is_some_and(|extension| {
+        NO_PAGES
+            .iter()
+            .any(|known| known.as_bytes().eq_ignore_ascii_case(extension))
+    })
 }
 
 /// Whether the client wants something other than a page. Browsers say so in Sec-Fetch-Dest: a video
@@ -233,15 +226,12 @@ fn asked_for_as_other(head: &impl Head) -> bool {
         b"object",
         b"fencedframe",
     ];
-    let json = |accept: &[u8]| {
-        accept
+    let dest = head.lines(SEC_FETCH_DEST).next();
+    let accept = head.lines(header::ACCEPT).next().unwrap_or_default();
+    dest.is_some_and(|dest| !pages.contains(&dest))
+        || accept
             .trim_ascii()
             .eq_ignore_ascii_case(b"application/json")
-    };
-    head.lines(SEC_FETCH_DEST)
-        .next()
-        .is_some_and(|dest| !pages.contains(&dest))
-        || head.lines(header::ACCEPT).next().is_some_and(json)
 }
 
 const NO_TRANSFORM: &[u8] = b"no-transform";
@@ -249,13 +239,6 @@ const NO_TRANSFORM: &[u8] = b"no-transform";
 /// Whether the response is a whole page in HTML. XHTML is not rewritten: after one mistake in it, a
 /// browser shows the mistake alone.
 fn is_whole_page(status: StatusCode, head: &impl Head) -> bool {
-    let is_html = |line: &[u8]| {
-        let media = line
-            .split(|octet| *octet == b';')
-            .next()
-            .unwrap_or_default();
-        media.trim_ascii().eq_ignore_ascii_case(b"text/html")
-    };
     // Of several lines, each reader uses another one.
     let mut types = head.lines(header::CONTENT_TYPE).peekable();
     status.is_success()
@@ -269,13 +252,18 @@ fn is_whole_page(status: StatusCode, head: &impl Head) -> bool {
             .is_none_or(|length| length.trim_ascii() != b"0")
 }
 
+fn is_html(content_type: &[u8]) -> bool {
+    let media = content_type
+        .split(|octet| *octet == b';')
+        .next()
+        .unwrap_or_default();
+    media.trim_ascii().eq_ignore_ascii_case(b"text/html")
+}
+
 /// Why a page cannot be rewritten: a word for metrics.
 fn cannot_be_rewritten(head: &impl Head) -> Option<&'static str> {
-    let coded = |line: &[u8]| {
-        let mut codings = line.split(|octet| *octet == b',').map(<[u8]>::trim_ascii);
-        codings.any(|coding| !coding.is_empty() && !coding.eq_ignore_ascii_case(b"identity"))
-    };
-    if head.lines(header::CONTENT_ENCODING).any(coded) {
+    let mut codings = head.lines(header::CONTENT_ENCODING).flat_map(members);
+    if codings.any(|coding| !coding.is_empty() && !coding.eq_ignore_ascii_case(b"identity")) {
         Some("coded")
     } else if says(head, header::CACHE_CONTROL, NO_TRANSFORM) {
         Some("no_transform")
@@ -314,8 +302,10 @@ fn weaken_for_client(validators: &[Vec<u8>], response: &mut impl Head) {
     let Some(weak) = weakened(response) else {
         return;
     };
-    let has = |line: &Vec<u8>| memchr::memmem::find(line, &weak).is_some();
-    if validators.is_empty() || validators.iter().any(has) {
+    let has_weak = validators
+        .iter()
+        .any(|line| memchr::memmem::find(line, &weak).is_some());
+    if validators.is_empty() || has_weak {
         response.set("ETag", &weak);
     }
 }
@@ -330,10 +320,8 @@ fn weakened(response: &impl Head) -> Option<Vec<u8>> {
 
 /// Whether a list of directives holds this one.
 fn says(head: &impl Head, name: HeaderName, directive: &[u8]) -> bool {
-    let mut said = head
-        .lines(name)
-        .flat_map(|line| line.split(|octet| *octet == b','));
-    said.any(|said| said.trim_ascii().eq_ignore_ascii_case(directive))
+    let mut said = head.lines(name).flat_map(members);
+    said.any(|said| said.eq_ignore_ascii_case(directive))
 }
 
 /// The `charset` parameter of a media type.
@@ -342,11 +330,9 @@ fn charset(content_type: &[u8]) -> Option<&[u8]> {
         .split(|octet| *octet == b';')
         .skip(1)
         .find_map(|parameter| {
-            let equals = parameter.iter().position(|octet| *octet == b'=')?;
-            let (name, value) = (
-                parameter[..equals].trim_ascii(),
-                parameter[equals + 1..].trim_ascii(),
-            );
+            let equals = memchr::memchr(b'=', parameter)?;
+            let name = parameter[..equals].trim_ascii();
+            let value = parameter[equals + 1..].trim_ascii();
             let value = value
                 .strip_prefix(b"\"")
                 .map_or(value, |value| value.strip_suffix(b"\"").unwrap_or(value));

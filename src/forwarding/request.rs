@@ -25,7 +25,7 @@ const OF_A_PROXY: &str = "x-forwarded-";
 const CONDITIONS: [HeaderName; 2] = [header::IF_NONE_MATCH, header::IF_MODIFIED_SINCE];
 
 /// The facts about a forwarded request.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub struct ForwardedRequest<'a> {
     /// The host of the request; empty if an HTTP/1.0 request has none.
     pub host: &'a [u8],
@@ -57,7 +57,9 @@ pub fn has_condition(head: &impl Head) -> bool {
 
 /// Removes the conditions by which an origin may answer 304.
 pub fn remove_conditions(head: &mut impl Head) {
-    CONDITIONS.into_iter().for_each(|name| head.remove(&name));
+    for name in CONDITIONS {
+        head.remove(&name);
+    }
 }
 
 /// Turns `head`, which has the fields as they came, into the head for the origin.
@@ -117,20 +119,17 @@ impl ForwardedRequest<'_> {
         if name.contains('_') {
             return self.reads_like_ours(name);
         }
-        let is = |wanted: &HeaderName| name.eq_ignore_ascii_case(wanted.as_str());
         if !self.peer.is_trusted {
-            let is_forwarding = || !ForwardingFields::named(name).dropped().is_empty();
-            return self.may_have_forwarding && is_forwarding() || is(&self.field.0);
+            return name.eq_ignore_ascii_case(self.field.0.as_str())
+                || self.may_have_forwarding && !ForwardingFields::named(name).dropped().is_empty();
         }
-        let begins = name
-            .get(..OF_A_PROXY.len())
-            .is_some_and(|begin| begin.eq_ignore_ascii_case(OF_A_PROXY));
-        is(&FORWARDED_FOR)
-            || if self.believes_x_forwarded() {
-                is(&header::FORWARDED)
-            } else {
-                begins
-            }
+        if self.believes_x_forwarded() {
+            return name.eq_ignore_ascii_case(FORWARDED_FOR.as_str())
+                || name.eq_ignore_ascii_case(header::FORWARDED.as_str());
+        }
+        // X-Forwarded-For among them.
+        name.get(..OF_A_PROXY.len())
+            .is_some_and(|begin| begin.eq_ignore_ascii_case(OF_A_PROXY))
     }
 
     /// Whether applications may read this field as one of a proxy, or as one that crawlgate writes:

@@ -11,7 +11,7 @@ const TDM_RESERVATION: HeaderName = HeaderName::from_static("tdm-reservation");
 /// Adds the site's lines to a response of the origin. A field that the origin sends itself stays
 /// alone: the origin knows the document, and of two Content-Usage lines the last would win (RFC
 /// 9651 section 4.2).
-pub(super) fn attach(head: &mut impl Head, entry: &SiteEntry, decision: &Decision) {
+pub fn attach(head: &mut impl Head, entry: &SiteEntry, decision: &Decision) {
     let mut fields = entry.site.signals.fields(decision.signals).peekable();
     // Looked up before ours is there, and not for sites that say nothing.
     let origin_reserves = fields.peek().is_some() && head.has(TDM_RESERVATION);
@@ -46,17 +46,10 @@ fn add_link(head: &mut impl Head, value: &[u8]) {
 /// Whether a Link line has this target (`<...>`) with the relation `license`, however the rest is
 /// written.
 fn names_license(line: &[u8], target: &[u8]) -> bool {
-    let links = line
-        .windows(target.len())
-        .enumerate()
-        .filter(|(_, window)| *window == target);
-    links.into_iter().any(|(place, _)| {
+    memchr::memmem::find_iter(line, target).any(|place| {
         let parameters = &line[place + target.len()..];
         // The next link begins with a `<`.
-        let end = parameters
-            .iter()
-            .position(|octet| *octet == b'<')
-            .unwrap_or(parameters.len());
+        let end = memchr::memchr(b'<', parameters).unwrap_or(parameters.len());
         let text: Vec<u8> = parameters[..end]
             .iter()
             .filter(|octet| !b" \t\"".contains(octet))

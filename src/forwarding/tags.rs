@@ -11,7 +11,7 @@ use crate::verdict::Decision;
 use http::header;
 
 /// Attaches the tags of the policy to a response with this status.
-pub(super) fn attach(head: &mut impl Head, status: u16, entry: &SiteEntry, decision: &Decision) {
+pub fn attach(head: &mut impl Head, status: u16, entry: &SiteEntry, decision: &Decision) {
     let plan = &entry.site.tags;
     if plan.is_hidden(&decision.path_rules, status) {
         // The origin's lines alone would stand in the place of what was stored of both (RFC 9111
@@ -40,9 +40,9 @@ fn combine(head: &mut impl Head, ours: Option<&TagLines>, origin_tags: OriginTag
 }
 
 fn add_lines(head: &mut impl Head, lines: &[String]) {
-    lines
-        .iter()
-        .for_each(|line| head.add("X-Robots-Tag", line.as_bytes()));
+    for line in lines {
+        head.add("X-Robots-Tag", line.as_bytes());
+    }
 }
 
 /// Puts the lines for every crawler before those for one crawler. Each line stays as it is.

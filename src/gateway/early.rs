@@ -9,7 +9,7 @@ use http::{Version, header};
 use pingora_proxy::Session;
 use std::sync::Arc;
 
-pub(super) fn take_over(gateway: &Gateway, session: &mut Session, ctx: &mut RequestContext) {
+pub fn take_over(gateway: &Gateway, session: &mut Session, ctx: &mut RequestContext) {
     settle_connection(gateway, session);
     ctx.ticket = connection(session).and_then(ClientConnection::take_over);
     if let Some(ticket) = &ctx.ticket {
@@ -38,7 +38,7 @@ fn settle_connection(gateway: &Gateway, session: &mut Session) {
 }
 
 /// The facts that the edge knows about the connection.
-pub(super) fn connection(session: &Session) -> Option<&ClientConnection> {
+pub fn connection(session: &Session) -> Option<&ClientConnection> {
     let digest = session.digest()?.proxy_digest.as_ref()?;
     digest
         .user_data
@@ -48,7 +48,7 @@ pub(super) fn connection(session: &Session) -> Option<&ClientConnection> {
 }
 
 /// The facts that all requests of the connection share.
-pub(super) fn shared(session: &Session) -> Connection<'_> {
+pub fn shared(session: &Session) -> Connection<'_> {
     match connection(session) {
         Some(connection) => connection.behind(None),
         None => Connection::from(Peer::default()),

@@ -10,7 +10,7 @@ use pingora_core::{Error, ErrorSource, Result};
 use pingora_http::ResponseHeader;
 use pingora_proxy::{FailToProxy, Session};
 
-pub(super) async fn answer(
+pub async fn answer(
     gateway: &Gateway,
     session: &mut Session,
     error: &Error,
@@ -18,10 +18,10 @@ pub(super) async fn answer(
 ) -> FailToProxy {
     // A failure before the body was counted when it happened.
     note_failure(gateway, ctx, Reached::Body, error);
-    let begun = session
+    let has_begun = session
         .response_written()
         .is_some_and(|written| !written.status.is_informational());
-    if begun && *error.esource() == ErrorSource::Upstream {
+    if has_begun && *error.esource() == ErrorSource::Upstream {
         let (held, end) = ctx.body.break_off();
         ctx.count_page(end);
         // Not the end: from the missing last chunk the client can tell that the page is incomplete.
@@ -36,9 +36,7 @@ pub(super) async fn answer(
     let status = failure_status(error);
     // Nothing can be written to a dead connection, nor after a first answer.
     if status > 0
-        && session
-            .response_written()
-            .is_none_or(|written| written.status.is_informational())
+        && !has_begun
         && let Some(ticket) = &ctx.ticket
     {
         let request = session.req_header();

@@ -118,7 +118,7 @@ impl ProxyHttp for Gateway {
         ctx: &mut RequestContext,
         is_kept: bool,
     ) -> Box<Error> {
-        peer::failed(self, ctx, (error, is_kept))
+        peer::failed(self, ctx, error, is_kept)
     }
 
     async fn upstream_request_filter(
@@ -137,12 +137,11 @@ impl ProxyHttp for Gateway {
                 );
             }
             // HTTP/1.0 need not name a host; the request goes on as HTTP/1.1, which must.
-            let default_host = || {
+            let host = ticket.origin_host(&self.upstreams).or_else(|| {
                 ctx.attempts
                     .authority()
                     .filter(|_| ticket.host().is_empty())
-            };
-            let host = ticket.origin_host(&self.upstreams).or_else(default_host);
+            });
             ticket
                 .forward(early::shared(session))
                 .write_request(upstream_request, host);

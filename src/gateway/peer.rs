@@ -12,7 +12,7 @@ use pingora_proxy::Session;
 /// (Pingora 0.9.1).
 const NO_OCTETS: &str = "bytes already read: 0";
 
-pub(super) async fn choose(
+pub async fn choose(
     gateway: &Gateway,
     session: &mut Session,
     ctx: &mut RequestContext,
@@ -39,9 +39,9 @@ pub(super) async fn choose(
         }
     };
     if let Err(none) = chosen {
-        ctx.ticket
-            .iter_mut()
-            .for_each(|ticket| ticket.note_no_server(none));
+        if let Some(ticket) = &mut ctx.ticket {
+            ticket.note_no_server(none);
+        }
         return Err(none.error());
     }
     share_place(session, ctx);
@@ -52,25 +52,29 @@ pub(super) async fn choose(
 }
 
 /// Gives the client's connection the place of the request, so that a slow client gives it up.
-pub(super) fn share_place(session: &Session, ctx: &RequestContext) {
+pub fn share_place(session: &Session, ctx: &RequestContext) {
     if let Some(connection) = connection(session) {
         connection.set_place(ctx.attempts.place().cloned());
     }
 }
 
 /// Reports the failure of a request that was sent, at least in part.
-pub(super) fn failed(
+pub fn failed(
     gateway: &Gateway,
     ctx: &mut RequestContext,
-    (mut error, is_kept): (Box<Error>, bool),
+    mut error: Box<Error>,
+    is_kept: bool,
 ) -> Box<Error> {
     let is_silent =
         *error.etype() == ErrorType::WriteError || error.to_string().contains(NO_OCTETS);
-    let reached = match is_silent && !ctx.has_octets {
-        true if is_kept => Reached::KeptConnection,
-        true => Reached::NewConnection,
-        false if ctx.has_octets => Reached::Body,
-        false => Reached::Octets,
+    let reached = if ctx.has_octets {
+        Reached::Body
+    } else if !is_silent {
+        Reached::Octets
+    } else if is_kept {
+        Reached::KeptConnection
+    } else {
+        Reached::NewConnection
     };
     let goes_on = note_failure(gateway, ctx, reached, &error);
     error.set_retry(goes_on);
@@ -78,7 +82,7 @@ pub(super) fn failed(
 }
 
 /// Reports that the server did not answer. Returns whether the request may be sent once more.
-pub(super) fn note_failure(
+pub fn note_failure(
     gateway: &Gateway,
     ctx: &mut RequestContext,
     reached: Reached,

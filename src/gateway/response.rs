@@ -7,7 +7,7 @@ use super::early::{connection, shared};
 use super::peer::share_place;
 use super::{Gateway, RequestContext};
 use crate::forwarding::{Head, ends_here, remove_named_by_connection};
-use crate::heads::is_event_stream;
+use crate::heads::{is_event_stream, members};
 use crate::requests::{SMALL, memory_of_body, memory_of_head};
 use http::{Method, StatusCode, Version, header};
 use pingora_core::{Error, ErrorType, Result};
@@ -18,7 +18,7 @@ use pingora_proxy::Session;
 /// client would take what follows for the response. Pingora takes `Upgrade` alone for the request
 /// of one (Pingora 0.9.1); a client that sends no `Connection: upgrade` beside it does not expect
 /// one (RFC 9110 section 7.8).
-pub(super) fn check_switch(session: &Session, response: &ResponseHeader) -> Result<()> {
+pub fn check_switch(session: &Session, response: &ResponseHeader) -> Result<()> {
     let asks = session.is_upgrade_req() && wants_upgrade(session.req_header());
     if response.status != StatusCode::SWITCHING_PROTOCOLS || asks {
         return Ok(());
@@ -31,9 +31,8 @@ pub(super) fn check_switch(session: &Session, response: &ResponseHeader) -> Resu
 }
 
 fn wants_upgrade(request: &RequestHeader) -> bool {
-    let lines = request.headers.get_all(header::CONNECTION).iter();
-    let mut tokens = lines.flat_map(|line| line.as_bytes().split(|octet| *octet == b','));
-    tokens.any(|token| token.trim_ascii().eq_ignore_ascii_case(b"upgrade"))
+    let mut tokens = request.lines(header::CONNECTION).flat_map(members);
+    tokens.any(|token| token.eq_ignore_ascii_case(b"upgrade"))
 }
 
 fn remove_of_one_hop(response: &mut ResponseHeader) {
@@ -47,11 +46,7 @@ fn remove_of_one_hop(response: &mut ResponseHeader) {
 const AHEAD: usize = 1024 * 1024;
 
 /// Reserves buffer space for a response. Without space, the request fails with 503.
-pub(super) fn hold(
-    session: &Session,
-    response: &ResponseHeader,
-    ctx: &mut RequestContext,
-) -> Result<()> {
+pub fn hold(session: &Session, response: &ResponseHeader, ctx: &mut RequestContext) -> Result<()> {
     let has_no_body = response.status.is_informational()
         || matches!(
             response.status,
@@ -80,7 +75,7 @@ fn bytes_of(head: &ResponseHeader) -> usize {
         .sum()
 }
 
-pub(super) fn filter(
+pub fn filter(
     gateway: &Gateway,
     session: &mut Session,
     response: &mut ResponseHeader,
@@ -93,9 +88,9 @@ pub(super) fn filter(
             && let Some(connection) = connection(session)
         {
             connection.switch_protocol();
-            ctx.ticket
-                .iter_mut()
-                .for_each(|ticket| ticket.switch_protocol());
+            if let Some(ticket) = &mut ctx.ticket {
+                ticket.switch_protocol();
+            }
             ctx.attempts.answered(
                 &gateway.upstreams,
                 response.status.as_u16(),
@@ -114,14 +109,11 @@ pub(super) fn filter(
         }
         return;
     }
-    let (status, content_type) = (
-        response.status.as_u16(),
-        response.headers.get(header::CONTENT_TYPE),
-    );
-    let is_endless =
-        || content_type.is_some_and(|content_type| is_event_stream(content_type.as_bytes()));
+    let status = response.status.as_u16();
     ctx.attempts
-        .answered(&gateway.upstreams, status, ctx.arrival.lived, is_endless);
+        .answered(&gateway.upstreams, status, ctx.arrival.lived, || {
+            response.lines(header::CONTENT_TYPE).any(is_event_stream)
+        });
     share_place(session, ctx);
     remove_of_one_hop(response);
     // Pingora passes no trailers on (Pingora 0.9.1).

@@ -1,6 +1,8 @@
 //! [`likely_type`] guesses the content type of a response from the extension of its path, where the
 //! response is not known.
 
+use super::{extension, path_of};
+
 /// Extensions and types. A path with another extension, or without one, is a page.
 const TYPES: [(&str, &str); 56] = [
     ("7z", "application/x-7z-compressed"),
@@ -73,21 +75,8 @@ const PAGE: &str = "text/html";
 
 /// The likely content type of the response to a request for this target.
 pub fn likely_type(target: &[u8]) -> &'static str {
-    let path = target
-        .split(|octet| *octet == b'?')
-        .next()
-        .unwrap_or_default();
-    let name = path
-        .rsplit(|octet| *octet == b'/')
-        .next()
-        .unwrap_or_default();
-    let Some(dot) = name.iter().rposition(|octet| *octet == b'.') else {
-        return PAGE;
-    };
-    let Ok(extension) = std::str::from_utf8(&name[dot + 1..]) else {
-        return PAGE;
-    };
-    let extension = extension.to_ascii_lowercase();
+    let extension = extension(path_of(target)).unwrap_or_default();
+    let extension = String::from_utf8_lossy(extension).to_ascii_lowercase();
     match TYPES.binary_search_by_key(&extension.as_str(), |(extension, _)| extension) {
         Ok(place) => TYPES[place].1,
         Err(_) => PAGE,

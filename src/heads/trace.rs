@@ -10,8 +10,10 @@ const TRACEPARENT: usize = 55;
 /// Whether this is an id that can stand in a field, a log and a page. No standard says what an
 /// X-Request-Id is: clients and proxies write UUIDs, ULIDs, hexadecimal digits and Base64.
 pub fn is_request_id(value: &[u8]) -> bool {
-    let is_of_an_id = |octet: &u8| octet.is_ascii_alphanumeric() || b"-_.:=+/@".contains(octet);
-    (1..=LONGEST).contains(&value.len()) && value.iter().all(is_of_an_id)
+    (1..=LONGEST).contains(&value.len())
+        && value
+            .iter()
+            .all(|octet| octet.is_ascii_alphanumeric() || b"-_.:=+/@".contains(octet))
 }
 
 /// The id of the trace in a `traceparent` field (W3C Trace Context, section 3.2); `None` if the

@@ -18,7 +18,7 @@ thread_local! {
 
 /// What a thread keeps.
 #[derive(Default)]
-pub(super) struct Workspace {
+pub struct Workspace {
     /// The claims of the user agents that came last.
     pub claims: Claims,
     /// The memory of a decision.
@@ -27,7 +27,7 @@ pub(super) struct Workspace {
 
 /// Runs with the workspace of this thread.
 #[inline]
-pub(super) fn with_workspace<T>(run: impl FnOnce(&mut Workspace) -> T) -> T {
+pub fn with_workspace<T>(run: impl FnOnce(&mut Workspace) -> T) -> T {
     WORKSPACE.with_borrow_mut(run)
 }
 
@@ -38,7 +38,7 @@ const LONGEST: usize = 512;
 
 /// The claims of the user agents that came last.
 #[derive(Debug, Default)]
-pub(super) struct Claims {
+pub struct Claims {
     /// The snapshot of the claims. The table does not keep it alive.
     snapshot: Weak<Snapshot>,
     hasher: RandomState,
@@ -83,7 +83,8 @@ impl Claims {
                 place.user_agent.clear();
                 place.user_agent.reserve_exact(user_agent.len());
                 place.user_agent.extend_from_slice(user_agent);
-                (place.site, place.claim) = (site, Some(claim));
+                place.site = site;
+                place.claim = Some(claim);
                 claim
             }
         }

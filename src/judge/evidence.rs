@@ -47,7 +47,8 @@ pub fn served(
 /// it was judged by.
 pub fn request(
     evidence: &Evidence,
-    (registry, proofs): (&Registry, &Proofs),
+    registry: &Registry,
+    proofs: &Proofs,
     request: &RequestFacts<'_>,
     judged: &Judged,
     event: &Event,
@@ -72,17 +73,12 @@ pub fn request(
     data.retain(|_, value| !value.is_null());
     let mut documents: Vec<Arc<[u8]>> = judged.cached_files(request.host).cloned().collect();
     let in_force = &judged.entry().site.robots_txt.body;
-    let hashes = |files: &[Arc<[u8]>]| {
-        files
-            .iter()
-            .map(|file| Hash::of(&[file]).to_string())
-            .collect::<Vec<_>>()
-    };
+    let cached = documents.iter().map(|file| Hash::of(&[file]).to_string());
     let (tokens, binds) = followed(registry, judged);
     data.extend(fields(json!({
         "arrived": time_text(request.arrived),
         "sha256": Hash::of(&[in_force]).to_string(),
-        "held_sha256": hashes(&documents),
+        "held_sha256": cached.collect::<Value>(),
         "tokens": tokens,
         "binds": binds,
     })));
@@ -106,7 +102,8 @@ fn proof(
     request: &RequestFacts<'_>,
     judged: &Judged,
 ) -> Option<Box<Record>> {
-    let (found, client) = ((judged.identity, judged.proof), request.logged?);
+    let client = request.logged?;
+    let found = (judged.identity, judged.proof);
     let basis = proofs.basis(judged.decision.claim, found, client, request.now())?;
     let lists = basis.lists.iter().map(|list| {
         json!({"source": list.url, "sha256": list.list.sha256.to_string(), "checked": list.list.copy.checked.to_string()})
@@ -116,27 +113,25 @@ fn proof(
         json!({"identity": judged.identity.name(), "means": means, "lists": lists.collect::<Value>()}),
     );
     let mut personal = Vec::new();
-    let mut set = |name: &str, value: Value| data.insert(name.to_owned(), value);
     if let Some((_, at)) = &basis.name {
-        set("dns", json!({"leads_back": true, "at": at.to_string()}));
+        let dns = json!({"leads_back": true, "at": at.to_string()});
+        data.insert("dns".into(), dns);
     }
     if let Some((first, last)) = basis.no_name {
-        set(
-            "dns",
-            json!({"leads_back": false, "first": first.to_string(), "last": last.to_string()}),
-        );
+        let dns =
+            json!({"leads_back": false, "first": first.to_string(), "last": last.to_string()});
+        data.insert("dns".into(), dns);
     }
     if let Some(signature) = &judged.good_signature {
-        set("key", URL_SAFE_NO_PAD.encode(&signature.key).into());
-        set(
-            "signature",
-            URL_SAFE_NO_PAD.encode(&signature.octets).into(),
-        );
+        let key = URL_SAFE_NO_PAD.encode(&signature.key);
+        data.insert("key".into(), key.into());
+        let bytes = URL_SAFE_NO_PAD.encode(&signature.octets);
+        data.insert("signature".into(), bytes.into());
         personal.push(("signature_base", signature.base.clone()));
     }
     let kept = evidence.addresses().apply(client);
     if kept == Some(client) {
-        set("address", "whole".into());
+        data.insert("address".into(), "whole".into());
         personal.extend(basis.name.map(|(name, _)| ("name", name)));
     }
     personal.extend(kept.map(|address| ("client", address.to_string())));
@@ -178,9 +173,7 @@ fn followed(registry: &Registry, judged: &Judged) -> (Vec<String>, Binds) {
 }
 
 fn personal(evidence: &Evidence, request: &RequestFacts<'_>) -> Vec<(&'static str, String)> {
-    let client = request
-        .logged
-        .and_then(|address| evidence.addresses().apply(address));
+    let client = request.logged_as(evidence.addresses());
     let client = client.map(|address| ("client", address.to_string()));
     let agent = request.user_agent.map(|agent| ("user_agent", text(agent)));
     client.into_iter().chain(agent).collect()

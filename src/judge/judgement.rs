@@ -10,7 +10,7 @@ use crate::verdict::{Claimant, Decision, Doubt, HistoryBasis, Identity, Proof, c
 use std::sync::Arc;
 
 /// A request that was judged.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub enum Judgement {
     /// No site claims the host: the request is forwarded untouched.
     Unclaimed {

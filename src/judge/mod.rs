@@ -123,16 +123,14 @@ impl Judge {
             .take_signature()
             .filter(|_| proof == Proof::Signature)
             .map(Arc::new);
-        let (
-            identity,
-            CachedVersions {
-                cached,
-                has_version_in_force,
-                basis,
-                older_until,
-                ..
-            },
-        ) = (look.case.facts.identity, look.case.cached_versions);
+        let identity = look.case.facts.identity;
+        let CachedVersions {
+            cached,
+            has_version_in_force,
+            basis,
+            older_until,
+            ..
+        } = look.case.cached_versions;
         let older_until = older_until.filter(|_| decision.is_in_doubt());
         if rate == RateStep::Counts {
             self.take_up(look, &decision, request);
@@ -208,7 +206,8 @@ impl Judge {
         }
         let decision = self.decision(request, &case, RateStep::Looks, &mut Scratch::default());
         let mut explanation = report(&case, &decision, response);
-        (explanation.proof, explanation.doubt) = (proof.name(), doubt);
+        explanation.proof = proof.name();
+        explanation.doubt = doubt;
         if let (Claim::Known(crawler), Some(address)) = (claimant.claim, case.facts.client) {
             explanation
                 .evidence
@@ -233,8 +232,9 @@ impl Judge {
         mut facts: Facts<'a>,
     ) -> Look<'a> {
         let Claimant { entry, claim, .. } = claimant;
-        let (mut finding, mut to_do, mut by_list) =
-            (IdentityFinding::default(), ToDo::default(), None);
+        let mut finding = IdentityFinding::default();
+        let mut to_do = ToDo::default();
+        let mut by_list = None;
         let is_unknown = facts.client.is_none();
         if claim != Claim::Nobody
             && (is_unknown || !entry.site.networks.is_empty() || self.proofs.can_prove(claim))
@@ -349,7 +349,8 @@ impl Judge {
             by_list,
             ..
         } = look;
-        let (Claimant { entry, claim, .. }, now) = (case.claimant, case.facts.now);
+        let Claimant { entry, claim, .. } = case.claimant;
+        let now = case.facts.now;
         self.ledger.note_request(entry, case.facts.host, visit, now);
         if case.cached_versions.basis == HistoryBasis::PerhapsCached {
             self.ledger.record_perhaps_cached(case.facts.host, now);
@@ -370,7 +371,8 @@ impl Judge {
     /// what it served until then. What was sent stays what it was. `None` where no site claims the
     /// host any more.
     fn judged_again(&self, request: &RequestFacts<'_>, judged: &Judged) -> Option<Judged> {
-        let (snapshot, target) = (self.sites.snapshot(), origin_form(request.target));
+        let snapshot = self.sites.snapshot();
+        let target = origin_form(request.target);
         let facts = Facts {
             identity: judged.identity,
             ..request.facts(&target)
@@ -388,14 +390,11 @@ impl Judge {
             };
             // It was no client with a mark, or it would have been refused for that.
             let behaviour = self.behaviours.look(&case, request.lived, RateStep::Looks);
-            let decision = decide_for(
-                &case,
-                Behaviour {
-                    trapped: false,
-                    ..behaviour
-                },
-                &mut workspace.scratch,
-            );
+            let behaviour = Behaviour {
+                trapped: false,
+                ..behaviour
+            };
+            let decision = decide_for(&case, behaviour, &mut workspace.scratch);
             if decision.trap_hit {
                 self.behaviours.mark(&case, request.lived);
             }

@@ -21,7 +21,7 @@ use std::time::Duration;
 const MOST: usize = 4_096;
 
 /// A record that waits.
-pub(super) struct Waiting {
+pub struct Waiting {
     /// The entry of the log that every other instance must have read.
     ticket: u64,
     /// When it has waited for too long, by the time lived through.
@@ -32,7 +32,7 @@ pub(super) struct Waiting {
 }
 
 /// What became of records that waited.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub struct Settled {
     /// Violations, as confirmed.
     pub confirmed: u64,
@@ -102,17 +102,17 @@ impl Others {
     /// long. `confirmed` is the last entry of the log that all of them have read. Each is returned
     /// with whether it is confirmed.
     pub(super) fn take(&self, confirmed: Option<u64>, lived: Duration) -> Vec<(bool, Waiting)> {
-        let is_confirmed =
-            |waits: &Waiting| confirmed.is_some_and(|confirmed| waits.ticket <= confirmed);
         let mut waiting = lock(&self.waiting);
-        let all = std::mem::take(&mut *waiting);
-        let (over, rest): (VecDeque<_>, VecDeque<_>) = all
-            .into_iter()
-            .partition(|waits| is_confirmed(waits) || lived >= waits.deadline);
-        *waiting = rest;
-        over.into_iter()
-            .map(|record| (is_confirmed(&record), record))
-            .collect()
+        let mut over = Vec::new();
+        for record in std::mem::take(&mut *waiting) {
+            let is_confirmed = confirmed.is_some_and(|confirmed| record.ticket <= confirmed);
+            if is_confirmed || lived >= record.deadline {
+                over.push((is_confirmed, record));
+            } else {
+                waiting.push_back(record);
+            }
+        }
+        over
     }
 }
 

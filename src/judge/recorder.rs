@@ -184,12 +184,13 @@ impl Recorder {
                 self.traffic.unclaimed(request.host, request.lived);
                 let crawler = claim_label(*claim, self.registry, None).unwrap_or(NOBODY);
                 let identity = identity_name(*claim, Identity::Unverified);
-                self.metrics.request(
+                self.metrics.requests.count([
                     UNCLAIMED,
-                    (crawler, identity),
+                    crawler,
+                    identity,
                     Kind::NotACrawler.name(),
                     Action::Pass.name(),
-                );
+                ]);
             }
             Judgement::Judged(judged) => self.count(request, judged, outcome),
         }
@@ -204,35 +205,35 @@ impl Recorder {
         action: &'static str,
         outcome: &Outcome<'_>,
     ) {
-        self.metrics.request(
-            UNCLAIMED,
-            (NOBODY, NOBODY),
-            Kind::NotACrawler.name(),
-            action,
-        );
+        self.metrics
+            .requests
+            .count([UNCLAIMED, NOBODY, NOBODY, Kind::NotACrawler.name(), action]);
         self.log(request, Err(action), outcome);
     }
 
     fn count(&self, request: &RequestFacts<'_>, judged: &Judged, outcome: &Outcome<'_>) {
-        let (metrics, evidence) = (&self.metrics, &self.logs.evidence);
-        let (decision, entry) = (&judged.decision, judged.entry());
+        let metrics = &self.metrics;
+        let evidence = &self.logs.evidence;
+        let decision = &judged.decision;
+        let entry = judged.entry();
         let site = entry.site.name.as_str();
         let crawler = crawler_label(self.registry, entry, decision.claim);
-        let named = (crawler, identity_name(decision.claim, judged.identity));
-        metrics.request(
+        let identity = identity_name(decision.claim, judged.identity);
+        metrics.requests.count([
             site,
-            named,
+            crawler,
+            identity,
             decision.recorded_kind(),
             counted_action(decision),
-        );
+        ]);
         if decision.claim != Claim::Nobody {
             let outcome = judged.identity.outcome(judged.doubt);
             // The registry's id or `other`. No operator publishes how a token of a policy is
             // proven, and the label would outlive the site.
-            metrics.identity(
+            metrics.identity.count([
                 claim_label(decision.claim, self.registry, None).unwrap_or("other"),
                 outcome,
-            );
+            ]);
         }
         if decision.claim == Claim::Other {
             self.traffic
@@ -243,14 +244,15 @@ impl Recorder {
             let served = outcome.error.is_none().then_some(request.now().0);
             metrics.robots_txt(site, crawler, outcome.status, served);
             if outcome.is_copy && decision.claim != Claim::Nobody && evidence.is_on() {
-                let record = || evidence::served(evidence, &self.proofs, request, judged, outcome);
-                evidence.record(site, crawler, request.arrived, record);
+                evidence.record(site, crawler, request.arrived, || {
+                    evidence::served(evidence, &self.proofs, request, judged, outcome)
+                });
             }
             return;
         }
         // Under `mode: off` nothing is recorded.
         if let Some(kind) = violation(decision) {
-            metrics.violation(site, named, kind);
+            metrics.violations.count([site, crawler, identity, kind]);
         }
         if is_event(decision) {
             self.logs.events.record(site, crawler, request.arrived, || {
@@ -261,7 +263,8 @@ impl Recorder {
                     let event = self.event(request, judged, outcome);
                     evidence::request(
                         evidence,
-                        (self.registry, &self.proofs),
+                        self.registry,
+                        &self.proofs,
                         request,
                         judged,
                         &event,
@@ -276,7 +279,8 @@ impl Recorder {
         let Judged {
             decision, identity, ..
         } = judged;
-        let (entry, site) = (judged.entry(), &judged.entry().site);
+        let entry = judged.entry();
+        let site = &entry.site;
         let (rule, rule_source) = rule(decision, site);
         Event {
             time: request.arrived,
@@ -292,12 +296,8 @@ impl Recorder {
             proof: judged.proof.name(),
             signature: judged.signature,
             doubt: judged.doubt.map(Into::into),
-            client: request
-                .logged
-                .and_then(|address| self.logs.addresses.apply(address)),
-            kept_address: request
-                .logged
-                .and_then(|address| self.logs.kept_addresses.apply(address)),
+            client: request.logged_as(self.logs.addresses),
+            kept_address: request.logged_as(self.logs.kept_addresses),
             method: text(request.method),
             host: text(request.host),
             target: text(request.target),
@@ -353,9 +353,7 @@ impl Recorder {
             .unwrap_or_default();
         AccessRecord {
             time: request.arrived,
-            client: request
-                .logged
-                .and_then(|address| self.logs.addresses.apply(address)),
+            client: request.logged_as(self.logs.addresses),
             method: cut(request.method),
             host: cut(request.host),
             target: cut(request.target),
@@ -436,8 +434,11 @@ fn watch_front_page(request: &RequestFacts<'_>, judged: &Judged, outcome: &Outco
 
 /// Whether the request is recorded as an event: what is refused, or would be.
 fn is_event(decision: &Decision) -> bool {
-    let refused = |action: Action| matches!(action, Action::Block(_) | Action::Slow { .. });
-    refused(decision.action) || decision.would.is_some_and(refused)
+    is_refusal(decision.action) || decision.would.is_some_and(is_refusal)
+}
+
+fn is_refusal(action: Action) -> bool {
+    matches!(action, Action::Block(_) | Action::Slow { .. })
 }
 
 /// The kind under which the request counts as a violation. No violations are: a path that only its

@@ -5,6 +5,7 @@
 use crate::clock::Moment;
 use crate::heads::{ForwardingFields, SignatureFields};
 use crate::ledger::ProxyPath;
+use crate::settings::AddressDetail;
 use crate::telemetry::Octets;
 use crate::time::Timestamp;
 use crate::verdict::{Facts, Identity};
@@ -15,7 +16,7 @@ use std::time::{Duration, SystemTime};
 const FIELD_LIMIT: usize = 2048;
 
 /// One request, in borrowed octets as they came, or in octets of its own.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub struct RequestFacts<'a, B = &'a [u8]> {
     /// The Host field or `:authority`, with its port if it has one. Empty where an HTTP/1.0 request
     /// has none.
@@ -48,7 +49,7 @@ pub struct RequestFacts<'a, B = &'a [u8]> {
 }
 
 /// A request that is kept after its end, for a record that waits.
-pub(super) type KeptRequest = RequestFacts<'static, Box<[u8]>>;
+pub type KeptRequest = RequestFacts<'static, Box<[u8]>>;
 
 impl<B> RequestFacts<'_, B> {
     /// The facts with other octets. Without the signature: what that proves is kept elsewhere.
@@ -82,6 +83,11 @@ impl<'a> RequestFacts<'a> {
             identity: Identity::Unverified,
             now: self.now(),
         }
+    }
+
+    /// The address for logs, as far as it may be written.
+    pub(super) fn logged_as(&self, detail: AddressDetail) -> Option<IpAddr> {
+        self.logged.and_then(|address| detail.apply(address))
     }
 
     pub(super) fn now(&self) -> Timestamp {
@@ -126,7 +132,7 @@ pub struct Outcome<'a, B = &'a [u8]> {
 }
 
 /// An outcome that is kept after the end of its request, for a record that waits.
-pub(super) type KeptOutcome = Outcome<'static, Box<[u8]>>;
+pub type KeptOutcome = Outcome<'static, Box<[u8]>>;
 
 impl<B> Outcome<'_, B> {
     /// The outcome with other octets, without the lines of X-Robots-Tag.
@@ -149,11 +155,11 @@ impl<B> Outcome<'_, B> {
 }
 
 /// As many octets as a log field holds.
-pub(super) fn cut(octets: &[u8]) -> Octets<'_> {
+pub fn cut(octets: &[u8]) -> Octets<'_> {
     Octets(&octets[..octets.len().min(FIELD_LIMIT)])
 }
 
 /// The same as text.
-pub(super) fn text(octets: &[u8]) -> String {
+pub fn text(octets: &[u8]) -> String {
     String::from_utf8_lossy(cut(octets).0).into_owned()
 }

@@ -67,7 +67,7 @@ impl<'a> Subject<'a> {
 
     /// `None` for a client whose address is not known: several such clients would share one rate.
     fn rate_key(&self) -> Option<RateKey<'a>> {
-        let (crawler, facts) = (self.crawler.unwrap_or("other"), &self.case.facts);
+        let facts = &self.case.facts;
         if facts.client.is_none() && facts.identity != Identity::Verified {
             return None;
         }
@@ -76,7 +76,7 @@ impl<'a> Subject<'a> {
             .unwrap_or_else(|| Key::from_slice(self.site.name.as_bytes()));
         Some(RateKey {
             place,
-            crawler,
+            crawler: self.crawler.unwrap_or("other"),
             identity: facts.identity,
             address: facts.client,
         })
@@ -204,11 +204,10 @@ impl Behaviours {
     /// Remembers that the version in force was served whole to a client that claims to be this
     /// crawler. `facts` are those of the fetch.
     pub fn served(&self, registry: &Registry, claimant: Claimant<'_>, facts: &Facts<'_>) {
-        let note = |fetch: ProvenFetch<'_>| {
+        for_current_version(registry, claimant, facts.host, |fetch| {
             self.proven_fetches
-                .add(fetch, facts.identity, facts.client, facts.now)
-        };
-        for_current_version(registry, claimant, facts.host, note);
+                .add(fetch, facts.identity, facts.client, facts.now);
+        });
     }
 
     /// Whether the version in force was certainly served to the client, where the cached versions
@@ -217,15 +216,18 @@ impl Behaviours {
         if case.cached_versions.is_whole() {
             return false;
         }
-        let (facts, claimant) = (&case.facts, case.claimant);
+        let facts = &case.facts;
+        let claimant = case.claimant;
         // A fetch before the identity epoch may have been that of another crawler under this name.
         // A fetch in the future was served by a clock that was ahead, at an unknown time.
         let span = claimant.history.identity_epoch
             ..=facts
                 .now
                 .plus(Duration::from_secs(TOLERANCE.unsigned_abs()));
-        let ask = |fetch: ProvenFetch<'_>| self.proven_fetches.within(fetch, facts.client, span);
-        for_current_version(case.registry, claimant, facts.host, ask).unwrap_or_default()
+        for_current_version(case.registry, claimant, facts.host, |fetch| {
+            self.proven_fetches.within(fetch, facts.client, span)
+        })
+        .unwrap_or_default()
     }
 
     fn is_trapped(&self, subject: &Subject<'_>, lived: Duration) -> bool {
@@ -251,16 +253,11 @@ impl Behaviours {
             return;
         };
         let site = &*case.claimant.entry.site;
+        let moment = Moment {
+            now: facts.now,
+            lived,
+        };
         let time = site.crawler_rules(case.claimant.claim).trapped_for;
-        self.traps.mark(
-            &site.name,
-            crawler,
-            address,
-            Moment {
-                now: facts.now,
-                lived,
-            },
-            time,
-        );
+        self.traps.mark(&site.name, crawler, address, moment, time);
     }
 }

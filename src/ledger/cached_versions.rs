@@ -2,7 +2,7 @@
 //! host published when, and from what the crawler was served there. [`RobotsCache`] names the cache
 //! of a crawler.
 
-use super::host::{ANYONE, Host, LastServed};
+use super::host::{ANYONE, Host, Served};
 use crate::crawlers::{Claim, Registry};
 use crate::policy::SiteEntry;
 use crate::policy::host_history::Elsewhere;
@@ -17,7 +17,6 @@ const TOOL: &str = "tool";
 
 /// The cache in which a crawler keeps robots.txt. Crawlers that share one share what they were
 /// served.
-#[derive(Clone, Copy, Debug)]
 pub struct RobotsCache<'a> {
     /// Its name.
     pub name: &'a str,
@@ -65,110 +64,132 @@ pub fn cached_versions<'a>(
     cache: RobotsCache<'_>,
     host: &Host,
     now: Timestamp,
-    Known {
-        set_by,
-        has_heard_all,
-    }: Known,
+    known: Known,
 ) -> CachedVersions<'a> {
     let Claimant { entry, history, .. } = claimant;
-    let set_forward = Duration::from_secs(
-        set_by
-            .and_then(|by| u64::try_from(by).ok())
-            .unwrap_or_default(),
-    );
+    let set_forward = known.set_by.and_then(|by| u64::try_from(by).ok());
+    let set_forward = Duration::from_secs(set_forward.unwrap_or_default());
     // A cache in front of crawlgate may have handed out a copy later.
     let window = entry.site.grace.max(cache.kept) + entry.site.behind_cache.unwrap_or_default();
     let cached_since = history.cached_since(window.saturating_add(set_forward), now);
-    let may_be_cached = |moment: Timestamp| moment >= cached_since;
-    let is_unbroken = set_by.is_none() && host.is_unbroken(entry, now);
+    let is_unbroken = known.set_by.is_none() && host.is_unbroken(entry, now);
     // A copy from the second before the observation began may be used for as long as any.
     let unseen_until = if is_unbroken {
         host.observed_since(history)
     } else {
         now
     };
-    let is_observed = !may_be_cached(unseen_until);
+    let is_observed = unseen_until < cached_since;
     // Where the operator says what was served before crawlgate, all versions are known that the
     // crawler may have.
-    let basis = match is_unbroken && history.is_declared {
-        _ if is_observed => HistoryBasis::Observed,
-        true => HistoryBasis::Declared,
-        false => HistoryBasis::Unknown,
+    let basis = if is_observed {
+        HistoryBasis::Observed
+    } else if is_unbroken && history.is_declared {
+        HistoryBasis::Declared
+    } else {
+        HistoryBasis::Unknown
     };
     let is_behind_cache = entry.site.behind_cache.is_some();
-    let (mut cached, mut may_be_unknown, mut was_served) = (0, false, is_behind_cache);
-    // The last moment at which the crawler may have been served anything but the version in force.
-    let mut last = (basis == HistoryBasis::Unknown).then_some(unseen_until);
+    let mut found = Found {
+        cached_since,
+        cached: 0,
+        may_be_unknown: false,
+        was_served: is_behind_cache,
+        last: (basis == HistoryBasis::Unknown).then_some(unseen_until),
+    };
     // Where a cache answers crawlers, crawlgate cannot know what it served to which of them.
     if !is_observed || is_behind_cache {
-        cached = superseded_since(claimant, cached_since);
-        may_be_unknown = history.unknown_until.is_some_and(may_be_cached);
-        let superseded = chosen(&history.superseded, cached).map(|held| held.superseded_at);
-        last = superseded.chain(history.unknown_until).max().max(last);
+        found.add_superseded(claimant);
     }
     // A crawler that was told apart otherwise may have been served in the name of another.
-    let name = if may_be_cached(history.identity_epoch) {
+    let name = if history.identity_epoch >= cached_since {
         ANYONE
     } else {
         cache.name
     };
-    for served in [host.crawler(name), Some(&host.everyone)]
-        .into_iter()
-        .flatten()
-    {
-        for visit in served
-            .versions
-            .iter()
-            .filter(|visit| may_be_cached(visit.at))
-        {
-            was_served = true;
-            if visit.version != entry.site.robots_txt.version {
-                last = last.max(Some(visit.at));
-                match history
-                    .superseded
-                    .iter()
-                    .take(64)
-                    .position(|held| held.parsed.version == visit.version)
-                {
-                    Some(place) => cached |= 1 << place,
-                    None => may_be_unknown = true,
-                }
-            }
-        }
-        may_be_unknown |= served.lost.is_some_and(may_be_cached);
-        last = last.max(served.lost);
+    for served in host.crawler(name).into_iter().chain([&host.everyone]) {
+        found.add_served(claimant, served);
     }
-    let Elsewhere {
-        in_force,
-        unreported,
-        unknown_until,
-    } = &history.elsewhere;
-    may_be_unknown |= unknown_until.is_some_and(may_be_cached);
     // What another instance has in force it may have served a moment ago, and not told yet.
-    if !has_heard_all && *in_force != 0 {
-        cached |= *in_force;
-        last = Some(now);
+    let elsewhere = &history.elsewhere;
+    if !known.has_heard_all && elsewhere.in_force != 0 {
+        found.cached |= elsewhere.in_force;
+        found.last = Some(now);
     }
-    last = unreported
-        .iter()
-        .map(|(_, until)| *until)
-        .chain(*unknown_until)
-        .max()
-        .max(last);
-    for (place, _) in unreported.iter().filter(|(_, until)| may_be_cached(*until)) {
-        was_served = true;
-        cached |= place.map_or(0, |place| 1 << place);
-    }
+    found.add_unreported(elsewhere);
     CachedVersions {
         versions: &history.superseded,
-        cached,
-        may_be_unknown,
-        was_served,
+        cached: found.cached,
+        may_be_unknown: found.may_be_unknown,
+        was_served: found.was_served,
         has_version_in_force: has_version_in_force(claimant, cache, host),
         basis,
-        older_until: last
+        older_until: found
+            .last
             .map(|last| history.cached_until(window, last, now))
             .filter(|until| *until >= now),
+    }
+}
+
+/// What was found about the copies of a crawler.
+struct Found {
+    /// What was served before this moment is in no cache any more.
+    cached_since: Timestamp,
+    /// The superseded versions that may be cached, as bits.
+    cached: u64,
+    may_be_unknown: bool,
+    was_served: bool,
+    /// The last moment at which the crawler may have been served anything but the version in force.
+    last: Option<Timestamp>,
+}
+
+impl Found {
+    fn may_be_cached(&self, served_at: Option<Timestamp>) -> bool {
+        served_at >= Some(self.cached_since)
+    }
+
+    /// Adds all versions that were in force lately.
+    fn add_superseded(&mut self, claimant: Claimant<'_>) {
+        let history = claimant.history;
+        self.cached = superseded_since(claimant, self.cached_since);
+        self.may_be_unknown = self.may_be_cached(history.unknown_until);
+        let superseded = chosen(&history.superseded, self.cached).map(|held| held.superseded_at);
+        let last = superseded.chain(history.unknown_until).max();
+        self.last = self.last.max(last);
+    }
+
+    /// Adds what the ledger says was served.
+    fn add_served(&mut self, claimant: Claimant<'_>, served: &Served) {
+        for visit in &served.versions {
+            if !self.may_be_cached(Some(visit.at)) {
+                continue;
+            }
+            self.was_served = true;
+            if visit.version == claimant.entry.site.robots_txt.version {
+                continue;
+            }
+            self.last = self.last.max(Some(visit.at));
+            let mut superseded = claimant.history.superseded.iter().take(64);
+            match superseded.position(|held| held.parsed.version == visit.version) {
+                Some(place) => self.cached |= 1 << place,
+                None => self.may_be_unknown = true,
+            }
+        }
+        self.may_be_unknown |= self.may_be_cached(served.lost);
+        self.last = self.last.max(served.lost);
+    }
+
+    /// Adds what other instances may have served and did not report.
+    fn add_unreported(&mut self, elsewhere: &Elsewhere) {
+        self.may_be_unknown |= self.may_be_cached(elsewhere.unknown_until);
+        self.last = self.last.max(elsewhere.unknown_until);
+        for (place, until) in &elsewhere.unreported {
+            self.last = self.last.max(Some(*until));
+            if self.may_be_cached(Some(*until)) {
+                self.was_served = true;
+                self.cached |= place.map_or(0, |place| 1 << place);
+            }
+        }
     }
 }
 
@@ -179,8 +200,11 @@ fn has_version_in_force(claimant: Claimant<'_>, cache: RobotsCache<'_>, host: &H
     // served.
     let is_alone = cache.name != OTHER && cache.name != TOOL && entry.site.behind_cache.is_none();
     let current = entry.site.robots_txt.version;
-    let is_current =
-        |visit: &LastServed| visit.version == current && visit.at >= history.identity_epoch;
     let own = host.crawler(cache.name).filter(|_| is_alone);
-    own.is_some_and(|served| served.versions.iter().any(is_current))
+    own.is_some_and(|served| {
+        served
+            .versions
+            .iter()
+            .any(|visit| visit.version == current && visit.at >= history.identity_epoch)
+    })
 }

@@ -25,14 +25,14 @@ pub struct ClockSteps {
 impl ClockSteps {
     pub fn new(moment: Moment) -> ClockSteps {
         ClockSteps {
-            apart: AtomicI64::new(apart(moment)),
+            apart: AtomicI64::new(moment.ahead()),
             is_unsettled: AtomicBool::new(false),
         }
     }
 
     /// By how many seconds the clock was set since it was last settled, if it was.
     pub fn set_by(&self, moment: Moment) -> Option<i64> {
-        let set_by = apart(moment).saturating_sub(self.apart.load(Relaxed));
+        let set_by = moment.ahead().saturating_sub(self.apart.load(Relaxed));
         let is_set = set_by.abs() > TOLERANCE;
         if is_set {
             self.is_unsettled.store(true, Relaxed);
@@ -48,7 +48,7 @@ impl ClockSteps {
     /// Goes by the clock as it is now; says by how many seconds it was set, if it did not go as
     /// before.
     pub fn settle(&self, moment: Moment) -> Option<i64> {
-        let now = apart(moment);
+        let now = moment.ahead();
         let set_by = now.saturating_sub(self.apart.swap(now, Relaxed));
         (set_by.abs() > TOLERANCE).then_some(set_by)
     }
@@ -57,11 +57,4 @@ impl ClockSteps {
     pub fn note_settled(&self) {
         self.is_unsettled.store(false, Relaxed);
     }
-}
-
-fn apart(moment: Moment) -> i64 {
-    moment
-        .now
-        .0
-        .saturating_sub(i64::try_from(moment.lived.as_secs()).unwrap_or(i64::MAX))
 }

@@ -94,7 +94,7 @@ pub struct PassedRates {
 /// The crawl rate of every crawler on every host, of each address by itself where the client is not
 /// verified. Where there are too many, those whose delay is over are as good as forgotten; of
 /// others each may come once too soon.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct CrawlRate(Bounded<Arrival>);
 
 impl CrawlRate {
@@ -114,13 +114,13 @@ impl CrawlRate {
     /// What the next process needs: the arrivals whose delay is not over. Less than a millisecond
     /// of each is left out.
     pub fn pass(&self, now: Duration) -> PassedRates {
-        let milliseconds = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-        let arrival = |hash, last: &Arrival| {
-            (last.over > now).then(|| (hash, milliseconds(last.at), milliseconds(last.over)))
-        };
+        let arrivals = self.0.collect_hashed(|hash, last| {
+            let at = last.at.as_millis() as u64;
+            (last.over > now).then_some((hash, at, last.over.as_millis() as u64))
+        });
         PassedRates {
             seed: self.0.seed(),
-            arrivals: self.0.collect_hashed(arrival),
+            arrivals,
         }
     }
 

@@ -38,7 +38,7 @@ pub struct LastServed {
 }
 
 /// What was served to one crawler on one host.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub struct Served {
     /// Each version once.
     pub versions: SmallVec<[LastServed; 2]>,
@@ -47,7 +47,7 @@ pub struct Served {
 }
 
 /// What one more visit changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct Added {
     /// Whether the version, or a later moment, is new.
     pub is_news: bool,
@@ -91,14 +91,10 @@ impl Served {
 
     /// Takes moments that lie ahead for now: they are those of a clock that was set back since.
     fn bound(&mut self, now: Timestamp) {
-        for moment in self
-            .versions
-            .iter_mut()
-            .map(|visit| &mut visit.at)
-            .chain(&mut self.lost)
-        {
-            *moment = now.min(*moment);
+        for visit in &mut self.versions {
+            visit.at = visit.at.min(now);
         }
+        self.lost = self.lost.map(|lost| lost.min(now));
     }
 }
 
@@ -153,9 +149,7 @@ pub struct Host {
 }
 
 fn seconds(time: Option<Duration>) -> i64 {
-    time.map_or(NO_CACHE, |time| {
-        i64::try_from(time.as_secs()).unwrap_or(i64::MAX)
-    })
+    time.map_or(NO_CACHE, |time| time.as_secs() as i64)
 }
 
 impl Host {
@@ -324,9 +318,9 @@ impl Host {
         self.since.store(since, Relaxed);
         self.seen.fetch_min(now.0, Relaxed);
         self.everyone.bound(now);
-        self.crawlers
-            .values_mut()
-            .for_each(|served| served.bound(now));
+        for served in self.crawlers.values_mut() {
+            served.bound(now);
+        }
     }
 }
 
@@ -352,32 +346,24 @@ fn served(name: &str, crawler: &str, received: Published) -> state::Served {
 
 /// Everything that is known of a host. `at` is the moment of the facts that have none of their own.
 pub fn facts_of(name: &str, host: &Host, at: Timestamp) -> Vec<Fact> {
-    let observed = Fact::set(at, observation(name, host));
-    let visits = host
-        .crawlers()
-        .chain([(EVERYONE, &host.everyone)])
-        .flat_map(|(crawler, known)| {
-            let versions = known
-                .versions
-                .iter()
-                .map(|visit| (visit.at, Published::Version(visit.version)));
-            let lost = known.lost.map(|lost| (lost, Published::Unknown));
-            versions
-                .chain(lost)
-                .map(move |(at, received)| Fact::set(at, served(name, crawler, received)))
-        });
-    let uncached = host.paths.uncached().map(|path| {
+    let mut facts = vec![Fact::set(at, observation(name, host))];
+    for (crawler, known) in host.crawlers().chain([(EVERYONE, &host.everyone)]) {
+        for visit in &known.versions {
+            let received = Published::Version(visit.version);
+            facts.push(Fact::set(visit.at, served(name, crawler, received)));
+        }
+        if let Some(lost) = known.lost {
+            facts.push(Fact::set(lost, served(name, crawler, Published::Unknown)));
+        }
+    }
+    for path in host.paths.uncached() {
         let path = UncachedPath {
             host: name.to_owned(),
             proxies: path.to_string(),
         };
-        Fact::set(at, path)
-    });
-    [observed]
-        .into_iter()
-        .chain(visits)
-        .chain(uncached)
-        .collect()
+        facts.push(Fact::set(at, path));
+    }
+    facts
 }
 
 /// The facts that nothing is known of a host any more.
@@ -401,22 +387,19 @@ pub fn served_facts(
         .iter()
         .find(|visit| visit.version == version)
         .map(|visit| visit.at);
-    let received = |version: Version| served(name, crawler, Published::Version(version));
-    let news = at
-        .filter(|_| added.is_news)
-        .map(|at| Fact::set(at, received(version)));
-    let dropped = added
-        .dropped
-        .zip(after.lost)
-        .into_iter()
-        .flat_map(|(dropped, lost)| {
-            let at = at.unwrap_or(lost);
-            [
-                Fact::removed(at, received(dropped)),
-                Fact::set(lost, served(name, crawler, Published::Unknown)),
-            ]
-        });
-    news.into_iter().chain(dropped).collect()
+    let mut facts = Vec::new();
+    if let Some(at) = at
+        && added.is_news
+    {
+        let received = Published::Version(version);
+        facts.push(Fact::set(at, served(name, crawler, received)));
+    }
+    if let Some((dropped, lost)) = added.dropped.zip(after.lost) {
+        let gone = served(name, crawler, Published::Version(dropped));
+        facts.push(Fact::removed(at.unwrap_or(lost), gone));
+        facts.push(Fact::set(lost, served(name, crawler, Published::Unknown)));
+    }
+    facts
 }
 
 /// The hosts that the state store remembers, by name. A host of which only visits are known begins
@@ -429,23 +412,16 @@ pub fn hosts_from(facts: &StoredFacts, now: Timestamp) -> HashMap<&str, Host> {
             Host::new(&Owner::of(known), known.since.0, known.seen, known.named),
         );
     }
-    for (
-        at,
-        state::Served {
-            host,
-            crawler,
-            received,
-        },
-    ) in &facts.served
-    {
-        let unobserved = || Host::new(&Owner::default(), now, *at, false);
-        let host = hosts.entry(host).or_insert_with(unobserved);
-        let served = match crawler.as_str() {
+    for (at, known) in &facts.served {
+        let host = hosts
+            .entry(&known.host)
+            .or_insert_with(|| Host::new(&Owner::default(), now, *at, false));
+        let served = match known.crawler.as_str() {
             EVERYONE => &mut host.everyone,
             name => host.crawler_mut(name),
         };
-        match received {
-            Published::Version(version) => drop(served.add(*version, *at)),
+        match known.received {
+            Published::Version(version) => drop(served.add(version, *at)),
             // No copy. The history of the host knows when robots.txt answered 503.
             Published::Unavailable => {}
             Published::Unknown | Published::UnknownOrUnavailable => {

@@ -8,9 +8,9 @@
 
 use super::cached_versions::{Known, RobotsCache, cached_versions};
 use super::clock_steps::ClockSteps;
-use super::host::{ANYONE, Host, LastServed, Owner, hosts_from, observation};
+use super::host::{ANYONE, Host, Owner, hosts_from, observation};
 use super::network_list_health::NetworkListHealth;
-use super::observations::{Bounds, Observations, key};
+use super::observations::{Bounds, Observations, key, text};
 use super::proxies::ProxyPath;
 use crate::clock::Moment;
 use crate::crawlers::{Claim, Registry};
@@ -76,7 +76,7 @@ pub struct ServedCopy {
 impl ServedCopy {
     fn new(host: &[u8], crawler: &str, version: Version, at: Timestamp) -> ServedCopy {
         ServedCopy {
-            host: String::from_utf8_lossy(host).into_owned(),
+            host: text(host),
             crawler: crawler.to_owned(),
             version: version.0,
             at: at.0,
@@ -85,7 +85,7 @@ impl ServedCopy {
 }
 
 /// Who was served a robots.txt through which proxies.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub struct ProxyFetch {
     /// The claimed crawler.
     pub claim: Claim,
@@ -115,7 +115,7 @@ pub struct CrawlerCopies {
     /// The crawler's id, the name of the cache that it shares, a token of the policy, or `other`.
     pub crawler: String,
     /// Each version with the last time, the latest last.
-    pub versions: Vec<LastServed>,
+    pub versions: Vec<super::host::LastServed>,
 }
 
 impl Ledger {
@@ -143,7 +143,8 @@ impl Ledger {
         snapshot: &Snapshot,
         moment: Moment,
     ) -> (Ledger, Vec<Fact>) {
-        let (now, previous) = (moment.now, remembered.previous_run);
+        let now = moment.now;
+        let previous = remembered.previous_run;
         let list_health =
             NetworkListHealth::remembered(&remembered.facts.list_proofs, store.clone());
         let observations = Observations::new(Bounds::default(), Some(store));
@@ -223,23 +224,22 @@ impl Ledger {
             has_heard_all,
         };
         let since = self.predecessor_since.load(Acquire);
-        let cached = |host: &Host| {
+        self.observations.look(&key, |host| {
+            let new;
+            let (host, news) = match host {
+                Some(host) if host.is_due(entry.site.grace, moment.now) => (host, HostNews::Due),
+                Some(host) => (host, HostNews::Known),
+                None => {
+                    new = self.new_host(entry, host_name, moment.now);
+                    (&new, HostNews::New)
+                }
+            };
             let mut cached = cached_versions(claimant, cache, host, moment.now, known);
             // What the process before serves at this moment is told a moment later.
             if since != NOBODY {
                 cached.cached |= superseded_since(claimant, Timestamp(since));
             }
-            cached
-        };
-        self.observations.look(&key, |host| match host {
-            Some(host) if host.is_due(entry.site.grace, moment.now) => {
-                (cached(host), HostNews::Due)
-            }
-            Some(host) => (cached(host), HostNews::Known),
-            None => (
-                cached(&self.new_host(entry, host_name, moment.now)),
-                HostNews::New,
-            ),
+            (cached, news)
         })
     }
 
@@ -275,10 +275,8 @@ impl Ledger {
         now: Timestamp,
     ) {
         let Some(key) = key(host) else { return };
-        let (crawler, version) = (
-            RobotsCache::of(claim, registry, entry).name,
-            entry.site.robots_txt.version,
-        );
+        let crawler = RobotsCache::of(claim, registry, entry).name;
+        let version = entry.site.robots_txt.version;
         // Held to the end: a hand-over waits for what is noted without it, and stores it.
         let successor = locks::read(&self.successor);
         if let Some(tell) = &*successor {
@@ -315,10 +313,8 @@ impl Ledger {
         }
         let Some(key) = key(host) else { return };
         let crawler = RobotsCache::of(fetch.claim, registry, entry).name;
-        let (version, max_age) = (
-            entry.site.robots_txt.version,
-            entry.site.policy.robots.max_age.value,
-        );
+        let version = entry.site.robots_txt.version;
+        let max_age = entry.site.policy.robots.max_age.value;
         self.observations.serve_through(&key, now, |paths| {
             paths.record(fetch.path, crawler, version, max_age, now)
         });
@@ -373,19 +369,16 @@ impl Ledger {
             } else {
                 return;
             };
-            let host = String::from_utf8_lossy(key).into_owned();
-            hosts
-                .entry(entry.site.name.clone())
-                .or_default()
-                .push(UnprovenHost {
-                    host,
-                    history,
-                    until,
-                });
+            let of_site = hosts.entry(entry.site.name.clone()).or_default();
+            of_site.push(UnprovenHost {
+                host: text(key),
+                history,
+                until,
+            });
         });
-        hosts
-            .values_mut()
-            .for_each(|hosts| hosts.sort_by_cached_key(|known| known.host.clone()));
+        for hosts in hosts.values_mut() {
+            hosts.sort_by_cached_key(|known| known.host.clone());
+        }
         hosts
     }
 
@@ -421,13 +414,12 @@ impl Ledger {
         let Some(key) = key(copy.host.as_bytes()) else {
             return;
         };
-        let new = || Host::new(&Owner::default(), now, now, false);
         self.observations.serve(
             &key,
             [&copy.crawler, ANYONE],
             Version(copy.version),
             Timestamp(copy.at),
-            new,
+            || Host::new(&Owner::default(), now, now, false),
         );
     }
 
@@ -450,14 +442,15 @@ impl Ledger {
 
     /// What is to be told to another instance that knows nothing yet.
     pub fn everything(&self) -> (Vec<ServedCopy>, Vec<Observation>) {
-        let (mut served, mut observed) = (Vec::new(), Vec::new());
+        let mut served = Vec::new();
+        let mut observed = Vec::new();
         self.observations.each(|key, host| {
             for (crawler, known) in host.crawlers() {
-                let copy =
-                    |visit: &LastServed| ServedCopy::new(key, crawler, visit.version, visit.at);
-                served.extend(known.versions.iter().map(copy));
+                for visit in &known.versions {
+                    served.push(ServedCopy::new(key, crawler, visit.version, visit.at));
+                }
             }
-            observed.push(observation(&String::from_utf8_lossy(key), host));
+            observed.push(observation(&text(key), host));
         });
         (served, observed)
     }
@@ -469,17 +462,17 @@ impl Ledger {
 
     /// Notes what the process before served while it handed over.
     pub fn was_served(&self, snapshot: &Snapshot, copy: &ServedCopy) {
-        let (host, at) = (copy.host.as_bytes(), Timestamp(copy.at));
+        let host = copy.host.as_bytes();
+        let at = Timestamp(copy.at);
         let (Some(key), Some(entry)) = (key(host), entry_of(snapshot, host)) else {
             return;
         };
-        let new = || self.new_host(entry, host, at);
         self.observations.serve(
             &key,
             [&copy.crawler, ANYONE],
             Version(copy.version),
             at,
-            new,
+            || self.new_host(entry, host, at),
         );
         if let Some(tell) = self.others.get() {
             tell(copy.clone());
@@ -555,7 +548,7 @@ impl Ledger {
                 let mut versions = served.versions.to_vec();
                 versions.sort_by_key(|visit| (visit.at, visit.version.0));
                 all.push(CrawlerCopies {
-                    host: String::from_utf8_lossy(key).into_owned(),
+                    host: text(key),
                     observed_since: host.since(),
                     crawler: crawler.to_owned(),
                     versions,
@@ -568,18 +561,12 @@ impl Ledger {
 
     fn new_host(&self, entry: &SiteEntry, host: &[u8], now: Timestamp) -> Host {
         let (name, _) = name_and_port(host);
-        let is = |pattern: &str| pattern.as_bytes().eq_ignore_ascii_case(name);
-        let named = entry
-            .site
-            .policy
-            .hosts
+        let named = entry.site.policy.has_name(name);
+        let is_new = self
+            .new_hosts
             .iter()
-            .any(|host| !host.value.wildcard && is(&host.value.name));
-        let since = if self.new_hosts.iter().any(|new| is(new)) {
-            Host::BEGINNING
-        } else {
-            now
-        };
+            .any(|new| new.as_bytes().eq_ignore_ascii_case(name));
+        let since = if is_new { Host::BEGINNING } else { now };
         let owner = Owner {
             sites: entry.site.name.clone(),
             cache: entry.site.behind_cache,

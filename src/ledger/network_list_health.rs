@@ -54,8 +54,15 @@ struct Proof {
 /// By site and crawler.
 type Table = HashMap<String, HashMap<String, Arc<Proof>>>;
 
+/// A list of networks, by the site and the crawler that it is for.
+#[derive(Clone, Copy)]
+pub struct ListKey<'a> {
+    pub site: &'a str,
+    pub crawler: &'a str,
+}
+
 /// The state of the list of one crawler on one site: for reports.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct ListHealth {
     /// The site, or [`EVERY_SITE`].
     pub site: String,
@@ -82,12 +89,10 @@ impl NetworkListHealth {
     pub fn remembered(proofs: &[(Timestamp, ListProof)], store: StateStore) -> NetworkListHealth {
         let mut table = Table::new();
         for (_, proof) in proofs {
-            let at = |moment: Option<Timestamp>| moment.map_or(NEVER, |moment| moment.0).into();
-            let new = Proof::new(proof.list.clone());
             let known = Proof {
-                verified: at(proof.verified),
-                accused: at(proof.accused),
-                ..new
+                verified: stored(proof.verified),
+                accused: stored(proof.accused),
+                ..Proof::new(proof.list.clone())
             };
             table
                 .entry(proof.site.clone())
@@ -111,13 +116,13 @@ impl NetworkListHealth {
         {
             let site = &*entry.site;
             let known = before.get(&site.name);
-            let proofs = site.networks.each().filter_map(|(claim, networks)| {
-                let crawler = claim_label(claim, registry, Some(site))?;
-                let (list, known) = (
-                    fingerprint(networks),
-                    known.and_then(|known| known.get(crawler)),
-                );
-                let proof = match known {
+            let mut proofs = HashMap::new();
+            for (claim, networks) in site.networks.each() {
+                let Some(crawler) = claim_label(claim, registry, Some(site)) else {
+                    continue;
+                };
+                let list = fingerprint(networks);
+                let proof = match known.and_then(|known| known.get(crawler)) {
                     Some(known) if known.list == list => known.clone(),
                     known => {
                         let proof = Proof::new(list);
@@ -125,22 +130,18 @@ impl NetworkListHealth {
                         Arc::new(proof)
                     }
                 };
-                Some((crawler.to_owned(), proof))
-            });
-            table.insert(site.name.clone(), proofs.collect());
+                proofs.insert(crawler.to_owned(), proof);
+            }
+            table.insert(site.name.clone(), proofs);
         }
         table.insert(
             EVERY_SITE.to_owned(),
             published(registry, before.get(EVERY_SITE)),
         );
-        let has = |site: &str, crawler: &str| {
-            table
-                .get(site)
-                .is_some_and(|proofs| proofs.contains_key(crawler))
-        };
         let mut gone = Vec::new();
         self.each(|site, crawler, proof| {
-            if !has(site, crawler) {
+            let proofs = table.get(site);
+            if proofs.is_none_or(|proofs| !proofs.contains_key(crawler)) {
                 gone.push(Fact::removed(now, record(site, crawler, proof)));
             }
         });
@@ -157,7 +158,7 @@ impl NetworkListHealth {
     /// What is proven of a request, given what the networks say of its address, and whether that is
     /// worth a note. Changes nothing, and neither locks nor waits. The site and the crawler are
     /// those of [`list_of`].
-    pub fn look(&self, list: (&str, &str), identity: Identity, now: Timestamp) -> (Identity, bool) {
+    pub fn look(&self, list: ListKey<'_>, identity: Identity, now: Timestamp) -> (Identity, bool) {
         self.with(list, |proof| {
             let is_due = proof
                 .and_then(|proof| proof.last(identity))
@@ -176,7 +177,7 @@ impl NetworkListHealth {
     }
 
     /// Notes that the networks proved or accused a claimant.
-    pub fn note(&self, list: (&str, &str), identity: Identity, now: Timestamp) {
+    pub fn note(&self, list: ListKey<'_>, identity: Identity, now: Timestamp) {
         self.with(list, |proof| {
             let Some(proof) = proof else { return };
             if let Some(last) = proof.last(identity).filter(|last| is_due(last, now)) {
@@ -186,21 +187,20 @@ impl NetworkListHealth {
         });
     }
 
-    fn with<T>(&self, (site, crawler): (&str, &str), look: impl FnOnce(Option<&Proof>) -> T) -> T {
+    fn with<T>(&self, list: ListKey<'_>, look: impl FnOnce(Option<&Proof>) -> T) -> T {
         let table = self.table.load();
-        look(
-            table
-                .get(site)
-                .and_then(|proofs| proofs.get(crawler))
-                .map(Arc::as_ref),
-        )
+        let proof = table
+            .get(list.site)
+            .and_then(|proofs| proofs.get(list.crawler));
+        look(proof.map(Arc::as_ref))
     }
 
     /// The lists of which something is known, by site and crawler.
     pub fn report(&self, now: Timestamp) -> Vec<ListHealth> {
         let mut all = Vec::new();
         self.each(|site, crawler, proof| {
-            let (verified, accused) = (moment(&proof.verified), moment(&proof.accused));
+            let verified = moment(&proof.verified);
+            let accused = moment(&proof.accused);
             if verified.is_some() || accused.is_some() {
                 all.push(ListHealth {
                     site: site.to_owned(),
@@ -260,9 +260,9 @@ impl NetworkListHealth {
 
     fn each(&self, mut look: impl FnMut(&str, &str, &Proof)) {
         for (site, proofs) in self.table.load().iter() {
-            proofs
-                .iter()
-                .for_each(|(crawler, proof)| look(site, crawler, proof));
+            for (crawler, proof) in proofs {
+                look(site, crawler, proof);
+            }
         }
     }
 }
@@ -303,12 +303,12 @@ pub fn list_of<'a>(
     registry: &'a Registry,
     entry: Option<&'a SiteEntry>,
     claim: Claim,
-) -> (&'a str, &'a str) {
+) -> ListKey<'a> {
     let site = entry.map(|entry| &*entry.site);
-    (
-        site.map_or(EVERY_SITE, |site| site.name.as_str()),
-        claim_label(claim, registry, site).unwrap_or_default(),
-    )
+    ListKey {
+        site: site.map_or(EVERY_SITE, |site| site.name.as_str()),
+        crawler: claim_label(claim, registry, site).unwrap_or_default(),
+    }
 }
 
 /// The crawlers that their operators say how to prove.
@@ -316,17 +316,16 @@ fn published(
     registry: &Registry,
     before: Option<&HashMap<String, Arc<Proof>>>,
 ) -> HashMap<String, Arc<Proof>> {
-    let provable = registry
-        .crawlers()
-        .iter()
-        .filter(|crawler| !(crawler.ips.is_empty() && crawler.rdns.is_empty()));
-    let proof = |id: &String| {
-        let known = before.and_then(|before| before.get(id)).cloned();
-        known.unwrap_or_else(|| Arc::new(Proof::new(PUBLISHED.to_owned())))
-    };
-    provable
-        .map(|crawler| (crawler.id.clone(), proof(&crawler.id)))
-        .collect()
+    let mut proofs = HashMap::new();
+    for crawler in registry.crawlers() {
+        if crawler.ips.is_empty() && crawler.rdns.is_empty() {
+            continue;
+        }
+        let known = before.and_then(|before| before.get(&crawler.id)).cloned();
+        let proof = known.unwrap_or_else(|| Arc::new(Proof::new(PUBLISHED.to_owned())));
+        proofs.insert(crawler.id.clone(), proof);
+    }
+    proofs
 }
 
 fn record(site: &str, crawler: &str, proof: &Proof) -> ListProof {
@@ -341,6 +340,10 @@ fn record(site: &str, crawler: &str, proof: &Proof) -> ListProof {
 
 fn within(last: &AtomicI64, now: Timestamp) -> bool {
     moment(last).is_some_and(|last| now.since(last) <= PROVEN_FOR)
+}
+
+fn stored(moment: Option<Timestamp>) -> AtomicI64 {
+    moment.map_or(NEVER, |moment| moment.0).into()
 }
 
 fn moment(last: &AtomicI64) -> Option<Timestamp> {

@@ -106,9 +106,10 @@ impl Observations {
     pub fn touch(&self, key: &[u8], silence: Duration, now: Timestamp) {
         self.look(key, |host| {
             if let Some(host) = host.filter(|host| host.touch(silence, now)) {
-                match host.set_stored() {
-                    true => self.put_observation(key, host, now),
-                    false => self.put_all(key, host, now),
+                if host.set_stored() {
+                    self.put_observation(key, host, now);
+                } else {
+                    self.put_all(key, host, now);
                 }
             }
         });
@@ -214,16 +215,15 @@ impl Observations {
 
     /// Gives each host its owner, and forgets hosts that have been without one for a month.
     pub fn settle(&self, owner_of: impl Fn(&[u8]) -> Owner, now: Timestamp) {
-        let is_over = |host: &Host, owner: &Owner| {
-            owner.is_none() && now.since(host.seen()) > FORGOTTEN_AFTER
-        };
         for shard in &self.shards {
             // Requests wait for changes alone, and those are rare.
-            let looked = |(hash, (key, host)): (&u64, &(Box<[u8]>, Host))| {
+            let mut changes = Vec::new();
+            for (hash, (key, host)) in &read(shard).hosts {
                 let owner = owner_of(key);
-                (!host.is_settled(&owner) || is_over(host, &owner)).then_some((*hash, owner))
-            };
-            let changes: Vec<(u64, Owner)> = read(shard).hosts.iter().filter_map(looked).collect();
+                if !host.is_settled(&owner) || is_over(host, &owner, now) {
+                    changes.push((*hash, owner));
+                }
+            }
             if changes.is_empty() {
                 continue;
             }
@@ -233,7 +233,7 @@ impl Observations {
                     continue;
                 };
                 let has_changed = host.settle(&owner, now);
-                if is_over(host, &owner) {
+                if is_over(host, &owner, now) {
                     let gone = shard.hosts.remove(&hash);
                     shard.crawlers -= gone.as_ref().map_or(0, |(_, gone)| gone.count());
                     self.remove(gone, now);
@@ -258,10 +258,9 @@ impl Observations {
     /// Every host with its key. One part of the table after the other is locked against changes.
     pub fn each(&self, mut look: impl FnMut(&[u8], &Host)) {
         for shard in &self.shards {
-            read(shard)
-                .hosts
-                .values()
-                .for_each(|(key, host)| look(key, host));
+            for (key, host) in read(shard).hosts.values() {
+                look(key, host);
+            }
         }
     }
 
@@ -301,10 +300,8 @@ impl Observations {
 
     fn put_observation(&self, key: &[u8], host: &Host, now: Timestamp) {
         self.put(|| {
-            vec![Fact::set(
-                self.fact_time(now),
-                observation(&text(key), host),
-            )]
+            let observed = observation(&text(key), host);
+            vec![Fact::set(self.fact_time(now), observed)]
         });
     }
 
@@ -360,6 +357,11 @@ impl Shard {
     }
 }
 
+/// Whether a host is to be forgotten.
+fn is_over(host: &Host, owner: &Owner, now: Timestamp) -> bool {
+    owner.is_none() && now.since(host.seen()) > FORGOTTEN_AFTER
+}
+
 /// The key of a host; none for what is no name of a host.
 pub fn key(host: &[u8]) -> Option<Key> {
     let (name, port) = crate::policy::site::name_and_port(host);
@@ -387,6 +389,6 @@ pub fn key(host: &[u8]) -> Option<Key> {
     Some(key)
 }
 
-fn text(key: &[u8]) -> String {
+pub fn text(key: &[u8]) -> String {
     String::from_utf8_lossy(key).into_owned()
 }

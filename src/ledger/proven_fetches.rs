@@ -28,11 +28,10 @@ pub struct ProvenFetch<'a> {
 
 impl ProvenFetch<'_> {
     fn news(&self, address: Option<IpAddr>, at: Timestamp) -> Option<ClientNews> {
-        let end = self.key.iter().position(|octet| *octet == 0)?;
-        let text = |octets: &[u8]| String::from_utf8(octets.to_vec()).ok();
+        let (site, host) = std::str::from_utf8(self.key).ok()?.split_once('\0')?;
         Some(ClientNews::Fetched(FetchNews {
-            site: text(&self.key[..end])?,
-            host: text(&self.key[end + 1..])?,
+            site: site.to_owned(),
+            host: host.to_owned(),
             crawler: self.crawler.to_owned(),
             version: self.version,
             address,
@@ -118,10 +117,10 @@ impl ProvenFetches {
     }
 
     fn insert(&self, fetch: ProvenFetch<'_>, proven: Option<IpAddr>, at: Timestamp) {
-        let latest = |known: Option<&Timestamp>| Ok::<_, ()>(at.max(known.copied().unwrap_or(at)));
-        let _ = self
-            .table
-            .change(self.hash(fetch, proven), Timestamp(i64::MIN), latest);
+        let hash = self.hash(fetch, proven);
+        let _ = self.table.change(hash, Timestamp(i64::MIN), |known| {
+            Ok::<_, ()>(at.max(known.copied().unwrap_or(at)))
+        });
     }
 
     /// Fetches are told to other instances from now on.

@@ -25,15 +25,17 @@ impl ProxyPath {
     /// peer is on a Unix socket.
     pub fn from_addresses(proxies: impl IntoIterator<Item = IpAddr>) -> ProxyPath {
         // FNV-1a: the digest is stored, so it has to stay the same.
-        let octets = proxies
-            .into_iter()
-            .flat_map(|proxy| match proxy.to_canonical() {
-                IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
-                IpAddr::V6(address) => address.octets(),
-            });
-        let add =
-            |digest: u64, octet: u8| (digest ^ u64::from(octet)).wrapping_mul(0x0100_0000_01b3);
-        ProxyPath(octets.fold(0xcbf2_9ce4_8422_2325, add))
+        let mut digest: u64 = 0xcbf2_9ce4_8422_2325;
+        for proxy in proxies {
+            let address = match proxy.to_canonical() {
+                IpAddr::V4(address) => address.to_ipv6_mapped(),
+                IpAddr::V6(address) => address,
+            };
+            for octet in address.octets() {
+                digest = (digest ^ u64::from(octet)).wrapping_mul(0x0100_0000_01b3);
+            }
+        }
+        ProxyPath(digest)
     }
 
     /// Reads a digest as it is stored.

@@ -160,6 +160,14 @@ impl World {
         self.moment().now
     }
 
+    /// The site that is in force, as a place in [`SITES`].
+    fn version(&self) -> usize {
+        SITES
+            .iter()
+            .position(|site| Arc::ptr_eq(site, &self.entry.site))
+            .expect("it is one of them")
+    }
+
     fn publish(&mut self, version: usize) {
         self.publish_site(SITES[version].clone());
     }
@@ -493,9 +501,6 @@ proptest! {
         let mut crawlers: Vec<Vec<Obedient>> = (0..4)
             .map(|_| (0..2).map(|_| Obedient { copies: vec![(before, world.now - HOUR)] }).collect())
             .collect();
-        let version = |world: &World| {
-            SITES.iter().position(|site| Arc::ptr_eq(site, &world.entry.site)).expect("it is one of them")
-        };
         for _ in 0..8 {
             world.now += 6 * HOUR;
             world.ask(4, 0, "/");
@@ -512,8 +517,7 @@ proptest! {
                 Event::Publish(version) => world.publish(version),
                 Event::Fetch(crawler, host) => {
                     world.fetch(crawler, host);
-                    let copy = (version(&world), world.now);
-                    crawlers[CACHES[crawler].0][host].copies.push(copy);
+                    crawlers[CACHES[crawler].0][host].copies.push((world.version(), world.now));
                 }
                 Event::Ask(crawler, host, path) => {
                     let (cache, window) = CACHES[crawler];

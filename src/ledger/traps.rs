@@ -109,10 +109,8 @@ impl Traps {
             kept: Some(kept),
             ..Traps::default()
         };
-        for mark in clients
-            .iter()
-            .filter_map(|(_, client)| Some(Counted::new(Mark::of(client)?, moment)))
-        {
+        for mark in clients.iter().filter_map(|(_, client)| Mark::of(client)) {
+            let mark = Counted::new(mark, moment);
             if mark.is_in_force(moment.lived) {
                 traps.insert(mark, moment.lived);
             }
@@ -144,10 +142,10 @@ impl Traps {
     /// A client requested a trap at another instance. The mark that ends last stays.
     pub(super) fn marked_elsewhere(&self, mark: Mark, moment: Moment) {
         let new = Counted::new(mark, moment);
-        let is_longer = |known: &Counted| (known.ends >= new.ends).then_some(());
-        if new.is_in_force(moment.lived)
-            && self.marks.look(self.hash(&new.mark), is_longer).is_none()
-        {
+        let known = self
+            .marks
+            .look(self.hash(&new.mark), |known| Some(known.ends));
+        if new.is_in_force(moment.lived) && known.is_none_or(|ends| ends < new.ends) {
             self.insert(new, moment.lived);
         }
     }
@@ -182,12 +180,13 @@ impl Traps {
         }
         let address = network(address);
         // Two marks with one hash may be of different clients.
-        let is_it =
-            |mark: &Mark| mark.site == site && mark.crawler == crawler && mark.address == address;
-        let look = |known: &Counted| (is_it(&known.mark) && known.is_in_force(lived)).then_some(());
-        marks
-            .look(marks.hash((site, crawler, address)), look)
-            .is_some()
+        let hash = marks.hash((site, crawler, address));
+        let found = marks.look(hash, |known| {
+            let mark = &known.mark;
+            let is_it = mark.site == site && mark.crawler == crawler && mark.address == address;
+            (is_it && known.is_in_force(lived)).then_some(())
+        });
+        found.is_some()
     }
 
     /// The marks in force, the latest first.
@@ -281,20 +280,12 @@ impl Mark {
     }
 
     fn record(self) -> AnyRecord {
-        let Mark {
-            site,
-            crawler,
-            address,
-            since,
-            until,
-        } = self;
-        let (address, since, until) = (address.to_string(), AsWritten(since), AsWritten(until));
         MarkedClient {
-            site,
-            crawler,
-            address,
-            since,
-            until,
+            site: self.site,
+            crawler: self.crawler,
+            address: self.address.to_string(),
+            since: AsWritten(self.since),
+            until: AsWritten(self.until),
         }
         .into()
     }
@@ -312,7 +303,8 @@ pub fn network(address: IpAddr) -> IpAddr {
 
 /// The network whose marks are meant: an IPv4 address may be written as one of IPv6.
 fn canonical(whose: IpNet) -> IpNet {
-    let (address, length) = (whose.addr(), whose.prefix_len());
+    let address = whose.addr();
+    let length = whose.prefix_len();
     match (address, address.to_canonical()) {
         (IpAddr::V6(_), IpAddr::V4(v4)) if length >= 96 => {
             IpNet::new(v4.into(), length - 96).unwrap_or(whose)

@@ -14,9 +14,9 @@ pin_project! {
     /// The body of a response behind the gate.
     pub struct GateBody<B: Body> {
         #[pin]
-        source: BodySource<B>,
+        pub(super) source: BodySource<B>,
         // The request that is recorded when the body is dropped.
-        call: Call,
+        pub(super) call: Call,
     }
 }
 
@@ -32,12 +32,6 @@ pin_project! {
             held: Option<Result<Frame<Bytes>, B::Error>>,
             is_over: bool,
         },
-    }
-}
-
-impl<B: Body<Data = Bytes>> GateBody<B> {
-    pub(super) fn new(call: Call, source: BodySource<B>) -> GateBody<B> {
-        GateBody { source, call }
     }
 }
 
@@ -112,11 +106,13 @@ fn poll_page<B: Body<Data = Bytes>>(
         {
             Some(Ok(Ok(piece))) => call.rewrite(Some(piece)),
             Some(Ok(Err(trailers))) => {
-                (*is_over, *held) = (true, Some(Ok(trailers)));
+                *is_over = true;
+                *held = Some(Ok(trailers));
                 call.rewrite(None)
             }
             Some(Err(error)) => {
-                (*is_over, *held) = (true, Some(Err(error)));
+                *is_over = true;
+                *held = Some(Err(error));
                 Some(call.break_off())
             }
             None => {

@@ -92,8 +92,10 @@ impl Call {
     /// Adds the policy's fields to the application's response. Returns whether its body may be
     /// changed.
     pub fn passed(&mut self, head: &mut ResponseParts) -> bool {
-        if head.status == StatusCode::SWITCHING_PROTOCOLS {
-            self.ticket.iter_mut().for_each(Ticket::switch_protocol);
+        if head.status == StatusCode::SWITCHING_PROTOCOLS
+            && let Some(ticket) = &mut self.ticket
+        {
+            ticket.switch_protocol();
         }
         if let Some(ticket) = self
             .ticket

@@ -169,6 +169,13 @@ pub enum OpenError {
     Thread(#[source] std::io::Error),
 }
 
+impl OpenError {
+    fn of_log(path: &Path) -> impl FnOnce(std::io::Error) -> OpenError + use<> {
+        let path = path.to_owned();
+        move |source| OpenError::Log { path, source }
+    }
+}
+
 /// The text of the error: `main` prints a returned error by `Debug`, and the text has several
 /// lines.
 impl fmt::Debug for OpenError {
@@ -283,16 +290,16 @@ impl GateBuilder {
             .map_err(|error| OpenError::Policies(Box::new(error)))?;
         warn_of_html(&instance);
         let upkeep = Upkeep::new(instance.clone());
-        let (reloading, keeping) = (upkeep.clone(), upkeep.clone());
-        let reload = move || {
-            reloading.reload();
-            warn_of_html(&reloading.instance);
-        };
+        let reloading = upkeep.clone();
+        let keeping = upkeep.clone();
         let threads = UpkeepThreads::start(
             instance.clone(),
             store.clone(),
             &self.policies,
-            reload,
+            move || {
+                reloading.reload();
+                warn_of_html(&reloading.instance);
+            },
             move || keeping.keep_time(),
         );
         let threads = Some(threads.map_err(OpenError::Thread)?);
@@ -318,10 +325,6 @@ impl GateBuilder {
     }
 
     fn logs(&self) -> Result<Logs, OpenError> {
-        let failed = |path: &Path| {
-            let path = path.to_owned();
-            move |source| OpenError::Log { path, source }
-        };
         let mut logs = Logs {
             addresses: self.addresses,
             kept_addresses: AddressDetail::Network,
@@ -329,8 +332,8 @@ impl GateBuilder {
         };
         if let Some(path) = &self.access_log {
             let destination = LogDestination::File(path.clone());
-            logs.access =
-                AccessLog::open(&destination, AccessFormat::Json).map_err(failed(path))?;
+            logs.access = AccessLog::open(&destination, AccessFormat::Json)
+                .map_err(OpenError::of_log(path))?;
         }
         if let Some(path) = &self.event_log {
             let destination = LogDestination::File(path.clone());
@@ -338,7 +341,7 @@ impl GateBuilder {
                 destination,
                 ..EventSettings::default()
             })
-            .map_err(failed(path))?;
+            .map_err(OpenError::of_log(path))?;
         }
         Ok(logs)
     }

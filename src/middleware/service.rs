@@ -101,24 +101,26 @@ where
         let ended = "the response was taken already";
         let response = match this.source.project() {
             SourceProjection::Answered { answer, is_grpc } => {
-                let (mut call, answer) =
-                    (this.call.take().expect(ended), answer.take().expect(ended));
+                let mut call = this.call.take().expect(ended);
+                let answer = answer.take().expect(ended);
                 let (head, body) = call.answered(answer, *is_grpc);
-                Response::from_parts(head, GateBody::new(call, BodySource::Answer { left: body }))
+                let source = BodySource::Answer { left: body };
+                Response::from_parts(head, GateBody { source, call })
             }
             SourceProjection::Passed { inner } => {
                 let response = ready!(inner.poll(context));
                 let mut call = this.call.take().expect(ended);
                 let (mut head, body) = response?.into_parts();
-                let source = match call.passed(&mut head) {
-                    true => BodySource::Rewritten {
+                let source = if call.passed(&mut head) {
+                    BodySource::Rewritten {
                         body,
                         held: None,
                         is_over: false,
-                    },
-                    false => BodySource::Whole { body },
+                    }
+                } else {
+                    BodySource::Whole { body }
                 };
-                Response::from_parts(head, GateBody::new(call, source))
+                Response::from_parts(head, GateBody { source, call })
             }
         };
         Poll::Ready(Ok(response))

@@ -45,22 +45,23 @@ pub struct FetchError {
 /// certificate is bad, or time ran out.
 pub fn fetch(url: &str) -> Result<Fetched, FetchError> {
     let url = robots_txt_of(url);
-    let failed = |reason: String| FetchError {
-        url: url.clone(),
-        reason,
-    };
+    request(&url).map_err(|error| FetchError {
+        url,
+        reason: error.to_string(),
+    })
+}
+
+fn request(url: &str) -> Result<Fetched, Box<dyn std::error::Error>> {
     let agent = ureq::Agent::new_with_config(client(TIME).max_redirects(REDIRECTS).build());
     let response = agent
-        .get(&url)
+        .get(url)
         .header("accept", "text/plain, */*;q=0.5")
-        .call()
-        .map_err(|e| failed(e.to_string()))?;
+        .call()?;
     let status = response.status().as_u16();
     match status {
         200..=299 => {
             let location = ureq::ResponseExt::get_uri(&response).to_string();
-            let bytes =
-                octets(response.into_body(), MAX_BYTES).map_err(|e| failed(e.to_string()))?;
+            let bytes = octets(response.into_body(), MAX_BYTES)?;
             Ok(Fetched::File { bytes, location })
         }
         429 | 500..=599 => Ok(Fetched::Unreachable(status)),

@@ -6,7 +6,7 @@ use crate::locks::lock;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::net::{IpAddr, Ipv6Addr};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
 /// Shards of the counts by client, with a lock each.
@@ -45,13 +45,8 @@ impl Admission {
     /// # Errors
     /// The total would be too large.
     pub fn admit(self: &Arc<Admission>, amount: usize) -> Result<Admitted, Full> {
-        if self
-            .total
-            .fetch_add(amount, Ordering::Relaxed)
-            .saturating_add(amount)
-            > self.most
-        {
-            self.total.fetch_sub(amount, Ordering::Relaxed);
+        if self.total.fetch_add(amount, Relaxed).saturating_add(amount) > self.most {
+            self.total.fetch_sub(amount, Relaxed);
             return Err(Full::Total);
         }
         Ok(Admitted {
@@ -109,7 +104,7 @@ impl Admitted {
     pub fn release(&mut self, part: usize) {
         let part = part.min(self.amount);
         self.amount -= part;
-        self.admission.total.fetch_sub(part, Ordering::Relaxed);
+        self.admission.total.fetch_sub(part, Relaxed);
         let Some(address) = self.address else { return };
         let mut counts = self.admission.shard(address);
         if let Entry::Occupied(mut entry) = counts.entry(address) {
@@ -169,7 +164,7 @@ mod tests {
         );
         assert!(admit("2001:db8:0:1::3").is_ok());
         drop((other, six));
-        assert_eq!(admission.total.load(Ordering::Relaxed), 0);
+        assert_eq!(admission.total.load(Relaxed), 0);
         assert!(
             admission
                 .by_address
@@ -195,6 +190,6 @@ mod tests {
         one.release(40);
         assert!(admit("192.0.2.1", 40).is_ok());
         drop((one, other));
-        assert_eq!(admission.total.load(Ordering::Relaxed), 0);
+        assert_eq!(admission.total.load(Relaxed), 0);
     }
 }

@@ -46,17 +46,16 @@ pub fn memory_of_body(head: &impl Head, most: usize) -> usize {
             .parse::<usize>()
             .ok()
     });
-    let is_of_events = || head.lines(header::CONTENT_TYPE).any(is_event_stream);
     match length {
         Some(length) if length <= SMALL => 0,
         Some(length) => length.min(most),
-        None if is_of_events() => SMALL,
+        None if head.lines(header::CONTENT_TYPE).any(is_event_stream) => SMALL,
         None => most,
     }
 }
 
 /// There is no space for a request or its response.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 #[error("no space in buffers")]
 pub struct NoSpace;
 
@@ -77,7 +76,9 @@ impl BufferSpace {
     /// There is no space. The metrics count that.
     pub fn hold(&self, octets: usize, client: Option<IpAddr>) -> Result<Held, NoSpace> {
         let admitted = self.admission.admit(octets).and_then(|mut admitted| {
-            client.map_or(Ok(()), |client| admitted.admit_address(client))?;
+            if let Some(client) = client {
+                admitted.admit_address(client)?;
+            }
             Ok(admitted)
         });
         match admitted {
@@ -119,7 +120,7 @@ pub struct Held {
 
 impl Held {
     fn new(admitted: Admitted, bytes: usize, metrics: Arc<Metrics>) -> Held {
-        metrics.edge.buffers.add(signed(bytes));
+        metrics.edge.buffers.add(bytes as i64);
         Held {
             admitted,
             bytes,
@@ -132,18 +133,14 @@ impl Held {
         let part = part.min(self.bytes);
         self.bytes -= part;
         self.admitted.release(part);
-        self.metrics.edge.buffers.sub(signed(part));
+        self.metrics.edge.buffers.sub(part as i64);
     }
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
-        self.metrics.edge.buffers.sub(signed(self.bytes));
+        self.metrics.edge.buffers.sub(self.bytes as i64);
     }
-}
-
-fn signed(bytes: usize) -> i64 {
-    i64::try_from(bytes).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ const LONGEST: u64 = 1024;
 pub type OwnFiles = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
 /// The sources of the files.
-#[derive(Clone, Default)]
+#[derive(Default)]
 pub struct Challenges {
     /// A directory that holds `.well-known/acme-challenge/`. Without one, the origin has the files
     /// of other clients.

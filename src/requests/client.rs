@@ -14,7 +14,10 @@ use http::HeaderValue;
 #[cfg(feature = "proxy")]
 use std::sync::Arc;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{
+    AtomicBool,
+    Ordering::{Acquire, Release},
+};
 
 /// See the top of this file.
 #[derive(Debug)]
@@ -100,7 +103,7 @@ impl ClientConnection {
 
     /// Notes that the origin agreed to another protocol (101): from now on octets pass as they are.
     pub fn switch_protocol(&self) {
-        self.has_switched.store(true, Ordering::Release);
+        self.has_switched.store(true, Release);
     }
 
     /// Sets the place at the origin of the request that the gateway forwards.
@@ -119,16 +122,16 @@ impl ClientConnection {
 
     /// Notes that the client takes nothing of what is written.
     pub fn give_up(&self) {
-        self.is_given_up.store(true, Ordering::Release);
+        self.is_given_up.store(true, Release);
     }
 
     /// Whether the client took nothing of what was written.
     pub fn is_given_up(&self) -> bool {
-        self.is_given_up.load(Ordering::Acquire)
+        self.is_given_up.load(Acquire)
     }
 
     /// Whether the origin agreed to another protocol.
     pub fn has_switched_protocol(&self) -> bool {
-        self.has_switched.load(Ordering::Acquire)
+        self.has_switched.load(Acquire)
     }
 }

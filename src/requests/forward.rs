@@ -8,12 +8,11 @@ use crate::forwarding::{
     Authorities, ForwardedRequest, Head, give_client_authority, has_condition, remove_conditions,
     write_ids_in_map, write_request, write_response,
 };
-use crate::heads::origin_form;
+use crate::heads::{origin_form, path_of};
 use crate::robots::Authority;
 use http::{HeaderMap, StatusCode, Uri, header};
 
 /// A request that passes.
-#[derive(Clone, Copy)]
 pub struct Forward<'t> {
     pub(super) ticket: &'t Ticket,
     pub(super) connection: Connection<'t>,
@@ -33,16 +32,17 @@ impl Forward<'_> {
     /// Turns `head`, which has the fields as they came, into the head for the origin. `origin_host`
     /// is its Host in place of the client's.
     pub fn write_request(&self, head: &mut impl Head, origin_host: Option<&str>) {
+        let noted = self.ticket.noted();
         let forwarded = ForwardedRequest {
-            host: self.ticket.host(),
+            host: noted.host(),
             peer: self.connection.peer,
-            client: self.ticket.noted().client(),
+            client: noted.client(),
             field: self.ticket.client_address(),
-            forwarded: self.ticket.noted().forwarded(),
-            may_have_forwarding: self.ticket.noted().may_have_forwarding(),
+            forwarded: noted.forwarded(),
+            may_have_forwarding: noted.may_have_forwarding(),
             origin_host,
-            request_id: self.ticket.noted().request_id(),
-            has_malformed_trace: self.ticket.noted().has_malformed_trace,
+            request_id: noted.request_id(),
+            has_malformed_trace: noted.has_malformed_trace,
             needs_whole_page: self.needs_whole_page(head),
         };
         write_request(head, &forwarded);
@@ -107,10 +107,10 @@ impl Forward<'_> {
             .lines(header::LOCATION)
             .next()
             .and_then(|line| resolved(line, &from));
-        let is_own = |host: &str| host.as_bytes() == self.ticket.host() || self.is_public(host);
-        let own = to
-            .as_ref()
-            .filter(|to| to.authority().is_none_or(|host| is_own(host.as_str())));
+        let own = to.as_ref().filter(|to| {
+            let host = to.authority().map(|host| host.as_str());
+            host.is_none_or(|host| host.as_bytes() == self.ticket.host() || self.is_public(host))
+        });
         if let Some(target) = own.and_then(Uri::path_and_query) {
             entry
                 .site
@@ -149,14 +149,8 @@ impl Forward<'_> {
 /// The URI that a Location means, which may be relative to the target of the request (RFC 3986
 /// section 5.2).
 fn resolved(location: &[u8], target: &[u8]) -> Option<Uri> {
-    let path = target
-        .split(|byte| *byte == b'?')
-        .next()
-        .unwrap_or_default();
-    let directory = path
-        .iter()
-        .rposition(|byte| *byte == b'/')
-        .map_or(0, |slash| slash + 1);
+    let path = path_of(target);
+    let directory = memchr::memrchr(b'/', path).map_or(0, |slash| slash + 1);
     let start: &[u8] = match location {
         [b'/', b'/', ..] => b"http:",
         [b'/', ..] => b"",

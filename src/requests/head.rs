@@ -73,22 +73,35 @@ pub struct HeadFields<'a> {
 impl<'a> HeadFields<'a> {
     /// Notes a line, if it is one of a field that is read. The host is not noted.
     pub fn note(&mut self, name: &str, value: &'a [u8]) {
-        let is = |wanted: &str| name.eq_ignore_ascii_case(wanted);
         match name.len() {
-            7 if is("referer") => self.referer = self.referer.or(Some(value)),
-            9 if is("signature") => first(&mut self.signature.signature, value),
-            10 if is("user-agent") => self.user_agent = self.user_agent.or(Some(value)),
-            11 if is("traceparent") => {
+            7 if name.eq_ignore_ascii_case("referer") => {
+                self.referer = self.referer.or(Some(value))
+            }
+            9 if name.eq_ignore_ascii_case("signature") => {
+                first(&mut self.signature.signature, value)
+            }
+            10 if name.eq_ignore_ascii_case("user-agent") => {
+                self.user_agent = self.user_agent.or(Some(value))
+            }
+            11 if name.eq_ignore_ascii_case("traceparent") => {
                 self.traceparent = Some(if self.traceparent.is_some() {
                     b""
                 } else {
                     value
                 })
             }
-            12 if is("x-request-id") => self.request_id = self.request_id.or(Some(value)),
-            13 if is("authorization") => self.has_license_token |= is_license_token(value),
-            15 if is("signature-input") => first(&mut self.signature.input, value),
-            15 if is("signature-agent") => first(&mut self.signature.agent, value),
+            12 if name.eq_ignore_ascii_case("x-request-id") => {
+                self.request_id = self.request_id.or(Some(value))
+            }
+            13 if name.eq_ignore_ascii_case("authorization") => {
+                self.has_license_token |= is_license_token(value)
+            }
+            15 if name.eq_ignore_ascii_case("signature-input") => {
+                first(&mut self.signature.input, value)
+            }
+            15 if name.eq_ignore_ascii_case("signature-agent") => {
+                first(&mut self.signature.agent, value)
+            }
             _ => self.forwarding |= ForwardingFields::named(name),
         }
     }

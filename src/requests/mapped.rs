@@ -11,7 +11,6 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use std::borrow::Cow;
 
 /// A head with its fields in a map.
-#[derive(Clone, Copy)]
 pub struct MappedRequest<'a> {
     fields: HeadFields<'a>,
     /// The method of the message itself: that of the question, in the decision service.
@@ -39,7 +38,8 @@ impl<'a> MappedRequest<'a> {
             http: "2",
             ..HeadFields::default()
         };
-        let (mut host, mut has_several_hosts) = (None, false);
+        let mut host = None;
+        let mut has_several_hosts = false;
         for (name, value) in headers {
             match name.as_str() {
                 "host" if host.is_some() => has_several_hosts = true,

@@ -49,7 +49,7 @@ pub use redirect::Redirect;
 pub use respond::{Received, Respond, Responded};
 pub use sent::{EndedBy, Sent};
 pub use sequence::{IsEncrypted, Next, RequestSettings, Requests};
-pub use strict::{Framing, Seen, check};
+pub use strict::{Framing, Seen, check, content_length};
 pub use ticket::Ticket;
 
 #[cfg(test)]

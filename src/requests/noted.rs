@@ -23,7 +23,7 @@ thread_local! {
     static KEPT: Reuse<Vec<u8>> = const { Reuse::new(MOST_KEPT) };
 }
 
-pub(super) struct Noted {
+pub struct Noted {
     /// Method, host, target, user agent, referer, id and trace, one after the other; then the
     /// validator, if there is one.
     octets: Vec<u8>,
@@ -162,10 +162,11 @@ impl Noted {
 
     /// The facts for the judge, with those that only the head has.
     pub fn facts_with<'a>(&'a self, fields: &HeadFields<'a>) -> RequestFacts<'a> {
-        let mut facts = self.facts();
-        (facts.signature, facts.has_license_token) =
-            (fields.signature.if_present(), fields.has_license_token);
-        facts
+        RequestFacts {
+            signature: fields.signature.if_present(),
+            has_license_token: fields.has_license_token,
+            ..self.facts()
+        }
     }
 
     /// The facts for the judge when the head is gone.

@@ -21,7 +21,7 @@ impl Redirect {
         if reaches_robots_txt(&target) || is_challenge(method, &target) || host.is_empty() {
             return None;
         }
-        let host = match host.iter().rposition(|octet| *octet == b':') {
+        let host = match memchr::memrchr(b':', host) {
             Some(colon) if !host.ends_with(b"]") => &host[..colon],
             _ => host,
         };

@@ -27,9 +27,9 @@ thread_local! {
 }
 
 /// An id in hexadecimal digits.
-pub(super) type RequestId = [u8; 32];
+pub type RequestId = [u8; 32];
 
-pub(super) fn request_id() -> RequestId {
+pub fn request_id() -> RequestId {
     let state = STATE.get().map(|part| part.wrapping_add(STEP));
     STATE.set(state);
     let mut written = [0; 32];

@@ -10,7 +10,6 @@ use http::{HeaderMap, Method};
 use std::net::IpAddr;
 
 /// A request as a listener has read it.
-#[derive(Clone, Copy)]
 pub struct Received<'a> {
     /// Its method.
     pub method: &'a Method,
@@ -39,8 +38,20 @@ pub struct Responded {
     pub recorded: Option<(u16, EndedBy)>,
 }
 
+/// An answer that is not recorded.
+impl From<Answer> for Responded {
+    fn from(answer: Answer) -> Responded {
+        Responded {
+            answer,
+            ticket: None,
+            recorded: None,
+        }
+    }
+}
+
 impl From<(Ticket, Answer)> for Responded {
-    fn from((ticket, answer): (Ticket, Answer)) -> Responded {
+    fn from(recorded: (Ticket, Answer)) -> Responded {
+        let (ticket, answer) = recorded;
         Responded {
             answer,
             ticket: Some(ticket),

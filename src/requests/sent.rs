@@ -4,7 +4,7 @@
 use smallvec::SmallVec;
 
 /// A response as it was sent.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct Sent<'a> {
     /// The status; 0 if no response was begun, or if another server sends it.
     pub status: u16,
@@ -17,7 +17,7 @@ pub struct Sent<'a> {
 }
 
 /// How a response ended.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub enum EndedBy {
     /// All of it was written. A robots.txt that ended so counts as cached by the crawler from then
     /// on.

@@ -27,7 +27,7 @@ use std::time::Instant;
 pub type IsEncrypted = Arc<dyn Fn(&[u8]) -> bool + Send + Sync>;
 
 /// The settings for the requests of a listener.
-#[derive(Clone, Default)]
+#[derive(Default)]
 pub struct RequestSettings {
     /// Peers whose forwarding fields are believed.
     pub trusted_proxies: Vec<IpNet>,
@@ -229,7 +229,9 @@ impl Requests {
                 Some(self.rejection(mistake, head, noted)),
             );
         }
-        let (method, host, target) = (noted.method(), noted.host(), noted.target());
+        let method = noted.method();
+        let host = noted.host();
+        let target = noted.target();
         if let Some(file) = self.settings.challenges.file(method, target) {
             return (
                 Found::Answered("challenge"),

@@ -53,18 +53,17 @@ pub struct Seen<'b> {
 impl<'b> Seen<'b> {
     /// A head of which no field is noted yet.
     pub fn new(method: &'b [u8], target: &'b [u8], is_http10: bool) -> Seen<'b> {
-        let (authority, host, agent, length, coding) = (None, None, None, None, None);
         Seen {
             method,
             target,
             is_http10,
-            authority,
+            authority: None,
             octets: 0,
             fields: 0,
-            host,
-            agent,
-            length,
-            coding,
+            host: None,
+            agent: None,
+            length: None,
+            coding: None,
             has_other_expectation: false,
         }
     }
@@ -74,20 +73,27 @@ impl<'b> Seen<'b> {
     /// # Errors
     /// The field came before, and may come only once.
     pub fn note(&mut self, name: &str, value: &'b [u8]) -> Result<(), Mistake> {
-        let is = |wanted: &str| name.eq_ignore_ascii_case(wanted);
         match name.len() {
-            6 if is("expect") => {
+            6 if name.eq_ignore_ascii_case("expect") => {
                 self.has_other_expectation |= !value.eq_ignore_ascii_case(b"100-continue");
                 Ok(())
             }
-            4 if is("host") && self.host.replace(value).is_some() => Err(Mistake::BadHost),
-            10 if is("user-agent") && self.agent.replace(value).is_some() => {
+            4 if name.eq_ignore_ascii_case("host") && self.host.replace(value).is_some() => {
+                Err(Mistake::BadHost)
+            }
+            10 if name.eq_ignore_ascii_case("user-agent")
+                && self.agent.replace(value).is_some() =>
+            {
                 Err(Mistake::UserAgent)
             }
-            14 if is("content-length") && self.length.replace(value).is_some() => {
+            14 if name.eq_ignore_ascii_case("content-length")
+                && self.length.replace(value).is_some() =>
+            {
                 Err(Mistake::ContentLength)
             }
-            17 if is("transfer-encoding") && self.coding.replace(value).is_some() => {
+            17 if name.eq_ignore_ascii_case("transfer-encoding")
+                && self.coding.replace(value).is_some() =>
+            {
                 Err(Mistake::TransferEncoding)
             }
             _ => Ok(()),
@@ -159,19 +165,13 @@ fn check_target(seen: &Seen<'_>, host: &[u8]) -> Result<(), Mistake> {
         // CONNECT has a target of its own, and is refused for its method.
         _ if seen.method == b"CONNECT" => Ok(()),
         _ => {
-            let scheme = target
-                .iter()
-                .position(|octet| *octet == b':')
-                .ok_or(Mistake::Target)?;
+            let scheme = memchr::memchr(b':', target).ok_or(Mistake::Target)?;
             let (scheme, rest) = target.split_at(scheme);
             if !scheme.eq_ignore_ascii_case(b"http") && !scheme.eq_ignore_ascii_case(b"https") {
                 return Err(Mistake::Target);
             }
             let rest = rest.strip_prefix(b"://").ok_or(Mistake::Target)?;
-            let end = rest
-                .iter()
-                .position(|octet| matches!(octet, b'/' | b'?'))
-                .unwrap_or(rest.len());
+            let end = memchr::memchr2(b'/', b'?', rest).unwrap_or(rest.len());
             let named = &rest[..end];
             if !is_host(named) {
                 return Err(Mistake::Target);
@@ -185,21 +185,23 @@ fn check_target(seen: &Seen<'_>, host: &[u8]) -> Result<(), Mistake> {
     }
 }
 
+/// The number in a Content-Length. It has at most 18 digits, so that it fits every counter.
+pub fn content_length(value: &[u8]) -> Option<u64> {
+    let is_number = !value.is_empty() && value.len() <= 18 && value.iter().all(u8::is_ascii_digit);
+    is_number.then(|| {
+        value
+            .iter()
+            .fold(0, |number, digit| 10 * number + u64::from(digit - b'0'))
+    })
+}
+
 fn framing(seen: &Seen<'_>) -> Result<Framing, Mistake> {
     match (seen.length, seen.coding) {
         (None, None) => Ok(Framing::None),
-        (Some(length), None) => {
-            let is_number =
-                !length.is_empty() && length.len() <= 18 && length.iter().all(u8::is_ascii_digit);
-            let number = std::str::from_utf8(length)
-                .ok()
-                .filter(|_| is_number)
-                .and_then(|digits| digits.parse().ok());
-            match number.ok_or(Mistake::ContentLength)? {
-                0 => Ok(Framing::None),
-                length => Ok(Framing::Length(length)),
-            }
-        }
+        (Some(length), None) => match content_length(length).ok_or(Mistake::ContentLength)? {
+            0 => Ok(Framing::None),
+            length => Ok(Framing::Length(length)),
+        },
         (None, Some(coding)) if !seen.is_http10 && coding.eq_ignore_ascii_case(b"chunked") => {
             Ok(Framing::Chunked)
         }

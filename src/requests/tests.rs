@@ -243,13 +243,20 @@ fn mapped_heads_are_read_strictly() {
         mistake(Method::GET, &long, named, &[]),
         Some(Mistake::TargetTooLong)
     );
-    let repeated = |name: &'static str, count: usize| {
-        let mut headers = HeaderMap::new();
-        for _ in 0..count {
-            headers.append(name, HeaderValue::from_static("a=b"));
-        }
-        headers
-    };
+}
+
+/// A field in several lines.
+fn repeated(name: &'static str, count: usize) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    for _ in 0..count {
+        headers.append(name, HeaderValue::from_static("a=b"));
+    }
+    headers
+}
+
+#[test]
+fn repeated_fields_of_mapped_heads_are_counted() {
+    let named = Some("shop.example");
     let agents = repeated("user-agent", 2);
     let head = MappedRequest::new(&Method::GET, b"/", named, &agents);
     assert_eq!(head.mistake(&Limits::DEFAULT), Some(Mistake::UserAgent));

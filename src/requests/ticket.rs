@@ -21,7 +21,7 @@ use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// The parts that all requests of a process share.
-pub(super) struct Shared {
+pub struct Shared {
     pub judge: Arc<Judge>,
     pub recorder: Arc<Recorder>,
     pub clock: Clock,
@@ -33,7 +33,7 @@ pub(super) struct Shared {
 }
 
 /// The result of the sequence before the origin.
-pub(super) enum Found {
+pub enum Found {
     /// The request was judged.
     Judged(Judgement),
     /// The request was refused for its head.
@@ -66,7 +66,7 @@ struct Open {
 }
 
 /// No server of the origin had a place for the request.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 struct TurnedAway {
     /// A fixed word for the log.
     reason: &'static str,

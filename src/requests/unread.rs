@@ -5,7 +5,7 @@ use super::head::{HeadFields, RequestHead};
 use http::{HeaderMap, HeaderName};
 use std::borrow::Cow;
 
-pub(super) struct UnreadHead<'a> {
+pub struct UnreadHead<'a> {
     method: &'a [u8],
     target: &'a [u8],
     /// What follows the first line, up to the end of the head.
@@ -19,13 +19,9 @@ impl<'a> UnreadHead<'a> {
         let end = memchr::memchr2(b'\r', b'\n', octets).unwrap_or(octets.len());
         let (line, rest) = octets.split_at(end);
         let mut words = line.split(|octet| *octet == b' ');
-        let (method, target) = (
-            words.next().unwrap_or_default(),
-            words.next().unwrap_or_default(),
-        );
         UnreadHead {
-            method,
-            target,
+            method: words.next().unwrap_or_default(),
+            target: words.next().unwrap_or_default(),
             rest,
         }
     }
@@ -61,8 +57,9 @@ impl RequestHead for UnreadHead<'_> {
             http: "1.1",
             ..HeadFields::default()
         };
-        self.lines()
-            .for_each(|(name, value)| fields.note(name, value));
+        for (name, value) in self.lines() {
+            fields.note(name, value);
+        }
         fields
     }
 

@@ -35,20 +35,20 @@ impl UploadError {
 }
 
 /// The body of one request.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Upload {
+#[derive(Debug, Default)]
+pub struct Upload {
     octets: u64,
     /// Why crawlgate stopped reading it.
     ended_by: Option<UploadError>,
 }
 
 impl Upload {
-    pub(super) fn error(&self) -> Option<UploadError> {
+    pub fn error(&self) -> Option<UploadError> {
         self.ended_by
     }
 
     /// Counts octets of the body of a request that arrived at `started`.
-    pub(super) fn count(
+    pub fn count(
         &mut self,
         octets: usize,
         started: Instant,

@@ -3,7 +3,8 @@
 //! in the status.
 
 use super::ServerError;
-use crate::acme::{Acme, Issued, Ports};
+use super::hand_over::Upgrades;
+use crate::acme::{Acme, Issued, Ports, Reachable};
 use crate::admin::Operations;
 use crate::edge::Certificates;
 use crate::policy::Snapshot;
@@ -33,13 +34,10 @@ impl AuthorityParts {
         issued: Arc<Issued>,
         certificates: Arc<Certificates>,
     ) -> Result<AuthorityParts, ServerError> {
-        let state = settings.acme().map(|_| {
-            settings
-                .state
-                .clone()
-                .ok_or(ServerError::WithoutState("acme"))
-        });
-        let state = state.transpose()?;
+        let state = settings.acme().and_then(|_| settings.state.clone());
+        if settings.acme().is_some() && state.is_none() {
+            return Err(ServerError::WithoutState("acme"));
+        }
         Ok(AuthorityParts {
             issued,
             certificates,
@@ -74,50 +72,50 @@ impl AuthorityParts {
             .listen
             .iter()
             .any(|listener| listener.tls.is_none());
-        let (clock, metrics) = (instance.clock.clone(), instance.metrics.clone());
         Some(Acme::open(
-            (said, ports),
+            said,
+            Reachable {
+                ports,
+                has_clear_text,
+            },
             state,
-            has_clear_text,
             self.issued.clone(),
-            clock,
-            metrics,
+            instance.clock.clone(),
+            instance.metrics.clone(),
         ))
     }
 
-    /// Gets certificates as soon as this process is ready and alone accepts connections, which
-    /// `is_alone` says: an authority connects at once.
+    /// Gets certificates as soon as this process is ready and alone accepts connections: an
+    /// authority connects at once.
     ///
     /// # Errors
     /// The thread cannot be started.
     pub fn start(
         &self,
-        acme: &Arc<Acme>,
+        acme: Arc<Acme>,
         settings: &Settings,
-        operations: Arc<Operations>,
-        is_alone: impl Fn() -> bool + Send + 'static,
+        upgrades: &Arc<Upgrades>,
     ) -> Result<(), ServerError> {
         let named = settings.acme().and_then(|said| said.hosts.clone());
         let certificates = self.certificates.clone();
-        let sites = operations.instance.sites.clone();
-        let wanted = move || {
-            if !operations.is_ready() || !is_alone() {
+        let serving = upgrades.clone();
+        let started = acme.start(move || {
+            if !serving.door.operations.is_ready() || !serving.is_alone() {
                 return None;
             }
-            let hosts = named.as_ref().map_or_else(
-                || of_policies(&sites.snapshot()),
-                |named| named.iter().cloned().collect(),
-            );
-            Some(
-                hosts
-                    .into_iter()
-                    .filter(|host| !certificates.has_file_for(host))
-                    .collect(),
-            )
-        };
-        acme.start(wanted).map_err(ServerError::io(
+            let mut hosts = match &named {
+                Some(named) => named.iter().cloned().collect(),
+                None => of_policies(&serving.instance.sites.snapshot()),
+            };
+            hosts.retain(|host| !certificates.has_file_for(host));
+            Some(hosts)
+        });
+        started.map_err(ServerError::io(
             "cannot start the thread for certificates of an authority",
-        ))
+        ))?;
+        // It is set once.
+        let _ = upgrades.acme.set(acme);
+        Ok(())
     }
 }
 

@@ -4,10 +4,10 @@
 //! in a thread of their own. Pingora does not handle SIGHUP, which would end the process.
 
 use super::ServerError;
+use super::hand_over::Upgrades;
 use super::rooms::{Rooms, renew_files};
 use super::service_manager::reloading;
 use super::stop::Stop;
-use crate::acme::Acme;
 use crate::edge::Certificates;
 use crate::evidence::{open_existing, stamp};
 use crate::settings::Settings;
@@ -17,7 +17,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::io;
 use std::sync::Arc;
-use std::sync::mpsc::sync_channel;
+use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::{Duration, SystemTime};
 
 /// How often the files of certificates are looked at.
@@ -38,19 +38,17 @@ impl Background {
         rooms: &Rooms,
         certificates: Arc<Certificates>,
     ) -> Result<Background, ServerError> {
+        let reloaded = rooms.operations.clone();
         let operations = rooms.operations.clone();
-        let reload = move || drop(operations.reload());
-        let operations = rooms.operations.clone();
-        let keep_time = move || {
-            operations.warn_of_setup();
-            operations.upkeep.keep_time()
-        };
         let upkeep = UpkeepThreads::start(
             rooms.instance.clone(),
             rooms.store.clone(),
             &settings.policies,
-            reload,
-            keep_time,
+            move || drop(reloaded.reload()),
+            move || {
+                operations.warn_of_setup();
+                operations.upkeep.keep_time()
+            },
         )
         .map_err(ServerError::io(
             "cannot start the threads of policies and the ledger",
@@ -77,7 +75,7 @@ fn stamping(settings: &Settings, instance: Arc<Instance>) -> Result<Option<Repea
     let (Some(_), Some(directory)) = (authorities, settings.state.clone()) else {
         return Ok(None);
     };
-    let ask = move || {
+    let started = Repeated::start("timestamps", move || {
         let stamped = open_existing(&directory).map_err(|error| error.to_string());
         let stamped = stamped.and_then(|mut log| {
             stamp(&mut log, SystemTime::now()).map_err(|error| error.to_string())
@@ -95,8 +93,8 @@ fn stamping(settings: &Settings, instance: Arc<Instance>) -> Result<Option<Repea
         };
         instance.evidence.set_stamp_problem(problem);
         wait
-    };
-    Repeated::start("timestamps", ask)
+    });
+    started
         .map(Some)
         .map_err(ServerError::io("cannot start the thread for timestamps"))
 }
@@ -106,15 +104,16 @@ fn renewing(
     rooms: &Rooms,
     certificates: Arc<Certificates>,
 ) -> Result<Option<Repeated>, ServerError> {
-    let (instance, upstreams) = (rooms.instance.clone(), rooms.upstreams.clone());
+    let instance = rooms.instance.clone();
+    let upstreams = rooms.upstreams.clone();
     if certificates.is_empty() && !upstreams.has_tls_files() {
         return Ok(None);
     }
-    let renew = move || {
+    let started = Repeated::start("certificates", move || {
         renew_files(&certificates, &upstreams, &instance);
         RENEWAL
-    };
-    Repeated::start("certificates", renew)
+    });
+    started
         .map(Some)
         .map_err(ServerError::io("cannot start the thread for certificates"))
 }
@@ -126,49 +125,46 @@ pub fn catch_signals() -> io::Result<Signals> {
 
 /// Acts on signals as long as the process lives. What SIGHUP asks for is done in a thread of its
 /// own, so that it does not delay a stop. All SIGHUPs that arrive meanwhile cause one more run.
-/// `rotated` is called when the logs were opened again.
 pub fn serve_signals(
-    mut signals: Signals,
-    stop: Arc<Stop>,
-    rooms: &Rooms,
+    signals: Signals,
     certificates: Arc<Certificates>,
-    acme: Option<Arc<Acme>>,
-    rotated: impl Fn() + Send + 'static,
+    upgrades: Arc<Upgrades>,
 ) -> Result<(), ServerError> {
-    let (instance, operations, upstreams) = (
-        rooms.instance.clone(),
-        rooms.operations.clone(),
-        rooms.upstreams.clone(),
-    );
+    let stop = upgrades.stop.clone();
     let (wake, woken) = sync_channel(1);
-    let reload = move || {
+    let reloading = spawn("reload", move || {
+        let instance = &upgrades.instance;
+        let operations = &upgrades.door.operations;
         while woken.recv().is_ok() {
             tracing::info!(
                 "SIGHUP: reopening the logs, reading the policies and certificates again"
             );
             instance.access.reopen();
             instance.events.reopen();
-            rotated();
-            renew_files(&certificates, &upstreams, &instance);
-            reloading(&operations, || drop(operations.reload()));
-            acme.iter().for_each(|acme| acme.hurry());
-        }
-    };
-    let work = move || {
-        for signal in signals.forever() {
-            match signal {
-                SIGHUP => {
-                    // If the channel is full, a run that covers this signal is waiting.
-                    let _ = wake.try_send(());
-                }
-                SIGINT => stop.now("SIGINT"),
-                SIGQUIT => stop.graceful("SIGQUIT"),
-                _ => stop.graceful("SIGTERM"),
+            upgrades.tell_of_rotation();
+            renew_files(&certificates, &upgrades.upstreams, instance);
+            reloading(operations, || drop(operations.reload()));
+            if let Some(acme) = upgrades.acme.get() {
+                acme.hurry();
             }
         }
-    };
-    let started = spawn("reload", reload).and_then(|_| spawn("signals", work));
-    started
+    });
+    reloading
+        .and_then(|_| spawn("signals", move || follow(signals, &stop, &wake)))
         .map(drop)
         .map_err(ServerError::io("cannot start the thread for signals"))
+}
+
+fn follow(mut signals: Signals, stop: &Stop, reload: &SyncSender<()>) {
+    for signal in signals.forever() {
+        match signal {
+            SIGHUP => {
+                // If the channel is full, a run that covers this signal is waiting.
+                let _ = reload.try_send(());
+            }
+            SIGINT => stop.now("SIGINT"),
+            SIGQUIT => stop.graceful("SIGQUIT"),
+            _ => stop.graceful("SIGTERM"),
+        }
+    }
 }

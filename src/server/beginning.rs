@@ -5,7 +5,7 @@
 use super::ServerError;
 use super::rooms::{policies, stored_copies};
 use super::sockets::{bind, names};
-use crate::admin::control::ControlSocket;
+use crate::admin::control::{ControlError, ControlSocket};
 use crate::settings::{ListenAddress, Settings};
 use crate::sites::SiteManager;
 use crate::state::{StateError, StateStore};
@@ -42,13 +42,6 @@ pub fn begin(
     passed: Inherited,
     settings: &Settings,
 ) -> Result<Begun, ServerError> {
-    let own_control = || {
-        settings
-            .control
-            .as_deref()
-            .map(ControlSocket::bind)
-            .transpose()
-    };
     let is_replaceable = !matches!(beginning, Beginning::Alone);
     let Beginning::Next(mut successor) = beginning else {
         let taken = Taken {
@@ -57,7 +50,7 @@ pub fn begin(
         };
         return Ok(Begun {
             taken,
-            control: own_control()?,
+            control: bind_control(settings)?,
             successor: None,
             is_replaceable,
         });
@@ -66,7 +59,11 @@ pub fn begin(
     let (takes, own) = bind_missing(&successor.listeners, settings)?;
     let takes_control =
         settings.control.is_some() && place(&settings.control) == place(&successor.control);
-    let control = if takes_control { None } else { own_control()? };
+    let control = if takes_control {
+        None
+    } else {
+        bind_control(settings)?
+    };
     let taken = successor.take(takes, takes_control, own)?;
     Ok(Begun {
         taken,
@@ -74,6 +71,14 @@ pub fn begin(
         successor: Some(successor),
         is_replaceable,
     })
+}
+
+fn bind_control(settings: &Settings) -> Result<Option<ControlSocket>, ControlError> {
+    settings
+        .control
+        .as_deref()
+        .map(ControlSocket::bind)
+        .transpose()
 }
 
 /// Whether this process could serve by these settings. Changes nothing.
@@ -99,7 +104,9 @@ fn bind_missing(
     offered: &[ListenAddress],
     settings: &Settings,
 ) -> Result<(Vec<ListenAddress>, Inherited), ServerError> {
-    let (mut offered, mut takes, mut own) = (offered.to_vec(), Vec::new(), Inherited::default());
+    let mut offered = offered.to_vec();
+    let mut takes = Vec::new();
+    let mut own = Inherited::default();
     for name in names(settings) {
         match offered.iter().position(|offered| *offered == name) {
             Some(place) => takes.push(offered.swap_remove(place)),

@@ -17,7 +17,7 @@ use crate::state::{StateStore, StoreHealth};
 use crate::threads::spawn;
 use crate::upgrade::{
     Channel, FromPredecessor, FromSuccessor, Handed, Memory, NextProcess, Predecessor, Program,
-    UpgradeError,
+    Successor, UpgradeError,
 };
 use crate::upkeep::{ExchangeThread, Instance, keep_everything};
 use crate::upstreams::Upstreams;
@@ -69,13 +69,13 @@ type Listeners = Arc<Mutex<Vec<Passable>>>;
 /// What the running server needs to hand over.
 pub struct Upgrades {
     program: Program,
-    instance: Arc<Instance>,
+    pub instance: Arc<Instance>,
     exchange: Option<Arc<ExchangeThread>>,
     store: StateStore,
     state: Option<PathBuf>,
     /// The control socket.
     pub door: ControlDoor,
-    stop: Arc<Stop>,
+    pub stop: Arc<Stop>,
     /// Empty once another process has them, or this one stops.
     listeners: Listeners,
     /// The process before, while it still answers requests.
@@ -86,7 +86,7 @@ pub struct Upgrades {
     shares_listeners: AtomicBool,
     /// The orders of certificates, if the settings have `acme`.
     pub acme: OnceLock<Arc<Acme>>,
-    upstreams: Arc<Upstreams>,
+    pub upstreams: Arc<Upstreams>,
     /// One upgrade at a time.
     one: Mutex<()>,
     /// The thread that tells the next process which robots.txt is served.
@@ -100,7 +100,8 @@ impl Upgrades {
     pub fn new(
         settings: &Settings,
         rooms: &Rooms,
-        (stop, listeners, door): (Arc<Stop>, Listeners, ControlDoor),
+        stop: Arc<Stop>,
+        listeners: Listeners,
     ) -> Result<Arc<Upgrades>, ServerError> {
         let program =
             Program::of_this_process().map_err(ServerError::io("cannot say which program runs"))?;
@@ -110,7 +111,7 @@ impl Upgrades {
             exchange: rooms.exchange.clone(),
             store: rooms.store.clone(),
             state: settings.state.clone(),
-            door,
+            door: ControlDoor::new(settings.control.clone(), rooms.operations.clone()),
             stop,
             listeners,
             predecessor: Mutex::default(),
@@ -157,7 +158,8 @@ impl Upgrades {
         let next = self.hand_over().inspect_err(|error| {
             tracing::error!("upgrade: {error}; crawlgate goes on as before")
         })?;
-        let (before, pid) = (std::process::id(), next.pid());
+        let before = std::process::id();
+        let pid = next.pid();
         tracing::info!("upgrade: process {pid} serves in place of process {before}");
         self.leave(next);
         Ok(UpgradeReport {
@@ -226,21 +228,24 @@ impl Upgrades {
             return;
         };
         let upgrades = self.clone();
-        let listen = move || {
-            while let Ok((message, _)) = heard.receive::<FromSuccessor>(None) {
-                match message {
-                    FromSuccessor::Reopen => {
-                        upgrades.instance.access.reopen();
-                        upgrades.instance.events.reopen();
-                    }
-                    FromSuccessor::End => upgrades.stop.now("an upgrade"),
-                    // Late, or of a later version.
-                    _ => {}
-                }
-            }
-        };
-        if let Err(error) = spawn("next-process", listen) {
+        let started = spawn("next-process", move || upgrades.obey(&heard));
+        if let Err(error) = started {
             tracing::warn!(%error, "upgrade: the next process is not heard; it cannot end this one before `upgrade.drain`");
+        }
+    }
+
+    /// Does what the next process asks for, as long as it lives.
+    fn obey(&self, next: &Channel) {
+        while let Ok((message, _)) = next.receive::<FromSuccessor>(None) {
+            match message {
+                FromSuccessor::Reopen => {
+                    self.instance.access.reopen();
+                    self.instance.events.reopen();
+                }
+                FromSuccessor::End => self.stop.now("an upgrade"),
+                // Late, or of a later version.
+                _ => {}
+            }
         }
     }
 
@@ -279,62 +284,63 @@ impl Upgrades {
             .is_some_and(|next| next.took(&ListenAddress::Unix(path.to_owned())))
     }
 
-    /// Follows the process before to its end, in a thread of its own. To be called before any
-    /// listener accepts.
+    /// Says that this process has opened everything, and follows the process before to its end, in
+    /// a thread of its own. To be called before any listener accepts.
     pub fn follow(
         self: &Arc<Upgrades>,
-        predecessor: Predecessor,
+        successor: Successor,
         control_lock: Option<OwnedFd>,
     ) -> Result<(), ServerError> {
-        let speaker = || {
-            predecessor
-                .channel
-                .try_clone()
-                .map_err(ServerError::io("cannot speak with the process before"))
-        };
-        *lock(&self.predecessor) = Some(speaker()?);
+        let predecessor = successor.opened()?;
+        self.store.settle()?;
+        let channel = predecessor.channel.try_clone();
+        let channel = channel.map_err(ServerError::io("cannot speak with the process before"))?;
+        *lock(&self.predecessor) = Some(channel);
         self.shares_listeners.store(true, Ordering::Release);
-        let (upgrades, settled) = (self.clone(), speaker()?);
-        let work = move || {
-            let Instance {
-                ledger,
-                sites,
-                clock,
-                ..
-            } = &*upgrades.instance;
-            let left = || {
-                upgrades.shares_listeners.store(false, Ordering::Release);
+        let upgrades = self.clone();
+        let started = spawn("predecessor", move || {
+            upgrades.follow_to_end(predecessor, control_lock);
+        });
+        started.map(drop).map_err(ServerError::io(
+            "cannot start the thread for the process before",
+        ))
+    }
+
+    fn follow_to_end(&self, predecessor: Predecessor, control_lock: Option<OwnedFd>) {
+        let Instance {
+            ledger,
+            sites,
+            clock,
+            ..
+        } = &*self.instance;
+        let cut_off = predecessor.follow(
+            || {
+                self.shares_listeners.store(false, Ordering::Release);
                 serving();
-                upgrades.door.take_over(control_lock);
-                // It waits no longer than it must.
-                let _ = settled.send(&FromSuccessor::Settled, &[]);
-            };
-            let cut_off =
-                predecessor.follow(left, |copy| ledger.was_served(&sites.snapshot(), copy));
-            ledger.predecessor_ended(&sites.snapshot(), cut_off == Some(0), clock.moment().now);
-            match cut_off {
-                Some(0) => {
-                    tracing::info!("upgrade: the process before has answered its last request")
+                self.door.take_over(control_lock);
+                if let Some(channel) = &*lock(&self.predecessor) {
+                    // It waits no longer than it must.
+                    let _ = channel.send(&FromSuccessor::Settled, &[]);
                 }
-                Some(connections) => {
-                    tracing::info!(
-                        connections,
-                        "upgrade: the process before has cut off its last connections"
-                    )
-                }
-                None => tracing::warn!(
-                    "upgrade: the process before ended without a farewell; every crawler counts as served what was \
-                     published meanwhile"
-                ),
+            },
+            |copy| ledger.was_served(&sites.snapshot(), copy),
+        );
+        ledger.predecessor_ended(&sites.snapshot(), cut_off == Some(0), clock.moment().now);
+        match cut_off {
+            Some(0) => {
+                tracing::info!("upgrade: the process before has answered its last request")
             }
-            *lock(&upgrades.predecessor) = None;
-            upgrades.has_ended.notify_all();
-        };
-        spawn("predecessor", work)
-            .map(drop)
-            .map_err(ServerError::io(
-                "cannot start the thread for the process before",
-            ))
+            Some(connections) => tracing::info!(
+                connections,
+                "upgrade: the process before has cut off its last connections"
+            ),
+            None => tracing::warn!(
+                "upgrade: the process before ended without a farewell; every crawler counts as served what was \
+                 published meanwhile"
+            ),
+        }
+        *lock(&self.predecessor) = None;
+        self.has_ended.notify_all();
     }
 
     fn end_relay(&self) {
@@ -405,21 +411,23 @@ impl Upgrades {
     /// open.
     fn close_state(&self, next: Channel) -> io::Result<Handed> {
         let (tell, told) = channel();
-        let relay = move || {
+        let relay = spawn("relay", move || {
             for copy in told {
                 if let Err(error) = next.send(&FromPredecessor::Served { copy }, &[]) {
                     return tracing::debug!(%error, "the next process cannot be told what is served");
                 }
             }
-        };
-        *lock(&self.relay) = Some(spawn("relay", relay)?);
+        })?;
+        *lock(&self.relay) = Some(relay);
         // It takes no copy any more when the relay has ended.
         self.instance
             .ledger
             .hand_over(move |copy| drop(tell.send(copy)));
         keep_everything(&self.instance, &self.store);
         // The next process is this instance in the eyes of others.
-        self.exchange.iter().for_each(|exchange| exchange.stop());
+        if let Some(exchange) = &self.exchange {
+            exchange.stop();
+        }
         self.instance.evidence.hand_over();
         let state = self.store.hand_over().map_err(io::Error::other)?;
         let control = self
@@ -452,10 +460,9 @@ impl Upgrades {
     fn take_back(&self, may_have_served: bool) {
         self.instance.ledger.take_back();
         self.end_relay();
-        self.acme
-            .get()
-            .into_iter()
-            .for_each(|acme| acme.take_back());
+        if let Some(acme) = self.acme.get() {
+            acme.take_back();
+        }
         if let Err(error) = self.store.take_back() {
             tracing::error!(
                 "{error}; facts wait in memory, and the next start will treat this run as crashed"

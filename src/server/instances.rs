@@ -35,7 +35,8 @@ const AT_ONCE: usize = 50;
 pub fn start(
     settings: &Settings,
     instance: &Arc<Instance>,
-    (state, remembered): (&StateStore, &Remembered),
+    state: &StateStore,
+    remembered: &Remembered,
 ) -> Result<Option<Arc<ExchangeThread>>, ServerError> {
     let Some(store) = settings.store.clone() else {
         return Ok(None);
@@ -50,9 +51,8 @@ pub fn start(
         .to_string_lossy()
         .into_owned();
     let deadline = Deadline::default();
-    let store = Box::new(SharedStore::new(store, deadline.clone()));
     let options = ExchangeOptions {
-        store,
+        store: Box::new(SharedStore::new(store, deadline.clone())),
         deadline,
         host,
     };
@@ -67,7 +67,8 @@ pub fn start(
 pub fn report(
     operations: &Operations,
     exchange: Option<&Arc<ExchangeThread>>,
-    (settings, state): (Option<&StoreSettings>, &StateStore),
+    settings: Option<&StoreSettings>,
+    state: &StateStore,
 ) -> Result<Option<(Arc<CountsOfInstances>, Repeated)>, ServerError> {
     let Some((exchange, store)) = exchange.zip(settings) else {
         return Ok(None);
@@ -78,12 +79,13 @@ pub fn report(
         clock: operations.instance.clock.clone(),
         connection: Mutex::new((SharedStore::new(store.clone(), exchange.deadline()), None)),
     });
-    let (telling, of_others) = (counts.clone(), counts.clone());
-    let tell = move || {
+    let telling = counts.clone();
+    let of_others = counts.clone();
+    let thread = Repeated::start("counts", move || {
         telling.tell();
         EVERY
-    };
-    let thread = Repeated::start("counts", tell).map_err(ServerError::io(
+    });
+    let thread = thread.map_err(ServerError::io(
         "cannot start the thread that tells what was counted",
     ))?;
     let _ = operations.instances.set(Instances {
@@ -165,11 +167,10 @@ impl CountsOfInstances {
                 if counted.is_empty() && start != step.begin(now) {
                     continue;
                 }
-                let kept = u64::try_from(step.kept() + 2 * step.seconds()).unwrap_or_default();
                 counts.push(CountsOfPeriod {
                     period: name(step, start),
                     value: serde_json::to_string(&counted)?,
-                    kept,
+                    kept: (step.kept() + 2 * step.seconds()) as u64,
                 });
             }
         }

@@ -20,7 +20,7 @@ use crate::edge::{Certificates, TlsError};
 use crate::settings::{Limits, ListenAddress, Settings};
 use crate::sites::StartError;
 use crate::state::StateError;
-use crate::upgrade::{Inherited, SuccessorError, Taken};
+use crate::upgrade::{Inherited, SuccessorError};
 use crate::upstreams::TlsFileError;
 use authority::AuthorityParts;
 use background::{Background, catch_signals, serve_signals};
@@ -33,7 +33,7 @@ pub use origin_robots::known as known_origins;
 use proxy_server::{Listeners, ProxyServer};
 use rooms::Rooms;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use sockets::{ControlDoor, Sockets};
+use sockets::Sockets;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -177,59 +177,36 @@ pub fn run(
     let certificates = Arc::new(certificates);
     let authority = AuthorityParts::new(&settings, issued, certificates.clone())?;
     let Begun {
-        taken,
+        mut taken,
         control,
         successor,
         is_replaceable,
     } = begin(beginning, passed, &settings)?;
-    let Taken {
-        mut inherited,
-        state_lock,
-        control_lock,
-        memory,
-    } = taken;
-    let Sockets {
-        proxy,
-        decisions,
-        admin,
-        paths,
-        bound,
-        passable,
-    } = Sockets::bind(&settings, &mut inherited)?;
-    inherited.close_the_rest();
-    let (rooms, robots) = Rooms::open(&settings, &authority, (state_lock, memory))?;
+    let mut sockets = Sockets::bind(&settings, &mut taken.inherited)?;
+    taken.inherited.close_the_rest();
+    let (rooms, robots) = Rooms::open(&settings, &authority, taken.state_lock, taken.memory)?;
     origin_robots::start(robots, rooms.instance.clock.clone()).map_err(ServerError::io(
         "cannot start the thread for the origins' robots.txt",
     ))?;
 
-    let passable = Arc::new(Mutex::new(if is_replaceable {
-        passable
-    } else {
-        Vec::new()
-    }));
-    let door = ControlDoor::new(settings.control.clone(), rooms.operations.clone());
-    let upgrades = Upgrades::new(
-        &settings,
-        &rooms,
-        (stop.clone(), passable.clone(), door.clone()),
-    )?;
+    if !is_replaceable {
+        sockets.passable.clear();
+    }
+    let passable = Arc::new(Mutex::new(sockets.passable));
+    let upgrades = Upgrades::new(&settings, &rooms, stop.clone(), passable.clone())?;
     let listeners = Listeners {
-        proxy: proxy.into_iter().zip(tls).collect(),
-        decisions,
+        proxy: sockets.proxy.into_iter().zip(tls).collect(),
+        decisions: sockets.decisions,
         passable,
     };
-    let mut server = ProxyServer::new(
-        &settings,
-        &rooms,
-        listeners,
-        (stop.clone(), ends),
-        upgrades.clone(),
-    );
-    server.add_admin(&rooms, admin);
+    let mut server = ProxyServer::new(&settings, &rooms, listeners, stop, ends, upgrades.clone());
+    server.add_admin(&rooms, sockets.admin);
     if is_replaceable {
         upgrades.clone().offer();
     }
-    control.map(|control| door.serve(control)).transpose()?;
+    if let Some(control) = control {
+        upgrades.door.serve(control)?;
+    }
     let acme = authority.open(&settings, &rooms.instance);
     warn_of(&certificates, &settings, &rooms);
     authority::report(&rooms.operations, certificates.clone(), acme.clone());
@@ -237,40 +214,27 @@ pub fn run(
     let _watchdog = service_manager::watch(server.pulse.clone()).map_err(ServerError::io(
         "cannot start the thread for the service manager",
     ))?;
-    let rotated = upgrades.clone();
-    serve_signals(
-        signals,
-        stop,
-        &rooms,
-        certificates,
-        acme.clone(),
-        move || rotated.tell_of_rotation(),
-    )?;
+    serve_signals(signals, certificates, upgrades.clone())?;
     if let Some(successor) = successor {
-        let predecessor = successor.opened()?;
-        rooms.store.settle()?;
-        upgrades.follow(predecessor, control_lock)?;
+        upgrades.follow(*successor, taken.control_lock)?;
     }
     if let Some(acme) = acme {
-        let of_orders = upgrades.clone();
-        authority.start(&acme, &settings, rooms.operations.clone(), move || {
-            of_orders.is_alone()
-        })?;
-        // It is set once.
-        let _ = upgrades.acme.set(acme);
+        authority.start(acme, &settings, &upgrades)?;
     }
 
-    say(&settings, &rooms, &bound);
-    announce(&bound);
+    say(&settings, &rooms, &sockets.bound);
+    announce(&sockets.bound);
     let cut_off = server.run();
-    end((background, rooms), (&upgrades, cut_off), &paths);
+    end(background, rooms, &upgrades, cut_off, &sockets.paths);
     Ok(())
 }
 
 /// Closes the server after its last request, except for what another process has taken over.
 fn end(
-    (background, rooms): (Background, Rooms),
-    (upgrades, cut_off): (&Upgrades, usize),
+    background: Background,
+    rooms: Rooms,
+    upgrades: &Upgrades,
+    cut_off: usize,
     paths: &[PathBuf],
 ) {
     let has_left = upgrades.farewell(cut_off);
@@ -289,17 +253,13 @@ fn end(
 /// to, and says so if that is less than the settings need.
 fn raise_descriptors(limits: &Limits) {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
-    let raised = current == maximum
-        || setrlimit(
-            Resource::Nofile,
-            Rlimit {
-                current: maximum,
-                maximum,
-            },
-        )
-        .is_ok();
-    let files = if raised { maximum } else { current };
-    let connections = u64::try_from(limits.connections).unwrap_or(u64::MAX);
+    let wanted = Rlimit {
+        current: maximum,
+        maximum,
+    };
+    let is_raised = current == maximum || setrlimit(Resource::Nofile, wanted).is_ok();
+    let files = if is_raised { maximum } else { current };
+    let connections = limits.connections as u64;
     let needed = connections.saturating_add(OTHER_FILES);
     if let Some(files) = files.filter(|files| *files < needed) {
         tracing::warn!(
@@ -315,7 +275,7 @@ fn warn_of(certificates: &Certificates, settings: &Settings, rooms: &Rooms) {
     let uncovered =
         certificates.uncovered(settings.origins.iter().flat_map(|origin| &origin.hosts));
     for problem in problems.into_iter().chain(uncovered) {
-        tracing::warn!("{}", problem.text);
+        tracing::warn!("{}", problem.message);
     }
 }
 

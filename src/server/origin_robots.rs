@@ -99,15 +99,8 @@ fn internal_authorities(origins: &[OriginSettings]) -> Arc<InternalAuthorities> 
 pub fn known(copies: &StoredCopies, settings: &[OriginSettings]) -> KnownOrigins {
     let internal = internal_authorities(settings);
     let mut origins = KnownOrigins::default();
-    for (
-        name,
-        StoredCopy {
-            fetch,
-            default_site_hosts,
-            ..
-        },
-    ) in &copies.by_site
-    {
+    for (name, stored) in &copies.by_site {
+        let fetch = &stored.fetch;
         if fetch.state(PATIENCE, fetch.wanted_since) == OriginCopyState::HeldBack {
             origins
                 .held_back
@@ -118,7 +111,7 @@ pub fn known(copies: &StoredCopies, settings: &[OriginSettings]) -> KnownOrigins
             None => awaited_since(fetch.wanted_since),
         };
         origins.copies.insert(name.clone(), known);
-        if let Some(hosts) = default_site_hosts.clone() {
+        if let Some(hosts) = stored.default_site_hosts.clone() {
             origins.default_sites.push(DefaultSite {
                 name: name.clone(),
                 hosts,
@@ -288,10 +281,7 @@ impl OriginRobots {
     /// Moves all moments when the wall clock was set or the machine slept. Spans are measured in
     /// lived time, but moments are stored by the wall clock, for people and for the next start.
     fn follow_clock(&mut self, moment: Moment) {
-        let ahead = moment
-            .now
-            .0
-            .saturating_sub(i64::try_from(moment.lived.as_secs()).unwrap_or(i64::MAX));
+        let ahead = moment.ahead();
         let by = ahead.saturating_sub(*self.ahead.get_or_insert(ahead));
         if by.unsigned_abs() <= ROUNDING {
             return;
@@ -360,18 +350,14 @@ impl OriginRobots {
         now: Timestamp,
     ) -> Vec<Fact> {
         // A policy file with the name of a default site is another site.
-        let is_gone = |name: &str, site: &FollowedSite| {
+        let gone = self.followed.iter().filter(|(name, site)| {
             wanted
-                .get(name)
+                .get(name.as_str())
                 .is_none_or(|entry| site.is_default_site != is_no_policy(&entry.site.policy))
-        };
-        let gone = self
-            .followed
-            .iter()
-            .filter(|(name, site)| is_gone(name, site))
-            .map(|(name, _)| name.clone());
+        });
+        let gone: Vec<String> = gone.map(|(name, _)| name.clone()).collect();
         let mut facts = Vec::new();
-        for name in gone.collect::<Vec<_>>() {
+        for name in gone {
             let Some(site) = self.followed.remove(&name) else {
                 continue;
             };
@@ -459,7 +445,8 @@ impl OriginRobots {
                 continue;
             };
             let (served, unavailable_until) = Served::of(&entry.site, now);
-            let (state, problem) = (site.fetch.state(PATIENCE, now), site.problem());
+            let state = site.fetch.state(PATIENCE, now);
+            let problem = site.problem();
             reports.insert(
                 name.clone(),
                 OriginRobotsStatus {

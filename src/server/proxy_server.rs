@@ -13,7 +13,7 @@ use crate::edge::{
 };
 use crate::gateway::Gateway;
 use crate::requests::{Challenges, Redirect, RequestSettings};
-use crate::settings::{Limits, ListenSettings, Settings};
+use crate::settings::{Limits, Settings};
 use crate::upstreams::{Checks, MOST_ATTEMPTS, Resolver};
 use pingora_core::server::configuration::ServerConf;
 use pingora_core::server::{RunArgs, Server};
@@ -55,20 +55,23 @@ impl ProxyServer {
         settings: &Settings,
         rooms: &Rooms,
         listeners: Listeners,
-        (stop, ends): (Arc<Stop>, Ends),
+        stop: Arc<Stop>,
+        ends: Ends,
         upgrades: Arc<Upgrades>,
     ) -> ProxyServer {
-        let available = || std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
-        let threads = settings.threads.unwrap_or_else(available).max(1);
+        let available = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+        let threads = settings.threads.unwrap_or(available).max(1);
         let mut server = Server::new_with_opt_and_conf(None, configuration(threads));
         server.bootstrap();
         let proxy = proxy(settings, rooms, &server);
         let stall = settings.limits.stall;
-        let lane = || Lane::new(rooms.upstreams.clone(), &server.configuration, stall);
+        let lane = settings
+            .lane
+            .then(|| Lane::new(rooms.upstreams.clone(), &server.configuration, stall));
         let edge = Edge::new(
             rooms.requests.clone(),
             Box::new(proxy.clone()),
-            settings.lane.then(lane),
+            lane,
             rooms.upstreams.clone(),
         );
         let mut served = doors(settings, listeners.proxy, &Arc::new(edge));
@@ -80,15 +83,12 @@ impl ProxyServer {
                     .map(|listener| (listener, door.clone())),
             );
         }
-        let (open, pulse) = (Arc::new(Open::default()), Arc::new(Pulse::default()));
+        let open = Arc::new(Open::default());
+        let pulse = Arc::new(Pulse::default());
         let readiness = Arc::new(Readiness {
             upgrades,
             missing: AtomicUsize::new(0),
         });
-        let Ends {
-            proxy: stops,
-            admin: admin_stops,
-        } = ends;
         let resolver = Resolver(rooms.upstreams.clone());
         let resolver = server.add_service(GenBackgroundService::new(
             "resolver".to_string(),
@@ -102,7 +102,7 @@ impl ProxyServer {
             name: "proxy",
             listeners: served,
             threads,
-            stops,
+            stops: ends.proxy,
             open: open.clone(),
             pulse: pulse.clone(),
             ready: Some(readiness.of_service()),
@@ -122,7 +122,7 @@ impl ProxyServer {
             server,
             drain,
             readiness,
-            admin_stops,
+            admin_stops: ends.admin,
             limits: settings.limits,
             pulse,
         }
@@ -184,37 +184,40 @@ fn doors(
     listeners: Vec<(BoundListener, Option<TlsListener>)>,
     edge: &Arc<Edge>,
 ) -> Share {
-    let port = |(listener, tls): &(BoundListener, Option<TlsListener>)| match listener {
-        BoundListener::Tcp(listener) if tls.is_some() => Some(listener.local_addr().ok()?.port()),
-        _ => None,
-    };
-    let ports: Vec<u16> = listeners.iter().filter_map(port).collect();
+    let mut ports = Vec::new();
+    for (listener, tls) in &listeners {
+        if let BoundListener::Tcp(listener) = listener
+            && tls.is_some()
+        {
+            ports.extend(listener.local_addr().map(|address| address.port()));
+        }
+    }
     // Without a listener of its own for https, a proxy in front has one.
     let port = if ports.contains(&443) {
         None
     } else {
         ports.first().copied()
     };
-    let door =
-        |(said, (listener, tls)): (&ListenSettings, (BoundListener, Option<TlsListener>))| {
-            let redirect = said
-                .redirect
-                .map(|said| match said.port.map(NonZeroU16::get) {
-                    Some(443) => Redirect { port: None },
-                    seen => Redirect {
-                        port: seen.or(port),
-                    },
-                });
-            let door = Door {
-                edge: edge.clone(),
-                tls,
-                proxy_protocol: said.proxy_protocol,
-                speaks_http2: said.speaks_http2,
-                redirect,
-            };
-            (listener, Arc::new(door) as Arc<dyn Serve>)
+    let mut doors = Share::new();
+    for (said, (listener, tls)) in settings.listen.iter().zip(listeners) {
+        let redirect = said
+            .redirect
+            .map(|said| match said.port.map(NonZeroU16::get) {
+                Some(443) => Redirect { port: None },
+                seen => Redirect {
+                    port: seen.or(port),
+                },
+            });
+        let door = Door {
+            edge: edge.clone(),
+            tls,
+            proxy_protocol: said.proxy_protocol,
+            speaks_http2: said.speaks_http2,
+            redirect,
         };
-    settings.listen.iter().zip(listeners).map(door).collect()
+        doors.push((listener, Arc::new(door)));
+    }
+    doors
 }
 
 /// The decision service behind its listeners: the edge reads requests, and every one is answered.

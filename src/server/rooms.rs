@@ -54,7 +54,8 @@ impl Rooms {
     pub fn open(
         settings: &Settings,
         authority: &AuthorityParts,
-        (lock, memory): (Option<OwnedFd>, Memory),
+        lock: Option<OwnedFd>,
+        memory: Memory,
     ) -> Result<(Rooms, OriginRobots), ServerError> {
         let clock = clock(settings)?.going_on(Duration::from_millis(memory.lived));
         let of_store = clock.clone();
@@ -77,7 +78,7 @@ impl Rooms {
             passed: memory.behaviours,
         };
         let instance = parts.open()?;
-        let exchange = instances::start(settings, &instance, (&store, &remembered))?;
+        let exchange = instances::start(settings, &instance, &store, &remembered)?;
         let robots = OriginRobots::new(
             instance.sites.clone(),
             &settings.origins,
@@ -114,7 +115,8 @@ impl Rooms {
         let counts = instances::report(
             &operations,
             exchange.as_ref(),
-            (settings.store.as_ref(), &store),
+            settings.store.as_ref(),
+            &store,
         )?;
         Ok((
             Rooms {
@@ -142,9 +144,13 @@ impl Rooms {
         if let Err(error) = self.store.close() {
             tracing::warn!("{error}; the next start will treat this run as crashed");
         }
-        let is_away = |exchange: &Arc<ExchangeThread>| exchange.status().away.is_some();
-        if !self.exchange.as_ref().is_some_and(is_away) {
-            self.counts.iter().for_each(|(counts, _)| counts.tell());
+        let is_away = self
+            .exchange
+            .is_some_and(|exchange| exchange.status().away.is_some());
+        if let Some((counts, _)) = self.counts
+            && !is_away
+        {
+            counts.tell();
         }
     }
 }

@@ -8,7 +8,6 @@ use crate::upkeep::Repeated;
 use sd_notify::NotifyState;
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// How often the workers are checked within the time that the service manager allows.
 const LOOKS: u32 = 4;
@@ -48,7 +47,7 @@ pub fn watch(pulse: Arc<Pulse>) -> io::Result<Option<Repeated>> {
         return Ok(None);
     };
     let mut is_stuck = false;
-    let look = move || -> Duration {
+    let started = Repeated::start("watchdog", move || {
         if pulse.is_answered() {
             tell(&[NotifyState::Watchdog]);
             pulse.ask();
@@ -59,6 +58,6 @@ pub fn watch(pulse: Arc<Pulse>) -> io::Result<Option<Repeated>> {
             );
         }
         allowed / LOOKS
-    };
-    Repeated::start("watchdog", look).map(Some)
+    });
+    started.map(Some)
 }

@@ -82,7 +82,8 @@ impl Sockets {
         }
         if let Some(address) = settings.admin {
             let (listener, address) = sockets.tcp(address, inherited)?;
-            (sockets.admin, sockets.bound.admin) = (Some(listener), Some(address));
+            sockets.admin = Some(listener);
+            sockets.bound.admin = Some(address);
         }
         Ok(sockets)
     }

@@ -52,7 +52,6 @@ pub struct Stop {
 }
 
 /// How listeners learn of a stop.
-#[derive(Clone)]
 pub struct Ends {
     /// The stops of the listeners of the proxy and of the decision service.
     pub proxy: Stops,
@@ -69,7 +68,8 @@ enum StopRequest {
 
 impl Stop {
     pub fn new() -> (Stop, Ends) {
-        let ((stopper, proxy), (admin, ends_of_admin)) = (Stops::new(), Stops::new());
+        let (stopper, proxy) = Stops::new();
+        let (admin, ends_of_admin) = Stops::new();
         let stop = Stop {
             request: watch::Sender::new(StopRequest::None),
             stopper,

@@ -3,6 +3,7 @@
 //! known, so a crawlgate that starts from the copy observes every host anew.
 
 use super::database::{FILE, has_log, open_following, open_for_reading};
+use crate::files::directory_of;
 use rusqlite::Connection;
 use std::io;
 use std::path::Path;
@@ -11,10 +12,27 @@ use std::time::Duration;
 /// For so long the copy waits for a commit on file systems without a write-ahead log.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Why there is no copy: the file, and what is wrong with it.
+/// Why there is no copy.
 #[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct BackupError(String);
+#[allow(missing_docs)]
+pub enum BackupError {
+    #[error(
+        "there is no state to back up: {0} does not exist; name the state directory with --state DIR"
+    )]
+    NoState(String),
+    #[error("{0} exists, and crawlgate overwrites no file; give the backup another name")]
+    Exists(String),
+    #[error("cannot write {file}: {error}; no backup was made")]
+    Unwritten { file: String, error: io::Error },
+    #[error("cannot read {file}: {error}; no backup was made")]
+    Unread {
+        file: String,
+        error: rusqlite::Error,
+    },
+    /// The disk or the state is damaged.
+    #[error("cannot back up {file}: {problem}; no backup was made")]
+    Damaged { file: String, problem: String },
+}
 
 /// Copies the state of a directory into a new file, for this user alone. Returns the octets of the
 /// copy.
@@ -23,52 +41,31 @@ pub struct BackupError(String);
 /// There is no state, the file exists, or one of them cannot be used. No file is left then.
 pub fn back_up(directory: &Path, to: &Path) -> Result<u64, BackupError> {
     let file = directory.join(FILE);
+    let name = file.display().to_string();
+    let name_of_copy = to.display().to_string();
     if !file.exists() {
-        return Err(BackupError(format!(
-            "there is no state to back up: {} does not exist; name the state directory with --state DIR",
-            file.display()
-        )));
+        return Err(BackupError::NoState(name));
     }
-    let exists = || {
-        BackupError(format!(
-            "{} exists, and crawlgate overwrites no file; give the backup another name",
-            to.display()
-        ))
-    };
     if to.symlink_metadata().is_ok() {
-        return Err(exists());
+        return Err(BackupError::Exists(name_of_copy));
     }
-    let unwritten = |error: io::Error| {
-        BackupError(format!(
-            "cannot write {}: {error}; no backup was made",
-            to.display()
-        ))
+    let unwritten = |error| BackupError::Unwritten {
+        file: name_of_copy.clone(),
+        error,
     };
-    let beside = to
-        .parent()
-        .filter(|parent| !parent.as_os_str().is_empty())
-        .unwrap_or(Path::new("."));
     let copy = tempfile::Builder::new()
         .prefix(".crawlgate-backup")
-        .tempfile_in(beside)
+        .tempfile_in(directory_of(to))
         .map_err(unwritten)?;
-    let unread = |error: rusqlite::Error| {
-        BackupError(format!(
-            "cannot read {}: {error}; no backup was made",
-            file.display()
-        ))
-    };
-    let source = open(&file).map_err(unread)?;
-    source
-        .execute("VACUUM INTO ?1", [copy.path().to_string_lossy()])
-        .map_err(unread)?;
+    if let Err(error) = copy_into(copy.path(), &file) {
+        return Err(BackupError::Unread { file: name, error });
+    }
     let problem = seal(copy.path()).unwrap_or_else(|error| error.to_string());
     if problem != "ok" {
-        // The disk or the state is damaged.
-        return Err(BackupError(format!(
-            "cannot back up {}: {problem}; no backup was made",
-            file.display()
-        )));
+        return Err(BackupError::Damaged {
+            file: name,
+            problem,
+        });
     }
     let octets = copy
         .as_file()
@@ -78,21 +75,23 @@ pub fn back_up(directory: &Path, to: &Path) -> Result<u64, BackupError> {
         .len();
     match copy.persist_noclobber(to) {
         Ok(_) => Ok(octets),
-        Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => Err(exists()),
+        Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => {
+            Err(BackupError::Exists(name_of_copy))
+        }
         Err(error) => Err(unwritten(error.error)),
     }
 }
 
-/// A crawlgate that runs, or crashed, leaves a write-ahead log. Without that log no process writes
-/// the file.
-fn open(file: &Path) -> rusqlite::Result<Connection> {
+fn copy_into(copy: &Path, file: &Path) -> rusqlite::Result<usize> {
+    // A crawlgate that runs, or crashed, leaves a write-ahead log. Without that log no process
+    // writes the file.
     let connection = if has_log(file) {
         open_following(file)?
     } else {
         open_for_reading(file)?
     };
     connection.busy_timeout(PATIENCE)?;
-    Ok(connection)
+    connection.execute("VACUUM INTO ?1", [copy.to_string_lossy()])
 }
 
 /// Marks the copy as incomplete, because the run went on after it, and checks the copy.

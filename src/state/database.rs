@@ -81,7 +81,7 @@ pub enum DatabaseError {
 }
 
 /// What a transaction says about this run.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub struct RunRow {
     /// When the facts before it were complete.
     pub committed: Timestamp,
@@ -392,7 +392,7 @@ fn prune(connection: &Connection, before: Timestamp) -> SqlResult<()> {
 }
 
 /// Opens the file where nothing is to be written. Another process may be writing.
-pub(super) fn open_for_reading(file: &Path) -> SqlResult<Connection> {
+pub fn open_for_reading(file: &Path) -> SqlResult<Connection> {
     if fs::metadata(beside(file, "-wal")).is_ok_and(|log| log.len() > 0) {
         return open_following(file);
     }
@@ -413,13 +413,13 @@ const READ_ONLY: OpenFlags =
     OpenFlags::SQLITE_OPEN_READ_ONLY.union(OpenFlags::SQLITE_OPEN_NO_MUTEX);
 
 /// Opens the file for reading where another process writes: its write-ahead log is followed.
-pub(super) fn open_following(file: &Path) -> SqlResult<Connection> {
+pub fn open_following(file: &Path) -> SqlResult<Connection> {
     check_database(file)?;
     Connection::open_with_flags(file, READ_ONLY)
 }
 
 /// Whether there is a write-ahead log: of a crawlgate that runs, or crashed.
-pub(super) fn has_log(file: &Path) -> bool {
+pub fn has_log(file: &Path) -> bool {
     beside(file, "-wal").exists()
 }
 

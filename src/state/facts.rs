@@ -410,27 +410,25 @@ impl Fact {
 }
 
 /// A table and the key of a record in it.
-pub(super) type Key = (&'static str, Vec<KeyPart>);
+pub type Key = (&'static str, Vec<KeyPart>);
 
 /// A column of a key.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum KeyPart {
+pub enum KeyPart {
     Integer(i64),
     Text(String),
 }
 
 /// The key of a record. Records are the same one where table and key are equal.
-pub(super) fn key_of(record: &AnyRecord) -> Key {
-    let part = |value| match value {
+pub fn key_of(record: &AnyRecord) -> Key {
+    let (key, _) = record.key_and_values();
+    let parts = key.into_iter().map(|value| match value {
         Value::Integer(number) => KeyPart::Integer(number),
         Value::Text(text) => KeyPart::Text(text),
         // No key has such a column.
         Value::Null | Value::Real(_) | Value::Blob(_) => KeyPart::Text(String::new()),
-    };
-    (
-        record.table(),
-        record.key_and_values().0.into_iter().map(part).collect(),
-    )
+    });
+    (record.table(), parts.collect())
 }
 
 /// The facts that are new or gone in `after`, compared with `before`.

@@ -57,10 +57,12 @@ impl ProcessLock {
         let mut written = Vec::new();
         (&mut file).take(MAX_LENGTH + 1).read_to_end(&mut written)?;
         // A crash of the machine may leave zeros.
-        let is_ours = |byte: &u8| byte.is_ascii_digit() || matches!(byte, b' ' | b'\n' | 0);
+        let is_ours = written
+            .iter()
+            .all(|byte| matches!(byte, b'0'..=b'9' | b' ' | b'\n' | 0));
         // A second name is somebody's: crawlgate gives it none.
         let is_shared = file.metadata()?.nlink() > 1;
-        if is_shared || written.len() as u64 > MAX_LENGTH || !written.iter().all(is_ours) {
+        if is_shared || written.len() as u64 > MAX_LENGTH || !is_ours {
             return Err(foreign(path));
         }
         let written = String::from_utf8_lossy(&written);

@@ -232,7 +232,8 @@ impl StateStore {
     /// # Errors
     /// It cannot be read, or is damaged.
     pub fn check(directory: &Path, now: Timestamp) -> Result<StoredFacts, StateError> {
-        let (facts, file) = (StateStore::read(directory, now)?, directory.join(FILE));
+        let facts = StateStore::read(directory, now)?;
+        let file = directory.join(FILE);
         let checked = Database::open_read_only(&file).and_then(|database| database.check());
         checked
             .map(|()| facts)
@@ -362,9 +363,10 @@ impl StateStore {
 
     /// Reads the history: of this run alone where nothing is written to a directory.
     pub fn history(&self) -> HistoryReader {
-        match self.health().is_in_memory() {
-            true => HistoryReader::of_memory(self.memory.clone()),
-            false => HistoryReader::of_file(Path::new(&self.directory).join(FILE)),
+        if self.health().is_in_memory() {
+            HistoryReader::of_memory(self.memory.clone())
+        } else {
+            HistoryReader::of_file(Path::new(&self.directory).join(FILE))
         }
     }
 
@@ -378,17 +380,17 @@ impl StateStore {
             StoreHealth::Healthy | StoreHealth::Failing { .. } => {}
         }
         let (done, answer) = std::sync::mpsc::sync_channel(1);
-        let closed = || StateError::Closed {
-            directory: self.directory.clone(),
-        };
-        if !self.0.shared.ask(Request {
+        // A request that is not taken is dropped, and with it the sender of the answer.
+        self.0.shared.ask(Request {
             purpose,
             facts,
             done,
-        }) {
-            return Err(closed());
-        }
-        answer.recv().unwrap_or_else(|_| Err(closed()))
+        });
+        answer.recv().unwrap_or_else(|_| {
+            Err(StateError::Closed {
+                directory: self.directory.clone(),
+            })
+        })
     }
 
     #[cfg(test)]
@@ -428,8 +430,7 @@ impl Remembered {
 
 /// Opens the file; sets a damaged one aside and begins an empty one.
 fn open_database(file: &Path, now: Timestamp) -> Result<(Database, Remembered), DatabaseError> {
-    let open = || Database::open(file).and_then(|database| read(database, now));
-    let error = match open() {
+    let error = match Database::open(file).and_then(|database| read(database, now)) {
         Err(DatabaseError::Damaged(error)) => error,
         opened => return opened,
     };
@@ -441,7 +442,7 @@ fn open_database(file: &Path, now: Timestamp) -> Result<(Database, Remembered), 
         file.display(),
         aside.display()
     );
-    let (database, remembered) = open()?;
+    let (database, remembered) = read(Database::open(file)?, now)?;
     Ok((
         database,
         Remembered {

@@ -201,20 +201,10 @@ fn every_kind_of_fact_is_there_after_a_clean_end() {
     ]);
     store.close().expect("closed");
     hands.pass(60);
-    let (
-        _store,
-        Remembered {
-            previous_run,
-            is_continued,
-            facts,
-            set_aside,
-            ..
-        },
-    ) = hands.open(directory.path());
-    assert_eq!(
-        (previous_run, is_continued, set_aside),
-        (PreviousRun::Clean { at }, true, None)
-    );
+    let (_store, remembered) = hands.open(directory.path());
+    assert_eq!(remembered.previous_run, PreviousRun::Clean { at });
+    assert!(remembered.is_continued && remembered.set_aside.is_none());
+    let facts = remembered.facts;
     assert_eq!(facts.versions, [(at, version("00ff00ff00ff00ff"))]);
     assert_eq!(facts.publications, [(at, publication(START, None, None))]);
     assert_eq!(facts.served, [(at, served("google"))]);

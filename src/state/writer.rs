@@ -98,25 +98,20 @@ impl Work {
 
 /// What the handles and the thread share. [`super::StateStore`] derefs to it.
 pub struct Shared {
-    pub(super) directory: String,
-    pub(super) now: Now,
+    pub directory: String,
+    pub now: Now,
     queue: Mutex<Queue>,
     wake: Condvar,
     known: Mutex<Known>,
     /// The lock, while another process may get it.
-    pub(super) kept_lock: Mutex<Option<ProcessLock>>,
+    pub kept_lock: Mutex<Option<ProcessLock>>,
     /// The history where nothing is written to a directory.
-    pub(super) memory: Option<Arc<Memory>>,
+    pub memory: Option<Arc<Memory>>,
 }
 
 impl Shared {
     /// `on_disk` is what the next start finds in the directory, as long as nothing is written.
-    pub(super) fn new(
-        directory: String,
-        health: StoreHealth,
-        on_disk: PreviousRun,
-        now: Now,
-    ) -> Shared {
+    pub fn new(directory: String, health: StoreHealth, on_disk: PreviousRun, now: Now) -> Shared {
         let on_disk = (on_disk, now().lived);
         let memory = if health.is_in_memory() {
             Memory::new().map(Arc::new)
@@ -169,16 +164,14 @@ impl Shared {
         }
     }
 
-    /// Hands a request to the thread; says whether it still runs.
-    pub(super) fn ask(&self, request: Request) -> bool {
+    /// Hands a request to the thread, unless the store is closed: then it is dropped.
+    pub fn ask(&self, request: Request) {
         let mut queue = self.queue();
-        if queue.is_closed {
-            return false;
+        if !queue.is_closed {
+            queue.is_closed = request.purpose.ends();
+            queue.work.requests.push(request);
+            self.wake.notify_one();
         }
-        queue.is_closed = request.purpose.ends();
-        queue.work.requests.push(request);
-        self.wake.notify_one();
-        true
     }
 
     /// Deletes with the next commit what ended before a moment, and the versions that nothing
@@ -189,7 +182,7 @@ impl Shared {
     }
 
     /// Takes requests again: see [`super::StateStore::take_back`].
-    pub(super) fn reopen(&self) {
+    pub fn reopen(&self) {
         self.queue().is_closed = false;
     }
 
@@ -200,7 +193,7 @@ impl Shared {
     }
 
     /// The thread ends, and writes nothing more.
-    pub(super) fn abandon(&self) {
+    pub fn abandon(&self) {
         self.queue().is_closed = true;
         self.wake.notify_one();
     }
@@ -220,7 +213,7 @@ impl Shared {
         ) || on_disk.cannot_mislead(moment, at)
     }
 
-    pub(super) fn unwritten(&self, error: &dyn Display) -> StateError {
+    pub fn unwritten(&self, error: &dyn Display) -> StateError {
         StateError::unwritten(&self.directory, error)
     }
 

@@ -8,7 +8,7 @@ use crate::settings::{AccessFormat, LogDestination};
 use crate::time::{Timestamp, rfc3339};
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde::{Serialize, Serializer};
-use std::io::Write;
+use std::io::{self, Write};
 use std::net::IpAddr;
 use std::ops::Deref;
 use std::time::SystemTime;
@@ -25,7 +25,7 @@ impl AccessLog {
     ///
     /// # Errors
     /// The file cannot be opened for appending, or no thread can be started.
-    pub fn open(destination: &LogDestination, format: AccessFormat) -> std::io::Result<AccessLog> {
+    pub fn open(destination: &LogDestination, format: AccessFormat) -> io::Result<AccessLog> {
         LogWriter::open("access-log", destination).map(|writer| AccessLog { writer, format })
     }
 
@@ -143,7 +143,7 @@ fn version<S: Serializer>(version: &Option<Version>, serializer: S) -> Result<S:
 /// A line in the Combined format of nginx and Apache, for tools that read no JSON: `client - -
 /// [time] "request" status bytes "referer" "user agent"`. What such a line cannot say (site,
 /// crawler, kind, rule) is left out. `crawlgate audit` reads the lines back.
-fn write_combined(record: &AccessRecord<'_>, line: &mut Vec<u8>) -> std::io::Result<()> {
+fn write_combined(record: &AccessRecord<'_>, line: &mut Vec<u8>) -> io::Result<()> {
     match record.client {
         Some(address) => write!(line, "{address}")?,
         None => line.push(b'-'),
@@ -162,7 +162,7 @@ fn write_combined(record: &AccessRecord<'_>, line: &mut Vec<u8>) -> std::io::Res
 }
 
 /// `host:port ` and the Combined line, as Apache's `vhost_combined` (`%v:%p`).
-fn write_vhost_combined(record: &AccessRecord<'_>, line: &mut Vec<u8>) -> std::io::Result<()> {
+fn write_vhost_combined(record: &AccessRecord<'_>, line: &mut Vec<u8>) -> io::Result<()> {
     write_host(record, line)?;
     line.push(b' ');
     write_combined(record, line)
@@ -170,7 +170,7 @@ fn write_vhost_combined(record: &AccessRecord<'_>, line: &mut Vec<u8>) -> std::i
 
 /// The host as the client named it, with the scheme's port where it named none. Spaces are escaped
 /// too: nothing in the line says where the host ends.
-fn write_host(record: &AccessRecord<'_>, line: &mut Vec<u8>) -> std::io::Result<()> {
+fn write_host(record: &AccessRecord<'_>, line: &mut Vec<u8>) -> io::Result<()> {
     let host = record.host.0;
     if host.is_empty() {
         line.push(b'-');
@@ -190,7 +190,7 @@ fn write_host(record: &AccessRecord<'_>, line: &mut Vec<u8>) -> std::io::Result<
 }
 
 /// The request line; `-` for what was no request.
-fn write_request(record: &AccessRecord<'_>, line: &mut Vec<u8>) -> std::io::Result<()> {
+fn write_request(record: &AccessRecord<'_>, line: &mut Vec<u8>) -> io::Result<()> {
     if record.method.0.is_empty() || record.target.0.is_empty() {
         return line.write_all(b"-");
     }
@@ -209,7 +209,7 @@ fn write_request(record: &AccessRecord<'_>, line: &mut Vec<u8>) -> std::io::Resu
     )
 }
 
-fn write_field(field: Option<Octets<'_>>, line: &mut Vec<u8>) -> std::io::Result<()> {
+fn write_field(field: Option<Octets<'_>>, line: &mut Vec<u8>) -> io::Result<()> {
     match field {
         Some(field) => write_escaped(field.0, line),
         None => line.write_all(b"-"),
@@ -218,7 +218,7 @@ fn write_field(field: Option<Octets<'_>>, line: &mut Vec<u8>) -> std::io::Result
 
 /// Escapes what nginx escapes (ngx_http_log_escape): quotes, backslashes and octets that are no
 /// printable ASCII. No client can end a field or a line, or reach a terminal.
-fn write_escaped(octets: &[u8], line: &mut Vec<u8>) -> std::io::Result<()> {
+fn write_escaped(octets: &[u8], line: &mut Vec<u8>) -> io::Result<()> {
     for &octet in octets {
         match octet {
             b'"' | b'\\' | 0..=0x1f | 0x7f.. => write!(line, "\\x{octet:02X}")?,

@@ -22,8 +22,52 @@ pub struct CertificateStatus {
     pub renewed: Option<Timestamp>,
     /// The refused renewal, while crawlgate cannot use the files as they are.
     pub refused: Option<RefusedRenewal>,
-    /// Why clients refuse the certificate or soon will, and what an operator can do.
-    pub problems: Vec<String>,
+    /// What needs an operator.
+    pub problems: Vec<CertificateProblem>,
+}
+
+/// Why clients refuse a certificate or soon will, and what an operator can do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CertificateProblem {
+    /// What is wrong.
+    pub id: CertificateFault,
+    /// The same in words, with the file.
+    pub message: String,
+}
+
+/// What can be wrong with a certificate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[allow(missing_docs)]
+pub enum CertificateFault {
+    /// crawlgate cannot serve with it.
+    Unusable,
+    Expired,
+    NotYetValid,
+    ExpiresSoon,
+    /// It is for no host.
+    NoNames,
+    /// Its file lacks the chain to a known authority.
+    NoChain,
+    /// No certificate is for a host of the settings.
+    Uncovered,
+    /// Its files changed and cannot be used.
+    RefusedRenewal,
+}
+
+impl CertificateFault {
+    /// The problem, with its message.
+    pub fn because(self, message: String) -> CertificateProblem {
+        CertificateProblem { id: self, message }
+    }
+
+    /// Whether clients refuse the certificate now.
+    pub fn is_error(self) -> bool {
+        matches!(
+            self,
+            CertificateFault::Unusable | CertificateFault::Expired | CertificateFault::NotYetValid
+        )
+    }
 }
 
 /// Files that changed and cannot be used.
@@ -53,9 +97,27 @@ pub struct OrderStatus {
     pub problem: Option<String>,
 }
 
+/// The kinds of failures. Each has pauses of its own before the next attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FailureKind {
+    /// The host leads to another server, or nowhere: crawlgate ordered nothing.
+    Elsewhere,
+    /// The authority does not answer as it should.
+    Away,
+    /// The authority refuses.
+    Refused,
+    /// The authority limits requests.
+    Limited,
+    /// The cause is on this machine: the disk, the randomness, or a mistake in crawlgate.
+    Own,
+}
+
 /// An attempt that brought no certificate.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FailedOrder {
+    /// The kind of its failure.
+    pub kind: FailureKind,
     /// When it ended.
     #[serde(serialize_with = "rfc3339")]
     pub at: Timestamp,

@@ -107,7 +107,7 @@ fn is_zero(number: &u64) -> bool {
 
 /// The events of the present second.
 struct Sampling {
-    second: u64,
+    second: i64,
     taken: u64,
     /// Which pairs of site and crawler had one, by their hash: 64 bits under a random key do not
     /// collide in practice.
@@ -261,7 +261,7 @@ impl Events {
 }
 
 /// A server of an origin that gets no requests any more, or gets them again: a line of the log.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Debug, Serialize)]
 #[allow(missing_docs)]
 pub struct ServerEvent {
     /// RFC 3339 with milliseconds, UTC.
@@ -291,17 +291,11 @@ struct LeftOut {
     left_out: u64,
 }
 
-fn second(moment: SystemTime) -> u64 {
-    moment
-        .duration_since(SystemTime::UNIX_EPOCH)
-        .map_or(0, |time| time.as_secs())
-}
-
 /// Events for the history.
 #[derive(Default)]
 struct Samples {
     /// Days since 1970.
-    day: u64,
+    day: i64,
     /// How many there were today of each site, crawler, identity, kind and rule, by their hash.
     of_today: HashMap<u64, u8, Prehashed>,
     taken: Vec<Arc<Event>>,
@@ -311,7 +305,7 @@ impl Shared {
     /// Keeps an event for the history, unless there are enough of its kind today or too many that
     /// wait.
     fn sample(&self, event: &Arc<Event>) {
-        let day = second(event.time) / 86_400;
+        let day = Timestamp::from(event.time).0 / 86_400;
         let hash = self.hasher.hash_one((
             &event.site,
             &event.crawler,
@@ -337,7 +331,7 @@ impl Shared {
     /// Writes how many were left out in a second that is over.
     fn say_left_out(&self, now: SystemTime) {
         let mut sampling = lock(&self.sampling);
-        if sampling.left_out > 0 && sampling.second < second(now) && self.log.enabled() {
+        if sampling.left_out > 0 && sampling.second < Timestamp::from(now).0 && self.log.enabled() {
             let left_out = std::mem::take(&mut sampling.left_out);
             drop(sampling);
             self.log.write(&LeftOut {
@@ -350,11 +344,12 @@ impl Shared {
     /// Admits one more event, or returns `None`. An admitted event gets the number of those before
     /// it that were left out.
     fn admit(&self, site: &str, crawler: &str, now: SystemTime) -> Option<u64> {
-        let second = second(now);
+        let second = Timestamp::from(now).0;
         let pair = self.hasher.hash_one((site, crawler));
         let mut sampling = lock(&self.sampling);
         if sampling.second != second {
-            (sampling.second, sampling.taken) = (second, 0);
+            sampling.second = second;
+            sampling.taken = 0;
             sampling.served.clear();
         }
         // The table was made with room for all of them, so no request waits for it to grow.

@@ -10,7 +10,7 @@ use crate::settings::LogDestination;
 use crate::threads::spawn;
 use serde::Serialize;
 use std::cell::RefCell;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -105,21 +105,17 @@ impl Shared {
 
 impl LogWriter {
     /// Opens a log and starts its writer. `name` is for messages.
-    pub(super) fn open(
-        name: &'static str,
-        destination: &LogDestination,
-    ) -> std::io::Result<LogWriter> {
+    pub fn open(name: &'static str, destination: &LogDestination) -> std::io::Result<LogWriter> {
         let file = match destination {
             LogDestination::Off => return Ok(LogWriter::off()),
             LogDestination::Stdout => LogFile::stdout(name)?,
             LogDestination::File(path) => LogFile::open(name, path)?,
         };
-        let (queue, work, written) = Default::default();
         let shared = Arc::new(Shared {
             name,
-            queue,
-            work,
-            written,
+            queue: Mutex::default(),
+            work: Condvar::new(),
+            written: Condvar::new(),
             dropped: AtomicU64::new(0),
         });
         let writer = Writer {
@@ -134,7 +130,7 @@ impl LogWriter {
     }
 
     /// A log that is not written.
-    pub(super) fn off() -> LogWriter {
+    pub fn off() -> LogWriter {
         LogWriter { open: None }
     }
 
@@ -158,12 +154,12 @@ impl LogWriter {
 
     /// Takes a line in, which `write` appends without its end. A line that it cannot write counts
     /// as dropped.
-    pub(super) fn write_line(&self, write: impl FnOnce(&mut Vec<u8>) -> bool) {
+    pub fn write_line(&self, write: impl FnOnce(&mut Vec<u8>) -> bool) {
         let Some(shared) = self.shared() else { return };
         LINE.with_borrow_mut(|line| {
             line.clear();
             if !write(line) {
-                shared.dropped.fetch_add(1, Ordering::Relaxed);
+                shared.dropped.fetch_add(1, Relaxed);
                 return;
             }
             line.push(b'\n');
@@ -171,7 +167,7 @@ impl LogWriter {
             let before = queue.waiting.lines.len();
             if before + line.len() > ROOM {
                 queue.waiting.overflowed = true;
-                shared.dropped.fetch_add(1, Ordering::Relaxed);
+                shared.dropped.fetch_add(1, Relaxed);
                 return;
             }
             queue.waiting.lines.extend_from_slice(line);
@@ -188,7 +184,7 @@ impl LogWriter {
     /// Lines that were dropped because too many waited, or that could not be written.
     pub fn dropped(&self) -> u64 {
         self.shared()
-            .map_or(0, |shared| shared.dropped.load(Ordering::Relaxed))
+            .map_or(0, |shared| shared.dropped.load(Relaxed))
     }
 
     /// Why lines are being lost, or go into a renamed file.
@@ -264,13 +260,13 @@ impl Writer {
     /// Waits for lines, and then a little for more of them.
     fn next_batch(&self, mut lines: Vec<u8>) -> Batch {
         let work = &self.shared.work;
-        let idle = |queue: &mut Queue| queue.waiting.lines.is_empty() && !queue.must_write_now();
-        let few = |queue: &mut Queue| !queue.must_write_now();
         let queue = work
-            .wait_while(self.shared.queue(), idle)
+            .wait_while(self.shared.queue(), |queue| {
+                queue.waiting.lines.is_empty() && !queue.must_write_now()
+            })
             .unwrap_or_else(PoisonError::into_inner);
         let mut queue = work
-            .wait_timeout_while(queue, GATHERED, few)
+            .wait_timeout_while(queue, GATHERED, |queue| !queue.must_write_now())
             .unwrap_or_else(PoisonError::into_inner)
             .0;
         lines.clear();
@@ -308,7 +304,7 @@ impl Writer {
                     tracing::error!(%error, "the {log} cannot be written; lines are lost until it can");
                 }
                 self.lost += lines;
-                self.shared.dropped.fetch_add(lines, Ordering::Relaxed);
+                self.shared.dropped.fetch_add(lines, Relaxed);
                 Some(problem)
             }
         }
@@ -318,14 +314,18 @@ impl Writer {
     fn finish(&self, batch: &Batch, problem: Option<String>) {
         let mut queue = self.shared.queue();
         if !batch.lines.is_empty() {
-            let too_slow = || batch.overflowed.then(|| self.shared.too_slow());
-            let not_reopened = || {
-                let (log, error) = (self.shared.name, self.file.reopen_problem()?);
-                Some(format!(
-                    "the {log} cannot be created again, and crawlgate goes on with the renamed file: {error}"
-                ))
+            queue.problem = if problem.is_some() {
+                problem
+            } else if batch.overflowed {
+                Some(self.shared.too_slow())
+            } else {
+                self.file.reopen_problem().map(|error| {
+                    format!(
+                        "the {} cannot be created again, and crawlgate goes on with the renamed file: {error}",
+                        self.shared.name
+                    )
+                })
             };
-            queue.problem = problem.or_else(too_slow).or_else(not_reopened);
         }
         queue.done += batch.lines.len() as u64 + batch.reopens;
         drop(queue);

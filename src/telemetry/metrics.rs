@@ -38,9 +38,11 @@ pub struct Metrics {
     /// By site, crawler, identity, kind and action. The counters with a crawler share one cap.
     pub requests: Counters<5>,
     robots_txt: Counters<3>,
-    violations: Counters<4>,
+    /// By site, crawler, identity and kind.
+    pub violations: Counters<4>,
     /// By crawler and outcome. Without a site: whether a crawler is the one that it claims to be
-    /// does not depend on the site.
+    /// does not depend on the site. The crawler is one of the registry or `other`: these series
+    /// stay when sites go, so they must be few.
     pub identity: Counters<2>,
     pub proofs: IdentityMetrics,
     sites: SiteMetrics,
@@ -101,7 +103,11 @@ impl Metrics {
                 "Pages that the policy's html section applies to, by outcome.",
                 &["site", "outcome"],
             ),
-            undeclared_proxy: undeclared_proxy(register),
+            undeclared_proxy: register.counter(
+                "crawlgate_undeclared_proxy_requests_total",
+                "Requests with forwarding fields (X-Forwarded-For, Via, ...) from a peer that trusted_proxies does not name. \
+                 crawlgate replaced X-Forwarded-For, -Proto and -Host.",
+            ),
             problems: register.gauges(
                 "crawlgate_problems",
                 "Problems that need a person, by problem. `crawlgate status` lists them.",
@@ -133,18 +139,6 @@ impl Metrics {
         })
     }
 
-    /// `crawlgate_requests_total{site,crawler,identity,kind,action}`. The crawler comes with its
-    /// identity.
-    pub fn request(
-        &self,
-        site: &str,
-        (crawler, identity): (&str, &'static str),
-        kind: &'static str,
-        action: &'static str,
-    ) {
-        self.requests.count([site, crawler, identity, kind, action]);
-    }
-
     /// `crawlgate_robots_txt_total{site,crawler,status}`, and when it is a 200 or 304
     /// `crawlgate_robots_last_fetch_timestamp_seconds{site,crawler}`. `served` is the time of a
     /// request that got the whole answer, in seconds since 1970.
@@ -158,23 +152,6 @@ impl Metrics {
                 .with_label_values(&[cut_label(site), cut_label(crawler)])
                 .set(now);
         }
-    }
-
-    /// `crawlgate_violations_total{site,crawler,identity,kind}`. The crawler comes with its
-    /// identity.
-    pub fn violation(
-        &self,
-        site: &str,
-        (crawler, identity): (&str, &'static str),
-        kind: &'static str,
-    ) {
-        self.violations.count([site, crawler, identity, kind]);
-    }
-
-    /// `crawlgate_identity_total{crawler,outcome}`. The crawler is one of the registry or `other`:
-    /// these series stay when sites go, so they must be few.
-    pub fn identity(&self, crawler: &str, outcome: &'static str) {
-        self.identity.count([crawler, outcome]);
     }
 
     /// `crawlgate_html_pages_total{site,outcome}`.
@@ -347,13 +324,5 @@ fn by_crawler(register: Register<'_>) -> (Counters<5>, Counters<3>, Counters<4>,
             "Requests of crawlers, by what crawlgate could prove about the claimed name.",
             ["crawler", "outcome"],
         ),
-    )
-}
-
-fn undeclared_proxy(register: Register<'_>) -> IntCounter {
-    register.counter(
-        "crawlgate_undeclared_proxy_requests_total",
-        "Requests with forwarding fields (X-Forwarded-For, Via, ...) from a peer that trusted_proxies does not name. \
-         crawlgate replaced X-Forwarded-For, -Proto and -Host.",
     )
 }

@@ -12,7 +12,10 @@ mod recent;
 mod traffic;
 
 pub use access::{AccessLog, AccessRecord, Octets};
-pub use certificates::{CertificateStatus, FailedOrder, OrderStatus, RefusedRenewal};
+pub use certificates::{
+    CertificateFault, CertificateProblem, CertificateStatus, FailedOrder, FailureKind, OrderStatus,
+    RefusedRenewal,
+};
 pub use events::{Event, Events, ServerEvent};
 pub use metrics::{Metrics, OpenConnection, ServerPlace, SiteGauges, UNCLAIMED};
 pub use recent::{Recent, RecentByName, Throttle};
@@ -40,10 +43,9 @@ pub fn start_tracing(default_filter: &str, json: bool) {
     } else {
         Style::Text { colours }
     };
-    let writer = move || Printer::new(std::io::stderr(), style);
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(writer);
+        .with_writer(move || Printer::new(std::io::stderr(), style));
     let _ = tracing_log::LogTracer::builder()
         .with_max_level(loudest)
         .init();

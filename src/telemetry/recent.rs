@@ -7,7 +7,7 @@ use crate::locks::lock;
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 /// Seconds that one slot counts.
@@ -27,12 +27,12 @@ impl Recent {
     pub fn add(&self, lived: Duration) {
         let period = lived.as_secs() / SLOT;
         let slot = &self.0[period as usize % SLOTS];
-        let current = slot.load(Ordering::Relaxed);
+        let current = slot.load(Relaxed);
         // A request that took minutes is not counted where a later period has the slot.
         if current >> 32 < period {
             let begun = period << 32 | 1;
             if slot
-                .compare_exchange(current, begun, Ordering::Relaxed, Ordering::Relaxed)
+                .compare_exchange(current, begun, Relaxed, Relaxed)
                 .is_ok()
             {
                 return;
@@ -40,17 +40,16 @@ impl Recent {
         } else if current >> 32 > period {
             return;
         }
-        slot.fetch_add(1, Ordering::Relaxed);
+        slot.fetch_add(1, Relaxed);
     }
 
     /// The count of the last five minutes.
     pub fn sum(&self, lived: Duration) -> u64 {
         let now = lived.as_secs() / SLOT;
-        let slots = self.0.iter().map(|slot| slot.load(Ordering::Relaxed));
-        let is_recent =
-            |slot: &u64| (now.saturating_sub(SLOTS as u64 - 1)..=now).contains(&(slot >> 32));
+        let recent = now.saturating_sub(SLOTS as u64 - 1)..=now;
+        let slots = self.0.iter().map(|slot| slot.load(Relaxed));
         slots
-            .filter(is_recent)
+            .filter(|slot| recent.contains(&(slot >> 32)))
             .map(|slot| slot & u64::from(u32::MAX))
             .sum()
     }
@@ -124,15 +123,14 @@ impl Throttle {
     /// As [`Throttle::admit`], with another time from one line to the next.
     pub fn admit_every(&self, pause: Duration, lived: Duration) -> Option<u64> {
         let now = lived.as_millis() as u64;
-        let later = |next| (now >= next).then_some(now.saturating_add(pause.as_millis() as u64));
-        if self
+        let next = now.saturating_add(pause.as_millis() as u64);
+        let admitted = self
             .next
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, later)
-            .is_ok()
-        {
-            return Some(self.left_out.swap(0, Ordering::Relaxed));
+            .fetch_update(Relaxed, Relaxed, |due| (now >= due).then_some(next));
+        if admitted.is_ok() {
+            return Some(self.left_out.swap(0, Relaxed));
         }
-        self.left_out.fetch_add(1, Ordering::Relaxed);
+        self.left_out.fetch_add(1, Relaxed);
         None
     }
 }

@@ -40,7 +40,7 @@ pub struct Traffic {
 }
 
 /// Requests of the last five minutes.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TrafficStatus {
     /// All requests.
     pub requests: u64,
@@ -77,10 +77,9 @@ impl Traffic {
         } else {
             &self.unread_fields
         };
-        fields
-            .dropped()
-            .names()
-            .for_each(|name| counts.add(name, lived));
+        for name in fields.dropped().names() {
+            counts.add(name, lived);
+        }
     }
 
     /// Counts a request of an unlisted bot. It is not counted while another thread counts one, or

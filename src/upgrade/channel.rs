@@ -115,15 +115,10 @@ impl Channel {
             )));
         }
         let _one = lock(&self.sending);
-        let send = || {
-            sendmsg(
-                &self.stream,
-                &[IoSlice::new(&octets)],
-                &mut ancillary,
-                SendFlags::empty(),
-            )
-        };
-        let sent = retry_on_intr(send).map_err(io::Error::from)?;
+        let parts = [IoSlice::new(&octets)];
+        let sent =
+            retry_on_intr(|| sendmsg(&self.stream, &parts, &mut ancillary, SendFlags::empty()))
+                .map_err(io::Error::from)?;
         Ok((&self.stream).write_all(&octets[sent..])?)
     }
 
@@ -135,9 +130,10 @@ impl Channel {
         &self,
         until: Option<Instant>,
     ) -> Result<(M, Vec<OwnedFd>), ChannelError> {
-        let (mut length, mut descriptors) = ([0; 4], Vec::new());
+        let mut length = [0; 4];
+        let mut descriptors = Vec::new();
         self.read(&mut length, &mut descriptors, until)?;
-        let length = usize::try_from(u32::from_be_bytes(length)).unwrap_or(usize::MAX);
+        let length = u32::from_be_bytes(length) as usize;
         if length > LONGEST {
             return Err(ChannelError::Strange(format!(
                 "a message of {length} octets"
@@ -167,8 +163,9 @@ impl Channel {
                 [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];
             let mut ancillary = RecvAncillaryBuffer::new(&mut space);
             let buffer = &mut [IoSliceMut::new(&mut octets[read..])];
-            let receive = || recvmsg(&self.stream, buffer, &mut ancillary, RecvFlags::empty());
-            let received = retry_on_intr(receive).map_err(io::Error::from)?;
+            let received =
+                retry_on_intr(|| recvmsg(&self.stream, buffer, &mut ancillary, RecvFlags::empty()))
+                    .map_err(io::Error::from)?;
             for message in ancillary.drain() {
                 if let RecvAncillaryMessage::ScmRights(passed) = message {
                     descriptors.extend(passed);

@@ -27,7 +27,8 @@ impl Inherited {
     pub fn from_service_manager() -> Inherited {
         let names = std::env::var("LISTEN_FDNAMES").unwrap_or_default();
         let mut names = names.split(':').map(str::to_owned);
-        let (mut passed, mut inherited) = (ListenFd::from_env(), Inherited::default());
+        let mut passed = ListenFd::from_env();
+        let mut inherited = Inherited::default();
         for place in 0..passed.len() {
             let said = names
                 .next()
@@ -49,14 +50,11 @@ impl Inherited {
             };
             match prepare(&listener) {
                 Ok(name) => {
-                    inherited.0.push(Entry {
-                        passed: PassedListener {
-                            name,
-                            is_managed: true,
-                        },
-                        listener,
-                        said,
-                    });
+                    let passed = PassedListener {
+                        name,
+                        is_managed: true,
+                    };
+                    inherited.push(passed, listener, said);
                 }
                 Err(error) => {
                     tracing::warn!(%error, "cannot use the socket `{said}` of the service manager")
@@ -68,14 +66,11 @@ impl Inherited {
 
     /// Adds a listener that this process has bound.
     pub fn add(&mut self, name: ListenAddress, listener: BoundListener) {
-        self.0.push(Entry {
-            passed: PassedListener {
-                name,
-                is_managed: false,
-            },
-            listener,
-            said: String::new(),
-        });
+        let passed = PassedListener {
+            name,
+            is_managed: false,
+        };
+        self.push(passed, listener, String::new());
     }
 
     /// Adds a listener that the process before has passed.
@@ -84,10 +79,14 @@ impl Inherited {
             ListenAddress::Tcp(_) => BoundListener::Tcp(descriptor.into()),
             ListenAddress::Unix(_) => BoundListener::Unix(descriptor.into()),
         };
+        self.push(passed, listener, String::new());
+    }
+
+    fn push(&mut self, passed: PassedListener, listener: BoundListener, said: String) {
         self.0.push(Entry {
             passed,
             listener,
-            said: String::new(),
+            said,
         });
     }
 

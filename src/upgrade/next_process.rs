@@ -28,7 +28,7 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 const OUTPUT: usize = 16 * 1024;
 
 /// What the running server hands over beside its listeners.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Handed {
     /// The lock of the state directory.
     pub state: Option<OwnedFd>,
@@ -134,23 +134,21 @@ impl NextProcess {
         let child = command.spawn()?;
         // The command has the other ends as long as it is there.
         drop(command);
-        let (written, (writes, written_whole)) =
-            (Arc::<Mutex<VecDeque<u8>>>::default(), channel::<()>());
-        let kept = written.clone();
+        let (writes, written_whole) = channel::<()>();
         let next = NextProcess {
             child,
             channel: own,
-            written,
+            written: Arc::default(),
             written_whole: Mutex::new(written_whole),
             takes: Vec::new(),
             takes_control: false,
             serves: false,
         };
-        let read = move || {
+        let kept = next.written.clone();
+        spawn("next-process", move || {
             copy(output, &kept, io::stderr());
             drop(writes);
-        };
-        spawn("next-process", read)?;
+        })?;
         Ok(next)
     }
 
@@ -172,7 +170,8 @@ impl NextProcess {
                 },
                 _,
             ) => {
-                (self.takes, self.takes_control) = (takes, takes_control);
+                self.takes = takes;
+                self.takes_control = takes_control;
                 Ok(())
             }
             (other, _) => Err(ChannelError::Strange(format!("{other:?}"))),
@@ -204,12 +203,9 @@ impl NextProcess {
             control,
             memory,
         } = handed;
-        self.channel.send(
-            &FromPredecessor::Memory {
-                memory: Box::new(memory),
-            },
-            &[],
-        )?;
+        let memory = Box::new(memory);
+        self.channel
+            .send(&FromPredecessor::Memory { memory }, &[])?;
         let control = control.as_ref().filter(|_| self.takes_control);
         let descriptors: Vec<BorrowedFd<'_>> =
             state.iter().chain(control).map(AsFd::as_fd).collect();
@@ -219,7 +215,8 @@ impl NextProcess {
         };
         self.channel.send(&yours, &descriptors)?;
         self.expect(|message| matches!(message, FromSuccessor::Opened))?;
-        let (output, errors) = (io::stdout(), io::stderr());
+        let output = io::stdout();
+        let errors = io::stderr();
         *has_gone = true;
         self.channel
             .send(&FromPredecessor::Go, &[output.as_fd(), errors.as_fd()])?;
@@ -283,7 +280,7 @@ fn copy(mut output: PipeReader, kept: &Mutex<VecDeque<u8>>, errors: impl Write) 
 }
 
 /// A program and its arguments.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Program {
     /// The path of the program.
     pub path: PathBuf,
@@ -336,16 +333,15 @@ impl Program {
 
 /// Where the shell found a program that runs: the first of these directories that leads to it.
 fn by_name(name: &Path, directories: &OsStr, running: PathBuf) -> PathBuf {
-    let leads_to_it = |program: &PathBuf| {
-        program
-            .canonicalize()
-            .is_ok_and(|program| program == running)
-    };
-    let mut named = std::env::split_paths(directories).map(|directory| directory.join(name));
-    named
-        .find(leads_to_it)
-        .and_then(|program| std::path::absolute(program).ok())
-        .unwrap_or(running)
+    for directory in std::env::split_paths(directories) {
+        let program = directory.join(name);
+        if program.canonicalize().is_ok_and(|found| found == running)
+            && let Ok(program) = std::path::absolute(program)
+        {
+            return program;
+        }
+    }
+    running
 }
 
 #[cfg(test)]
@@ -357,8 +353,7 @@ mod tests {
     #[test]
     fn process_that_hangs_at_its_start_is_ended_and_quoted() {
         let mut next =
-            NextProcess::start(&Program::script("echo waiting for a disk; exec sleep 600"))
-                .expect("started");
+            NextProcess::start(&Program::script("echo waiting; exec sleep 600")).expect("started");
         while next.written.lock().expect("unpoisoned").is_empty() {
             std::thread::yield_now();
         }
@@ -371,7 +366,7 @@ mod tests {
         assert!(matches!(ready, Err(ChannelError::Late)), "{ready:?}");
         let process = format!("/proc/{}", next.pid());
         assert!(Path::new(&process).exists());
-        assert!(next.end().to_string().contains("waiting for a disk"));
+        assert!(next.end().to_string().contains("waiting"));
         assert!(!Path::new(&process).exists());
     }
 

@@ -109,8 +109,9 @@ impl Successor {
         loop {
             match self.channel.receive(None)? {
                 (FromPredecessor::Listeners { listeners }, descriptors) => {
-                    let passed = listeners.into_iter().zip(descriptors);
-                    passed.for_each(|(passed, descriptor)| inherited.pass(passed, descriptor));
+                    for (passed, descriptor) in listeners.into_iter().zip(descriptors) {
+                        inherited.pass(passed, descriptor);
+                    }
                 }
                 (FromPredecessor::Served { copy }, _) => self.served.push(copy),
                 (FromPredecessor::Memory { memory: passed }, _) => memory = *passed,
@@ -173,12 +174,16 @@ impl Predecessor {
     /// for each robots.txt that it served.
     pub fn follow(self, left: impl FnOnce(), mut served: impl FnMut(&ServedCopy)) -> Option<usize> {
         let mut left = Some(left);
-        self.served.iter().for_each(&mut served);
+        for copy in &self.served {
+            served(copy);
+        }
         let cut_off = loop {
             match self.channel.receive(None) {
                 Ok((FromPredecessor::Served { copy }, _)) => served(&copy),
                 Ok((FromPredecessor::Leaving, _)) => {
-                    left.take().into_iter().for_each(|left| left())
+                    if let Some(left) = left.take() {
+                        left();
+                    }
                 }
                 Ok((FromPredecessor::Farewell { cut_off }, _)) => break Some(cut_off),
                 Ok((FromPredecessor::Unknown, _)) => {}
@@ -187,7 +192,9 @@ impl Predecessor {
             }
         };
         // One that dies leaves as well.
-        left.into_iter().for_each(|left| left());
+        if let Some(left) = left {
+            left();
+        }
         cut_off
     }
 }

@@ -127,7 +127,7 @@ fn keep_history(instance: &Instance, store: &StateStore) {
         .identity
         .each_new(|[crawler, outcome], requests| batch.identity(now, crawler, outcome, requests));
     for ((site, crawler, identity), counts) in &counts {
-        batch.requests(now, (site, crawler, identity), counts);
+        batch.requests(now, site, crawler, identity, counts);
     }
     for (name, requests) in instance.traffic.take_unlisted() {
         batch.unlisted(now, &name, requests);

@@ -32,7 +32,7 @@ const MEANWHILE: u64 = 5_000;
 static FRESH: AtomicU64 = AtomicU64::new(1 << 32);
 
 /// The facts about the chosen server that the lane needs.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub struct Route {
     /// The key of its connections. One of them may be used in place of another.
     pub key: u64,
@@ -144,7 +144,8 @@ impl Attempts {
             upstreams.has_none(self.place, wanted, *none);
         })?;
         self.asked = milliseconds(began.duration_since(upstreams.started));
-        (self.place, self.is_counted) = (Some(held.server.entry.place), false);
+        self.place = Some(held.server.entry.place);
+        self.is_counted = false;
         let route = Route {
             key: held.server.key,
             timeouts: held.server.entry.timeouts,
@@ -229,22 +230,17 @@ impl Attempts {
             return false;
         }
         self.is_counted = true;
-        let has_another = || {
-            upstreams
-                .group(held.server.entry.place)
-                .has_another(&held.server)
-        };
         let may_be_repeated = match reached {
-            Reached::Nothing => has_another(),
+            Reached::Nothing => upstreams.has_another(&held.server),
             // The server may be up, and have closed a connection that was idle for too long.
             Reached::KeptConnection => wanted.is_repeatable && has_ended(error),
-            Reached::NewConnection => wanted.is_repeatable && has_ended(error) && has_another(),
+            Reached::NewConnection => {
+                wanted.is_repeatable && has_ended(error) && upstreams.has_another(&held.server)
+            }
             Reached::Octets | Reached::Body => false,
         };
-        let (goes_on, reason) = (
-            may_be_repeated && self.count < MOST_ATTEMPTS,
-            failure_reason(error.etype()),
-        );
+        let goes_on = may_be_repeated && self.count < MOST_ATTEMPTS;
+        let reason = failure_reason(error.etype());
         let was_closed_before = reached == Reached::KeptConnection && has_ended(error);
         let was_closed_elsewhere = self.suspect.take().is_some() || self.must_be_fresh;
         self.must_be_fresh = was_closed_before;
@@ -259,13 +255,12 @@ impl Attempts {
                 .metrics
                 .upstream
                 .failed(Some(held.server.entry.place), reason);
-            let at = upstreams.clock.moment();
             let request = FailedRequest {
                 host: wanted.host,
                 target: wanted.target,
                 reason,
                 error,
-                at,
+                at: upstreams.clock.moment(),
             };
             held.server
                 .entry
@@ -352,12 +347,14 @@ fn is_fault(server: &Server, reached: Reached, error: &Error, asked: u64) -> boo
 }
 
 impl Upstreams {
+    fn has_another(&self, server: &Arc<Server>) -> bool {
+        self.group(server.entry.place).has_another(server)
+    }
+
     fn failed(&self, server: &Arc<Server>, reason: &'static str) {
-        let at = (self.elapsed(), self.clock.moment().now);
-        self.report(
-            server,
-            self.group(server.entry.place).failed(server, reason, at),
-        );
+        let group = self.group(server.entry.place);
+        let change = group.failed(server, reason, self.elapsed(), self.clock.moment().now);
+        self.report(server, change);
     }
 
     fn answered(&self, server: &Arc<Server>, status: u16, now: Duration) {
@@ -385,16 +382,16 @@ impl Upstreams {
                 }
             }
             (_, Some((place, group))) => {
-                let (reason, error, at) = (none.reason(), &none, self.clock.moment());
+                let reason = none.reason();
                 self.metrics.upstream.failed(Some(place), reason);
-                let request = FailedRequest {
-                    host,
-                    target,
-                    reason,
-                    error,
-                    at,
-                };
                 if let Some(entry) = group.entries.first() {
+                    let request = FailedRequest {
+                        host,
+                        target,
+                        reason,
+                        error: &none,
+                        at: self.clock.moment(),
+                    };
                     entry.tally.failed(&entry.url, &request);
                 }
             }

@@ -90,29 +90,28 @@ impl Checks {
 
     async fn check(&self, group: &Group, server: &Arc<Server>, rules: &HealthSettings, host: &str) {
         let asked = timeout(rules.timeout, self.ask(server, &rules.path, host)).await;
-        let result = match asked {
-            Ok(Ok(status)) if rules.statuses.iter().any(|range| range.contains(&status)) => Ok(()),
-            Ok(Ok(status)) => Err(Unwell {
-                reason: "status",
-                status: Some(status),
-            }),
-            Ok(Err(error)) => Err(Unwell {
-                reason: failure_reason(error.etype()),
-                status: None,
-            }),
+        let (reason, status) = match asked {
+            Ok(Ok(status)) if rules.statuses.iter().any(|range| range.contains(&status)) => {
+                ("ok", None)
+            }
+            Ok(Ok(status)) => ("status", Some(status)),
+            Ok(Err(error)) => (failure_reason(error.etype()), None),
             // However far it came.
-            Err(_) => Err(Unwell {
-                reason: "timeout",
-                status: None,
-            }),
+            Err(_) => ("timeout", None),
+        };
+        let result = if reason == "ok" {
+            Ok(())
+        } else {
+            Err(Unwell { reason, status })
         };
         let upstreams = &self.upstreams;
-        upstreams.metrics.upstream.checked(
-            server.entry.place,
-            result.map_or_else(|unwell| unwell.reason, |()| "ok"),
-        );
-        let at = (upstreams.elapsed(), upstreams.clock.moment().now);
-        upstreams.report(server, group.checked(server, rules, result, at));
+        upstreams
+            .metrics
+            .upstream
+            .checked(server.entry.place, reason);
+        let elapsed = upstreams.elapsed();
+        let change = group.checked(server, rules, result, elapsed, upstreams.clock.moment().now);
+        upstreams.report(server, change);
     }
 
     /// Returns the status of the answer.
@@ -209,7 +208,8 @@ impl Named<'_> {
             .metrics
             .upstream
             .failed(Some(self.entry.place), "dns");
-        let (kept, said) = (self.group.servers(self.entry).len(), error.to_string());
+        let kept = self.group.servers(self.entry).len();
+        let said = error.to_string();
         if self.failure.as_ref() != Some(&said) {
             tracing::warn!(
                 origin = %self.entry.address.host, %error, addresses_kept = kept,

@@ -8,7 +8,7 @@ use super::table::Table;
 use super::tally::Tally;
 use super::tls::ServerTls;
 use crate::locks::lock;
-use crate::settings::{HealthSettings, OriginSettings, ServerSettings};
+use crate::settings::{HealthSettings, OriginSettings};
 use crate::telemetry::ServerPlace;
 use crate::time::Timestamp;
 use arc_swap::ArcSwap;
@@ -68,8 +68,9 @@ impl Group {
             trial_due: AtomicU64::new(NEVER),
             room: settings.places.clone().map(Room::new),
         });
-        let entry = |(server, said): (usize, &ServerSettings)| {
-            Arc::new(Entry {
+        let mut entries = Vec::new();
+        for (server, said) in settings.servers.iter().enumerate() {
+            entries.push(Arc::new(Entry {
                 place: ServerPlace { origin, server },
                 address: said.address.clone(),
                 url: said.address.url(),
@@ -81,9 +82,8 @@ impl Group {
                 certificate_name: settings.certificate_name().map(str::to_owned),
                 tally: Tally::default(),
                 shared: shared.clone(),
-            })
-        };
-        let entries: Vec<Arc<Entry>> = settings.servers.iter().enumerate().map(entry).collect();
+            }));
+        }
         let group = Group {
             settings: settings.clone(),
             table: ArcSwap::default(),
@@ -125,14 +125,15 @@ impl Group {
             // DNS gives the same ones in another order.
             return;
         }
-        let server = |address: SocketAddr| {
-            let same = known
-                .iter()
-                .find(|server| server.address == address)
-                .cloned();
-            same.unwrap_or_else(|| Arc::new(Server::new(entry.clone(), address)))
-        };
-        *known = wanted.into_iter().map(server).collect();
+        let mut servers = Vec::new();
+        for address in wanted {
+            let same = known.iter().find(|server| server.address == address);
+            servers.push(match same {
+                Some(server) => server.clone(),
+                None => Arc::new(Server::new(entry.clone(), address)),
+            });
+        }
+        *known = servers;
         self.make_table(&members);
         drop(members);
         self.take_passed();
@@ -140,32 +141,28 @@ impl Group {
 
     /// The servers that get no requests.
     pub fn pass(&self, now: u64) -> Vec<PassedServer> {
-        let (origin, members) = (self.name(), self.members());
-        let passed = |server: &Arc<Server>| {
-            let (url, address) = (server.entry.url.clone(), server.shown_address());
-            let standing = server.state().pass(now)?;
-            Some(PassedServer {
-                origin: origin.clone(),
-                url,
-                address,
-                standing,
-            })
-        };
-        members.iter().flatten().filter_map(passed).collect()
+        let mut passed = Vec::new();
+        for server in self.members().iter().flatten() {
+            if let Some(standing) = server.state().pass(now) {
+                passed.push(PassedServer {
+                    origin: self.name(),
+                    url: server.entry.url.clone(),
+                    address: server.shown_address(),
+                    standing,
+                });
+            }
+        }
+        passed
     }
 
     /// Gives servers the states of the previous process: now, or as soon as they have their
     /// address.
     pub fn go_on(&self, passed: &[PassedServer], now: u64) {
         let name = self.name();
-        let own = passed.iter().filter(|passed| passed.origin == name);
-        let stood = own.map(|passed| {
-            (
-                passed.clone(),
-                ServerState::passed(passed.standing.clone(), now),
-            )
-        });
-        lock(&self.passed).extend(stood);
+        for server in passed.iter().filter(|passed| passed.origin == name) {
+            let state = ServerState::passed(server.standing.clone(), now);
+            lock(&self.passed).push((server.clone(), state));
+        }
         self.take_passed();
     }
 
@@ -176,10 +173,11 @@ impl Group {
         }
         let members = self.members();
         passed.retain(|(PassedServer { url, address, .. }, standing)| {
-            let is_it = |server: &&Arc<Server>| {
-                server.entry.url == *url && server.shown_address() == *address
-            };
-            let Some(server) = members.iter().flatten().find(is_it) else {
+            let Some(server) = members
+                .iter()
+                .flatten()
+                .find(|server| server.entry.url == *url && server.shown_address() == *address)
+            else {
                 return true;
             };
             // The settings may have no `health` or no `ejection` any more.
@@ -243,10 +241,11 @@ impl Group {
                 Some(ejection) if !wanted.is_repeatable => milliseconds(ejection.time),
                 _ => 0,
             };
-            let is_due = |due: u64| due.saturating_add(wait) <= milliseconds(now());
-            let is_meant = |server: &Arc<Server>| server.state().trial_due().is_some_and(is_due);
-            if is_due(due)
-                && let Some(server) = self.begin_trial(is_meant)
+            if let Some(latest) = milliseconds(now()).checked_sub(wait)
+                && due <= latest
+                && let Some(server) = self.begin_trial(|server| {
+                    server.state().trial_due().is_some_and(|due| due <= latest)
+                })
             {
                 return Some(Entrance::Place(Held::enter_on_trial(server)));
             }
@@ -310,15 +309,17 @@ impl Group {
         &self,
         server: &Arc<Server>,
         reason: &'static str,
-        at: (Duration, Timestamp),
+        elapsed: Duration,
+        now: Timestamp,
     ) -> Option<Change> {
+        let elapsed = milliseconds(elapsed);
         let failures = server.count_failure();
         let rules = self.settings.ejection.as_ref()?;
         if failures < rules.failures && !server.state().is_on_trial() {
             return None;
         }
         let members = self.members();
-        if server.state().is_tried_early(milliseconds(at.0)) {
+        if server.state().is_tried_early(elapsed) {
             server.change(ServerState::break_off_trial);
             self.make_table(&members);
             return None;
@@ -332,23 +333,23 @@ impl Group {
             return None;
         }
         let because = Because {
-            since: at.1,
+            since: now,
             reason: reason.into(),
             status: None,
         };
-        let time = server.change(|state| state.eject(rules, because, milliseconds(at.0)));
+        let time = server.change(|state| state.eject(rules, because, elapsed));
         self.make_table(&members);
         Some(Change::Ejected(time, reason))
     }
 
     /// Whether an answer with this status counts as a failure.
     pub fn is_failure(&self, status: u16) -> bool {
-        let statuses = self
+        let mut statuses = self
             .settings
             .ejection
             .iter()
             .flat_map(|ejection| &ejection.statuses);
-        status >= 400 && statuses.into_iter().any(|range| range.contains(&status))
+        status >= 400 && statuses.any(|range| range.contains(&status))
     }
 
     /// Notes an answer of a server. A server on trial is up again.
@@ -369,23 +370,23 @@ impl Group {
         server: &Arc<Server>,
         rules: &HealthSettings,
         result: Result<(), Unwell>,
-        at: (Duration, Timestamp),
+        elapsed: Duration,
+        now: Timestamp,
     ) -> Option<Change> {
         let (count, is_down) = {
             let mut state = server.state();
             (state.count_check(result.is_ok()), state.is_down())
         };
         let change = match result {
-            Ok(()) => (is_down && count >= rules.healthy_after).then_some(Change::Returned)?,
-            Err(unwell) => {
-                (!is_down && count >= rules.unhealthy_after).then_some(Change::Down(unwell))?
-            }
+            Ok(()) if is_down && count >= rules.healthy_after => Change::Returned,
+            Err(unwell) if !is_down && count >= rules.unhealthy_after => Change::Down(unwell),
+            _ => return None,
         };
         let members = self.members();
         server.change(|state| match result {
-            Ok(()) => state.go_up(milliseconds(at.0)),
+            Ok(()) => state.go_up(milliseconds(elapsed)),
             Err(Unwell { reason, status }) => state.go_down(Because {
-                since: at.1,
+                since: now,
                 reason: reason.into(),
                 status,
             }),
@@ -397,18 +398,17 @@ impl Group {
     /// The Host of a check: that of `health`, else the one that the origin wants, else the first
     /// host of the origin that is no pattern, else that of the server.
     pub fn checked_host(&self, entry: &Entry) -> String {
-        let said = self
-            .settings
-            .health
-            .as_ref()
-            .and_then(|health| health.host.as_ref());
-        let host = said.or(self.settings.host.as_ref()).or_else(|| {
-            self.settings
-                .hosts
-                .iter()
-                .find(|host| !host.starts_with('*'))
-        });
-        host.cloned().unwrap_or_else(|| entry.authority.clone())
+        let OriginSettings {
+            health,
+            host,
+            hosts,
+            ..
+        } = &self.settings;
+        let of_health = health.as_ref().and_then(|health| health.host.as_ref());
+        let host = of_health.or(host.as_ref());
+        host.or_else(|| hosts.iter().find(|host| !host.starts_with('*')))
+            .unwrap_or(&entry.authority)
+            .clone()
     }
 }
 
@@ -424,11 +424,12 @@ pub struct Unwell {
 /// Whether a server may be ejected: not the last one that is up, and not more than half, unless a
 /// backup is up.
 fn may_eject(members: &Members, server: &Arc<Server>) -> bool {
-    let all = || members.iter().flatten();
-    let others = || all().filter(|other| !Arc::ptr_eq(other, server) && other.is_up());
-    let ejected = all().filter(|server| !server.is_up()).count();
-    let is_within_half = (ejected + 1) * 2 <= all().count();
-    others().next().is_some() && (is_within_half || others().any(|other| other.entry.is_backup))
+    let all: Vec<&Arc<Server>> = members.iter().flatten().collect();
+    let ejected = all.iter().filter(|server| !server.is_up()).count();
+    let is_within_half = (ejected + 1) * 2 <= all.len();
+    all.iter()
+        .filter(|other| !Arc::ptr_eq(other, server) && other.is_up())
+        .any(|other| is_within_half || other.entry.is_backup)
 }
 
 /// Converts a time to milliseconds, the unit of [`ServerState`].

@@ -6,8 +6,11 @@ use std::net::IpAddr;
 
 /// FNV-1a, spread by [`mix`].
 pub fn hash(octets: &[u8]) -> u64 {
-    let fnv = |hash: u64, octet: &u8| (hash ^ u64::from(*octet)).wrapping_mul(0x0100_0000_01b3);
-    mix(octets.iter().fold(0xcbf2_9ce4_8422_2325, fnv))
+    let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
+    for octet in octets {
+        hash = (hash ^ u64::from(*octet)).wrapping_mul(0x0100_0000_01b3);
+    }
+    mix(hash)
 }
 
 /// The finish of splitmix64 (Steele, Lea and Flood 2014).

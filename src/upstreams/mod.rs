@@ -70,15 +70,11 @@ impl Upstreams {
         events: Events,
         clock: Clock,
     ) -> Result<Upstreams, TlsFileError> {
-        let group = |(place, origin): (usize, &OriginSettings)| {
+        let mut groups = Vec::new();
+        for (place, origin) in settings.iter().enumerate() {
             let tls = origin.tls.as_ref().map(ServerTls::open).transpose()?;
-            Ok(Group::new(place, origin, tls.map(Arc::new)))
-        };
-        let groups = settings
-            .iter()
-            .enumerate()
-            .map(group)
-            .collect::<Result<Vec<_>, TlsFileError>>()?;
+            groups.push(Group::new(place, origin, tls.map(Arc::new)));
+        }
         metrics.upstream.set_origins(
             groups
                 .iter()
@@ -121,27 +117,19 @@ impl Upstreams {
     /// The state of the servers and the recent outcomes of their requests, in the order of the
     /// settings.
     pub fn status(&self, lived: Duration) -> UpstreamsStatus {
-        let queue = |group: &Group| {
-            Some(
-                group
-                    .shared
-                    .room
-                    .as_ref()?
-                    .status(group.name(), self.elapsed(), lived),
-            )
-        };
+        let mut servers = Vec::new();
+        let mut queues = Vec::new();
+        for group in &self.groups {
+            for entry in &group.entries {
+                servers.push(server_status(group, entry, lived));
+            }
+            if let Some(room) = &group.shared.room {
+                queues.push(room.status(group.name(), self.elapsed(), lived));
+            }
+        }
         UpstreamsStatus {
-            servers: self
-                .groups
-                .iter()
-                .flat_map(|group| {
-                    group
-                        .entries
-                        .iter()
-                        .map(move |entry| server_status(group, entry, lived))
-                })
-                .collect(),
-            queues: self.groups.iter().filter_map(queue).collect(),
+            servers,
+            queues,
             without_origin: self.without_origin.status(lived),
             refused_files: self
                 .tls()
@@ -216,12 +204,9 @@ impl Upstreams {
     /// The Host of the origin that becomes the client's in responses: that of
     /// [`Upstreams::host_for`], unless clients may ask for it themselves.
     pub fn host_to_replace(&self, host: &[u8], target: &[u8]) -> Option<&str> {
-        let is_public = |host: &&str| {
-            self.groups
-                .iter()
-                .any(|group| group.settings.hosts.iter().any(|own| own == host))
-        };
-        self.host_for(host, target).filter(|host| !is_public(host))
+        let host = self.host_for(host, target)?;
+        let mut public = self.groups.iter().flat_map(|group| &group.settings.hosts);
+        (!public.any(|public| public == host)).then_some(host)
     }
 
     fn group(&self, place: ServerPlace) -> &Group {
@@ -277,18 +262,19 @@ impl Upstreams {
 
 fn server_status(group: &Group, entry: &Entry, lived: Duration) -> OriginStatus {
     let servers = group.servers(entry);
-    let out_of_use = |server: &Arc<Server>| {
+    let mut out_of_use = Vec::new();
+    for server in &servers {
         let state = server.state();
-        let because = state.because()?;
-        let (address, reason) = (server.shown_address(), because.reason.to_string());
-        Some(OutOfUse {
-            address,
-            since: because.since,
-            reason,
-            status: because.status,
-            is_down: state.is_down(),
-        })
-    };
+        if let Some(because) = state.because() {
+            out_of_use.push(OutOfUse {
+                address: server.shown_address(),
+                since: because.since,
+                reason: because.reason.to_string(),
+                status: because.status,
+                is_down: state.is_down(),
+            });
+        }
+    }
     OriginStatus {
         origin: entry.url.clone(),
         hosts: group.settings.hosts.clone(),
@@ -296,7 +282,7 @@ fn server_status(group: &Group, entry: &Entry, lived: Duration) -> OriginStatus 
         addresses: servers.len(),
         in_flight: servers.iter().map(|server| server.in_flight()).sum(),
         is_backup: entry.is_backup,
-        out_of_use: servers.iter().filter_map(out_of_use).collect(),
+        out_of_use,
         ..entry.tally.status(lived)
     }
 }

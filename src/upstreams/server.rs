@@ -21,7 +21,10 @@ use pingora_core::protocols::{Stream, TcpKeepalive};
 use pingora_core::upstreams::peer::{HttpPeer, Peer};
 use std::net::SocketAddr;
 use std::os::unix::net::SocketAddr as UnixAddress;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{
+    AtomicBool, AtomicU32, AtomicU64, AtomicUsize,
+    Ordering::{Relaxed, Release, SeqCst},
+};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
@@ -121,17 +124,13 @@ impl Server {
             .as_ref()
             .filter(|_| *tls)
             .and_then(|tls| tls.prepare(&mut peer, entry.place.origin, name));
-        let (key, hash) = (
-            peer.reuse_hash(),
-            hash(peer._address.to_string().as_bytes()),
-        );
         Server {
             entry,
             address,
+            key: peer.reuse_hash(),
+            hash: hash(peer._address.to_string().as_bytes()),
             peer,
             tls: prepared,
-            key,
-            hash,
             live: Box::default(),
         }
     }
@@ -150,9 +149,9 @@ impl Server {
     /// The server as Pingora connects to it.
     pub fn peer(&self) -> HttpPeer {
         let mut peer = self.peer.clone();
-        self.tls
-            .iter()
-            .for_each(|prepared| prepared.tls.show(&mut peer));
+        if let Some(prepared) = &self.tls {
+            prepared.tls.show(&mut peer);
+        }
         peer
     }
 
@@ -174,70 +173,60 @@ impl Server {
     }
 
     pub fn in_flight(&self) -> usize {
-        self.live.in_flight.load(Ordering::Relaxed)
+        self.live.in_flight.load(Relaxed)
     }
 
     fn enter(&self) {
-        self.live.in_flight.fetch_add(1, Ordering::SeqCst);
+        self.live.in_flight.fetch_add(1, SeqCst);
     }
 
     /// Takes a place, if fewer than `most` are taken; for a crawler, if crawlers have fewer than
     /// `crawlers`, too.
     fn enter_within(&self, most: usize, crawlers: Option<usize>) -> bool {
-        let below = |most: usize| move |taken: usize| (taken < most).then_some(taken + 1);
-        let (order, live) = (Ordering::SeqCst, &self.live);
+        let live = &self.live;
         if let Some(most) = crawlers
-            && live
-                .crawlers
-                .fetch_update(order, order, below(most))
-                .is_err()
+            && !add_below(&live.crawlers, most)
         {
             return false;
         }
-        let has_entered = live
-            .in_flight
-            .fetch_update(order, order, below(most))
-            .is_ok();
+        let has_entered = add_below(&live.in_flight, most);
         if !has_entered && crawlers.is_some() {
-            live.crawlers.fetch_sub(1, order);
+            live.crawlers.fetch_sub(1, SeqCst);
         }
         has_entered
     }
 
     fn leave(&self, is_crawler: bool) {
         if is_crawler {
-            self.live.crawlers.fetch_sub(1, Ordering::SeqCst);
+            self.live.crawlers.fetch_sub(1, SeqCst);
         }
-        self.live.in_flight.fetch_sub(1, Ordering::SeqCst);
+        self.live.in_flight.fetch_sub(1, SeqCst);
     }
 
     /// Counts a failure. Returns the number of failures in a row.
     pub fn count_failure(&self) -> u32 {
-        self.live
-            .failures
-            .fetch_add(1, Ordering::Relaxed)
-            .saturating_add(1)
+        self.live.failures.fetch_add(1, Relaxed).saturating_add(1)
     }
 
     /// Whether the last request failed, or the server gets no requests.
     pub fn is_failing(&self) -> bool {
-        self.live.failures.load(Ordering::Relaxed) != 0 || !self.is_up()
+        self.live.failures.load(Relaxed) != 0 || !self.is_up()
     }
 
     /// Notes an answer, which ends the failures in a row. Returns whether the server may be on
     /// trial.
     pub fn has_answered(&self, now: u64) -> bool {
         let live = &self.live;
-        live.last_answer.store(now.max(1), Ordering::Relaxed);
-        if live.failures.load(Ordering::Relaxed) != 0 {
-            live.failures.store(0, Ordering::Relaxed);
+        live.last_answer.store(now.max(1), Relaxed);
+        if live.failures.load(Relaxed) != 0 {
+            live.failures.store(0, Relaxed);
         }
-        live.is_on_trial.load(Ordering::Relaxed)
+        live.is_on_trial.load(Relaxed)
     }
 
     /// Whether it has answered a request since then, or earlier in the same millisecond.
     pub fn has_answered_since(&self, since: u64) -> bool {
-        let answer = self.live.last_answer.load(Ordering::Relaxed);
+        let answer = self.live.last_answer.load(Relaxed);
         answer != 0 && answer >= since
     }
 
@@ -249,10 +238,8 @@ impl Server {
     pub fn change<T>(&self, change: impl FnOnce(&mut ServerState) -> T) -> T {
         let mut state = self.state();
         let changed = change(&mut state);
-        self.live
-            .is_on_trial
-            .store(state.is_on_trial(), Ordering::Relaxed);
-        self.live.failures.store(0, Ordering::Relaxed);
+        self.live.is_on_trial.store(state.is_on_trial(), Relaxed);
+        self.live.failures.store(0, Relaxed);
         changed
     }
 
@@ -260,6 +247,13 @@ impl Server {
     pub fn is_up(&self) -> bool {
         self.state().is_up()
     }
+}
+
+/// Adds one to a count that is below `most`. Returns whether it was.
+fn add_below(count: &AtomicUsize, most: usize) -> bool {
+    count
+        .fetch_update(SeqCst, SeqCst, |count| (count < most).then_some(count + 1))
+        .is_ok()
 }
 
 /// A request's place at a server. It is given back when this is dropped, if not before.
@@ -300,7 +294,7 @@ impl Place {
         if !room.begin_without_place(self.share) {
             return false;
         }
-        if self.is_given_up.swap(true, Ordering::SeqCst) {
+        if self.is_given_up.swap(true, SeqCst) {
             room.end_without_place(self.share);
         } else {
             self.server.leave(false);
@@ -311,7 +305,7 @@ impl Place {
 
     /// Whether the request goes on without it.
     pub fn is_given_up(&self) -> bool {
-        self.is_given_up.load(Ordering::SeqCst)
+        self.is_given_up.load(SeqCst)
     }
 }
 
@@ -370,14 +364,14 @@ impl Held {
         }
         let shared = &self.server.entry.shared;
         if self.is_trial && self.server.change(ServerState::break_off_trial) {
-            shared.trial_due.store(0, Ordering::Release);
+            shared.trial_due.store(0, Release);
         }
         let Some(room) = &shared.room else {
             return self.server.leave(false);
         };
         let place = self.place.as_deref();
         let share = place.and_then(|place| place.share);
-        if place.is_some_and(|place| place.is_given_up.swap(true, Ordering::SeqCst)) {
+        if place.is_some_and(|place| place.is_given_up.swap(true, SeqCst)) {
             return room.end_without_place(share);
         }
         self.server

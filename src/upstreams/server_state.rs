@@ -135,15 +135,17 @@ impl ServerState {
         }: PassedState,
         now: u64,
     ) -> ServerState {
-        let (state, left) =
-            trial_in.map_or((Exclusion::Down, 0), |left| (Exclusion::Ejected, left));
-        let out = Some(Excluded {
-            state,
-            until: now.saturating_add(left),
-            because,
-        });
+        let state = if trial_in.is_some() {
+            Exclusion::Ejected
+        } else {
+            Exclusion::Down
+        };
         ServerState {
-            out,
+            out: Some(Excluded {
+                state,
+                until: now.saturating_add(trial_in.unwrap_or_default()),
+                because,
+            }),
             times,
             ..ServerState::default()
         }
@@ -160,10 +162,9 @@ impl ServerState {
         let time = rules.time.saturating_mul(doubled).min(rules.most);
         self.times = self.times.saturating_add(1);
         let because = self.because().cloned().unwrap_or(because);
-        let until = now.saturating_add(time.as_millis() as u64);
         self.out = Some(Excluded {
             state: Exclusion::Ejected,
-            until,
+            until: now.saturating_add(time.as_millis() as u64),
             because,
         });
         time
@@ -219,7 +220,8 @@ impl ServerState {
 
     /// Takes it up again.
     pub fn go_up(&mut self, now: u64) {
-        (self.out, self.returned) = (None, now);
+        self.out = None;
+        self.returned = now;
     }
 }
 

@@ -26,13 +26,9 @@ impl Table {
     /// Backups get requests only where no other server is up. Where none at all is up, all are
     /// tried.
     pub fn new(all: Vec<Arc<Server>>) -> Table {
-        let up = |is_backup: bool| {
-            all.iter()
-                .filter(move |server| server.entry.is_backup == is_backup && server.is_up())
-                .cloned()
-                .collect()
-        };
-        let (mut usable, mut spare): (Vec<_>, Vec<_>) = (up(false), up(true));
+        let up = all.iter().filter(|server| server.is_up()).cloned();
+        let (mut spare, mut usable): (Vec<_>, Vec<_>) =
+            up.partition(|server| server.entry.is_backup);
         if usable.is_empty() {
             usable = std::mem::take(&mut spare);
         }
@@ -70,52 +66,61 @@ impl Table {
 
     /// The better of two servers drawn at random: fewer requests in flight for its weight.
     fn less_loaded(&self, turn: usize) -> Option<&Arc<Server>> {
-        let (drawn, count) = (mix(turn as u64), self.usable.len());
-        let one = (drawn >> 32) as usize % count;
-        // Another one than the first.
-        let other = (one + 1 + (drawn & 0xffff_ffff) as usize % (count - 1)) % count;
-        let (one, other) = (&self.usable[one], &self.usable[other]);
-        let load = |server: &Server, weight: u16| (server.in_flight() + 1) * usize::from(weight);
-        let is_less = load(other, one.entry.weight) < load(one, other.entry.weight);
-        Some(if is_less { other } else { one })
+        let drawn = mix(turn as u64);
+        let count = self.usable.len();
+        let place = (drawn >> 32) as usize % count;
+        // Any but the first.
+        let behind = 1 + (drawn & 0xffff_ffff) as usize % (count - 1);
+        let one = &self.usable[place];
+        let other = &self.usable[(place + behind) % count];
+        // `a / b < c / d`, without a division.
+        let load_of_other = (other.in_flight() + 1) * usize::from(one.entry.weight);
+        let load_of_one = (one.in_flight() + 1) * usize::from(other.entry.weight);
+        Some(if load_of_other < load_of_one {
+            other
+        } else {
+            one
+        })
     }
 
     /// Rendezvous hashing: a server that goes takes only its own clients along.
     fn kept_by(&self, client: IpAddr) -> Option<&Arc<Server>> {
         let client = of_client(client);
-        let drawn = |server: &Arc<Server>| mix(client ^ server.hash);
+        let servers = self.usable.iter();
         if self.has_equal_weights {
-            return self.usable.iter().max_by_key(|server| drawn(server));
+            return servers.max_by_key(|server| mix(client ^ server.hash));
         }
-        // Weighted as in Schindelhauer and Schomaker (2005).
-        let score = |server: &Arc<Server>| {
-            let share = (drawn(server) >> 11) as f64 / (1_u64 << 53) as f64;
-            f64::from(server.entry.weight) / -share.max(f64::MIN_POSITIVE).ln()
-        };
-        self.usable
-            .iter()
-            .max_by(|one, other| score(one).total_cmp(&score(other)))
+        servers.max_by(|one, other| score(one, client).total_cmp(&score(other, client)))
     }
 
     /// The server for another attempt: the next usable one after the failed one, else a backup.
     pub fn after(&self, failed: &Arc<Server>) -> Option<&Arc<Server>> {
-        let of_all =
-            |server: &Arc<Server>| self.all.iter().position(|other| Arc::ptr_eq(other, server));
-        let failed_place = of_all(failed);
-        let is_other = |server: &&Arc<Server>| !Arc::ptr_eq(server, failed);
-        let behind = |server: &&Arc<Server>| of_all(server) > failed_place;
-        let others = || self.usable.iter().filter(is_other);
-        let next = others().find(behind).or_else(|| others().next());
-        next.or_else(|| self.spare.iter().find(is_other))
+        let place = self
+            .all
+            .iter()
+            .position(|server| Arc::ptr_eq(server, failed));
+        let (before, behind) = self.all.split_at(place.map_or(0, |place| place + 1));
+        behind
+            .iter()
+            .chain(before)
+            .filter(|server| self.usable.iter().any(|usable| Arc::ptr_eq(usable, server)))
+            .chain(&self.spare)
+            .find(|server| !Arc::ptr_eq(server, failed))
     }
 
     /// An ejected server for another attempt, or one on trial.
     pub fn ejected(&self, failed: &Arc<Server>) -> Option<&Arc<Server>> {
-        let is_ejected = |server: &Server| !server.is_up() && !server.state().is_down();
-        self.all
-            .iter()
-            .find(|server| !Arc::ptr_eq(server, failed) && is_ejected(server))
+        self.all.iter().find(|server| {
+            !Arc::ptr_eq(server, failed) && !server.is_up() && !server.state().is_down()
+        })
     }
+}
+
+/// How much a server is preferred for a client: rendezvous hashing with weights, as in Schindelhauer
+/// and Schomaker (2005).
+fn score(server: &Server, client: u64) -> f64 {
+    let share = (mix(client ^ server.hash) >> 11) as f64 / (1_u64 << 53) as f64;
+    f64::from(server.entry.weight) / -share.max(f64::MIN_POSITIVE).ln()
 }
 
 /// Smooth weighted turns: each of `weights` as often as its weight says, spread as evenly as can
@@ -128,17 +133,19 @@ fn turns(weights: &[u16]) -> Vec<u16> {
         .collect();
     let total: i64 = weights.iter().sum();
     let mut credit = vec![0; weights.len()];
-    let turn = |_| {
-        credit
-            .iter_mut()
-            .zip(&weights)
-            .for_each(|(credit, weight)| *credit += weight);
+    let mut turns = Vec::new();
+    for _ in 0..total {
+        for (credit, weight) in credit.iter_mut().zip(&weights) {
+            *credit += weight;
+        }
         // Of equal ones the first.
-        let best = (0..credit.len()).rev().max_by_key(|place| credit[*place])?;
-        credit[best] -= total;
-        u16::try_from(best).ok()
-    };
-    (0..total).filter_map(turn).collect()
+        let best = (0..credit.len()).rev().max_by_key(|place| credit[*place]);
+        if let Some(best) = best {
+            credit[best] -= total;
+            turns.extend(u16::try_from(best));
+        }
+    }
+    turns
 }
 
 fn common_divisor(one: u16, other: u16) -> u16 {

@@ -21,7 +21,6 @@ const TOLERATED: u64 = 20;
 const TURNED_AWAY_TOO_LONG: u64 = 3_600;
 
 /// A request that an origin did not answer.
-#[derive(Clone, Copy)]
 pub struct FailedRequest<'a> {
     /// The host that it asked for.
     pub host: &'a [u8],
@@ -132,7 +131,7 @@ impl OutOfUse {
 }
 
 /// The places of an origin that has a bound on requests.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueueStatus {
     /// The origin, as the metrics call it.
     pub origin: String,
@@ -148,7 +147,6 @@ pub struct QueueStatus {
 }
 
 /// The state of the servers of all origins.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UpstreamsStatus {
     /// The servers in the order of the settings.
     pub servers: Vec<OriginStatus>,
@@ -197,17 +195,17 @@ impl Tally {
             reason, error, at, ..
         } = *request;
         self.failures.add(at.lived);
-        let (host, target) = (shown(request.host), shown(request.target));
+        let host = shown(request.host);
+        let target = shown(request.target);
         if let Some(left_out) = self.throttle.admit(at.lived) {
             tracing::warn!(origin, ?host, ?target, reason, left_out, %error, "the origin did not answer a request");
         }
-        let failure = LastFailure {
+        *lock(&self.last_failure) = Some(LastFailure {
             at: at.now,
             reason: reason.to_owned(),
             host,
             target,
-        };
-        *lock(&self.last_failure) = Some(failure);
+        });
     }
 
     /// The counts for the status. The caller adds the rest.
@@ -294,7 +292,7 @@ pub struct WithoutOrigin {
 }
 
 /// Requests of the last five minutes for hosts that no origin of the settings is for.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WithoutOriginStatus {
     /// How many.
     pub requests: u64,
@@ -305,7 +303,8 @@ pub struct WithoutOriginStatus {
 impl WithoutOrigin {
     /// Counts a request. Logs at most one a second.
     pub fn asked(&self, host: &[u8], target: &[u8], lived: Duration) {
-        let (host, target) = (shown(host).to_ascii_lowercase(), shown(target));
+        let host = shown(host).to_ascii_lowercase();
+        let target = shown(target);
         if let Some(left_out) = self.throttle.admit(lived) {
             tracing::warn!(
                 ?host,

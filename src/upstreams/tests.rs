@@ -362,10 +362,15 @@ async fn server_that_checks_say_is_down_gets_no_request_of_another() {
         reason: "timeout",
         status: None,
     };
-    let at = (Duration::ZERO, crate::time::Timestamp(0));
     assert!(
         upstreams.groups[0]
-            .checked(&first(&upstreams), &health, Err(unwell), at)
+            .checked(
+                &first(&upstreams),
+                &health,
+                Err(unwell),
+                Duration::ZERO,
+                crate::time::Timestamp(0),
+            )
             .is_some()
     );
     assert_eq!(

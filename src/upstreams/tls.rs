@@ -79,8 +79,8 @@ struct Content {
 }
 
 /// Connections to one server that resume its sessions.
-pub(super) struct Prepared {
-    pub(super) tls: Arc<ServerTls>,
+pub struct Prepared {
+    pub tls: Arc<ServerTls>,
     name: String,
     /// The server without TLS.
     clear: HttpPeer,
@@ -166,32 +166,25 @@ impl ServerTls {
             return None;
         }
         let mut clear = HttpPeer::new("0.0.0.0:0", false, String::new());
-        (clear._address, clear.options) = (peer._address.clone(), peer.options.clone());
-        let limit = peer.options.connection_timeout.unwrap_or(Duration::MAX);
+        clear._address = peer._address.clone();
+        clear.options = peer.options.clone();
         Some(Prepared {
             tls: self.clone(),
             name: name.to_owned(),
             clear,
-            limit,
+            limit: peer.options.connection_timeout.unwrap_or(Duration::MAX),
         })
     }
 }
 
 impl Contents {
     fn read(settings: &OriginTls) -> Result<Contents, TlsFileError> {
-        let read = |file: &TlsFile| match crate::files::read(&file.path) {
-            Ok(octets) => Ok(Content {
-                file: file.clone(),
-                octets,
-            }),
-            Err(error) => Err(wrong(file, format_args!("cannot read this file: {error}"))),
-        };
         Ok(Contents {
-            ca: settings.ca.as_ref().map(read).transpose()?,
+            ca: settings.ca.as_ref().map(Content::read).transpose()?,
             client: settings
                 .client
                 .as_ref()
-                .map(|[cert, key]| Ok([read(cert)?, read(key)?]))
+                .map(|[cert, key]| Ok([Content::read(cert)?, Content::read(key)?]))
                 .transpose()?,
         })
     }
@@ -236,11 +229,15 @@ impl InUse {
             }
             None => builder.with_no_client_auth(),
         };
-        let wrapped =
-            |certificate: &CertificateDer<'_>| WrappedX509::new(certificate.to_vec(), parse_x509);
+        let ca = ca.map(|(_, certificates)| {
+            certificates
+                .iter()
+                .map(|certificate| WrappedX509::new(certificate.to_vec(), parse_x509))
+                .collect()
+        });
         Ok(InUse {
             connector: Some(TlsConnector::from(Arc::new(config))),
-            ca: ca.map(|(_, certificates)| certificates.iter().map(wrapped).collect()),
+            ca,
             client: of_pingora,
         })
     }
@@ -259,7 +256,7 @@ pub fn trusting(
             .iter()
             .try_for_each(|certificate| roots.add(certificate.clone()))?,
         None => {
-            drop(roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs))
+            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         }
     }
     let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
@@ -273,7 +270,7 @@ impl Prepared {
     ///
     /// # Errors
     /// The server cannot be reached, or TLS fails.
-    pub(super) async fn connect(&self, connector: &TransportConnector) -> Result<BoxedStream> {
+    pub async fn connect(&self, connector: &TransportConnector) -> Result<BoxedStream> {
         let stream = connector
             .new_stream(&self.clear)
             .await?
@@ -305,6 +302,16 @@ fn wrong(file: &TlsFile, mistake: impl fmt::Display) -> TlsFileError {
 }
 
 impl Content {
+    fn read(file: &TlsFile) -> Result<Content, TlsFileError> {
+        match crate::files::read(&file.path) {
+            Ok(octets) => Ok(Content {
+                file: file.clone(),
+                octets,
+            }),
+            Err(error) => Err(wrong(file, format_args!("cannot read this file: {error}"))),
+        }
+    }
+
     fn certificates(&self) -> Result<Vec<CertificateDer<'static>>, TlsFileError> {
         let found = CertificateDer::pem_slice_iter(&self.octets)
             .collect::<std::result::Result<Vec<_>, _>>();

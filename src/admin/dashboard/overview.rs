@@ -95,9 +95,9 @@ impl Overview {
         let mut people = 0;
         history.each(
             "",
-            (from, Timestamp(i64::MAX)),
+            from,
             step,
-            |start, (crawler, identity), counts| match crawler {
+            |start, crawler, identity, counts| match crawler {
                 "" => {
                     by_identity.add(identity, counts);
                     let mut of_period = ByIdentity::default();

@@ -13,7 +13,6 @@ use crate::policy::site::RuleSource;
 use crate::printable::join;
 use crate::sites::SiteStatus;
 use crate::state::history::ByIdentity;
-use crate::time::Timestamp;
 use crate::verdict::source_place;
 use crate::yaml::values;
 use askama::Template;
@@ -45,13 +44,12 @@ impl Dashboard {
         let name = query.get("name").unwrap_or_default();
         let period = Period::of(&query, self.now())?;
         let mut counts: BTreeMap<String, ByIdentity> = BTreeMap::new();
-        let times = (period.from, Timestamp(i64::MAX));
         let (history, counted) = self.counts(&period)?;
         history.each(
             name,
-            times,
+            period.from,
             period.step,
-            |_, (crawler, identity), of_period| {
+            |_, crawler, identity, of_period| {
                 if !matches!(crawler, "" | "none") {
                     counts
                         .entry(crawler.to_owned())

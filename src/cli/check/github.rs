@@ -15,11 +15,15 @@ pub fn print(out: &mut impl Write, checked: &Checked, notes: bool) -> io::Result
         writeln!(out, "{}", command(source, finding, &repository))?;
     }
     for problem in &checked.certificates {
-        let command = if problem.is_error { "error" } else { "warning" };
+        let command = if problem.id.is_error() {
+            "error"
+        } else {
+            "warning"
+        };
         writeln!(
             out,
             "::{command} title=crawlgate certificate::{}",
-            data(&problem.text)
+            data(&problem.message)
         )?;
     }
     Ok(())

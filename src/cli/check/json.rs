@@ -2,6 +2,7 @@
 //! ([`Report`]).
 
 use super::{Checked, SiteReport};
+use crate::telemetry::CertificateProblem;
 use crate::yaml::Diagnostic;
 use serde::Serialize;
 
@@ -13,8 +14,8 @@ pub struct Report<'a> {
     warnings: usize,
     notes: usize,
     /// The problems of the certificates of the settings file.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    certificates: Vec<&'a str>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    certificates: &'a [CertificateProblem],
 }
 
 #[derive(Serialize)]
@@ -40,10 +41,6 @@ pub fn report(checked: &Checked) -> Report<'_> {
         errors: counts.errors,
         warnings: counts.warnings,
         notes: counts.notes(),
-        certificates: checked
-            .certificates
-            .iter()
-            .map(|problem| problem.text.as_str())
-            .collect(),
+        certificates: &checked.certificates,
     }
 }

@@ -3,7 +3,6 @@
 
 use super::{Checked, PlannedPause, SiteReport, mode_name};
 use crate::cli::import;
-use crate::edge::CertificateProblem;
 use crate::numbers::plural;
 use crate::policy::Site;
 use crate::verdict::LINE_FOR_ALL;
@@ -23,12 +22,13 @@ pub fn print(out: &mut impl Write, checked: &Checked, notes: bool) -> io::Result
 
 /// Prints the findings alone.
 pub fn print_findings(out: &mut impl Write, checked: &Checked, notes: bool) -> io::Result<()> {
-    for CertificateProblem { is_error, text } in &checked.certificates {
-        writeln!(
-            out,
-            "{}: {text}\n",
-            if *is_error { "error" } else { "warning" }
-        )?;
+    for problem in &checked.certificates {
+        let severity = if problem.id.is_error() {
+            "error"
+        } else {
+            "warning"
+        };
+        writeln!(out, "{severity}: {}\n", problem.message)?;
     }
     let colour = crate::cli::colour(&io::stdout());
     checked.listed(notes).try_for_each(|(source, finding)| {

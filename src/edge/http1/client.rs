@@ -54,7 +54,8 @@ fn poll_read(
         }
         some(ready!(connection.stream.poll_see(context))?)?;
     }
-    let (seen, mut read) = (connection.stream.seen(), 0);
+    let seen = connection.stream.seen();
+    let mut read = 0;
     while read < seen.len() && !rest.is_over() {
         let (data, count) = rest
             .piece(&seen[read..])
@@ -65,9 +66,9 @@ fn poll_read(
     connection.stream.discard(read);
     if rest.is_over() {
         let added = read_trailers(rest.trailers(), |trailers| {
-            trailers
-                .iter()
-                .for_each(|trailer| request.add_trailer(trailer.name, trailer.value));
+            for trailer in trailers {
+                request.add_trailer(trailer.name, trailer.value);
+            }
         });
         added.map_err(|BadTrailers| BodyError::Malformed)?;
     }
@@ -83,7 +84,7 @@ fn some(count: usize) -> io::Result<usize> {
     }
 }
 
-pub(super) struct Http1Client<'c> {
+pub struct Http1Client<'c> {
     connection: &'c mut Connection,
     /// The request as it came.
     head: &'c [u8],
@@ -97,7 +98,7 @@ pub(super) struct Http1Client<'c> {
 }
 
 impl<'c> Http1Client<'c> {
-    pub(super) fn new(
+    pub fn new(
         connection: &'c mut Connection,
         head: &'c [u8],
         request: &LaneRequest,
@@ -116,7 +117,7 @@ impl<'c> Http1Client<'c> {
 
     /// Throws away the rest of the body. Returns whether the connection goes on after a whole
     /// response.
-    pub(super) async fn goes_on(&mut self) -> bool {
+    pub async fn goes_on(&mut self) -> bool {
         self.connection.set_deadline(LINGER_LIMIT);
         while self.keeps_alive
             && let Rest::Length(left @ 1..) = &mut self.body
@@ -206,9 +207,10 @@ impl Client for Http1Client<'_> {
     }
 
     fn poll_room(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.connection.stream.gathered() > GATHERED {
-            true => self.connection.poll_gathered(context),
-            false => Poll::Ready(Ok(())),
+        if self.connection.stream.gathered() > GATHERED {
+            self.connection.poll_gathered(context)
+        } else {
+            Poll::Ready(Ok(()))
         }
     }
 

@@ -10,7 +10,7 @@ use crate::requests::{
 };
 use std::mem::MaybeUninit;
 
-pub(super) enum Course {
+pub enum Course {
     /// It is answered here. The connection may go on afterwards (true), or has to end.
     Answer(Box<Responded>, bool),
     /// It goes to the origin through the lane.
@@ -21,7 +21,7 @@ pub(super) enum Course {
 }
 
 /// Reads a whole head, has the request judged, and chooses its course.
-pub(super) fn decide(edge: &Edge, head: &[u8], connection: &Connection<'_>) -> Course {
+pub fn decide(edge: &Edge, head: &[u8], connection: &Connection<'_>) -> Course {
     course_of(edge, head, connection).unwrap_or_else(|mistake| {
         Course::Answer(
             Box::new(edge.requests.refuse(head, mistake, connection).into()),

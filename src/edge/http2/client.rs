@@ -24,8 +24,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use tokio::time::Instant;
 
-pub(super) struct Http2Client {
-    pub(super) stream: Stream,
+pub struct Http2Client {
+    pub stream: Stream,
     client: Arc<ClientConnection>,
     fields: HeaderMap,
     output: Output,
@@ -37,7 +37,7 @@ pub(super) struct Http2Client {
 }
 
 impl Http2Client {
-    pub(super) fn new(
+    pub fn new(
         stream: Stream,
         client: Arc<ClientConnection>,
         fields: HeaderMap,

@@ -16,7 +16,7 @@ const USUAL_FIELDS: usize = 15;
 /// Room for the values of most heads, in octets.
 const USUAL_VALUES: usize = 512;
 
-pub(super) fn mapped(head: &Parts) -> MappedRequest<'_> {
+pub fn mapped(head: &Parts) -> MappedRequest<'_> {
     let request = MappedRequest::new(&head.method, target(head), authority(head), &head.headers);
     match head.uri.scheme_str() {
         Some(scheme) => request.with_scheme(scheme),
@@ -30,7 +30,7 @@ fn authority(head: &Parts) -> Option<&str> {
 }
 
 /// Path and query. CONNECT has an authority alone.
-pub(super) fn target(head: &Parts) -> &[u8] {
+pub fn target(head: &Parts) -> &[u8] {
     let path = head.uri.path_and_query().map(PathAndQuery::as_str);
     path.or_else(|| authority(head))
         .unwrap_or_default()
@@ -39,7 +39,7 @@ pub(super) fn target(head: &Parts) -> &[u8] {
 
 /// The framing of the body for an origin. `is_over` says whether the client has sent all of it. h2
 /// checks that a body is as long as its head says.
-pub(super) fn framing(head: &Parts, is_over: bool) -> Framing {
+pub fn framing(head: &Parts, is_over: bool) -> Framing {
     if is_over {
         return Framing::None;
     }
@@ -54,7 +54,7 @@ pub(super) fn framing(head: &Parts, is_over: bool) -> Framing {
 
 /// The framing for an origin that gets trailers: chunks, if the head announces some. Only chunks
 /// carry trailers (RFC 9112 section 7.1.2).
-pub(super) fn framing_with_trailers(head: &Parts, framing: Framing) -> Framing {
+pub fn framing_with_trailers(head: &Parts, framing: Framing) -> Framing {
     match framing {
         Framing::Length(_) if head.headers.contains_key(header::TRAILER) => Framing::Chunked,
         framing => framing,
@@ -62,13 +62,14 @@ pub(super) fn framing_with_trailers(head: &Parts, framing: Framing) -> Framing {
 }
 
 /// The pieces of a cookie as one line, if there are several (RFC 9113 section 8.2.3).
-pub(super) fn joined_cookies(head: &Parts) -> Option<Vec<u8>> {
+pub fn joined_cookies(head: &Parts) -> Option<Vec<u8>> {
     let mut pieces = head
         .headers
         .get_all(header::COOKIE)
         .iter()
         .map(HeaderValue::as_bytes);
-    let (first, second) = (pieces.next()?, pieces.next()?);
+    let first = pieces.next()?;
+    let second = pieces.next()?;
     let mut joined = [first, b"; ", second].concat();
     for piece in pieces {
         joined.extend_from_slice(b"; ");
@@ -79,7 +80,7 @@ pub(super) fn joined_cookies(head: &Parts) -> Option<Vec<u8>> {
 
 /// The fields of a request as an origin gets them: Host first, a cookie in one line, and how the
 /// body is framed.
-pub(super) fn fields_of_http1<'h>(
+pub fn fields_of_http1<'h>(
     head: &'h Parts,
     framing: Framing,
     cookies: Option<&'h [u8]>,
@@ -120,7 +121,7 @@ pub(super) fn fields_of_http1<'h>(
 }
 
 /// The head of an answer of crawlgate's own.
-pub(super) fn head_of(answer: &Answer) -> Response<()> {
+pub fn head_of(answer: &Answer) -> Response<()> {
     let mut fields = HeaderMap::with_capacity(12);
     for (field, value) in answer.fields() {
         fields.append(field.name(), value.clone());
@@ -131,7 +132,7 @@ pub(super) fn head_of(answer: &Answer) -> Response<()> {
 
 /// The head of a response with these fields of HTTP/1.1, without those of one hop (RFC 9113 section
 /// 8.2.2).
-pub(super) fn head_of_http2<'h>(
+pub fn head_of_http2<'h>(
     status: StatusCode,
     lines: impl Iterator<Item = (&'h str, &'h [u8])> + Clone,
 ) -> Response<()> {
@@ -141,7 +142,7 @@ pub(super) fn head_of_http2<'h>(
 }
 
 /// Fields that end a message (RFC 9110 section 6.5).
-pub(super) fn trailers<'h>(lines: impl Iterator<Item = (&'h str, &'h [u8])> + Clone) -> HeaderMap {
+pub fn trailers<'h>(lines: impl Iterator<Item = (&'h str, &'h [u8])> + Clone) -> HeaderMap {
     let mut fields = HeaderMap::new();
     append(lines.filter(|(name, _)| !is_of_one_hop(name)), &mut fields);
     fields
@@ -150,9 +151,9 @@ pub(super) fn trailers<'h>(lines: impl Iterator<Item = (&'h str, &'h [u8])> + Cl
 /// The values share one allocation: a usual response has eight of them.
 fn append<'h>(lines: impl Iterator<Item = (&'h str, &'h [u8])> + Clone, fields: &mut HeaderMap) {
     let mut values = BytesMut::with_capacity(USUAL_VALUES);
-    lines
-        .clone()
-        .for_each(|(_, value)| values.extend_from_slice(value));
+    for (_, value) in lines.clone() {
+        values.extend_from_slice(value);
+    }
     let mut values: Bytes = values.freeze();
     for (name, value) in lines {
         let value = HeaderValue::from_maybe_shared(values.split_to(value.len()));

@@ -35,7 +35,7 @@ use tokio::task::yield_now;
 /// Octets that wait in memory, in each direction.
 const WAITING: usize = 16 * 1024;
 /// Bytes that a request holds on this way beside what one in the lane holds.
-pub(super) const IN_MEMORY: usize = 2 * WAITING + IN_PINGORA;
+pub const IN_MEMORY: usize = 2 * WAITING + IN_PINGORA;
 
 /// Why a response ended before its end.
 #[derive(Debug, thiserror::Error)]
@@ -56,7 +56,7 @@ enum Cut {
     Io(#[from] io::Error),
 }
 
-pub(super) struct InMemory {
+pub struct InMemory {
     /// Pingora's end.
     connection: Box<Connection>,
     near: DuplexStream,
@@ -67,12 +67,13 @@ pub(super) struct InMemory {
 
 impl InMemory {
     /// Writes the head of a request into memory, and leaves its ticket for Pingora's gateway.
-    pub(super) fn new(
+    pub fn new(
         client: ClientConnection,
         head: &Parts,
         framing: Framing,
         ticket: Ticket,
-        (stall, output): (Duration, Output),
+        stall: Duration,
+        output: Output,
     ) -> InMemory {
         let (near, far) = duplex(WAITING);
         client.hand_on(ticket);
@@ -87,11 +88,8 @@ impl InMemory {
         let mut lines = Lines::default();
         lines.take(fields_of_http1(head, framing, cookies.as_deref()));
         let mut octets = Vec::with_capacity(1024);
-        write_head(
-            (head.method.as_str().as_bytes(), target(head)),
-            &lines,
-            &mut octets,
-        );
+        let method = head.method.as_str().as_bytes();
+        write_head(method, target(head), &lines, &mut octets);
         connection.open_for(octets, framing);
         InMemory {
             connection,
@@ -103,12 +101,7 @@ impl InMemory {
     }
 
     /// Has Pingora forward the request. The client may still have to take the end of the response.
-    pub(super) async fn pass_on(
-        self,
-        edge: &Edge,
-        stop: ShutdownWatch,
-        mut stream: Stream,
-    ) -> Finished {
+    pub async fn pass_on(self, edge: &Edge, stop: ShutdownWatch, mut stream: Stream) -> Finished {
         let InMemory {
             connection,
             near,
@@ -124,10 +117,8 @@ impl InMemory {
                 drop(app.process(session, &stop).await);
             }
         };
-        let ((), carried) = tokio::join!(
-            process,
-            carry(near, &mut stream, (framing, is_head), &output)
-        );
+        let ((), carried) =
+            tokio::join!(process, carry(near, &mut stream, framing, is_head, &output));
         let record = client.take_record();
         let Err(cut) = carried else {
             return Finished::Sent(stream, record.map(Unrecorded::Response));
@@ -153,7 +144,8 @@ impl InMemory {
 async fn carry(
     near: DuplexStream,
     stream: &mut Stream,
-    (framing, is_head): (Framing, bool),
+    framing: Framing,
+    is_head: bool,
     output: &Output,
 ) -> Result<(), Cut> {
     let (read, write) = split(near);
@@ -258,10 +250,10 @@ impl Download<'_> {
                     .send(Bytes::copy_from_slice(&piece[..count]), ends)?;
                 self.response.passed_on(count);
             } else if self.response.is_body_over() {
-                return match self.response.has_length() {
-                    true => Ok(()),
-                    false => Ok(self.sending.send(Bytes::new(), true)?),
-                };
+                if !self.response.has_length() {
+                    self.sending.send(Bytes::new(), true)?;
+                }
+                return Ok(());
             } else if !self.response.next_piece()? {
                 self.more().await?;
             }
@@ -278,13 +270,12 @@ impl Download<'_> {
             self.response.received();
             read.map_err(Cut::from)
         });
-        match count.await? {
-            0 => Err(Cut::Response),
-            count => {
-                self.output.note_moved(count);
-                Ok(())
-            }
+        let count = count.await?;
+        if count == 0 {
+            return Err(Cut::Response);
         }
+        self.output.note_moved(count);
+        Ok(())
     }
 }
 

@@ -11,7 +11,7 @@ use crate::locks::lock;
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::pin::{Pin, pin};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -48,14 +48,11 @@ struct Gathered {
 
 /// A handle to the connection, for the crate, the connection's task and its requests.
 #[derive(Clone)]
-pub(super) struct Output(Arc<Shared>);
+pub struct Output(Arc<Shared>);
 
 /// Adds to a count that only one task changes.
 fn add(count: &AtomicU64, octets: u64) {
-    count.store(
-        count.load(Ordering::Relaxed).saturating_add(octets),
-        Ordering::Relaxed,
-    );
+    count.store(count.load(Relaxed).saturating_add(octets), Relaxed);
 }
 
 impl Gathered {
@@ -77,7 +74,7 @@ impl Gathered {
 }
 
 impl Output {
-    pub(super) fn new(connection: Box<Connection>) -> Output {
+    pub fn new(connection: Box<Connection>) -> Output {
         let gathered = Mutex::new(Gathered {
             connection,
             is_full: false,
@@ -91,12 +88,12 @@ impl Output {
         }))
     }
 
-    pub(super) fn poll_flush(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+    pub fn poll_flush(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         lock(&self.0.gathered).poll_waiting(context)
     }
 
     /// Ready when there is room for more.
-    pub(super) fn poll_room(&self, context: &mut Context<'_>) -> Poll<()> {
+    pub fn poll_room(&self, context: &mut Context<'_>) -> Poll<()> {
         let mut shared = lock(&self.0.gathered);
         if !shared.is_full {
             return Poll::Ready(());
@@ -112,37 +109,37 @@ impl Output {
     }
 
     /// Notes that a request was taken, whose head had at most so many octets.
-    pub(super) fn note_request(&self, most: usize) {
+    pub fn note_request(&self, most: usize) {
         add(&self.0.moved, most as u64 / OCTETS_EACH);
     }
 
     /// Notes that so many octets of a body move on.
-    pub(super) fn note_moved(&self, octets: usize) {
+    pub fn note_moved(&self, octets: usize) {
         add(&self.0.moved, PIECE + octets as u64);
     }
 
     /// Whether the client floods: it sends PING, SETTINGS, PRIORITY and the like without end, which
     /// move nothing. h2 has no limit for these (h2 0.4.20).
-    pub(super) fn is_flooded(&self) -> bool {
-        let moved = self.0.moved.load(Ordering::Relaxed);
-        self.0.came.load(Ordering::Relaxed)
+    pub fn is_flooded(&self) -> bool {
+        let moved = self.0.moved.load(Relaxed);
+        self.0.came.load(Relaxed)
             > moved
                 .saturating_mul(OCTETS_EACH)
                 .saturating_add(OCTETS_MORE)
     }
 
     /// Notes that more may have come. Until then nothing is read after a read that found nothing.
-    pub(super) fn look_again(&self) {
+    pub fn look_again(&self) {
         lock(&self.0.gathered).is_dry = false;
     }
 
     /// Whether the last write found no room: then frames wait in h2.
-    pub(super) fn is_full(&self) -> bool {
+    pub fn is_full(&self) -> bool {
         lock(&self.0.gathered).is_full
     }
 
     /// Awaits a future, and writes what it gathers meanwhile.
-    pub(super) async fn flushing<F: Future>(&self, future: F) -> F::Output {
+    pub async fn flushing<F: Future>(&self, future: F) -> F::Output {
         let mut future = pin!(future);
         poll_fn(|context| {
             self.look_again();
@@ -155,7 +152,7 @@ impl Output {
     }
 
     /// The connection, when the crate has let go of it.
-    pub(super) fn into_connection(self) -> Option<Box<Connection>> {
+    pub fn into_connection(self) -> Option<Box<Connection>> {
         let shared = Arc::into_inner(self.0)?.gathered.into_inner();
         Some(shared.unwrap_or_else(PoisonError::into_inner).connection)
     }
@@ -199,10 +196,11 @@ impl AsyncWrite for Output {
         let mut shared = lock(&self.0.gathered);
         ready!(shared.poll_room(context))?;
         let waiting = shared.connection.stream.gather();
-        parts
-            .iter()
-            .for_each(|part| waiting.extend_from_slice(part));
-        Poll::Ready(Ok(parts.iter().map(|part| part.len()).sum()))
+        let before = waiting.len();
+        for part in parts {
+            waiting.extend_from_slice(part);
+        }
+        Poll::Ready(Ok(waiting.len() - before))
     }
 
     /// h2 would copy a small piece of a body behind its head, to write both at once.

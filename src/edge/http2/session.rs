@@ -36,7 +36,7 @@ type Accepted = Result<(http::Request<RecvStream>, SendResponse<Bytes>), h2::Err
     clippy::large_enum_variant,
     reason = "it is taken apart at once, and a box would be an allocation"
 )]
-pub(super) enum Finished {
+pub enum Finished {
     /// An answer or a response was sent whole. It is recorded later.
     Sent(Stream, Option<Unrecorded>),
     /// Its stream was reset before. It is recorded.
@@ -50,7 +50,7 @@ pub(super) enum Finished {
     clippy::large_enum_variant,
     reason = "few of them wait, and not for long"
 )]
-pub(super) enum Unrecorded {
+pub enum Unrecorded {
     Answer(Responded),
     Response(Record),
 }
@@ -72,7 +72,7 @@ impl Unrecorded {
 }
 
 /// The end of a connection: as usual, or for a reason, with a detail for the log.
-pub(super) type End = Result<(), (CloseReason, String)>;
+pub type End = Result<(), (CloseReason, String)>;
 
 fn broken(error: &h2::Error) -> End {
     // A client that left is not worth a line in the log. One that broke the protocol is.
@@ -83,7 +83,7 @@ fn broken(error: &h2::Error) -> End {
     Err((CloseReason::Http2, error.to_string()))
 }
 
-pub(super) struct Session<'e> {
+pub struct Session<'e> {
     edge: &'e Edge,
     stop: ShutdownWatch,
     client: Arc<ClientConnection>,
@@ -104,11 +104,13 @@ pub(super) struct Session<'e> {
 }
 
 impl<'e> Session<'e> {
-    pub(super) fn new(
+    pub fn new(
         edge: &'e Edge,
         stop: ShutdownWatch,
-        (client, counted): (Arc<ClientConnection>, Option<Arc<OpenConnection>>),
-        (mut connection, output): (server::Connection<Output, Bytes>, Output),
+        client: Arc<ClientConnection>,
+        counted: Option<Arc<OpenConnection>>,
+        mut connection: server::Connection<Output, Bytes>,
+        output: Output,
     ) -> Session<'e> {
         Session {
             edge,
@@ -128,7 +130,7 @@ impl<'e> Session<'e> {
         }
     }
 
-    pub(super) async fn run(&mut self) -> End {
+    pub async fn run(&mut self) -> End {
         let mut stop = self.stop.clone();
         let mut stopped = pin!(stop.wait_for(|stop| *stop));
         poll_fn(|context| {
@@ -269,12 +271,11 @@ impl<'e> Session<'e> {
             }
             Finished::Over => return,
         };
-        let sending = match stream.is_received() {
-            true => Some(stream.sending),
-            false => {
-                self.begin(read_on(stream, self.output.clone()));
-                None
-            }
+        let sending = if stream.is_received() {
+            Some(stream.sending)
+        } else {
+            self.begin(read_on(stream, self.output.clone()));
+            None
         };
         self.in_h2
             .extend(unrecorded.map(|unrecorded| (sending, unrecorded)));
@@ -284,16 +285,17 @@ impl<'e> Session<'e> {
     /// client has reset.
     fn let_leave(&mut self) {
         for (sending, unrecorded) in self.in_h2.drain(..) {
-            match sending.is_some_and(|mut sending| sending.is_gone()) {
-                true => unrecorded.record(false),
-                false => self.in_output.push(unrecorded),
+            if sending.is_some_and(|mut sending| sending.is_gone()) {
+                unrecorded.record(false);
+            } else {
+                self.in_output.push(unrecorded);
             }
         }
     }
 
     /// Ends all requests, and returns the connection. Requests notice that the client is gone, and
     /// are counted and logged before a stop is complete.
-    pub(super) async fn finish(self) -> Option<Box<Connection>> {
+    pub async fn finish(self) -> Option<Box<Connection>> {
         let Session {
             connection,
             mut exchanges,
@@ -304,11 +306,10 @@ impl<'e> Session<'e> {
             ..
         } = self;
         drop(connection);
-        in_h2
-            .into_iter()
-            .map(|(_, unrecorded)| unrecorded)
-            .chain(in_output)
-            .for_each(|unrecorded| unrecorded.record(false));
+        let in_h2 = in_h2.into_iter().map(|(_, unrecorded)| unrecorded);
+        for unrecorded in in_h2.chain(in_output) {
+            unrecorded.record(false);
+        }
         while let Some(finished) = exchanges.next().await {
             if let Finished::Sent(_, Some(unrecorded)) = finished {
                 unrecorded.record(false);

@@ -19,28 +19,28 @@ const READ_ON: Duration = Duration::from_secs(2);
 const THROWN_AWAY: usize = 1024 * 1024;
 
 /// The stream was reset, or its connection is over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the stream is over")]
-pub(super) struct Gone;
+pub struct Gone;
 
-pub(super) struct Sending {
+pub struct Sending {
     respond: SendResponse<Bytes>,
     /// Set when the head of the response was sent.
     body: Option<SendStream<Bytes>>,
     stall: Stall,
 }
 
-pub(super) struct Stream {
-    pub(super) sending: Sending,
-    pub(super) body: RecvStream,
+pub struct Stream {
+    pub sending: Sending,
+    pub body: RecvStream,
     /// The part of the body that was read before the request was forwarded.
-    pub(super) ahead: BytesMut,
+    pub ahead: BytesMut,
 }
 
 impl Stream {
     /// A stream. If its client has no room for anything of a response for `stall`, the stream is
     /// reset.
-    pub(super) fn new(respond: SendResponse<Bytes>, body: RecvStream, stall: Duration) -> Stream {
+    pub fn new(respond: SendResponse<Bytes>, body: RecvStream, stall: Duration) -> Stream {
         Stream {
             sending: Sending {
                 respond,
@@ -53,14 +53,14 @@ impl Stream {
     }
 
     /// Whether the client has sent all of its request.
-    pub(super) fn is_received(&self) -> bool {
+    pub fn is_received(&self) -> bool {
         self.body.is_end_stream()
     }
 
     /// Reads the body ahead, until its end or so many bytes of it are there. Other streams may use
     /// the connection's window meanwhile: if half-sent bodies filled it, none of them could be
     /// completed.
-    pub(super) async fn read_ahead(&mut self, most: usize, output: &Output) -> Result<(), Gone> {
+    pub async fn read_ahead(&mut self, most: usize, output: &Output) -> Result<(), Gone> {
         while self.ahead.len() < most
             && let Some(piece) = self.body.data().await
         {
@@ -74,7 +74,7 @@ impl Stream {
 
     /// Throws away what the client still sends of a request that was answered, for a while.
     /// Afterwards the stream is reset.
-    pub(super) async fn read_on(mut self, output: &Output) {
+    pub async fn read_on(mut self, output: &Output) {
         if timeout(READ_ON, throw_away(&mut self.body, output))
             .await
             .is_err()
@@ -86,7 +86,7 @@ impl Stream {
 
 /// Throws away what the client sends, until its end. Of a body, the client may send [`THROWN_AWAY`]
 /// octets and a window.
-pub(super) async fn throw_away(body: &mut RecvStream, output: &Output) {
+pub async fn throw_away(body: &mut RecvStream, output: &Output) {
     let mut left = THROWN_AWAY;
     while let Some(Ok(piece)) = body.data().await {
         output.note_moved(piece.len());
@@ -103,19 +103,19 @@ pub(super) async fn throw_away(body: &mut RecvStream, output: &Output) {
 
 impl Sending {
     /// Sends an informational head.
-    pub(super) fn inform(&mut self, head: Response<()>) -> Result<(), Gone> {
+    pub fn inform(&mut self, head: Response<()>) -> Result<(), Gone> {
         self.respond.send_informational(head).map_err(|_| Gone)
     }
 
     /// Sends the head of the response; `ends` if nothing follows.
-    pub(super) fn head(&mut self, head: Response<()>, ends: bool) -> Result<(), Gone> {
+    pub fn head(&mut self, head: Response<()>, ends: bool) -> Result<(), Gone> {
         self.body = Some(self.respond.send_response(head, ends).map_err(|_| Gone)?);
         Ok(())
     }
 
     /// For how many of the `wanted` octets the client has room, one at least. If the client has
     /// none for too long, the stream is reset.
-    pub(super) fn poll_room(
+    pub fn poll_room(
         &mut self,
         wanted: usize,
         context: &mut Context<'_>,
@@ -149,7 +149,7 @@ impl Sending {
     }
 
     /// For how many of the `wanted` octets the client has room now.
-    pub(super) fn room_now(&mut self, wanted: usize) -> usize {
+    pub fn room_now(&mut self, wanted: usize) -> usize {
         self.body.as_mut().map_or(0, |body| {
             body.reserve_capacity(wanted);
             body.capacity().min(wanted)
@@ -157,12 +157,12 @@ impl Sending {
     }
 
     /// Waits for room: see [`Sending::poll_room`].
-    pub(super) async fn room(&mut self, wanted: usize) -> Result<usize, Gone> {
+    pub async fn room(&mut self, wanted: usize) -> Result<usize, Gone> {
         poll_fn(|context| self.poll_room(wanted, context)).await
     }
 
     /// Sends octets that there is room for.
-    pub(super) fn send(&mut self, octets: Bytes, ends: bool) -> Result<(), Gone> {
+    pub fn send(&mut self, octets: Bytes, ends: bool) -> Result<(), Gone> {
         self.body
             .as_mut()
             .ok_or(Gone)?
@@ -170,7 +170,7 @@ impl Sending {
             .map_err(|_| Gone)
     }
 
-    pub(super) fn end_with(&mut self, trailers: HeaderMap) -> Result<(), Gone> {
+    pub fn end_with(&mut self, trailers: HeaderMap) -> Result<(), Gone> {
         self.body
             .as_mut()
             .ok_or(Gone)?
@@ -179,12 +179,12 @@ impl Sending {
     }
 
     /// Ends the stream early.
-    pub(super) fn reset(&mut self, reason: Reason) {
+    pub fn reset(&mut self, reason: Reason) {
         self.respond.send_reset(reason);
     }
 
     /// Ready when the client does not want the response any more.
-    pub(super) fn poll_gone(&mut self, context: &mut Context<'_>) -> Poll<Gone> {
+    pub fn poll_gone(&mut self, context: &mut Context<'_>) -> Poll<Gone> {
         let polled = match &mut self.body {
             Some(body) => body.poll_reset(context),
             None => self.respond.poll_reset(context),
@@ -193,7 +193,7 @@ impl Sending {
     }
 
     /// Whether the client does not want the response any more.
-    pub(super) fn is_gone(&mut self) -> bool {
+    pub fn is_gone(&mut self) -> bool {
         self.poll_gone(&mut Context::from_waker(Waker::noop()))
             .is_ready()
     }

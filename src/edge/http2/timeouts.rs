@@ -24,15 +24,15 @@ const FAREWELL: Duration = Duration::from_secs(2);
 /// h2 keeps counts of its own (h2 0.4.20), which have the same bound: resets of streams that no
 /// request is known of, for the life of the connection, and requests that are reset before
 /// crawlgate has begun with them.
-pub(super) const RESETS: usize = 100;
+pub const RESETS: usize = 100;
 /// Requests of a trusted proxy that may be reset before crawlgate has begun with them. They take
 /// memory until then: 10 MB.
-pub(super) const MAX_RESETS_OF_PROXY: usize = 10_000;
+pub const MAX_RESETS_OF_PROXY: usize = 10_000;
 const RESET_WINDOW: Duration = Duration::from_secs(10);
 
 /// The step that is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Due {
+pub enum Due {
     /// The first GOAWAY: the client is told that the connection ends.
     FirstGoaway,
     /// The second GOAWAY: the client is told which request was the last one.
@@ -43,7 +43,7 @@ pub(super) enum Due {
     Lost,
 }
 
-pub(super) struct Timeouts {
+pub struct Timeouts {
     idle: Duration,
     stall: Duration,
     pings: Option<PingPong>,
@@ -59,7 +59,7 @@ pub(super) struct Timeouts {
 }
 
 impl Timeouts {
-    pub(super) fn new(limits: &Limits, pings: Option<PingPong>) -> Timeouts {
+    pub fn new(limits: &Limits, pings: Option<PingPong>) -> Timeouts {
         Timeouts {
             idle: limits.idle,
             stall: limits.stall,
@@ -74,17 +74,17 @@ impl Timeouts {
     }
 
     /// Notes that the client has sent a request.
-    pub(super) fn note_request(&mut self) {
+    pub fn note_request(&mut self) {
         self.has_moved = true;
     }
 
     /// Whether the client was told that the connection ends.
-    pub(super) fn is_ending(&self) -> bool {
+    pub fn is_ending(&self) -> bool {
         self.told > 0
     }
 
     /// Notes that a GOAWAY is sent now.
-    pub(super) fn begin_to_end(&mut self) {
+    pub fn begin_to_end(&mut self) {
         self.told = self.told.saturating_add(1);
         self.has_moved = true;
     }
@@ -98,7 +98,7 @@ impl Timeouts {
     }
 
     /// Ready when a step is due. If none is, the task is woken when one is.
-    pub(super) fn poll(&mut self, has_requests: bool, context: &mut Context<'_>) -> Poll<Due> {
+    pub fn poll(&mut self, has_requests: bool, context: &mut Context<'_>) -> Poll<Due> {
         let has_changed = std::mem::replace(&mut self.has_requests, has_requests) != has_requests;
         if std::mem::take(&mut self.has_moved) || has_changed {
             self.until = Instant::now() + self.patience();
@@ -131,14 +131,14 @@ impl Timeouts {
     }
 }
 
-pub(super) struct Resets {
+pub struct Resets {
     /// When the present [`RESET_WINDOW`] began, and how many there were in it.
     since: Instant,
     count: usize,
 }
 
 impl Resets {
-    pub(super) fn new() -> Resets {
+    pub fn new() -> Resets {
         Resets {
             since: Instant::now(),
             count: 0,
@@ -146,9 +146,9 @@ impl Resets {
     }
 
     /// Counts a reset. Returns whether it is one too many.
-    pub(super) fn count(&mut self) -> bool {
+    pub fn count(&mut self) -> bool {
         if self.since.elapsed() > RESET_WINDOW {
-            (self.since, self.count) = (Instant::now(), 0);
+            *self = Resets::new();
         }
         self.count += 1;
         self.count > RESETS

@@ -7,7 +7,7 @@
 
 use futures_util::task::AtomicWaker;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering::AcqRel};
 use std::task::{Wake, Waker};
 
 /// Wakes are passed on.
@@ -18,20 +18,20 @@ const NOTE: u8 = 1;
 const WOKEN: u8 = 2;
 
 #[derive(Default)]
-pub(super) struct Wakes {
+pub struct Wakes {
     task: AtomicWaker,
     state: AtomicU8,
 }
 
 impl Wakes {
     /// Notes wakes of this task from now on.
-    pub(super) fn note(&self, task: &Waker) {
+    pub fn note(&self, task: &Waker) {
         self.task.register(task);
-        self.state.swap(NOTE, Ordering::AcqRel);
+        self.state.swap(NOTE, AcqRel);
     }
 
-    pub(super) fn pass_on(&self) -> bool {
-        self.state.swap(PASS_ON, Ordering::AcqRel) == WOKEN
+    pub fn pass_on(&self) -> bool {
+        self.state.swap(PASS_ON, AcqRel) == WOKEN
     }
 }
 
@@ -41,7 +41,7 @@ impl Wake for Wakes {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        if self.state.swap(WOKEN, Ordering::AcqRel) == PASS_ON {
+        if self.state.swap(WOKEN, AcqRel) == PASS_ON {
             self.task.wake();
         }
     }
@@ -50,21 +50,21 @@ impl Wake for Wakes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::AtomicUsize;
+    use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
     #[derive(Default)]
     struct Task(AtomicUsize);
 
     impl Wake for Task {
         fn wake(self: Arc<Self>) {
-            self.0.fetch_add(1, Ordering::SeqCst);
+            self.0.fetch_add(1, SeqCst);
         }
     }
 
     #[test]
     fn wakes_reach_the_task_unless_they_are_noted() {
         let task = Arc::new(Task::default());
-        let (waker, woken) = (Waker::from(task.clone()), || task.0.load(Ordering::SeqCst));
+        let (waker, woken) = (Waker::from(task.clone()), || task.0.load(SeqCst));
         let wakes = Arc::new(Wakes::default());
         let connection = Waker::from(wakes.clone());
         wakes.note(&waker);

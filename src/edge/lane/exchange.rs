@@ -29,7 +29,7 @@ struct Origin {
 }
 
 /// Whether the client waits for a 100 before it sends the body.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 enum Expectation {
     /// It does not wait, or the origin's 100 was passed on.
     None,
@@ -39,7 +39,7 @@ enum Expectation {
 }
 
 /// What the client got of an exchange.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub enum After {
     /// The whole response of the origin.
     Whole,
@@ -194,9 +194,9 @@ impl<'e, C: Client> Exchange<'e, C> {
         }
         let answer = self.answer(status);
         self.tags.clear();
-        answer
-            .values(Field::XRobotsTag)
-            .for_each(|tag| self.tags.extend(tag.as_bytes().iter().chain(b"\n")));
+        for tag in answer.values(Field::XRobotsTag) {
+            self.tags.extend(tag.as_bytes().iter().chain(b"\n"));
+        }
         self.client.answer(&answer);
         // A client without a window may take its time, and the answer takes the place of what the
         // origin sent.

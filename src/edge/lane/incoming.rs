@@ -36,7 +36,8 @@ impl Incoming {
     pub fn room(&mut self) -> &mut Vec<u8> {
         if self.read == self.input.len() && self.piece.is_empty() {
             self.input.clear();
-            (self.read, self.piece) = (0, 0..0);
+            self.read = 0;
+            self.piece = 0..0;
         }
         self.input.filled()
     }

@@ -12,7 +12,6 @@ const MOST_WAITING: usize = 32 * 1024;
 pub const LANE_UPLOAD: usize = 2 * MOST_WAITING;
 
 /// A request on its way.
-#[derive(Debug)]
 pub struct Outgoing {
     octets: Buffer,
     /// How many of these were written.
@@ -106,7 +105,8 @@ impl Outgoing {
 
     /// Begins again. Nothing of the request was written, or it has no body.
     pub fn rewind(&mut self) {
-        (self.written, self.is_begun) = (0, false);
+        self.written = 0;
+        self.is_begun = false;
     }
 }
 

@@ -23,7 +23,7 @@ thread_local! {
 }
 
 /// Kept connections.
-pub(super) struct Pool {
+pub struct Pool {
     lists: Box<[Mutex<Vec<Kept>>]>,
     /// Connections that a list holds.
     most: usize,
@@ -40,7 +40,7 @@ struct Kept {
 
 impl Pool {
     /// Lists for so many workers, each for so many connections.
-    pub(super) fn new(workers: usize, most: usize) -> Pool {
+    pub fn new(workers: usize, most: usize) -> Pool {
         Pool {
             lists: (0..workers.max(1)).map(|_| Mutex::default()).collect(),
             most,
@@ -50,7 +50,7 @@ impl Pool {
     }
 
     /// A connection with this key that is still open.
-    pub(super) fn take(&self, key: u64) -> Option<Stream> {
+    pub fn take(&self, key: u64) -> Option<Stream> {
         loop {
             let mut kept = {
                 let mut list = lock(self.own_list());
@@ -64,7 +64,7 @@ impl Pool {
     }
 
     /// Keeps a connection for this long.
-    pub(super) fn keep(self: &Arc<Self>, key: u64, stream: Stream, time: Duration) {
+    pub fn keep(self: &Arc<Self>, key: u64, stream: Stream, time: Duration) {
         let dropped = {
             let mut list = lock(self.own_list());
             // The longest kept one is the first.
@@ -97,9 +97,10 @@ impl Pool {
             let mut over = Vec::new();
             let mut list = lock(list);
             for mut kept in std::mem::take(&mut *list) {
-                match now < kept.until && is_silent(&mut kept.stream) {
-                    true => list.push(kept),
-                    false => over.push(kept),
+                if now < kept.until && is_silent(&mut kept.stream) {
+                    list.push(kept);
+                } else {
+                    over.push(kept);
                 }
             }
         }

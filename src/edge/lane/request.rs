@@ -8,17 +8,16 @@ use crate::requests::{Forward, Framing, Ticket};
 use http::header;
 
 /// See the top of this file.
-#[derive(Debug)]
 pub struct LaneRequest {
     pub(super) head: Buffer,
-    pub(in crate::edge) body: Framing,
+    pub body: Framing,
     pub(super) is_head: bool,
     /// Whether it may be sent to an origin that perhaps has it already.
     pub(super) may_repeat: bool,
     /// Whether the client waits for a 100 before it sends the body.
-    pub(in crate::edge) expects: bool,
+    pub expects: bool,
     /// Whether the client wants the connection to end.
-    pub(in crate::edge) closes: bool,
+    pub closes: bool,
 }
 
 /// Whether a request of HTTP/1 takes the lane: it is HTTP/1.1 for a path, its fields are simple,
@@ -33,34 +32,28 @@ pub fn fits(request: &Request<'_, '_>, ticket: &Ticket) -> bool {
 
 impl LaneRequest {
     /// A request of HTTP/1.1, with its head for the origin.
-    pub(in crate::edge) fn new(
+    pub fn new(
         request: &Request<'_, '_>,
         forward: &Forward<'_>,
         host: Option<&str>,
     ) -> LaneRequest {
         let fields = request.lines.iter().map(|field| (field.name, field.value));
         let target = target_for_origin(request.fields.target);
-        let line = (request.fields.method, &*target);
-        let written = LaneRequest::of(
-            line,
-            fields,
-            (request.framing, request.expects),
-            forward,
-            host,
-        );
+        let method = request.fields.method;
         LaneRequest {
+            expects: request.expects,
             closes: request.closes,
-            ..written
+            ..LaneRequest::of(method, &target, fields, request.framing, forward, host)
         }
     }
 
-    /// A request with this request line, these fields, and a body with this framing. `expects` says
-    /// whether the client waits for a 100 before it sends the body. `host` is the Host that the
-    /// origin wants in place of the client's.
-    pub(in crate::edge) fn of<'h>(
-        (method, target): (&[u8], &[u8]),
+    /// A request with this request line, these fields, and a body with this framing. `host` is the
+    /// Host that the origin wants in place of the client's.
+    pub fn of<'h>(
+        method: &[u8],
+        target: &[u8],
         fields: impl Iterator<Item = (&'h str, &'h [u8])>,
-        (body, expects): (Framing, bool),
+        body: Framing,
         forward: &Forward<'_>,
         host: Option<&str>,
     ) -> LaneRequest {
@@ -74,20 +67,20 @@ impl LaneRequest {
             lines.remove(&header::TRAILER);
         }
         let mut octets = Buffer::take();
-        write_head((method, target), &lines, &mut octets);
+        write_head(method, target, &lines, &mut octets);
         LaneRequest {
             head: octets,
             body,
             is_head: method == b"HEAD",
             may_repeat: body == Framing::None && matches!(method, b"GET" | b"HEAD" | b"OPTIONS"),
-            expects,
+            expects: false,
             closes: false,
         }
     }
 }
 
 /// Writes a whole head with this method and target.
-pub fn write_head((method, target): (&[u8], &[u8]), lines: &Lines<'_>, octets: &mut Vec<u8>) {
+pub fn write_head(method: &[u8], target: &[u8], lines: &Lines<'_>, octets: &mut Vec<u8>) {
     for part in [method, b" ", target, b" HTTP/1.1\r\n"] {
         octets.extend_from_slice(part);
     }

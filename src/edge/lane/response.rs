@@ -1,6 +1,8 @@
 //! [`ResponseHead`]: the head of an origin's response, read strictly: a response whose end two
 //! readers could see in different places is refused.
 
+use crate::heads::members;
+use crate::requests::content_length;
 use http::StatusCode;
 use httparse::{Header, ParserConfig, Status};
 use std::mem::MaybeUninit;
@@ -9,8 +11,6 @@ use std::mem::MaybeUninit;
 const MOST_FIELDS: usize = 256;
 /// Octets of a head.
 pub const LARGEST_HEAD: usize = 64 * 1024;
-/// Digits of a length.
-const DIGITS: usize = 18;
 
 /// The sign of the end of a response's body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,12 +110,11 @@ pub fn read<'b, T>(
         }
         framing => framing,
     };
-    let (keeps_alive, names_fields) = (seen.keeps_alive(is_http10), seen.names_others);
     let head = ResponseHead {
         status,
         framing,
-        keeps_alive,
-        names_fields,
+        keeps_alive: seen.keeps_alive(is_http10),
+        names_fields: seen.names_others,
         length,
     };
     Ok(Some(with_head(Parsed {
@@ -138,24 +137,19 @@ struct Seen {
 
 impl Seen {
     fn take_in(&mut self, field: &Header<'_>) -> Result<(), BadResponse> {
-        let is = |wanted: &str| field.name.eq_ignore_ascii_case(wanted);
         match field.name.len() {
-            14 if is("content-length") => {
-                let length = number(field.value).filter(|_| self.length.is_none());
+            14 if field.name.eq_ignore_ascii_case("content-length") => {
+                let length = content_length(field.value).filter(|_| self.length.is_none());
                 self.length = Some(length.ok_or(BadResponse::Length)?);
             }
-            17 if is("transfer-encoding") => {
+            17 if field.name.eq_ignore_ascii_case("transfer-encoding") => {
                 if self.is_chunked || !field.value.eq_ignore_ascii_case(b"chunked") {
                     return Err(BadResponse::Coding);
                 }
                 self.is_chunked = true;
             }
-            10 if is("connection") => {
-                for token in field
-                    .value
-                    .split(|octet| *octet == b',')
-                    .map(<[u8]>::trim_ascii)
-                {
+            10 if field.name.eq_ignore_ascii_case("connection") => {
+                for token in members(field.value) {
                     match token.len() {
                         5 if token.eq_ignore_ascii_case(b"close") => self.closes = true,
                         10 if token.eq_ignore_ascii_case(b"keep-alive") => self.keeps = true,
@@ -182,17 +176,6 @@ impl Seen {
     fn keeps_alive(&self, is_http10: bool) -> bool {
         !self.closes && (self.keeps || !is_http10)
     }
-}
-
-/// A length: digits and nothing else.
-fn number(value: &[u8]) -> Option<u64> {
-    let is_number =
-        !value.is_empty() && value.len() <= DIGITS && value.iter().all(u8::is_ascii_digit);
-    is_number.then(|| {
-        value
-            .iter()
-            .fold(0, |number, digit| 10 * number + u64::from(digit - b'0'))
-    })
 }
 
 #[cfg(test)]

@@ -89,7 +89,7 @@ pub fn check_trailers(trailers: &HeaderMap) -> Result<(), BadTrailers> {
 }
 
 /// Whether a trailer with this name is passed on. Applications read `_` as `-`.
-pub(super) fn may_be_trailer(name: &str) -> bool {
+pub fn may_be_trailer(name: &str) -> bool {
     let name = name.replace('_', "-").to_ascii_lowercase();
     OF_HEADS.binary_search(&name.as_str()).is_err()
         && !name.starts_with("proxy-")

@@ -13,12 +13,12 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 /// 0.9.1).
 const READ: usize = 64 * 1024;
 
-pub(super) fn of_origin(kind: ErrorType, context: &'static str) -> Box<Error> {
+pub fn of_origin(kind: ErrorType, context: &'static str) -> Box<Error> {
     Error::explain(kind, context).into_up()
 }
 
 /// An error of the origin that another one caused.
-pub(super) fn because(
+pub fn because(
     kind: ErrorType,
     context: &'static str,
     cause: impl Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -27,11 +27,11 @@ pub(super) fn because(
 }
 
 /// An error of the client, which is gone.
-pub(super) fn of_client(kind: ErrorType, cause: io::Error) -> Box<Error> {
+pub fn of_client(kind: ErrorType, cause: io::Error) -> Box<Error> {
     Error::because(kind, "the client left", cause).into_down()
 }
 
-pub(super) fn poll_write(
+pub fn poll_write(
     stream: &mut Stream,
     octets: &[u8],
     context: &mut Context<'_>,

@@ -8,6 +8,7 @@ use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
@@ -21,8 +22,26 @@ const BROKEN: [&str; 3] = [
 
 /// Why a certificate cannot be used: the file, and what is wrong with it.
 #[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct CertificateError(pub(super) String);
+#[allow(missing_docs)]
+pub enum CertificateError {
+    #[error("cannot read {file}: {error}")]
+    Unread { file: String, error: io::Error },
+    #[error("{0} contains no certificate in PEM")]
+    NoCertificate(String),
+    #[error("{0} contains no private key in PEM")]
+    NoKey(String),
+    #[error("the certificate in {0} cannot be read")]
+    Unreadable(String),
+    #[error("the certificate in {0} is signed with MD5 or SHA-1, which no client accepts")]
+    Broken(String),
+    #[error("the key in {key} does not belong to the certificate in {certificate}")]
+    OtherKey { key: String, certificate: String },
+    /// Of a kind or size that is not accepted: RSA below 2048 bits, for example.
+    #[error("the key in {key} cannot be used: {error}")]
+    UnusableKey { key: String, error: rustls::Error },
+    #[error("the certificate in {file} expired on {end}")]
+    Expired { file: String, end: String },
+}
 
 /// A certificate with its key.
 #[derive(Debug)]
@@ -48,11 +67,6 @@ pub struct Contents {
 impl Contents {
     /// Reads the files.
     pub fn read(files: &CertificateFiles) -> Result<Contents, CertificateError> {
-        let read = |path: &Path| {
-            crate::files::read(path).map_err(|error| {
-                CertificateError(format!("cannot read {}: {error}", path.display()))
-            })
-        };
         Ok(Contents {
             certificate: read(&files.certificate)?,
             key: read(&files.key)?,
@@ -69,44 +83,49 @@ impl Contents {
     }
 }
 
+fn read(path: &Path) -> Result<Vec<u8>, CertificateError> {
+    crate::files::read(path).map_err(|error| CertificateError::Unread {
+        file: path.display().to_string(),
+        error,
+    })
+}
+
 impl Certificate {
     /// Checks what the files contain.
     pub fn new(
         files: &CertificateFiles,
         contents: &Contents,
     ) -> Result<Certificate, CertificateError> {
-        let path = files.certificate.display();
-        let key_path = files.key.display();
+        let path = files.certificate.display().to_string();
+        let key_path = files.key.display().to_string();
         let chain =
             CertificateDer::pem_slice_iter(&contents.certificate).collect::<Result<Vec<_>, _>>();
-        let chain = chain.ok().filter(|chain| !chain.is_empty());
-        let chain = chain
-            .ok_or_else(|| CertificateError(format!("{path} contains no certificate in PEM")))?;
-        let first = chain[0].clone();
+        let chain = chain.unwrap_or_default();
+        let Some(first) = chain.first().cloned() else {
+            return Err(CertificateError::NoCertificate(path));
+        };
         let is_alone = chain.len() == 1;
-        let key = PrivateKeyDer::from_pem_slice(&contents.key)
-            .map_err(|_| CertificateError(format!("{key_path} contains no private key in PEM")))?;
-        let unreadable = || CertificateError(format!("the certificate in {path} cannot be read"));
-        let (_, parsed) = X509Certificate::from_der(&first).map_err(|_| unreadable())?;
+        let Ok(key) = PrivateKeyDer::from_pem_slice(&contents.key) else {
+            return Err(CertificateError::NoKey(key_path));
+        };
+        let Ok((_, parsed)) = X509Certificate::from_der(&first) else {
+            return Err(CertificateError::Unreadable(path));
+        };
         if BROKEN.contains(&parsed.signature_algorithm.algorithm.to_id_string().as_str()) {
-            let mistake = format!(
-                "the certificate in {path} is signed with MD5 or SHA-1, which no client accepts"
-            );
-            return Err(CertificateError(mistake));
+            return Err(CertificateError::Broken(path));
         }
-        let key =
-            CertifiedKey::from_der(chain, key, &ring::default_provider()).map_err(|reason| {
-                match reason {
-                    rustls::Error::InconsistentKeys(_) => CertificateError(format!(
-                        "the key in {key_path} does not belong to the certificate in {path}"
-                    )),
-                    rustls::Error::InvalidCertificate(_) => unreadable(),
-                    // Of a kind or size that is not accepted: RSA below 2048 bits, for example.
-                    reason => {
-                        CertificateError(format!("the key in {key_path} cannot be used: {reason}"))
-                    }
-                }
-            })?;
+        let key = CertifiedKey::from_der(chain, key, &ring::default_provider());
+        let key = key.map_err(|error| match error {
+            rustls::Error::InconsistentKeys(_) => CertificateError::OtherKey {
+                key: key_path,
+                certificate: path,
+            },
+            rustls::Error::InvalidCertificate(_) => CertificateError::Unreadable(path),
+            error => CertificateError::UnusableKey {
+                key: key_path,
+                error,
+            },
+        })?;
         Ok(Certificate {
             key: Arc::new(key),
             names: names(&parsed),

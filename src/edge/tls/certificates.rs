@@ -10,7 +10,9 @@ use crate::acme::{ALPN, Issued};
 use crate::evidence::Hash;
 use crate::locks::lock;
 use crate::settings::{CertificateFiles, ListenSettings};
-use crate::telemetry::{CertificateStatus, Metrics, RefusedRenewal};
+use crate::telemetry::{
+    CertificateFault, CertificateProblem, CertificateStatus, Metrics, RefusedRenewal,
+};
 use crate::time::Timestamp;
 use arc_swap::ArcSwap;
 use rustls::server::{ClientHello, ResolvesServerCert};
@@ -32,7 +34,7 @@ pub struct Certificates {
 
 /// The certificates of one listener.
 #[derive(Debug)]
-pub(super) struct CertificateSet {
+pub struct CertificateSet {
     kept: Mutex<Vec<Kept>>,
     by_name: ArcSwap<ByName>,
     issued: Option<Arc<Issued>>,
@@ -59,15 +61,6 @@ struct ByName {
     first: Option<Arc<CertifiedKey>>,
 }
 
-/// A reason for which clients may refuse a certificate, for a person.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CertificateProblem {
-    /// Whether clients refuse it now.
-    pub is_error: bool,
-    /// What is wrong, with the file.
-    pub text: String,
-}
-
 impl Certificates {
     /// Reads the certificates of these listeners, and sets TLS up for each that has some, or issued
     /// ones.
@@ -79,9 +72,11 @@ impl Certificates {
         issued: &Arc<Issued>,
     ) -> Result<(Certificates, Vec<Option<TlsListener>>), TlsError> {
         let mut certificates = Certificates::default();
-        let mut open = |listener: &ListenSettings| -> Result<Option<TlsListener>, TlsError> {
+        let mut all = Vec::new();
+        for listener in listeners {
             let Some(tls) = &listener.tls else {
-                return Ok(None);
+                all.push(None);
+                continue;
             };
             let issued = tls.acme.as_ref().map(|_| issued.clone());
             let set = Arc::new(CertificateSet::open(&tls.certificates, issued.clone())?);
@@ -89,30 +84,27 @@ impl Certificates {
                 certificates.issued = issued;
             }
             certificates.sets.push(set.clone());
-            TlsListener::new(tls, listener.speaks_http2, set).map(Some)
-        };
-        let tls = listeners.iter().map(&mut open).collect::<Result<_, _>>()?;
-        Ok((certificates, tls))
+            all.push(Some(TlsListener::new(tls, listener.speaks_http2, set)?));
+        }
+        Ok((certificates, all))
     }
 
     /// Reads the files again, uses those that changed, and logs each change. Returns how many
     /// certificates have refused files.
     pub fn renew(&self, now: Timestamp, metrics: &Metrics) -> usize {
-        let (mut not_after, mut refused) = (Vec::new(), 0);
+        let mut not_after = Vec::new();
+        let mut refused = 0;
         for set in &self.sets {
-            let mut kept = lock(&set.kept);
-            let changed = kept
-                .iter_mut()
-                .map(|kept| kept.renew(now))
-                .fold(false, |any, changed| any | changed);
-            if changed {
-                set.by_name.store(Arc::new(ByName::new(&kept)));
+            let mut all = lock(&set.kept);
+            let mut has_changed = false;
+            for kept in &mut *all {
+                has_changed |= kept.renew(now);
+                refused += usize::from(kept.refused.is_some());
+                not_after.push((kept.name().to_owned(), kept.certificate.not_after.0));
             }
-            refused += kept.iter().filter(|kept| kept.refused.is_some()).count();
-            not_after.extend(
-                kept.iter()
-                    .map(|kept| (kept.name().to_owned(), kept.certificate.not_after.0)),
-            );
+            if has_changed {
+                set.by_name.store(Arc::new(ByName::new(&all)));
+            }
         }
         not_after.extend(self.issued.iter().flat_map(|issued| issued.ends()));
         metrics.set_certificates(&not_after);
@@ -125,8 +117,11 @@ impl Certificates {
     }
 
     fn each<T>(&self, read: impl Fn(&Kept) -> T) -> Vec<T> {
-        let of = |set: &Arc<CertificateSet>| lock(&set.kept).iter().map(&read).collect::<Vec<T>>();
-        self.sets.iter().flat_map(of).collect()
+        let mut all = Vec::new();
+        for set in &self.sets {
+            all.extend(lock(&set.kept).iter().map(&read));
+        }
+        all
     }
 
     /// Whether a certificate from files is for a host of the settings, which may be a wildcard
@@ -149,18 +144,18 @@ impl Certificates {
         if self.is_empty() {
             return Vec::new();
         }
-        let is_got = |host: &str| self.issued.is_some() && !host.starts_with("*.");
-        let hosts = hosts
-            .into_iter()
-            .filter(|host| !is_got(host) && !self.has_file_for(host));
-        let uncovered = hosts.map(|host| CertificateProblem {
-            is_error: false,
-            text: format!(
-                "no certificate is for {host}, which `origins` names: clients refuse https://{host}. Add a certificate with \
-                 this name to `certificates`"
-            ),
+        let uncovered = hosts.into_iter().filter(|host| {
+            let is_ordered = self.issued.is_some() && !host.starts_with("*.");
+            !is_ordered && !self.has_file_for(host)
         });
-        uncovered.collect()
+        uncovered
+            .map(|host| {
+                CertificateFault::Uncovered.because(format!(
+                    "no certificate is for {host}, which `origins` names: clients refuse https://{host}. Add a certificate \
+                     with this name to `certificates`"
+                ))
+            })
+            .collect()
     }
 
     /// Each certificate in use, for an operator.
@@ -192,20 +187,21 @@ impl CertificateSet {
     /// an issued one, and a whole name a wildcard.
     fn of(&self, name: Option<&str>) -> Option<Arc<CertifiedKey>> {
         let by_name = self.by_name.load();
-        let exact = name.and_then(|name| by_name.exact.get(name).cloned());
-        let issued = || self.issued.as_ref()?.certificate(name?);
-        let wildcard = || by_name.wildcard(name?);
-        let found = exact
-            .or_else(issued)
-            .or_else(wildcard)
-            .or_else(|| by_name.first.clone());
-        found.or_else(|| match (name, self.issued.as_ref()?) {
-            (Some(name), issued) => {
-                issued.note_missing(name);
-                None
-            }
-            (None, issued) => issued.any(),
-        })
+        let issued = self.issued.as_ref();
+        let named = name.and_then(|name| {
+            let exact = by_name.exact.get(name).cloned();
+            exact
+                .or_else(|| issued?.certificate(name))
+                .or_else(|| by_name.wildcard(name))
+        });
+        if let Some(key) = named.or_else(|| by_name.first.clone()) {
+            return Some(key);
+        }
+        let Some(name) = name else {
+            return issued?.any();
+        };
+        issued?.note_missing(name);
+        None
     }
 }
 
@@ -260,19 +256,16 @@ impl Kept {
             return false;
         }
         self.looked_at = digest;
-        let until = |certificate: &Certificate| certificate.not_after.to_http_date();
-        let renewed = contents
-            .and_then(|contents| Certificate::new(&self.files, &contents))
-            .and_then(|renewed| {
-                match now > renewed.not_after && now <= self.certificate.not_after {
-                    true => Err(CertificateError(format!(
-                        "the certificate in {} expired on {}",
-                        self.files.certificate.display(),
-                        until(&renewed)
-                    ))),
-                    false => Ok(renewed),
-                }
-            });
+        let renewed = contents.and_then(|contents| {
+            let renewed = Certificate::new(&self.files, &contents)?;
+            if now > renewed.not_after && now <= self.certificate.not_after {
+                return Err(CertificateError::Expired {
+                    file: self.files.certificate.display().to_string(),
+                    end: renewed.not_after.to_http_date(),
+                });
+            }
+            Ok(renewed)
+        });
         match renewed {
             Ok(renewed) => {
                 let lost = self
@@ -284,13 +277,16 @@ impl Kept {
                 if !lost.is_empty() {
                     tracing::warn!(names = ?lost, "a renewed certificate lacks these names of the former one");
                 }
-                tracing::info!(names = ?renewed.names, "took a renewed certificate, valid until {}", until(&renewed));
-                (self.certificate, self.renewed, self.refused) = (renewed, Some(now), None);
+                let until = renewed.not_after.to_http_date();
+                tracing::info!(names = ?renewed.names, "took a renewed certificate, valid until {until}");
+                self.certificate = renewed;
+                self.renewed = Some(now);
+                self.refused = None;
                 true
             }
             Err(error) => {
-                let kept = until(&self.certificate);
-                tracing::warn!("{error}; the former certificate stays in use, valid until {kept}");
+                let until = self.certificate.not_after.to_http_date();
+                tracing::warn!("{error}; the former certificate stays in use, valid until {until}");
                 self.refused = Some(RefusedRenewal {
                     at: now,
                     reason: error.to_string(),
@@ -301,19 +297,6 @@ impl Kept {
     }
 
     fn status(&self, now: Timestamp) -> CertificateStatus {
-        let mut problems: Vec<String> = self
-            .problems(now)
-            .into_iter()
-            .map(|problem| problem.text)
-            .collect();
-        problems.extend(self.refused.as_ref().map(|refused| {
-            format!(
-                "{}; the former certificate stays in use, valid until {}. Mend the files before the next start: crawlgate \
-                 takes them by itself, and does not start without them",
-                refused.reason,
-                self.certificate.not_after.to_http_date()
-            )
-        }));
         CertificateStatus {
             names: self.certificate.names.clone(),
             // An operator may be in another directory.
@@ -328,39 +311,55 @@ impl Kept {
                 .div_euclid(DAY),
             renewed: self.renewed,
             refused: self.refused.clone(),
-            problems,
+            problems: self.problems(now),
         }
     }
 
     fn problems(&self, now: Timestamp) -> Vec<CertificateProblem> {
-        let (file, certificate) = (self.files.certificate.display(), &self.certificate);
-        let (from, until) = (certificate.not_before, certificate.not_after);
+        let file = self.files.certificate.display();
+        let certificate = &self.certificate;
+        let from = certificate.not_before;
+        let until = certificate.not_after;
         // A certificate that lives for a few days is renewed within them.
         let soon = SOON.min(until.0.saturating_sub(from.0) / 4);
         let is_soon = now <= until && now.0 > until.0.saturating_sub(soon);
-        let (begin, end) = (from.to_http_date(), until.to_http_date());
-        [
-            (now > until, true, format!("the certificate in {file} expired on {end}: renew it")),
-            (now < from, true, format!("the certificate in {file} is not valid before {begin}: is the clock right?")),
-            (is_soon, false, format!("the certificate in {file} expires on {end}: renew it")),
-            (
-                certificate.names.is_empty(),
-                false,
-                format!("the certificate in {file} names no host: clients refuse it"),
-            ),
-            (
-                certificate.is_alone,
-                false,
-                format!(
-                    "{file} has the certificate alone: use the file with the whole chain (certbot: fullchain.pem), or \
-                     clients that do not know its issuer refuse it"
-                ),
-            ),
-        ]
-        .into_iter()
-        .filter(|(is_so, ..)| *is_so)
-        .map(|(_, is_error, text)| CertificateProblem { is_error, text })
-        .collect()
+        let begin = from.to_http_date();
+        let end = until.to_http_date();
+        let mut problems = Vec::new();
+        if now > until {
+            problems.push(CertificateFault::Expired.because(format!(
+                "the certificate in {file} expired on {end}: renew it"
+            )));
+        }
+        if now < from {
+            problems.push(CertificateFault::NotYetValid.because(format!(
+                "the certificate in {file} is not valid before {begin}: is the clock right?"
+            )));
+        }
+        if is_soon {
+            problems.push(CertificateFault::ExpiresSoon.because(format!(
+                "the certificate in {file} expires on {end}: renew it"
+            )));
+        }
+        if certificate.names.is_empty() {
+            problems.push(CertificateFault::NoNames.because(format!(
+                "the certificate in {file} names no host: clients refuse it"
+            )));
+        }
+        if certificate.is_alone {
+            problems.push(CertificateFault::NoChain.because(format!(
+                "{file} has the certificate alone: use the file with the whole chain (certbot: fullchain.pem), or clients \
+                 that do not know its issuer refuse it"
+            )));
+        }
+        if let Some(refused) = &self.refused {
+            problems.push(CertificateFault::RefusedRenewal.because(format!(
+                "{}; the former certificate stays in use, valid until {end}. Mend the files before the next start: \
+                 crawlgate takes them by itself, and does not start without them",
+                refused.reason
+            )));
+        }
+        problems
     }
 }
 

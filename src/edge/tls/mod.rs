@@ -5,7 +5,7 @@ mod certificate;
 mod certificates;
 
 pub use certificate::CertificateError;
-pub use certificates::{CertificateProblem, Certificates};
+pub use certificates::Certificates;
 
 use crate::acme;
 use crate::settings::TlsSettings;

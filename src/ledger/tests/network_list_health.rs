@@ -1,6 +1,6 @@
 //! A list of networks proves impostors only if it verified a request within the last week.
 
-use super::super::network_list_health::{NetworkListHealth, list_of};
+use super::super::network_list_health::{ListKey, NetworkListHealth, list_of};
 use super::*;
 
 fn entry(networks: &str) -> SiteEntry {
@@ -173,13 +173,19 @@ fn list_table_grows_with_policies_only() {
     for number in 0..10_000 {
         let crawler = format!("Bot{number}");
         let (said, _) = lists.look(
-            (&site.name, &crawler),
+            ListKey {
+                site: &site.name,
+                crawler: &crawler,
+            },
             Identity::Impostor,
             Timestamp(number),
         );
         assert_eq!(said, Identity::Suspended, "it is not known yet");
         lists.note(
-            (&site.name, &crawler),
+            ListKey {
+                site: &site.name,
+                crawler: &crawler,
+            },
             Identity::Impostor,
             Timestamp(number),
         );
@@ -191,7 +197,10 @@ fn list_table_grows_with_policies_only() {
         Timestamp(10_000),
     );
     lists.note(
-        (&site.name, "PartnerBot"),
+        ListKey {
+            site: &site.name,
+            crawler: "PartnerBot",
+        },
         Identity::Impostor,
         Timestamp(10_000),
     );

@@ -44,7 +44,7 @@ impl World {
     }
 
     /// Time in which the host is in use.
-    pub(super) fn live(&mut self, hours: i64) {
+    pub fn live(&mut self, hours: i64) {
         for _ in 0..hours {
             self.now += HOUR;
             self.ask(4, 0, "/");
@@ -53,7 +53,7 @@ impl World {
     }
 
     /// Ends at once, and starts again.
-    pub(super) fn start_again(&mut self, in_order: bool) {
+    pub fn start_again(&mut self, in_order: bool) {
         self.end(in_order);
         self.start();
     }

@@ -6,7 +6,7 @@ use crate::ledger::ServedCopy;
 use std::sync::mpsc::{Receiver, channel};
 
 /// A process that has handed over, with what it has told the next one.
-pub(super) struct Draining {
+pub struct Draining {
     ledger: Ledger,
     store: StateStore,
     entry: SiteEntry,
@@ -16,7 +16,7 @@ pub(super) struct Draining {
 
 impl World {
     /// The steps 2 and 3 of an upgrade. The next process may begin with another version.
-    pub(super) fn upgrade(&mut self, version: Option<usize>) {
+    pub fn upgrade(&mut self, version: Option<usize>) {
         let (tell, told) = channel();
         self.ledger.hand_over(move |copy| drop(tell.send(copy)));
         let (entry, history, moment) = (self.entry.clone(), self.history.clone(), self.moment());
@@ -36,7 +36,7 @@ impl World {
     }
 
     /// The next process dies after it has served a crawler, or before.
-    pub(super) fn fail_to_upgrade(&mut self, version: usize, served: Option<usize>) {
+    pub fn fail_to_upgrade(&mut self, version: usize, served: Option<usize>) {
         self.upgrade(Some(version));
         if let Some(crawler) = served {
             self.fetch(crawler, 0);
@@ -60,13 +60,13 @@ impl World {
     }
 
     /// The next process hears what the one before has served.
-    pub(super) fn tell(&self) {
+    pub fn tell(&self) {
         let told = self.before.iter().flat_map(|before| before.told.try_iter());
         told.for_each(|copy| self.ledger.was_served(&self.snapshot(), &copy));
     }
 
     /// The process before serves a crawler, if it still answers; which version.
-    pub(super) fn fetch_before(&self, crawler: usize) -> Option<usize> {
+    pub fn fetch_before(&self, crawler: usize) -> Option<usize> {
         let before = self.before.as_ref()?;
         let claim = Registry::builtin().identify(agent(crawler).as_bytes());
         before.ledger.served(
@@ -82,7 +82,7 @@ impl World {
     }
 
     /// It ends. If it dies, what it told last is lost.
-    pub(super) fn end_before(&mut self, in_order: bool) {
+    pub fn end_before(&mut self, in_order: bool) {
         if in_order {
             self.tell();
         }
@@ -94,7 +94,7 @@ impl World {
     }
 
     /// Whatever crawlers have by now, of the process before or of the next one.
-    pub(super) fn before_accuses_no_crawler(&self) -> bool {
+    pub fn before_accuses_no_crawler(&self) -> bool {
         let Some(before) = &self.before else {
             return true;
         };

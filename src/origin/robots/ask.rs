@@ -10,7 +10,7 @@ use super::connections::{Names, NotPublic, UnixConnector, in_url, tls_of};
 use super::{FetchFailure, FetchResult};
 use crate::download::{client, conditional, field, octets};
 use crate::robots::MAX_BYTES;
-use crate::settings::{OriginIndex, OriginSettings, ServerAddress, ServerSettings};
+use crate::settings::{OriginIndex, OriginSettings, ServerAddress};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use ureq::Agent;
@@ -35,7 +35,7 @@ pub struct Targets {
 }
 
 /// The servers of one site.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Debug, PartialEq)]
 pub struct Target {
     /// The site's host. It is the Host field, unless the origin wants its own.
     pub host: String,
@@ -174,10 +174,8 @@ impl Destination {
         if !is_web || to[Position::AfterScheme..Position::BeforeHost] != *"://" {
             return None;
         }
-        let (tls, host) = (
-            to.scheme() == "https",
-            to[Position::BeforeHost..Position::AfterPort].to_owned(),
-        );
+        let tls = to.scheme() == "https";
+        let host = to[Position::BeforeHost..Position::AfterPort].to_owned();
         let is_wanted = asked
             .target
             .origin
@@ -200,12 +198,12 @@ impl Destination {
                 ..Destination::at(server)
             });
         }
-        let is_server = |ServerSettings { address, .. }: &ServerSettings| {
+        let is_foreign = !asked.target.origin.servers.iter().any(|server| {
+            let address = &server.address;
             address.socket.is_none()
                 && address.tls == tls
                 && address.authority().eq_ignore_ascii_case(&host)
-        };
-        let is_foreign = !asked.target.origin.servers.iter().any(is_server);
+        });
         Some(Destination {
             host: None,
             tls,
@@ -254,55 +252,46 @@ fn follow(asked: &RobotsRequest<'_>, server: &ServerAddress, deadline: Instant) 
             return FetchResult::Unreachable(FetchFailure::LeadsBack { url });
         }
         let status = response.status().as_u16();
-        match status {
-            304 if asked.etag.is_some() || asked.last_modified.is_some() => {
-                return FetchResult::Unchanged;
-            }
-            // crawlgate asked for the whole file. These answers do not contain it.
-            206 => return unusable(&url, "the answer is 206, a part of the file"),
-            304 => {
-                return unusable(
-                    &url,
-                    "the answer is 304, and there is nothing to compare with",
-                );
-            }
-            200..=299 => return file(response, url),
-            301 | 302 | 303 | 307 | 308 => {
-                let location = field(&response, "location");
-                match location
-                    .as_deref()
-                    .and_then(|to| place.redirected(to, server, asked))
-                {
-                    Some(next) => place = next,
-                    None => {
-                        return FetchResult::Nothing {
-                            reason: format!(
-                                "the Location of the {status} is missing or cannot be followed"
-                            ),
-                            url,
-                        };
-                    }
-                }
-            }
-            508 => {
-                return unusable(
-                    &url,
-                    "the answer is 508: the server asks crawlgate for this file. Name an address with --origin at which \
-                     the application's own file is",
-                );
-            }
-            429 | 500..=599 => return unusable(&url, format_args!("the answer is {status}")),
-            _ => {
-                return FetchResult::Nothing {
-                    reason: format!("the answer is {status}"),
-                    url,
-                };
-            }
+        if !matches!(status, 301 | 302 | 303 | 307 | 308) {
+            return answered(asked, response, url);
         }
+        let location = field(&response, "location");
+        let next = location.and_then(|to| place.redirected(&to, server, asked));
+        let Some(next) = next else {
+            return FetchResult::Nothing {
+                reason: format!("the Location of the {status} is missing or cannot be followed"),
+                url,
+            };
+        };
+        place = next;
     }
     FetchResult::Nothing {
         url: place.url(),
         reason: format!("more than {REDIRECTS} redirects"),
+    }
+}
+
+/// The result of an answer that is no redirect.
+fn answered(asked: &RobotsRequest<'_>, response: Response, url: String) -> FetchResult {
+    match response.status().as_u16() {
+        304 if asked.etag.is_some() || asked.last_modified.is_some() => FetchResult::Unchanged,
+        // crawlgate asked for the whole file. These answers do not contain it.
+        206 => unusable(&url, "the answer is 206, a part of the file"),
+        304 => unusable(
+            &url,
+            "the answer is 304, and there is nothing to compare with",
+        ),
+        200..=299 => file(response, url),
+        508 => unusable(
+            &url,
+            "the answer is 508: the server asks crawlgate for this file. Name an address with --origin at which \
+             the application's own file is",
+        ),
+        status @ (429 | 500..=599) => unusable(&url, format_args!("the answer is {status}")),
+        status => FetchResult::Nothing {
+            reason: format!("the answer is {status}"),
+            url,
+        },
     }
 }
 
@@ -312,13 +301,10 @@ fn unusable(url: &str, reason: impl std::fmt::Display) -> FetchResult {
 
 fn file(response: Response, url: String) -> FetchResult {
     // A body in an unknown coding would be read as a file without rules.
-    let is_known = |coding: &str| {
-        ["", "identity", "gzip"]
-            .iter()
-            .any(|known| known.eq_ignore_ascii_case(coding))
-    };
-    if let Some(coding) =
-        field(&response, "content-encoding").filter(|coding| !is_known(coding.trim()))
+    let coding = field(&response, "content-encoding").unwrap_or_default();
+    if !["", "identity", "gzip"]
+        .iter()
+        .any(|known| known.eq_ignore_ascii_case(coding.trim()))
     {
         return unusable(
             &url,
@@ -327,7 +313,8 @@ fn file(response: Response, url: String) -> FetchResult {
             ),
         );
     }
-    let (etag, last_modified) = (field(&response, "etag"), field(&response, "last-modified"));
+    let etag = field(&response, "etag");
+    let last_modified = field(&response, "last-modified");
     let media = field(&response, "content-type");
     let html = media.is_some_and(|media| media.to_ascii_lowercase().starts_with("text/html"));
     match octets(response.into_body(), MAX_BYTES) {

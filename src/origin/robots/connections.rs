@@ -27,7 +27,7 @@ const SHORTEST: Duration = Duration::from_millis(1);
 const LONGEST: Duration = Duration::from_secs(60);
 
 /// Resolves names for one request.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Names {
     /// The name servers to ask; those of the system where it is empty.
     pub servers: Vec<SocketAddr>,
@@ -52,31 +52,30 @@ impl Resolver for Names {
         config: &Config,
         timeout: NextTimeout,
     ) -> Result<ResolvedSocketAddrs, Error> {
-        let of = |server: &String| {
-            Uri::builder()
-                .scheme(Scheme::HTTPS)
-                .authority(server.as_str())
-                .path_and_query("/")
-                .build()
+        let of_server;
+        let uri = match &self.server {
+            Some(server) => {
+                let built = Uri::builder()
+                    .scheme(Scheme::HTTPS)
+                    .authority(server.as_str())
+                    .path_and_query("/")
+                    .build();
+                of_server = built.map_err(Error::Http)?;
+                &of_server
+            }
+            None => uri,
         };
-        let server = self
-            .server
-            .as_ref()
-            .map(of)
-            .transpose()
-            .map_err(Error::Http)?;
-        let uri = server.as_ref().unwrap_or(uri);
         let mut addresses = self.empty();
         let host = uri
             .host()
             .filter(|host| host.trim_matches(['[', ']']).parse::<IpAddr>().is_err());
         let Some(host) = host.filter(|_| !self.servers.is_empty()) else {
             let found = DefaultResolver::default().resolve(uri, config, timeout)?;
-            let counts = |address: &&SocketAddr| !self.must_be_public || is_public(address.ip());
-            found
-                .iter()
-                .filter(counts)
-                .for_each(|address| addresses.push(*address));
+            for address in found.iter() {
+                if !self.must_be_public || is_public(address.ip()) {
+                    addresses.push(*address);
+                }
+            }
             return match found.first() {
                 Some(first) if addresses.is_empty() => {
                     Err(Error::Other(Box::new(NotPublic(*first))))
@@ -93,11 +92,9 @@ impl Resolver for Names {
             });
         let found = addresses_of_host_blocking(host, &self.servers);
         let found = found.map_err(|error| Error::Io(io::Error::other(error)))?;
-        found
-            .addresses
-            .into_iter()
-            .take(MOST)
-            .for_each(|ip| addresses.push(SocketAddr::new(ip, port)));
+        for ip in found.addresses.into_iter().take(MOST) {
+            addresses.push(SocketAddr::new(ip, port));
+        }
         Ok(addresses)
     }
 }
@@ -198,10 +195,11 @@ pub fn tls_of(tls: &OriginTls) -> Result<TlsConfig, Error> {
 
 fn certificates(file: &TlsFile) -> Result<Vec<Certificate<'static>>, Error> {
     let text = crate::files::read(&file.path)?;
-    let of_item = |item| match item {
-        Ok(PemItem::Certificate(certificate)) => Some(Ok(certificate)),
-        Ok(_) => None,
-        Err(error) => Some(Err(error)),
-    };
-    parse_pem(&text).filter_map(of_item).collect()
+    let mut certificates = Vec::new();
+    for item in parse_pem(&text) {
+        if let PemItem::Certificate(certificate) = item? {
+            certificates.push(certificate);
+        }
+    }
+    Ok(certificates)
 }

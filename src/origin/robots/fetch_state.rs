@@ -168,16 +168,15 @@ impl FetchState {
     /// they were: every stored moment moves with the clock, and none but the next fetch lies in the
     /// future.
     pub fn clock_was_set(&mut self, by: i64, now: Timestamp) {
-        let moved = |moment: &mut Timestamp| moment.0 = moment.0.saturating_add(by);
-        moved(&mut self.due);
-        moved(&mut self.wanted_since);
-        self.last_answer.gone_since().into_iter().for_each(moved);
+        let mut moments = vec![&mut self.due, &mut self.wanted_since];
+        moments.extend(self.last_answer.gone_since());
         // After a sleep of the machine these moments are right as they are.
         if by < 0 {
-            self.last_success.iter_mut().for_each(moved);
-            self.copy
-                .iter_mut()
-                .for_each(|copy| moved(&mut copy.fetched));
+            moments.extend(&mut self.last_success);
+            moments.extend(self.copy.as_mut().map(|copy| &mut copy.fetched));
+        }
+        for moment in moments {
+            moment.0 = moment.0.saturating_add(by);
         }
         self.take_as_past(now);
     }
@@ -185,13 +184,13 @@ impl FetchState {
     /// Takes moments that lie ahead as now: a clock that was wrong noted them, and crawlgate would
     /// wait for them.
     fn take_as_past(&mut self, now: Timestamp) {
-        let past = |moment: &mut Timestamp| *moment = taken_as_past(*moment, now);
-        past(&mut self.wanted_since);
-        self.last_answer.gone_since().into_iter().for_each(past);
-        self.last_success.iter_mut().for_each(past);
-        self.copy
-            .iter_mut()
-            .for_each(|copy| past(&mut copy.fetched));
+        let mut moments = vec![&mut self.wanted_since];
+        moments.extend(self.last_answer.gone_since());
+        moments.extend(&mut self.last_success);
+        moments.extend(self.copy.as_mut().map(|copy| &mut copy.fetched));
+        for moment in moments {
+            *moment = taken_as_past(*moment, now);
+        }
     }
 
     /// The copy in use.
@@ -425,17 +424,14 @@ impl FetchState {
 }
 
 /// Cuts a text that is logged and stored. Origins choose how long it is.
-fn bounded(mut text: String) -> String {
+fn bounded(text: String) -> String {
     const LONGEST: usize = 8 * 1024;
-    if text.len() > LONGEST {
-        let end = (0..=LONGEST)
-            .rev()
-            .find(|end| text.is_char_boundary(*end))
-            .unwrap_or(0);
-        text.truncate(end);
-        text.push_str(" [...]");
+    let beginning = crate::printable::cut(&text, LONGEST);
+    if beginning.len() < text.len() {
+        format!("{beginning} [...]")
+    } else {
+        text
     }
-    text
 }
 
 /// The stored copy of a site.

@@ -102,17 +102,19 @@ fn run(
     messages: &Receiver<Message>,
     ready: SyncSender<()>,
 ) {
-    let (random, began) = (RandomState::new(), Instant::now());
+    let random = RandomState::new();
+    let began = Instant::now();
     let mut ready = Some(ready);
     loop {
         for job in robots.begin_due(clock.moment()) {
             let job = Arc::new(job);
-            let (asked, finished) = (job.clone(), sender.clone());
-            let fetch = move || {
+            let asked = job.clone();
+            let finished = sender.clone();
+            let started = spawn("origin-robots-fetch", move || {
                 let result = asked.run();
                 drop(finished.send(Message::Finished(asked, result)));
-            };
-            if let Err(error) = spawn("origin-robots-fetch", fetch) {
+            });
+            if let Err(error) = started {
                 let result =
                     FetchResult::Unreachable(format!("no thread can be started: {error}").into());
                 robots.finish(&job, result, clock.moment(), 1.0);

@@ -124,7 +124,8 @@ impl FollowedSite {
 
     /// Logs the state of the file.
     pub fn log(&self, site: &str, state: OriginCopyState, served: Served) {
-        let (name, reason) = (state.name(), self.problem().unwrap_or_default());
+        let name = state.name();
+        let reason = self.problem().unwrap_or_default();
         let meanwhile = match (served, self.is_default_site) {
             (Served::WithOrigin, _) => "the last good copy stays in use",
             (Served::Unavailable, _) => "crawlgate answers robots.txt with 503 for up to an hour",
@@ -190,16 +191,15 @@ fn fetch_state_of(
             .cloned()
             .unwrap_or_else(|| FetchState::new(since));
     };
-    let of = |fetch: &&FetchState, is_exact| {
-        fetch.copy().and_then(|copy| fits(copy, file)) == Some(is_exact)
-    };
-    let each = || own.into_iter().chain(others);
-    let fetch = each()
-        .find(|fetch| of(fetch, true))
-        .or_else(|| each().find(|fetch| of(fetch, false)));
-    fetch.cloned().unwrap_or_else(|| {
-        FetchState::with_copy(file.location.clone(), file.file.bytes().clone(), now)
-    })
+    let fitting = own
+        .into_iter()
+        .chain(others)
+        .filter_map(|fetch| Some((fits(fetch.copy()?, file)?, fetch)));
+    // Backwards, because the first of the best counts, and `max_by_key` takes the last.
+    match fitting.rev().max_by_key(|(is_same_url, _)| *is_same_url) {
+        Some((_, fetch)) => fetch.clone(),
+        None => FetchState::with_copy(file.location.clone(), file.file.bytes().clone(), now),
+    }
 }
 
 /// Whether a copy is the file that a site was compiled with: `None` where the bytes differ, else

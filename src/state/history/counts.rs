@@ -70,10 +70,9 @@ impl Counts {
 
     /// Adds all of other counts.
     pub fn add_all(&mut self, other: &Counts) {
-        self.0
-            .iter_mut()
-            .zip(other.0)
-            .for_each(|(mine, theirs)| *mine = mine.saturating_add(theirs));
+        for (mine, theirs) in self.0.iter_mut().zip(other.0) {
+            *mine = mine.saturating_add(theirs);
+        }
     }
 
     /// Takes requests out of a column.
@@ -147,8 +146,9 @@ impl<'de> serde::Deserialize<'de> for Counts {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Counts, D::Error> {
         let read = BTreeMap::<String, u64>::deserialize(deserializer)?;
         let mut counts = Counts::default();
-        read.iter()
-            .for_each(|(column, read)| counts.change(column, |count| count.saturating_add(*read)));
+        for (column, read) in read {
+            counts.change(&column, |count| count.saturating_add(read));
+        }
         Ok(counts)
     }
 }
@@ -176,18 +176,17 @@ impl ByIdentity {
 
     /// Adds all of another.
     pub fn add_all(&mut self, other: &ByIdentity) {
-        other
-            .each()
-            .into_iter()
-            .for_each(|(identity, counts)| self.add(identity, counts));
+        for (identity, counts) in other.each() {
+            self.add(identity, counts);
+        }
     }
 
     /// Takes what another has in a column out of it, and says how much that was.
     pub fn take_out(&mut self, column: &str, other: &ByIdentity) -> u64 {
         let mine = [&mut self.verified, &mut self.unverified, &mut self.impostor];
-        mine.into_iter()
-            .zip(other.each())
-            .for_each(|(mine, (_, theirs))| mine.take_out(column, theirs.get(column)));
+        for (mine, (_, theirs)) in mine.into_iter().zip(other.each()) {
+            mine.take_out(column, theirs.get(column));
+        }
         other.all().get(column)
     }
 
@@ -203,9 +202,9 @@ impl ByIdentity {
     /// All counts together.
     pub fn all(&self) -> Counts {
         let mut all = Counts::default();
-        self.each()
-            .into_iter()
-            .for_each(|(_, counts)| all.add_all(counts));
+        for (_, counts) in self.each() {
+            all.add_all(counts);
+        }
         all
     }
 
@@ -266,7 +265,9 @@ impl HistoryBatch {
     pub fn requests(
         &mut self,
         now: Timestamp,
-        (site, crawler, identity): (&str, &str, &str),
+        site: &str,
+        crawler: &str,
+        identity: &str,
         counts: &Counts,
     ) {
         let key = (
@@ -306,7 +307,7 @@ impl HistoryBatch {
     /// Adds what another batch holds, after what is here.
     pub fn append(&mut self, other: HistoryBatch) {
         for ((hour, site, crawler, identity), counts) in other.counts {
-            self.requests(hour, (&site, &crawler, &identity), &counts);
+            self.requests(hour, &site, &crawler, &identity, &counts);
         }
         for ((day, crawler, outcome), count) in other.identity {
             self.identity(day, &crawler, &outcome, count);
@@ -314,10 +315,9 @@ impl HistoryBatch {
         for ((day, name), count) in other.unlisted {
             self.unlisted(day, &name, count);
         }
-        other
-            .samples
-            .into_iter()
-            .for_each(|sample| self.sample(sample));
+        for sample in other.samples {
+            self.sample(sample);
+        }
     }
 
     /// Whether there is nothing to write.

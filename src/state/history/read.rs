@@ -91,7 +91,7 @@ pub struct SampleFilter<'a> {
 }
 
 /// Samples that have all but the day in common.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, PartialEq, Eq, serde::Serialize)]
 #[allow(missing_docs)]
 pub struct SampleGroup {
     pub site: String,
@@ -154,28 +154,30 @@ impl HistoryReader {
     }
 
     /// Calls `take` with the counts of each crawler on a site with each identity, in each period
-    /// since a moment and before another one, in the order of time. An empty site stands for all,
-    /// and so does an empty crawler; people are `none`.
+    /// since a moment, in the order of time: its beginning, the crawler and the identity. An empty
+    /// site stands for all, and so does an empty crawler; people are `none`.
     ///
     /// # Errors
     /// See [`HistoryError`]; so for the other questions.
     pub fn each(
         &self,
         site: &str,
-        (from, before): (Timestamp, Timestamp),
+        from: Timestamp,
         step: Step,
-        mut take: impl FnMut(Timestamp, (&str, &str), &Counts),
+        mut take: impl FnMut(Timestamp, &str, &str, &Counts),
     ) -> Result<(), HistoryError> {
         let columns = COLUMNS.join(", ");
+        let table = table(step);
+        let sql = format!(
+            "SELECT start, crawler, identity, {columns} FROM {table} WHERE site = ?1 AND start >= ?2"
+        );
         self.with(|connection| {
-            let mut statement = connection.prepare(&format!(
-                "SELECT start, crawler, identity, {columns} FROM {} WHERE site = ?1 AND start >= ?2 AND start < ?3",
-                table(step)
-            ))?;
-            let mut rows = statement.query((site, from, before))?;
+            let mut statement = connection.prepare(&sql)?;
+            let mut rows = statement.query((site, from))?;
             while let Some(row) = rows.next()? {
-                let named = (row.get_ref(1)?.as_str()?, row.get_ref(2)?.as_str()?);
-                take(row.get(0)?, named, &counts(row, 3)?);
+                let crawler = row.get_ref(1)?.as_str()?;
+                let identity = row.get_ref(2)?.as_str()?;
+                take(row.get(0)?, crawler, identity, &counts(row, 3)?);
             }
             Ok(())
         })
@@ -235,7 +237,7 @@ impl HistoryReader {
     ) -> Result<Vec<(String, u64)>, HistoryError> {
         let sql = "SELECT name, SUM(requests) AS all_of_it FROM history_unlisted WHERE start >= ?1 GROUP BY name ORDER BY \
                    all_of_it DESC, name LIMIT ?2";
-        self.rows(sql, (from, most(limit)), |row| row.try_into())
+        self.rows(sql, (from, limit as i64), |row| row.try_into())
     }
 
     /// Which requests against the rules there are samples of, the latest first.
@@ -337,7 +339,7 @@ impl SampleFilter<'_> {
         let mut conditions = "at >= ?1".to_owned();
         let mut values = vec![
             Value::Integer(Step::Day.begin(from).0),
-            Value::Integer(most(limit)),
+            Value::Integer(limit as i64),
         ];
         let wanted = [
             ("site", self.site),
@@ -356,25 +358,29 @@ impl SampleFilter<'_> {
     }
 }
 
-/// While a process writes there is a write-ahead log, which an ordinary connection follows.
 fn open(file: &Path) -> Result<Connection, HistoryError> {
-    let unopened = |error: rusqlite::Error| HistoryError::Unopened {
+    let connection = match follow(file) {
+        Some(connection) => Ok(connection),
+        // A log that was left in a directory that cannot be written cannot be followed.
+        None => open_for_reading(file),
+    };
+    let patient = connection.and_then(|connection| {
+        connection.busy_timeout(PATIENCE)?;
+        Ok(connection)
+    });
+    patient.map_err(|error| HistoryError::Unopened {
         file: file.display().to_string(),
         error: error.to_string(),
-    };
-    let following = || {
-        let connection = has_log(file).then(|| open_following(file).ok())??;
-        connection
-            .query_row("PRAGMA schema_version", [], |_| Ok(()))
-            .ok()?;
-        Some(connection)
-    };
-    // A log that was left in a directory that cannot be written cannot be followed.
-    let connection = following()
-        .map_or_else(|| open_for_reading(file), Ok)
-        .map_err(unopened)?;
-    connection.busy_timeout(PATIENCE).map_err(unopened)?;
-    Ok(connection)
+    })
+}
+
+/// While a process writes there is a write-ahead log, which an ordinary connection follows.
+fn follow(file: &Path) -> Option<Connection> {
+    let connection = has_log(file).then(|| open_following(file).ok())??;
+    connection
+        .query_row("PRAGMA schema_version", [], |_| Ok(()))
+        .ok()?;
+    Some(connection)
 }
 
 /// Rows of a key, an identity and counts, in the order of their keys.
@@ -390,10 +396,6 @@ fn by_identity<K: FromSql + PartialEq>(mut rows: Rows<'_>) -> SqlResult<Vec<(K, 
         }
     }
     Ok(found)
-}
-
-fn most(limit: usize) -> i64 {
-    i64::try_from(limit).unwrap_or(i64::MAX)
 }
 
 fn counts(row: &Row<'_>, first: usize) -> SqlResult<Counts> {
@@ -464,7 +466,8 @@ impl HistoryReader {
         now: Timestamp,
     ) -> Result<Counted, HistoryError> {
         let counted = self.with(|connection| {
-            let (table, columns) = (table(step), COLUMNS.join(", "));
+            let table = table(step);
+            let columns = COLUMNS.join(", ");
             let sql = format!(
                 "SELECT site, crawler, identity, {columns} FROM {table} WHERE start = ?1 AND site <> '' AND crawler IN \
                  (SELECT crawler FROM {table} WHERE site = '' AND start = ?1 AND crawler <> '')"
@@ -489,7 +492,8 @@ impl HistoryReader {
             return Ok(self.clone());
         };
         let own: Vec<(String, Timestamp, String, String, Counts)> = self.with(|connection| {
-            let (table, columns) = (table(step), COLUMNS.join(", "));
+            let table = table(step);
+            let columns = COLUMNS.join(", ");
             let sql = format!(
                 "SELECT site, start, crawler, identity, {columns} FROM {table} WHERE start >= ?1"
             );
@@ -507,11 +511,11 @@ impl HistoryReader {
             connection.execute_batch("BEGIN")?;
             let mut statement = adding(connection, step)?;
             for (site, start, crawler, identity, counts) in &own {
-                add(&mut statement, *start, (site, crawler, identity), counts)?;
+                add(&mut statement, *start, site, crawler, identity, counts)?;
             }
             for Told { start, counted, .. } in others {
                 for (site, crawler, identity, counts) in &counted.rows {
-                    add_with_sums(&mut statement, *start, (site, crawler, identity), counts)?;
+                    add_with_sums(&mut statement, *start, site, crawler, identity, counts)?;
                 }
             }
             connection.execute_batch("COMMIT")
@@ -543,7 +547,9 @@ mod counted_tests {
             let mut batch = HistoryBatch::default();
             batch.requests(
                 Timestamp(NOW.0 - hours * HOUR),
-                (site, crawler, "unverified"),
+                site,
+                crawler,
+                "unverified",
                 &counts(*count),
             );
             memory.add(&batch, NOW);

@@ -3,6 +3,7 @@
 
 use super::counts::COLUMNS;
 use super::{Counts, DAY, HistoryBatch, SAMPLES_EACH, Sample, Step};
+use crate::printable::cut;
 use crate::time::Timestamp;
 use rusqlite::types::Value;
 use rusqlite::{Connection, Params, Result as SqlResult, Row, Statement, params_from_iter};
@@ -136,12 +137,8 @@ fn add_counts(connection: &Connection, batch: &HistoryBatch) -> SqlResult<()> {
     }
     for ((hour, site, crawler, identity), counts) in &batch.counts {
         for (step, statement) in &mut statements {
-            add_with_sums(
-                statement,
-                step.begin(*hour),
-                (site, crawler, identity),
-                counts,
-            )?;
+            let start = step.begin(*hour);
+            add_with_sums(statement, start, site, crawler, identity, counts)?;
         }
     }
     Ok(())
@@ -169,7 +166,9 @@ pub fn adding(connection: &Connection, step: Step) -> SqlResult<Statement<'_>> {
 pub fn add_with_sums(
     statement: &mut Statement<'_>,
     start: Timestamp,
-    (site, crawler, identity): (&str, &str, &str),
+    site: &str,
+    crawler: &str,
+    identity: &str,
     counts: &Counts,
 ) -> SqlResult<()> {
     let of_all = [("", crawler), ("", "")];
@@ -182,7 +181,7 @@ pub fn add_with_sums(
     for (site, named) in of_all.iter().chain(of_site) {
         // People are no crawler: they are in no sum of all crawlers.
         if !(crawler == "none" && named.is_empty()) {
-            add(statement, start, (site, named, identity), counts)?;
+            add(statement, start, site, named, identity, counts)?;
         }
     }
     Ok(())
@@ -191,15 +190,16 @@ pub fn add_with_sums(
 pub fn add(
     statement: &mut Statement<'_>,
     start: Timestamp,
-    (site, crawler, identity): (&str, &str, &str),
+    site: &str,
+    crawler: &str,
+    identity: &str,
     counts: &Counts,
 ) -> SqlResult<usize> {
-    let text = |text: &str| Value::Text(text.into());
     let key = [
-        text(site),
+        Value::Text(site.into()),
         Value::Integer(start.0),
-        text(crawler),
-        text(identity),
+        Value::Text(crawler.into()),
+        Value::Text(identity.into()),
     ];
     let counted = counts.0.iter().map(|count| Value::Integer(number(*count)));
     statement.execute(params_from_iter(key.into_iter().chain(counted)))
@@ -256,18 +256,11 @@ fn add_samples(connection: &Connection, samples: &[Sample]) -> SqlResult<()> {
     Ok(())
 }
 
-fn cut(text: &str, bound: usize) -> &str {
-    let mut end = text.len().min(bound);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    &text[..end]
-}
-
 /// Deletes rows that are too old, and the oldest where there are too many.
 fn prune(connection: &Connection, now: Timestamp) -> SqlResult<()> {
     for step in Step::ALL {
-        let (table, most) = (table(step), most(step));
+        let table = table(step);
+        let most = most(step);
         let too_old = now.0 - step.kept() - step.seconds();
         connection.execute(&format!("DELETE FROM {table} WHERE start <= ?1"), [too_old])?;
         let rows: i64 =
@@ -320,9 +313,10 @@ mod tests {
     }
 
     fn requests(at: Timestamp, crawler: &str, count: u64) -> HistoryBatch {
-        let (mut batch, mut counts) = (HistoryBatch::default(), Counts::default());
+        let mut batch = HistoryBatch::default();
+        let mut counts = Counts::default();
         counts.add("violation", "would_block", count);
-        batch.requests(at, ("shop", crawler, "unverified"), &counts);
+        batch.requests(at, "shop", crawler, "unverified", &counts);
         batch
     }
 

@@ -5,10 +5,11 @@
 use super::register::Register;
 use crate::bounded::Prehashed;
 use crate::locks::{read, write};
+use crate::printable::cut;
 use ahash::RandomState;
 use prometheus::{IntCounter, IntCounterVec};
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, RwLock};
 
 /// Series of all counters with a crawler together. They take some MiB, and a scrape takes some tens
@@ -68,17 +69,17 @@ impl<const N: usize> Counters<N> {
         // never be removed.
         let mut known = write(&self.known);
         let mut cut = labels.map(cut_label);
-        let (hash, by_name) =
-            if known.contains_key(&hash) || self.series.load(Ordering::Relaxed) < MAX_SERIES {
-                (hash, true)
-            } else {
-                if let Some(crawler) = self.crawler {
-                    cut[crawler] = OVERFLOW;
-                }
-                (self.hasher.hash_one(cut), false)
-            };
+        let (hash, by_name) = if known.contains_key(&hash) || self.series.load(Relaxed) < MAX_SERIES
+        {
+            (hash, true)
+        } else {
+            if let Some(crawler) = self.crawler {
+                cut[crawler] = OVERFLOW;
+            }
+            (self.hasher.hash_one(cut), false)
+        };
         let series = known.entry(hash).or_insert_with(|| {
-            self.series.fetch_add(1, Ordering::Relaxed);
+            self.series.fetch_add(1, Relaxed);
             Series {
                 labels: cut.map(Into::into),
                 counter: self.vector.with_label_values(&cut),
@@ -94,7 +95,7 @@ impl<const N: usize> Counters<N> {
     pub fn each_new(&self, mut take: impl FnMut(&[Box<str>; N], u64)) {
         for series in read(&self.known).values() {
             let count = series.counter.get();
-            let new = count.saturating_sub(series.taken.swap(count, Ordering::Relaxed));
+            let new = count.saturating_sub(series.taken.swap(count, Relaxed));
             if new > 0 {
                 take(&series.labels, new);
             }
@@ -114,7 +115,7 @@ impl<const N: usize> Counters<N> {
         known.retain(|_, series| {
             let kept = keep(&series.labels[0]);
             if !kept {
-                self.series.fetch_sub(1, Ordering::Relaxed);
+                self.series.fetch_sub(1, Relaxed);
                 // Labels are cut, so another key may have led to the same series and removed it
                 // already.
                 let _ = self.vector.remove_label_values(&series.labels);
@@ -126,9 +127,5 @@ impl<const N: usize> Counters<N> {
 
 /// The label as it is exported: at most 64 octets, whole characters.
 pub fn cut_label(label: &str) -> &str {
-    let mut end = label.len().min(MAX_LABEL);
-    while !label.is_char_boundary(end) {
-        end -= 1;
-    }
-    &label[..end]
+    cut(label, MAX_LABEL)
 }

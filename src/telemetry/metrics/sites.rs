@@ -11,7 +11,7 @@ use prometheus::{IntGauge, IntGaugeVec};
 use std::collections::HashSet;
 
 /// The facts of a site when its policy changes.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 #[allow(missing_docs)]
 pub struct SiteGauges {
     pub site: String,

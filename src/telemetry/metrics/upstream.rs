@@ -56,14 +56,6 @@ struct OriginCounters {
     requests: Vec<[IntCounter; STATUS_CLASSES.len()]>,
 }
 
-fn checks(register: Register<'_>) -> IntCounterVec {
-    register.counters(
-        "crawlgate_upstream_checks_total",
-        "Health checks of a server, by result: ok, or why the check failed.",
-        &["origin", "server", "result"],
-    )
-}
-
 impl UpstreamMetrics {
     pub(super) fn new(register: Register<'_>) -> UpstreamMetrics {
         let seconds = register.histograms(
@@ -93,7 +85,11 @@ impl UpstreamMetrics {
                 "How often a server failed so often that it got no requests for a while.",
                 &["origin", "server"],
             ),
-            checks: checks(register),
+            checks: register.counters(
+                "crawlgate_upstream_checks_total",
+                "Health checks of a server, by result: ok, or why the check failed.",
+                &["origin", "server", "result"],
+            ),
             turned_away: register.counters(
                 "crawlgate_turned_away_total",
                 "Requests that no server of the origin had a place for: of crawlers (turned_away), and of people, because the \
@@ -128,18 +124,19 @@ impl UpstreamMetrics {
     /// Names the origins in the order of the settings, each with the number of its servers. To be
     /// called once, before anything is counted of them.
     pub fn set_origins(&self, origins: impl Iterator<Item = (String, usize)>) {
-        let counters = |(name, servers): (String, usize)| {
-            let of_server = |server: usize| {
+        let mut counters = Vec::new();
+        for (name, servers) in origins {
+            let mut requests = Vec::new();
+            for server in 0..servers {
                 let server = ServerPlace { origin: 0, server }.label();
-                STATUS_CLASSES.map(|class| {
+                requests.push(STATUS_CLASSES.map(|class| {
                     self.requests
                         .with_label_values(&[cut_label(&name), &server, class])
-                })
-            };
-            let requests = (0..servers).map(of_server).collect();
-            OriginCounters { name, requests }
-        };
-        let _ = self.origins.set(origins.map(counters).collect());
+                }));
+            }
+            counters.push(OriginCounters { name, requests });
+        }
+        let _ = self.origins.set(counters);
     }
 
     fn origin(&self, place: ServerPlace) -> Option<&OriginCounters> {
@@ -202,7 +199,8 @@ impl UpstreamMetrics {
         states: [(&'static str, usize); 3],
         in_flight: usize,
     ) {
-        let (origin, server) = (self.name(place), place.label());
+        let origin = self.name(place);
+        let server = place.label();
         for (state, count) in states {
             self.servers
                 .with_label_values(&[origin, &server, state])

@@ -7,7 +7,7 @@
 //! servers; the lock is taken only while somebody waits.
 
 use super::shares::Shares;
-use super::{Held, Place, Server};
+use super::{Held, Place, Server, add_below};
 use crate::crawlers::{CrawlerIndex, Registry};
 use crate::locks::lock;
 use crate::settings::PlaceSettings;
@@ -16,7 +16,10 @@ use crate::upstreams::hash::of_client;
 use crate::upstreams::tally::QueueStatus;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{
+    AtomicBool, AtomicU64, AtomicUsize,
+    Ordering::{Relaxed, SeqCst},
+};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
@@ -74,7 +77,7 @@ struct Waiter {
 }
 
 /// A verified search crawler that finds no place.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 struct TurnedAway {
     since: Duration,
     last: Duration,
@@ -175,12 +178,12 @@ impl Room {
 
     /// Places at all servers together, where each has so many.
     fn at_all(&self, places: usize) -> usize {
-        places.saturating_mul(self.servers.load(Ordering::Relaxed).max(1))
+        places.saturating_mul(self.servers.load(Relaxed).max(1))
     }
 
     /// Sets the servers that requests go to, and gives their places to those who wait.
     pub fn open_at(&self, servers: &[Arc<Server>]) {
-        self.servers.store(servers.len(), Ordering::Relaxed);
+        self.servers.store(servers.len(), Relaxed);
         servers.iter().for_each(|server| self.fill(server));
     }
 
@@ -207,7 +210,7 @@ impl Room {
                 Entrance::Place,
             );
         }
-        let may_enter = self.waiting.load(Ordering::SeqCst) == 0;
+        let may_enter = self.waiting.load(SeqCst) == 0;
         match may_enter.then(|| self.held(servers, share, None)).flatten() {
             Some(held) => Entrance::Place(held),
             None => self.wait(servers, share),
@@ -223,9 +226,10 @@ impl Room {
         if !self.take_share(share) {
             return None;
         }
-        let has_place =
-            |server: &&&Arc<Server>| server.enter_within(self.settings.connections, crawlers);
-        let Some(server) = servers.iter().find(has_place) else {
+        let Some(server) = servers
+            .iter()
+            .find(|server| server.enter_within(self.settings.connections, crawlers))
+        else {
             self.shares.leave(share);
             return None;
         };
@@ -240,7 +244,8 @@ impl Room {
     }
 
     fn wait(self: &Arc<Room>, servers: &[&Arc<Server>], share: Option<u64>) -> Entrance {
-        let (mut queue, length) = (lock(&self.queue), self.settings.length);
+        let mut queue = lock(&self.queue);
+        let length = self.settings.length;
         // One that waits counts for its address.
         let has_room = queue.waiters.len() < length || self.displace(&mut queue, share);
         if !has_room
@@ -258,7 +263,7 @@ impl Room {
             share,
             given: sender,
         });
-        self.waiting.store(queue.waiters.len(), Ordering::SeqCst);
+        self.waiting.store(queue.waiters.len(), SeqCst);
         drop(queue);
         // A place that was given back in the meantime was given to nobody.
         servers.iter().for_each(|server| self.fill(server));
@@ -294,14 +299,13 @@ impl Room {
     fn remove(&self, queue: &mut Queue, place: usize) -> Option<Waiter> {
         let waiter = queue.waiters.remove(place)?;
         self.waiting_shares.leave(waiter.share);
-        self.waiting.store(queue.waiters.len(), Ordering::SeqCst);
+        self.waiting.store(queue.waiters.len(), SeqCst);
         Some(waiter)
     }
 
     /// Gives the free places of a server to those who wait.
     fn fill(&self, server: &Arc<Server>) {
-        while self.waiting.load(Ordering::SeqCst) > 0
-            && server.enter_within(self.settings.connections, None)
+        while self.waiting.load(SeqCst) > 0 && server.enter_within(self.settings.connections, None)
         {
             let Some(waiter) = self.next() else {
                 server.leave(false);
@@ -347,7 +351,7 @@ impl Room {
         self.shares.enter(share, u32::MAX);
         server.enter();
         if is_crawler {
-            server.live.crawlers.fetch_add(1, Ordering::SeqCst);
+            server.live.crawlers.fetch_add(1, SeqCst);
         }
         counted(server, share, is_crawler)
     }
@@ -361,11 +365,7 @@ impl Room {
         {
             return false;
         }
-        let below = |count: usize| (count < most).then_some(count + 1);
-        let may = self
-            .without_place
-            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, below)
-            .is_ok();
+        let may = add_below(&self.without_place, most);
         if !may {
             self.shares_without_place.leave(share);
         }
@@ -374,7 +374,7 @@ impl Room {
 
     /// Such a request is over.
     pub fn end_without_place(&self, share: Option<u64>) {
-        self.without_place.fetch_sub(1, Ordering::SeqCst);
+        self.without_place.fetch_sub(1, SeqCst);
         self.shares_without_place.leave(share);
     }
 
@@ -383,18 +383,18 @@ impl Room {
         self.shares.leave(share);
         if let Some(since) = since {
             let took = (since.elapsed().as_micros() as u64).min(LONGEST_WAIT);
-            let mean = self.lasts.load(Ordering::Relaxed);
+            let mean = self.lasts.load(Relaxed);
             // If two requests end at once, one may be lost: this is a mean.
             self.lasts
-                .store(mean - mean / NEWEST + took / NEWEST, Ordering::Relaxed);
+                .store(mean - mean / NEWEST + took / NEWEST, Relaxed);
         }
         self.fill(server);
     }
 
     /// Microseconds until all who wait now have had a place.
     fn time_for_people(&self) -> u64 {
-        let waiting = self.waiting.load(Ordering::Relaxed) as u64;
-        waiting.saturating_mul(self.lasts.load(Ordering::Relaxed))
+        let waiting = self.waiting.load(Relaxed) as u64;
+        waiting.saturating_mul(self.lasts.load(Relaxed))
             / (self.at_all(self.settings.connections) as u64).max(1)
     }
 
@@ -407,8 +407,7 @@ impl Room {
     /// so that they do not all come back at once.
     fn turn_away(&self, wanted: &Wanted<'_>, now: Duration) -> Full {
         let micros = now.as_micros() as u64;
-        let one = self.lasts.load(Ordering::Relaxed)
-            / (self.at_all(self.settings.crawlers) as u64).max(1);
+        let one = self.lasts.load(Relaxed) / (self.at_all(self.settings.crawlers) as u64).max(1);
         let later = |free: u64| {
             Some(
                 free.max(micros)
@@ -416,9 +415,7 @@ impl Room {
                     .min(micros.saturating_add(LONGEST_WAIT)),
             )
         };
-        let free = self
-            .free_for_crawlers
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, later);
+        let free = self.free_for_crawlers.fetch_update(Relaxed, Relaxed, later);
         let crawlers = free.ok().and_then(later).map_or(0, |free| free - micros);
         if let Some(crawler) = wanted.verified.filter(|_| wanted.is_search) {
             let mut searching = lock(&self.searching);
@@ -439,7 +436,7 @@ impl Room {
 
     /// People in the queue.
     pub fn waiting(&self) -> usize {
-        self.waiting.load(Ordering::Relaxed)
+        self.waiting.load(Relaxed)
     }
 
     /// Counts a request that found no place.
@@ -451,16 +448,14 @@ impl Room {
     /// The status of the places of this origin, for an operator. `now` is the time since the start,
     /// `lived` the time that the clock has lived through.
     pub fn status(&self, origin: String, now: Duration, lived: Duration) -> QueueStatus {
-        let searching = lock(&self.searching);
-        let current = searching
-            .iter()
-            .filter(|(_, turned)| now.saturating_sub(turned.last) <= GAP);
-        let said = |(crawler, turned): (&CrawlerIndex, &TurnedAway)| {
-            (
-                Registry::builtin().get(*crawler).name.clone(),
-                turned.last.saturating_sub(turned.since).as_secs(),
-            )
-        };
+        let mut search_crawlers = Vec::new();
+        for (crawler, turned) in lock(&self.searching).iter() {
+            if now.saturating_sub(turned.last) <= GAP {
+                let name = Registry::builtin().get(*crawler).name.clone();
+                let seconds = turned.last.saturating_sub(turned.since).as_secs();
+                search_crawlers.push((name, seconds));
+            }
+        }
         let [crawlers_turned_away, people_turned_away] =
             self.turned_away.each_ref().map(|recent| recent.sum(lived));
         QueueStatus {
@@ -468,7 +463,7 @@ impl Room {
             waiting: self.waiting(),
             crawlers_turned_away,
             people_turned_away,
-            search_crawlers: current.map(said).collect(),
+            search_crawlers,
         }
     }
 }
@@ -480,19 +475,17 @@ fn part(all: usize, divisor: usize) -> u32 {
 
 /// A [`Held`] for a place that was taken already.
 fn counted(server: &Arc<Server>, share: Option<u64>, is_crawler: bool) -> Held {
-    let since = Instant::now();
-    let is_given_up = AtomicBool::new(false);
     let place = Place {
         server: server.clone(),
         is_crawler,
         share,
-        since,
-        is_given_up,
+        since: Instant::now(),
+        is_given_up: AtomicBool::new(false),
     };
     Held::entered(server.clone(), Some(Arc::new(place)))
 }
 
 /// Whole seconds, one at least.
 fn seconds(micros: u64) -> u32 {
-    u32::try_from(micros.min(LONGEST_WAIT).div_ceil(1_000_000).max(1)).unwrap_or(u32::MAX)
+    micros.min(LONGEST_WAIT).div_ceil(1_000_000).max(1) as u32
 }

@@ -3,7 +3,10 @@
 //! counts as its own. It is never too small, and too large only if the address shares both counters
 //! with others, which is rare.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{
+    AtomicU32,
+    Ordering::{AcqRel, Acquire},
+};
 
 /// Counters in a row.
 const WIDTH: usize = 4096;
@@ -14,12 +17,14 @@ pub struct Shares([Box<[AtomicU32]>; 2]);
 
 impl Shares {
     pub fn new() -> Shares {
-        let row = || (0..WIDTH).map(|_| AtomicU32::new(0)).collect();
-        Shares([row(), row()])
+        Shares(std::array::from_fn(|_| {
+            (0..WIDTH).map(|_| AtomicU32::new(0)).collect()
+        }))
     }
 
     fn counters(&self, share: Option<u64>) -> Option<[&AtomicU32; 2]> {
-        let (share, [one, other]) = (share?, &self.0);
+        let share = share?;
+        let [one, other] = &self.0;
         Some([
             &one[share as usize % WIDTH],
             &other[(share >> 32) as usize % WIDTH],
@@ -31,8 +36,7 @@ impl Shares {
         let Some([one, other]) = self.counters(share) else {
             return 0;
         };
-        one.load(Ordering::Acquire)
-            .min(other.load(Ordering::Acquire))
+        one.load(Acquire).min(other.load(Acquire))
     }
 
     /// Takes one more place, if the address has fewer than `most`.
@@ -40,7 +44,7 @@ impl Shares {
         let Some(counters) = self.counters(share) else {
             return true;
         };
-        let [one, other] = counters.map(|counter| counter.fetch_add(1, Ordering::AcqRel));
+        let [one, other] = counters.map(|counter| counter.fetch_add(1, AcqRel));
         let may = one.min(other) < most;
         if !may {
             self.leave(share);
@@ -51,7 +55,7 @@ impl Shares {
     /// Gives a place back.
     pub fn leave(&self, share: Option<u64>) {
         for counter in self.counters(share).into_iter().flatten() {
-            counter.fetch_sub(1, Ordering::AcqRel);
+            counter.fetch_sub(1, AcqRel);
         }
     }
 }

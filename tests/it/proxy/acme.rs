@@ -67,13 +67,13 @@ impl Site {
         (status, problems)
     }
 
-    /// The order of a host in the status, as soon as it has failed.
-    fn failure(&self, host: &str) -> String {
+    /// The last attempt for a host in the status, as soon as it has failed.
+    fn failure(&self, host: &str) -> Value {
         eventually(&format!("a failure of {host}"), || {
             let (status, _) = self.status();
             let orders = status["orders"].as_array().expect("orders");
             let order = orders.iter().find(|order| order["host"] == host)?;
-            order["failed"]["reason"].as_str().map(str::to_owned)
+            Some(order["failed"].clone()).filter(Value::is_object)
         })
     }
 }

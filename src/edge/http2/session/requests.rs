@@ -45,20 +45,17 @@ const WAITING_ANSWER: usize = 8 * 1024;
 
 impl<'e> Session<'e> {
     /// Has a request judged, and answers it or begins to forward it.
-    pub(super) fn take(
-        &mut self,
-        request: http::Request<RecvStream>,
-        respond: SendResponse<Bytes>,
-    ) {
+    pub fn take(&mut self, request: http::Request<RecvStream>, respond: SendResponse<Bytes>) {
         self.timeouts.note_request();
-        let (edge, limits) = (self.edge, self.edge.limits());
+        let edge = self.edge;
+        let limits = edge.limits();
         self.output.note_request(limits.headers + limits.target);
         let arrival = edge.requests.arrival();
         let (head, body) = request.into_parts();
         let stream = Stream::new(respond, body, limits.stall);
         let connection = self.client.behind(None);
         if let Some(responder) = &edge.responder {
-            let responded = ask(edge, &**responder, &head, (&connection, arrival));
+            let responded = ask(edge, &**responder, &head, &connection, arrival);
             return self.answer(stream, responded);
         }
         let (ticket, next) = edge.requests.receive(&mapped(&head), &connection, arrival);
@@ -78,7 +75,8 @@ impl<'e> Session<'e> {
     /// Sends an answer: at once if the client has room for all of it, and the connection too.
     /// Otherwise the answer waits, as long as there is buffer space.
     fn answer(&mut self, mut stream: Stream, mut responded: Responded) {
-        let (head, body) = (head_of(&responded.answer), responded.answer.body().clone());
+        let head = head_of(&responded.answer);
+        let body = responded.answer.body().clone();
         let sending = &mut stream.sending;
         if sending.head(head, body.is_empty()).is_err() {
             return record(responded, Extent::Nothing);
@@ -208,7 +206,7 @@ impl Forwarded {
         } = self;
         let client = client.of_one_request();
         let stall = edge.limits().stall;
-        InMemory::new(client, &head, framing, ticket, (stall, output)).pass_on(edge, stop, stream)
+        InMemory::new(client, &head, framing, ticket, stall, output).pass_on(edge, stop, stream)
     }
 
     /// Forwards it when its body, or so much of it, is there.
@@ -270,7 +268,8 @@ fn ask(
     edge: &Edge,
     responder: &dyn Respond,
     head: &Parts,
-    (connection, arrival): (&Asker<'_>, Arrival),
+    connection: &Asker<'_>,
+    arrival: Arrival,
 ) -> Responded {
     let request = mapped(head);
     if let Some(mistake) = request.mistake(edge.limits()) {
@@ -318,8 +317,10 @@ fn in_lane(
     let framing = framing_with_trailers(head, framing);
     let cookies = joined_cookies(head);
     let fields = fields_of_http1(head, framing, cookies.as_deref());
-    let line = (head.method.as_str().as_bytes(), target(head));
-    LaneRequest::of(line, fields, (framing, expects(head)), forward, host)
+    let method = head.method.as_str().as_bytes();
+    let mut request = LaneRequest::of(method, target(head), fields, framing, forward, host);
+    request.expects = expects(head);
+    request
 }
 
 /// Sends the body of an answer as the client has room for it. Octets that the client still sends
@@ -380,7 +381,7 @@ fn through_lane(
     }
 }
 
-pub(super) async fn read_on(stream: Stream, output: Output) -> Finished {
+pub async fn read_on(stream: Stream, output: Output) -> Finished {
     stream.read_on(&output).await;
     Finished::Over
 }

@@ -22,11 +22,14 @@ impl<C: Client> Exchange<'_, C> {
                 }
                 Err(error) => error,
             };
-            let reached = match self.response.is_awaited() {
-                true if origin.is_kept => Reached::KeptConnection,
-                true => Reached::NewConnection,
-                false if self.response.is_before_body() => Reached::Octets,
-                false => Reached::Body,
+            let reached = if !self.response.is_before_body() {
+                Reached::Body
+            } else if !self.response.is_awaited() {
+                Reached::Octets
+            } else if origin.is_kept {
+                Reached::KeptConnection
+            } else {
+                Reached::NewConnection
             };
             if !self.note_failure(reached, &error) {
                 return Err(error);
@@ -58,21 +61,19 @@ impl<C: Client> Exchange<'_, C> {
             let kept = Some(route.key)
                 .filter(|_| !route.must_be_fresh)
                 .and_then(|key| self.lane.pool.take(key));
-            if let Some(stream) = kept {
-                return Ok(Origin {
-                    stream,
-                    route,
-                    is_kept: true,
-                });
-            }
-            // In memory of its own: a request on a kept connection would carry 8 KiB of room for
-            // it.
-            match Box::pin(self.attempts.connect(&self.lane.connector)).await {
+            let is_kept = kept.is_some();
+            let connected = match kept {
+                Some(stream) => Ok(stream),
+                // In memory of its own: a request on a kept connection would carry 8 KiB of room
+                // for it.
+                None => Box::pin(self.attempts.connect(&self.lane.connector)).await,
+            };
+            match connected {
                 Ok(stream) => {
                     return Ok(Origin {
                         stream,
                         route,
-                        is_kept: false,
+                        is_kept,
                     });
                 }
                 Err(mut error) => {

@@ -99,11 +99,11 @@ impl<C: Client> Exchange<'_, C> {
                 lines: &lines,
             });
         }
-        let (lived, is_endless) = (self.ticket.arrival().lived, || {
-            lines.lines(header::CONTENT_TYPE).any(is_event_stream)
-        });
+        let lived = self.ticket.arrival().lived;
         self.attempts
-            .answered(&self.lane.upstreams, self.status, lived, is_endless);
+            .answered(&self.lane.upstreams, self.status, lived, || {
+                lines.lines(header::CONTENT_TYPE).any(is_event_stream)
+            });
         let body = match head.framing {
             Framing::None => 0,
             Framing::Length(length) if length <= SMALL as u64 => 0,
@@ -121,9 +121,9 @@ impl<C: Client> Exchange<'_, C> {
         self.ticket
             .forward(self.client.connection())
             .write_response(&mut lines, head.status, origin_host);
-        lines
-            .lines(X_ROBOTS_TAG)
-            .for_each(|tag| self.tags.extend(tag.iter().chain(b"\n")));
+        for tag in lines.lines(X_ROBOTS_TAG) {
+            self.tags.extend(tag.iter().chain(b"\n"));
+        }
         self.client.begin(
             &ClientHead {
                 status: head.status,

@@ -23,7 +23,7 @@ const CONTINUE: Duration = Duration::from_secs(1);
 
 /// The end that a direction waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum WaitsFor {
+pub enum WaitsFor {
     /// None: there is nothing more in this direction.
     Done,
     Origin,
@@ -45,18 +45,18 @@ enum Awaited {
 
 /// The state of both directions, beside the octets that were read and written.
 #[derive(Debug, Default)]
-pub(super) struct Transfer {
+pub struct Transfer {
     /// The awaited event, and the end of the wait. `None` after something moved.
     wait: Option<(Awaited, Instant)>,
     is_unflushed: bool,
-    pub(super) pace: Pace,
+    pub pace: Pace,
     /// Why the origin takes no more of the request. It may have answered all the same.
     write_error: Option<io::Error>,
 }
 
 impl Transfer {
     /// Whether the origin takes the request.
-    pub(super) fn takes_request(&self) -> bool {
+    pub fn takes_request(&self) -> bool {
         self.write_error.is_none() && !self.is_unflushed
     }
 }
@@ -84,17 +84,18 @@ impl<C: Client> Exchange<'_, C> {
         {
             return Poll::Ready(Err(of_client(ErrorType::WriteError, gone)));
         }
-        self.poll_wait(origin, (request, response), context)
+        self.poll_wait(origin, request, response, context)
     }
 
     /// Fails if the exchange has waited for too long. A wait begins when nothing can move.
     fn poll_wait(
         &mut self,
         origin: &Origin,
-        sides: (WaitsFor, WaitsFor),
+        request: WaitsFor,
+        response: WaitsFor,
         context: &mut Context<'_>,
     ) -> Poll<Result<()>> {
-        if sides.0 != WaitsFor::Client && sides.1 != WaitsFor::Client {
+        if request != WaitsFor::Client && response != WaitsFor::Client {
             self.transfer.pace.pause();
         } else if !self.may_wait_for_client(context) {
             let kind = if self.has_begun {
@@ -105,7 +106,7 @@ impl<C: Client> Exchange<'_, C> {
             return Poll::Ready(Err(of_client(kind, io::ErrorKind::TimedOut.into())));
         }
         let timeouts = origin.route.timeouts;
-        let (awaited, limit) = match sides {
+        let (awaited, limit) = match (request, response) {
             // The client's side gives up one that takes nothing.
             (_, WaitsFor::Client) => {
                 self.transfer.wait = None;
@@ -310,12 +311,11 @@ impl<C: Client> Exchange<'_, C> {
                 error,
             ));
         }
-        Err(of_origin(
-            ErrorType::ConnectionClosed,
-            match self.response.is_before_body() {
-                true => "the origin closed before the head of a response",
-                false => "the origin closed before the end of its response",
-            },
-        ))
+        let what = if self.response.is_before_body() {
+            "the origin closed before the head of a response"
+        } else {
+            "the origin closed before the end of its response"
+        };
+        Err(of_origin(ErrorType::ConnectionClosed, what))
     }
 }

@@ -133,12 +133,12 @@ fn what_clients_refuse_is_told() {
         .problems(NOW);
         problems
             .iter()
-            .map(|problem| problem.is_error)
+            .map(|problem| problem.id)
             .collect::<Vec<_>>()
     };
-    assert_eq!(problems((2000, 2100)), [false; 0]);
-    assert_eq!(problems((2000, 2001)), [true]);
-    assert_eq!(problems((2090, 2100)), [true]);
+    assert_eq!(problems((2000, 2100)), []);
+    assert_eq!(problems((2000, 2001)), [CertificateFault::Expired]);
+    assert_eq!(problems((2090, 2100)), [CertificateFault::NotYetValid]);
 }
 
 #[test]
@@ -151,20 +151,25 @@ fn files_that_cannot_be_used_are_told_apart() {
             certificate: certificate.to_owned(),
             key: key.to_owned(),
         };
-        Kept::open(&files)
-            .err()
-            .map(|error| error.to_string())
-            .unwrap_or_default()
+        Kept::open(&files).expect_err("refused")
     };
     let nothing = directory.path().join("nothing.pem");
-    assert!(open(&nothing, &good.key).starts_with("cannot read"));
-    assert!(open(&good.key, &good.key).ends_with("contains no certificate in PEM"));
-    assert!(open(&good.certificate, &good.certificate).ends_with("contains no private key in PEM"));
-    assert!(open(&good.certificate, &other.key).contains("does not belong to the certificate"));
+    let missing = open(&nothing, &good.key);
+    assert!(matches!(missing, CertificateError::Unread { .. }));
+    let without_certificate = open(&good.key, &good.key);
+    assert!(matches!(
+        without_certificate,
+        CertificateError::NoCertificate(_)
+    ));
+    let without_key = open(&good.certificate, &good.certificate);
+    assert!(matches!(without_key, CertificateError::NoKey(_)));
+    let with_other_key = open(&good.certificate, &other.key);
+    assert!(matches!(with_other_key, CertificateError::OtherKey { .. }));
     fs::write(
         &nothing,
         "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
     )
     .expect("written");
-    assert!(open(&nothing, &good.key).ends_with("cannot be read"));
+    let malformed = open(&nothing, &good.key);
+    assert!(matches!(malformed, CertificateError::Unreadable(_)));
 }

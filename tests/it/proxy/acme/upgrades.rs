@@ -91,11 +91,11 @@ fn order_in_flight_goes_on_after_a_failed_upgrade() {
         told.load(Ordering::Relaxed).then_some(())
     });
     site.gate
-        .next_hands_over_and("hear(\"yours\"); sys.exit(\"the disk is gone\")");
+        .next_hands_over_and("hear(\"yours\"); sys.exit(\"diskless\")");
     assert!(
         site.gate
             .refused_upgrade(&["--unsupervised"])
-            .contains("the disk is gone")
+            .contains("diskless")
     );
     ask.send(()).expect("the front waits");
     assert!(

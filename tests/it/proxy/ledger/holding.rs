@@ -451,7 +451,7 @@ fn marks_are_listed_released_and_survive_kill_9() {
     let listed = gate.command(&["traps"]);
     let text = String::from_utf8_lossy(&listed.stdout).into_owned();
     assert!(
-        text.contains("203.0.113.7  claudebot  shop  since ") && text.contains("203.0.113.8"),
+        text.contains("203.0.113.7  claudebot  shop") && text.contains("203.0.113.8"),
         "{text}"
     );
     let released = gate.command(&["traps", "--release", "203.0.113.8"]);

@@ -150,10 +150,10 @@ fn evidence_log_goes_on_in_the_next_process_and_after_a_failed_upgrade() {
     let mut gate = setup.replaceable().start();
     assert_eq!(gate.fetch_as(GPTBOT, "/robots.txt").status, 200);
     recorded(&gate, 1);
-    gate.next_hands_over_and("hear(\"yours\"); sys.exit(\"the disk is gone\")");
+    gate.next_hands_over_and("hear(\"yours\"); sys.exit(\"diskless\")");
     assert!(
         gate.refused_upgrade(&["--unsupervised"])
-            .contains("the disk is gone")
+            .contains("diskless")
     );
     assert_eq!(gate.fetch_as(GPTBOT, "/robots.txt").status, 200);
     recorded(&gate, 2);
