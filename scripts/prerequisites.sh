@@ -1,3 +1,4 @@
+# shellcheck shell=sh
 # Sourced by ./demo and ./test: makes sure that what the build (and the tests) need is there. What is missing is
 # installed when that is possible without a question, or with sudo at a terminal; otherwise the exact command is shown.
 #
@@ -44,6 +45,7 @@ packages_for() {
         apt-get:redis-server) echo redis-server ;;
         # Where Valkey took its place, it has this name as well.
         *:redis-server) echo redis ;;
+        dnf:shellcheck | zypper:shellcheck) echo ShellCheck ;;
         *) echo "$2" ;;
     esac
 }

@@ -62,6 +62,7 @@
 
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]
+#![deny(clippy::expect_used, clippy::unwrap_used)]
 // A build with some of the features uses a part of the shared rooms. The whole build uses them all.
 #![cfg_attr(
     not(all(feature = "proxy", feature = "tower")),

@@ -1,6 +1,7 @@
 //! The binary: picks the allocator and calls the command line (`cli`).
 
 #![forbid(unsafe_code)]
+#![deny(clippy::expect_used, clippy::unwrap_used)]
 
 use std::process::ExitCode;
 

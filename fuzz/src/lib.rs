@@ -778,7 +778,7 @@ pub fn head(data: &[u8]) {
         return;
     };
     let head = &data[place];
-    let mut room = [httparse::EMPTY_HEADER; MOST_FIELDS];
+    let mut room = [const { std::mem::MaybeUninit::uninit() }; MOST_FIELDS];
     let Ok(request) = Request::read(head, &mut room, &limits) else {
         return;
     };

@@ -25,11 +25,10 @@ impl Registry {
                 name: "registry.yaml".into(),
                 text: include_str!("registry.yaml").into(),
             };
-            // The file is part of the program: a test reads it, as it reads the program.
-            Registry::new(
-                records::read(&source)
-                    .expect("the registry that comes with crawlgate is tested to be readable"),
-            )
+            #[expect(clippy::expect_used, reason = "the file is part of the program")]
+            let records = records::read(&source)
+                .expect("the registry that comes with crawlgate is tested to be readable");
+            Registry::new(records)
         });
         &BUILTIN
     }

@@ -8,6 +8,7 @@ use crate::settings::Limits;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use httparse::Header;
 use std::borrow::Cow;
+use std::mem::MaybeUninit;
 
 /// The most fields that a head may have: as many as Pingora reads.
 pub const MOST_FIELDS: usize = 256;
@@ -43,7 +44,7 @@ impl<'h, 'b> Request<'h, 'b> {
     /// The first mistake in it.
     pub fn read(
         head: &'b [u8],
-        room: &'h mut [Header<'b>],
+        room: &'h mut [MaybeUninit<Header<'b>>],
         limits: &Limits,
     ) -> Result<Request<'h, 'b>, Mistake> {
         let line_end = memchr::memchr(b'\r', head).ok_or(Mistake::RequestLine)?;
@@ -58,8 +59,9 @@ impl<'h, 'b> Request<'h, 'b> {
         }
         let most = limits.fields.min(room.len());
         let room = &mut room[..most];
-        let lines = match httparse::parse_headers(rest, room) {
-            Ok(httparse::Status::Complete((length, lines))) if length == rest.len() => lines,
+        let mut parsed = httparse::Request::new(&mut []);
+        let lines = match parsed.parse_with_uninit_headers(head, room) {
+            Ok(httparse::Status::Complete(length)) if length == head.len() => &*parsed.headers,
             Err(httparse::Error::TooManyHeaders) => return Err(Mistake::TooManyFields),
             _ => return Err(Mistake::Field),
         };

@@ -15,7 +15,6 @@
 mod client;
 mod head;
 mod memory;
-mod names;
 mod output;
 mod session;
 mod stream;

@@ -191,23 +191,16 @@ fn write_forwarding_fields(head: &mut impl Head, request: &ForwardedRequest<'_>)
 }
 
 /// Writes an address. Each request has one, and for those of IPv4 the formatting of the standard
-/// library takes ten times as long.
+/// library takes five times as long.
 fn write_address(value: &mut SmallVec<[u8; 48]>, address: IpAddr) {
     let IpAddr::V4(address) = address else {
         return value.extend_from_slice(address.to_string().as_bytes());
     };
-    for (place, octet) in address.octets().into_iter().enumerate() {
-        if place > 0 {
-            value.push(b'.');
-        }
-        if octet >= 100 {
-            value.push(b'0' + octet / 100);
-        }
-        if octet >= 10 {
-            value.push(b'0' + octet / 10 % 10);
-        }
-        value.push(b'0' + octet % 10);
+    for number in address.octets() {
+        value.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
+        value.push(b'.');
     }
+    value.pop();
 }
 
 #[cfg(test)]

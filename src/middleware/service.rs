@@ -92,6 +92,10 @@ where
 
     /// # Panics
     /// When it is polled again after it was ready, as every future may.
+    #[expect(
+        clippy::expect_used,
+        reason = "a future that is over must not be polled"
+    )]
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
         let ended = "the response was taken already";

@@ -6,7 +6,7 @@ use crate::policy::Version;
 use crate::policy::site::name_and_port;
 use crate::settings::{AccessFormat, LogDestination};
 use crate::time::{Timestamp, rfc3339};
-use chrono::{DateTime, Datelike, Timelike, Utc};
+use chrono::{DateTime, SecondsFormat, Utc};
 use serde::{Serialize, Serializer};
 use std::io::Write;
 use std::net::IpAddr;
@@ -127,28 +127,10 @@ pub struct AccessRecord<'a> {
     pub error: Option<&'a str>,
 }
 
-/// Writes a time digit by digit: the formatting machinery takes longer than all the rest of a line.
+/// Writes a time as RFC 3339 has it, in milliseconds.
 pub fn moment<S: Serializer>(time: &SystemTime, serializer: S) -> Result<S::Ok, S::Error> {
     let at = DateTime::<Utc>::from(*time);
-    let mut text = *b"0000-00-00T00:00:00.000Z";
-    let mut write = |place: usize, digits: usize, mut number: u32| {
-        for digit in text[place..place + digits].iter_mut().rev() {
-            *digit = b'0' + (number % 10) as u8;
-            number /= 10;
-        }
-    };
-    write(0, 4, at.year().clamp(0, 9_999).unsigned_abs());
-    for (place, number) in [
-        (5, at.month()),
-        (8, at.day()),
-        (11, at.hour()),
-        (14, at.minute()),
-        (17, at.second()),
-    ] {
-        write(place, 2, number);
-    }
-    write(20, 3, at.timestamp_subsec_millis());
-    serializer.serialize_str(std::str::from_utf8(&text).unwrap_or_default())
+    serializer.serialize_str(&at.to_rfc3339_opts(SecondsFormat::Millis, true))
 }
 
 fn version<S: Serializer>(version: &Option<Version>, serializer: S) -> Result<S::Ok, S::Error> {

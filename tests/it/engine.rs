@@ -7,6 +7,8 @@ mod house;
 #[cfg(not(feature = "proxy"))]
 mod import;
 #[cfg(not(feature = "proxy"))]
+mod links;
+#[cfg(not(feature = "proxy"))]
 mod no_alloc;
 #[cfg(not(feature = "proxy"))]
 mod public_api;

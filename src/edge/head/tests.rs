@@ -6,7 +6,7 @@ use super::*;
 /// Reads a head with these lines after the request line.
 fn read(line: &str, fields: &str) -> Result<(Vec<u8>, Framing, bool), Mistake> {
     let head = format!("{line}\r\n{fields}\r\n");
-    let mut room = [httparse::EMPTY_HEADER; MOST_FIELDS];
+    let mut room = [const { MaybeUninit::uninit() }; MOST_FIELDS];
     Request::read(head.as_bytes(), &mut room, &Limits::DEFAULT).map(|request| {
         (
             request.fields.host.to_vec(),
@@ -322,7 +322,7 @@ fn bodies_that_two_readers_could_frame_differently_are_refused() {
     };
     for (length, is_refused) in [(5, false), (6, true)] {
         let head = format!("POST / HTTP/1.1\r\n{HOST}Content-Length: {length}\r\n\r\n");
-        let mut room = [httparse::EMPTY_HEADER; MOST_FIELDS];
+        let mut room = [const { MaybeUninit::uninit() }; MOST_FIELDS];
         let refusal = Request::read(head.as_bytes(), &mut room, &limits).err();
         assert_eq!(refusal, is_refused.then_some(Mistake::BodyTooLarge));
     }

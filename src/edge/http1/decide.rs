@@ -8,9 +8,7 @@ use crate::edge::lane::{LANE_UPLOAD, LaneRequest, fits};
 use crate::requests::{
     Connection, Framing, Mistake, Next, Received, RequestHead, Responded, Ticket, memory_of_head,
 };
-
-/// Room for the fields of most heads.
-const USUAL_FIELDS: usize = 32;
+use std::mem::MaybeUninit;
 
 pub(super) enum Course {
     /// It is answered here. The connection may go on afterwards (true), or has to end.
@@ -24,13 +22,7 @@ pub(super) enum Course {
 
 /// Reads a whole head, has the request judged, and chooses its course.
 pub(super) fn decide(edge: &Edge, head: &[u8], connection: &Connection<'_>) -> Course {
-    // Room for most heads. To clear the room for the largest head would cost as much as reading
-    // most heads.
-    let decided = match decide_within::<USUAL_FIELDS>(edge, head, connection) {
-        Err(Mistake::TooManyFields) => decide_within::<MOST_FIELDS>(edge, head, connection),
-        decided => decided,
-    };
-    decided.unwrap_or_else(|mistake| {
+    course_of(edge, head, connection).unwrap_or_else(|mistake| {
         Course::Answer(
             Box::new(edge.requests.refuse(head, mistake, connection).into()),
             false,
@@ -38,12 +30,8 @@ pub(super) fn decide(edge: &Edge, head: &[u8], connection: &Connection<'_>) -> C
     })
 }
 
-fn decide_within<const ROOM: usize>(
-    edge: &Edge,
-    head: &[u8],
-    connection: &Connection<'_>,
-) -> Result<Course, Mistake> {
-    let mut room = [httparse::EMPTY_HEADER; ROOM];
+fn course_of(edge: &Edge, head: &[u8], connection: &Connection<'_>) -> Result<Course, Mistake> {
+    let mut room = [const { MaybeUninit::uninit() }; MOST_FIELDS];
     let request = Request::read(head, &mut room, edge.limits())?;
     let arrival = edge.requests.arrival();
     let has_more = request.framing != Framing::None || request.expects || request.upgrades;

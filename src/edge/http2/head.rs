@@ -1,7 +1,6 @@
 //! Converts heads between HTTP/2 and HTTP/1.1: of requests with [`mapped`] and [`fields_of_http1`],
 //! of responses with [`head_of`] and [`head_of_http2`].
 
-use super::names::field_name;
 use crate::answers::Answer;
 use crate::edge::date::date_value;
 use crate::forwarding::is_of_one_hop;
@@ -10,7 +9,7 @@ use bytes::{Bytes, BytesMut};
 use http::header;
 use http::request::Parts;
 use http::uri::{Authority, PathAndQuery};
-use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode};
 
 /// Room for the fields of most heads.
 const USUAL_FIELDS: usize = 15;
@@ -158,7 +157,7 @@ fn append<'h>(lines: impl Iterator<Item = (&'h str, &'h [u8])> + Clone, fields: 
     for (name, value) in lines {
         let value = HeaderValue::from_maybe_shared(values.split_to(value.len()));
         // Both were read already, so neither fails.
-        if let (Some(name), Ok(value)) = (field_name(name), value) {
+        if let (Ok(name), Ok(value)) = (HeaderName::from_bytes(name.as_bytes()), value) {
             fields.append(name, value);
         }
     }

@@ -26,7 +26,7 @@ pub struct Counters<const N: usize> {
     known: RwLock<HashMap<u64, Series<N>, Prehashed>>,
     hasher: RandomState,
     /// The position of the `crawler` label.
-    crawler: usize,
+    crawler: Option<usize>,
     /// The number of series of all counters that share the cap.
     series: Arc<AtomicUsize>,
 }
@@ -39,7 +39,6 @@ struct Series<const N: usize> {
 }
 
 impl<const N: usize> Counters<N> {
-    /// `labels` must contain `crawler`.
     pub fn new(
         register: Register<'_>,
         series: &Arc<AtomicUsize>,
@@ -48,10 +47,7 @@ impl<const N: usize> Counters<N> {
         labels: [&str; N],
     ) -> Self {
         let vector = register.counters(name, help, &labels);
-        let crawler = labels
-            .iter()
-            .position(|label| *label == "crawler")
-            .expect("the label is among the fixed ones");
+        let crawler = labels.iter().position(|label| *label == "crawler");
         Counters {
             vector,
             known: RwLock::default(),
@@ -76,7 +72,9 @@ impl<const N: usize> Counters<N> {
             if known.contains_key(&hash) || self.series.load(Ordering::Relaxed) < MAX_SERIES {
                 (hash, true)
             } else {
-                cut[self.crawler] = OVERFLOW;
+                if let Some(crawler) = self.crawler {
+                    cut[crawler] = OVERFLOW;
+                }
                 (self.hasher.hash_one(cut), false)
             };
         let series = known.entry(hash).or_insert_with(|| {

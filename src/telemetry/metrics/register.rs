@@ -2,6 +2,11 @@
 //! and buckets are fixed in the code, so a failure here is a mistake in crawlgate and ends the
 //! process at start.
 
+#![expect(
+    clippy::expect_used,
+    reason = "a wrong name in the code must not start"
+)]
+
 use prometheus::core::Collector;
 use prometheus::{
     Gauge, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge,

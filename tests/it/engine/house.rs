@@ -210,6 +210,16 @@ fn functions_stay_short_and_have_few_parameters() {
 }
 
 #[test]
+fn no_parameter_is_a_tuple_without_a_name() {
+    let packed = SOURCE
+        .functions
+        .iter()
+        .filter(|function| function.tuples > 0)
+        .map(|function| format!("{}: {}", function.file.display(), function.name));
+    assert_eq!(packed.collect::<Vec<_>>(), Vec::<String>::new());
+}
+
+#[test]
 fn the_engine_has_no_runtime_no_clock_and_no_files() {
     let engine = rooms_without_features();
     assert!(engine.len() > 5, "{engine:?}");

@@ -56,6 +56,8 @@ pub struct Function {
     pub lines: usize,
     /// Parameters without `self`.
     pub parameters: usize,
+    /// Parameters that are tuples without a name: `(a, b): (A, B)`.
+    pub tuples: usize,
 }
 
 /// What a path leads to.
@@ -336,16 +338,20 @@ impl Reader {
         if self.is_test {
             return;
         }
-        let parameters = signature
-            .inputs
-            .iter()
-            .filter(|input| matches!(input, syn::FnArg::Typed(_)))
+        let typed = signature.inputs.iter().filter_map(|input| match input {
+            syn::FnArg::Typed(typed) => Some(&*typed.pat),
+            syn::FnArg::Receiver(_) => None,
+        });
+        let tuples = typed
+            .clone()
+            .filter(|pattern| matches!(pattern, syn::Pat::Tuple(_)))
             .count();
         self.functions.push(Function {
             file: self.file.clone(),
             name: signature.ident.to_string(),
             lines: end + 1 - signature.fn_token.span.start().line,
-            parameters,
+            parameters: typed.count(),
+            tuples,
         });
     }
 
