@@ -6,7 +6,7 @@
 use super::control::Socket;
 use super::{Failure, Result, control, fine, now, server_flags, show};
 use crate::admin::control::{Request, Response};
-use crate::crawlers::{Claim, CrawlerIndex, Registry};
+use crate::crawlers::{Claim, Crawler, CrawlerIndex, Registry};
 use crate::identity::refresh::{ListUpdate, UpdateResult, update as update_list};
 use crate::identity::reverse_dns::{Confirmation, Step, confirm};
 use crate::identity::{Claimed, Proofs, Uses};
@@ -14,9 +14,10 @@ use crate::settings::{IdentitySettings, ListSettings};
 use crate::state::{StateStore, StoredFacts};
 use crate::time::Timestamp;
 use crate::verdict::{Identity, is_public};
+use askama::Template;
 use serde::Serialize;
 use std::fmt::Display;
-use std::io::{self, Write};
+use std::io::Write;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -45,19 +46,6 @@ enum ProofResult {
     /// Reverse DNS has to say the same again, ten minutes later.
     ImpostorIfRepeated,
     Unverified,
-}
-
-impl ProofResult {
-    fn sentence(self) -> &'static str {
-        match self {
-            ProofResult::Verified => "verified: the address is the crawler's",
-            ProofResult::Impostor => "impostor: the address is not the crawler's",
-            ProofResult::ImpostorIfRepeated => {
-                "unverified: the address is not the crawler's if reverse DNS says the same again in ten minutes"
-            }
-            ProofResult::Unverified => "unverified: nothing proves or refutes it",
-        }
-    }
 }
 
 #[derive(Serialize)]
@@ -123,37 +111,27 @@ pub fn verify(
         _ if repeated.identity == Identity::Impostor => ProofResult::ImpostorIfRepeated,
         _ => ProofResult::Unverified,
     };
-    let crawler = registry.get(crawler);
+    let Crawler { id, name, .. } = registry.get(crawler);
     let verification = Verification {
-        crawler: &crawler.id,
+        crawler: id,
         address,
         outcome,
         proof: found.proof.name(),
         steps,
     };
     show(json, &verification, |out, verification| {
-        print(out, &crawler.name, verification)
+        writeln!(out, "{}", ProofText { name, verification })
     })?;
     fine(outcome == ProofResult::Verified)
 }
 
-fn print(out: &mut impl Write, name: &str, verification: &Verification<'_>) -> io::Result<()> {
-    writeln!(out, "{name} from {}", verification.address)?;
-    if verification.steps.is_empty() {
-        writeln!(
-            out,
-            "  its operator publishes neither networks nor host names that crawlgate can read"
-        )?;
-    }
-    for Step {
-        asked,
-        said,
-        milliseconds,
-    } in &verification.steps
-    {
-        writeln!(out, "  {asked}: {said} ({milliseconds} ms)")?;
-    }
-    writeln!(out, "{}", verification.outcome.sentence())
+/// The steps and the result as text.
+#[derive(Template)]
+#[template(path = "crawler_proof.txt")]
+struct ProofText<'a> {
+    /// The name of the crawler.
+    name: &'a str,
+    verification: &'a Verification<'a>,
 }
 
 fn ask_lists(
@@ -232,47 +210,23 @@ pub fn update(socket: &Socket, json: bool) -> Result {
         return control::unexpected();
     };
     show(json, &lists, |out, lists| {
-        let (absent, there): (Vec<_>, Vec<_>) = lists
-            .iter()
-            .partition(|list| list.result == UpdateResult::Absent);
-        there
-            .into_iter()
-            .try_for_each(|list| writeln!(out, "{}", line(list)))?;
-        match absent.len() {
-            0 => Ok(()),
-            absent => writeln!(
-                out,
-                "{absent} other lists have no copy where `identity.lists` points"
-            ),
-        }
+        write!(out, "{}", ListsText { lists })
     })?;
     fine(!lists.iter().any(|list| list.result.is_failure()))
 }
 
-fn line(list: &ListUpdate) -> String {
-    let ListUpdate {
-        url,
-        networks,
-        added,
-        removed,
-        ..
-    } = list;
-    let error = list.error.as_deref().unwrap_or_default();
-    let former = match networks {
-        0 => "there is no former one".to_owned(),
-        _ => format!("the former one has {networks} entries"),
-    };
-    match list.result {
-        UpdateResult::Changed => {
-            format!(
-                "changed      {url}: {networks} entries, {} networks added, {} removed",
-                added.len(),
-                removed.len()
-            )
-        }
-        UpdateResult::Unchanged => format!("unchanged    {url}: {networks} entries"),
-        UpdateResult::Unreachable => format!("not read     {url}: {error}; {former}"),
-        UpdateResult::Refused => format!("not believed {url}: {error}; {former}"),
-        UpdateResult::Absent => format!("absent       {url}"),
+/// The updates of lists as text.
+#[derive(Template)]
+#[template(path = "crawler_lists.txt")]
+struct ListsText<'a> {
+    lists: &'a [ListUpdate],
+}
+
+impl ListsText<'_> {
+    fn absent(&self) -> usize {
+        let results = self.lists.iter().map(|list| list.result);
+        results
+            .filter(|result| *result == UpdateResult::Absent)
+            .count()
     }
 }

@@ -5,8 +5,9 @@
 
 use super::{Failure, Result, control, crawler_proof, show};
 use crate::crawlers::{Binds, Claim, Crawler, CrawlerIndex, Purpose, Registry, calls_itself};
-use crate::printable::{Printer, Style, join, printable};
+use crate::printable::{Printer, Style, printable};
 use crate::robots::Dialect;
+use askama::Template;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde::Serialize;
 use std::io::{self, BufRead, BufWriter, Read, Write};
@@ -190,65 +191,31 @@ fn table(out: &mut impl Write, crawlers: &[&Crawler]) -> io::Result<()> {
 }
 
 fn record(out: &mut impl Write, crawler: &Crawler) -> io::Result<()> {
-    writeln!(out, "{}", crawler.name)?;
-    let binds = match crawler.binds {
-        Binds::Star => "`*`, and a group that names it",
-        Binds::Named => "only a group that names it",
-        Binds::Never => "nothing: its operator says that it ignores robots.txt",
-        Binds::Unknown => "`*`; its operator does not say",
-    };
-    let mut line = |name: &str, value: &str| match value {
-        "" => Ok(()),
-        value => writeln!(out, "  {name:<13} {value}"),
-    };
-    line("id", &crawler.id)?;
-    line("operator", &crawler.operator)?;
-    line("purpose", crawler.purpose.name())?;
-    line("tokens", &crawler.tokens.join(", then "))?;
-    line("bound by", binds)?;
-    line(
-        "crawl-delay",
-        crawler.crawl_delay.map_or(
-            "not known",
-            |honoured| if honoured { "honoured" } else { "ignored" },
-        ),
-    )?;
-    // How the crawler reads robots.txt, and how long it keeps a copy (docs/semantics.md).
-    let parser = (crawler.reading == Dialect::Google)
-        .then(|| "read by Google's published parser".to_owned());
-    let kept = crawler
-        .robots_cache
-        .map(|time| format!("kept for {} hours", time.as_secs() / 3_600));
-    let shared = crawler
-        .shares_cache
-        .as_ref()
-        .map(|cache| format!("shares the cache `{cache}` with other crawlers"));
-    line(
-        "robots.txt",
-        &join(parser.into_iter().chain(kept).chain(shared), "; "),
-    )?;
-    match (&crawler.user_agent, crawler.markers.is_empty()) {
-        (Some(user_agent), _) => line("user agent", user_agent)?,
-        (None, true) => line(
-            "user agent",
-            "none: a token of robots.txt that makes no requests",
-        )?,
-        (None, false) => line("known by", &crawler.markers.join(", "))?,
+    writeln!(out, "{}", CrawlerText { crawler })
+}
+
+/// A crawler as text.
+#[derive(Template)]
+#[template(path = "crawler.txt")]
+struct CrawlerText<'a> {
+    crawler: &'a Crawler,
+}
+
+impl CrawlerText<'_> {
+    /// How the crawler reads robots.txt, and how long it keeps a copy (docs/semantics.md).
+    fn robots_txt(&self) -> String {
+        let mut facts = Vec::new();
+        if self.crawler.reading == Dialect::Google {
+            facts.push("read by Google's published parser".to_owned());
+        }
+        if let Some(time) = self.crawler.robots_cache {
+            facts.push(format!("kept for {} hours", time.as_secs() / 3_600));
+        }
+        if let Some(cache) = &self.crawler.shares_cache {
+            facts.push(format!("shares the cache `{cache}` with other crawlers"));
+        }
+        facts.join("; ")
     }
-    line("reverse DNS", &crawler.rdns.join(", "))?;
-    line("addresses", &crawler.ips.join(", "))?;
-    line(
-        "signs as",
-        crawler
-            .signs
-            .as_deref()
-            .filter(|signs| *signs != "none")
-            .unwrap_or_default(),
-    )?;
-    line("documentation", crawler.doc.as_deref().unwrap_or(""))?;
-    line("source", &crawler.source)?;
-    line("retired", crawler.retired.as_deref().unwrap_or(""))?;
-    line("note", crawler.note.as_deref().unwrap_or(""))
 }
 
 /// The answer to one line.

@@ -6,15 +6,15 @@ use super::places::StateDirectory;
 use super::{Failure, Result, cannot, fine, places, say, show, write_new};
 use crate::crawlers::Registry;
 use crate::evidence::{
-    CaseFindings, CaseSpan, Findings, Joined, VerifyKey, cover, forget, open_existing, read_joined,
-    rotate_key, stamp, status, verify, write_case,
+    CaseFindings, CaseSpan, Joined, LogStatus, VerifyKey, cover, forget, open_existing,
+    read_joined, rotate_key, stamp, status, verify, write_case,
 };
 use crate::files;
-use crate::finding::Finding;
 use crate::numbers::plural;
 use crate::printable::join;
 use crate::state::StateStore;
 use crate::time::Timestamp;
+use askama::Template;
 use std::error::Error;
 use std::io::{self, Write};
 use std::net::IpAddr;
@@ -242,81 +242,17 @@ fn run_verify(arguments: &Verify) -> Result {
         .collect::<Result<Vec<_>, _>>()?;
     let archive = read_case(&arguments.file).map_err(cannot("read", &arguments.file))?;
     let findings = verify(&archive, &keys);
-    show(arguments.json, &findings, show_case)?;
+    show(arguments.json, &findings, |out, case| {
+        writeln!(out, "{}", CaseText { case })
+    })?;
     fine(findings.faults.is_empty())
 }
 
-fn show_case(out: &mut impl Write, case: &CaseFindings) -> io::Result<()> {
-    if case.faults.is_empty() {
-        writeln!(out, "Every check holds.")?;
-    } else {
-        writeln!(out, "The case does NOT hold.")?;
-    }
-    show_list(out, "What does not hold:", &case.faults)?;
-    case.logs
-        .iter()
-        .try_for_each(|findings| show_log(out, findings))
-}
-
-fn show_list(out: &mut impl Write, heading: &str, items: &[Finding]) -> io::Result<()> {
-    if items.is_empty() {
-        return Ok(());
-    }
-    writeln!(out, "\n{heading}")?;
-    items.iter().try_for_each(|item| writeln!(out, "- {item}"))
-}
-
-fn show_log(out: &mut impl Write, findings: &Findings) -> io::Result<()> {
-    let Findings {
-        site,
-        crawler,
-        from,
-        to,
-        log,
-        ..
-    } = findings;
-    writeln!(
-        out,
-        "\n{crawler:?} on {site:?}, from {from} to {to}, by the log {log}"
-    )?;
-    show_list(out, "What was checked and holds:", &findings.holds)?;
-    show_list(out, "What cannot be known:", &findings.unknown)?;
-    writeln!(out, "\nrobots.txt served: {}", findings.served.len())?;
-    for copy in &findings.served {
-        writeln!(
-            out,
-            "- {} {} version {} ({}, {})",
-            copy.time, copy.host, copy.version, copy.status, copy.identity
-        )?;
-    }
-    writeln!(out, "\nRequests: {}", findings.requests.len())?;
-    for request in &findings.requests {
-        let target = request.target.as_deref().unwrap_or("(withdrawn)");
-        let mut served = request
-            .served_at
-            .clone()
-            .unwrap_or_else(|| "not in this case".to_owned());
-        if let Some(log) = &request.served_by {
-            served = format!("{served} by the instance with the log {log}");
-        }
-        writeln!(
-            out,
-            "- {} {} {:?} {:?}: {} ({} client), judged again: {}; robots.txt {} was served at: {served}; answer {}",
-            request.time,
-            request.method,
-            request.host,
-            target,
-            request.kind,
-            request.identity,
-            request.rejudged,
-            request.version,
-            request.status
-        )?;
-        if let Some(remark) = &request.remark {
-            writeln!(out, "  {remark}")?;
-        }
-    }
-    Ok(())
+/// What was found in a case, as text.
+#[derive(Template)]
+#[template(path = "case.txt")]
+struct CaseText<'a> {
+    case: &'a CaseFindings,
 }
 
 fn run_forget(arguments: &Forget) -> Result {
@@ -342,27 +278,13 @@ fn run_rotate_key(state: &StateDirectory) -> Result {
 fn run_status(json: bool, state: &StateDirectory) -> Result {
     let log = open_existing(&state.path()?)?;
     show(json, &status(&log)?, |out, status| {
-        writeln!(
-            out,
-            "key: {}\ncomplete until: {}\nsize: {}",
-            status.key,
-            status.complete_until,
-            crate::numbers::size(status.octets)
-        )?;
-        if let Some((number, time)) = &status.last_checkpoint {
-            writeln!(out, "last checkpoint: {number} of {time}")?;
-        }
-        status.chains.iter().try_for_each(|chain| {
-            let name = match (chain.site.as_str(), chain.crawler.as_str()) {
-                ("", _) => "the log itself".to_owned(),
-                (site, "") => format!("publications of {site}"),
-                (site, crawler) => format!("{crawler} on {site}"),
-            };
-            writeln!(
-                out,
-                "{name}: {} entries, the last of {}",
-                chain.entries, chain.last
-            )
-        })
+        writeln!(out, "{}", LogText { status })
     })
+}
+
+/// The state of a log, as text.
+#[derive(Template)]
+#[template(path = "evidence.txt")]
+struct LogText<'a> {
+    status: &'a LogStatus,
 }

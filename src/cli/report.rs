@@ -6,8 +6,9 @@ use super::places::StateDirectory;
 use super::{Failure, Result, cannot, now, show};
 use crate::admin::dashboard::{CrawlerRow, Overview, Period, report_page};
 use crate::state::history::HistoryReader;
-use std::io::{self, Write};
-use std::path::PathBuf;
+use askama::Template;
+use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Report from the history which crawlers obeyed the rules, and what enforcing would do
@@ -46,7 +47,7 @@ const HOUR: Duration = Duration::from_secs(3_600);
 const MOST: Duration = Duration::from_secs(400 * 86_400);
 
 pub fn run(arguments: &Arguments) -> Result {
-    let directory = arguments.state.path()?;
+    let directory = &arguments.state.path()?;
     if arguments.since < HOUR || arguments.since > MOST {
         let days = MOST.as_secs() / 86_400;
         return Err(Failure::Usage(format!(
@@ -54,126 +55,56 @@ pub fn run(arguments: &Arguments) -> Result {
         )));
     }
     let period = Period::since(arguments.since, now());
-    let overview = Overview::read(&HistoryReader::open(&directory)?, period)?;
+    let overview = Overview::read(&HistoryReader::open(directory)?, period)?;
     if let Some(path) = &arguments.html {
         std::fs::write(path, report_page(&overview)?).map_err(cannot("write", path))?;
     }
     show(arguments.json, &overview, |out, overview| {
-        writeln!(out, "history in {}", directory.display())?;
-        print(out, overview)
+        let text = ReportText {
+            directory,
+            overview,
+        };
+        writeln!(out, "{text}")
     })
 }
 
-fn print(out: &mut impl Write, overview: &Overview) -> io::Result<()> {
-    writeln!(out, "{} to {}\n", overview.from, overview.to)?;
-    wrapped(out, &overview.summary.join(" "))?;
-    if overview.people > 0 {
-        writeln!(out, "{} requests of people", overview.people)?;
-    }
-    if overview.unlisted_would_refuse > 0 {
-        writeln!(
-            out,
-            "{} requests of unlisted bots would be refused with `purposes: {{ other: enforce }}`, too",
-            overview.unlisted_would_refuse
-        )?;
-    }
-    writeln!(out)?;
-    if overview.crawlers.is_empty() {
-        return writeln!(out, "The history has no crawlers in this time.");
-    }
-    crawlers(out, overview)?;
-    sites(out, overview)
+#[derive(Template)]
+#[template(path = "report.txt")]
+struct ReportText<'a> {
+    directory: &'a Path,
+    overview: &'a Overview,
 }
 
-/// A paragraph of lines that a terminal shows whole.
-fn wrapped(out: &mut impl Write, text: &str) -> io::Result<()> {
-    let mut line = String::new();
+impl ReportText<'_> {
+    /// The sums over all crawlers, by identity.
+    fn all(&self) -> Vec<CrawlerRow> {
+        let mut all = Vec::new();
+        for (identity, counts) in self.overview.by_identity.each() {
+            if counts.requests() > 0 {
+                all.push(CrawlerRow::new("all", identity, *counts));
+            }
+        }
+        all
+    }
+}
+
+/// A paragraph in lines that a terminal shows whole.
+fn wrapped(text: String) -> String {
+    let mut lines = String::new();
+    let mut width = 0;
     for word in text.split(' ') {
-        if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > WIDTH {
-            writeln!(out, "{line}")?;
-            line.clear();
+        let length = word.chars().count();
+        if width > 0 && width + 1 + length > WIDTH {
+            lines.push('\n');
+            width = 0;
+        } else if width > 0 {
+            lines.push(' ');
+            width += 1;
         }
-        line.extend([if line.is_empty() { "" } else { " " }, word]);
+        lines += word;
+        width += length;
     }
-    writeln!(out, "{line}")
-}
-
-fn crawlers(out: &mut impl Write, overview: &Overview) -> io::Result<()> {
-    writeln!(
-        out,
-        "crawler                     identity         requests   robots.txt        broke       obeyed do not count would refuse      refused  first and last"
-    )?;
-    let mut all = Vec::new();
-    for (identity, counts) in overview.by_identity.each() {
-        if counts.requests() > 0 {
-            all.push(CrawlerRow::new("all", identity, *counts));
-        }
-    }
-    for CrawlerRow {
-        id,
-        identity,
-        counts,
-        compliance,
-        broke,
-        ..
-    } in overview.crawlers.iter().take(ROWS).chain(&all)
-    {
-        let hits = if *identity == "impostor" {
-            "-".to_owned()
-        } else {
-            counts.broke().to_string()
-        };
-        let obeyed = compliance.map_or("-".to_owned(), |share| format!("{share:.1} %"));
-        let time = match broke {
-            None => String::new(),
-            Some((first, last)) if first == last => format!("  {first}"),
-            Some((first, last)) => format!("  {first} to {last}"),
-        };
-        writeln!(
-            out,
-            "{id:<28}{identity:<12}{:>13}{:>13}{hits:>13}{obeyed:>13}{:>13}{:>13}{:>13}{time}",
-            counts.requests(),
-            counts.get("robots_txt"),
-            counts.uncounted(),
-            counts.get("would_refuse"),
-            counts.get("refused")
-        )?;
-    }
-    if let more @ 1.. = overview.crawlers.len().saturating_sub(ROWS) {
-        writeln!(out, "and {more} more; --json has all of them")?;
-    }
-    Ok(())
-}
-
-/// A row of a site counts as the paragraph does: without impostors and unlisted bots, which have
-/// columns of their own.
-fn sites(out: &mut impl Write, overview: &Overview) -> io::Result<()> {
-    writeln!(
-        out,
-        "\nsite                             requests        broke   unverified    impostors would refuse unlisted too      refused"
-    )?;
-    for row in &overview.sites {
-        let counts = &row.counts;
-        let by_identity = &row.by_identity;
-        let numbers = [
-            by_identity.own().requests(),
-            by_identity.verified.broke(),
-            by_identity.unverified.broke(),
-            by_identity.impostor.requests(),
-            counts.get("would_refuse"),
-            row.unlisted_would_refuse,
-            counts.get("refused"),
-        ];
-        write!(out, "{:<28}", row.site)?;
-        numbers
-            .iter()
-            .try_for_each(|number| write!(out, "{number:>13}"))?;
-        writeln!(out)?;
-    }
-    if overview.unclaimed > 0 {
-        writeln!(out, "{:<28}{:>13}", "(no policy)", overview.unclaimed)?;
-    }
-    Ok(())
+    lines
 }
 
 #[cfg(test)]
@@ -182,9 +113,7 @@ mod tests {
 
     #[test]
     fn a_paragraph_is_wrapped_between_words() {
-        let mut out = Vec::new();
-        wrapped(&mut out, &"word ".repeat(50)).expect("written");
-        let text = String::from_utf8(out).expect("text");
+        let text = wrapped("word ".repeat(50));
         assert!(
             text.lines().all(|line| line.len() <= super::WIDTH),
             "{text}"

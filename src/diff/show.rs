@@ -7,6 +7,7 @@ use super::{
 };
 use crate::numbers::plural;
 use crate::printable::{join, printable};
+use askama::Template;
 use std::collections::BTreeSet;
 
 /// Crawlers that are named one by one.
@@ -21,57 +22,19 @@ const CELL: usize = 300;
 
 /// The difference as plain text.
 pub fn text(difference: &Difference) -> String {
-    let mut out = String::new();
-    for site in &difference.sites {
-        out += &format!("{}: {}\n", site.hosts.join(", "), sides(site));
-        let mut before: Option<&[String]> = None;
-        for change in site.access.iter().take(ROWS) {
-            if before != Some(&change.crawlers) {
-                out += &format!("\n  {}\n", names(&change.crawlers, site.crawlers));
-                before = Some(&change.crawlers);
-            }
-            out += &format!(
-                "    {}{}\n",
-                plain(&change.found.url),
-                times(change.found.count, difference.basis)
-            );
-            let [old, new] = [&change.old, &change.new].map(|said| {
-                plain(&ruling(
-                    said,
-                    |rule| format!("  by `{rule}`"),
-                    str::to_owned,
-                ))
-            });
-            out += &format!("      before  {old}\n      now     {new}\n");
-        }
-        out += &left_out("\n  ", site.access.len().saturating_sub(ROWS));
-        for change in site.responses.iter().take(ROWS) {
-            let url = plain(&change.found.url);
-            let times = times_of(&change.found, difference.basis);
-            let old = plain(&lines(&change.lines.old));
-            let new = plain(&lines(&change.lines.new));
-            out += &format!("\n  {}\n    {url}{times}\n", heading(&change.lines));
-            out += &format!("      before  {old}\n      now     {new}\n");
-        }
-        out += &left_out("\n  ", site.responses.len().saturating_sub(ROWS));
-        if !site.settings.is_empty() {
-            out += "\n  settings\n";
-        }
-        for change in &site.settings {
-            let crawlers = of_crawlers(change, site);
-            out += &format!(
-                "    {}: {} -> {}{crawlers}\n",
-                change.setting,
-                plain(&change.old),
-                plain(&change.new)
-            );
-        }
-        for note in &site.notes {
-            out += &format!("\n  note: {note}\n");
-        }
-        out += "\n";
-    }
-    out + &summary(difference) + "\n"
+    format!("{}\n", DifferenceText { difference })
+}
+
+#[derive(Template)]
+#[template(path = "difference.txt")]
+struct DifferenceText<'a> {
+    difference: &'a Difference,
+}
+
+/// The changes of access that are shown, those for the same crawlers together.
+fn groups(site: &SiteDifference) -> impl Iterator<Item = &[AccessChange]> {
+    let shown = site.access.len().min(ROWS);
+    site.access[..shown].chunk_by(|change, next| change.crawlers == next.crawlers)
 }
 
 /// The difference as Markdown.
@@ -160,22 +123,27 @@ fn table<T>(out: &mut String, heading: &str, rows: &[T], row: impl Fn(&T) -> Str
         left -= 1;
         *out += &row(shown);
     }
-    *out += &left_out("\n", left);
+    if left > 0 {
+        *out += &format!("\nand {left} more; `--json` has all of them\n");
+    }
     out.push('\n');
 }
 
 /// The two files, and how many crawlers and settings change.
 fn sites_and_effects(site: &SiteDifference) -> String {
-    let [loses, gains, changes] = [Effect::Loses, Effect::Gains, Effect::Changes].map(|effect| {
-        let changes = site.access.iter().filter(|change| change.effect == effect);
-        let crawlers: BTreeSet<_> = changes.flat_map(|change| &change.crawlers).collect();
-        crawlers.len()
-    });
     let counted = [
-        (loses, "crawler loses access", "crawlers lose access"),
-        (gains, "crawler gains access", "crawlers gain access"),
         (
-            changes,
+            affected(site, Effect::Loses),
+            "crawler loses access",
+            "crawlers lose access",
+        ),
+        (
+            affected(site, Effect::Gains),
+            "crawler gains access",
+            "crawlers gain access",
+        ),
+        (
+            affected(site, Effect::Changes),
             "crawler gets another answer",
             "crawlers get another answer",
         ),
@@ -197,48 +165,42 @@ fn sites_and_effects(site: &SiteDifference) -> String {
     )
 }
 
-/// A row of the table of access.
-fn access_row(change: &AccessChange, site: &SiteDifference, basis: Basis) -> String {
-    let [old, new] = [&change.old, &change.new]
-        .map(|said| ruling(said, |rule| format!(" by {}", code(rule)), cell));
-    let crawlers = cell(&names(&change.crawlers, site.crawlers));
-    let url = format!(
-        "{}{}",
-        code(&change.found.url),
-        times(change.found.count, basis)
-    );
-    format!("| {crawlers} | {url} | {old} | {new} |\n")
+/// How many crawlers a change of this effect is for.
+fn affected(site: &SiteDifference, effect: Effect) -> usize {
+    let changes = site.access.iter().filter(|change| change.effect == effect);
+    let crawlers: BTreeSet<&String> = changes.flat_map(|change| &change.crawlers).collect();
+    crawlers.len()
 }
 
-fn left_out(before: &str, left: usize) -> String {
-    if left == 0 {
-        String::new()
-    } else {
-        format!("{before}and {left} more; `--json` has all of them\n")
-    }
+fn access_row(change: &AccessChange, site: &SiteDifference, basis: Basis) -> String {
+    format!(
+        "| {} | {}{} | {} | {} |\n",
+        cell(&names(&change.crawlers, site.crawlers)),
+        code(&change.found.url),
+        times(change.found.count, basis),
+        ruling(&change.old),
+        ruling(&change.new)
+    )
 }
 
 fn sides(site: &SiteDifference) -> String {
-    let [old, new] = [&site.old, &site.new].map(|side| side.as_deref().unwrap_or("no policy"));
-    format!("{old} -> {new}")
+    format!(
+        "{} -> {}",
+        site.old.as_deref().unwrap_or("no policy"),
+        site.new.as_deref().unwrap_or("no policy")
+    )
 }
 
-fn ruling(ruling: &Ruling, by: fn(&str) -> String, source: fn(&str) -> String) -> String {
-    let rule = ruling.rule.as_deref().map(by).unwrap_or_default();
-    let source = ruling
-        .source
-        .as_deref()
-        .map(|place| format!(" ({})", source(place)))
-        .unwrap_or_default();
-    format!("{}{rule}{source}", answer(ruling))
-}
-
-fn refused(action: &str) -> String {
-    match action.split_once(' ') {
-        Some(("license", status)) => format!("asked for a licence with {status}"),
-        Some((_, status)) => format!("refused with {status}"),
-        None => action.replace('_', " "),
+/// The answer to a crawler, its rule and the place of that, for a table of Markdown.
+fn ruling(ruling: &Ruling) -> String {
+    let mut text = answer(ruling);
+    if let Some(rule) = &ruling.rule {
+        text += &format!(" by {}", code(rule));
     }
+    if let Some(source) = &ruling.source {
+        text += &format!(" ({})", cell(source));
+    }
+    text
 }
 
 /// The answer to a crawler, in words.
@@ -248,6 +210,14 @@ fn answer(ruling: &Ruling) -> String {
         ("pass", None) => verdict,
         ("pass", Some(would)) => format!("{verdict}, would be {}", refused(would)),
         (action, _) => format!("{verdict}, {}", refused(action)),
+    }
+}
+
+fn refused(action: &str) -> String {
+    match action.split_once(' ') {
+        Some(("license", status)) => format!("asked for a licence with {status}"),
+        Some((_, status)) => format!("refused with {status}"),
+        None => action.replace('_', " "),
     }
 }
 
@@ -310,7 +280,6 @@ fn names(crawlers: &[String], all: usize) -> String {
     }
 }
 
-/// On what the sides were compared.
 fn summary(difference: &Difference) -> String {
     let on = match difference.basis {
         Basis::Patterns => format!("{} URLs that the patterns match", difference.compared),
@@ -329,8 +298,8 @@ fn summary(difference: &Difference) -> String {
 }
 
 /// Text without control characters, which a terminal would obey.
-fn plain(text: &str) -> String {
-    printable(text.as_bytes())
+fn plain(text: impl AsRef<str>) -> String {
+    printable(text.as_ref().as_bytes())
 }
 
 /// Text in a table of Markdown.

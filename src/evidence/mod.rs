@@ -45,7 +45,7 @@ pub use canonical::Hash;
 use canonical::{canonical, hex};
 pub use case::{Joined, cover, read_joined, write_case};
 use checkpoint::{Checkpoint, Head, HeadProof};
-pub use commands::{forget, rotate_key, status};
+pub use commands::{LogStatus, forget, rotate_key, status};
 use database::{Chain, EvidenceDatabase, Writing};
 pub use database::{DatabaseError, Record};
 use entry::{

@@ -1,11 +1,12 @@
 //! `check` for a person: prints the findings, then each valid site with its robots.txt, then a
 //! summary.
 
-use super::{Checked, PlannedPause, SiteReport, mode_name};
+use super::{Checked, SiteReport, mode_name};
 use crate::cli::import;
 use crate::numbers::plural;
 use crate::policy::Site;
 use crate::verdict::LINE_FOR_ALL;
+use askama::Template;
 use std::io::{self, Write};
 
 /// Prints the findings, then the good sites, then a summary.
@@ -15,7 +16,8 @@ pub fn print(out: &mut impl Write, checked: &Checked, notes: bool) -> io::Result
         writeln!(out, "{}\n", checked.counts.notes_line())?;
     }
     for site in super::policies::sites(&checked.loaded) {
-        print_site(out, site, &SiteReport::new(site, &checked.origins))?;
+        let report = SiteReport::new(site, &checked.origins);
+        writeln!(out, "{}", SiteText { site, report })?;
     }
     writeln!(out, "{}", summary(checked))
 }
@@ -60,98 +62,41 @@ pub fn summary(checked: &Checked) -> String {
 }
 
 /// A good site: what it is for, what it does, and its robots.txt.
-fn print_site(out: &mut impl Write, site: &Site, report: &SiteReport<'_>) -> io::Result<()> {
-    let SiteReport {
-        site: name,
-        file,
-        hosts,
-        tests,
-        ..
-    } = report;
-    writeln!(out, "{name} ({file})")?;
-    print_hosts(out, hosts)?;
-    writeln!(out, "  mode        {}", mode(site))?;
-    if report.unlisted_only_observed {
-        writeln!(
-            out,
-            "  unlisted    bots that neither the registry nor this policy names are only observed; to refuse\n              \
-             them as well, write `{LINE_FOR_ALL}`"
-        )?;
-    }
-    let tests = match tests {
-        0 => "none".to_owned(),
-        tests => format!("{tests} passed"),
-    };
-    writeln!(out, "  tests       {tests}")?;
-    if site.html.is_some() {
-        writeln!(
-            out,
-            "  html        crawlgate requests the pages that it rewrites without compression: compress in\n              \
-             front of crawlgate, or limit `html.paths`"
-        )?;
-    }
-    for retired in &report.retire {
-        writeln!(out, "  retire      {retired}")?;
-    }
-    for PlannedPause {
-        audience,
-        time,
-        next,
-    } in &report.pauses
-    {
-        let next = next
-            .as_ref()
-            .map(|next| format!("; next {} to {}", next.from, next.until))
-            .unwrap_or_default();
-        writeln!(out, "  pause       {audience}, {time}{next}")?;
-    }
-    if let Some(assumption) = &report.origin_robots {
-        writeln!(out, "  origin's    robots.txt {assumption}")?;
-    }
-    writeln!(
-        out,
-        "  robots.txt  version {}, {} bytes\n",
-        report.version, report.bytes
-    )?;
-    for line in report.robots_txt.lines() {
-        let indent = if line.is_empty() { "" } else { "    " };
-        writeln!(out, "{indent}{line}")?;
-    }
-    writeln!(out)
+#[derive(Template)]
+#[template(path = "check_site.txt")]
+struct SiteText<'a> {
+    site: &'a Site,
+    report: SiteReport<'a>,
 }
 
-/// The hosts of a site, with a warning where no client asks for any of them.
-fn print_hosts(out: &mut impl Write, hosts: &[String]) -> io::Result<()> {
-    let Some(first) = hosts.first() else {
-        return writeln!(out, "  hosts       every host that no other policy claims");
-    };
-    writeln!(out, "  hosts       {}", hosts.join(", "))?;
-    if hosts.iter().all(|host| import::is_local(host)) {
-        writeln!(
-            out,
-            "  WARNING     {first} is an address, localhost, or has a port: clients ask for the public name of\n              \
-             the site. Write that name into `hosts`"
-        )?;
+impl SiteText<'_> {
+    /// The first host, where no client asks for any of them.
+    fn unreachable_host(&self) -> Option<&String> {
+        let hosts = &self.report.hosts;
+        let first = hosts.first()?;
+        hosts
+            .iter()
+            .all(|host| import::is_local(host))
+            .then_some(first)
     }
-    Ok(())
-}
 
-/// The site's mode, and the crawlers and purposes with another one.
-fn mode(site: &Site) -> String {
-    let enforcement = &site.policy.enforcement;
-    let mut text = mode_name(&enforcement.site).unwrap_or("observe").to_owned();
-    let purposes = enforcement
-        .purposes
-        .iter()
-        .map(|(purpose, fields)| (purpose.name(), fields));
-    let agents = enforcement
-        .agents
-        .iter()
-        .map(|(agent, fields)| (agent.value.as_str(), fields));
-    for (name, fields) in purposes.chain(agents) {
-        if let Some(mode) = mode_name(fields) {
-            text.push_str(&format!("; {mode} for {name}"));
+    /// The site's mode, and the crawlers and purposes with another one.
+    fn mode(&self) -> String {
+        let enforcement = &self.site.policy.enforcement;
+        let mut text = mode_name(&enforcement.site).unwrap_or("observe").to_owned();
+        let purposes = enforcement
+            .purposes
+            .iter()
+            .map(|(purpose, fields)| (purpose.name(), fields));
+        let agents = enforcement
+            .agents
+            .iter()
+            .map(|(agent, fields)| (agent.value.as_str(), fields));
+        for (name, fields) in purposes.chain(agents) {
+            if let Some(mode) = mode_name(fields) {
+                text.push_str(&format!("; {mode} for {name}"));
+            }
         }
+        text
     }
-    text
 }

@@ -1,9 +1,11 @@
 //! The guide that `demo` prints after the start: commands to try, with the ports that the demo
-//! listens on.
+//! listens on. The template is `guide.txt`.
 
 use crate::server::Bound;
+use askama::Template;
 use std::env;
 use std::io::Write as _;
+use std::net::SocketAddr;
 use std::path::Path;
 
 /// Prints the guide on standard output.
@@ -37,6 +39,21 @@ fn quoted(path: &Path) -> String {
     }
 }
 
+#[derive(Template)]
+#[template(path = "guide.txt")]
+struct Guide<'a> {
+    url: &'a str,
+    /// The host of the site, with its port.
+    site: &'a str,
+    curl: &'a str,
+    wget: &'a str,
+    program: &'a str,
+    policies: String,
+    control: String,
+    admin: Option<SocketAddr>,
+    access_log: String,
+}
+
 fn text(
     bound: &Bound,
     policies: &Path,
@@ -45,64 +62,28 @@ fn text(
     program: &str,
 ) -> String {
     let url = bound.urls().next().unwrap_or_default();
-    let is_tls = url.starts_with("https:");
-    let site = url.split("://").nth(1).unwrap_or_default();
-    // The certificate of the demo is self-signed.
-    let (curl, wget) = if is_tls {
-        ("curl -k", "wget --no-check-certificate")
-    } else {
-        ("curl", "wget")
+    let mut guide = Guide {
+        url: &url,
+        site: url.split("://").nth(1).unwrap_or_default(),
+        curl: "curl",
+        wget: "wget",
+        program,
+        policies: quoted(policies),
+        control: quoted(control),
+        admin: bound.admin,
+        access_log: quoted(access_log),
     };
-    let policies = quoted(policies);
-    let control = quoted(control);
-    let access_log = quoted(access_log);
-    let admin = bound
-        .admin
-        .map_or_else(String::new, |admin| admin.to_string());
-    format!(
-        "
-crawlgate runs in front of a sample site, with the policy in {policies}. When you save the policy, crawlgate reads it again.
-Try this in another terminal:
-
-  # a person gets the page
-  {curl} -s -o /dev/null -w '%{{http_code}}\\n' -A Firefox {url}/
-
-  # a crawler that the policy disallows is refused, with the reason
-  {curl} -i -A GPTBot {url}/
-
-  # the reason, with the line of the policy
-  {program} explain --policies {policies} --host {site} --user-agent GPTBot /
-
-  # the rules, as crawlers read them
-  {curl} -s {url}/robots.txt
-
-  # the PDF and the drafts carry X-Robots-Tag
-  {curl} -sI -A Googlebot {url}/reports/annual-report.pdf | grep -i x-robots
-  {curl} -sI -A Googlebot {url}/drafts/ | grep -i x-robots
-
-  # a real crawler that follows robots.txt, and the same one told to ignore it
-  {wget} -r -nv -P /tmp/museum {url}/
-  {wget} -r -nv -P /tmp/museum -e robots=off {url}/
-
-  # pause crawling for ten minutes; people still get pages
-  {program} pause --control {control} --for 10m
-  {curl} -sI -A Googlebot {url}/ | head -1
-  {program} resume --control {control}
-
-  # requests by crawler, the status, and the access log
-  curl -s http://{admin}/metrics | grep crawlgate_requests_total
-  {program} status --control {control}
-  tail -f {access_log}
-
-Ctrl-C ends the demo.
-"
-    )
+    // The certificate of the demo is self-signed.
+    if url.starts_with("https:") {
+        guide.curl = "curl -k";
+        guide.wget = "wget --no-check-certificate";
+    }
+    format!("{guide}\n")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::net::SocketAddr;
 
     #[test]
     fn commands_speak_the_protocol_of_the_demo() {
@@ -119,6 +100,10 @@ mod tests {
             let text = text(&bound, place, place, place, "crawlgate");
             assert!(
                 text.contains(command) && text.contains("--host 127.0.0.1:1 "),
+                "{text}"
+            );
+            assert!(
+                !text.contains("{curl}") && !text.contains("{wget}"),
                 "{text}"
             );
         }

@@ -5,6 +5,7 @@
 use super::asked::Asked;
 use crate::crawlers::Purpose;
 use crate::robots::{Bound, Dialect, File, Reading};
+use askama::Template;
 use serde::Serialize;
 use std::io::{self, Write};
 
@@ -125,82 +126,80 @@ impl<'a> UrlVerdict<'a> {
         file: &File,
         colour: bool,
     ) -> io::Result<()> {
-        let (word, paint) = if self.allowed {
-            ("allow", "32")
-        } else {
-            ("deny", "31")
+        let mut text = VerdictText {
+            verdict: self,
+            asked: self.asked,
+            agent: printable(self.asked.name()),
+            name,
+            file,
+            colour: "",
+            colour_end: "",
         };
-        let (on, off) = if colour {
-            (format!("\x1b[1;{paint}m"), "\x1b[0m")
-        } else {
-            (String::new(), "")
-        };
-        let agent = printable(self.asked.name());
-        writeln!(out, "{on}{word}{off} {agent} {}", printable(self.url))?;
-        if self.asked.is_person {
-            return writeln!(
-                out,
-                "  this is the user agent of a person's browser or app: no rule is for people"
-            );
-        }
-        if self.asked.is_user_agent {
-            let taken_for = match self.asked.crawler {
-                // Anybody may run a tool.
-                Some(crawler) if crawler.purpose == Purpose::Tool => crawler.name.clone(),
-                Some(crawler) => format!("{} of {}", crawler.name, crawler.operator),
-                None => format!("a crawler that no list knows, with the token {agent}"),
+        if colour {
+            text.colour = if self.allowed {
+                "\x1b[1;32m"
+            } else {
+                "\x1b[1;31m"
             };
-            writeln!(out, "  the user agent is taken for {taken_for}")?;
+            text.colour_end = "\x1b[0m";
         }
-        writeln!(out, "  {}", self.group_sentence(name, &agent))?;
-        if self.asked.ignores_robots_txt() && self.group == "named" {
-            writeln!(out, "  but its operator says that it ignores robots.txt")?;
-        }
-        match self.line {
-            Some(line) => context(out, file, &self.group_lines, line)?,
-            None if matches!(self.group, "nothing" | "not_bound") => {}
-            None => writeln!(out, "  no rule of the group matches")?,
-        }
-        if let Some(other) = &self.differs {
-            let verdict = if other.allowed { "allow" } else { "deny" };
-            let place = other
-                .line
-                .map_or("no rule matches".to_owned(), |line| format!("line {line}"));
-            writeln!(
-                out,
-                "  {} reads this differently: {verdict} ({place})",
-                spoken(other.dialect)
-            )?;
-        }
-        Ok(())
+        writeln!(out, "{text}")
+    }
+}
+
+/// A verdict for a person.
+#[derive(Template)]
+#[template(path = "url_verdict.txt")]
+struct VerdictText<'a> {
+    verdict: &'a UrlVerdict<'a>,
+    asked: &'a Asked<'a>,
+    agent: String,
+    /// The name of the file.
+    name: &'a str,
+    file: &'a File,
+    colour: &'a str,
+    colour_end: &'a str,
+}
+
+impl VerdictText<'_> {
+    /// The User-agent lines of the group, with the name of the file.
+    fn places(&self) -> String {
+        let lines = self.verdict.group_lines.iter();
+        crate::printable::join(lines.map(|line| format!("{}:{line}", self.name)), ", ")
     }
 
-    /// Which group decides, and why that one.
-    fn group_sentence(&self, name: &str, agent: &str) -> String {
-        let lines = places(name, &self.group_lines);
-        match (self.group, self.token) {
-            ("named", Some(token)) if !self.asked.is_own(token) => {
-                format!(
-                    "{agent} has no group of its own and follows {}'s ({lines})",
-                    printable(token)
-                )
+    /// The line with its neighbours, and the User-agent line of its group.
+    fn context(&self, line: usize) -> Vec<String> {
+        let near = line.saturating_sub(CONTEXT).max(1)..=line + CONTEXT;
+        // The nearest list of agents above: a token may have several groups.
+        let agents = self.verdict.group_lines.iter().copied();
+        let agent = agents.filter(|agent| *agent < line).max();
+        let numbers: Vec<usize> = agent
+            .into_iter()
+            .filter(|agent| !near.contains(agent))
+            .chain(near.clone())
+            .collect();
+        let width = numbers.last().map_or(1, |last| last.to_string().len());
+        let mut text = Vec::new();
+        let mut before = None;
+        for number in numbers {
+            let Some(shown_line) = self.file.line(number) else {
+                continue;
+            };
+            if before.is_some_and(|before: usize| before + 1 < number) {
+                text.push(format!("  {:>width$} ...", ""));
             }
-            ("named", token) => format!(
-                "the group for {} decides ({lines})",
-                printable(token.unwrap_or(agent))
-            ),
-            ("star", _) => format!("no group names {agent}; the group for * decides ({lines})"),
-            ("not_bound", _) if self.asked.ignores_robots_txt() => {
-                format!("{agent} ignores robots.txt, as its operator says")
-            }
-            ("not_bound", _) => {
-                format!(
-                    "no group names {agent}, and its operator says that it does not obey the group for *"
-                )
-            }
-            _ => format!("{name} has no group for {agent}, nor for *"),
+            let mark = if number == line { '>' } else { ' ' };
+            let shown = shown(self.file, shown_line);
+            text.push(format!("{mark} {number:>width$} | {shown}"));
+            before = Some(number);
         }
+        text
     }
+}
+
+fn word(allowed: bool) -> &'static str {
+    if allowed { "allow" } else { "deny" }
 }
 
 /// The User-agent lines of the group.
@@ -218,44 +217,6 @@ fn group_lines(reading: &Reading, token: &str, bound: Bound) -> Vec<usize> {
         lines.extend(binding.map(|agent| agent.line));
     }
     lines
-}
-
-fn spoken(dialect: &str) -> &'static str {
-    if dialect == Dialect::Google.name() {
-        "Google's library"
-    } else {
-        "RFC 9309"
-    }
-}
-
-fn places(name: &str, lines: &[usize]) -> String {
-    crate::printable::join(lines.iter().map(|line| format!("{name}:{line}")), ", ")
-}
-
-/// Writes the line with its neighbours, and the User-agent line of its group.
-fn context(out: &mut impl Write, file: &File, agents: &[usize], line: usize) -> io::Result<()> {
-    let near = line.saturating_sub(CONTEXT).max(1)..=line + CONTEXT;
-    // The nearest list of agents above: a token may have several groups.
-    let agent = agents.iter().copied().filter(|agent| *agent < line).max();
-    let numbers: Vec<usize> = agent
-        .into_iter()
-        .filter(|agent| !near.contains(agent))
-        .chain(near.clone())
-        .collect();
-    let width = numbers.last().map_or(1, |last| last.to_string().len());
-    let mut before = None;
-    for number in numbers {
-        let Some(shown_line) = file.line(number) else {
-            continue;
-        };
-        if before.is_some_and(|before: usize| before + 1 < number) {
-            writeln!(out, "  {:>width$} ...", "")?;
-        }
-        let mark = if number == line { '>' } else { ' ' };
-        writeln!(out, "{mark} {number:>width$} | {}", shown(file, shown_line))?;
-        before = Some(number);
-    }
-    Ok(())
 }
 
 fn shown(file: &File, line: &crate::robots::Line) -> String {
