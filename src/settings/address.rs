@@ -187,11 +187,9 @@ pub fn host_name(host: &str) -> Option<String> {
     (name.len() <= 253 && name.split('.').all(is_label)).then(|| name.to_owned())
 }
 
-/// Whether a text can stand between the dots of a name.
-fn is_label(text: &str) -> bool {
-    !text.is_empty()
-        && text.len() <= 63
-        && text
+fn is_label(label: &str) -> bool {
+    (1..=63).contains(&label.len())
+        && label
             .bytes()
             .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
 }

@@ -111,17 +111,18 @@ pub(super) fn resolvers(decoder: &mut Decoder, node: &Node) -> Vec<SocketAddr> {
         return Vec::new();
     }
     let mut addresses = Vec::new();
-    for Located { value: text, span } in &written {
+    for Located { value: text, span } in written {
         let address = text
             .parse()
             .or_else(|_| text.parse().map(|address| SocketAddr::new(address, 53)));
         match address {
             Ok(address) => addresses.push(address),
-            Err(_) => {
-                let message = format!("`{text}` is not the address of a name server");
-                let help = "write addresses, like 9.9.9.9 or 127.0.0.1:5353, or `system` alone";
-                decoder.error_with_help("bad-address", *span, message, help);
-            }
+            Err(_) => decoder.error_with_help(
+                "bad-address",
+                span,
+                format!("`{text}` is not the address of a name server"),
+                "write addresses, like 9.9.9.9 or 127.0.0.1:5353, or `system` alone",
+            ),
         }
     }
     addresses
