@@ -226,7 +226,7 @@ fn answers(rules: &Rules) -> String {
     let mut chain = Chain::default();
     let is_challenge = format!("{REQUEST} =~ m#^(GET|HEAD) {CHALLENGE}[? ]#");
     chain.when(&format!("{} || {is_challenge}", is_file(rules)), "");
-    if let Some((answer, true)) = &rules.pause {
+    if let Some(answer) = rules.pause.as_ref().filter(|_| rules.pauses_everyone) {
         chain.otherwise(&answered(answer, rules));
         return chain.0;
     }
@@ -243,14 +243,14 @@ fn answers(rules: &Rules) -> String {
 }
 
 fn of_class(class: &CrawlerClass, rules: &Rules) -> String {
-    if let (true, Some((answer, _))) = (class.is_pausable, &rules.pause) {
+    if let (true, Some(answer)) = (class.is_pausable, &rules.pause) {
         return answered(answer, rules);
     }
     let Some(list) = class.list else {
         return String::new();
     };
     let answer = answered(&rules.answers[class.answer], rules);
-    if class.is_closed(rules) {
+    if class.is_closed {
         return answer;
     }
     let mut chain = Chain::default();

@@ -68,8 +68,8 @@ pub fn write(rules: &Rules, directory: &str, files: &mut Files) {
     }
     match &rules.pause {
         None => {}
-        Some((answer, true)) => text += &responded("paused", answer, ""),
-        Some((answer, false)) => {
+        Some(answer) if rules.pauses_everyone => text += &responded("paused", answer, ""),
+        Some(answer) => {
             text.extend(
                 rules
                     .paused()

@@ -63,8 +63,8 @@ pub fn part(
     for (place, list) in rules.lists.iter().enumerate() {
         text += &path_list(place, list, directory, files);
     }
-    if let Some((answer, is_for_all)) = &rules.pause {
-        let conditions = if *is_for_all {
+    if let Some(answer) = &rules.pause {
+        let conditions = if rules.pauses_everyone {
             vec!["!crawlgate_open".to_owned()]
         } else {
             rules

@@ -16,6 +16,7 @@ pub use nginx::parts as nginx_parts;
 pub use rules::TagRule;
 pub use rules::{Rules, Style};
 
+use askama::Template;
 use std::collections::BTreeMap;
 
 /// The server that a configuration is for.
@@ -47,7 +48,11 @@ pub fn export(rules: &Rules, server: Server, directory: &str) -> Files {
         .map(|file| (file.name().to_owned(), file.body.clone()))
         .collect();
     match server {
-        Server::Nginx => nginx::write(rules, Style::Plain, directory, &mut files),
+        Server::Nginx => {
+            let (http, server) = nginx::parts(rules, Style::Plain, directory);
+            files.insert("crawlgate-http.conf".into(), http.into());
+            files.insert("crawlgate-server.conf".into(), server.into());
+        }
         Server::Haproxy => haproxy::write(rules, directory, &mut files),
         Server::Caddy => caddy::write(rules, directory, &mut files),
         Server::Apache => apache::write(rules, directory, &mut files),
@@ -86,7 +91,18 @@ fn listed(items: &[String]) -> String {
     items.iter().map(|item| format!("# - {item}\n")).collect()
 }
 
+/// The text of a file.
+fn text(template: &impl Template) -> String {
+    // Into memory: this cannot fail.
+    template.render().unwrap_or_default()
+}
+
+/// The text of a word in double quotes.
+fn escaped(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('"', "\\\"")
+}
+
 /// A word in double quotes.
 fn quoted(text: &str) -> String {
-    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+    format!("\"{}\"", escaped(text))
 }

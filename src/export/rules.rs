@@ -1,6 +1,7 @@
 //! [`Rules`]: the part of a policy that the configuration of nginx, HAProxy, Caddy or Apache can
 //! express, in a form that is the same for all four. [`Rules::left_out`] lists the rest in words.
 
+use super::regex::{marker, marker_regex, regexes};
 use crate::crawlers::{Claim, CrawlerIndex, Purpose, Registry, is_generic, is_of_people};
 use crate::policy::Site;
 use crate::policy::model::{
@@ -44,8 +45,10 @@ pub struct Rules {
     pub lists: Vec<Vec<PathRule>>,
     /// The answers to refusals.
     pub answers: Vec<ExportedAnswer>,
-    /// The answer during the pause, and whether people get it, too.
-    pub pause: Option<(ExportedAnswer, bool)>,
+    /// The answer during the pause.
+    pub pause: Option<ExportedAnswer>,
+    /// Whether people get it, too.
+    pub pauses_everyone: bool,
     /// X-Robots-Tag.
     pub tags: Vec<TagRule>,
     /// Fields about the use of pages. A field that the application sends itself stands.
@@ -63,6 +66,8 @@ pub struct CrawlerClass {
     pub markers: Vec<(u32, String)>,
     /// The list of path rules that binds them.
     pub list: Option<usize>,
+    /// Whether the list closes everything.
+    pub is_closed: bool,
     /// The answer where the list disallows a path.
     pub answer: usize,
     /// Whether a pause stops them.
@@ -112,10 +117,12 @@ pub struct TagCondition {
     pub status: Vec<(u16, u16)>,
 }
 
-impl TagCondition {
-    /// Whether it holds for every response.
-    pub fn is_empty(&self) -> bool {
-        self.paths.is_empty() && self.types.is_empty() && self.status.is_empty()
+impl TagRule {
+    /// Whether every response gets the lines.
+    pub fn is_unconditional(&self) -> bool {
+        let when = &self.when;
+        let is_empty = when.paths.is_empty() && when.types.is_empty() && when.status.is_empty();
+        is_empty && self.unless.is_none()
     }
 }
 
@@ -155,14 +162,10 @@ impl ExportedFile {
 }
 
 impl CrawlerClass {
-    /// Whether everything is closed to the class.
-    pub fn is_closed(&self, rules: &Rules) -> bool {
-        self.list
-            .and_then(|list| rules.lists.get(list))
-            .is_some_and(|list| match list.as_slice() {
-                [only] => !only.allow && matches!(only.pattern.as_str(), "/" | "/*" | "*"),
-                _ => false,
-            })
+    /// As few regular expressions for the markers as there can be.
+    pub fn regexes(&self) -> Vec<String> {
+        let markers: Vec<_> = self.markers.iter().map(|(_, text)| marker(text)).collect();
+        regexes(&markers)
     }
 }
 
@@ -176,7 +179,7 @@ impl Rules {
             strips_tags: site.origin_tags == OriginTags::Strip,
             ..Rules::default()
         };
-        rules.pause = pause(site, &mut rules.left_out);
+        rules.add_pause(site);
         for (index, crawler) in (0..).zip(registry.crawlers()) {
             let mut markers = crawler.markers.clone();
             let described = site
@@ -225,6 +228,27 @@ impl Rules {
         rules
     }
 
+    fn add_pause(&mut self, site: &Site) {
+        let is_on = |pause: &&PausePolicy| {
+            matches!(pause.time, PauseTime::Once { from, .. } if from.is_none_or(|from| from <= site.at))
+                && !pause.pause_robots_txt
+        };
+        let pause = site.policy.pauses.iter().find(is_on);
+        if site.policy.pauses.len() > usize::from(pause.is_some()) {
+            self.left_out
+                .push("`pause`: one begins later, recurs, or pauses robots.txt, too".to_owned());
+        }
+        let Some(pause) = pause else { return };
+        self.left_out
+            .push("the end of the pause: it lasts until this configuration is replaced".to_owned());
+        self.pauses_everyone = pause.audience == Audience::Everyone;
+        self.pause = Some(ExportedAnswer {
+            status: 503,
+            retry_after: Some(pause.retry_after.as_secs()),
+            body: PAUSED.to_owned(),
+        });
+    }
+
     fn add(&mut self, site: &Site, claim: Claim, markers: &[String], is_tool: bool) {
         if markers.is_empty() {
             return;
@@ -249,6 +273,7 @@ impl Rules {
             None => self.classes.push(CrawlerClass {
                 markers: markers.collect(),
                 list,
+                is_closed: list.is_some_and(|list| is_closed(&self.lists[list])),
                 answer,
                 is_pausable,
             }),
@@ -313,22 +338,18 @@ impl Rules {
 
     /// The classes that are refused something: the place of the class, that of its list unless
     /// everything is closed to it, and that of the answer.
-    pub(super) fn refusals(&self) -> impl Iterator<Item = (usize, Option<usize>, usize)> {
+    pub fn refusals(&self) -> impl Iterator<Item = (usize, Option<usize>, usize)> {
         self.classes
             .iter()
             .enumerate()
             .filter_map(|(place, class)| {
                 let list = class.list?;
-                Some((
-                    place,
-                    (!class.is_closed(self)).then_some(list),
-                    class.answer,
-                ))
+                Some((place, (!class.is_closed).then_some(list), class.answer))
             })
     }
 
     /// The places of the classes that a pause for crawlers stops.
-    pub(super) fn paused(&self) -> impl Iterator<Item = usize> {
+    pub fn paused(&self) -> impl Iterator<Item = usize> {
         self.classes
             .iter()
             .enumerate()
@@ -336,8 +357,24 @@ impl Rules {
             .map(|(place, _)| place)
     }
 
+    /// Regular expressions for user agents, each with the place of its class, in the order in
+    /// which they count.
+    pub fn agents(&self, style: Style) -> Vec<(usize, String)> {
+        let mut agents = Vec::new();
+        if style == Style::Plain {
+            for (place, marker) in self.markers() {
+                agents.push((place, marker_regex(marker)));
+            }
+        } else {
+            for (place, class) in self.classes.iter().enumerate() {
+                agents.extend(class.regexes().into_iter().map(|regex| (place, regex)));
+            }
+        }
+        agents
+    }
+
     /// Markers with the place of their class, in the order in which they count.
-    pub(super) fn markers(&self) -> Vec<(usize, &str)> {
+    pub fn markers(&self) -> Vec<(usize, &str)> {
         let mut all = Vec::new();
         for (place, class) in self.classes.iter().enumerate() {
             all.extend(
@@ -354,7 +391,7 @@ impl Rules {
     }
 
     /// The answers by their names in a configuration: each refusal, and the pause.
-    pub(super) fn named_answers(&self) -> Vec<(String, &ExportedAnswer)> {
+    pub fn named_answers(&self) -> Vec<(String, &ExportedAnswer)> {
         let refusals = self
             .answers
             .iter()
@@ -364,7 +401,7 @@ impl Rules {
             .chain(
                 self.pause
                     .as_ref()
-                    .map(|(answer, _)| ("paused".to_owned(), answer)),
+                    .map(|answer| ("paused".to_owned(), answer)),
             )
             .collect()
     }
@@ -385,6 +422,14 @@ fn markers_of_token(site: &Site, token: &String) -> Vec<String> {
         Some(markers) => markers,
         None if is_fit => vec![token.clone()],
         None => Vec::new(),
+    }
+}
+
+/// Whether a list closes everything.
+fn is_closed(list: &[PathRule]) -> bool {
+    match list {
+        [only] => !only.allow && matches!(only.pattern.as_str(), "/" | "/*" | "*"),
+        _ => false,
     }
 }
 
@@ -452,25 +497,6 @@ fn signal_rule(field: &SignalField<'_>) -> SignalRule {
         paths,
         otherwise,
     }
-}
-
-fn pause(site: &Site, left_out: &mut Vec<String>) -> Option<(ExportedAnswer, bool)> {
-    let is_on = |pause: &&PausePolicy| {
-        matches!(pause.time, PauseTime::Once { from, .. } if from.is_none_or(|from| from <= site.at))
-            && !pause.pause_robots_txt
-    };
-    let pause = site.policy.pauses.iter().find(is_on);
-    if site.policy.pauses.len() > usize::from(pause.is_some()) {
-        left_out.push("`pause`: one begins later, recurs, or pauses robots.txt, too".to_owned());
-    }
-    let pause = pause?;
-    left_out.push("the end of the pause: it lasts until this configuration is replaced".to_owned());
-    let answer = ExportedAnswer {
-        status: 503,
-        retry_after: Some(pause.retry_after.as_secs()),
-        body: PAUSED.to_owned(),
-    };
-    Some((answer, pause.audience == Audience::Everyone))
 }
 
 fn tag_rule(rule: &IndexingRule) -> Option<TagRule> {
