@@ -11,6 +11,8 @@ mod regex;
 mod rules;
 
 #[cfg(feature = "internals")]
+pub use haproxy::part as haproxy_part;
+#[cfg(feature = "internals")]
 pub use nginx::parts as nginx_parts;
 #[cfg(feature = "internals")]
 pub use rules::TagRule;
@@ -53,42 +55,26 @@ pub fn export(rules: &Rules, server: Server, directory: &str) -> Files {
             files.insert("crawlgate-http.conf".into(), http.into());
             files.insert("crawlgate-server.conf".into(), server.into());
         }
-        Server::Haproxy => haproxy::write(rules, directory, &mut files),
-        Server::Caddy => caddy::write(rules, directory, &mut files),
-        Server::Apache => apache::write(rules, directory, &mut files),
+        Server::Haproxy => {
+            let (frontend, read) = haproxy::part(rules, Style::Plain, haproxy::BUFFER, directory);
+            files.extend(read);
+            files.insert("crawlgate.cfg".into(), frontend.into());
+        }
+        Server::Caddy => {
+            let snippet = caddy::Snippet { rules, directory };
+            files.insert("crawlgate.caddy".into(), text(&snippet).into());
+        }
+        Server::Apache => {
+            for (name, directory) in [
+                ("crawlgate.conf", Some(directory)),
+                ("crawlgate.htaccess", None),
+            ] {
+                let lines = apache::Lines { rules, directory };
+                files.insert(name.into(), text(&lines).into());
+            }
+        }
     }
     files
-}
-
-/// The lines of an HAProxy frontend in a style of choice, for a buffer of this size, and the files
-/// that they read.
-#[cfg(feature = "internals")]
-pub fn haproxy_part(
-    rules: &Rules,
-    style: Style,
-    buffer: usize,
-    directory: &str,
-) -> (String, Files) {
-    let mut files = Files::new();
-    let text = haproxy::part(rules, (style, buffer), directory, &mut files);
-    (text, files)
-}
-
-/// The comment above each file.
-fn heading(rules: &Rules, place: &str) -> String {
-    let mut text = format!(
-        "# The policy `{}` as crawlgate exported it, {place}.\n",
-        rules.site
-    );
-    if !rules.left_out.is_empty() {
-        text += "# Not in it, because this server cannot say it:\n";
-    }
-    text + &listed(&rules.left_out) + "\n"
-}
-
-/// Comments, one for each item.
-fn listed(items: &[String]) -> String {
-    items.iter().map(|item| format!("# - {item}\n")).collect()
 }
 
 /// The text of a file.
@@ -100,9 +86,4 @@ fn text(template: &impl Template) -> String {
 /// The text of a word in double quotes.
 fn escaped(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"")
-}
-
-/// A word in double quotes.
-fn quoted(text: &str) -> String {
-    format!("\"{}\"", escaped(text))
 }

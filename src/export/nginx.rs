@@ -2,7 +2,7 @@
 //! `map`s for the `http` block (`templates/nginx-http.conf`), and conditions and locations for the
 //! `server` block (`templates/nginx-server.conf`).
 
-use super::regex::{media as media_regex, path, path_regex, regexes};
+use super::regex::{media, path, path_regex, regexes};
 use super::rules::{PathRule, Rules, Style};
 use super::{CHALLENGE, text};
 use askama::Template;
@@ -31,16 +31,9 @@ struct ServerPart<'r> {
 
 /// The parts of a configuration in a style of choice: for `http`, and for `server`.
 pub fn parts(rules: &Rules, style: Style, directory: &str) -> (String, String) {
-    let mut literals = rules
-        .signals
-        .iter()
-        .flat_map(|signal| &signal.values)
-        .chain(
-            rules
-                .named_answers()
-                .into_iter()
-                .map(|(_, answer)| &answer.body),
-        );
+    let answers = rules.answers.iter().chain(&rules.pause);
+    let values = rules.signals.iter().flat_map(|signal| &signal.values);
+    let mut literals = answers.map(|answer| &answer.body).chain(values);
     let mut http = HttpPart {
         rules,
         style,

@@ -1,7 +1,7 @@
 //! [`Rules`]: the part of a policy that the configuration of nginx, HAProxy, Caddy or Apache can
 //! express, in a form that is the same for all four. [`Rules::left_out`] lists the rest in words.
 
-use super::regex::{marker, marker_regex, regexes};
+use super::regex::{marker, marker_regex, media, regexes};
 use crate::crawlers::{Claim, CrawlerIndex, Purpose, Registry, is_generic, is_of_people};
 use crate::policy::Site;
 use crate::policy::model::{
@@ -9,6 +9,7 @@ use crate::policy::model::{
     Unverified,
 };
 use crate::policy::site::{SecondReading, SignalField};
+use crate::printable::join;
 use crate::yaml::{Located, values};
 use std::collections::BTreeSet;
 
@@ -117,7 +118,19 @@ pub struct TagCondition {
     pub status: Vec<(u16, u16)>,
 }
 
+impl TagCondition {
+    /// A regular expression for the types.
+    pub fn type_regex(&self) -> String {
+        join(self.types.iter().map(|kind| media(kind)), "|")
+    }
+}
+
 impl TagRule {
+    /// The conditions.
+    pub fn conditions(&self) -> impl Iterator<Item = &TagCondition> {
+        std::iter::once(&self.when).chain(&self.unless)
+    }
+
     /// Whether every response gets the lines.
     pub fn is_unconditional(&self) -> bool {
         let when = &self.when;
@@ -336,27 +349,6 @@ impl Rules {
         self.classes.retain(|class| !class.markers.is_empty());
     }
 
-    /// The classes that are refused something: the place of the class, that of its list unless
-    /// everything is closed to it, and that of the answer.
-    pub fn refusals(&self) -> impl Iterator<Item = (usize, Option<usize>, usize)> {
-        self.classes
-            .iter()
-            .enumerate()
-            .filter_map(|(place, class)| {
-                let list = class.list?;
-                Some((place, (!class.is_closed).then_some(list), class.answer))
-            })
-    }
-
-    /// The places of the classes that a pause for crawlers stops.
-    pub fn paused(&self) -> impl Iterator<Item = usize> {
-        self.classes
-            .iter()
-            .enumerate()
-            .filter(|(_, class)| class.is_pausable)
-            .map(|(place, _)| place)
-    }
-
     /// Regular expressions for user agents, each with the place of its class, in the order in
     /// which they count.
     pub fn agents(&self, style: Style) -> Vec<(usize, String)> {
@@ -387,22 +379,6 @@ impl Rules {
         all.sort_unstable();
         all.into_iter()
             .map(|(_, place, marker)| (place, marker))
-            .collect()
-    }
-
-    /// The answers by their names in a configuration: each refusal, and the pause.
-    pub fn named_answers(&self) -> Vec<(String, &ExportedAnswer)> {
-        let refusals = self
-            .answers
-            .iter()
-            .enumerate()
-            .map(|(place, answer)| (format!("refused{place}"), answer));
-        refusals
-            .chain(
-                self.pause
-                    .as_ref()
-                    .map(|answer| ("paused".to_owned(), answer)),
-            )
             .collect()
     }
 }
