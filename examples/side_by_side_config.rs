@@ -145,11 +145,7 @@ fn read(file: &str) -> Result<Rules, String> {
             "only one answer to all refusals, without $ and Retry-After, is compared".into(),
         );
     }
-    if rules
-        .pause
-        .as_ref()
-        .is_some_and(|(_, is_for_all)| *is_for_all)
-    {
+    if rules.pauses_everyone {
         return Err("only a pause for crawlers is compared".into());
     }
     let is_typed = |tag: &crawlgate::internals::export::TagRule| {
@@ -292,7 +288,7 @@ fn nginx(rules: &Rules, name: &str, listen: &str, origin: &str, mut maps: String
     let mut text = String::new();
     let refused = rules.answers.iter().map(|answer| ("refused0", answer));
     for (answer_name, answer) in
-        refused.chain(rules.pause.iter().map(|(answer, _)| ("paused", answer)))
+        refused.chain(rules.pause.iter().map(|answer| ("paused", answer)))
     {
         let retry_after = answer
             .retry_after

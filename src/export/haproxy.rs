@@ -1,264 +1,104 @@
-//! [`write()`] makes the configuration by which HAProxy itself enforces a policy, without
-//! crawlgate: lines for a frontend, and the files that these lines read.
+//! [`part`] makes the configuration by which HAProxy itself enforces a policy, without crawlgate:
+//! lines for a frontend (`templates/haproxy.conf`), and the files that these lines read.
 
-use super::regex::{marker_regex, media, path, path_regex, regexes};
-use super::rules::{
-    ExportedAnswer, ExportedFile, PathRule, Rules, SignalRule, TagCondition, TagRule,
-};
-use super::{CHALLENGE, Files, heading};
-use crate::printable::join;
+use super::regex::{path, path_regex, regexes};
+use super::rules::{ExportedFile, PathRule, Rules, Style};
+use super::{CHALLENGE, Files, text};
+use askama::Template;
 
 /// How much of a buffer is left for the head: HAProxy answers from memory with a file that fits
 /// into a buffer beside its head.
 const HEAD: usize = 4096;
 /// The size of a buffer, unless `tune.bufsize` says otherwise.
-const BUFFER: usize = 16 * 1024;
+pub const BUFFER: usize = 16 * 1024;
 
-pub fn write(rules: &Rules, directory: &str, files: &mut Files) {
-    let text = heading(rules, "the part for a `frontend`") + &part(rules, directory, files);
-    files.insert("crawlgate.cfg".into(), text.into());
+#[derive(Template)]
+#[template(path = "haproxy.conf")]
+struct Frontend<'r> {
+    rules: &'r Rules,
+    style: Style,
+    buffer: usize,
+    directory: &'r str,
+    /// The files of the lists of paths, by the place of the list and their extension.
+    lists: Vec<(usize, &'static str)>,
 }
 
-/// The lines for a frontend, and the files that they read.
-pub fn part(rules: &Rules, directory: &str, files: &mut Files) -> String {
-    let mut text = String::new();
-    if rules.strips_tags {
-        text += "http-response del-header X-Robots-Tag\n";
+impl Frontend<'_> {
+    fn fits(&self, file: &ExportedFile) -> bool {
+        file.body.len() + HEAD <= self.buffer
     }
-    for (place, tag) in rules.tags.iter().enumerate() {
-        text += &tags(place, tag);
+}
+
+/// The lines for a frontend of a HAProxy with this size of a buffer, and the files that they read.
+pub fn part(rules: &Rules, style: Style, buffer: usize, directory: &str) -> (String, Files) {
+    let mut files = Files::new();
+    for (place, answer) in rules.answers.iter().enumerate() {
+        files.insert(format!("refused{place}.txt"), answer.body.clone().into());
     }
-    for (place, rule) in rules.signals.iter().enumerate() {
-        text += &signal(place, rule);
+    if let Some(answer) = &rules.pause {
+        files.insert("paused.txt".into(), answer.body.clone().into());
     }
-    // Conditions with one name are alternatives.
-    text += &format!(
-        "http-request set-var(txn.crawlgate_challenge) bool(true) if METH_GET {{ path_reg ^{CHALLENGE}$ }}\n"
-    );
-    text += "acl crawlgate_open var(txn.crawlgate_challenge) -m bool\n";
-    for file in &rules.files {
-        let ExportedFile {
-            path,
-            media,
-            cache_control,
-            body,
-        } = file;
-        if body.len() + HEAD > BUFFER {
-            text += &format!(
-                "# {} does not fit into a buffer: the application has to serve the exported file.\nacl crawlgate_open path \
-                 {path}\n",
-                file.name()
-            );
-            continue;
+    if style == Style::Plain {
+        let agents = rules.agents(style).into_iter();
+        let map = agents.map(|(class, regex)| format!("(?i){regex} c{class}"));
+        files.insert("crawlers.map".into(), lines(map));
+    } else {
+        for (place, class) in rules.classes.iter().enumerate() {
+            files.insert(format!("class{place}.agents"), lines(class.regexes()));
         }
-        text += &format!(
-            "http-request return status 200 content-type \"{media}\" file {} hdr cache-control \"{cache_control}\" if \
-             {{ path {path} }}\n",
-            quoted(&format!("{directory}/{}", file.name()))
-        );
     }
-    text += &classes(rules, directory, files);
+    let mut lists = Vec::new();
     for (place, list) in rules.lists.iter().enumerate() {
-        text += &path_list(place, list, directory, files);
-    }
-    if let Some((answer, is_for_all)) = &rules.pause {
-        let conditions = if *is_for_all {
-            vec!["!crawlgate_open".to_owned()]
-        } else {
-            rules
-                .paused()
-                .map(|place| format!("crawlgate_c{place} !crawlgate_open"))
-                .collect()
-        };
-        for condition in conditions {
-            text += &returned("paused", answer, directory, &condition, files);
+        for (kind, paths) in paths(list).filter(|(_, paths)| !paths.is_empty()) {
+            files.insert(format!("list{place}.{kind}"), lines(paths));
+            lists.push((place, kind));
         }
     }
-    for (place, list, answer) in rules.refusals() {
-        let closed = list
-            .map(|list| format!(" crawlgate_list{list}"))
-            .unwrap_or_default();
-        let condition = format!("crawlgate_c{place} !crawlgate_open{closed}");
-        text += &returned(
-            &format!("refused{answer}"),
-            &rules.answers[answer],
-            directory,
-            &condition,
-            files,
-        );
-    }
-    text
+    let frontend = Frontend {
+        rules,
+        style,
+        buffer,
+        directory,
+        lists,
+    };
+    (text(&frontend), files)
 }
 
-/// Conditions for the classes of crawlers. `req.fhdr`: `hdr` would split user agents at their
-/// commas.
-fn classes(rules: &Rules, directory: &str, files: &mut Files) -> String {
-    let mut map = String::new();
-    for (class, agent) in rules.markers() {
-        map += &format!("(?i){} c{class}\n", marker_regex(agent));
-    }
-    files.insert("crawlers.map".into(), map.into());
-    let mut text = format!(
-        "http-request set-var(txn.crawlgate_class) req.fhdr(user-agent),map_reg({directory}/crawlers.map,none)\n"
-    );
-    for place in 0..rules.classes.len() {
-        text += &format!("acl crawlgate_c{place} var(txn.crawlgate_class) -m str c{place}\n");
-    }
-    text
-}
-
-/// The condition that a list disallows the path. Without Allow the order does not matter, and
-/// HAProxy finds beginnings in a tree.
-fn path_list(place: usize, list: &[PathRule], directory: &str, files: &mut Files) -> String {
-    if list.iter().any(|rule| rule.allow) {
-        let mut map = String::new();
-        for rule in list {
-            let verdict = if rule.allow { "open" } else { "closed" };
-            map += &format!("{} {verdict}\n", path_regex(&rule.pattern));
-        }
-        files.insert(format!("list{place}.map"), map.into());
-        return format!(
-            "acl crawlgate_list{place} pathq,map_reg({directory}/list{place}.map,open) closed\n"
-        );
-    }
+/// The lines for a list by how they are compared: each with its value where a path may be allowed,
+/// else without order. HAProxy finds beginnings in a tree.
+fn paths(list: &[PathRule]) -> impl Iterator<Item = (&'static str, Vec<String>)> {
+    let has_allow = list.iter().any(|rule| rule.allow);
+    let mut map = Vec::new();
     let mut prefixes = Vec::new();
     let mut whole = Vec::new();
     let mut wild = Vec::new();
-    for PathRule { pattern, .. } in list {
+    for PathRule { allow, pattern } in list {
         match pattern.strip_suffix('$') {
+            _ if has_allow => {
+                let word = if *allow { "open" } else { "closed" };
+                map.push(format!("{} {word}", path_regex(pattern)));
+            }
             _ if pattern.contains('*') => wild.push(path(pattern)),
-            Some(text) => whole.push(text),
-            None => prefixes.push(pattern.as_str()),
+            Some(text) => whole.push(text.to_owned()),
+            None => prefixes.push(pattern.clone()),
         }
     }
-    let wild = if wild.is_empty() {
-        String::new()
-    } else {
-        regexes(&wild).join("\n")
-    };
-    let mut text = String::new();
-    let kinds = [
-        ("beg", prefixes.join("\n")),
-        ("str", whole.join("\n")),
-        ("reg", wild),
-    ];
-    for (kind, lines) in kinds.into_iter().filter(|(_, lines)| !lines.is_empty()) {
-        text += &format!(
-            "acl crawlgate_list{place} pathq -m {kind} -f {directory}/list{place}.{kind}\n"
-        );
-        files.insert(format!("list{place}.{kind}"), (lines + "\n").into());
-    }
-    text
+    [
+        ("map", map),
+        ("beg", prefixes),
+        ("str", whole),
+        ("reg", regexes(&wild)),
+    ]
+    .into_iter()
 }
 
-/// The line that answers with a text where a condition holds, and the file of the text.
-fn returned(
-    name: &str,
-    answer: &ExportedAnswer,
-    directory: &str,
-    condition: &str,
-    files: &mut Files,
-) -> String {
-    let file = format!("{name}.txt");
-    let retry_after = answer
-        .retry_after
-        .map(|seconds| format!(" hdr retry-after {seconds}"))
-        .unwrap_or_default();
-    let line = format!(
-        "http-request return status {} content-type \"text/plain; charset=utf-8\" file {} hdr cache-control \
-         no-store{retry_after} if {condition}\n",
-        answer.status,
-        quoted(&format!("{directory}/{file}"))
-    );
-    files.insert(file, answer.body.clone().into());
-    line
+fn lines(items: impl IntoIterator<Item = String>) -> Vec<u8> {
+    let lines: String = items.into_iter().map(|item| item + "\n").collect();
+    lines.into()
 }
 
-/// The lines of X-Robots-Tag of a rule.
-fn tags(place: usize, tag: &TagRule) -> String {
-    let mut text = String::new();
-    let mut tests = condition(&format!("tag{place}"), &tag.when, &mut text);
-    if let Some(unless) = &tag.unless {
-        // A line can ask for all of several conditions, and not for the opposite of that.
-        let variable = format!("txn.crawlgate_out{place}");
-        let unless = condition(&format!("not{place}"), unless, &mut text);
-        text += &format!("http-after-response set-var({variable}) bool(true) if{unless}\n");
-        tests += &format!(" !{{ var({variable}) -m bool }}");
-    }
-    let test = if tests.is_empty() { "" } else { " if" };
-    for line in &tag.lines {
-        text += &format!(
-            "http-after-response add-header X-Robots-Tag {}{test}{tests}\n",
-            quoted(line)
-        );
-    }
-    text
-}
-
-/// The tests of a condition. The path is gone when the response comes, so its result is kept in a
-/// variable.
-fn condition(name: &str, condition: &TagCondition, text: &mut String) -> String {
-    let mut tests = String::new();
-    if !condition.paths.is_empty() {
-        for pattern in &condition.paths {
-            let pattern = quoted(&path_regex(pattern));
-            *text += &format!(
-                "http-request set-var(txn.crawlgate_{name}) bool(true) if {{ pathq -m reg {pattern} }}\n"
-            );
-        }
-        tests += &format!(" {{ var(txn.crawlgate_{name}) -m bool }}");
-    }
-    if !condition.types.is_empty() {
-        let each = join(condition.types.iter().map(|kind| media(kind)), "|");
-        tests += &format!(" {{ res.fhdr(content-type) -i -m reg {} }}", quoted(&each));
-    }
-    if !condition.status.is_empty() {
-        let each = join(
-            condition
-                .status
-                .iter()
-                .map(|(first, last)| format!("{first}:{last}")),
-            " ",
-        );
-        tests += &format!(" {{ status -m int {each} }}");
-    }
-    tests
-}
-
-/// The lines of a field about the use of pages. A variable has the place of the value; the line
-/// that counts sets it last. The application's own field is kept.
-fn signal(place: usize, signal: &SignalRule) -> String {
-    let variable = format!("txn.crawlgate_signal{place}");
-    let mut text = String::new();
-    if let Some(value) = signal.otherwise {
-        text += &format!("http-request set-var({variable}) int({value})\n");
-    }
-    for (pattern, value) in signal.paths.iter().rev() {
-        let pattern = quoted(&path_regex(pattern));
-        text += &format!(
-            "http-request set-var({variable}) int({value}) if {{ pathq -m reg {pattern} }}\n"
-        );
-    }
-    let theirs: String = signal
-        .unless
-        .iter()
-        .map(|name| format!(" !{{ res.hdr({name}) -m found }}"))
-        .collect();
-    for (value, text_of) in signal.values.iter().enumerate() {
-        if text_of.is_empty() {
-            continue;
-        }
-        text += &format!(
-            "http-response add-header {} {} if {{ var({variable}) -m int {value} }}{theirs}\n",
-            signal.name,
-            quoted(&text_of.replace('%', "%%"))
-        );
-    }
-    text
-}
-
-/// A word in an HAProxy configuration. Single quotes: in double quotes `$` would begin a variable
-/// of the environment.
-fn quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\'', "'\\''"))
+/// The text of a word in single quotes: in double quotes `$` would begin a variable of the
+/// environment.
+fn escaped(text: &str) -> String {
+    text.replace('\'', "'\\''")
 }

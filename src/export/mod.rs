@@ -15,11 +15,10 @@ pub use haproxy::part as haproxy_part;
 #[cfg(feature = "internals")]
 pub use nginx::parts as nginx_parts;
 #[cfg(feature = "internals")]
-pub use regex::{marker, path, regexes};
-pub use rules::Rules;
-#[cfg(feature = "internals")]
 pub use rules::TagRule;
+pub use rules::{Rules, Style};
 
+use askama::Template;
 use std::collections::BTreeMap;
 
 /// The server that a configuration is for.
@@ -51,32 +50,40 @@ pub fn export(rules: &Rules, server: Server, directory: &str) -> Files {
         .map(|file| (file.name().to_owned(), file.body.clone()))
         .collect();
     match server {
-        Server::Nginx => nginx::write(rules, directory, &mut files),
-        Server::Haproxy => haproxy::write(rules, directory, &mut files),
-        Server::Caddy => caddy::write(rules, directory, &mut files),
-        Server::Apache => apache::write(rules, directory, &mut files),
+        Server::Nginx => {
+            let (http, server) = nginx::parts(rules, Style::Plain, directory);
+            files.insert("crawlgate-http.conf".into(), http.into());
+            files.insert("crawlgate-server.conf".into(), server.into());
+        }
+        Server::Haproxy => {
+            let (frontend, read) = haproxy::part(rules, Style::Plain, haproxy::BUFFER, directory);
+            files.extend(read);
+            files.insert("crawlgate.cfg".into(), frontend.into());
+        }
+        Server::Caddy => {
+            let snippet = caddy::Snippet { rules, directory };
+            files.insert("crawlgate.caddy".into(), text(&snippet).into());
+        }
+        Server::Apache => {
+            for (name, directory) in [
+                ("crawlgate.conf", Some(directory)),
+                ("crawlgate.htaccess", None),
+            ] {
+                let lines = apache::Lines { rules, directory };
+                files.insert(name.into(), text(&lines).into());
+            }
+        }
     }
     files
 }
 
-/// The comment above each file.
-fn heading(rules: &Rules, place: &str) -> String {
-    let mut text = format!(
-        "# The policy `{}` as crawlgate exported it, {place}.\n",
-        rules.site
-    );
-    if !rules.left_out.is_empty() {
-        text += "# Not in it, because this server cannot say it:\n";
-    }
-    text + &listed(&rules.left_out) + "\n"
+/// The text of a file.
+fn text(template: &impl Template) -> String {
+    // Into memory: this cannot fail.
+    template.render().unwrap_or_default()
 }
 
-/// Comments, one for each item.
-fn listed(items: &[String]) -> String {
-    items.iter().map(|item| format!("# - {item}\n")).collect()
-}
-
-/// A word in double quotes.
-fn quoted(text: &str) -> String {
-    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+/// The text of a word in double quotes.
+fn escaped(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('"', "\\\"")
 }

@@ -181,6 +181,9 @@ pub fn regex(patterns: &[Vec<Step>]) -> String {
 
 /// As few regexes as there can be, each short enough for nginx.
 pub fn regexes(patterns: &[Vec<Step>]) -> Vec<String> {
+    if patterns.is_empty() {
+        return Vec::new();
+    }
     let text = regex(patterns);
     if text.len() <= LONGEST || patterns.len() < 2 {
         return vec![text];

@@ -1,13 +1,16 @@
 //! [`Rules`]: the part of a policy that the configuration of nginx, HAProxy, Caddy or Apache can
 //! express, in a form that is the same for all four. [`Rules::left_out`] lists the rest in words.
 
+use super::regex::{marker, marker_regex, media, regexes};
 use crate::crawlers::{Claim, CrawlerIndex, Purpose, Registry, is_generic, is_of_people};
 use crate::policy::Site;
 use crate::policy::model::{
-    Audience, Conditions, IndexingRule, Mode, OriginTags, PauseTime, StatusCondition, Unverified,
+    Audience, Conditions, IndexingRule, Mode, OriginTags, PausePolicy, PauseTime, StatusCondition,
+    Unverified,
 };
 use crate::policy::site::{SecondReading, SignalField};
-use crate::yaml::values;
+use crate::printable::join;
+use crate::yaml::{Located, values};
 use std::collections::BTreeSet;
 
 /// The body of a refusal where the policy has none.
@@ -19,6 +22,16 @@ const PAUSED: &str = "The site is not to be fetched for the moment.\n";
 const MIN_TOKEN: usize = 3;
 /// What Apple Messages adds to a person's own user agent.
 const APPLE_MESSAGES: &str = "facebookexternalhit/1.1 Facebot Twitterbot/1.0";
+
+/// The form in which lists of crawlers and paths are written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Style {
+    /// A line for each crawler and each path, in the order in which they count.
+    Plain,
+    /// As few regular expressions as there can be. Where a user agent has the markers of two
+    /// classes, the class that stands first counts.
+    Compact,
+}
 
 /// The part of a policy that a configuration can say.
 #[derive(Clone, Default)]
@@ -33,8 +46,10 @@ pub struct Rules {
     pub lists: Vec<Vec<PathRule>>,
     /// The answers to refusals.
     pub answers: Vec<ExportedAnswer>,
-    /// The answer during the pause, and whether people get it, too.
-    pub pause: Option<(ExportedAnswer, bool)>,
+    /// The answer during the pause.
+    pub pause: Option<ExportedAnswer>,
+    /// Whether people get it, too.
+    pub pauses_everyone: bool,
     /// X-Robots-Tag.
     pub tags: Vec<TagRule>,
     /// Fields about the use of pages. A field that the application sends itself stands.
@@ -52,23 +67,12 @@ pub struct CrawlerClass {
     pub markers: Vec<(u32, String)>,
     /// The list of path rules that binds them.
     pub list: Option<usize>,
+    /// Whether the list closes everything.
+    pub is_closed: bool,
     /// The answer where the list disallows a path.
     pub answer: usize,
     /// Whether a pause stops them.
     pub is_pausable: bool,
-}
-
-impl CrawlerClass {
-    /// Whether its crawlers pass always.
-    fn is_idle(&self) -> bool {
-        self.list.is_none() && !self.is_pausable
-    }
-}
-
-/// What a marker looks for, in lower case.
-fn marker_text(marker: &str) -> String {
-    let text = marker.trim_start_matches(['^', '=']);
-    text.to_ascii_lowercase()
 }
 
 /// A rule of robots.txt.
@@ -115,9 +119,23 @@ pub struct TagCondition {
 }
 
 impl TagCondition {
-    /// Whether it holds for every response.
-    pub fn is_empty(&self) -> bool {
-        self.paths.is_empty() && self.types.is_empty() && self.status.is_empty()
+    /// A regular expression for the types.
+    pub fn type_regex(&self) -> String {
+        join(self.types.iter().map(|kind| media(kind)), "|")
+    }
+}
+
+impl TagRule {
+    /// The conditions.
+    pub fn conditions(&self) -> impl Iterator<Item = &TagCondition> {
+        std::iter::once(&self.when).chain(&self.unless)
+    }
+
+    /// Whether every response gets the lines.
+    pub fn is_unconditional(&self) -> bool {
+        let when = &self.when;
+        let is_empty = when.paths.is_empty() && when.types.is_empty() && when.status.is_empty();
+        is_empty && self.unless.is_none()
     }
 }
 
@@ -157,13 +175,10 @@ impl ExportedFile {
 }
 
 impl CrawlerClass {
-    /// Whether everything is closed to the class.
-    pub fn is_closed(&self, rules: &Rules) -> bool {
-        let list = self.list.and_then(|list| rules.lists.get(list));
-        let Some([only]) = list.map(Vec::as_slice) else {
-            return false;
-        };
-        !only.allow && matches!(only.pattern.as_str(), "/" | "/*" | "*")
+    /// As few regular expressions for the markers as there can be.
+    pub fn regexes(&self) -> Vec<String> {
+        let markers: Vec<_> = self.markers.iter().map(|(_, text)| marker(text)).collect();
+        regexes(&markers)
     }
 }
 
@@ -177,7 +192,7 @@ impl Rules {
             strips_tags: site.origin_tags == OriginTags::Strip,
             ..Rules::default()
         };
-        rules.pause = pause(site, &mut rules.left_out);
+        rules.add_pause(site);
         for (index, crawler) in (0..).zip(registry.crawlers()) {
             let mut markers = crawler.markers.clone();
             let described = site
@@ -214,16 +229,39 @@ impl Rules {
         for rule in &site.policy.indexing {
             match tag_rule(rule) {
                 Some(tag) => rules.tags.push(tag),
-                None => rules.left_out.push(
-                    "a rule of `indexing` with `path_regex`: its X-Robots-Tag is missing".into(),
-                ),
+                None => {
+                    rules.left_out.push(
+                        "a rule of `indexing` with `path_regex`: its X-Robots-Tag is missing"
+                            .into(),
+                    );
+                }
             }
         }
         rules.left_out.extend(left_out(site).map(str::to_owned));
         rules
     }
 
-    /// Puts the markers of a crawler into the class that is treated as it is.
+    fn add_pause(&mut self, site: &Site) {
+        let is_on = |pause: &&PausePolicy| {
+            matches!(pause.time, PauseTime::Once { from, .. } if from.is_none_or(|from| from <= site.at))
+                && !pause.pause_robots_txt
+        };
+        let pause = site.policy.pauses.iter().find(is_on);
+        if site.policy.pauses.len() > usize::from(pause.is_some()) {
+            self.left_out
+                .push("`pause`: one begins later, recurs, or pauses robots.txt, too".to_owned());
+        }
+        let Some(pause) = pause else { return };
+        self.left_out
+            .push("the end of the pause: it lasts until this configuration is replaced".to_owned());
+        self.pauses_everyone = pause.audience == Audience::Everyone;
+        self.pause = Some(ExportedAnswer {
+            status: 503,
+            retry_after: Some(pause.retry_after.as_secs()),
+            body: PAUSED.to_owned(),
+        });
+    }
+
     fn add(&mut self, site: &Site, claim: Claim, markers: &[String], is_tool: bool) {
         if markers.is_empty() {
             return;
@@ -236,19 +274,19 @@ impl Rules {
         let list = group.and_then(|group| self.list(site, usize::from(group), is_google));
         let answer = list.map_or(0, |_| self.answer(site, usize::from(claim.disallowed)));
         let is_pausable = claim.pausable && self.pause.is_some();
+        let is_alike = |class: &&mut CrawlerClass| {
+            (class.list, class.answer, class.is_pausable) == (list, answer, is_pausable)
+        };
         // A named crawler before a tool, then the longer marker before the shorter.
-        let last = if is_tool { 15_000 } else { 5_000 };
-        let markers = markers
-            .iter()
-            .map(|marker| (last - marker.len().min(5_000) as u32, marker.clone()));
-        let class = self.classes.iter_mut().find(|class| {
-            class.list == list && class.answer == answer && class.is_pausable == is_pausable
-        });
-        match class {
+        let order =
+            |marker: &str| u32::from(is_tool) * 10_000 + 5_000 - marker.len().min(5_000) as u32;
+        let markers = markers.iter().map(|marker| (order(marker), marker.clone()));
+        match self.classes.iter_mut().find(is_alike) {
             Some(class) => class.markers.extend(markers),
             None => self.classes.push(CrawlerClass {
                 markers: markers.collect(),
                 list,
+                is_closed: list.is_some_and(|list| is_closed(&self.lists[list])),
                 answer,
                 is_pausable,
             }),
@@ -279,7 +317,6 @@ impl Rules {
         (!list.iter().all(|rule| rule.allow)).then(|| place_in(&mut self.lists, list))
     }
 
-    /// The place of the answer to what is disallowed.
     fn answer(&mut self, site: &Site, place: usize) -> usize {
         let answer = site.answers.get(place);
         let answer = ExportedAnswer {
@@ -295,67 +332,54 @@ impl Rules {
 
     /// Drops markers of crawlers that pass, except those that hide a marker of another class.
     fn drop_idle(&mut self) {
-        let mut held: BTreeSet<String> = BTreeSet::new();
-        for class in self.classes.iter().filter(|class| !class.is_idle()) {
-            held.extend(class.markers.iter().map(|(_, marker)| marker_text(marker)));
-        }
-        for class in self.classes.iter_mut().filter(|class| class.is_idle()) {
-            class.markers.retain(|(_, marker)| {
-                let text = marker_text(marker);
-                held.iter().any(|held| text.contains(held.as_str()))
-            });
+        let is_idle = |class: &CrawlerClass| class.list.is_none() && !class.is_pausable;
+        let body = |marker: &str| marker.trim_start_matches(['^', '=']).to_ascii_lowercase();
+        let held: BTreeSet<String> = self
+            .classes
+            .iter()
+            .filter(|class| !is_idle(class))
+            .flat_map(|class| &class.markers)
+            .map(|(_, marker)| body(marker))
+            .collect();
+        for class in self.classes.iter_mut().filter(|class| is_idle(class)) {
+            class
+                .markers
+                .retain(|(_, marker)| held.iter().any(|held| body(marker).contains(held.as_str())));
         }
         self.classes.retain(|class| !class.markers.is_empty());
     }
 
-    /// The classes that are refused something: the place of the class, that of its list unless
-    /// everything is closed to it, and that of the answer.
-    pub(super) fn refusals(&self) -> impl Iterator<Item = (usize, Option<usize>, usize)> {
-        self.classes
-            .iter()
-            .enumerate()
-            .filter_map(|(place, class)| {
-                let list = class.list?;
-                Some((
-                    place,
-                    (!class.is_closed(self)).then_some(list),
-                    class.answer,
-                ))
-            })
-    }
-
-    /// The places of the classes that a pause for crawlers stops.
-    pub(super) fn paused(&self) -> impl Iterator<Item = usize> {
-        self.classes
-            .iter()
-            .enumerate()
-            .filter(|(_, class)| class.is_pausable)
-            .map(|(place, _)| place)
+    /// Regular expressions for user agents, each with the place of its class, in the order in
+    /// which they count.
+    pub fn agents(&self, style: Style) -> Vec<(usize, String)> {
+        let mut agents = Vec::new();
+        if style == Style::Plain {
+            for (place, marker) in self.markers() {
+                agents.push((place, marker_regex(marker)));
+            }
+        } else {
+            for (place, class) in self.classes.iter().enumerate() {
+                agents.extend(class.regexes().into_iter().map(|regex| (place, regex)));
+            }
+        }
+        agents
     }
 
     /// Markers with the place of their class, in the order in which they count.
-    pub(super) fn markers(&self) -> Vec<(usize, &str)> {
+    pub fn markers(&self) -> Vec<(usize, &str)> {
         let mut all = Vec::new();
         for (place, class) in self.classes.iter().enumerate() {
-            for (order, marker) in &class.markers {
-                all.push((*order, place, marker.as_str()));
-            }
+            all.extend(
+                class
+                    .markers
+                    .iter()
+                    .map(|(order, marker)| (*order, place, marker.as_str())),
+            );
         }
         all.sort_unstable();
-        let all = all.into_iter();
-        all.map(|(_, place, marker)| (place, marker)).collect()
-    }
-
-    /// The answers by their names in a configuration: each refusal, and the pause.
-    pub(super) fn named_answers(&self) -> Vec<(String, &ExportedAnswer)> {
-        let mut answers = Vec::new();
-        for (place, answer) in self.answers.iter().enumerate() {
-            answers.push((format!("refused{place}"), answer));
-        }
-        if let Some((answer, _)) = &self.pause {
-            answers.push(("paused".to_owned(), answer));
-        }
-        answers
+        all.into_iter()
+            .map(|(_, place, marker)| (place, marker))
+            .collect()
     }
 }
 
@@ -363,18 +387,25 @@ impl Rules {
 /// unless it stands in the user agents of people. A server cannot tell a person by the shape of a
 /// user agent.
 fn markers_of_token(site: &Site, token: &String) -> Vec<String> {
-    if let Some(described) = site.policy.described_crawler(token)
-        && !described.user_agent.is_empty()
-    {
-        return values(&described.user_agent);
-    }
+    let described = site
+        .policy
+        .described_crawler(token)
+        .map(|described| values(&described.user_agent));
     let is_fit = token.len() >= MIN_TOKEN
         && !is_generic(token.as_bytes())
         && !is_of_people(token.as_bytes());
-    if is_fit {
-        vec![token.clone()]
-    } else {
-        Vec::new()
+    match described.filter(|markers| !markers.is_empty()) {
+        Some(markers) => markers,
+        None if is_fit => vec![token.clone()],
+        None => Vec::new(),
+    }
+}
+
+/// Whether a list closes everything.
+fn is_closed(list: &[PathRule]) -> bool {
+    match list {
+        [only] => !only.allow && matches!(only.pattern.as_str(), "/" | "/*" | "*"),
+        _ => false,
     }
 }
 
@@ -388,26 +419,31 @@ fn place_in<T: PartialEq>(list: &mut Vec<T>, item: T) -> usize {
         })
 }
 
-/// The files that the site serves itself.
 fn files(site: &Site) -> Vec<ExportedFile> {
-    let mut files = vec![ExportedFile {
-        path: "/robots.txt",
-        media: "text/plain; charset=utf-8",
-        cache_control: site.robots_txt.cache_control.clone(),
-        body: site.robots_txt.body.to_vec(),
-    }];
-    if let Some(tdmrep) = site.signals.tdmrep() {
-        files.push(ExportedFile {
-            path: "/.well-known/tdmrep.json",
-            media: "application/json",
-            cache_control: tdmrep.cache_control.clone(),
-            body: tdmrep.body.to_vec(),
-        });
-    }
-    files
+    let file = |path, media, cache_control: &String, body: &[u8]| ExportedFile {
+        path,
+        media,
+        cache_control: cache_control.clone(),
+        body: body.to_vec(),
+    };
+    let robots = &site.robots_txt;
+    let robots = file(
+        "/robots.txt",
+        "text/plain; charset=utf-8",
+        &robots.cache_control,
+        &robots.body,
+    );
+    let tdmrep = site.signals.tdmrep().map(|tdmrep| {
+        file(
+            "/.well-known/tdmrep.json",
+            "application/json",
+            &tdmrep.cache_control,
+            &tdmrep.body,
+        )
+    });
+    std::iter::once(robots).chain(tdmrep).collect()
 }
 
-/// A field about use, with its values by path.
 fn signal_rule(field: &SignalField<'_>) -> SignalRule {
     let mut values: Vec<String> = Vec::new();
     let mut paths = Vec::new();
@@ -439,26 +475,6 @@ fn signal_rule(field: &SignalField<'_>) -> SignalRule {
     }
 }
 
-/// The pause that is on, and whether it is for everyone.
-fn pause(site: &Site, left_out: &mut Vec<String>) -> Option<(ExportedAnswer, bool)> {
-    let pause = site.policy.pauses.iter().find(|pause| {
-        matches!(pause.time, PauseTime::Once { from, .. } if from.is_none_or(|from| from <= site.at))
-            && !pause.pause_robots_txt
-    });
-    if site.policy.pauses.len() > usize::from(pause.is_some()) {
-        left_out.push("`pause`: one begins later, recurs, or pauses robots.txt, too".to_owned());
-    }
-    let pause = pause?;
-    left_out.push("the end of the pause: it lasts until this configuration is replaced".to_owned());
-    let answer = ExportedAnswer {
-        status: 503,
-        retry_after: Some(pause.retry_after.as_secs()),
-        body: PAUSED.to_owned(),
-    };
-    Some((answer, pause.audience == Audience::Everyone))
-}
-
-/// A rule of `indexing`; `None` where a server cannot say its conditions.
 fn tag_rule(rule: &IndexingRule) -> Option<TagRule> {
     let unless = match &rule.unless {
         Some(unless) => Some(tag_condition(unless)?),
@@ -473,25 +489,18 @@ fn tag_rule(rule: &IndexingRule) -> Option<TagRule> {
 
 /// `None` for a condition with a regular expression: servers read other dialects.
 fn tag_condition(conditions: &Conditions) -> Option<TagCondition> {
-    if conditions.path_regex.is_some() {
-        return None;
-    }
-    let mut status = Vec::new();
-    for condition in &conditions.status {
-        match condition.value {
-            // A part of a page is tagged as the page.
-            StatusCondition::Code(200) => status.extend([(200, 200), (206, 206)]),
-            StatusCondition::Code(code) => status.push((code, code)),
-            StatusCondition::Class(class) => {
-                let first = u16::from(class) * 100;
-                status.push((first, first + 99));
-            }
+    let status = |status: &Located<StatusCondition>| match status.value {
+        // A part of a page is tagged as the page.
+        StatusCondition::Code(200) => vec![(200, 200), (206, 206)],
+        StatusCondition::Code(code) => vec![(code, code)],
+        StatusCondition::Class(class) => {
+            vec![(u16::from(class) * 100, u16::from(class) * 100 + 99)]
         }
-    }
-    Some(TagCondition {
+    };
+    conditions.path_regex.is_none().then(|| TagCondition {
         paths: values(&conditions.paths),
         types: values(&conditions.types),
-        status,
+        status: conditions.status.iter().flat_map(status).collect(),
     })
 }
 
