@@ -39,6 +39,7 @@ impl Hasher for IdentityHasher {
         self.0
     }
 
+    /// For completeness: the keys of these tables are `u64`, whose hashing calls `write_u64` alone.
     fn write(&mut self, bytes: &[u8]) {
         for byte in bytes {
             self.write_u64(self.0 ^ u64::from(*byte));
@@ -96,8 +97,8 @@ impl<V: Ends> Bounded<V> {
         self.hasher.hash_one(of)
     }
 
-    /// Hands an entry to `look`, if it exists. The shard is locked meanwhile, so `look` must not
-    /// wait.
+    /// Returns what `look` makes of the entry with this hash; `None` if there is no entry. The
+    /// shard is locked meanwhile, so `look` must not wait.
     pub fn look<T>(&self, hash: u64, look: impl FnOnce(&V) -> Option<T>) -> Option<T> {
         if self.is_empty() {
             return None;
@@ -105,13 +106,15 @@ impl<V: Ends> Bounded<V> {
         self.shard(hash).get(&hash).and_then(look)
     }
 
-    /// Inserts an entry, in place of an earlier one with this hash.
+    /// Inserts an entry, in place of an earlier one with this hash. In a full shard, other entries
+    /// are removed for a new one.
     pub fn insert(&self, hash: u64, entry: V, now: V::Moment) {
         let _: Result<(), ()> = self.change(hash, now, |_| Ok(entry));
     }
 
     /// Replaces an entry by the one that `new` makes of it; `new` gets `None` if there is no entry
-    /// yet.
+    /// yet. In a full shard, other entries are removed for a new one: those that have expired at
+    /// `now`, then those that expire soonest.
     ///
     /// # Errors
     /// The error of `new`. The entry stays as it was.
@@ -185,8 +188,9 @@ impl<V: Ends> Bounded<V> {
     }
 }
 
-/// Makes room for one more entry in a full shard: removes an eighth at least, so that this is rare.
-/// Returns how many it removed.
+/// Makes room for one more entry, if the shard is full: removes the entries that have expired, and
+/// those that expire soonest until an eighth at least is removed, so that this is rare. Returns how
+/// many it removed.
 fn make_room<V: Ends>(shard: &mut Shard<V>, now: V::Moment) -> usize {
     let before = shard.len();
     if before < MAX_ENTRIES / SHARDS {

@@ -107,19 +107,21 @@ impl Clock {
         })
     }
 
-    /// The same clock for a process that continues another one, which has lived through so much
-    /// time until now.
+    /// The same clock for a process that continues another one: its elapsed time is `lived` now and
+    /// goes on from there. It is never set back.
     pub fn going_on(self, lived: Duration) -> Clock {
         let before = lived.saturating_sub(self.moment().lived);
         Clock { before, ..self }
     }
 
-    /// What time it is.
+    /// The time of the wall clock.
     pub fn now(&self) -> SystemTime {
+        // The instant matters only for the elapsed time, which is dropped here.
         self.read(self.began).0
     }
 
-    /// What time it is, and how much time was lived through until an instant that is about now.
+    /// The present time of the wall clock, and the elapsed time until the instant `until`, which
+    /// the caller took a moment ago. A clock file shifts both.
     pub fn read(&self, until: Instant) -> (SystemTime, Duration) {
         let lived = self
             .before
@@ -144,6 +146,8 @@ impl Clock {
     }
 }
 
+/// The machine's wall clock, shifted by so many seconds (negative: back); unshifted if the result
+/// is no time of the system.
 fn shifted(seconds: i64) -> SystemTime {
     let now = SystemTime::now();
     let by = Duration::from_secs(seconds.unsigned_abs());
@@ -155,7 +159,8 @@ fn shifted(seconds: i64) -> SystemTime {
     shifted.unwrap_or(now)
 }
 
-/// Reads a clock file. Returns whether the shift changed.
+/// Reads a clock file into `shift`. Returns whether the shift changed; it stays if the file cannot
+/// be used.
 fn read(file: &Path, shift: &Shift) -> Result<bool, ClockError> {
     let read = crate::files::read(file);
     let file = file.display().to_string();
@@ -169,7 +174,8 @@ fn read(file: &Path, shift: &Shift) -> Result<bool, ClockError> {
     Ok(std::mem::replace(&mut *lock(shift), new) != new)
 }
 
-/// `lived 25h set -2h`, in seconds.
+/// Reads `lived 25h set -2h` as the two shifts in seconds: 90,000 and -7,200. Each may be missing
+/// (0), and the last one counts. `None` for other words, or if `lived` is negative.
 fn parse(text: &str) -> Option<(i64, i64)> {
     let mut lived = 0;
     let mut set = 0;
@@ -185,6 +191,8 @@ fn parse(text: &str) -> Option<(i64, i64)> {
     Some((lived, set))
 }
 
+/// Reads `25h` or `-2h` (units s, m, h, d) as seconds; `None` for anything else, or about 35,000
+/// years and more.
 fn seconds(written: &str) -> Option<i64> {
     let unit = written.chars().last()?;
     let factor = match unit {

@@ -73,6 +73,10 @@ impl Dns {
         }
     }
 
+    /// Looks up records of one kind; `record` takes the value out of a record of that kind, and
+    /// skips others (such as CNAME) with `None`. The time to live is the shortest in the answer. A
+    /// name or record that does not exist is `Nothing`; everything else without an answer is
+    /// `Failed`.
     async fn ask<T>(
         &self,
         name: Name,
@@ -182,6 +186,7 @@ pub fn addresses_of_host_blocking(
     runtime.block_on(addresses_of_host(host, servers))
 }
 
+/// The addresses of a host in `/etc/hosts`; `None` if it has none, or the file cannot be read.
 fn in_hosts_file(host: &str) -> Option<Vec<IpAddr>> {
     let hosts = Hosts::from_system().ok()?;
     let name = Name::from_utf8(host).ok()?;
@@ -195,6 +200,8 @@ fn in_hosts_file(host: &str) -> Option<Vec<IpAddr>> {
     (!addresses.is_empty()).then_some(addresses)
 }
 
+/// The addresses that name servers know for a host. With `servers` the host is a full name;
+/// without, the system's servers are asked, and its search domains tried.
 async fn asked(host: &str, servers: &[SocketAddr]) -> Result<HostAddresses, HostLookupError> {
     let mut name = Name::from_utf8(host).map_err(NetError::from)?;
     // Only the configuration of the system has search domains.
@@ -222,13 +229,15 @@ fn at_least_one(addresses: Vec<IpAddr>, ttl: Duration) -> Result<HostAddresses, 
     }
 }
 
-/// Asks the system's resolver, which may hang for minutes.
+/// Asks the system's resolver, for eight seconds at most, because it may hang for minutes.
 async fn of_system(host: &str) -> Result<HostAddresses, HostLookupError> {
     let lookup = tokio::time::timeout(TIME, tokio::net::lookup_host((host, 0))).await;
     let found = lookup.map_err(|_| HostLookupError::Time)??;
     at_least_one(found.map(|address| address.ip()).collect(), UNTIMED)
 }
 
+/// A resolver that asks `servers`, or without any those of the system. It keeps no answers and does
+/// not read `/etc/hosts`.
 fn resolver(servers: &[SocketAddr]) -> Result<TokioResolver, NetError> {
     let mut builder = if servers.is_empty() {
         TokioResolver::builder_tokio()?

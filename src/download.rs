@@ -11,8 +11,8 @@ use ureq::tls::{RootCerts, TlsConfig};
 use ureq::typestate::AgentScope;
 use ureq::{Agent, Body, RequestBuilder};
 
-/// A client that trusts the roots of the system, follows no redirect, and takes an answer with any
-/// status.
+/// The configuration of a client that trusts the roots of the system, follows no redirect, and
+/// takes an answer with any status. `limit` is for a request with its whole answer.
 pub fn client(limit: Duration) -> ConfigBuilder<AgentScope> {
     Agent::config_builder()
         .http_status_as_error(false)

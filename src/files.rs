@@ -13,7 +13,7 @@ use std::path::Path;
 /// of a robots.txt.
 pub const MAX_BYTES: u64 = 4 * 1024 * 1024;
 
-/// The directory of a file.
+/// The directory of a file; `.` for a bare name.
 pub fn directory_of(path: &Path) -> &Path {
     path.parent()
         .filter(|parent| !parent.as_os_str().is_empty())
@@ -84,7 +84,8 @@ fn too_large(most: u64) -> Error {
     Error::new(ErrorKind::FileTooLarge, text)
 }
 
-/// Opens a file, which may be a link or a FIFO. A FIFO that nobody reads cannot be opened for
+/// Opens a file, which may be a link or a FIFO, without waiting for the other end of a FIFO;
+/// reading and writing it then waits as usual. A FIFO that nobody reads cannot be opened for
 /// writing.
 ///
 /// # Errors
@@ -101,7 +102,8 @@ pub fn open_at_once(options: &OpenOptions, path: &Path) -> Result<File> {
 /// Opens a regular file of crawlgate's own: never through a link.
 ///
 /// # Errors
-/// [`ErrorKind::AlreadyExists`]: something else than a regular file has this name.
+/// [`ErrorKind::AlreadyExists`]: something else than a regular file has this name. Other errors are
+/// the system's.
 pub fn open_own(options: &OpenOptions, path: &Path) -> Result<File> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let opened = options
@@ -121,17 +123,17 @@ pub fn open_own(options: &OpenOptions, path: &Path) -> Result<File> {
     }
 }
 
-/// Reads a file of crawlgate's own.
+/// Reads a file of crawlgate's own, which is text.
 ///
 /// # Errors
-/// It cannot be read, is larger than [`MAX_BYTES`], or is no regular file.
+/// It cannot be read, is larger than [`MAX_BYTES`], is no regular file, or is not UTF-8.
 pub fn read_own(path: &Path) -> Result<String> {
     let bytes = read_up_to(open_own(File::options().read(true), path)?, MAX_BYTES)?;
     String::from_utf8(bytes).map_err(Error::other)
 }
 
-/// Refuses the file of a database that SQLite is to write, where it is no regular file: SQLite
-/// would follow a link. Where there is none and `make` says so, makes one for this user alone.
+/// Refuses the file of a database that SQLite is to write, if it is no regular file: SQLite would
+/// follow a link. If there is no file and `make` is true, makes one that only this user can read.
 ///
 /// # Errors
 /// Something else than a regular file has this name. Whatever else is wrong, SQLite says.
@@ -142,8 +144,8 @@ pub fn prepare_database(path: &Path, make: bool) -> rusqlite::Result<()> {
     ))
 }
 
-/// Refuses the file of a database that SQLite is to read, where SQLite would wait for the other end
-/// of a FIFO.
+/// Refuses the file of a database that SQLite is to read, if it is a FIFO: SQLite would wait for
+/// its other end.
 ///
 /// # Errors
 /// It is a FIFO. Whatever else is wrong, SQLite says.
@@ -151,6 +153,8 @@ pub fn check_database(path: &Path) -> rusqlite::Result<()> {
     refused(open(path))
 }
 
+/// An error of SQLite's kind if the file was refused because of what it is; `Ok` if it was opened,
+/// and also for any other error, which SQLite then meets and says itself.
 fn refused(opened: Result<File>) -> rusqlite::Result<()> {
     match opened {
         Err(error)

@@ -19,9 +19,10 @@ pub const OWN_AGENT: &str = concat!("crawlgate/", env!("CARGO_PKG_VERSION"));
 /// The field with the tags of a policy.
 pub const X_ROBOTS_TAG: HeaderName = HeaderName::from_static("x-robots-tag");
 
-/// Whether this is a host with or without a port, in the characters of RFC 3986 section 3.2.2.
-/// Without escapes, which no client sends and not every server decodes, and without empty labels,
-/// as in every name of DNS: a dot may end it.
+/// Whether this is a host with or without a port, in the characters of RFC 3986 section 3.2.2: a
+/// name, an IPv4 address, or an IPv6 address in brackets. Without escapes, which no client sends
+/// and not every server decodes, and without empty labels, as in every name of DNS: a dot may end
+/// it. A port has at most five digits.
 pub fn is_host(written: &[u8]) -> bool {
     let (name, port) = match memchr::memrchr(b':', written) {
         Some(colon) if !written.ends_with(b"]") => (&written[..colon], &written[colon + 1..]),
@@ -65,8 +66,8 @@ const OF_NAME: [OfName; 256] = {
     table
 };
 
-/// Whether this is a name of labels in the characters of a host. Read in one pass and by a table,
-/// because the host of each request is checked.
+/// Whether this is a host name: labels of the characters of a host, none empty, with a letter or
+/// digit somewhere. Read in one pass and by a table, because the host of each request is checked.
 fn is_name_of_dns(name: &[u8]) -> bool {
     let mut before = OfName::Dot;
     let mut has_letter = false;
@@ -81,7 +82,8 @@ fn is_name_of_dns(name: &[u8]) -> bool {
     has_letter && before != OfName::Dot
 }
 
-/// Path and query of a request target; borrowed when it is in origin form already. Absolute form is
+/// Path and query of a request target. A target in absolute form (`http://host/a?b`) loses scheme
+/// and host, and gets the path `/` if it has none; any other is returned as it is. Absolute form is
 /// for proxies: an origin expects a path (RFC 9112 section 3.2).
 pub fn origin_form(target: &[u8]) -> Cow<'_, [u8]> {
     if target.starts_with(b"/") || target == b"*" {
@@ -126,8 +128,8 @@ pub fn is_event_stream(content_type: &[u8]) -> bool {
     kind.trim_ascii().eq_ignore_ascii_case(b"text/event-stream")
 }
 
-/// The lines of one field as one line (RFC 9110 section 5.3). Several content types are joined too:
-/// each crawler and browser uses another one of them.
+/// The lines of one field as one line (RFC 9110 section 5.3), separated by `, `; `None` without
+/// lines. Several content types are joined too: each crawler and browser uses another one of them.
 pub fn joined<'a>(mut lines: impl Iterator<Item = &'a [u8]>) -> Option<Cow<'a, [u8]>> {
     let first = Cow::Borrowed(lines.next()?);
     Some(lines.fold(first, |joined, line| {
@@ -156,14 +158,15 @@ pub struct SignatureFields<'a> {
 }
 
 impl<'a> SignatureFields<'a> {
-    /// These fields, if they contain a signature.
+    /// These fields, if `Signature-Input` and `Signature` are both there; `Signature-Agent` may be
+    /// missing.
     pub fn if_present(self) -> Option<SignatureFields<'a>> {
         (!self.input.is_empty() && !self.signature.is_empty()).then_some(self)
     }
 }
 
 /// Lines of X-Robots-Tag as field values, one each. They are never folded into one: a scope would
-/// swallow the lines that follow it.
+/// swallow the lines that follow it. A line that cannot be a field value is logged and left out.
 pub fn tag_values(lines: &[String]) -> impl Iterator<Item = HeaderValue> {
     lines.iter().filter_map(|line| match HeaderValue::from_bytes(line.as_bytes()) {
         Ok(value) => Some(value),
@@ -174,7 +177,7 @@ pub fn tag_values(lines: &[String]) -> impl Iterator<Item = HeaderValue> {
     })
 }
 
-/// The version of HTTP, as the access log writes it.
+/// The version of HTTP, as the access log writes it; `1.1` for one that is not known.
 pub fn http_version(version: Version) -> &'static str {
     match version {
         Version::HTTP_09 => "0.9",

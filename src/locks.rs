@@ -14,7 +14,7 @@ pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Takes a mutex, unless another thread holds it for so long.
+/// Takes a mutex; `None` if another thread still holds it after `limit`.
 pub fn lock_within<T>(mutex: &Mutex<T>, limit: Duration) -> Option<MutexGuard<'_, T>> {
     let end = Instant::now() + limit;
     loop {

@@ -78,6 +78,7 @@ impl<W: Write> Printer<W> {
         }
     }
 
+    /// Writes what is pending, made harmless, also if it has no end of line yet.
     fn write_pending(&mut self) -> io::Result<()> {
         let pending = std::mem::take(&mut self.pending);
         let text = String::from_utf8_lossy(&pending);
@@ -91,6 +92,8 @@ impl<W: Write> Printer<W> {
 }
 
 impl<W: Write> Write for Printer<W> {
+    /// Takes all bytes in, writes the whole lines, and keeps the rest until its line ends, or until
+    /// a flush or the end of the printer.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let whole = memchr::memrchr(b'\n', bytes).map_or(0, |end| end + 1);
         self.pending.extend_from_slice(&bytes[..whole]);
@@ -124,7 +127,9 @@ impl Style {
         }
     }
 
-    /// A line that its reader obeys in nothing.
+    /// The line without what its reader would obey: hidden characters (other than line end and tab)
+    /// and commands to the runner of a job. They become U+FFFD, or `\u` escapes in JSON. Sequences
+    /// that set colours stay where the style lets them pass.
     fn harmless(self, line: &str) -> Cow<'_, str> {
         if is_harmless(line.as_bytes()) {
             return Cow::Borrowed(line);
@@ -146,9 +151,10 @@ impl Style {
         Cow::Owned(self.without_commands(&out))
     }
 
-    /// A line without commands of others to the runner of a job. GitHub's runner obeys `::NAME` at
-    /// the beginning of a line, after blanks, and `##[NAME` everywhere (actions/runner,
-    /// `ActionCommand.cs`), that of Azure `##vso[`.
+    /// A line without commands to the runner of a job. GitHub's runner obeys `::NAME` at the
+    /// beginning of a line, after blanks, and `##[NAME` everywhere (actions/runner,
+    /// `ActionCommand.cs`), that of Azure `##vso[`. A `::NAME` stays in JSON, and where crawlgate
+    /// writes such commands itself.
     fn without_commands(self, line: &str) -> String {
         let bracket = if self == Style::Json {
             "\\u005b"
@@ -181,7 +187,8 @@ fn is_harmless(line: &[u8]) -> bool {
         && !line.trim_ascii_start().starts_with(b"::")
 }
 
-/// The length of the sequence at the beginning of a text that sets colours (ECMA-48, SGR).
+/// The length of the sequence at the beginning of a text that sets colours (ECMA-48, SGR); `None`
+/// if the text begins with none.
 fn colour_sequence(text: &str) -> Option<usize> {
     let parameters = text.strip_prefix("\x1b[")?;
     let end = parameters.find(|sign: char| !sign.is_ascii_digit() && sign != ';')?;

@@ -37,7 +37,7 @@ impl<T: 'static> Reuse<T> {
 }
 
 impl Reuse<Vec<u8>> {
-    /// Keeps the memory of a buffer, if it has at most `largest` octets.
+    /// Empties a buffer and keeps its memory, if that is between 1 and `largest` octets.
     pub fn give_buffer(
         place: &'static LocalKey<Reuse<Vec<u8>>>,
         mut buffer: Vec<u8>,

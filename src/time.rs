@@ -22,6 +22,7 @@ const LAST_HTTP_SECOND: u64 = 253_402_300_799;
 
 impl Timestamp {
     /// Reads RFC 3339 (`2026-12-01T01:00:00Z`), or a date alone, which means midnight UTC.
+    /// Fractions of a second are cut off.
     ///
     /// ```
     /// use crawlgate::time::Timestamp;
@@ -37,7 +38,8 @@ impl Timestamp {
         Timestamp(day.and_hms_opt(0, 0, 0)?.and_utc().timestamp()).writable()
     }
 
-    /// The moment, when its year has four digits: RFC 3339 cannot write other years (section 1).
+    /// The moment itself if its year has four digits, else `None`: RFC 3339 cannot write other
+    /// years (section 1).
     pub fn writable(self) -> Option<Timestamp> {
         (-62_167_219_200..=253_402_300_799)
             .contains(&self.0)

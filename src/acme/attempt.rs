@@ -75,7 +75,8 @@ impl Attempt {
         }
     }
 
-    /// Runs the attempt for ten minutes at most. Its end is stored.
+    /// Runs the attempt for ten minutes at most; longer counts as a failure `Away`. After a failure
+    /// the progress has the pause. Stores the progress; if that fails, only the log says so.
     pub async fn run(mut self) -> EndedAttempt {
         let taken = timeout(TIME, self.work()).await;
         let outcome = taken.unwrap_or_else(|_| Err(OrderError::Away("it takes too long".into())));
@@ -104,6 +105,10 @@ impl Attempt {
         self.shared.clock.moment().now
     }
 
+    /// Asks for a suggestion if the host has a certificate, and obtains a certificate if none is in
+    /// use, an order is running, or the renewal is due; else returns `Asked`. If the authority does
+    /// not know the account, forgets the account and the order and tries once more with a new
+    /// account.
     async fn work(&mut self) -> Result<Attempted, OrderError> {
         self.shared.storage.prepare()?;
         let certificate = self.shared.issued.get(&self.host);
@@ -127,7 +132,8 @@ impl Attempt {
         .map(|()| Attempted::Obtained)
     }
 
-    /// The account at the authority: the stored one, or a new one. Hosts share it.
+    /// The account at the authority, which all hosts share: the stored one, whose contact is
+    /// updated if the settings have another email address, or a new one, which is stored.
     async fn account(&self) -> Result<Account, OrderError> {
         let Shared {
             settings,
@@ -175,8 +181,9 @@ impl Attempt {
         Ok(account)
     }
 
-    /// Asks the authority when it suggests to renew the certificate. Without an answer, two thirds
-    /// of its life decide.
+    /// Asks the authority when it suggests to renew the certificate, if it is time to ask. A
+    /// failure is stored as a suggestion without a window: two thirds of the lifetime decide then,
+    /// and crawlgate asks again in six hours.
     async fn ask_for_suggestion(&mut self, certificate: &IssuedCertificate) {
         let now = self.now();
         let Some(id) = &certificate.id else { return };
@@ -203,6 +210,10 @@ impl Attempt {
         self.progress.suggestion = Some(renewal::suggestion(certificate, window, again, now));
     }
 
+    /// Obtains a certificate for the host: by the stored order if there is one, else (or if the
+    /// authority refuses that order or does not know it) by a new order for each possible challenge
+    /// in turn, until one succeeds or fails in another way than by a refusal. `former` is the
+    /// certificate in use, which the new one replaces.
     async fn obtain(&mut self, former: Option<&IssuedCertificate>) -> Result<(), OrderError> {
         if let Some(running) = self.progress.order.clone() {
             let account = self.account().await?;
@@ -254,7 +265,8 @@ impl Attempt {
         reach::challenges(&self.shared, &self.host, kinds).await
     }
 
-    /// Makes a key and an order, and stores both.
+    /// Makes a key and a new order at the authority, and stores both in the progress. The order
+    /// says that it replaces `former` if the authority suggested a window for its renewal.
     async fn order(
         &mut self,
         account: &Account,
@@ -295,8 +307,9 @@ impl Attempt {
         Ok((order, running))
     }
 
-    /// Brings an order to its end. crawlgate forgets an order that the authority refused. After
-    /// another failure, the next attempt goes on with the order.
+    /// Brings an order to its end: the certificate is stored and taken into use, and the progress
+    /// starts anew. After a failure `Away`, `Limited` or `Storage` the next attempt goes on with
+    /// the order; after any other failure crawlgate forgets it.
     async fn complete(
         &mut self,
         mut order: Order,
@@ -339,8 +352,9 @@ impl Attempt {
     }
 }
 
-/// Brings an order to its end, from its present status. Returns the private key and the chain, both
-/// in PEM.
+/// Takes an order from its present status to the issued certificate: answers the challenges if it
+/// is pending, sends the request for the certificate if it is ready, and waits for the chain.
+/// Returns the private key and the chain, both in PEM.
 async fn finish(
     order: &mut Order,
     running: &RunningOrder,
@@ -376,8 +390,11 @@ async fn finish(
     Ok(format!("{}{chain}", running.key))
 }
 
-/// Answers the challenges of an order as long as the returned values live, and tells the authority
-/// to check them.
+/// Answers the challenges of one kind, for each authorization of the order that is not valid yet,
+/// and tells the authority to check them. The answers stay until the returned values are dropped.
+///
+/// # Errors
+/// An earlier check of the order failed, or the authority does not offer this kind of challenge.
 async fn answer(
     order: &mut Order,
     kind: ChallengeKind,
@@ -420,7 +437,8 @@ async fn answer(
     Ok(answering)
 }
 
-/// The problem of the challenge that failed: the order itself does not say it.
+/// The problem of the challenge that failed, read anew from the authority: the order itself does
+/// not say it. `None` if no challenge has a problem or the authority does not answer.
 async fn refusal(order: &mut Order) -> Option<OrderError> {
     let mut authorizations = order.authorizations();
     while let Some(authorization) = authorizations.next().await {

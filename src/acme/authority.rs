@@ -52,7 +52,9 @@ impl BoundedHttp {
         *lock(&self.retry_after)
     }
 
-    /// An error says why the authority cannot be asked.
+    /// Sends a request and reads the whole answer. Keeps the `Retry-After` of a status 4xx or 5xx,
+    /// and forgets it at another status. A 429 without the problem `rateLimited` gets a body with
+    /// that problem. An error (also for a status 5xx) says why the authority cannot be asked.
     fn call(
         &self,
         request: Request<Vec<u8>>,
@@ -88,6 +90,8 @@ impl BoundedHttp {
 }
 
 impl HttpClient for BoundedHttp {
+    /// Sends a request of the crate, with the user agent of crawlgate, on a thread for blocking
+    /// work.
     fn request(
         &self,
         request: Request<BodyWrapper<Bytes>>,
@@ -117,7 +121,8 @@ impl HttpClient for BoundedHttp {
     }
 }
 
-/// Seconds, or a date (RFC 9110 section 10.2.3).
+/// The duration in a `Retry-After`: seconds, or a date (RFC 9110 section 10.2.3). A date in the
+/// past gives 0.
 fn duration(value: &HeaderValue) -> Option<Duration> {
     let text = value.to_str().ok()?.trim();
     if let Ok(seconds) = text.parse() {

@@ -52,7 +52,9 @@ pub struct IssuedCertificate {
 }
 
 impl IssuedCertificate {
-    /// Reads a private key and a chain, both in PEM.
+    /// Reads a private key and a chain, both in PEM. Takes the first ten certificates. The first
+    /// one must name exactly this host and fit the key; its validity is not checked (see
+    /// [`IssuedCertificate::valid_at`]). `file` is only kept: where the certificate is stored.
     pub fn read(
         host: &str,
         pem: &str,
@@ -83,7 +85,8 @@ impl IssuedCertificate {
         })
     }
 
-    /// Refuses one that has expired.
+    /// Returns the certificate itself, or an error if it has expired at `now`. One that is not
+    /// valid yet passes.
     pub fn valid_at(self, now: Timestamp) -> Result<IssuedCertificate, CertificateError> {
         if now > self.not_after {
             Err(CertificateError::Expired(self.not_after.to_http_date()))
@@ -98,6 +101,8 @@ impl IssuedCertificate {
     }
 }
 
+/// Whether the host is one of the certificate's DNS names, in upper or lower case. A wildcard does
+/// not match.
 fn is_for(certificate: &X509Certificate<'_>, host: &str) -> bool {
     let extension = certificate.subject_alternative_name().ok().flatten();
     let mut names = extension
@@ -106,6 +111,8 @@ fn is_for(certificate: &X509Certificate<'_>, host: &str) -> bool {
     names.any(|name| matches!(name, GeneralName::DNSName(name) if name.eq_ignore_ascii_case(host)))
 }
 
+/// The certificate's identifier in requests for a suggested renewal (RFC 9773 section 4.1): the key
+/// identifier of its authority and its serial number. `None` if it does not have the former.
 fn id(certificate: &X509Certificate<'_>) -> Option<CertificateIdentifier<'static>> {
     let authority = certificate.extensions().iter().find_map(|extension| {
         match extension.parsed_extension() {

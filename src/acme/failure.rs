@@ -72,9 +72,10 @@ impl FailureKind {
         self.described().0
     }
 
-    /// The pause after `times` failures in a row. It is long after a refusal, because an authority
-    /// limits them (Let's Encrypt: five an hour for a host). It is short after crawlgate's own
-    /// check, which no authority counts.
+    /// The pause after `times` failures in a row: doubled each time up to the longest one of the
+    /// kind, or the authority's `Retry-After` within ten seconds and seven days. It is long after a
+    /// refusal, because an authority limits them (Let's Encrypt: five an hour for a host). It is
+    /// short after crawlgate's own check, which no authority counts.
     pub fn pause(self, times: u32, retry_after: Option<Duration>) -> Duration {
         let (_, first, most) = self.described();
         let doubled = first
@@ -110,6 +111,8 @@ impl From<Error> for OrderError {
     }
 }
 
+/// The failure that a problem document means: by its type, else by its status (5xx: `Away`, 429:
+/// `Limited`), else `Refused`.
 fn of_problem(problem: &Problem) -> OrderError {
     let text = text(problem);
     let kind = problem.r#type.as_deref().unwrap_or_default();
@@ -126,7 +129,8 @@ fn of_problem(problem: &Problem) -> OrderError {
     }
 }
 
-/// The text of a problem for people: its detail, and the detail of each subproblem.
+/// The text of a problem for people: its detail and the details of its subproblems; without any,
+/// its type. Cut to 500 characters.
 pub fn text(problem: &Problem) -> String {
     let details = problem
         .subproblems
@@ -145,7 +149,8 @@ pub fn text(problem: &Problem) -> String {
     }
 }
 
-/// The beginning of a text, on one line.
+/// The first 500 characters of a text, with a space for each control character (so on one line),
+/// and without space at both ends.
 pub fn cut(text: &str) -> String {
     let text: String = text
         .chars()

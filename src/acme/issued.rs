@@ -61,7 +61,7 @@ impl Issued {
         Some(self.get(host)?.key.clone())
     }
 
-    /// The certificate for clients that name no host.
+    /// The certificate for clients that name no host: that of the alphabetically first host.
     pub fn any(&self) -> Option<Arc<CertifiedKey>> {
         self.by_host
             .load()
@@ -116,7 +116,7 @@ impl Issued {
 
     /// Answers the open challenges of the process before. An order that goes on answers its
     /// challenge anew and removes it at its end. The other ones stay: they are few, and good for
-    /// one order each.
+    /// one order each. One whose certificate cannot be made is left out.
     pub fn answer_passed(&self, passed: PassedQuestions) {
         let PassedQuestions { files, handshakes } = passed;
         for (kind, of_kind) in [
@@ -164,8 +164,8 @@ impl Issued {
         lock(&self.missing).remove(&certificate.host);
     }
 
-    /// Sets the hosts that are to get a certificate. Returns those that have none and were not
-    /// waiting for one before.
+    /// Sets the hosts that are to get a certificate, in place of those of the last call. Returns
+    /// those that have none and were not waiting for one before.
     pub(super) fn expect(&self, hosts: &BTreeSet<String>) -> Vec<String> {
         let mut missing = lock(&self.missing);
         missing.retain(|host, _| hosts.contains(host));

@@ -53,7 +53,9 @@ pub struct Suggestion {
 }
 
 impl Progress {
-    /// Notes a failed attempt and the end of the pause after it.
+    /// Records a failed attempt with the end of the pause after it, and returns it. The number of
+    /// failures in a row starts anew if the last failure was of another kind. `retry_after` is what
+    /// the authority asked for.
     pub fn fail(
         &mut self,
         error: &OrderError,
@@ -76,7 +78,7 @@ impl Progress {
         })
     }
 
-    /// Whether the host waits after a failure.
+    /// Whether the host waits after a failure. It does not if the failure is later than `now`.
     pub fn is_paused(&self, now: Timestamp) -> bool {
         // A clock that was set back must not make a pause longer than it can be.
         self.failure

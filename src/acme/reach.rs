@@ -68,8 +68,9 @@ pub enum ReachResult {
     Other(String),
 }
 
-/// Those of `kinds` by which an authority may reach this crawlgate, the most likely one first. The
-/// error says why there is none.
+/// Those of `kinds` by which an authority may reach this crawlgate: first those where this
+/// crawlgate answered, then those where nobody did, each in the order of `kinds`. Kinds that
+/// another server answers are left out. The error says why there is none.
 pub async fn challenges(
     shared: &Shared,
     host: &str,
@@ -95,6 +96,9 @@ pub async fn challenges(
     Ok(possible.into_iter().map(|(kind, _)| kind).collect())
 }
 
+/// Opens a challenge with a random proof, asks for it at each address in turn, at most eight
+/// seconds each, and returns the result for all of them. `Nobody` without an answer, and also
+/// if the proof cannot be made.
 async fn ask(
     shared: &Shared,
     host: &str,
@@ -135,8 +139,8 @@ async fn ask(
     together(reached)
 }
 
-/// The result for a host. An authority may choose any address, so one address of another server is
-/// too many.
+/// The result for a host from those of its addresses: the first `Other`, because an authority may
+/// choose any address; else `Own` if one is; else the first `Nobody`.
 fn together(reached: Vec<ReachResult>) -> ReachResult {
     if let Some(other) = reached
         .iter()
@@ -153,7 +157,8 @@ fn together(reached: Vec<ReachResult>) -> ReachResult {
         .unwrap_or(ReachResult::Nobody("the host has no address".into()))
 }
 
-/// The addresses of a host, IPv4 and IPv6. The error says why there are none.
+/// The addresses of a host, IPv4 and IPv6, sorted and without doubles, at most eight. The error
+/// says why there are none.
 async fn addresses(host: &str, resolvers: &[SocketAddr]) -> Result<Vec<IpAddr>, OrderError> {
     let found = addresses_of_host(host, resolvers).await.map_err(|error| {
         OrderError::Elsewhere(format!("the name {host} leads nowhere: {error}"))
@@ -165,7 +170,7 @@ async fn addresses(host: &str, resolvers: &[SocketAddr]) -> Result<Vec<IpAddr>, 
     Ok(addresses)
 }
 
-/// 128 random bits.
+/// 128 random bits as text in base64url; `None` if the system gives none.
 fn random() -> Option<String> {
     let mut octets = [0; 16];
     SystemRandom::new().fill(&mut octets).ok()?;
@@ -187,6 +192,8 @@ async fn ask_for_file(
     }
 }
 
+/// Sends the request for the file of a token, and returns the answer with its head: at most 16 KiB,
+/// up to the end of the connection. An error only if nothing came.
 async fn exchange(mut stream: TcpStream, host: &str, token: &str) -> io::Result<Vec<u8>> {
     let request = format!(
         "GET /.well-known/acme-challenge/{token} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: crawlgate/{}\r\nAccept: */*\r\n\
@@ -204,6 +211,8 @@ async fn exchange(mut stream: TcpStream, host: &str, token: &str) -> io::Result<
     }
 }
 
+/// Tells whose answer this is: `Own` if it is a 200 with exactly this content, else `Other`, with
+/// the status and the fields Server and Location as the description. Never `Nobody`.
 fn judge(address: SocketAddr, answer: &[u8], content: &str) -> ReachResult {
     let mut fields = [EMPTY_HEADER; MOST_FIELDS];
     let mut response = Response::new(&mut fields);
@@ -251,6 +260,8 @@ async fn shake_hands(
     }
 }
 
+/// The TLS client for the handshake of the challenge: it offers `acme-tls/1` alone and takes every
+/// certificate.
 fn config() -> Result<Arc<ClientConfig>, Error> {
     let provider = Arc::new(provider::default_provider());
     let verifier = Arc::new(Unverified(provider.clone()));

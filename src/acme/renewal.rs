@@ -19,7 +19,8 @@ const ASK_MOST: Duration = Duration::from_secs(86_400);
 /// authorities limit how often they issue the same certificate.
 const KEPT: Duration = Duration::from_secs(86_400);
 
-/// When the certificate is to be renewed.
+/// When the certificate is to be renewed (see the module). A suggestion for another certificate is
+/// ignored. The least time applies only to a certificate obtained since the start.
 pub fn due(certificate: &IssuedCertificate, suggestion: Option<&Suggestion>) -> Timestamp {
     let two_thirds = certificate.not_before.plus(certificate.lifetime() * 2 / 3);
     let window = suggestion
@@ -42,7 +43,9 @@ pub fn due(certificate: &IssuedCertificate, suggestion: Option<&Suggestion>) -> 
     least.map_or(due, |least| due.max(least))
 }
 
-/// Whether the authority is to be asked for a suggestion.
+/// Whether the authority is to be asked for a suggestion: nothing is known for this certificate, or
+/// the time to ask again has come (or lies more than a day ahead, after the clock was set back).
+/// Never for a certificate without an `id`.
 pub fn is_to_be_asked(
     certificate: &IssuedCertificate,
     known: Option<&Suggestion>,
@@ -57,8 +60,8 @@ pub fn is_to_be_asked(
             })
 }
 
-/// Makes a suggestion from the answer of the authority: its window, if it gave one, and when to ask
-/// again.
+/// Makes a suggestion from the answer of the authority. `window` is kept if its start is before its
+/// end. `again` is when to ask again: within one hour and a day, six hours if `None`.
 pub fn suggestion(
     certificate: &IssuedCertificate,
     window: Option<(i64, i64)>,
@@ -78,6 +81,7 @@ fn is_for(suggestion: &Suggestion, certificate: &IssuedCertificate) -> bool {
     suggestion.certificate == name(certificate)
 }
 
+/// The RFC 9773 identifier of the certificate as text; empty if it has none.
 fn name(certificate: &IssuedCertificate) -> String {
     certificate
         .id
@@ -86,7 +90,8 @@ fn name(certificate: &IssuedCertificate) -> String {
         .unwrap_or_default()
 }
 
-/// An octet of the certificate that is as good as random: its last one, of the signature.
+/// A number that is as good as random and stays the same for a certificate: the last octet of its
+/// signature. Its 256ths of the window are the time to renew.
 fn fraction(certificate: &IssuedCertificate) -> u8 {
     certificate
         .key

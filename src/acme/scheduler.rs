@@ -63,8 +63,10 @@ struct Host {
 }
 
 impl Acme {
-    /// Takes the stored certificates of this authority into use. Sends no request and writes
-    /// nothing.
+    /// Makes an `Acme` that is not started, and takes the stored certificates of this authority
+    /// into use. Sends no request and writes nothing. `state` is the state directory;
+    /// `has_clear_text`: whether a listener speaks clear text, so that the http challenge can be
+    /// answered.
     pub fn open(
         settings: &AcmeSettings,
         reachable: Reachable,
@@ -134,8 +136,9 @@ impl Acme {
         }
     }
 
-    /// Breaks all attempts off, because another process goes on with the stored orders. Both
-    /// processes answer the open challenges: the authority may reach either.
+    /// Breaks all attempts off, because another process goes on with the stored orders, and returns
+    /// the answers to the open challenges. Both processes answer them: the authority may reach
+    /// either. Waits two seconds at most; then the attempts may still go on for a moment.
     pub fn hand_over(&self) -> PassedQuestions {
         let (done, is_done) = channel();
         if self.tell(Command::Hold(done)) && is_done.recv_timeout(HOLDING).is_err() {
@@ -149,6 +152,7 @@ impl Acme {
         self.tell(Command::GoOn);
     }
 
+    /// Sends a command to the thread. Returns whether there is one to take it.
     fn tell(&self, command: Command) -> bool {
         let thread = lock(&self.thread);
         thread
@@ -156,13 +160,15 @@ impl Acme {
             .is_some_and(|thread| thread.send(command).is_ok())
     }
 
-    /// Returns whether no attempt may begin.
+    /// Obeys a command and returns whether attempts are held from now on. `Hold` breaks all
+    /// attempts off, keeps the answers to their challenges, forgets the hosts, and confirms.
     async fn obey(&self, command: Command, attempts: &mut JoinSet<EndedAttempt>) -> bool {
         let Command::Hold(done) = command else {
             return false;
         };
         let open = self.shared.issued.pass();
         attempts.shutdown().await;
+        // An attempt that is broken off takes its answers with it; these put them back.
         self.shared.issued.answer_passed(open);
         // What their attempts have stored is read again when they have another one.
         self.hosts().clear();
@@ -171,7 +177,8 @@ impl Acme {
         true
     }
 
-    /// Ends the pauses after failures, but for those that the authority wants.
+    /// Has the next check end the pauses after failures, but for those that the authority wants
+    /// (`Limited`).
     pub fn hurry(&self) {
         self.is_hurried.store(true, Ordering::Relaxed);
     }
@@ -184,6 +191,9 @@ impl Acme {
         lock(&self.hosts)
     }
 
+    /// Begins an attempt for each wanted host that is due and has none, up to `MOST_ATTEMPTS`
+    /// running ones: hosts without a failure first, then by the end of their pause. Ends pauses
+    /// before if [`Acme::hurry`] was called.
     fn begin_attempts(&self, wanted: BTreeSet<String>, attempts: &mut JoinSet<EndedAttempt>) {
         self.expect(&wanted);
         let now = self.now();
@@ -217,7 +227,9 @@ impl Acme {
         }
     }
 
-    /// Brings the table of hosts up to date.
+    /// Brings the table of hosts up to date: adds wanted hosts with their stored progress, and
+    /// removes those that are no longer wanted and have no running attempt. Logs the hosts that
+    /// begin to wait for a first certificate, and those removed whose certificate stays in use.
     fn expect(&self, wanted: &BTreeSet<String>) {
         let missing = self.shared.issued.expect(wanted);
         if !missing.is_empty() {
@@ -253,6 +265,8 @@ impl Acme {
         });
     }
 
+    /// Whether an attempt is to begin for a host: it is not paused, and it has no certificate, its
+    /// renewal is due, or it is time to ask for a suggestion.
     fn is_due(&self, name: &str, host: &Host, now: Timestamp) -> bool {
         if host.progress.is_paused(now) {
             return false;
@@ -265,6 +279,8 @@ impl Acme {
             || renewal::is_to_be_asked(&certificate, suggestion, now)
     }
 
+    /// Logs and counts the end of an attempt, and keeps its progress in the table of hosts. An
+    /// attempt without a due certificate is neither logged nor counted.
     fn note(&self, ended: Result<EndedAttempt, task::JoinError>) {
         let EndedAttempt {
             host,
@@ -300,7 +316,8 @@ impl Acme {
         }
     }
 
-    /// An attempt that panicked, which the log says.
+    /// Records the failure `Broken` for the host whose attempt panicked, and counts it. The log has
+    /// the panic already.
     fn note_broken(&self, attempt: task::Id) {
         let now = self.now();
         let mut hosts = self.hosts();
@@ -334,6 +351,9 @@ impl Acme {
             .collect()
     }
 
+    /// The status of a host. It has a problem if the last attempt failed and the host has no
+    /// certificate, or one that has expired or whose renewal is late by a thirtieth of its
+    /// lifetime.
     fn order(&self, name: &str, host: &Host, now: Timestamp) -> OrderStatus {
         let certificate = self.shared.issued.get(name);
         let renewal = certificate
@@ -367,6 +387,8 @@ impl Acme {
     }
 }
 
+/// The message of a problem: `what` is wrong, why and how often getting a certificate failed, when
+/// crawlgate tries again, and what to do.
 fn said(failed: &FailedOrder, what: &str) -> String {
     let FailedOrder {
         reason,
@@ -385,6 +407,7 @@ fn said(failed: &FailedOrder, what: &str) -> String {
     )
 }
 
+/// The status of a certificate, with its absolute path. It never has a refused renewal or problems.
 fn status(certificate: &IssuedCertificate, now: Timestamp) -> CertificateStatus {
     CertificateStatus {
         names: vec![certificate.host.clone()],

@@ -28,8 +28,9 @@ pub struct Storage {
 }
 
 impl Storage {
-    /// The files of the authority with this directory URL. Each authority has a directory of its
-    /// own.
+    /// The files of the authority with this directory URL, in `acme` in the state directory. Each
+    /// authority has a directory of its own, named by its URL: without `https://`, at most 100
+    /// characters, and `-` for all but letters, digits and dots.
     pub fn new(state: &Path, authority: &str) -> Storage {
         let name = authority.strip_prefix("https://").unwrap_or(authority);
         let name: String = name.trim_end_matches('/').chars().take(100).collect();
@@ -90,7 +91,8 @@ impl Storage {
         self.write(&format!("{host}.pem"), pem.as_bytes())
     }
 
-    /// All stored certificates. A certificate that cannot be used is logged, and ordered again.
+    /// All stored certificates, also expired ones. A certificate that cannot be used is logged and
+    /// left out, so it is ordered again.
     pub fn certificates(&self) -> Vec<IssuedCertificate> {
         let entries = std::fs::read_dir(&self.directory)
             .into_iter()
@@ -112,6 +114,7 @@ impl Storage {
         certificates.collect()
     }
 
+    /// The text of a file in the directory; `None` if there is none.
     fn read(&self, name: &str) -> Result<Option<String>, StorageError> {
         let path = self.directory.join(name);
         match read_own(&path) {
@@ -121,6 +124,7 @@ impl Storage {
         }
     }
 
+    /// A value from a JSON file; `None` if there is no file, or one that is not such a value.
     fn read_json<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, StorageError> {
         Ok(self
             .read(name)?
@@ -135,6 +139,8 @@ impl Storage {
         self.write(name, &text)
     }
 
+    /// Replaces a file in the directory as a whole, readable by the owner only, and waits until it
+    /// is on the disk.
     fn write(&self, name: &str, content: &[u8]) -> Result<(), StorageError> {
         let path = self.directory.join(name);
         self.replace(&path, content)

@@ -227,11 +227,13 @@ struct Clients {
 }
 
 impl Clients {
+    /// Counts one more client, until the returned guard is dropped.
     fn add(&self) -> Client<'_> {
         *lock(&self.count) += 1;
         Client(self)
     }
 
+    /// Blocks until there are fewer than `most` clients in this state.
     fn wait_for_fewer_than(&self, most: usize) {
         drop(
             self.changed
@@ -276,7 +278,8 @@ impl ControlSocket {
         ControlSocket::place(path, lock).map_err(|error| ControlError::io(path, error))
     }
 
-    /// Puts a socket in the place of that of the process before, which gave this one its lock.
+    /// Puts a socket in the place of that of the process before. `lock` is the descriptor of the
+    /// locked file that this process got from it; `None` on a file system without locks.
     ///
     /// # Errors
     /// The place cannot be written.
@@ -287,8 +290,9 @@ impl ControlSocket {
             .map_err(|error| ControlError::io(path, error))
     }
 
-    /// Opens a socket and gives it the name in one step, so that clients always find a socket
-    /// there.
+    /// Opens a socket of mode 0600 and gives it the name in one step, in place of a socket that has
+    /// the name. So clients always find a socket there, and no other user can connect before the
+    /// mode is set.
     fn place(path: &Path, lock: Option<ProcessLock>) -> io::Result<ControlSocket> {
         let directory = directory_of(path);
         // Between bind and chmod every user could connect. So the socket is bound in a directory
@@ -312,8 +316,9 @@ impl ControlSocket {
         })
     }
 
-    /// Answers until the process ends, each client in a thread of its own: neither a silent client
-    /// nor a reload makes a request wait. At most `MAX_CLIENTS` at a time.
+    /// Starts the thread that accepts clients until the process ends, and returns at once. Each
+    /// client is answered in a thread of its own: neither a silent client nor a reload makes
+    /// another request wait. At most `MAX_CLIENTS` at a time; more wait to be accepted.
     ///
     /// # Errors
     /// No thread can be started.
@@ -335,7 +340,7 @@ impl ControlSocket {
         .map(drop)
     }
 
-    /// Answers one client.
+    /// Starts a thread that answers one client, and counts the client as connected meanwhile.
     fn attend(
         self: &Arc<ControlSocket>,
         stream: UnixStream,
@@ -363,13 +368,15 @@ impl ControlSocket {
             .transpose()
     }
 
-    /// The process that got the lock serves the socket's name from now on.
+    /// Records that the process which got the lock serves the socket's name from now on: this
+    /// process does not release the lock when it ends.
     pub fn pass_on(&self) {
         lock(&self.lock).iter_mut().for_each(ProcessLock::pass_on);
     }
 
-    /// Removes the socket's name, so that no client finds it any more. A socket of another process
-    /// under this name stays.
+    /// Waits up to 2 seconds for answers that are being written, and then removes the socket's
+    /// name, so that no client finds it any more. A socket of another process under this name
+    /// stays. Releases the lock, unless it was passed on; its file stays.
     pub fn remove(&self) {
         // An upgrade ends this process, and its client is still to be told.
         let count = lock(&self.unanswered.count);
@@ -386,7 +393,10 @@ impl ControlSocket {
     }
 }
 
-/// Locks the file beside a socket.
+/// Locks the file beside a socket. `None` on a file system without locks.
+///
+/// # Errors
+/// Another process has the lock, or a file that crawlgate did not write has the name.
 fn own(path: &Path) -> Result<Option<ProcessLock>, ControlError> {
     let mut file = path.as_os_str().to_owned();
     file.push(LOCK_SUFFIX);
@@ -406,6 +416,7 @@ fn own(path: &Path) -> Result<Option<ProcessLock>, ControlError> {
     }
 }
 
+/// The device and the inode of what has this name now (of a link itself); `None` if nothing has.
 fn identity(path: &Path) -> Option<(u64, u64)> {
     let metadata = fs::symlink_metadata(path).ok()?;
     Some((metadata.dev(), metadata.ino()))
@@ -417,6 +428,9 @@ impl Drop for ControlSocket {
     }
 }
 
+/// Reads one request, performs it and writes the response: `Refused` if the request is too long,
+/// cannot be read or cannot be granted. From the request to the end of the answer the client counts
+/// as unanswered.
 fn answer(
     mut stream: &UnixStream,
     operations: &Operations,
@@ -434,8 +448,9 @@ fn answer(
     stream.write_all(&bytes)
 }
 
-/// Reads up to the end of the line or of the stream; `None` when that is too far. One deadline for
-/// the whole line: a timeout of each read would let a client go on for ever.
+/// Reads a request up to the end of its line or of the stream, without the line end. `None` if it
+/// is longer than `MAX_REQUEST`. The whole line has one deadline (`CLIENT_TIME`): a timeout of each
+/// read would let a client go on for ever.
 fn read_line(mut stream: &UnixStream) -> io::Result<Option<Vec<u8>>> {
     let end = Instant::now() + CLIENT_TIME;
     let mut line = Vec::new();
@@ -462,6 +477,11 @@ fn read_line(mut stream: &UnixStream) -> io::Result<Option<Vec<u8>>> {
     }
 }
 
+/// Performs the request of this line of JSON. The warnings in the responses to pauses say why they
+/// are not fully in force or may be lost at a restart.
+///
+/// # Errors
+/// The line is no request, or this crawlgate cannot do what it asks: the text for the client.
 fn perform(line: &[u8], operations: &Operations) -> Result<Response, Refusal> {
     let sites = &operations.instance.sites;
     let store = operations.instances.get().ok_or(Refusal::NoStore);
@@ -515,6 +535,7 @@ pub fn call(path: &Path, request: &Request) -> Result<Response, ControlError> {
     exchange(&stream, request).map_err(|error| ControlError::io(path, error))
 }
 
+/// Sends a request and reads the response. Fails if the server takes longer than `SERVER_TIME`.
 fn exchange(mut stream: &UnixStream, request: &Request) -> io::Result<Response> {
     stream.set_read_timeout(Some(SERVER_TIME))?;
     stream.set_write_timeout(Some(CLIENT_TIME))?;

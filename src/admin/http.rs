@@ -51,7 +51,9 @@ impl AdminApp {
         }
     }
 
-    /// The answer to a request, apart from Pingora.
+    /// The answer to a request, apart from Pingora. `path` has the query, too. 421 for a Host that
+    /// is no local name (see the module), 405 for methods other than GET and HEAD, 404 for other
+    /// paths. The answer to HEAD has the body that GET has.
     pub(super) fn answer(
         &self,
         method: &Method,
@@ -108,6 +110,8 @@ impl AdminApp {
 
 #[async_trait::async_trait]
 impl ServeHttp for AdminApp {
+    /// Answers a request of Pingora in a thread that may block. The answer to HEAD has no body, and
+    /// the length of that to GET. 500 if making the page panics.
     async fn response(&self, session: &mut ServerSession) -> Response<Vec<u8>> {
         let request = session.req_header();
         let host = request
@@ -147,8 +151,8 @@ impl ServeHttp for AdminApp {
     }
 }
 
-/// An address, or a name that no foreign zone can claim. Container networks know a listener by a
-/// single label.
+/// Whether a Host (with or without port) is an IP address, `localhost`, or a name without a dot,
+/// which no foreign zone can claim. Container networks know a listener by such a single label.
 fn is_local_name(host: &str) -> bool {
     let name = match host.strip_prefix('[') {
         Some(inner) => inner.split(']').next().unwrap_or(""),
@@ -159,7 +163,7 @@ fn is_local_name(host: &str) -> bool {
         || (!name.is_empty() && !name.contains('.'))
 }
 
-/// The answer to a query, or the mistakes in the query.
+/// The value as JSON, or 400 with the mistakes in the query.
 fn answer(value: Result<impl Serialize, QueryError>) -> Response<Vec<u8>> {
     match value {
         Ok(value) => json(&value),
@@ -167,6 +171,8 @@ fn answer(value: Result<impl Serialize, QueryError>) -> Response<Vec<u8>> {
     }
 }
 
+/// The page with its headers, or a plain text with the status that fits the problem: 400 for the
+/// query, 404 for what is unknown, 503 for the history, 500 for a template.
 fn page_or_problem(page: Result<(&'static str, String), PageError>) -> Response<Vec<u8>> {
     let problem = match page {
         Ok((content_type, body)) => {
@@ -211,6 +217,7 @@ fn plain(status: StatusCode, body: &str) -> Response<Vec<u8>> {
     )
 }
 
+/// A response with this content type that is not stored by caches, not sniffed, and loads nothing.
 fn typed(status: StatusCode, content_type: &'static str, body: Vec<u8>) -> Response<Vec<u8>> {
     // All of these are sound, so that there is an answer.
     Response::builder()

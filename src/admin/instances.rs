@@ -128,6 +128,8 @@ impl StoreStatus {
     }
 }
 
+/// The problem that the store is away, in words. `withheld` is since when robots.txt is answered
+/// 503 because of it, if it is.
 fn is_away(away: &Away, withheld: Option<Timestamp>) -> String {
     let Away { since, error, .. } = away;
     let robots_txt = match withheld {
@@ -147,6 +149,8 @@ fn is_away(away: &Away, withheld: Option<Timestamp>) -> String {
     )
 }
 
+/// The problem that this machine's clock is so many milliseconds ahead of the store's (negative:
+/// behind). `None` up to `CLOCK_WARNS`.
 fn clock_is_off(ahead_ms: i64) -> Option<String> {
     let off = ahead_ms.unsigned_abs();
     if u128::from(off) <= CLOCK_WARNS.as_millis() {
@@ -164,7 +168,8 @@ fn clock_is_off(ahead_ms: i64) -> Option<String> {
     ))
 }
 
-/// What is wrong with another instance.
+/// The problem of an instance, in words: it is silent, or it has other policies, or it tells
+/// crawlers apart by other names. `None` if it has none, or has left or is gone.
 fn of_member(found: &MemberStatus) -> Option<String> {
     let MemberStatus {
         member,
@@ -209,8 +214,8 @@ pub fn hindrance(hindrance: Hindrance, away: Option<&Away>) -> &'static str {
     }
 }
 
-/// The standing of an instance in words. While the store is away, it is the last known standing of
-/// another instance.
+/// The standing of an instance in words. While the store is away, it is "without the store" for
+/// this instance, and for another one the last known standing ("was present").
 pub fn stands(found: &MemberStatus, exchange: &ExchangeStatus) -> String {
     let word = match found.standing {
         Standing::Present => "present",

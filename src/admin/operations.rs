@@ -65,7 +65,8 @@ pub struct Operations {
 }
 
 impl Operations {
-    /// Begins with the metrics up to date.
+    /// Begins not ready, with the metrics up to date. What the `OnceLock`s hold is set later by
+    /// `server`.
     pub fn new(
         upkeep: Arc<Upkeep>,
         requests: Arc<Requests>,
@@ -94,8 +95,8 @@ impl Operations {
         self.instances.get().map(Instances::status)
     }
 
-    /// Updates the published lists now. `None` where this crawlgate does not, or where it takes too
-    /// long.
+    /// Fetches the published lists now, and returns the update of each. `None` where this crawlgate
+    /// fetches none, or where it takes too long.
     pub fn update_lists(&self) -> Option<Vec<ListUpdate>> {
         let updates = self.lists.get()?.update();
         self.refresh();
@@ -151,7 +152,7 @@ impl Operations {
         Ok(sites)
     }
 
-    /// The state of the running crawlgate.
+    /// The state of the running crawlgate, with the problems that need a person.
     pub fn status(&self) -> InstanceStatus {
         let Moment { now, lived } = self.moment();
         let policies = self.upkeep.status();
@@ -175,7 +176,8 @@ impl Operations {
         status
     }
 
-    /// Logs each problem of the setup once. Other problems are logged where they are noticed.
+    /// Logs each kind of problem of the setup once in the life of the process. Other problems are
+    /// logged where they are noticed.
     pub fn warn_of_setup(&self) {
         let mut warned = crate::locks::lock(&self.warned);
         let traffic = self.instance.traffic.status(self.moment().lived);
@@ -200,7 +202,8 @@ impl Operations {
         self.instance.behaviours.traps.list(self.moment())
     }
 
-    /// Forgets the marks of an address or a network.
+    /// Releases the clients of an address or a network that are marked for a trap. Returns the
+    /// marks that were removed.
     pub fn release(&self, network: IpNet) -> Vec<Mark> {
         let released = self
             .instance
@@ -211,7 +214,9 @@ impl Operations {
         released
     }
 
-    /// Explains how a request would be treated now.
+    /// Explains how a GET request would be treated now, by text and by JSON. It counts as sent by
+    /// the address of the question, directly; from a trusted proxy's address its client is not
+    /// known.
     pub fn explain(&self, question: &LiveQuestion) -> LiveAnswer {
         // A request that comes from this address without a word of a proxy.
         let proxies = &self.requests.settings().trusted_proxies;
@@ -237,8 +242,8 @@ impl Operations {
         }
     }
 
-    /// Brings the gauges up to date; pauses begin and end by the clock, so a scrape asks for it
-    /// too.
+    /// Brings the gauges up to date. Called after each operation, and before a scrape, because
+    /// pauses begin and end by the clock.
     pub fn refresh(&self) {
         let InstanceStatus {
             policies: status,
@@ -274,6 +279,8 @@ impl Operations {
         self.instance.metrics.set_origin_robots(origins);
     }
 
+    /// Brings the metrics about the proof of identities up to date: entries and age of each
+    /// published list, known addresses, and what was left out.
     fn refresh_proofs(&self) {
         let metrics = &self.instance.metrics;
         let proofs = &self.instance.proofs;
@@ -336,6 +343,7 @@ pub struct LiveQuestion {
 }
 
 impl RequestHead for LiveQuestion {
+    /// The fields of a GET request by HTTP/1.1 with this host, target and user agent.
     fn fields(&self) -> HeadFields<'_> {
         HeadFields {
             method: b"GET",

@@ -72,7 +72,8 @@ impl QueryError {
 }
 
 impl<'q> Query<'q> {
-    /// Reads the query of a request, which may have these parameters.
+    /// Reads the query of a request, which may have the parameters in `known`. A parameter that is
+    /// unknown, has no value or is given twice is a mistake.
     ///
     /// # Errors
     /// All mistakes in the query.
@@ -101,7 +102,7 @@ impl<'q> Query<'q> {
         QueryError::unless_none(mistakes).map(|()| read)
     }
 
-    /// The value of a parameter.
+    /// The value of a parameter; `None` if the query does not have it.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0
             .iter()
@@ -115,7 +116,7 @@ impl<'q> Query<'q> {
         self.get(name).is_none_or(|wanted| wanted == value)
     }
 
-    /// The value of a parameter that has to be one of these.
+    /// The value of a parameter that has to be one of these; `None` if the query does not have it.
     ///
     /// # Errors
     /// The value is another one.
@@ -138,7 +139,7 @@ impl<'q> Query<'q> {
         }
     }
 
-    /// The number that a parameter gives.
+    /// The number that a parameter gives; `None` if the query does not have it.
     ///
     /// # Errors
     /// The value is no number within these bounds.

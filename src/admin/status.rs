@@ -128,7 +128,9 @@ impl Problem {
 }
 
 impl InstanceStatus {
-    /// Collects the problems from all parts of the status.
+    /// Sets `problems` from all other parts of the status. `refused_files` are pairs of an origin
+    /// and the reason why a changed file in its `tls` cannot be used. A failing list counts after a
+    /// day, and all failing lists are one problem.
     pub(super) fn find_problems(
         &mut self,
         refused_files: &[(String, String)],
@@ -218,7 +220,8 @@ fn no_origin(without_origin: &WithoutOriginStatus) -> String {
     )
 }
 
-/// The problems of the setup that recent requests show.
+/// The problems of the setup that recent requests show: unclaimed hosts, undeclared proxies, an
+/// unread field with the clients' addresses.
 pub fn of_setup(traffic: &TrafficStatus) -> Vec<Problem> {
     let mut problems = Vec::new();
     if traffic.is_mostly_unclaimed() {
@@ -287,6 +290,7 @@ fn unread_field(traffic: &TrafficStatus) -> String {
     )
 }
 
+/// `name: count, name: count`.
 fn counted(hosts: &[(String, u64)]) -> String {
     join(
         hosts
@@ -305,6 +309,8 @@ pub fn runs_on(site: &SiteStatus) -> &'static str {
     }
 }
 
+/// The problems of a site: its policy file, its origin's robots.txt, noindex on its front page, and
+/// crawlers whose lists verify no visit.
 fn of_site(site: &SiteStatus) -> Vec<Problem> {
     let name = &site.site;
     let mut problems = Vec::new();

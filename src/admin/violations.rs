@@ -45,8 +45,9 @@ pub struct Violations {
     left_out: u64,
 }
 
-/// The latest requests against the rules, the last one first. `site`, `crawler`, `kind`, `identity`
-/// and `limit` select among them.
+/// The latest requests against the rules, the last one first, 100 unless the query has a `limit`.
+/// `site`, `crawler`, `kind` and `identity` select among them. `kind=never_fetched` selects
+/// violations of crawlers that were served no robots.txt lately.
 ///
 /// # Errors
 /// The query has mistakes.
@@ -139,6 +140,8 @@ fn meant_crawler<'a>(name: &str, known: &BTreeSet<&'a str>) -> Option<&'a str> {
     mistyped
 }
 
+/// The known name that is nearest to a mistyped one. `None` if none is near, or if the name is
+/// longer than `LONGEST`.
 fn near<'a>(name: &str, known: &BTreeSet<&'a str>) -> Option<&'a str> {
     if name.len() > MAX_NAME {
         None
@@ -147,7 +150,8 @@ fn near<'a>(name: &str, known: &BTreeSet<&'a str>) -> Option<&'a str> {
     }
 }
 
-/// Whether two names differ by a typing mistake, and are not the names of two bots.
+/// Whether two names differ by a typing mistake (an edit distance of 2 at most, without case), and
+/// are not the names of two bots.
 fn is_slip(name: &str, meant: &str) -> bool {
     strsim::damerau_levenshtein(&name.to_ascii_lowercase(), &meant.to_ascii_lowercase()) <= 2
 }

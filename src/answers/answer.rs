@@ -31,7 +31,8 @@ struct Lines {
 }
 
 impl Answer {
-    /// An answer with Server and these lines. Content-Length is one of them, except in a 304.
+    /// An answer with Server and these lines, in this order. The caller gives Content-Length among
+    /// them, except for a 304. The connection may go on after it.
     pub(super) fn new(
         status: StatusCode,
         fields: impl IntoIterator<Item = (Field, HeaderValue)>,
@@ -55,7 +56,8 @@ impl Answer {
         }
     }
 
-    /// An answer that no cache keeps.
+    /// An answer with `Cache-Control: no-store`, Content-Type and Content-Length, and with one line
+    /// `more` after these.
     pub(super) fn uncached(
         status: StatusCode,
         content_type: &'static str,
@@ -70,7 +72,7 @@ impl Answer {
         Answer::new(status, fields.into_iter().chain(more), body)
     }
 
-    /// Adds a head line.
+    /// Adds a head line after the others. A line of the same field stays.
     pub fn with(mut self, field: Field, value: HeaderValue) -> Answer {
         self.own.push((field, value));
         self
@@ -102,13 +104,13 @@ impl Answer {
         }
     }
 
-    /// The connection ends after this answer.
+    /// Marks the answer: the connection ends after it.
     pub(super) fn closing(mut self) -> Answer {
         self.closes = true;
         self
     }
 
-    /// The answer to a request with this method: without the body for HEAD.
+    /// The answer to a request with this method: without the body for HEAD. Content-Length stays.
     pub(super) fn in_reply_to(mut self, method: &Method) -> Answer {
         if method == Method::HEAD {
             self.body = Bytes::new();
@@ -155,7 +157,7 @@ impl Answer {
         out.extend_from_slice(&self.body);
     }
 
-    /// Writes the head alone.
+    /// Writes the head alone, with Date and Connection: see [`Answer::write_http1`].
     pub fn write_http1_head(&self, date: &[u8], keeps_alive: bool, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.shared.octets);
         for (field, value) in &self.own {

@@ -23,8 +23,8 @@ pub fn not_modified(headers: &HeaderMap, etag: &str, since: Option<Timestamp>) -
         .is_some_and(|copy| since == Some(copy))
 }
 
-/// Whether `If-None-Match` has this entity tag. That is the whole condition for a file without a
-/// date.
+/// Whether a line of `If-None-Match` has this entity tag. That is the whole condition for a file
+/// without a date.
 pub fn same_entity(headers: &HeaderMap, etag: &str) -> bool {
     headers
         .get_all(header::IF_NONE_MATCH)
@@ -32,10 +32,10 @@ pub fn same_entity(headers: &HeaderMap, etag: &str) -> bool {
         .any(|line| matches(line.as_bytes(), etag))
 }
 
-/// Weak comparison (RFC 9110 section 8.8.3.2) with each member of a list, which ends before the
-/// first malformed one. `*` names no copy, so it gets the whole file, although section 13.1.2 asks
-/// for 304. A 304 would let a crawler keep a superseded robots.txt, and the ledger would note that
-/// it was served the current one.
+/// Whether the list in a line of `If-None-Match` has `etag` (with its quotes), by weak comparison
+/// (RFC 9110 section 8.8.3.2). The list ends before the first malformed member. `*` names no copy,
+/// so it gets the whole file, although section 13.1.2 asks for 304. A 304 would let a crawler keep
+/// a superseded robots.txt, and the ledger would note that it was served the current one.
 fn matches(line: &[u8], etag: &str) -> bool {
     let mut rest = line.trim_ascii();
     loop {

@@ -61,10 +61,14 @@ static REJECTIONS: [OnceLock<Forms>; Rejection::Unreadable as usize + 1] =
     [const { OnceLock::new() }; Rejection::Unreadable as usize + 1];
 
 impl Rejection {
+    /// The answer in the form that `Accept` asks for. All forms are made when the first one is
+    /// needed.
     fn answer(self, headers: &HeaderMap) -> Answer {
         REJECTIONS[self as usize].get_or_init(|| self.forms())[form(headers) as usize].clone()
     }
 
+    /// Makes the answer in each form. The connection ends after it, except where only the method is
+    /// wrong (405).
     fn forms(self) -> Forms {
         let (status, error, message) = match self {
             Rejection::Method => {
@@ -136,7 +140,7 @@ impl Rejection {
     }
 }
 
-/// The answer to a rejected request.
+/// The answer to a rejected request, in the form that it asks for, and without a body for HEAD.
 pub fn rejection(rejection: Rejection, asked: &Asked<'_>) -> Answer {
     rejection.answer(asked.headers).in_reply_to(asked.method)
 }
@@ -184,7 +188,7 @@ pub struct Unanswered<'a> {
 }
 
 /// The answer to a request that could not be forwarded, with the tags that the policy has for its
-/// status.
+/// status. A status that is none becomes 500. The site's own page is used for 502 and 504.
 pub fn failure(status: u16, unanswered: &Unanswered<'_>) -> Answer {
     let headers = unanswered.asked.headers;
     let answer = match status {
@@ -203,8 +207,8 @@ pub fn failure(status: u16, unanswered: &Unanswered<'_>) -> Answer {
     unanswered.finish(answer)
 }
 
-/// The answer to a request for which no server of the origin has a place. 503 tells crawlers to
-/// come back later, and says nothing about the page.
+/// The answer to a request for which no server of the origin has a place: 503, which tells crawlers
+/// to come back after `retry_after` seconds, and says nothing about the page.
 pub fn full(retry_after: u32, unanswered: &Unanswered<'_>) -> Answer {
     let message = "This site has too many visitors at the moment. Please try again soon.";
     unanswered.finish(unanswered.render(Page {
@@ -215,8 +219,9 @@ pub fn full(retry_after: u32, unanswered: &Unanswered<'_>) -> Answer {
     }))
 }
 
-/// The answer to a request for a host that no origin is for. Not 4xx: search engines would drop the
-/// pages of a host that was forgotten.
+/// The answer (502) to a request for a host that no origin is for. Not 4xx: search engines would
+/// drop the pages of a host that was forgotten. The page names the host, cut and without control
+/// characters.
 pub fn no_origin(host: &[u8], unanswered: &Unanswered<'_>) -> Answer {
     let host = printable(&host[..host.len().min(MAX_HOST)]);
     let message = format!("No origin is configured for the host {host}.");
@@ -229,12 +234,14 @@ pub fn no_origin(host: &[u8], unanswered: &Unanswered<'_>) -> Answer {
 }
 
 impl<'a> Unanswered<'a> {
-    /// The site's own page for failures.
+    /// The site's own page for failures, if the policy has one.
     fn own_page(&self) -> Option<&'a PageTemplate> {
         self.judged
             .and_then(|(_, entry)| entry.site.pages.failure.as_deref())
     }
 
+    /// The page as an answer, with the request's id, in the form that the request asks for. The
+    /// connection ends after it.
     fn render(&self, page: Page<'a>) -> Answer {
         let request_id = std::str::from_utf8(self.request_id).ok();
         Page { request_id, ..page }
@@ -242,6 +249,7 @@ impl<'a> Unanswered<'a> {
             .closing()
     }
 
+    /// Adds the policy's tags and the request's id, and removes the body for HEAD.
     fn finish(&self, answer: Answer) -> Answer {
         let answer = match self.judged {
             Some((decision, entry)) => answer.with_tags(entry, decision),
@@ -256,6 +264,7 @@ fn closing(page: &Page<'_>) -> Forms {
     Form::ALL.map(|form| page.answer(form).closing())
 }
 
+/// A 405 in each form, which names the methods that are allowed. The connection goes on.
 fn wrong_method(allowed: &'static str) -> Forms {
     let message = format!("This cannot be done here. Methods that can: {allowed}.");
     let page = Page::new(
@@ -269,6 +278,8 @@ fn wrong_method(allowed: &'static str) -> Forms {
     })
 }
 
+/// The page for a failure with this status; every status but 400, 502 and 504 has the words of an
+/// internal error.
 fn failure_page(status: StatusCode) -> Page<'static> {
     let (error, message) = match status {
         StatusCode::BAD_REQUEST => ("bad_request", "The request could not be understood."),

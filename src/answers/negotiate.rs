@@ -22,6 +22,7 @@ impl Form {
         }
     }
 
+    /// Type and subtype, as `Accept` names them.
     fn media_type(self) -> (&'static str, &'static str) {
         match self {
             Form::Text => ("text", "plain"),
@@ -34,9 +35,9 @@ impl Form {
 /// Members of Accept that are read; no client needs more.
 const MEMBERS: usize = 32;
 
-/// The form with the highest quality in `Accept`; text if `Accept` allows none of them. The most
-/// specific range that matches a form gives its quality. Of forms with the same quality, the one
-/// with the more specific range wins.
+/// The form with the highest quality in `Accept`; text without `Accept`, or if it allows none of
+/// them. The most specific range that matches a form gives its quality. Of forms with the same
+/// quality, the one with the more specific range wins, then the first of text, HTML, JSON.
 pub fn form(headers: &HeaderMap) -> Form {
     if !headers.contains_key(header::ACCEPT) {
         return Form::Text;
@@ -51,8 +52,8 @@ pub fn form(headers: &HeaderMap) -> Form {
     best.0
 }
 
-/// Thousandths of quality, and how specifically the form is named: 1 for `*/*`, 2 for `text/*`, 3
-/// by itself.
+/// The quality of a form in thousandths, and how specifically `Accept` names it: 1 for `*/*`, 2 for
+/// `text/*`, 3 by itself; both 0 if it does not. Of equal ranges the first counts.
 fn preference(headers: &HeaderMap, form: Form) -> (u16, u8) {
     let (kind, subtype) = form.media_type();
     let lines = headers
@@ -85,6 +86,8 @@ fn preference(headers: &HeaderMap, form: Form) -> (u16, u8) {
     found
 }
 
+/// The quality (`q`) among the parameters of a range, in thousandths: 1000 without one, 0 if it is
+/// no number from 0 to 1.
 fn quality<'a>(mut parameters: impl Iterator<Item = &'a str>) -> u16 {
     let value = parameters.find_map(|parameter| {
         let (name, value) = parameter.split_once('=')?;

@@ -33,6 +33,7 @@ pub enum Reader {
 }
 
 impl Page<'_> {
+    /// A page for a crawler, with nothing but these words. `error` is a fixed word for programs.
     pub fn new(
         status: StatusCode,
         error: &'static str,
@@ -52,11 +53,12 @@ impl Page<'_> {
         }
     }
 
+    /// The page as an answer that no cache keeps, with Retry-After if the page has one.
     pub fn answer(&self, form: Form) -> Answer {
         self.answer_with(form, self.render(form).into())
     }
 
-    /// The answer with a body that the caller wrote.
+    /// Like [`Page::answer`], with a body that the caller wrote in this form.
     pub fn answer_with(&self, form: Form, body: Bytes) -> Answer {
         let retry_after = self
             .retry_after
@@ -64,6 +66,7 @@ impl Page<'_> {
         Answer::uncached(self.status, form.content_type(), retry_after, body)
     }
 
+    /// The body in this form. The site's own page, if there is one, replaces the HTML form alone.
     fn render(&self, form: Form) -> String {
         match form {
             Form::Text => self.text(),
@@ -72,13 +75,14 @@ impl Page<'_> {
         }
     }
 
+    /// Writes the status with its words, `Refused` where it has none.
     fn write_title(&self, out: &mut String) {
         out.push_str(self.status.as_str());
         out.push(' ');
         out.push_str(self.status.canonical_reason().unwrap_or("Refused"));
     }
 
-    /// The site's own page with its variables.
+    /// The site's own page, with its variables replaced by escaped values.
     fn fill(&self, own: &PageTemplate) -> String {
         let mut title = String::with_capacity(32);
         self.write_title(&mut title);
@@ -91,6 +95,8 @@ impl Page<'_> {
         parts.collect()
     }
 
+    /// The page as plain text: the title and the message, then the rule with its group, the link to
+    /// robots.txt for crawlers, and the request's id, as far as the page has them.
     fn text(&self) -> String {
         let mut text = String::with_capacity(256 + self.message.len());
         self.write_title(&mut text);
@@ -110,6 +116,7 @@ impl Page<'_> {
         text
     }
 
+    /// The page as HTML, with the same parts as `Page::text`; every value is escaped.
     fn html(&self) -> String {
         let mut title = String::with_capacity(32);
         self.write_title(&mut title);
@@ -148,6 +155,7 @@ impl Page<'_> {
         html
     }
 
+    /// The page as a JSON object and a line's end. Values that the page has not are left out.
     fn json(&self) -> String {
         let mut json = serde_json::json!({
             "status": self.status.as_u16(), "error": self.error, "message": self.message,

@@ -43,8 +43,9 @@ static PASS: LazyLock<Answer> = LazyLock::new(|| {
 });
 
 /// Lets a request pass, with what the policy says about the response: its signals, its tags for
-/// `content_type`, and its tags for each class of types. All tags are in one line, because a proxy
-/// reads one line of a field.
+/// `content_type` (the likely type of the response), and its tags for each class of types. All tags
+/// of a type are in one line, because a proxy reads one line of a field. `judged` is `None` if no
+/// site has the host: then nothing is added.
 pub fn passed(judged: Option<(&Decision, &SiteEntry)>, content_type: &str) -> Answer {
     let Some((decision, entry)) = judged else {
         return PASS.clone();
@@ -86,8 +87,8 @@ fn tags(entry: &SiteEntry, decision: &Decision, content_type: &str) -> Option<He
     in_one_line(&*tags.tags(&decision.path_rules, OK, content_type)?)
 }
 
-/// All lines as one. The lines for every crawler are the first: behind a crawler's name they would
-/// be read as that crawler's.
+/// All lines as one; `None` without lines. The lines for every crawler are the first: behind a
+/// crawler's name they would be read as that crawler's.
 fn in_one_line(tags: &TagLines) -> Option<HeaderValue> {
     let lines: Vec<HeaderValue> = tag_values(&tags.lines).collect();
     HeaderValue::from_bytes(&joined(lines.iter().map(HeaderValue::as_bytes))?).ok()
@@ -104,8 +105,8 @@ pub fn refused_for_nginx(answer: &Answer) -> Answer {
     )
 }
 
-/// A refusal for Envoy, with 429 in place of 5xx. Envoy takes 5xx for a service that is down, and
-/// lets the request through.
+/// A refusal for Envoy: an answer with 5xx gets 429 in its place, any other one is returned as it
+/// is. Envoy takes 5xx for a service that is down, and lets the request through.
 pub fn retry_later(answer: Answer) -> Answer {
     if !answer.status().is_server_error() {
         return answer;
@@ -117,14 +118,14 @@ pub fn retry_later(answer: Answer) -> Answer {
     Answer::new(StatusCode::TOO_MANY_REQUESTS, fields, answer.body().clone())
 }
 
-/// The answer to a malformed question. Every proxy takes it for a refusal, because the proxy's
-/// client may be the reason.
+/// The answer (403) to a malformed question. Every proxy takes it for a refusal, because the
+/// proxy's client may be the reason.
 pub fn malformed_question(message: &str, method: &Method) -> Answer {
     in_words(StatusCode::FORBIDDEN, message, method).with(Field::Status, 403.into())
 }
 
-/// A redirect to the usual spelling of a file that crawlgate serves. If the request passed, the
-/// origin would show its own file.
+/// A redirect (301) to the usual spelling of a file that crawlgate serves. If the request passed,
+/// the origin would show its own file.
 pub fn moved_to(location: HeaderValue, method: &Method) -> Answer {
     in_words(
         StatusCode::MOVED_PERMANENTLY,
@@ -147,6 +148,7 @@ pub fn asked_in_a_loop(method: &Method) -> Answer {
     in_words(StatusCode::LOOP_DETECTED, message, method)
 }
 
+/// An answer with this status and sentence as plain text, without it for HEAD.
 fn in_words(status: StatusCode, message: &str, method: &Method) -> Answer {
     let body = Bytes::from(format!("{message}\n"));
     Answer::uncached(status, "text/plain; charset=utf-8", None, body).in_reply_to(method)

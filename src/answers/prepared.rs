@@ -67,7 +67,8 @@ enum Refused {
 }
 
 impl Answers {
-    /// The complete answer that a decision asks for; `None` if the request passes.
+    /// The complete answer that a decision asks for; `None` if the request passes, or the site has
+    /// not what the decision names. It has the policy's tags, and no body for HEAD.
     pub fn answer(&self, ruling: &Ruling<'_>, asked: &Asked<'_>) -> Option<Answer> {
         let Ruling {
             entry, decision, ..
@@ -91,6 +92,9 @@ impl Answers {
         Some(answer.with_tags(entry, decision).in_reply_to(asked.method))
     }
 
+    /// The answer to a request for robots.txt: the site's file, or 304 if the client's copy is
+    /// current. 405 for other methods than GET and HEAD. 503 while it must not be served
+    /// (`is_silent`) or the origin's own file is awaited.
     fn robots_txt(&self, ruling: &Ruling<'_>, asked: &Asked<'_>) -> Answer {
         let Ruling { entry, now, .. } = *ruling;
         if !only_reads(asked.method) {
@@ -116,7 +120,8 @@ impl Answers {
             .answer(is_fresh)
     }
 
-    /// The file of TDMRep. Like robots.txt, it is served to everybody.
+    /// The answer to a request for the file of TDMRep: the file, or 304 if the client has it; 405
+    /// for other methods than GET and HEAD. Like robots.txt, it is served to everybody.
     fn tdmrep(&self, ruling: &Ruling<'_>, file: &ServedFile, asked: &Asked<'_>) -> Answer {
         if !only_reads(asked.method) {
             return rejection(Rejection::ReadOnly, asked);
@@ -129,6 +134,8 @@ impl Answers {
             .answer(is_fresh)
     }
 
+    /// The refusal of a request against the rules, or of one that is too fast. `place` is the
+    /// number of `answer` among the answers of the site's policy, for the key.
     fn refused(
         &self,
         place: u16,
@@ -148,13 +155,15 @@ impl Answers {
         })
     }
 
+    /// The answer to a request during a pause of the site.
     fn paused(&self, retry_after: u32, ruling: &Ruling<'_>, form: Form) -> Answer {
         self.kept(Refused::Paused { retry_after }, ruling, form, || {
             refusal::paused(retry_after, ruling, form)
         })
     }
 
-    /// A kept refusal. If there is none, it is made and kept.
+    /// The kept answer for all that it depends on; `make` makes it if there is none. If
+    /// `MAX_REFUSALS` are kept, all are dropped before one is added.
     fn kept(
         &self,
         what: Refused,
@@ -176,7 +185,8 @@ impl Answers {
         made
     }
 
-    /// The kept answers of this snapshot. Those of another snapshot are dropped.
+    /// The kept answers of this snapshot. If those of another one are kept, they are dropped, and
+    /// the result has none yet.
     fn prepared(&self, snapshot: &Arc<Snapshot>) -> Arc<Prepared> {
         let prepared = self.prepared.load();
         if Weak::as_ptr(&prepared.snapshot) == Arc::as_ptr(snapshot) {
@@ -201,6 +211,7 @@ fn only_reads(method: &Method) -> bool {
     matches!(*method, Method::GET | Method::HEAD)
 }
 
+/// The answers with the robots.txt of this site: ETag, Last-Modified and Cache-Control in each.
 fn robots_txt(entry: &SiteEntry) -> FileAnswers {
     let file = &entry.site.robots_txt;
     let validators = [
@@ -211,6 +222,7 @@ fn robots_txt(entry: &SiteEntry) -> FileAnswers {
     FileAnswers::new(&validators, Form::Text.content_type(), file.body.clone())
 }
 
+/// The answers with this file of TDMRep: ETag and Cache-Control in each, no date.
 fn tdmrep(file: &ServedFile) -> FileAnswers {
     let validators = [
         (Field::ETag, file.etag.as_str()),

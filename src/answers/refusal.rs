@@ -19,7 +19,8 @@ const CHALLENGE: HeaderValue = HeaderValue::from_static(
     "License error=\"invalid_request\", error_description=\"Access to this resource requires a valid license\"",
 );
 
-/// The word for programs, and the sentence for people.
+/// The word for programs, and the sentence for people. `retry_after` is in seconds, and is named in
+/// the sentence for `TooFast` and `Unverified` only.
 fn words(kind: Kind, crawler: &str, retry_after: Option<u32>) -> (&'static str, String) {
     match kind {
         Kind::Ambiguous => (
@@ -56,7 +57,10 @@ pub fn kind(decision: &Decision) -> Kind {
     }
 }
 
-/// The answer to a request against the rules, or to one that is too fast.
+/// The answer to a request against the rules, or to one that is too fast. It names the crawler and,
+/// where a rule is the reason, the rule and its group. Retry-After is that of the slow-down, else
+/// that of the policy's `answer`. A body of the policy replaces the page, as HTML if it begins with
+/// a tag, else as text.
 pub fn refused(answer: &site::RefusalAnswer, ruling: &Ruling<'_>, form: Form) -> Answer {
     let Ruling {
         registry,
@@ -107,7 +111,8 @@ pub fn refused(answer: &site::RefusalAnswer, ruling: &Ruling<'_>, form: Form) ->
     }
 }
 
-/// The answer during a pause of the site, for a person or for a crawler.
+/// The answer during a pause of the site, in words for a person (`Claim::Nobody`) or for a crawler.
+/// The site's own page is used, if it has one. `retry_after` is in seconds.
 pub fn paused(retry_after: u32, ruling: &Ruling<'_>, form: Form) -> Answer {
     let (reader, message) = match ruling.decision.claim {
         Claim::Nobody => {
@@ -135,7 +140,7 @@ pub fn paused(retry_after: u32, ruling: &Ruling<'_>, form: Form) -> Answer {
     .answer(form)
 }
 
-/// A time in rounded words.
+/// A time in rounded words: minutes up to 90 of them, then hours, rounded up.
 fn about(seconds: u32) -> String {
     match seconds {
         0..=90 => "about a minute".to_owned(),
@@ -144,7 +149,8 @@ fn about(seconds: u32) -> String {
     }
 }
 
-/// The answer while the site's robots.txt is not known, or must not be served.
+/// The answer (503) while the site's robots.txt is not known, or must not be served. `retry_after`
+/// is in seconds.
 pub fn awaited(retry_after: u32, form: Form) -> Answer {
     let message =
         format!("The rules of this site are not known yet. Try again in {retry_after} seconds.");
@@ -160,7 +166,8 @@ pub fn awaited(retry_after: u32, form: Form) -> Answer {
     .answer(form)
 }
 
-/// The answer without a licence (RSL 1.0 section 6.3): the challenge, and a Link to the licence.
+/// The answer without a licence (RSL 1.0 section 6.3), with the status of the policy: the
+/// challenge, and a Link to the licence that is for the request.
 pub fn unlicensed(status_code: u16, ruling: &Ruling<'_>, form: Form) -> Answer {
     let Ruling {
         registry,
@@ -191,7 +198,7 @@ pub fn unlicensed(status_code: u16, ruling: &Ruling<'_>, form: Form) -> Answer {
     }
 }
 
-/// A status of the policy, which has been checked.
+/// A status of the policy. It was checked when the policy was read, so that 500 does not happen.
 fn status(status: u16) -> StatusCode {
     StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
 }

@@ -55,7 +55,8 @@ pub struct Asked<'a> {
 }
 
 impl Asked<'_> {
-    /// Whether an answer may depend on a field.
+    /// Whether an answer may depend on the field with this name: Accept, If-None-Match or
+    /// If-Modified-Since, in any case.
     pub fn reads(name: &str) -> bool {
         [
             header::ACCEPT,

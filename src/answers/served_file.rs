@@ -16,7 +16,8 @@ pub struct FileAnswers {
 }
 
 impl FileAnswers {
-    /// `validators` are the lines that both answers have.
+    /// Prepares the 200 and the 304 of a file. `validators` are the lines that both have; one that
+    /// is no field value is left out.
     pub fn new(
         validators: &[(Field, &str)],
         content_type: &'static str,

@@ -17,8 +17,9 @@ pub fn title(report: &Report) -> &'static str {
 }
 
 /// The number of requests that are certainly against the rules, and the text about their clients,
-/// for each crawler and identity. Verified crawlers come first, then unverified clients, suspected
-/// impostors, and bots that claim no known name.
+/// for each crawler and identity that has such requests. Verified crawlers come first, then
+/// unverified clients, suspected impostors, and bots that claim no known name; within these, the
+/// most requests first.
 pub fn accusations(report: &Report) -> Vec<(u64, String)> {
     let mut accused: Vec<&Crawler> = report
         .crawlers
@@ -38,7 +39,8 @@ pub fn accusations(report: &Report) -> Vec<(u64, String)> {
         .collect()
 }
 
-/// Who broke the rules, in words.
+/// The text about the clients of one row. If they are not verified, and the verified crawler of the
+/// same name has requests and none of them is disallowed, the text says that as well.
 fn text(report: &Report, crawler: &Crawler) -> String {
     let name = &crawler.name;
     let claim = match crawler.identity {
@@ -61,7 +63,8 @@ fn text(report: &Report, crawler: &Crawler) -> String {
     format!("{claim}. {name} itself broke no rule: {requests}")
 }
 
-/// The remark where no verified crawler is accused.
+/// The remark where no verified crawler is accused; `None` if a verified one has certain requests
+/// against the rules.
 pub fn nothing_proven(report: &Report) -> Option<&'static str> {
     let identities = &report.identities;
     match (identities.verified.certain, identities.verified.requests) {

@@ -36,7 +36,11 @@ impl Input {
         }
     }
 
-    /// Its size as it is stored, where that is known. Fails where it cannot be read.
+    /// Its size in octets as it is stored; `None` for standard input and for a file that is no
+    /// regular one.
+    ///
+    /// # Errors
+    /// It cannot be opened, or it is a directory.
     pub(super) fn size(&self) -> io::Result<Option<u64>> {
         let Input::File(path) = self else {
             return Ok(None);
@@ -59,7 +63,12 @@ impl Input {
             .is_some_and(|ending| ending == "gz" || ending == "zst")
     }
 
-    /// Opens it. `taken` counts the octets that are taken from it as stored.
+    /// Opens it for reading, unpacked. `taken` is raised by the octets that are read from it as
+    /// stored.
+    ///
+    /// # Errors
+    /// It cannot be opened, or is packed in a way that crawlgate cannot unpack. A damaged one
+    /// opens: [`Opened::damage`] says so later.
     pub(super) fn open(&self, taken: Arc<AtomicU64>) -> io::Result<Opened> {
         let source: Box<dyn Read> = match self {
             Input::Stdin => Box::new(io::stdin().lock()),
@@ -76,10 +85,10 @@ impl Input {
     }
 }
 
-/// Reads the lines of a log, one after another.
+/// Calls `line` with each line of a log, in order and without its end (`\n` or `\r\n`).
 ///
 /// # Errors
-/// The log cannot be read to its end.
+/// The log cannot be opened, or not be read to its end; the lines before are passed all the same.
 pub fn each_line(input: &Input, mut line: impl FnMut(&[u8])) -> io::Result<()> {
     let mut opened = input.open(Arc::default())?;
     while let Some(chunk) = opened.chunk() {
@@ -105,8 +114,9 @@ impl Read for Counting {
     }
 }
 
-/// Unpacks a log by its first octets. Plain text is read even from a file that is named like a
-/// packed one. Such a file that is neither packed nor text is damaged.
+/// A reader that unpacks gzip or zstd, which it tells by the first octets; bzip2 and xz are an
+/// error. Everything else is read as it is, but for a log that is named like a packed one and does
+/// not begin with text: it cannot be read.
 fn unpacked(mut source: Counting, is_named_packed: bool) -> io::Result<Box<dyn Read>> {
     let mut magic = Vec::new();
     source.by_ref().take(MAGIC as u64).read_to_end(&mut magic)?;
@@ -163,7 +173,10 @@ pub struct Opened {
 }
 
 impl Opened {
-    /// The next whole lines; `None` at the end, and where the log is damaged.
+    /// The next lines, as one piece of about 1 MiB at most. It ends with a whole line, except at
+    /// the end of the log or where a line is longer. `None` after the end. What comes before a
+    /// damage is returned; then [`Opened::damage`] has the error. A line of more than 16 MiB is a
+    /// damage, too.
     pub fn chunk(&mut self) -> Option<Vec<u8>> {
         if self.is_over {
             return None;

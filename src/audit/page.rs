@@ -48,7 +48,9 @@ impl Bar<'_> {
         })
     }
 
-    /// Each part covers the lower part of the one before it.
+    /// The layers of the bar by class of style and height: all disallowed requests, the certain
+    /// ones, and those of the certain ones whose client does not merely claim a crawler's name. All
+    /// begin at the same line, and each is drawn over the one before it.
     fn parts(&self) -> [(&'static str, u64); 3] {
         [
             ("some", self.disallowed),
@@ -58,7 +60,7 @@ impl Bar<'_> {
     }
 }
 
-/// The page.
+/// The page. It has a bar for each day, or for each seven if there are more than 120 days.
 ///
 /// # Errors
 /// None that depends on the report.
@@ -95,7 +97,7 @@ pub fn page(report: &Report) -> Result<String, askama::Error> {
     page.render()
 }
 
-/// A part of a hundred.
+/// `part` as a percentage of `all`, which must not be 0. The template calls this.
 fn percent(part: impl Borrow<u64>, all: &u64) -> f64 {
     *part.borrow() as f64 / *all as f64 * 100.0
 }

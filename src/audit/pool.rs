@@ -32,7 +32,7 @@ pub struct AuditError {
     error: io::Error,
 }
 
-/// Reads all logs and judges their requests. `progress` is called now and then.
+/// Reads all logs and judges their requests. `progress` is called after each chunk of a log.
 ///
 /// # Errors
 /// A log cannot be opened. One that breaks off is read up to there, and the report says so.
@@ -105,7 +105,11 @@ struct Reading<'a> {
 }
 
 impl Reading<'_> {
-    /// Sends a log to the workers in chunks.
+    /// Reads one log, hands its chunks to the workers, and calls `progress` after each. A log that
+    /// breaks off is added to `damaged`. `index` is its place among the logs.
+    ///
+    /// # Errors
+    /// The log cannot be opened.
     fn input(&mut self, index: usize, input: &Input) -> Result<(), AuditError> {
         let opened = input.open(self.taken.clone());
         let mut opened = opened.map_err(|error| AuditError {

@@ -269,7 +269,8 @@ impl Report {
         }
     }
 
-    /// Requests that were judged, or are of people.
+    /// The number of requests of people and of all crawlers and tools, also of tools that
+    /// robots.txt does not concern.
     pub fn judged(&self) -> u64 {
         self.people.requests
             + self
@@ -281,7 +282,7 @@ impl Report {
 }
 
 impl Identities {
-    /// The sums by identity.
+    /// Sums of the rows of each identity. Rows without one are left out.
     fn of(crawlers: &[Crawler]) -> Identities {
         let mut all = Identities::default();
         for crawler in crawlers {
@@ -304,7 +305,8 @@ impl Identities {
     }
 }
 
-/// Rows of one name stand together; the name with the most disallowed requests comes first.
+/// A row for each name and identity that has requests. Rows of one name stand together; the name
+/// with the most disallowed requests comes first, of equal ones the one with the most requests.
 fn crawlers(rows: &AHashMap<Box<str>, Rows>, registry: &Registry, sites: &[&Site]) -> Vec<Crawler> {
     let mut names: Vec<Vec<Crawler>> = Vec::new();
     for (label, rows) in rows {
@@ -323,7 +325,8 @@ fn crawlers(rows: &AHashMap<Box<str>, Rows>, registry: &Registry, sites: &[&Site
     names.into_iter().flatten().collect()
 }
 
-/// The entry of one name and identity.
+/// The row of one label (a registry's id, a token, `other` or `tool`) and identity, with the name
+/// and purpose that the registry has for the label. `would` always has an entry for `block`.
 fn crawler(
     label: &str,
     identity: Option<ClientIdentity>,
@@ -391,7 +394,7 @@ fn pattern<'a>(sites: &[&'a Site], key: RuleKey) -> Option<&'a str> {
     Some(rule.pattern.as_str())
 }
 
-/// The places of a rule, the first ones where there are many.
+/// The places of a rule, separated by commas: the first four, and how many more there are.
 fn places(sites: &[&Site], keys: &BTreeSet<RuleKey>) -> String {
     let mut places: Vec<String> = keys.iter().filter_map(|key| place(sites, *key)).collect();
     // One rule of a policy may stand in several groups.
@@ -410,7 +413,8 @@ fn place(sites: &[&Site], key: RuleKey) -> Option<String> {
     Some(source_place(source, site).0)
 }
 
-/// The unlisted bots with the most disallowed requests first.
+/// The 20 unlisted bots with the most requests, in the order of their disallowed requests, the most
+/// first. A bot that `disallowed` does not have counts as 0.
 fn unlisted(all: Sketch, disallowed: Sketch) -> Vec<Unlisted> {
     let disallowed: Vec<Counted> = disallowed.top(usize::MAX);
     let mut named: Vec<Unlisted> = Vec::new();
@@ -426,7 +430,7 @@ fn unlisted(all: Sketch, disallowed: Sketch) -> Vec<Unlisted> {
     named
 }
 
-/// The entries with the highest counts.
+/// The 20 most frequent keys of a sketch, printable, the most frequent first.
 fn top(sketch: Sketch) -> Vec<Top> {
     sketch
         .top(TOP)

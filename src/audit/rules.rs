@@ -140,8 +140,9 @@ impl Rules {
         self.entries.iter().map(|in_force| &in_force.entry)
     }
 
-    /// What was in force for a host at a moment. Where the log names no host, the only policy is
-    /// meant.
+    /// What was in force for a host at a moment. With published files, that of the moment for every
+    /// host. With policies, the site of the host at any moment; where the log names no host, the
+    /// only policy is meant. `None` if no policy has the host, or several might be meant.
     pub(super) fn find(&self, host: Option<&[u8]>, time: Timestamp) -> Option<Found<'_>> {
         match (&self.snapshot, host) {
             (None, _) => self.at(time),
@@ -151,6 +152,7 @@ impl Rules {
         }
     }
 
+    /// The entry at an index; `None` beyond the last.
     fn entry(&self, index: usize) -> Option<Found<'_>> {
         Some(Found {
             index,
@@ -158,7 +160,9 @@ impl Rules {
         })
     }
 
-    /// Before the first known file that file is taken to have been in force, and proves nothing.
+    /// The published file that was in force at a moment. Before the first known file it is that
+    /// one; [`Rules::cached`] then says that the history is unknown, so that such requests prove
+    /// nothing.
     fn at(&self, time: Timestamp) -> Option<Found<'_>> {
         let after = self
             .entries
@@ -166,7 +170,10 @@ impl Rules {
         self.entry(after.saturating_sub(1))
     }
 
-    /// What a crawler may have cached that is documented to keep a robots.txt for `kept`.
+    /// Which files before entry `index` a crawler may have used at `time`: those in force within
+    /// the grace before it, or within `kept` if that is longer (how long the crawler is documented
+    /// to keep a robots.txt). The basis is `Unknown` if that time reaches back to the first known
+    /// file, or has 64 files in it. Nothing for an index beyond the last.
     pub(super) fn cached(
         &self,
         index: usize,
@@ -207,7 +214,8 @@ impl Rules {
 /// As many as `CachedVersions` has bits for.
 const SUPERSEDED: usize = u64::BITS as usize;
 
-/// The site that serves this very file.
+/// The entry of a site that serves this very file for every host since this moment. `since` before
+/// 1970 counts as 1970.
 fn entry(
     file: &PublishedFile,
     since: Timestamp,

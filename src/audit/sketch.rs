@@ -29,7 +29,8 @@ pub struct Counted {
 }
 
 impl Sketch {
-    /// Counts a key once.
+    /// Counts a key once. A new key, when `KEPT` are kept, takes the place of the one with the
+    /// lowest count and goes on from that count, which is its error.
     pub fn add(&mut self, key: &[u8]) {
         if let Some(&place) = self.places.get(key) {
             self.counts[place] += 1;
@@ -55,7 +56,8 @@ impl Sketch {
         self.errors.push(error);
     }
 
-    /// How often a key that is not kept may have been seen.
+    /// How often a key that is not kept may have been seen: at most the lowest count, or never
+    /// while there is a free place.
     fn floor(&self) -> u64 {
         if self.keys.len() < KEPT {
             0
@@ -64,15 +66,17 @@ impl Sketch {
         }
     }
 
-    /// The count of a key with its error, which is the count where the key is not kept.
+    /// The count and the error of a key. For a key that is not kept both are `floor`, the value of
+    /// [`Sketch::floor`].
     fn get(&self, key: &[u8], floor: u64) -> (u64, u64) {
         self.places.get(key).map_or((floor, floor), |&place| {
             (self.counts[place], self.errors[place])
         })
     }
 
-    /// Adds the counts of another stream. What only one of them kept may have been seen by the
-    /// other as often as its lowest count.
+    /// Adds the counts of another stream, and keeps the `KEPT` most frequent keys of both. A key
+    /// that only one of them kept may have been seen by the other as often as its lowest count,
+    /// which is added to count and error.
     pub fn merge(&mut self, other: Sketch) {
         let own = std::mem::take(self);
         let own_floor = own.floor();
@@ -97,8 +101,8 @@ impl Sketch {
         }
     }
 
-    /// The most frequent keys, the first the most frequent. Where so much of a count may be error
-    /// that the key may be none of them, it is left out.
+    /// The most frequent keys, at most `number`, the most frequent first. A key whose error is half
+    /// of its count or more is left out: it may not be among the most frequent.
     pub fn top(self, number: usize) -> Vec<Counted> {
         let counts = self.counts.into_iter().zip(self.errors);
         let all = self

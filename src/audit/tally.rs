@@ -195,7 +195,10 @@ pub struct Tally {
 }
 
 impl Row {
-    /// Counts a request. Returns whether it was disallowed, and whether that is certain.
+    /// Counts a request that was decided by the entry `index` of the rules; `bytes` were sent.
+    /// Returns whether it was disallowed, and whether that is certain. One that the readings of
+    /// robots.txt do not agree on counts as ambiguous, and not as disallowed. Of the actions only
+    /// refusals are counted.
     pub fn add(
         &mut self,
         site: usize,
@@ -253,7 +256,8 @@ impl Row {
     }
 }
 
-/// Whether a crawler gets something else than the page because of what it did.
+/// Whether a crawler gets something else than the page because of what it did: a block, a slow-down
+/// or a demand for a licence.
 fn is_refusal(action: Action) -> bool {
     match action {
         Action::Block(_) | Action::Slow { .. } | Action::License { .. } => true,
@@ -262,8 +266,8 @@ fn is_refusal(action: Action) -> bool {
 }
 
 impl Tally {
-    /// Takes note of a request's time, and returns its day; `None` where there are too many days
-    /// already.
+    /// Extends the span of all requests by this time, and returns the counts of its day (in UTC);
+    /// `None` where the day is new and `DAYS` are counted already.
     pub fn day(&mut self, time: Timestamp) -> Option<&mut DayCounts> {
         self.span.add(Span::at(time));
         let day = time.0.div_euclid(86_400);
@@ -273,7 +277,8 @@ impl Tally {
         Some(self.days.entry(day).or_default())
     }
 
-    /// Counts a line that cannot be read.
+    /// Counts a line that cannot be read, and keeps its beginning if it is one of the first
+    /// `EXAMPLES` such lines by input and number.
     pub fn unreadable(&mut self, input: usize, line: u64, reason: Unreadable, text: &[u8]) {
         *self.unreadable.entry(reason).or_default() += 1;
         if let Some(last) = self.examples.get(EXAMPLES - 1)

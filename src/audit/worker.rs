@@ -85,7 +85,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Counts the lines of a chunk.
+    /// Counts the lines of a chunk and judges their requests. Empty lines do not count.
     pub fn read(&mut self, chunk: &Chunk) {
         let octets = chunk.octets.strip_suffix(b"\n").unwrap_or(&chunk.octets);
         let mut start = 0;
@@ -116,7 +116,10 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Counts a request, if it is to a site that is judged.
+    /// Counts a request: as one for another host, or without a host or user agent, or of people, or
+    /// as that of a crawler. A request without a host is taken to be for the host of the options.
+    /// Requests for the files by which certificate authorities check a host count as those of
+    /// people.
     fn request(&mut self, record: &Record<'_>) {
         let rules = self.rules;
         let wanted = self.options.host.as_deref().map(str::as_bytes);
@@ -153,7 +156,8 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// The claim of a user agent on a site, remembered for the next request.
+    /// Whom a user agent claims to be, by the registry and the tokens of the entry's site.
+    /// Remembered by entry and user agent.
     fn claim(&mut self, found: &Found<'_>, user_agent: &[u8]) -> Claim {
         if let Some(claim) = self.claims[found.index].get(user_agent) {
             return *claim;
@@ -172,7 +176,9 @@ impl<'a> Worker<'a> {
         claim
     }
 
-    /// Judges a request of a crawler, and counts it.
+    /// Judges a request of a crawler or tool by what was in force, and counts it in the row of its
+    /// label and identity, in its day, and, if it is disallowed, under its URL. An unlisted bot is
+    /// also counted by the name that it gives itself.
     fn crawler(&mut self, record: &Record<'_>, found: &Found<'_>, user_agent: &[u8], claim: Claim) {
         let site = &*found.entry.site;
         let facts = Facts {
@@ -235,7 +241,8 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Counts the URL without its query: those of searches are all different.
+    /// Counts the URL of a request: host and the first 200 octets of the path, with `?...` for a
+    /// query, because the queries of searches are all different.
     fn url(&mut self, record: &Record<'_>) {
         self.url.clear();
         self.url
@@ -252,9 +259,9 @@ impl<'a> Worker<'a> {
 }
 
 /// Who a client is that claims a crawler's name, by the networks of the policy and by those that
-/// its operator publishes. Either can verify it, or raise a suspicion. The address of a trusted
-/// proxy is not the client's: the policy alone can say that it is a crawler's. `None` where it
-/// claims no name.
+/// its operator publishes. Either can verify it, or raise a suspicion; the policy goes first. For
+/// the address of a trusted proxy, which is not the client's, only the policy can verify it, and
+/// nothing raises a suspicion. `None` where it claims no name, or that of a tool.
 fn identity(
     claim: Claim,
     record: &Record<'_>,
@@ -322,6 +329,7 @@ impl PublishedNetworks {
         has_some.then_some(networks)
     }
 
+    /// The lists of networks that are at hand, without key directories.
     fn known(&self) -> impl Iterator<Item = Arc<KnownList>> {
         let lists = self.lists.all().filter(|(_, url)| !is_directory(url));
         lists.filter_map(|(list, _)| self.lists.get(list))
@@ -344,14 +352,15 @@ impl PublishedNetworks {
         }
     }
 
-    /// The means of a crawler whose operator publishes networks.
+    /// How to prove a crawler, if its operator publishes lists; else `None`.
     pub fn of(&self, crawler: CrawlerIndex) -> Option<&Means> {
         self.means
             .get(crawler)
             .filter(|means| !means.lists.is_empty())
     }
 
-    /// What the lists say of an address. Nothing where it is no public one.
+    /// What the lists of a crawler say of an address; nothing without an address, or for one that
+    /// is not public.
     pub fn say(&self, means: &Means, address: Option<IpAddr>) -> ListsSay {
         match address {
             Some(address) if is_public(address) => self.lists.say(means, address, self.now),

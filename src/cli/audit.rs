@@ -85,6 +85,8 @@ const NO_RULES: &str = "crawlgate audit needs the rules that the requests are ju
                         `--robots robots.txt` (or its URL), or policies with `--policies DIR`. If the file was changed \
                         meanwhile, give each version with the time it came into force: `--robots FILE@2026-11-01`";
 
+/// Audits the logs, prints the report, writes it as HTML if that is asked for, and fails if too
+/// much is unreadable or `--fail-on` found something.
 pub fn run(arguments: &Arguments) -> Result {
     let registry = Registry::builtin();
     let format = format(arguments.log_format.as_deref())?;
@@ -128,6 +130,9 @@ pub fn run(arguments: &Arguments) -> Result {
 /// line here and there.
 const MAX_UNREADABLE: f64 = 0.1;
 
+/// The outcome of the command by the report: fails for a damaged log, for too many unreadable
+/// lines, for a log without user agents, and then, with `--fail-on`, for what it names and for
+/// lines that may have hidden it.
 fn result(report: &Report, arguments: &Arguments) -> Result {
     if let Some(damaged) = report.damaged.first() {
         let message = damaged.message();
@@ -156,7 +161,8 @@ fn result(report: &Report, arguments: &Arguments) -> Result {
     nothing_lost(report, arguments.max_unreadable)
 }
 
-/// Fails where more than a share of the lines says nothing.
+/// Fails where `lost` lines are more than a share (`max`, from 0 to 1) of all lines but messages of
+/// servers.
 fn readable(report: &Report, lost: u64, max: f64) -> Result {
     let lines = report.lines - report.server_messages;
     if lost as f64 <= max * lines as f64 {
@@ -179,7 +185,8 @@ fn readable(report: &Report, lost: u64, max: f64) -> Result {
 }
 
 /// A check that found nothing has passed only if nothing was lost in which there might be
-/// something.
+/// something: fails for more lost lines than `max` (none without it), and if no request was judged
+/// though the logs have lines.
 fn nothing_lost(report: &Report, max: Option<f64>) -> Result {
     readable(
         report,
@@ -234,6 +241,7 @@ pub fn input(log: &Path) -> Input {
     }
 }
 
+/// The form of the lines: that of `--log-format`, or detected for each log without it.
 pub fn format(format: Option<&str>) -> Result<LineFormat> {
     let Some(format) = format else {
         return Ok(LineFormat::Detect);
@@ -243,6 +251,8 @@ pub fn format(format: Option<&str>) -> Result<LineFormat> {
     Ok(LineFormat::FormatString(pattern))
 }
 
+/// The rules that requests are judged by: of the policies, else of the robots.txt files. One of
+/// them must be given.
 fn rules(arguments: &Arguments, registry: &'static Registry) -> Result<Rules> {
     if let Some(directory) = &arguments.policies {
         return by_policies(directory, &arguments.origin);
@@ -259,6 +269,8 @@ fn rules(arguments: &Arguments, registry: &'static Registry) -> Result<Rules> {
         .map_err(|error| Failure::Usage(format!("--robots: {error}")))
 }
 
+/// The rules of a policy directory, without pauses. Prints the findings; fails if a policy has
+/// errors.
 fn by_policies(directory: &Path, origin: &OriginFrom) -> Result<Rules> {
     let origins = origin.read()?;
     let loaded = policies::load(&[directory.to_owned()], &origins)?;
@@ -270,7 +282,8 @@ fn by_policies(directory: &Path, origin: &OriginFrom) -> Result<Rules> {
     Ok(Rules::policies(policies::without_pauses(loaded)))
 }
 
-/// A file or URL, with the time behind its last `@`.
+/// Reads a file or URL of `--robots`, with the time behind its last `@`. An `@` without a time is
+/// part of the name if such a file exists, or in a URL.
 fn published(given: &str) -> Result<PublishedFile> {
     let (source, since) = match given.rsplit_once('@') {
         Some((source, time)) => match Timestamp::parse(time) {
@@ -294,7 +307,8 @@ fn published(given: &str) -> Result<PublishedFile> {
     Ok(PublishedFile { name, bytes, since })
 }
 
-/// The line of progress: how much is read, how fast, and the time left.
+/// The line of progress: how much is read, how fast, and, if the size is known, a bar and the time
+/// left.
 fn line(read: ReadSoFar, seconds: f64) -> String {
     let rate = (read.lines as f64 / seconds) as u64;
     let lines = format!(
@@ -316,7 +330,7 @@ fn line(read: ReadSoFar, seconds: f64) -> String {
     )
 }
 
-/// A part of a hundred, like `10%` or `0.5%`.
+/// A percentage like `10%`, `10` or `0.5%`, as a share from 0 to 1.
 fn percent(written: &str) -> Result<f64, &'static str> {
     let number = written
         .strip_suffix('%')
@@ -335,8 +349,9 @@ pub fn duration(written: &str) -> Result<Duration, &'static str> {
     crate::yaml::parse_duration(written).ok_or("not a duration like 24h or 30m")
 }
 
-/// The networks from where `--lists` says, else from the state directory. `None` where there are
-/// none.
+/// The networks from where `--lists` says, else from the state directory (`state`, or the one of
+/// this machine). `None` if there are none. Without both flags an unreadable state directory only
+/// gives a message.
 fn networks(
     lists: Option<&ListSettings>,
     state: Option<&Path>,
@@ -358,21 +373,22 @@ fn networks(
     }
 }
 
-/// The networks that a crawlgate stored.
+/// The networks that a crawlgate stored in its state directory; `None` if it stored none.
 fn stored(directory: &Path, registry: &Registry) -> Result<Option<PublishedNetworks>, StateError> {
     let facts = StateStore::read(directory, now())?;
     let (means, lists) = lists(registry, &facts);
     Ok(PublishedNetworks::new(means, lists, now()))
 }
 
+/// The means of proof of the registry, and the published lists, filled from these facts.
 fn lists(registry: &Registry, facts: &StoredFacts) -> (KnownMeans, PublishedLists) {
     let means = KnownMeans::of(registry);
     let lists = PublishedLists::new(&means, &facts.network_lists, StateStore::in_memory_only().0);
     (means, lists)
 }
 
-/// Takes all lists from their operators, a mirror or a directory, and says how many could not be
-/// fetched.
+/// Fetches all lists from their operators, a mirror or a directory, and says how many could not be
+/// fetched. Fails if there is none at all.
 fn take(from: &ListSettings, registry: &Registry) -> Result<PublishedNetworks> {
     let (means, lists) = lists(registry, &StoredFacts::default());
     let wanted: Vec<ListIndex> = lists

@@ -78,6 +78,8 @@ struct Checked {
     counts: Counts,
 }
 
+/// Checks what is named, and prints it in the chosen form. Fails if a policy cannot be used, or
+/// there are errors, or, with `--deny-warnings`, warnings.
 pub fn run(arguments: &Arguments) -> Result {
     let checked = check(arguments)?;
     let notes = arguments.notes;
@@ -103,6 +105,9 @@ pub fn run(arguments: &Arguments) -> Result {
     fine(!refused && errors == 0 && (warnings == 0 || !arguments.deny_warnings))
 }
 
+/// Reads and checks all files: robots.txt files, policies, and the settings with their
+/// certificates. If the settings allow proof by what operators publish, warnings are dropped that
+/// crawlers are refused for want of a proof.
 fn check(arguments: &Arguments) -> Result<Checked> {
     let (found, policies): (Vec<PathBuf>, Vec<PathBuf>) = arguments
         .paths
@@ -159,7 +164,7 @@ fn check(arguments: &Arguments) -> Result<Checked> {
 }
 
 impl Checked {
-    /// The findings that are listed, with their files. `--json` lists all.
+    /// The findings with their files, without notes unless `notes` is set.
     fn listed(&self, notes: bool) -> impl Iterator<Item = (&Source, &Diagnostic)> {
         let all = self
             .files()
@@ -251,7 +256,8 @@ impl<'a> SiteReport<'a> {
     }
 }
 
-/// The pauses that the policy plans. When one without a beginning begins, `check` does not know.
+/// The pauses that the policy plans. `next` is only of a pause that recurs: when one without a
+/// beginning begins, `check` does not know.
 fn planned(site: &Site) -> Vec<PlannedPause> {
     let around =
         crate::policy::planned_pause::planned_pauses(&site.policy, site.at, |_, from| from);
@@ -272,7 +278,8 @@ fn planned(site: &Site) -> Vec<PlannedPause> {
     planned
 }
 
-/// The problems of the certificates that a settings file names.
+/// The problems of the certificates that a settings file names, and hosts of origins that none
+/// covers. If they cannot be opened at all, that is the only problem.
 fn certificate_problems(settings: &Settings) -> Vec<CertificateProblem> {
     match Certificates::open(&settings.listen, &Arc::default()) {
         Ok((certificates, _)) => {
@@ -286,7 +293,8 @@ fn certificate_problems(settings: &Settings) -> Vec<CertificateProblem> {
     }
 }
 
-/// Whether a path names a robots.txt and not a policy.
+/// Whether a path names a robots.txt and not a policy: `-`, an http(s) URL, or a name that ends in
+/// `.txt` and is no directory.
 pub fn is_robots_txt(path: &Path) -> bool {
     let text = path.to_string_lossy();
     let is_text = path
@@ -298,6 +306,7 @@ pub fn is_robots_txt(path: &Path) -> bool {
         || is_text && !path.is_dir()
 }
 
+/// Reads and lints a robots.txt. A link that leads out of its directory is refused.
 fn lint(path: &Path) -> Result<FileLints> {
     let given = path.to_string_lossy();
     tester::refuse_link_out(path)?;
@@ -320,6 +329,7 @@ struct Counts {
 }
 
 impl Counts {
+    /// Counts findings by severity, with those that are not listed one by one (`more`).
     fn of<'a>(findings: impl Iterator<Item = &'a Diagnostic>) -> Counts {
         let mut counts = Counts::default();
         for finding in findings {
@@ -381,7 +391,7 @@ fn end_column(source: &Source, span: Span) -> u32 {
         .saturating_add(u32::try_from(columns).unwrap_or(u32::MAX))
 }
 
-/// Whether the site refuses crawlers, but not unlisted bots.
+/// Whether the site has `mode: enforce`, and unlisted bots are only observed.
 fn lets_unlisted_pass(site: &Site) -> bool {
     site.policy.enforcement.site.mode == Some(Mode::Enforce)
         && site.crawler_rules(Claim::Other).unlisted
@@ -400,7 +410,8 @@ struct Repository {
 }
 
 impl Repository {
-    /// The checkout of the workflow that runs here, else the current directory.
+    /// The checkout of the GitHub workflow that runs here, if the current directory is in it; else
+    /// the current directory.
     fn here() -> Repository {
         let current = std::env::current_dir().unwrap_or_default();
         let workspace = std::env::var_os("GITHUB_WORKSPACE").map(PathBuf::from);
@@ -410,7 +421,7 @@ impl Repository {
         Repository { current, root }
     }
 
-    /// The name of a file. A URL, and a file from elsewhere, keep theirs.
+    /// The name of a file, relative to the checkout. A URL, and a file from elsewhere, keep theirs.
     fn name(&self, given: &str) -> String {
         if given.contains("://") {
             return given.to_owned();

@@ -26,7 +26,8 @@ pub struct Output {
 }
 
 impl Socket {
-    /// The path of the socket, or where it would be.
+    /// The path of the socket: that of `--control`, else where a running crawlgate has or would
+    /// have it.
     pub fn path(&self) -> Result<PathBuf> {
         let path = self.control.clone().or_else(places::control_to_ask);
         path.ok_or_else(|| {

@@ -57,7 +57,8 @@ struct Verification<'a> {
     steps: Vec<Step>,
 }
 
-/// Looks an address up as a crawler's. An address that is not verified is a finding.
+/// Looks an address up as a crawler's, in the lists of its operator and by reverse DNS, and prints
+/// each step. Any result but "verified" fails the command.
 pub fn verify(
     registry: &Registry,
     crawler: CrawlerIndex,
@@ -134,6 +135,9 @@ struct ProofText<'a> {
     verification: &'a Verification<'a>,
 }
 
+/// Reads each list of the crawler's operator from where the settings say, and returns a step about
+/// each: whether it has the address. Empty if the lists are off; "not asked" where outgoing
+/// requests are not allowed.
 fn ask_lists(
     proofs: &Proofs,
     crawler: CrawlerIndex,
@@ -183,6 +187,7 @@ fn not_asked(asked: String) -> Step {
     }
 }
 
+/// Asks reverse DNS for the address, and adds a step for each question.
 fn ask_dns(
     proofs: &Proofs,
     address: IpAddr,

@@ -59,12 +59,14 @@ pub struct Arguments {
     json: bool,
 }
 
-/// The purposes by name: named in the help, and offered by the completions of a shell.
+/// A parser of purposes by name: the help names them, and the completions of a shell offer them.
 fn purposes() -> impl TypedValueParser<Value = Purpose> {
     PossibleValuesParser::new(Purpose::ALL.map(Purpose::name))
         .try_map(|name| Purpose::from_name(&name).ok_or("there is no such purpose"))
 }
 
+/// Does what the flags ask for, the first of: update the lists, verify an address, identify the
+/// lines of standard input or one user agent, show one crawler, list the crawlers.
 pub fn run(arguments: &Arguments) -> Result {
     let registry = Registry::builtin();
     if arguments.update {
@@ -103,7 +105,7 @@ pub fn run(arguments: &Arguments) -> Result {
     show(arguments.json, listed.as_slice(), table)
 }
 
-/// The crawler with this id, name or token.
+/// The crawler of the registry with this id, name or token. Fails with the nearest known name.
 fn named(registry: &Registry, name: &str) -> Result<CrawlerIndex> {
     registry.find(name).ok_or_else(|| {
         let known = registry
@@ -120,7 +122,8 @@ fn named(registry: &Registry, name: &str) -> Result<CrawlerIndex> {
     })
 }
 
-/// What a user agent claims to be, in a word, and the kind of a client without a record.
+/// What a user agent claims to be, as a pair: the claim in a word, and the kind of a client that
+/// has no record in the registry (`bot`, `tool` or `person`).
 fn word(claim: Claim) -> (&'static str, &'static str) {
     match claim {
         Claim::Known(_) => ("known", "bot"),
@@ -145,6 +148,8 @@ struct Identified<'a> {
     crawler: Option<&'a Crawler>,
 }
 
+/// Prints what one user agent claims to be: the record of a known crawler, else a sentence with the
+/// reason.
 fn identify(registry: &Registry, user_agent: &str, json: bool) -> Result {
     let (claim, why) = registry.explain(user_agent.as_bytes());
     let crawler = known(registry, claim);
@@ -231,8 +236,8 @@ struct IdentifiedLine<'a> {
     calls_itself: Option<&'a str>,
 }
 
-/// Answers each line of standard input: id or word, kind, why and the user agent, with tabs between
-/// them.
+/// Answers each line of standard input with one line: the crawler's id or the claim in a word, the
+/// kind, the reason and the user agent, with tabs between them; or a JSON object.
 fn identify_lines(registry: &Registry, json: bool) -> Result {
     let mut input = io::stdin().lock();
     let style = if json {
@@ -277,8 +282,8 @@ fn identify_lines(registry: &Registry, json: bool) -> Result {
     Ok(out.flush()?)
 }
 
-/// Reads the next line without its end; of a longer one than [`MAX_LINE`] only the beginning. Says
-/// whether there was one.
+/// Reads the next line into `line`, without its end. Of a line longer than [`MAX_LINE`] only the
+/// beginning is kept, and the rest is passed over. False at the end of the input.
 fn read_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
     line.clear();
     if input.by_ref().take(MAX_LINE).read_until(b'\n', line)? == 0 {
@@ -292,7 +297,8 @@ fn read_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
     Ok(true)
 }
 
-/// The longest marker of a crawler that stands in a user agent.
+/// The longest marker of a crawler that a user agent contains, whatever its case, without the signs
+/// `=` and `^` before it. `None` if it contains none.
 fn marker_in<'a>(crawler: &'a Crawler, user_agent: &[u8]) -> Option<&'a str> {
     crawler
         .markers

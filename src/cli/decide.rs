@@ -27,6 +27,8 @@ pub struct Arguments {
     server: ServerFlags,
 }
 
+/// Runs the decision service by the settings and flags. The listeners of the settings are dropped,
+/// those that `settled` adds too, because nothing is forwarded.
 pub fn run(arguments: &Arguments) -> Result {
     let mut settings = arguments.server.settings(&arguments.origin)?;
     // Nothing is forwarded, whatever the file says for `run`.

@@ -62,6 +62,7 @@ Examples:
 
 Exit codes: 0 nothing changes, 1 something changes, 2 wrong usage, 3 a file cannot be read or used.";
 
+/// Compares both sides and prints the changes. Fails (exit code 1) if something changes.
 pub fn run(arguments: &Arguments) -> Result {
     let registry = Registry::builtin();
     let origins = arguments.origin.read()?;
@@ -87,6 +88,8 @@ pub fn run(arguments: &Arguments) -> Result {
     fine(!difference.changed)
 }
 
+/// Compares both sides on the URLs of a file, the requests of logs, or, without these, on URLs made
+/// from the patterns of their rules.
 fn compare(
     arguments: &Arguments,
     old: &Side,
@@ -107,6 +110,8 @@ fn compare(
     Ok(comparison.finish())
 }
 
+/// Reads one side of the comparison: a robots.txt, or policies without their pauses. A directory
+/// without policies allows everything. Fails if a policy has errors.
 fn side(path: &Path, origins: &OriginCopies) -> Result<Side> {
     let name = printable_path(path);
     let snapshot = if super::check::is_robots_txt(path) {
@@ -142,6 +147,8 @@ fn side(path: &Path, origins: &OriginCopies) -> Result<Side> {
     })
 }
 
+/// Compares on each line of a file: a path for every host, or a URL. Empty lines and what follows
+/// `#` are passed over. Fails after the last line if one is neither.
 fn urls(path: &Path, comparison: &mut Comparison<'_>) -> Result {
     let mut wrong = None;
     let mut number = 0_u64;
@@ -175,6 +182,8 @@ fn urls(path: &Path, comparison: &mut Comparison<'_>) -> Result {
     }
 }
 
+/// Compares on the requests of the logs. Lines that cannot be read or have no user agent are left
+/// out with a note. Fails if no line could be read.
 fn log(arguments: &Arguments, comparison: &mut Comparison<'_>) -> Result {
     let format = audit::format(arguments.log_format.as_deref())?;
     let mut read = 0_u64;

@@ -134,6 +134,9 @@ pub fn run(arguments: &Arguments) -> Result {
     }
 }
 
+/// Writes a case into a new file: of the logs on this machine, with timestamps that are fetched
+/// now, and of the joined cases. A checkpoint without a timestamp is only said. Fails if the case
+/// does not hold by its own check; the file is written all the same.
 fn run_export(arguments: &Export) -> Result {
     let now = SystemTime::now();
     let registry = Registry::builtin();
@@ -195,8 +198,8 @@ fn run_export(arguments: &Export) -> Result {
     Err(Failure::Found(format!("the case does not hold: {faults}")))
 }
 
-/// Says which hosts of the site were observed for less than a day when the time of a case began:
-/// why it has no violations.
+/// Says which hosts of the site had been observed for less than a day, or not yet, when the time of
+/// a case began: of that time no request is a violation.
 fn say_first_days(directory: &Path, site: &str, from: Timestamp) -> Result {
     for (_, observed) in StateStore::read(directory, super::now())?.observations {
         let since = observed.since.0;
@@ -216,11 +219,12 @@ fn read_other(file: &Path) -> Result<Vec<Joined>, Box<dyn Error>> {
     Ok(read_joined(&read_case(file)?)?)
 }
 
-/// A case. It is in memory twice while it is checked.
+/// Reads the file of a case, up to 1 GiB. It is in memory twice while it is checked.
 fn read_case(file: &Path) -> io::Result<Vec<u8>> {
     files::read_argument(file, MAX_CASE)
 }
 
+/// The public key that `--key` gives: the key itself, or a file with it.
 fn key_of(given: &str) -> Result<VerifyKey> {
     if let Ok(key) = VerifyKey::parse(given) {
         return Ok(key);

@@ -82,6 +82,9 @@ impl Arguments {
     }
 }
 
+/// Explains the request by the policy files, or asks the running crawlgate with `--live`. Without
+/// `--held` the crawler may have any version that was published lately. Fails if no site has the
+/// host.
 pub fn run(arguments: &Arguments) -> Result {
     if !arguments.target.starts_with('/') {
         return Err(Failure::Usage(format!(
@@ -144,7 +147,8 @@ pub fn run(arguments: &Arguments) -> Result {
     print(arguments, &explanation, &snapshot)
 }
 
-/// Shows the answer, and what only the running crawlgate knows. A host without a site is a finding.
+/// Prints the explanation as JSON or text, with a hint where only the running crawlgate knows more.
+/// Fails if no site has the host.
 fn print(arguments: &Arguments, explanation: &Explanation, snapshot: &Snapshot) -> Result {
     let claimed = explanation.site.is_some();
     if arguments.json {
@@ -170,7 +174,8 @@ fn print(arguments: &Arguments, explanation: &Explanation, snapshot: &Snapshot) 
     Ok(())
 }
 
-/// The earlier robots.txt that `--held` names, if it names a file.
+/// The robots.txt of the file that `--held` names, as a version that was superseded now. `None` for
+/// `none`, `current`, and without the flag.
 fn superseded(
     held: Option<&str>,
     registry: &Registry,
@@ -188,6 +193,7 @@ fn superseded(
     }))
 }
 
+/// Asks the running crawlgate and prints its answer. Fails if no site has the host.
 fn ask_the_running_one(arguments: &Arguments) -> Result {
     let question = LiveQuestion {
         host: arguments.host.clone(),

@@ -38,6 +38,8 @@ enum For {
     Apache,
 }
 
+/// Writes the configuration of one site into the directory, and prints the names of the files. Says
+/// on standard error what the server cannot do. The site must be named if there are several files.
 pub fn run(arguments: &Arguments) -> Result {
     let loaded = policies::load(
         std::slice::from_ref(&arguments.policies),

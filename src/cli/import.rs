@@ -53,8 +53,8 @@ pub fn run(arguments: &Arguments) -> Result {
     Ok(())
 }
 
-/// The host of the policy. The URL of an origin does not say by which name clients ask for the
-/// site.
+/// The host of the policy: that of `--host`, else that of the URL, else none. Fails if the URL has
+/// an address, localhost or a port: that is not the name by which clients ask for the site.
 fn host(arguments: &Arguments) -> Result<Option<String>> {
     let Some(host) = &arguments.host else {
         return match host_of(&arguments.file) {

@@ -123,6 +123,8 @@ enum Failure {
 
 /// An error of a file, the network or the running crawlgate.
 impl<E: Error + 'static> From<E> for Failure {
+    /// An error of an output whose reader has closed it is `ClosedPipe`; every other one is
+    /// `CouldNot` with its text.
     fn from(error: E) -> Failure {
         let error: &(dyn Error + 'static) = &error;
         let kind = match error.downcast_ref::<serde_json::Error>() {
@@ -136,12 +138,12 @@ impl<E: Error + 'static> From<E> for Failure {
     }
 }
 
-/// The failure to `read`, `write` or `create` a file.
+/// Makes failures of a file: `cannot read FILE: reason`. `act` is `read`, `write` or `create`.
 fn cannot(act: &'static str, path: &Path) -> impl Fn(io::Error) -> Failure {
     move |error| Failure::CouldNot(format!("cannot {act} {}: {error}", printable_path(path)))
 }
 
-/// Writes a file that must not be there yet.
+/// Writes a file that must not be there yet, and waits until it is on the disk.
 fn write_new(path: &Path, bytes: &[u8]) -> Result {
     let created = std::fs::OpenOptions::new()
         .write(true)
@@ -151,7 +153,8 @@ fn write_new(path: &Path, bytes: &[u8]) -> Result {
     written.map_err(cannot("write", path))
 }
 
-/// Runs the command that the arguments name.
+/// Runs the command that the arguments name, and shows its failure. Returns the exit code: 0 fine
+/// (also if the reader closed the output), 1 findings, 2 wrong usage, 3 could not.
 pub fn main() -> ExitCode {
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
@@ -237,7 +240,7 @@ fn show<T: Serialize + ?Sized>(
     Ok(writeln!(out)?)
 }
 
-/// The result of a command that printed what it found.
+/// The result of a command that printed what it found: `Failure::Findings` unless all is fine.
 fn fine(is_fine: bool) -> Result {
     if is_fine {
         Ok(())

@@ -38,7 +38,8 @@ pub struct OriginCopies {
 }
 
 impl OriginFrom {
-    /// Reads the file, or the stored copies.
+    /// Reads the file, or the copies in the state directory; without flags nothing is known. Fails
+    /// for a file that crawlgate would not take from an origin.
     pub fn read(&self) -> Result<OriginCopies> {
         let file = self.origin_robots.as_deref().map(origin_file).transpose()?;
         let stored = match &self.state {
@@ -79,7 +80,8 @@ fn origin_file(path: &Path) -> Result<Arc<OriginFile>> {
 }
 
 impl OriginCopies {
-    /// The origin's file that a site is compiled with.
+    /// The origin's file that a site is compiled with: the file of the flag for every site, else
+    /// the stored copy of this site, else the default (nothing known).
     pub fn of(&self, site: &str) -> Origin {
         match (&self.file, self.known.copies.get(site)) {
             (Some(file), _) => Origin::Read(file.clone()),
@@ -87,7 +89,8 @@ impl OriginCopies {
         }
     }
 
-    /// The default sites of which something is known, if only that crawlgate waits for their file.
+    /// The default sites for a directory without policies: one for every host with the file of the
+    /// flag, else those of which the state directory knows something.
     pub fn sites_without_policy(&self) -> Vec<DefaultSite> {
         match &self.file {
             Some(_) => vec![DefaultSite::for_every_host()],
@@ -95,7 +98,8 @@ impl OriginCopies {
         }
     }
 
-    /// What the answers for a site assume about the origin's file, if its policy reads that file.
+    /// In words, what the answers for a site assume about the origin's file, and whether the
+    /// origin's current file is held back. `None` if the policy does not read the file.
     pub fn assumption(&self, site: &Site) -> Option<String> {
         if !site.policy.reads_origin() {
             return None;
@@ -120,7 +124,8 @@ impl OriginCopies {
         })
     }
 
-    /// Why the server holds the origin's current file back.
+    /// Why the server held the origin's current file back, by the state directory. `None` with a
+    /// file of the flag.
     fn held_back(&self, site: &Site) -> Option<&String> {
         self.known
             .held_back
@@ -128,7 +133,8 @@ impl OriginCopies {
             .filter(|_| self.file.is_none())
     }
 
-    /// Prints on standard error what is assumed about the origins of sites.
+    /// Prints on standard error what is assumed about the origins of those sites that have no copy,
+    /// or whose origin's current file is held back.
     pub fn say_assumptions<'a>(&self, sites: impl IntoIterator<Item = &'a Site>) {
         for site in sites {
             if site.origin.is_some() && self.held_back(site).is_none() {

@@ -5,8 +5,8 @@
 use super::{Failure, Result};
 use std::path::{Path, PathBuf};
 
-/// The state directory: systemd's `STATE_DIRECTORY`, `/var/lib/crawlgate` where it was made, the
-/// user's own.
+/// The default state directory, the first of: systemd's `STATE_DIRECTORY`, `/var/lib/crawlgate` if
+/// it exists, the user's own. `None` if the environment names no home. It may not exist.
 pub fn state() -> Option<PathBuf> {
     let system = Path::new("/var/lib/crawlgate");
     variable("STATE_DIRECTORY")

@@ -26,6 +26,7 @@ pub struct Loaded {
 }
 
 impl Loaded {
+    /// Compiles a policy with what is around it (the origin's file, other files of the directory).
     fn new(name: String, source: Source, surroundings: Surroundings<'_>) -> Loaded {
         let (site, diagnostics) = verdict::load_with(
             &name,
@@ -44,7 +45,8 @@ impl Loaded {
 }
 
 /// Loads files and the policies directly inside directories, in the order of their names, with what
-/// is known of their origins. Rejects a file that has the name or a host of an earlier one.
+/// is known of their origins. Rejects a file that has the name or a host of an earlier one. Fails
+/// if there is no policy at all, or a file cannot be read.
 pub fn load(paths: &[PathBuf], origins: &OriginCopies) -> Result<Vec<Loaded>> {
     load_those(|_| true, paths, origins)
 }
@@ -55,7 +57,8 @@ pub fn load_proposed(paths: &[PathBuf], origins: &OriginCopies) -> Result<Vec<Lo
     load_those(|path| !leads_out(path), paths, origins)
 }
 
-/// [`load`] that reads the files for which `may_read` holds.
+/// [`load`], with a finding in place of a file for which `may_read` is false. Included files that
+/// may not be read are missing.
 fn load_those(
     may_read: fn(&Path) -> bool,
     paths: &[PathBuf],
@@ -114,6 +117,8 @@ pub fn read_source(path: &Path) -> Result<(Source, Diagnostics)> {
     source_or_finding(policy_directory::read(path))
 }
 
+/// The text of a policy file. A text that is too large, not UTF-8 or out of the directory gives an
+/// empty text and the finding; a file that cannot be read fails.
 fn source_or_finding(read: PolicyText) -> Result<(Source, Diagnostics)> {
     let unreadable = match read {
         Ok(source) => return Ok((source, Diagnostics::default())),
@@ -134,6 +139,7 @@ fn source_or_finding(read: PolicyText) -> Result<(Source, Diagnostics)> {
     ))
 }
 
+/// The compiled policy, or the finding that there is no text to compile.
 fn file(text: PolicyText, name: String, surroundings: Surroundings<'_>) -> Result<Loaded> {
     let (source, diagnostics) = source_or_finding(text)?;
     Ok(if diagnostics.has_errors() {
@@ -148,7 +154,8 @@ fn file(text: PolicyText, name: String, surroundings: Surroundings<'_>) -> Resul
     })
 }
 
-/// Two sites may share neither a name nor a host: the later of two such files is rejected.
+/// Rejects each file that has the site name or a host of an earlier one: takes its site away and
+/// adds the findings.
 fn conflicts(loaded: &mut [Loaded]) {
     let mut names: BTreeMap<String, Arc<str>> = BTreeMap::new();
     let mut owners = crate::sites::host_owners::HostOwners::default();
@@ -186,7 +193,8 @@ pub fn sites(loaded: &[Loaded]) -> impl Iterator<Item = &Site> {
     loaded.iter().filter_map(|file| file.site.as_deref())
 }
 
-/// The good sites, in force from now on. Pauses are about the time to come.
+/// The good sites, in force from now on, without their planned pauses: a diff or an audit is not
+/// about this moment.
 pub fn without_pauses(loaded: Vec<Loaded>) -> Snapshot {
     let sites = loaded.into_iter().filter_map(|file| file.site);
     Snapshot::new(
@@ -197,7 +205,8 @@ pub fn without_pauses(loaded: Vec<Loaded>) -> Snapshot {
     )
 }
 
-/// The good sites as if they had come into force at `now`.
+/// The good sites as if they had come into force at `now`, with the planned pauses that are not
+/// over. A pause without a beginning begins now.
 pub fn snapshot(loaded: &[Loaded], now: Timestamp) -> Snapshot {
     let entries = loaded
         .iter()
@@ -221,8 +230,8 @@ pub fn snapshot(loaded: &[Loaded], now: Timestamp) -> Snapshot {
     Snapshot::new(entries.collect(), 0)
 }
 
-/// The snapshot for a question about a host. When no good site claims it and a file is broken, the
-/// broken file may be the one that does: then there is no answer.
+/// The snapshot for a question about a host: of the policies of a directory, or of default sites if
+/// it has none. Fails if no good site has the host and a file is broken: that file may be the one.
 pub fn for_host(
     directory: &Path,
     host: &str,
@@ -247,6 +256,7 @@ pub fn for_host(
 }
 
 /// The sites that a crawlgate without policies has, where something is known of their origins.
+/// Empty if the directory has policies.
 fn default_sites(directory: &Path, origins: &OriginCopies) -> Vec<Loaded> {
     if directory.exists() && !self::directory(directory).is_ok_and(|files| files.is_empty()) {
         return Vec::new();

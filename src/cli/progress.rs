@@ -24,8 +24,8 @@ impl Progress {
         }
     }
 
-    /// Changes the line, unless it changed a moment ago. `text` gets the seconds since the
-    /// beginning.
+    /// Changes the line, unless it changed less than 200 ms ago; on no terminal never. `text` gets
+    /// the seconds since the beginning.
     pub fn tell(&mut self, text: impl FnOnce(f64) -> String) {
         if self.is_shown && self.last.is_none_or(|last| last.elapsed() > PAUSE) {
             self.last = Some(Instant::now());

@@ -21,6 +21,8 @@ pub struct Arguments {
     origin: origin_copy::OriginFrom,
 }
 
+/// Prints the robots.txt of the site of a host, or its `tdmrep.json`. Fails if no site has the
+/// host, or its policy has no `tdm`.
 pub fn run(arguments: &Arguments) -> Result {
     let snapshot = policies::for_host(
         &arguments.policies,

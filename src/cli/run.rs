@@ -54,7 +54,8 @@ pub fn run(arguments: &Arguments) -> Result {
     serve(settings, arguments.server.beginning()?, |_| {})
 }
 
-/// The settings, ready to serve by, with the log and the default directory of the control socket.
+/// Completes the settings to serve by, makes the directory of the control socket if that is the
+/// default one, and starts the log of the process. Fails if there is nothing to serve.
 pub fn settled(settings: Settings) -> Result<Settings> {
     let nowhere = "there is no origin to forward requests to; give --origin URL, or --config FILE with `origins`";
     let settings = settings.settle().ok_or(Failure::Usage(nowhere.into()))?;
@@ -74,7 +75,8 @@ pub fn settled(settings: Settings) -> Result<Settings> {
     Ok(settings)
 }
 
-/// Runs the server. Prints where it listens, then calls `more`.
+/// Runs the server until it is stopped. Once it listens, prints where, and then calls `more`.
+/// Policies that cannot be used are a finding.
 pub fn serve(settings: Settings, beginning: Beginning, more: impl FnOnce(&Bound)) -> Result {
     let outcome = server::run(settings, beginning, |bound| {
         // A closed standard output is no reason not to serve.

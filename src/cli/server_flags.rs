@@ -55,7 +55,8 @@ fn two_ports(written: &str) -> Result<(u16, u16), &'static str> {
 }
 
 impl ServerFlags {
-    /// Whether the server begins on its own or in place of a running process.
+    /// Whether the server begins on its own, or as the successor of the running process that has
+    /// started it. Fails if a successor gets no greeting of that process.
     pub fn beginning(&self) -> Result<Beginning> {
         if !self.successor {
             return Ok(Beginning::Replaceable);
@@ -65,8 +66,8 @@ impl ServerFlags {
         )))
     }
 
-    /// The settings file, with what the flags say in place of it, and with these servers as the
-    /// origin where there are any.
+    /// The settings of the file or the defaults, with the flags in place of what they name.
+    /// `servers`, if there are any, replace all origins by one for every host.
     pub fn settings(&self, servers: &[ServerAddress]) -> Result<Settings> {
         let mut settings = self
             .config
@@ -102,7 +103,8 @@ impl ServerFlags {
     }
 }
 
-/// What holds on this machine where nothing is said.
+/// The settings without a file: the general defaults, and the places for control socket and state
+/// on this machine.
 pub fn defaults() -> Settings {
     Settings {
         control: places::control_to_serve(),
@@ -126,7 +128,9 @@ where
     }
 }
 
-/// Reads a settings file. There are settings only where it has no mistake.
+/// Reads a settings file, makes its paths relative to its directory, and checks sockets and TLS
+/// files of its origins. There are settings only where it has no mistake. Fails if it cannot be
+/// read.
 pub fn read_settings(path: &Path) -> Result<(Source, Diagnostics, Option<Settings>)> {
     let (source, mut diagnostics) = policies::read_source(path)?;
     let mut settings = None;
@@ -167,7 +171,7 @@ fn too_long_socket(server: &ServerSettings) -> Option<Diagnostic> {
     Some(finding.help("write a shorter path; one that is not absolute begins at the settings file"))
 }
 
-/// The settings of a file; its mistakes go to standard error.
+/// The settings of a file; its findings go to standard error. Fails if it has a mistake.
 pub fn settings_file(path: &Path) -> Result<Settings> {
     let (source, diagnostics, settings) = read_settings(path)?;
     super::say_findings(&source, &diagnostics.items);

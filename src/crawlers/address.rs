@@ -8,7 +8,8 @@ use super::octets::{begins_with, words};
 const MAX_SIDE: usize = 256;
 
 /// Whether a place is part of a page's address, of a host with one of the common top-level domains,
-/// or of a mail address.
+/// or of a mail address. Looks at the text around the place up to the next blank, bracket or the
+/// like, at most 256 bytes to either side.
 pub fn is_in_address(text: &[u8], place: usize) -> bool {
     let before = &text[place.saturating_sub(MAX_SIDE)..place];
     let after = &text[place..text.len().min(place + MAX_SIDE)];
@@ -31,7 +32,7 @@ pub fn is_in_address(text: &[u8], place: usize) -> bool {
     is_host || memchr::memchr(b'@', part).is_some_and(|at| at > 0 && is_mail_host(&part[at + 1..]))
 }
 
-/// The words of a text with the places where they begin, without those of addresses.
+/// The words of a text with the places where they begin, without empty ones and those in addresses.
 pub fn words_outside_addresses(text: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     words(text).filter(|(begin, word)| !word.is_empty() && !is_in_address(text, *begin))
 }
@@ -40,7 +41,8 @@ fn is_break(byte: &u8) -> bool {
     byte.is_ascii_whitespace() || b"()[]<>{},;\"'|+".contains(byte)
 }
 
-/// The top-level domain of the host that goes on here, and all that follows it.
+/// For a text that begins within a host: the text from the last dot of that host on, which is its
+/// top-level domain with all that follows. The whole text if the host has no dot here.
 pub fn host_end(text: &[u8]) -> &[u8] {
     let end = text
         .iter()
@@ -53,7 +55,8 @@ pub fn host_end(text: &[u8]) -> &[u8] {
     &text[last..]
 }
 
-/// Whether a host ends here with a top-level domain that programs name themselves by.
+/// Whether a text begins with a top-level domain that programs name themselves by, such as `.com`,
+/// and no letter, digit or `-` follows it. With regard to case.
 pub fn ends_host(text: &[u8]) -> bool {
     const DOMAINS: [&[u8]; 16] = [
         b".com", b".net", b".org", b".info", b".co", b".io", b".eu", b".de", b".fr", b".it",
@@ -67,8 +70,8 @@ pub fn ends_host(text: &[u8]) -> bool {
     DOMAINS.contains(&&text[..text.len().min(1 + name)])
 }
 
-/// Whether a mail host begins here. The `10.0.4.1853` of `Ecosia ios@10.0.4.1853` does not count: a
-/// top-level domain has no digits.
+/// Whether a text begins with a host as in mail addresses: at least two labels, of which the last
+/// has only letters. The `10.0.4.1853` of `Ecosia ios@10.0.4.1853` does not count.
 pub fn is_mail_host(text: &[u8]) -> bool {
     let end = text
         .iter()

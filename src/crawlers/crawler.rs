@@ -77,8 +77,8 @@ pub enum Binds {
 }
 
 impl Crawler {
-    /// Whether this is its first token, id or name, without regard to case. A token that it shares
-    /// with others is not its own.
+    /// Whether this is its first token, its id or its name, without regard to case. Its other
+    /// tokens do not count: it may share them with other crawlers.
     pub fn is_called(&self, name: &str) -> bool {
         let token = self.tokens.first().into_iter();
         token

@@ -21,6 +21,9 @@ const MAX_NAME: usize = 64;
 const STEMS: [&[u8]; 5] = [b"bot", b"crawl", b"spider", b"scrap", b"robot"];
 
 /// The claim of a user agent that is in no list. `words` are its shape and whether it names a tool.
+/// A string that says it is a bot's is `Other`, one that names a tool or has no shape is `Tool`,
+/// and any other is `Nobody`, a person's. How strictly it is read depends on its shape. An empty
+/// string is a tool's: browsers and apps say who they are.
 pub fn declared(text: &[u8], words: Words) -> Claim {
     // Browsers and apps say who they are.
     if text.iter().all(u8::is_ascii_whitespace) {
@@ -58,7 +61,8 @@ pub fn declared(text: &[u8], words: Words) -> Claim {
     if is_tool { Claim::Tool } else { Claim::Nobody }
 }
 
-/// The reason for the claim of a user agent with these words, as people read it.
+/// The reason for the claim of a user agent, in words for people. `words` are its shape and whether
+/// it names a tool.
 pub fn reason(text: &[u8], words: Words, claim: Claim) -> &'static str {
     match claim {
         Claim::Known(_) | Claim::Token(_) => "a marker of the registry stands in it",
@@ -84,7 +88,8 @@ pub fn reason(text: &[u8], words: Words, claim: Claim) -> &'static str {
     }
 }
 
-/// Whether the string may hold a page or an address, so that it is worth a closer look.
+/// Whether the string has a `+`, an `@` or `://`, so that it may name a page or an address and is
+/// worth a closer look.
 pub fn may_name_contact(text: &[u8]) -> bool {
     memchr::memchr3_iter(b'+', b'@', b':', text)
         .any(|at| text[at] != b':' || text[at..].starts_with(b"://"))
@@ -120,8 +125,8 @@ fn is_bot_in_browser(text: &[u8]) -> bool {
     has_bots_name(text, is_phone)
 }
 
-/// Whether an app's string is a bot's: it has a word that ends in bot, crawler or spider outside of
-/// addresses, or a page behind `compatible; Name`.
+/// Whether an app's string is a bot's: a word outside of addresses is a bot's name, or the first
+/// comment begins with `compatible;` and has a page.
 fn is_bot_in_app(text: &[u8]) -> bool {
     const PHONES: [&[u8]; 5] = [b"andr", b"iphone", b"ipad", b"mobile", b"midp"];
     let comment = &text[first_comment(text)];
@@ -129,8 +134,8 @@ fn is_bot_in_app(text: &[u8]) -> bool {
         || has_bots_name(text, contains_any(text, &PHONES))
 }
 
-/// Whether a word outside of addresses is a bot's name. The comments of a phone name its model,
-/// which may be anything.
+/// Whether a word outside of addresses is a bot's name. Words in the comments of a phone do not
+/// count, because a model may be called anything, nor do words behind `like`.
 fn has_bots_name(text: &[u8], is_phone: bool) -> bool {
     words_outside_addresses(text).any(|(begin, word)| {
         names_bot(word)
@@ -139,8 +144,8 @@ fn has_bots_name(text: &[u8], is_phone: bool) -> bool {
     })
 }
 
-/// Whether a part of a word is what bots end their names with: `Baiduspider-ads`, `RankBotEU`,
-/// `Luminator-robots`.
+/// Whether a part of a word ends as bots' names do: `Baiduspider-ads`, `RankBotEU`,
+/// `Luminator-robots`. A part ends before a sign, a digit or a capital letter; a plural counts.
 fn names_bot(word: &[u8]) -> bool {
     (1..=word.len()).any(|end| {
         let (until, after) = word.split_at(end);
@@ -167,7 +172,7 @@ fn names_host_of_bot(text: &[u8]) -> bool {
     })
 }
 
-/// Whether the text after `before` stands in brackets.
+/// Whether the text behind `before` stands in brackets, round or square, that `before` left open.
 fn is_in_comment(before: &[u8]) -> bool {
     before.iter().fold(0, |depth, byte| match byte {
         b'(' | b'[' => depth + 1,
@@ -193,8 +198,8 @@ const COMPATIBLE: [&[u8]; 12] = [
 ];
 
 /// Whether `compatible; Name` introduces another program than a browser: in a comment behind the
-/// first, or in the first before an engine. Old versions of Internet Explorer repeat their own
-/// string in a comment.
+/// first, or in the first (`first`: the place of its text) with a version and before an engine. Old
+/// versions of Internet Explorer repeat their own string in a comment, which does not count.
 fn is_compatible_program(text: &[u8], first: &Range<usize>) -> bool {
     for at in first.start + 1..text.len() {
         let before = &text[..at];
@@ -228,8 +233,9 @@ fn name_of_compatible(text: &[u8]) -> Option<&[u8]> {
 }
 
 /// Whether the string names a host, at the beginning of a word or of a comment:
-/// `adbeat.com/policy`, `(scope3.com)`. The names of apps have theirs the other way round:
-/// `com.zhiliaoapp.musically`. `is_end` says what may follow.
+/// `adbeat.com/policy`, `(scope3.com)`. `is_end` decides by the text from the host's top-level
+/// domain on. The names of apps, which stand the other way round (`com.zhiliaoapp.musically`), and
+/// the pages of browsers' makers do not count.
 fn names_host(text: &[u8], is_end: impl Fn(&[u8]) -> bool) -> bool {
     let mut hosts = memchr::memchr_iter(b'.', text).filter(|&dot| {
         let label = text[..dot]
@@ -249,8 +255,8 @@ fn names_host(text: &[u8], is_end: impl Fn(&[u8]) -> bool) -> bool {
     hosts.any(|dot| is_end(host_end(&text[dot..]))) && !names_page_of_browser(text)
 }
 
-/// Whether a common top-level domain with a path stands here. A phone's string names many hosts
-/// without one.
+/// Whether a text begins with a common top-level domain of three letters and a path that begins
+/// with a letter: `.com/policy`. The string of a phone names many hosts without a path.
 fn is_page_of_host(text: &[u8]) -> bool {
     matches!(text, [_, _, _, _, b'/', first, ..] if first.is_ascii_alphabetic()) && ends_host(text)
 }
@@ -274,8 +280,8 @@ fn is_bot_alone(text: &[u8]) -> bool {
         || introduces_something(text)
 }
 
-/// Whether something stands behind `compatible;`. Proxies send `Mozilla/4.0 (compatible;)` in place
-/// of people's strings.
+/// Whether something stands behind `compatible;` anywhere. Proxies send `Mozilla/4.0 (compatible;)`
+/// in place of people's strings, which introduces nothing.
 fn introduces_something(text: &[u8]) -> bool {
     (0..text.len()).any(|at| {
         let name = name_of_compatible(&text[at..]);
@@ -305,7 +311,8 @@ fn adds_to_engine(text: &[u8]) -> bool {
     adds && !contains(text, b"mobile")
 }
 
-/// Whether the string names a page or a mail address.
+/// Whether the string names a page or a mail address. Not if `from: ` stands before the last of
+/// them, or if the page is that of a browser's maker.
 fn names_contact(text: &[u8]) -> bool {
     last_contact(text).is_some_and(|at| !ends_with(&text[..at], b"from: "))
         && !names_page_of_browser(text)
@@ -325,8 +332,8 @@ fn names_page_of_browser(text: &[u8]) -> bool {
     )
 }
 
-/// Whether the word that ends here makes the string worth asking [`says_bot`]. A `+` does so, too:
-/// `+http` begins with it.
+/// Whether a text ends in bot, crawler, spider or scraper: then [`says_bot`] and the like have to
+/// look at the whole string.
 pub fn is_hint(until: &[u8]) -> bool {
     // Most words end in other letters than these, the last letters of the four.
     until
@@ -335,8 +342,8 @@ pub fn is_hint(until: &[u8]) -> bool {
         && is_called_bot(until)
 }
 
-/// Whether a part of a word that a capital letter ends, or a plural, is such a hint: `RankBotEU`,
-/// `robots`.
+/// Whether a part of a word, before a sign or a capital letter, or a plural is such a hint
+/// (`is_hint`): `RankBotEU`, `robots`.
 pub fn has_hint_inside_word(text: &[u8]) -> bool {
     memchr::memchr3_iter(b't', b'r', b's', text).any(|at| {
         let goes_on = text.get(at + 1).is_some_and(u8::is_ascii_lowercase);
@@ -349,7 +356,7 @@ pub fn has_hint_inside_word(text: &[u8]) -> bool {
     })
 }
 
-/// Whether a token says by itself that it is a bot's.
+/// Whether a token ends in bot, crawler, spider or scraper, without regard to case.
 pub fn is_called_bot(token: &[u8]) -> bool {
     BOT_ENDINGS.iter().any(|word| ends_with(token, word))
 }
@@ -365,14 +372,15 @@ pub fn is_generic(name: &[u8]) -> bool {
 /// The name that a bot gives itself: the first word outside of addresses that ends in bot, crawler,
 /// spider or scraper and has more letters, else the word that `compatible;` introduces, else the
 /// word that it begins with, unless that is every browser's, else a product that is no browser's,
-/// else the first generic word. At most 64 bytes of it.
+/// else the first generic word. At most 64 bytes of it; `None` if it has no such word.
 pub fn calls_itself(user_agent: &[u8]) -> Option<&str> {
     let (_, word) = name_of(user_agent)?;
     std::str::from_utf8(&word[..word.len().min(MAX_NAME)]).ok()
 }
 
-/// The name that a bot gives itself, where that tells it from other programs: `Price` of `Price
-/// checker (+http://...)` is a part of a name, and `bot` none.
+/// The name that a bot gives itself (`calls_itself`), if that tells it from other programs; else
+/// `None`: `Price` of `Price checker (+http://...)` is only a part of a name, `bot` is generic, and
+/// a name of more than 64 bytes is none.
 pub fn product_name(user_agent: &[u8]) -> Option<&str> {
     let (begin, word) = name_of(user_agent)?;
     let after = &user_agent[begin + word.len()..];
@@ -382,7 +390,7 @@ pub fn product_name(user_agent: &[u8]) -> Option<&str> {
         .filter(|_| is_whole && word.len() <= MAX_NAME && !is_generic(word))
 }
 
-/// The name that a bot gives itself, and where it begins.
+/// The name that a bot gives itself, whole, and where it begins: see `calls_itself`.
 fn name_of(user_agent: &[u8]) -> Option<(usize, &[u8])> {
     let mut called_bot = free_words(user_agent);
     if let Some(found) = called_bot.find(|(_, word)| is_called_bot(word) && !is_generic(word)) {
@@ -413,8 +421,8 @@ fn free_words(user_agent: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     })
 }
 
-/// The name in `(compatible; Name/1.0`, which is how bots introduce themselves; Internet Explorer
-/// does, too.
+/// The name in `(compatible; Name/1.0`, which is how bots introduce themselves, and where it
+/// begins. `None` for `MSIE`, because Internet Explorer introduces itself so, too.
 fn introduced(text: &[u8]) -> Option<(usize, &[u8])> {
     const INTRODUCTION: &[u8] = b"compatible; ";
     let begin = find(text, INTRODUCTION)? + INTRODUCTION.len();
@@ -435,8 +443,8 @@ pub fn says_bot(text: &[u8]) -> bool {
         || says_bots_name(text)
 }
 
-/// Whether a page that the string names may be that of the maker of an app on a phone:
-/// `CoolerFM/1.0 iPhone/15 +https://cooler.fm`.
+/// Whether a page that the string names may be that of the maker of an app on a phone: it names a
+/// phone's system, and has no part of bots' names. `CoolerFM/1.0 iPhone/15 +https://cooler.fm`.
 fn is_apps_page(text: &[u8]) -> bool {
     const PHONES: [&[u8]; 6] = [
         b"android",
@@ -449,7 +457,9 @@ fn is_apps_page(text: &[u8]) -> bool {
     contains_any(text, &PHONES) && !contains_any(text, &STEMS)
 }
 
-/// Whether a product token of the string is a bot's name, as [`says_bot`] says.
+/// Whether a product token of the string is a bot's name, as [`says_bot`] says: with a version
+/// behind it, or at the end of its part with a page or mail address after it. Within the
+/// description of a device only a token with a version counts.
 fn says_bots_name(text: &[u8]) -> bool {
     // Found when first asked for: most strings need neither.
     let mut device = None;
@@ -494,7 +504,7 @@ fn says_bots_name(text: &[u8]) -> bool {
     false
 }
 
-/// Whether the string has what the strings of people's browsers have.
+/// Whether the string has a word of the engines of people's browsers, without regard to case.
 pub fn has_shape_of_browser(text: &[u8]) -> bool {
     const ENGINES: [&[u8]; 8] = [
         b"chrome/",
@@ -509,8 +519,9 @@ pub fn has_shape_of_browser(text: &[u8]) -> bool {
     contains_any(text, &ENGINES)
 }
 
-/// The first comment, where it describes a device: `(Linux; Android 10; CUBOT J9)`. Empty where it
-/// does not.
+/// The place of the first comment's text, if it describes a device: it begins with `Linux`,
+/// `Mobile` or `Tablet`, or names Android, as in `(Linux; Android 10; CUBOT J9)`. Else an empty
+/// range.
 fn device_part(text: &[u8]) -> Range<usize> {
     let part = first_comment(text);
     let comment = &text[part.clone()];
@@ -523,7 +534,8 @@ fn device_part(text: &[u8]) -> Range<usize> {
     }
 }
 
-/// The text in the first brackets. Empty without brackets.
+/// The place of the text in the first round brackets, with brackets inside; up to the end of the
+/// string if they are not closed. An empty range without brackets.
 fn first_comment(text: &[u8]) -> Range<usize> {
     let Some(open) = text.iter().position(|&byte| byte == b'(') else {
         return 0..0;
@@ -550,7 +562,8 @@ fn has_version(after: &[u8]) -> bool {
     }
 }
 
-/// Whether a token ends its part of the string: `FooBot;`, `FooBot)`. Not so `CUBOT J9`.
+/// Whether a token ends its part of the string, by the text behind it: `FooBot;`, `FooBot)`, or the
+/// end of the string. Not so `CUBOT J9`.
 fn ends_part(after: &[u8]) -> bool {
     matches!(after, [] | [b'/' | b';' | b')' | b',', ..])
 }

@@ -29,7 +29,8 @@ struct Marker {
 }
 
 impl Marker {
-    /// Whether the marker found at `start..end` stands by itself.
+    /// Whether the marker found at `start..end` counts there: at the beginning of the string or as
+    /// the whole string if it has to, and as a word by itself (`stands_alone`).
     fn stands(&self, text: &[u8], start: usize, end: usize) -> bool {
         if (self.at_start || self.is_whole) && start != 0 || self.is_whole && end != text.len() {
             return false;
@@ -71,6 +72,8 @@ pub struct Markers {
 }
 
 impl Markers {
+    /// Prepares the markers of these crawlers: `^` in front of a marker binds it to the beginning
+    /// of the string, `=` to the whole string. The names of tools are searched with them.
     pub fn new(crawlers: &[Crawler]) -> Markers {
         let mut texts: Vec<&[u8]> = Vec::new();
         let mut markers = Vec::new();
@@ -115,7 +118,11 @@ impl Markers {
         self.index.most_at_one_place()
     }
 
-    /// The crawler that a user agent claims to be, by the markers and by the tokens of a site.
+    /// The crawler that a user agent claims to be, by the markers of the registry and by those of a
+    /// site. A marker of the site wins over one of the registry, unless that is at least as long
+    /// and no tool's. Without any marker the string itself decides (`declared`). Only the first
+    /// `MAX_READ` bytes are read. In a string of Apple Messages, what stands before the crawlers'
+    /// names decides.
     pub fn identify(&self, user_agent: &[u8], tokens: Option<&SiteMarkers>) -> Claim {
         let mut text = &user_agent[..user_agent.len().min(MAX_READ)];
         let mut found = self.found(text);
@@ -138,7 +145,8 @@ impl Markers {
         }
     }
 
-    /// The claim of a user agent in which no marker stands.
+    /// The claim of a user agent in which no marker stands: `Nobody` at once if it is plainly a
+    /// browser's without any hint of a bot, else what it says of itself.
     fn without_marker(&self, text: &[u8], found: &Found) -> Claim {
         if found.is_plain && !found.is_hinted {
             return Claim::Nobody;
@@ -153,6 +161,8 @@ impl Markers {
         (claim, declared::reason(text, self.shapes.of(text), claim))
     }
 
+    /// What one pass finds in a user agent. Of a plain browser's string only the parts are searched
+    /// in which a marker can stand.
     fn found(&self, text: &[u8]) -> Found {
         let device = device_of_plain_browser(text);
         // Most strings differ only in the device: what stands behind it need not be searched.
@@ -166,7 +176,8 @@ impl Markers {
         }
     }
 
-    /// Finds the markers that begin between two places.
+    /// Finds the markers that begin at `from` or later in the text before `until`, and whether the
+    /// string may say that it is a bot or a tool.
     fn scan(&self, text: &[u8], from: usize, until: usize) -> Found {
         let mut found = Found::default();
         let mut is_hinted = false;
@@ -210,7 +221,8 @@ impl Markers {
     }
 }
 
-/// Whether a marker may begin at this place of the beginning of browsers' strings.
+/// Whether a marker may begin at this place of `BROWSERS_BEGINNING`: as far as that goes on, it has
+/// the letters of the marker.
 fn may_stand_in_beginning(marker: &[u8], at: usize) -> bool {
     let beginning = &BROWSERS_BEGINNING[at..];
     let length = marker.len().min(beginning.len());
@@ -219,7 +231,8 @@ fn may_stand_in_beginning(marker: &[u8], at: usize) -> bool {
 
 /// Where Apple Messages names other companies' crawlers in the string of a person's own device:
 /// `... Safari/601.2.4 facebookexternalhit/1.1 Facebot Twitterbot/1.0`. What stands before is the
-/// device's own.
+/// device's own. `None` unless both crawlers are named behind a `Safari/`. `messages` are the
+/// places of their markers.
 fn preview_of_messages(text: &[u8], messages: [Option<usize>; 2]) -> Option<usize> {
     let [Some(facebook), Some(twitter)] = messages else {
         return None;
@@ -312,7 +325,8 @@ impl SiteMarkers {
         self.tokens.get(usize::from(index)).map(String::as_str)
     }
 
-    /// The claim of a token, which is found without regard to case.
+    /// The claim of a token of the policy, which is found without regard to case; `None` for any
+    /// other name.
     pub fn named(&self, token: &str) -> Option<Claim> {
         let index = self
             .tokens
@@ -321,8 +335,10 @@ impl SiteMarkers {
         u16::try_from(index).ok().map(Claim::Token)
     }
 
-    /// The claim that the longest marker in a user agent means, and the length of the marker.
-    /// `is_person` tells whether the user agent is a person's.
+    /// The claim that the longest marker of the site in a user agent means, and the length of the
+    /// marker; the first of equal ones. A token does not count in a person's user agent
+    /// (`is_person`), and one that stands in people's strings counts only as the name that the bot
+    /// gives itself.
     fn find(&self, text: &[u8], is_person: impl Fn() -> bool) -> Option<(Claim, usize)> {
         let mut best: Option<(Claim, usize)> = None;
         // Found when first asked for: few strings have a token.

@@ -8,9 +8,9 @@ use std::net::{IpAddr, SocketAddr};
 /// The bits before the IPv4 address in an IPv4-mapped IPv6 address (RFC 4291 section 2.5.5.2).
 const MAPPED: u8 = 96;
 
-/// Reads a network, or a single address. An IPv4-mapped IPv6 network becomes IPv4, as do the
-/// addresses that it is compared with. A network that is wider than all mapped addresses, like
-/// `::ffff:0.0.0.0/90`, is refused.
+/// Reads a network, or a single address; `None` for any other text. An IPv4-mapped IPv6 network
+/// becomes IPv4, as do the addresses that it is compared with; one that is wider than all mapped
+/// addresses, like `::ffff:0.0.0.0/90`, is refused (`None`). Bits after the prefix are cleared.
 pub fn read_network(written: &str) -> Option<IpNet> {
     let network = written
         .parse()
@@ -44,7 +44,8 @@ pub fn read_networks(decoder: &mut Decoder, node: &Node) -> Vec<IpNet> {
     )
 }
 
-/// An address, with or without a port, an IPv6 one with or without brackets.
+/// Reads an address, with or without a port, an IPv6 one with or without brackets; `None` for any
+/// other text. An IPv4-mapped IPv6 address becomes IPv4.
 pub fn written_address(text: &str) -> Option<IpAddr> {
     let address = text.parse::<IpAddr>().ok();
     let address = address.or_else(|| Some(text.parse::<SocketAddr>().ok()?.ip()));

@@ -77,8 +77,8 @@ pub fn read_list(bytes: &[u8]) -> Result<Vec<IpNet>, ListError> {
     }
 }
 
-/// Every text that is a network, however deep it stands. The depth is bounded by the reader of
-/// JSON.
+/// Adds every text in a JSON value that is a network, however deep it stands, and passes over other
+/// texts. The values of `KEYS` must be networks. The depth is bounded by the reader of JSON.
 fn in_json(value: &Value, networks: &mut Vec<IpNet>) -> Result<(), ListError> {
     match value {
         Value::String(text) if read_network(text).is_some() => push(text, networks),
@@ -91,7 +91,10 @@ fn in_json(value: &Value, networks: &mut Vec<IpNet>) -> Result<(), ListError> {
     }
 }
 
-/// Reads the values of the keys of the common shape in a page.
+/// Adds the values of `KEYS` that stand in a page of HTML, as in the JSON that it shows.
+///
+/// # Errors
+/// A value is no network, or the page has none of these keys with a value.
 fn in_page(page: &str, networks: &mut Vec<IpNet>) -> Result<(), ListError> {
     let page = page
         .replace("&quot;", "\"")
@@ -118,7 +121,10 @@ fn not_a_network(text: &str) -> ListError {
     ListError::NotANetwork(text.chars().take(SHOWN).collect())
 }
 
-/// Adds a network that was read, if it is one and not too wide.
+/// Reads a network and adds it.
+///
+/// # Errors
+/// It is no network, is too wide, or is one too many.
 fn push(written: &str, networks: &mut Vec<IpNet>) -> Result<(), ListError> {
     let network = read_network(written).ok_or_else(|| not_a_network(written))?;
     let widest = if network.addr().is_ipv4() {

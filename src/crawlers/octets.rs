@@ -2,8 +2,8 @@
 //! tokens, and [`words`] splits a text into words. The others search and compare text without
 //! regard to case.
 
-/// Whether an octet is a character of product tokens. Next to a marker it makes the marker part of
-/// another word.
+/// Whether a byte is a character of product tokens: an ASCII letter or digit, `_` or `-`. Next to a
+/// marker it makes the marker part of another word.
 pub fn is_token_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-'
 }
@@ -55,14 +55,16 @@ pub fn begins_with(text: &[u8], lower: &[u8]) -> bool {
         .is_some_and(|begin| begin.eq_ignore_ascii_case(lower))
 }
 
-/// Whether `like` or `following` introduces the word that comes next: `FreshRSS/1.2 (like
-/// Googlebot)` is FreshRSS.
+/// Whether the text before a word ends in `like ` or `following `, so that the word names another
+/// program than the client: `FreshRSS/1.2 (like Googlebot)` is FreshRSS.
 pub fn names_another_program(before: &[u8]) -> bool {
     ends_with(before, b"like ") || ends_with(before, b"following ")
 }
 
-/// Whether `start..end` is no part of a word that begins before it or goes on after it, and names
-/// no other program.
+/// Whether what stands at `start..end` is a word by itself, and not the name of another program
+/// (`names_another_program`). It must not continue a word to its left if `begins_word`, and no word
+/// may continue it to its right if `ends_word`; a marker that begins or ends with a sign needs
+/// neither.
 pub fn stands_alone(
     text: &[u8],
     start: usize,

@@ -20,7 +20,7 @@ pub fn read(source: &Source) -> Result<Vec<Crawler>, Diagnostics> {
     crawlers.ok_or(diagnostics)
 }
 
-/// Reads one record.
+/// Reads one record. `None` if a field that it must have is missing or wrong, which is reported.
 fn record(fields: &mut Fields<'_>) -> Option<Crawler> {
     let binds = [
         ("star", Binds::Star),
@@ -69,23 +69,27 @@ fn record(fields: &mut Fields<'_>) -> Option<Crawler> {
     })
 }
 
+/// The text of a field that every record must have. `None` if it is missing or no text, which is
+/// reported.
 fn required(fields: &mut Fields<'_>, name: &'static str) -> Option<String> {
     let node = fields.required(name, &format!("this record has no `{name}`"), None)?;
     fields.decoder.text(node, "text").map(str::to_owned)
 }
 
+/// The text of a field; `None` if it is missing, or no text, which is reported.
 fn text(fields: &mut Fields<'_>, name: &'static str) -> Option<String> {
     fields.text(name, "text").map(|text| text.value)
 }
 
+/// The texts of a field that is a list; none if it is missing.
 fn texts(fields: &mut Fields<'_>, name: &'static str) -> Vec<String> {
     let listed =
         fields.get_or_default(name, |decoder, node| decoder.texts(node, "a list of texts"));
     values(&listed)
 }
 
-/// The markers of a record. One of fewer than three characters is a mistake: it stands in too many
-/// strings.
+/// The markers of a record. One of fewer than three characters (without the signs `=` and `^` in
+/// front) is reported as a mistake: it stands in too many strings.
 fn markers(fields: &mut Fields<'_>) -> Vec<String> {
     let listed = fields.get_or_default("marks", |decoder, node| {
         decoder.texts(node, "a list of texts")
@@ -103,7 +107,8 @@ fn markers(fields: &mut Fields<'_>) -> Vec<String> {
     values(&listed)
 }
 
-/// The time that a note such as `up to 72 h` or `up to a week` names.
+/// The time that a note names: a week for `a week`, else the number of hours before ` h`, as in
+/// `up to 72 h`. `None` for any other note.
 fn caching_time(note: &str) -> Option<Duration> {
     let hours: u64 = if note.contains("a week") {
         7 * 24

@@ -76,8 +76,9 @@ impl Registry {
         &self.crawlers[usize::from(index.0)]
     }
 
-    /// The cache in which a crawler keeps robots.txt (its own id when it shares none), and how long
-    /// it is documented to keep it there; zero when nothing is said.
+    /// The name of the cache in which a crawler keeps robots.txt (its own id if it shares none),
+    /// and how long it, or any crawler that shares the cache, is documented to keep a copy; zero if
+    /// nothing is documented.
     pub(crate) fn robots_cache(&self, index: CrawlerIndex) -> (&str, Duration) {
         let crawler = self.get(index);
         let kept = self
@@ -143,7 +144,8 @@ impl Registry {
     }
 }
 
-/// How long a crawler may keep a robots.txt: as long as any that shares its cache.
+/// The longest time for which this crawler, or any that shares its cache, is documented to keep a
+/// robots.txt; zero if nothing is documented.
 fn longest_kept(crawler: &Crawler, all: &[Crawler]) -> Duration {
     let others = all
         .iter()

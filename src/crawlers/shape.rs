@@ -40,6 +40,9 @@ struct Word {
 }
 
 impl Word {
+    /// A word of the lists in `shape_words.rs`: `^` in front binds it to the beginning of the
+    /// string, and a `*` lets letters go on at that side. `shape` is `None` for the name of a tool,
+    /// behind which letters may always go on.
     fn new(shape: Option<Shape>, written: &str) -> Word {
         Word {
             shape,
@@ -49,7 +52,8 @@ impl Word {
         }
     }
 
-    /// Whether the word found at `start..end` is a whole word.
+    /// Whether the word found at `start..end` is a whole word there, as far as it has to be one. A
+    /// `%20` before it is a blank.
     fn stands(&self, text: &[u8], start: usize, end: usize) -> bool {
         let (before, after) = text.split_at(start);
         let follows_letter =
@@ -94,7 +98,8 @@ impl Shapes {
         }
     }
 
-    /// The shape of a user agent, and whether it names a tool. Words of addresses do not count:
+    /// The shape of a user agent, and whether it names a tool. Of several shapes the last of
+    /// `Shape` counts: a browser before an app before a desktop. Words of addresses do not count:
     /// `https://www.joesbrewery.com`.
     pub fn of(&self, text: &[u8]) -> Words {
         let mut words = Words {
@@ -155,8 +160,8 @@ static LAST_THREE: [u32; 26 * 26] = {
     bits
 };
 
-/// Whether the word that ends here may end as the names of tools or of bots do. Most words differ
-/// in the last letters.
+/// Whether the last three letters of a text are those of an ending of tools or bots. A quick test
+/// before the endings are compared: most words differ in the last letters.
 #[inline]
 fn may_end_name(until: &[u8]) -> bool {
     let [.., third, second, last] = *until else {
@@ -170,7 +175,7 @@ fn may_end_name(until: &[u8]) -> bool {
     bits >> third & 1 == 1
 }
 
-/// Whether the word that ends here has an ending of the names of tools.
+/// Whether a text ends in one of the endings of the names of tools, without regard to case.
 pub fn ends_like_tool(until: &[u8]) -> bool {
     may_end_name(until)
         && TOOL_ENDINGS
@@ -178,7 +183,8 @@ pub fn ends_like_tool(until: &[u8]) -> bool {
             .any(|ending| ends_with(until, ending.as_bytes()))
 }
 
-/// Whether the word that ends here has an ending of the names of tools or of bots.
+/// Whether a text ends in one of the endings of the names of tools or of bots, without regard to
+/// case.
 #[inline]
 pub fn ends_like_tool_or_bot(until: &[u8]) -> bool {
     // Bots first: they have few endings, and most strings that get here are theirs.
@@ -189,9 +195,9 @@ pub fn ends_like_tool_or_bot(until: &[u8]) -> bool {
 /// The beginning of the strings of browsers.
 pub const BROWSERS_BEGINNING: &[u8] = b"Mozilla/5.0 (";
 
-/// Where the description of the device ends, if the string is that of a browser and of nothing
-/// else. Only its beginning and its last octet are examined: a system that people use, an engine
-/// right behind it, and a version at the end.
+/// Where the description of the device ends (behind its bracket), if the string seems to be that of
+/// a browser and of nothing else; else `None`. Only its beginning and its last byte are examined: a
+/// system that people use, an engine right behind it, and a version at the end.
 #[inline]
 pub fn device_of_plain_browser(text: &[u8]) -> Option<usize> {
     if !text.last().is_some_and(u8::is_ascii_digit) {
@@ -230,8 +236,8 @@ pub fn device_of_plain_browser(text: &[u8]) -> Option<usize> {
         .then_some(end)
 }
 
-/// Whether a text has only the words of engines and browsers and their versions. It then holds no
-/// marker, no tool and no bot.
+/// Whether a text has only the words of engines and browsers and their versions, or is empty. It
+/// then holds no marker, no tool and no bot.
 #[inline]
 pub fn says_only_browser(mut text: &[u8]) -> bool {
     while !text.is_empty() {
@@ -250,8 +256,9 @@ pub fn says_only_browser(mut text: &[u8]) -> bool {
     true
 }
 
-/// Whether a word outside the description of the device ends as the names of tools do. The apps of
-/// a phone that show pages are left out: `CamScanner`, `QRScanner`.
+/// Whether a word outside the description of the device (`device`) and outside addresses ends as
+/// the names of tools do. Never for the view of an app on a phone that shows pages: its name may be
+/// `CamScanner` or `QRScanner`.
 pub fn has_tool_word(text: &[u8], device: &std::ops::Range<usize>) -> bool {
     let is_apps_view =
         contains(text, b"; wv)") || contains(text, b"mobile/") && !contains(text, b"safari/");

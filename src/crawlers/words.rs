@@ -151,7 +151,7 @@ impl WordIndex {
         }
     }
 
-    /// Compares one place of the text with the markers that begin alike. Apart from the loop of
+    /// Calls `on_marker` for each marker that stands at `start`. A function apart from the loop of
     /// `find`, which keeps the registers to itself.
     #[inline(never)]
     fn compare_at(&self, text: &[u8], start: usize, on_marker: &mut impl FnMut(u16, usize, usize)) {
@@ -178,7 +178,7 @@ impl WordIndex {
         }
     }
 
-    /// The slot of the markers that may begin as a text does.
+    /// The slot of the markers that may begin as a text does; `None` for fewer than three bytes.
     fn slot_of(&self, text: &[u8]) -> Option<u16> {
         Some((key_of(text)?.wrapping_mul(SPREAD) & ((1 << KEY_BITS) - 1)) >> self.shift)
     }
@@ -194,7 +194,8 @@ impl WordIndex {
     }
 }
 
-/// Five bits of each of the first three octets. A letter has the same five bits in either case.
+/// A number of the first three bytes, five bits of each; `None` if there are fewer. A letter has
+/// the same five bits in either case.
 fn key_of(text: &[u8]) -> Option<u16> {
     let [one, two, three, ..] = *text else {
         return None;
@@ -203,8 +204,8 @@ fn key_of(text: &[u8]) -> Option<u16> {
     Some(bits(one) << 10 | bits(two) << 5 | bits(three))
 }
 
-/// The first eight octets as a number, with letters of either case alike. Some other octets become
-/// alike, too, so equal numbers do not prove equal texts.
+/// The first eight bytes as a number, with letters of either case alike; missing bytes are zero.
+/// Some other bytes become alike, too, so equal numbers do not prove equal texts.
 fn fold_eight(text: &[u8]) -> u64 {
     let octets = text.first_chunk::<8>().copied().unwrap_or_else(|| {
         let mut octets = [0; 8];

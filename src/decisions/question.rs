@@ -68,10 +68,14 @@ pub enum QuestionError {
 }
 
 impl<'a> Question<'a> {
-    /// Reads the question.
+    /// Reads what a proxy asks about from the path and the fields of its request. `envoy` and a
+    /// file have method, host and target in the request itself (for `envoy`, the target is what
+    /// follows in the path). `nginx` and `answer` have method and target in fields; `forward-auth`
+    /// has the host in a field, too. Where the field of method or host is missing, that of the
+    /// request counts.
     ///
     /// # Errors
-    /// The proxy is not set up to ask.
+    /// The path is none of these, or the target or the host is missing or not one.
     pub fn read(request: &Received<'a>) -> Result<Question<'a>, QuestionError> {
         let path = path_of(request.target);
         // Proxies route by what a path resolves to, and send it on as it came.
@@ -129,7 +133,7 @@ impl<'a> Question<'a> {
         })
     }
 
-    /// Whether it asks about this file in its usual spelling.
+    /// Whether the path of the request in question is exactly this one, apart from a query.
     pub fn is_for(&self, file: &str) -> bool {
         path_of(self.target) == file.as_bytes()
     }
@@ -145,15 +149,16 @@ impl<'a> Question<'a> {
             .unwrap_or(HeaderValue::from_static(file))
     }
 
-    /// The head of the request that the question is about.
+    /// The head of the request in question: the fields of the proxy's request, with the method,
+    /// target and host that it asks about.
     pub fn head<'r>(&'r self, request: &'r Received<'a>) -> MappedRequest<'r> {
         let asking = MappedRequest::new(request.method, request.target, None, request.headers)
             .checked(request.http);
         asking.about(self.method, self.target, self.host)
     }
 
-    /// The connection of the proxy, which names the client of the request in a field of its own
-    /// request.
+    /// The connection that the request in question came by: from the proxy, which is trusted to
+    /// name the client in a field. A proxy on a Unix socket has the address 127.0.0.1.
     pub fn connection(request: &Received<'_>) -> Connection<'static> {
         Connection::from(Peer {
             address: request.peer.or(Some(LOCAL)),

@@ -37,8 +37,11 @@ impl Decisions {
         }
     }
 
-    /// The answer to the proxy: crawlgate's own answer, if the request gets one, or that the
-    /// request passes. `judged` is the decision about the request, and the site.
+    /// The answer to the proxy: `own`, crawlgate's own answer to the request, in the form of the
+    /// protocol, or without one that the request passes (404 for a file, 503 for `/decide/answer`).
+    /// A question about robots.txt or tdmrep.json, which a proxy is to fetch here, passes with a
+    /// warning in the log; in another spelling it is redirected to the usual one. `judged` is the
+    /// decision about the request, and the site; `action` the action on it.
     fn answer(
         &self,
         question: &Question<'_>,
@@ -80,6 +83,8 @@ impl Decisions {
         }
     }
 
+    /// Warns, once in the life of the process, that a proxy asks about a file in place of fetching
+    /// it.
     fn warn_of_file(&self, question: &Question<'_>) {
         if !self.has_warned.swap(true, Ordering::Relaxed) {
             tracing::warn!(
@@ -92,6 +97,9 @@ impl Decisions {
 }
 
 impl Respond for Decisions {
+    /// Answers a question. It is recorded with the status that the client gets, or with 0 if the
+    /// request passes. Not recorded: a malformed question, a file that crawlgate itself asks for,
+    /// and `/decide/answer`, whose request was recorded before.
     fn respond(&self, request: &Received<'_>) -> Responded {
         let question = match Question::read(request) {
             Ok(question) => question,

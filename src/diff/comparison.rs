@@ -60,7 +60,9 @@ struct Compared {
 }
 
 impl Compared {
-    /// The site in this place of a side, else `nothing`. `None` if there is neither.
+    /// A comparison of two sides that has compared nothing yet. A host with a policy on one side
+    /// only is compared with an empty policy, which allows everything. `basis` is only passed on to
+    /// the result.
     fn new(side: &Side, place: Option<usize>, nothing: Option<&Arc<Site>>) -> Option<Compared> {
         let entry = place.and_then(|place| side.snapshot.sites().get(place));
         let site = entry.map(|entry| &entry.site).or(nothing)?.clone();
@@ -109,7 +111,8 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    /// Compares on the URLs that the patterns of both sides match.
+    /// Compares each site on the URLs made from the patterns of both sides. If these are too many
+    /// to try all, the site gets a note.
     pub fn witnesses(&mut self) {
         for site in &mut self.sites {
             let found = witnesses(site.sites());
@@ -125,7 +128,8 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    /// Compares on a path for every crawler; without a host on every site.
+    /// Compares a path for every class of crawlers, on the site of `host`; without a host on every
+    /// site. A host that no site has counts among the other hosts.
     pub fn url(&mut self, host: Option<&str>, target: &str) {
         self.compared += 1;
         let places = match host {
@@ -140,7 +144,8 @@ impl<'a> Comparison<'a> {
             .for_each(|site| site.target(target));
     }
 
-    /// Compares on one request. A request without a host is for the only site.
+    /// Compares on one request of a log. One without a host is for the only site. Where no site is
+    /// found, it counts among the other hosts and not as compared.
     pub fn request(&mut self, record: &Record<'_>, user_agent: &[u8]) {
         let place = match record.host.as_deref() {
             None => (self.sites.len() == 1).then_some(0),
@@ -155,7 +160,9 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    /// The place in `sites` of the site that a host belongs to.
+    /// The place in `sites` of the site for a host, whose port is ignored. If both sides are single
+    /// files with one site, that is the site for every host, unless the files name hosts and this
+    /// is none of them. `None` where neither side has a policy for the host.
     fn site_of(&self, host: &[u8]) -> Option<usize> {
         let host = name_and_port(host).0;
         if self.sites.len() == 1 && self.sides.iter().all(|side| side.is_one_file) {
@@ -178,7 +185,7 @@ impl<'a> Comparison<'a> {
             .copied()
     }
 
-    /// The differences that were found.
+    /// The differences that were found. Sites without a difference and without a note are left out.
     pub fn finish(self) -> Difference {
         let sites: Vec<SiteDifference> = self
             .sites
@@ -200,6 +207,7 @@ impl<'a> Comparison<'a> {
 }
 
 impl SiteDifference {
+    /// Whether anything differs, also if only one side has a policy.
     fn is_changed(&self) -> bool {
         !self.access.is_empty()
             || !self.responses.is_empty()
@@ -213,6 +221,8 @@ impl Compared {
         &self.entry.site
     }
 
+    /// The name of the site in the result: its policy file, or the robots.txt that it was made from
+    /// if it names no hosts. `None` if this side has no policy for the hosts.
     fn name(&self) -> Option<String> {
         if !self.is_there {
             return None;
@@ -224,7 +234,9 @@ impl Compared {
         })
     }
 
-    /// The decision about a request of an obedient crawler that has the newest robots.txt.
+    /// Decides about a GET of this target by a verified crawler that has the newest robots.txt. For
+    /// the target of a certificate authority's challenge, nobody is taken to ask, whatever the
+    /// claim.
     fn decide(&mut self, target: &[u8], claim: Claim, registry: &Registry) -> Decision {
         let claim = if is_challenge(b"GET", target) {
             Claim::Nobody
@@ -262,7 +274,7 @@ impl Compared {
         decide_for(&case, Behaviour::default(), &mut self.scratch)
     }
 
-    /// What a decision means to the crawler, in the form that is compared.
+    /// A decision as texts, with the rule of robots.txt that decided and its place.
     fn ruling(&self, decision: &Decision) -> Ruling {
         let site = self.site();
         let deciding = decision.rule;
@@ -308,7 +320,9 @@ impl ComparedSite {
         self.sides.each_ref().map(Compared::site)
     }
 
-    /// Compares a URL for every class of crawlers.
+    /// Compares a URL for every class of crawlers, and collects the rulings that differ. Header
+    /// lines of pages are compared once, because they are the same for every crawler; not at all if
+    /// no crawler is judged.
     fn target(&mut self, target: &str) {
         self.compared += 1;
         for place in 0..self.classes.len() {
@@ -326,7 +340,10 @@ impl ComparedSite {
         }
     }
 
-    /// Compares the two sides on a request of a log.
+    /// Compares on one request: header lines by its status and type (or 200 and the type of its
+    /// path), and the ruling for the crawler that its user agent claims to be. The query is left
+    /// out of the URL. The crawler has the label of the new site, else that of the old one; for a
+    /// client that neither side judges, only the header lines count.
     fn request(&mut self, record: &Record<'_>, user_agent: &[u8]) {
         self.compared += 1;
         let registry = self.registry;
@@ -379,12 +396,14 @@ impl ComparedSite {
         std::array::from_fn(|side| (self.sides[side].site(), &decisions[side]))
     }
 
-    /// The rulings of both sides, where a crawler notices the difference.
+    /// The rulings of the old and the new site; `None` where a crawler notices no difference.
     fn changed(&self, decisions: &[Decision; 2]) -> Option<(Ruling, Ruling)> {
         let [old, new] = std::array::from_fn(|side| self.sides[side].ruling(&decisions[side]));
         (!old.is_like(&new)).then_some((old, new))
     }
 
+    /// Adds an occurrence to each of these changes of header lines; `is_crawler` is whether the
+    /// request is of a crawler.
     fn responses(&mut self, changes: Vec<HeaderChange>, url: &str, is_crawler: bool) {
         for change in changes {
             self.responses
@@ -394,7 +413,8 @@ impl ComparedSite {
         }
     }
 
-    /// All that differs, the changes of most crawlers first.
+    /// The differences of this site. The changes of access that concern the most crawlers come
+    /// first.
     fn finish(self) -> SiteDifference {
         let settings = settings(self.sites(), &self.classes);
         let access = self

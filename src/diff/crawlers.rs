@@ -47,7 +47,8 @@ pub struct Class {
     pub crawlers: Vec<String>,
 }
 
-/// All classes that one of two sites judges.
+/// Groups all crawlers (of the registry, of the tokens of both sites, `other` and `tool`) by their
+/// rules on the old and the new site. Crawlers that neither site judges are left out.
 pub fn classes(sites: [&Site; 2], registry: &Registry) -> Vec<Class> {
     let known = (0..).map(CrawlerIndex).zip(registry.crawlers());
     let mut all: Vec<(String, [Claim; 2])> = known

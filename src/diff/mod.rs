@@ -120,7 +120,9 @@ pub struct Occurrences {
 }
 
 impl Occurrences {
-    /// A URL counts once, however many crawlers it is about.
+    /// Counts a URL or request, and keeps its URL if it is the shortest so far. `number` is its
+    /// running number: with the same number as in the last call it is not counted again, so that a
+    /// URL counts once, however many crawlers it is about.
     fn add(&mut self, number: u64, url: &str, is_crawler: bool) {
         let counted = if is_crawler {
             &mut self.count
@@ -148,6 +150,7 @@ pub enum Effect {
 }
 
 impl Effect {
+    /// The effect of a change from the old to the new ruling, by how far a request gets.
     fn of(old: &Ruling, new: &Ruling) -> Effect {
         match new.openness().cmp(&old.openness()) {
             Ordering::Less => Effect::Loses,
@@ -176,7 +179,8 @@ pub struct Ruling {
 }
 
 impl Ruling {
-    /// How far a request gets: refused, passed against the rules, allowed.
+    /// How far a request gets: 0 if it is blocked, slowed down, paused or needs a licence; 1 if it
+    /// passes although it is disallowed; 2 otherwise.
     fn openness(&self) -> u8 {
         let is_answered = ["block", "slow", "license", "pause"]
             .iter()
@@ -188,7 +192,8 @@ impl Ruling {
         }
     }
 
-    /// Whether a crawler notices no difference.
+    /// Whether a crawler notices no difference: verdict and actions are the same. The rule behind
+    /// them plays no role.
     fn is_like(&self, other: &Ruling) -> bool {
         (self.verdict, &self.action, &self.would) == (other.verdict, &other.action, &other.would)
     }

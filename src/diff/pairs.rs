@@ -17,7 +17,9 @@ pub struct Pair {
 /// The name for every host that no policy names.
 const EVERY_OTHER: &str = "every other host";
 
-/// All pairs, in the order of their hosts.
+/// All pairs, in the order of their hosts. Hosts with the same two sites are in one pair. Two sides
+/// that are a single file with one site each are one pair, with the hosts of the new one if it
+/// names any, else of the old one.
 pub fn pairs(sides: [&Side; 2]) -> Vec<Pair> {
     if let [([old], true), ([new], true)] =
         sides.map(|side| (side.snapshot.sites(), side.is_one_file))
@@ -60,7 +62,8 @@ fn hosts_of(entry: &SiteEntry) -> Vec<String> {
     hosts.iter().map(|host| host.value.to_string()).collect()
 }
 
-/// A host that a pattern stands for.
+/// A host that a pattern stands for: `www.` and the name for `*.name`, empty for `every other
+/// host`, else the pattern itself.
 fn asked_by(pattern: &str) -> String {
     match pattern.strip_prefix("*.") {
         Some(name) => format!("www.{name}"),

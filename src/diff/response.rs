@@ -16,7 +16,8 @@ pub struct Kinds(BTreeSet<(String, u16)>);
 const PAGE: &str = "text/html";
 
 impl Kinds {
-    /// Types as they are written, with an example for `image/*`; and statuses.
+    /// Each type that a condition on responses names, and `text/html`, with each status that one
+    /// names, and 200. `image/*` gives one type as an example.
     pub fn of(sites: [&Site; 2]) -> Kinds {
         let mut types = BTreeSet::from([PAGE.to_owned()]);
         let mut statuses = BTreeSet::from([200]);
@@ -58,9 +59,9 @@ fn statuses_of(conditions: &Conditions) -> impl Iterator<Item = u16> {
 /// A site and its decision.
 pub type Decided<'a> = (&'a Site, &'a Decision);
 
-/// The lines that differ for one URL, if it is a page, and if it is of the type of its ending. A
-/// type that no ending stands for may have any URL. A difference that every type has is reported
-/// for pages only.
+/// The lines that differ for one URL, for each of these kinds of responses: a page with status 200,
+/// and each of `kinds` whose type fits the ending of the URL (a type that no ending stands for fits
+/// every URL). The same difference is reported once, for the page if that has it.
 pub fn differences(sides: [Decided<'_>; 2], kinds: &Kinds, target: &[u8]) -> Vec<HeaderChange> {
     let mut found: Vec<HeaderChange> = signals(sides).into_iter().collect();
     let page = std::iter::once((PAGE, 200));
@@ -83,8 +84,9 @@ pub fn differences(sides: [Decided<'_>; 2], kinds: &Kinds, target: &[u8]) -> Vec
     found
 }
 
-/// The lines that differ for a response of this status and type. A difference that pages also have
-/// is reported as theirs, and one that a 200 also has as that of a 200.
+/// The lines that differ for a response of this status and type. Tags that differ in the same way
+/// for a page (`text/html`) with status 200 are reported as those, else for this type with status
+/// 200, else for a page with this status, else for this type and status.
 pub fn differences_of(sides: [Decided<'_>; 2], status: u16, media: &[u8]) -> Vec<HeaderChange> {
     let mut found: Vec<HeaderChange> = signals(sides).into_iter().collect();
     let said = sides.map(|decided| tags(decided, status, media));
@@ -107,6 +109,7 @@ pub fn differences_of(sides: [Decided<'_>; 2], status: u16, media: &[u8]) -> Vec
     found
 }
 
+/// The lines about the use of the content, if they differ. They do not depend on type and status.
 fn signals(sides: [Decided<'_>; 2]) -> Option<HeaderChange> {
     let [one, other] = sides.map(|(site, decision)| {
         let fields = site.signals.fields(decision.signals);
@@ -117,6 +120,7 @@ fn signals(sides: [Decided<'_>; 2]) -> Option<HeaderChange> {
     (one != other).then(|| change("signals", one, other, PAGE, 200))
 }
 
+/// The lines of X-Robots-Tag that a site sends for a status and type; none if it sends none.
 fn tags(decided: Decided<'_>, status: u16, media: &[u8]) -> Vec<String> {
     let (site, decision) = decided;
     let lines = site.tags.tags(&decision.path_rules, status, Some(media));

@@ -10,7 +10,8 @@ use crate::robots::{Extension, seconds};
 use crate::yaml::values;
 use std::time::Duration;
 
-/// All settings that differ, those about crawlers first.
+/// All settings that differ, first those about crawlers, then those about the site. Crawlers for
+/// which a setting changes in the same way are together.
 pub fn settings(sites: [&Site; 2], classes: &[Class]) -> Vec<SettingChange> {
     let mut found: Vec<SettingChange> = Vec::new();
     for class in classes {
@@ -43,7 +44,8 @@ pub fn settings(sites: [&Site; 2], classes: &[Class]) -> Vec<SettingChange> {
     found
 }
 
-/// The settings that are not the same on both sides.
+/// The settings that are not the same on both sides: name, old and new value. Both sides list them
+/// in the same order.
 fn differing<const N: usize>(
     [old, new]: [[(&'static str, String); N]; 2],
 ) -> impl Iterator<Item = (&'static str, String, String)> {
@@ -58,7 +60,7 @@ fn yes_or_no(is_so: bool) -> String {
     if is_so { "yes" } else { "no" }.to_owned()
 }
 
-/// The settings for a crawler, by name.
+/// The settings of a site for one class of crawlers, by name. An answer is shown by its status.
 fn of_crawler(rules: &CrawlerRules, site: &Site) -> [(&'static str, String); 10] {
     let [too_fast, impostor, trapped] =
         [rules.too_fast, rules.impostor, rules.trapped].map(|answer| {

@@ -29,7 +29,8 @@ pub struct Witnesses {
     pub is_cut: bool,
 }
 
-/// URLs on which two sites may differ.
+/// URLs on which two sites may differ; `/` is always one. Patterns with more than `MAX_WILDCARDS`
+/// wildcards give no URLs, and the more of them there are, the fewer URLs are kept.
 pub fn witnesses(sites: [&Site; 2]) -> Witnesses {
     let mut found = Witnesses::default();
     found.targets.insert("/".into());
@@ -73,7 +74,8 @@ struct Budget {
 type Patterns = BTreeMap<Pattern, BTreeSet<String>>;
 
 impl Witnesses {
-    /// Adds URLs for all patterns of both sides, and for pairs of patterns of which one changed.
+    /// Adds examples of all patterns, and for each pattern whose rules differ between old and new a
+    /// URL that it and each other pattern both match, until the budget is used up.
     fn add(&mut self, old: &Patterns, new: &Patterns, budget: &mut Budget) {
         let all: BTreeSet<&Pattern> = old.keys().chain(new.keys()).collect();
         for pattern in &all {
@@ -116,7 +118,8 @@ impl Witnesses {
     }
 }
 
-/// The rules of the file and the traps.
+/// The patterns of the rules of robots.txt and of the traps, each with the names of the rules that
+/// it stands in.
 fn of_robots(site: &Site) -> Patterns {
     let mut patterns = Patterns::new();
     for group in &site.document.groups {
@@ -141,7 +144,8 @@ fn of_robots(site: &Site) -> Patterns {
     patterns
 }
 
-/// The patterns of the conditions on responses.
+/// The patterns of paths in the policy's settings about responses, each with what is set there, and
+/// a pattern like `/*.pdf$` for each type with a file extension.
 fn of_responses(policy: &Policy) -> Patterns {
     let mut patterns = Patterns::new();
     let mut add = |written: &[Located<String>], place: &str| {

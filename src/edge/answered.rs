@@ -18,8 +18,9 @@ pub enum Extent {
     Whole,
 }
 
-/// Reserves buffer space for an answer that waits for its client. False if there is no space: then
-/// the answer must not wait.
+/// Reserves `octets` bytes of buffer space for an answer that waits for its client. Returns false
+/// if there is no space: then the answer must not wait. Reserves nothing, and returns true, for an
+/// answer without a ticket and for one to a proxy's question (`recorded`).
 pub fn hold(responded: &mut Responded, octets: usize) -> bool {
     // Only trusted proxies ask for decisions.
     let Some(ticket) = responded
@@ -35,8 +36,9 @@ pub fn hold(responded: &mut Responded, octets: usize) -> bool {
     !ticket.lacks_space()
 }
 
-/// Records an answer. When its head was sent, it counts with its status and its tags, whatever the
-/// client takes of the body. An answer to a proxy's question counts only when all of it was sent.
+/// Records an answer, if it has a ticket. When its head was sent, it counts with its status and its
+/// tags, whatever the client takes of the body. If nothing was sent, or not all of an answer to a
+/// proxy's question, the ticket is dropped, which records a request whose client left.
 pub fn record(responded: Responded, extent: Extent) {
     let Responded {
         answer,

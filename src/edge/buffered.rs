@@ -62,7 +62,8 @@ impl<S> Buffered<S> {
         &self.seen
     }
 
-    /// Takes these octets out of what was seen, and throws those before them away.
+    /// Removes these bytes from what was seen and returns them. The seen bytes before them are
+    /// thrown away, those after them stay.
     pub fn take(&mut self, range: Range<usize>) -> Vec<u8> {
         let rest = self.seen.split_off(range.end);
         let mut taken = std::mem::replace(&mut self.seen, rest);
@@ -76,7 +77,8 @@ impl<S> Buffered<S> {
         self.seen = octets;
     }
 
-    /// Moves at most `limit` of the seen octets into a buffer.
+    /// Moves the first of the seen bytes into `buffer`, at most `limit` and at most what it has
+    /// room for. Returns how many.
     pub fn read_seen(&mut self, limit: usize, buffer: &mut ReadBuf<'_>) -> usize {
         let count = self.seen.len().min(limit).min(buffer.remaining());
         buffer.put_slice(&self.seen[..count]);
@@ -94,7 +96,8 @@ impl<S> Buffered<S> {
 }
 
 impl<S: AsyncRead + Unpin> Buffered<S> {
-    /// Reads ahead. Ready with the number of octets that were seen; 0 is the end of the stream.
+    /// Reads up to 16 KiB ahead and adds them to what was seen. Ready with their number; 0 is the
+    /// end of the stream.
     pub fn poll_see(&mut self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
         let mut room = [const { MaybeUninit::uninit() }; READ];
         let mut buffer = ReadBuf::uninit(&mut room);
@@ -103,7 +106,8 @@ impl<S: AsyncRead + Unpin> Buffered<S> {
         Poll::Ready(Ok(buffer.filled().len()))
     }
 
-    /// Reads at most `limit` octets that were not seen yet.
+    /// Reads at most `limit` bytes from the stream straight into `buffer`, and is ready with their
+    /// number (0 is the end). Passes over what was seen, so that it is called only when nothing is.
     pub fn poll_read_unseen(
         &mut self,
         limit: usize,
@@ -124,6 +128,8 @@ impl<S: AsyncRead + Unpin> Buffered<S> {
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for Buffered<S> {
+    /// Reads what was seen, as far as the buffer has room. If nothing was seen, reads from the
+    /// stream.
     fn poll_read(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -139,7 +145,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Buffered<S> {
 }
 
 impl<S: AsyncWrite + Unpin> Buffered<S> {
-    /// Writes what waits.
+    /// Writes what waits into the stream, without flushing it.
     pub fn poll_gathered(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         while self.gathered() > 0 {
             ready!(self.poll_write_through(&[], context))?;
@@ -147,8 +153,9 @@ impl<S: AsyncWrite + Unpin> Buffered<S> {
         Poll::Ready(Ok(()))
     }
 
-    /// Writes some of what waits, and then of these octets. Ready with how many of these were
-    /// taken.
+    /// Writes, in one call of the stream, the bytes that wait and then `octets`. Ready with how
+    /// many of `octets` the stream took: 0 while a part still waits. A stream that takes nothing is
+    /// an error.
     fn poll_write_through(
         &mut self,
         octets: &[u8],
@@ -179,6 +186,9 @@ impl<S: AsyncWrite + Unpin> Buffered<S> {
 }
 
 impl<S: AsyncWrite + Unpin> AsyncWrite for Buffered<S> {
+    /// Gathers `octets`, if they and the bytes that wait are at most `GATHERED`. Otherwise writes
+    /// what waits first, and of `octets` what the stream takes. Ready with how many of `octets`
+    /// were taken.
     fn poll_write(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -195,6 +205,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Buffered<S> {
         Poll::Ready(Ok(octets.len()))
     }
 
+    /// Writes what waits, and flushes the stream if something was written since its last flush.
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         ready!(this.poll_gathered(context))?;

@@ -31,15 +31,16 @@ impl Buffer {
         &mut self.0
     }
 
-    /// Keeps the octets from this place on, in memory of their size, and gives the rest to the
-    /// worker.
+    /// Drops the bytes before `from`. Moves the rest into memory of exactly its size, and gives the
+    /// old memory back to the worker.
     pub fn settle(&mut self, from: usize) {
         let kept = self.0[from..].to_vec();
         self.release();
         self.0 = kept;
     }
 
-    /// Gives the memory back to the worker.
+    /// Empties the buffer and gives its memory back to the worker, which keeps it unless it is
+    /// larger than 128 KiB.
     pub fn release(&mut self) {
         Reuse::give_buffer(&KEPT, std::mem::take(&mut self.0), LARGEST_KEPT);
     }

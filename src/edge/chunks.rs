@@ -52,8 +52,8 @@ pub struct Chunks {
 }
 
 impl Chunks {
-    /// The body of an origin's response. crawlgate writes the chunks anew, so that spaces after a
-    /// size are allowed.
+    /// For the body of an origin's response: spaces after a chunk's size are allowed, because
+    /// crawlgate writes the chunks anew.
     pub fn of_response() -> Chunks {
         Chunks {
             allows_padding: true,
@@ -61,7 +61,8 @@ impl Chunks {
         }
     }
 
-    /// How many of these octets belong to the body.
+    /// Reads on in these bytes. Returns how many of them belong to the body, with sizes and
+    /// trailers: all, unless the body ends before.
     ///
     /// # Errors
     /// The body is not framed as it should be.
@@ -73,8 +74,9 @@ impl Chunks {
         Ok(read)
     }
 
-    /// The first piece of data in these octets, which may be empty, and how many octets were read
-    /// to its end.
+    /// Reads on to the end of the first piece of chunk data in these bytes. Returns the piece, and
+    /// how many bytes were read to its end. Where there is no data, the piece is empty and
+    /// everything up to the end of the body was read.
     ///
     /// # Errors
     /// The body is not framed as it should be.
@@ -107,6 +109,8 @@ impl Chunks {
         self.state == State::Over
     }
 
+    /// Reads one byte that is not chunk data, and returns the state after it. Fails if the byte
+    /// does not fit the state, and at the limits: digits of a size, `ASIDE`, `MAX_TRAILERS`.
     fn next(&mut self, octet: u8) -> Result<State, BadChunk> {
         Ok(match (self.state, octet) {
             (State::Size, b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F') if self.digits < DIGITS => {
@@ -151,6 +155,8 @@ impl Chunks {
         })
     }
 
+    /// Counts one byte of an extension, padding or trailer. Returns `state`, unless the body has
+    /// more than `ASIDE` of these bytes.
     fn set_aside(&mut self, state: State) -> Result<State, BadChunk> {
         self.aside += 1;
         if self.aside > ASIDE {
@@ -191,8 +197,8 @@ impl Rest {
         }
     }
 
-    /// The first piece of data in these octets, which may be empty, and how many octets were read
-    /// to its end.
+    /// Reads on to the end of the first piece of data in these bytes. Returns the piece, which may
+    /// be empty, and how many bytes were read to its end. Only chunks can be malformed.
     pub fn piece<'o>(&mut self, octets: &'o [u8]) -> Result<(&'o [u8], usize), BadChunk> {
         let count = match self {
             Rest::Length(left) => {

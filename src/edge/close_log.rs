@@ -40,8 +40,8 @@ pub enum CloseReason {
 impl CloseReason {
     const COUNT: usize = CloseReason::Http2 as usize + 1;
 
-    /// Whether the reason is logged without `RUST_LOG=debug`, and its text for the log, with what
-    /// the operator can do. Scanners cause some reasons all day, and these are not logged.
+    /// Whether the reason is logged as a warning (true) or only with `RUST_LOG=debug` (false), and
+    /// its text for the log, with what the operator can do. Scanners cause some reasons all day.
     fn described(self) -> (bool, &'static str) {
         match self {
             CloseReason::TooMany => (
@@ -101,7 +101,9 @@ impl CloseLog {
         }
     }
 
-    /// Counts a closed connection, and logs it if its reason was not logged lately.
+    /// Counts a closed connection in the metrics, and logs it. A reason that is a warning is logged
+    /// at most once in ten seconds, with the number of connections since its last line; the others
+    /// are logged each time, for `RUST_LOG=debug`.
     pub fn note(&self, reason: CloseReason, client: Option<IpAddr>, detail: &dyn Display) {
         let (is_news, text) = reason.described();
         self.metrics

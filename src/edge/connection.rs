@@ -70,7 +70,9 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// `address` is the client's, as far as the connection tells.
+    /// `address` is the client's, as far as the connection tells. `counted` is its place in the
+    /// metrics of open connections. A client that takes nothing for `stall` is given up. Pingora
+    /// may read everything until [`Connection::open_for`] is called.
     pub fn new(
         transport: Transport,
         address: Option<SocketAddr>,
@@ -91,19 +93,21 @@ impl Connection {
         }
     }
 
-    /// Notes whether a request is being received or answered from now on.
+    /// Records in the metrics whether a request is being received or answered from now on. Does
+    /// nothing for a connection that is not counted.
     pub fn set_active(&self, active: bool) {
         if let Some(counted) = &self.counted {
             counted.set_active(active);
         }
     }
 
-    /// Sets the time within which the next octets have to come.
+    /// Sets the deadline of all further reading ahead ([`Connection::see`]) to `after` from now.
     pub fn set_deadline(&mut self, after: Duration) {
         self.deadline = Instant::now() + after;
     }
 
-    /// Reads ahead until the deadline; 0 is the end of the connection.
+    /// Reads more bytes ahead and returns their number; 0 is the end of the connection. Fails with
+    /// `TimedOut` when the deadline of [`Connection::set_deadline`] passes.
     pub async fn see(&mut self) -> io::Result<usize> {
         poll_fn(|context| match self.stream.poll_see(context) {
             Poll::Pending if self.timer.has_passed(self.deadline, context) => {
@@ -114,8 +118,9 @@ impl Connection {
         .await
     }
 
-    /// Reads a body ahead, until its end or so many bytes of it are there. A body that is malformed
-    /// is not: it is refused where it is read.
+    /// Reads a body ahead, until its end or `most` bytes of it (with chunk sizes) are there. A body
+    /// that is malformed also ends the reading, with `Ok`: the reader that comes later refuses it.
+    /// Fails if the connection ends before, and at the deadline.
     pub async fn see_body(&mut self, framing: Framing, most: usize) -> io::Result<()> {
         let mut rest = Rest::from(framing);
         let mut read = 0;
@@ -151,7 +156,8 @@ impl Connection {
         Ok(self.stream.seen().starts_with(beginning))
     }
 
-    /// Lets Pingora read one request: this head, and a body with this framing.
+    /// Lets Pingora read one request: this head, which is put back in front of what was seen, and a
+    /// body with this framing. The time that the request waits for its client begins at zero.
     pub fn open_for(&mut self, head: Vec<u8>, body: Framing) {
         self.gate = Gate::Head {
             left: head.len(),
@@ -161,12 +167,16 @@ impl Connection {
         self.stream.put_back(head);
     }
 
-    /// Whether the request that Pingora may read is over, to its last octet.
+    /// Whether Pingora has read the request that it may read to its last byte. False after a switch
+    /// of the protocol: the connection cannot take another request then.
     pub fn is_request_over(&self) -> bool {
         matches!(&self.gate, Gate::Body(rest) if rest.is_over())
             && !self.client.has_switched_protocol()
     }
 
+    /// Reads a part of the request's body for Pingora, never beyond the body's end; chunks pass as
+    /// they came. Ready without bytes at the end of the connection. A malformed chunk is
+    /// `InvalidData`.
     fn poll_body(
         &mut self,
         context: &mut Context<'_>,
@@ -200,13 +210,16 @@ impl Connection {
         Poll::Ready(Ok(()))
     }
 
+    /// Writes what was gathered. Fails, and marks the client as given up, if it takes nothing for
+    /// the time of `stall`.
     pub fn poll_gathered(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let polled = self.stream.poll_gathered(context);
         self.watch(polled, context)
     }
 
-    /// Reads ahead while a request is answered. Ready only when the client is gone: then nothing
-    /// more of it is waiting.
+    /// Reads further requests ahead while one is answered, up to `READ_AHEAD`. Ready with `Ok` when
+    /// the client has closed and no byte of it waits, with an error when the connection broke;
+    /// pending otherwise, also if the client has closed after bytes that wait.
     pub fn poll_client_gone(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         while self.stream.seen().len() < READ_AHEAD {
             if ready!(self.stream.poll_see(context))? == 0 {
@@ -220,8 +233,9 @@ impl Connection {
         Poll::Pending
     }
 
-    /// Ends a connection to a client that may still be sending. Octets of a body are thrown away,
-    /// and never read as a request.
+    /// Ends a connection to a client that may still be sending: closes its writing side, then reads
+    /// and throws away at most `most` bytes for at most `LINGER_LIMIT`. They are never read as a
+    /// request.
     pub async fn linger(&mut self, most: usize) {
         if AsyncWriteExt::shutdown(self).await.is_err() {
             return;
@@ -241,9 +255,10 @@ impl Connection {
         }
     }
 
-    /// Waits for the client of the request that Pingora forwards, if it is not ready. It gives its
-    /// place at the origin up if it is slow and people wait. Fails if the request may not go on
-    /// without one.
+    /// Measures how long the request that Pingora forwards waits for its client. `polled` is the
+    /// result of a read from, or write to, the client: pending is a wait. A slow client gives its
+    /// place at the origin up while people wait for it. Fails if the request may not go on without
+    /// a place.
     fn keep_pace<T>(&mut self, polled: &Poll<T>, context: &mut Context<'_>) -> io::Result<()> {
         if polled.is_ready() {
             self.pace.pause();
@@ -265,7 +280,8 @@ impl Connection {
         }
     }
 
-    /// Gives up a client that takes nothing for too long.
+    /// Passes on `polled`, the result of a write to the client. If the client has taken nothing for
+    /// the time of `stall`, marks it as given up and fails with `TimedOut`.
     fn watch<T>(
         &mut self,
         polled: Poll<io::Result<T>>,
@@ -280,6 +296,8 @@ impl Connection {
 }
 
 impl AsyncRead for Connection {
+    /// Reads as much as the `Gate` allows. After the body of the request, Pingora reads everything
+    /// if the protocol was switched; otherwise it reads nothing and waits until the client is gone.
     fn poll_read(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -310,6 +328,8 @@ impl AsyncRead for Connection {
 }
 
 impl AsyncWrite for Connection {
+    /// Writes to the client. Fails if it takes nothing for too long, and if the request that
+    /// Pingora forwards may not wait any longer.
     fn poll_write(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -337,6 +357,8 @@ impl AsyncWrite for Connection {
 
 #[async_trait]
 impl Shutdown for Connection {
+    /// Closes the writing side. That the client has closed before is only logged, for
+    /// `RUST_LOG=debug`.
     async fn shutdown(&mut self) {
         if let Err(error) = AsyncWriteExt::shutdown(self).await {
             tracing::debug!(%error, "the client closed a connection before crawlgate did");
@@ -355,6 +377,7 @@ impl Ssl for Connection {}
 impl Peek for Connection {}
 
 impl GetTimingDigest for Connection {
+    /// None: crawlgate measures no times for Pingora.
     fn get_timing_digest(&self) -> Vec<Option<TimingDigest>> {
         Vec::new()
     }
@@ -374,6 +397,7 @@ impl GetProxyDigest for Connection {
 }
 
 impl GetSocketDigest for Connection {
+    /// The socket, with the client's address in place of that of the peer, which may be a proxy.
     fn get_socket_digest(&self) -> Option<Arc<SocketDigest>> {
         let digest = SocketDigest::from_raw_fd(self.stream.inner().as_raw_fd());
         // The cell is new, so it is not set yet.

@@ -11,6 +11,8 @@ thread_local! {
     static DATE: RefCell<(u64, HeaderValue)> = const { RefCell::new((0, HeaderValue::from_static(""))) };
 }
 
+/// Calls `read` with the Date of this second. It is formatted only if the second of the thread's
+/// last call was another one.
 fn with_value<T>(read: impl FnOnce(&HeaderValue) -> T) -> T {
     let now = SystemTime::now();
     let second = now
@@ -27,12 +29,12 @@ fn with_value<T>(read: impl FnOnce(&HeaderValue) -> T) -> T {
     })
 }
 
-/// The value for a head that is written as octets.
+/// Calls `write` with the value of the Date field now, for a head that is written as bytes.
 pub fn with_date(write: impl FnOnce(&[u8])) {
     with_value(|date| write(date.as_bytes()));
 }
 
-/// The value for a head that is a map.
+/// The value of the Date field now, for a head that is a map.
 pub fn date_value() -> HeaderValue {
     with_value(HeaderValue::clone)
 }

@@ -89,6 +89,8 @@ impl Edge {
         }
     }
 
+    /// The parts that all kinds have: admission and log with the limits of `requests`. There is no
+    /// app, no lane, no upstream and no responder yet.
     fn bare(requests: Arc<Requests>) -> Edge {
         let metrics = requests.metrics().clone();
         let limits = requests.settings().limits;
@@ -110,13 +112,15 @@ impl Edge {
         &self.requests.settings().limits
     }
 
-    /// Whether a peer may connect at all.
+    /// Whether a peer may connect at all: everyone may connect to the proxy, and only `askers` to
+    /// the decision service.
     pub(super) fn admits(&self, peer: IpAddr) -> bool {
         self.responder.is_none() || is_trusted(peer, &self.askers)
     }
 
-    /// How much of a request's body has to be there before the request may take a place at its
-    /// origin; 0 where places are not bounded.
+    /// How many bytes of a request's body have to be there before the request may take a place at
+    /// its origin: all of it, and at most 64 KiB. 0 without a body, and where places are not
+    /// bounded.
     pub(super) fn body_first(&self, ticket: &Ticket, framing: Framing) -> usize {
         let first = match framing {
             Framing::None => return 0,
@@ -131,6 +135,7 @@ impl Edge {
         }
     }
 
+    /// Whether the peer is one of `trusted_proxies`.
     pub(super) fn trusts(&self, peer: IpAddr) -> bool {
         is_trusted(peer, &self.requests.settings().trusted_proxies)
     }

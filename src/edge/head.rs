@@ -38,7 +38,8 @@ pub struct Request<'h, 'b> {
 }
 
 impl<'h, 'b> Request<'h, 'b> {
-    /// Reads a whole head. `room` is memory for its fields.
+    /// Reads a whole head, which ends with its empty line. `room` is memory for its fields: more of
+    /// them than it holds, or than `limits.fields`, are `TooManyFields`.
     ///
     /// # Errors
     /// The first mistake in it.
@@ -92,6 +93,9 @@ impl<'h, 'b> Request<'h, 'b> {
         Ok(request)
     }
 
+    /// Takes one field line into the request, and into `seen`, which `check` reads later. Sets
+    /// `is_simple` to false where the field does not fit the lane. `has_connection` says whether a
+    /// Connection line came before, and is updated.
     fn take_in(
         &mut self,
         field: &Header<'b>,
@@ -152,7 +156,9 @@ pub fn target_for_origin(target: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(escaped)
 }
 
-/// Method, target, and whether it is HTTP/1.0. One space between each, and nothing else.
+/// Method, target, and whether it is HTTP/1.0. One space between each, and nothing else. The method
+/// is a token; the target is UTF-8 without spaces and control characters. Other versions than 1.0
+/// and 1.1 are `Mistake::Version`, all else `Mistake::RequestLine`.
 fn request_line(line: &[u8]) -> Result<(&[u8], &[u8], bool), Mistake> {
     let mut parts = line.splitn(3, |octet| *octet == b' ');
     let method = parts.next().ok_or(Mistake::RequestLine)?;
@@ -199,7 +205,8 @@ fn fields_of_answer(fields: &[Header<'_>]) -> HeaderMap {
     header_map(fields.iter().filter(|field| Asked::reads(field.name)))
 }
 
-/// These fields as a map.
+/// These fields as a map. Fields that `http` does not take are left out; heads that were read have
+/// none.
 pub fn header_map<'f, 'b: 'f>(fields: impl Iterator<Item = &'f Header<'b>>) -> HeaderMap {
     let read = fields.filter_map(|field| {
         // Both were read already, so neither fails.
@@ -209,7 +216,8 @@ pub fn header_map<'f, 'b: 'f>(fields: impl Iterator<Item = &'f Header<'b>>) -> H
     read.collect()
 }
 
-/// The fields that shape an answer, of a whole head that was read before.
+/// The fields that shape an answer, of a whole head that was read before. An empty map if it cannot
+/// be read.
 pub fn fields_of(head: &[u8]) -> HeaderMap {
     let mut room = [httparse::EMPTY_HEADER; MOST_FIELDS];
     let line_end = memchr::memchr(b'\n', head).map_or(head.len(), |end| end + 1);

@@ -35,7 +35,8 @@ use tokio::io::AsyncWriteExt;
 /// head (Go: 1 MiB). A proxy that cannot read the refusal would let the request pass.
 const LINGERING_FOR_PROXIES: usize = 2 * 1024 * 1024;
 
-/// Serves a connection to its end.
+/// Serves a connection to its end, one request after the other. A head with a mistake, or one that
+/// comes too late, is refused, and the connection ends.
 pub async fn serve(door: &Door, mut connection: Box<Connection>, stops: Stops) {
     let Stops {
         leaving,
@@ -67,8 +68,13 @@ pub async fn serve(door: &Door, mut connection: Box<Connection>, stops: Stops) {
     }
 }
 
-/// The place of the next head in the octets that were seen. `None` if the client is gone or was
-/// idle for too long, or the server stops.
+/// Waits for the next head. Returns its place in the bytes that were seen, where it stays. `None`
+/// if the client is gone, or if it was idle for `limits.idle` or the server stops before the head
+/// has begun. From its first byte on the connection counts as active and the head has
+/// `limits.head`.
+///
+/// # Errors
+/// The first mistake in the head; `HeadTimeout` if it was begun and is late.
 pub async fn next_head(
     connection: &mut Connection,
     limits: &Limits,
@@ -105,7 +111,8 @@ pub async fn next_head(
     }
 }
 
-/// Serves one request. Returns the connection if it goes on.
+/// Serves the request whose head is at this place of the seen bytes: answers it, or forwards it
+/// through the lane or Pingora. Returns the connection if it goes on.
 async fn one(
     door: &Door,
     mut connection: Box<Connection>,
@@ -157,11 +164,13 @@ async fn one(
     }
 }
 
-/// Waits for the body of a request, or the first part of it, where the origin has few places.
-/// Returns whether the client still waits for a 100.
+/// Waits for the first part of a request's body (`Edge::body_first`), where the origin has few
+/// places. A client that waits for a 100 (`expects`) gets it. Returns whether the client still
+/// waits for a 100: `expects` itself where no part is needed.
 ///
 /// # Errors
-/// The status of the answer; `None` if the client left.
+/// The status of the answer: 503 without buffer space, 408 if the body is late. `None` if the
+/// client left.
 async fn body_first(
     edge: &Edge,
     connection: &mut Connection,
@@ -195,7 +204,8 @@ async fn body_first(
     }
 }
 
-/// Ends a request whose body did not come.
+/// Ends a request whose body did not come, and its connection (always `None`). Sends the answer
+/// with this status; sends none if there is no status, because the client left.
 async fn without_body(
     edge: &Edge,
     connection: &mut Connection,
@@ -214,7 +224,9 @@ async fn without_body(
     None
 }
 
-/// Sends an answer. Returns whether the connection goes on.
+/// Sends an answer and records it. Returns whether the connection goes on: `keeps_alive` allows it,
+/// the answer does not forbid it, and all was written. Otherwise reads on for a while, so that the
+/// client gets the answer (`Connection::linger`).
 async fn answer_here(
     edge: &Edge,
     connection: &mut Connection,
@@ -237,7 +249,8 @@ async fn answer_here(
     is_sent && keeps_alive
 }
 
-/// Writes an answer. Returns how much of it was written.
+/// Writes an answer and returns how much of it was written. After an error with no byte of a body
+/// written it is `Nothing`; an answer without a body is `Begun(0)` then.
 pub async fn write(connection: &mut Connection, answer: &Answer, keeps_alive: bool) -> Extent {
     // Room for most heads.
     let mut head = Vec::with_capacity(1024);
@@ -259,7 +272,8 @@ pub async fn write(connection: &mut Connection, answer: &Answer, keeps_alive: bo
     }
 }
 
-/// Hands a request to Pingora. Returns the connection if it goes on.
+/// Hands a request to Pingora. Returns the connection if it goes on: Pingora gave it back, and has
+/// read the request to its end.
 async fn forward(
     edge: &Edge,
     connection: Box<Connection>,

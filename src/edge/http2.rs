@@ -48,8 +48,8 @@ const SEND_BUFFER: usize = 64 * 1024;
 /// each field (RFC 9113 section 10.5.1), and a cookie may come in hundreds of pieces.
 const FIELDS: usize = 32 * 512;
 
-/// The longest list of fields. h2 itself refuses a longer head, with neither a body nor a line in
-/// the log. Of longer trailers it drops the rest.
+/// The largest list of fields, as HTTP/2 counts it. h2 itself refuses a larger head, with neither a
+/// body nor a line in the log. Of longer trailers it drops the rest.
 fn max_list(limits: &Limits) -> usize {
     limits
         .headers
@@ -57,6 +57,8 @@ fn max_list(limits: &Limits) -> usize {
         .saturating_add(FIELDS)
 }
 
+/// The settings of h2 for a connection. `is_proxy` says that the peer is a trusted proxy, which
+/// speaks for many clients: it has a larger window and no bound on the resets that it provokes.
 fn builder(limits: &Limits, is_proxy: bool) -> server::Builder {
     let mut builder = server::Builder::new();
     builder
@@ -83,8 +85,9 @@ fn builder(limits: &Limits, is_proxy: bool) -> server::Builder {
     builder
 }
 
-/// Serves a connection to its end: the client closes it, `limits.idle` passes without a request, or
-/// the server leaves.
+/// Serves a connection to its end: the client closes it or breaks the protocol, `limits.idle`
+/// passes without a request, or the server leaves (`stop`). A connection that ends for a fault of
+/// the client is logged and closed at once; otherwise crawlgate still reads on for a while.
 pub async fn serve(edge: &Edge, connection: Box<Connection>, stop: ShutdownWatch) {
     let client = connection.client.clone();
     let counted = connection.counted.clone();

@@ -126,6 +126,7 @@ impl Listener {
         }
     }
 
+    /// Waits for the next connection.
     async fn accept(&self) -> io::Result<ClientSocket> {
         match self {
             Listener::Tcp(listener) => listener
@@ -187,6 +188,9 @@ impl Listening {
 /// each listener, and the one that has time accepts.
 #[async_trait]
 impl Service for Listening {
+    /// Starts the workers and calls `ready` when all accept connections, unless the stop came
+    /// before. Ends at the stop; the workers go on. If no worker can be started, it tries again
+    /// until one runs.
     async fn start_service(
         &mut self,
         _fds: Option<ListenFds>,
@@ -226,12 +230,15 @@ impl Service for Listening {
         self.name
     }
 
-    /// The workers have threads of their own.
+    /// One thread of Pingora's is enough: the workers have threads of their own.
     fn threads(&self) -> Option<usize> {
         Some(1)
     }
 }
 
+/// Accepts connections and has each one served by `behind` in a task of its own, until `leaving` is
+/// signalled. After an error that is not of one connection it pauses for `ACCEPT_PAUSE`.
+/// `_accepting` counts this loop among what is open.
 async fn accept(
     listener: Listener,
     behind: Arc<dyn Serve>,
@@ -267,6 +274,7 @@ async fn accept(
     }
 }
 
+/// Serves one connection, which counts as open (`_open`) until its end. Sets TCP_NODELAY first.
 async fn serve(behind: Arc<dyn Serve>, socket: ClientSocket, stops: Stops, _open: Counted) {
     // A connection gathers writes already. What is flushed must leave at once.
     if let ClientSocket::Tcp(stream, _) = &socket
@@ -277,8 +285,8 @@ async fn serve(behind: Arc<dyn Serve>, socket: ClientSocket, stops: Stops, _open
     behind.serve(socket, stops).await;
 }
 
-/// Whether the error concerns one connection, whose client left before it was accepted. The
-/// listener is in order then.
+/// Whether the error of an accept concerns one connection, such as one whose client left before it
+/// was accepted. The listener is in order then, and accepts the next one at once.
 fn is_of_one_connection(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
     matches!(

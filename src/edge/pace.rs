@@ -21,16 +21,17 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// Ends a wait for the client.
+    /// Ends a wait for the client, and counts its time. Does nothing if there is none.
     pub fn pause(&mut self) {
         if let Some(since) = self.since.take() {
             self.waited += since.elapsed();
         }
     }
 
-    /// Begins or continues a wait for the client. A slow one gives the place up while people wait.
-    /// `wake_at` has the task woken at a later time, to ask again. Returns whether the request may
-    /// go on.
+    /// Begins or continues a wait for the client. If it has waited for `PATIENCE` in all, and
+    /// people wait for the place, gives the place up. Otherwise calls `wake_at` with the time to
+    /// ask again. Returns whether the request may go on: false only if it may not go on without a
+    /// place.
     pub fn wait(&mut self, place: &Place, wake_at: impl FnOnce(Instant)) -> bool {
         let since = *self.since.get_or_insert_with(Instant::now);
         let left = PATIENCE.saturating_sub(self.waited + since.elapsed());

@@ -45,6 +45,8 @@ impl<A> Plain<A> {
 
 #[async_trait]
 impl<A: HttpServerApp + Send + Sync + 'static> Serve for Plain<A> {
+    /// Serves a connection within the limits. Beyond them a TCP client gets a refusal, and a
+    /// connection of a Unix socket is closed.
     async fn serve(&self, socket: ClientSocket, stops: Stops) {
         let Ok(mut admitted) = self.admission.admit(1) else {
             if let ClientSocket::Tcp(stream, _) = &socket {
@@ -72,6 +74,9 @@ impl<A: HttpServerApp + Send + Sync + 'static> Serve for Plain<A> {
 }
 
 impl<A: HttpServerApp + Send + Sync + 'static> Plain<A> {
+    /// Has the application answer one request after the other. The connection ends when the client
+    /// or a stop ends it, after a head that is refused, after a request of more than
+    /// `REQUEST_TIME`, or if the application does not give it back.
     async fn speak(&self, mut connection: Box<Connection>, mut stops: Stops) {
         let mut closed = pin!(stops.closing.wait_for(|closing| *closing));
         loop {
@@ -93,7 +98,7 @@ impl<A: HttpServerApp + Send + Sync + 'static> Plain<A> {
     }
 }
 
-/// Refuses a head that cannot be read, or that does not come.
+/// Answers a head that cannot be read, or that does not come in time, and ends the connection.
 async fn refuse(connection: &mut Connection, mistake: Mistake) {
     let asked = Asked {
         method: &Method::GET,

@@ -45,6 +45,8 @@ pub async fn read(stream: &mut TcpStream) -> Result<Option<SocketAddr>, ProxyHea
     }
 }
 
+/// Reads a header of version 1, to the end of its line and no further. A line that does not end
+/// within `LONGEST_LINE` is malformed.
 async fn read_line(stream: &mut TcpStream) -> Result<Option<SocketAddr>, ProxyHeaderError> {
     let mut line = [0; LONGEST_LINE];
     let mut length = 0;
@@ -67,6 +69,8 @@ async fn read_line(stream: &mut TcpStream) -> Result<Option<SocketAddr>, ProxyHe
     }
 }
 
+/// Reads a header of version 2. `Missing` if it does not begin with `SIGNATURE`, `Malformed` if its
+/// rest is longer than `LONGEST_REST`.
 async fn read_binary(stream: &mut TcpStream) -> Result<Option<SocketAddr>, ProxyHeaderError> {
     let mut head = [0; 16];
     stream.read_exact(&mut head).await?;
@@ -82,10 +86,11 @@ async fn read_binary(stream: &mut TcpStream) -> Result<Option<SocketAddr>, Proxy
     parse_binary(head[12], head[13], &rest)
 }
 
-/// A header of version 1 with its line's end.
+/// The client's address in a header of version 1, which includes its line's end. `None` for
+/// `UNKNOWN`.
 ///
 /// # Errors
-/// The octets are not such a header.
+/// The bytes are not such a header.
 pub fn parse_line(line: &[u8]) -> Result<Option<SocketAddr>, ProxyHeaderError> {
     let line = std::str::from_utf8(line)
         .ok()
@@ -119,11 +124,12 @@ fn socket_address(family: &str, address: &str, port: &str) -> Option<SocketAddr>
     Some(SocketAddr::new(address, port))
 }
 
-/// A header of version 2 after its signature: version and command, family and transport, and the
-/// rest.
+/// The client's address in a header of version 2 after its signature: version and command, family
+/// and transport, and the rest. `None` for LOCAL (the proxy speaks for itself), an unspecified
+/// family, and Unix sockets.
 ///
 /// # Errors
-/// The octets are not such a header.
+/// The bytes are not such a header.
 pub fn parse_binary(
     command: u8,
     family: u8,

@@ -21,7 +21,7 @@ impl Pulse {
         self.asked.send_modify(|asked| *asked += 1);
     }
 
-    /// Whether all workers answered the last question.
+    /// Whether all workers that run have answered the last question; true if none runs.
     pub fn is_answered(&self) -> bool {
         let asked = *self.asked.borrow();
         let answers = lock(&self.answers);

@@ -36,8 +36,9 @@ impl<'l> Scanner<'l> {
         }
     }
 
-    /// The place of the head in these octets, if it is complete. Called again with more of the same
-    /// octets.
+    /// The place of the head in these bytes, without an empty line before it and with the one that
+    /// ends it; `None` if it is not complete. Called again with the same bytes and those that came
+    /// since.
     ///
     /// # Errors
     /// The first mistake in it so far.
@@ -69,6 +70,9 @@ impl<'l> Scanner<'l> {
         Ok(None)
     }
 
+    /// Refuses a head that is too large so far. `METHOD` and `REST_OF_LINE` come on top of the
+    /// limits, so that this may pass a little more than they allow: the exact check follows in
+    /// `head`.
     fn check_sizes(&self, octets: &[u8]) -> Result<(), Mistake> {
         let Limits {
             target,

@@ -38,6 +38,9 @@ impl Serve for Door {
 }
 
 impl Door {
+    /// Serves a connection over TCP to its end: limits, PROXY protocol, TLS, then HTTP. The client
+    /// is the one that the PROXY header names, else `peer`. A client that is a trusted proxy has no
+    /// limit of its own for connections.
     async fn serve_tcp(&self, mut stream: TcpStream, peer: SocketAddr, stops: Stops) {
         let edge = &self.edge;
         let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
@@ -97,6 +100,8 @@ impl Door {
         }
     }
 
+    /// Serves a connection of a Unix socket to its end, in clear text. The other end has no address
+    /// and is trusted. Beyond the limit of connections it is closed without an answer.
     async fn serve_unix(&self, stream: UnixStream, stops: Stops) {
         let edge = &self.edge;
         let Ok(_admitted) = edge.admission.admit(1) else {
@@ -133,8 +138,9 @@ impl Door {
         }
     }
 
-    /// The client that a trusted proxy names in the PROXY header, if it names one. An error ends
-    /// the connection.
+    /// Reads the PROXY header and returns the client that it names, `None` if it names none. Fails,
+    /// and has logged why, if the peer is not trusted, or the header is missing, malformed or late:
+    /// the connection ends then.
     async fn named_client(
         &self,
         stream: &mut TcpStream,
@@ -158,8 +164,11 @@ impl Door {
         Err(())
     }
 
-    /// The transport, the version of TLS, and whether ALPN chose HTTP/2. `None` ends the
-    /// connection.
+    /// Does the handshake of TLS, if the listener has TLS. Returns the transport, the version of
+    /// TLS, and whether ALPN chose HTTP/2. `None` ends the connection: the handshake failed or was
+    /// late, a stop came, or the handshake was the check of a certificate authority, which needs no
+    /// more. A client that speaks clear text gets an answer in clear text before its handshake
+    /// fails.
     async fn encrypt(
         &self,
         stream: TcpStream,
@@ -228,9 +237,9 @@ impl Door {
         }
     }
 
-    /// Serves a connection in its protocol: over TLS the one that ALPN chose, in clear text the one
-    /// that its first octets show. A listener that redirects to https speaks HTTP/1 alone: no
-    /// client asks for a redirect over HTTP/2.
+    /// Serves a connection in its protocol: over TLS the one that ALPN chose (`speaks_http2`), in
+    /// clear text the one that its first bytes show, if the listener speaks HTTP/2. A listener that
+    /// redirects to https speaks HTTP/1 alone: no client asks for a redirect over HTTP/2.
     async fn speak(
         &self,
         mut connection: Box<Connection>,

@@ -36,13 +36,13 @@ impl Stops {
 }
 
 impl Stopper {
-    /// Another process accepts connections. Those that are open take one more request, so that no
-    /// client sends one into a connection that is just closed.
+    /// Signals `leaving`, when another process accepts connections. Those that are open take one
+    /// more request, so that no client sends one into a connection that is just closed.
     pub fn leave(&self) {
         self.leaving.send_replace(true);
     }
 
-    /// Each connection ends as soon as it has no request.
+    /// Signals both: each connection ends as soon as it has no request.
     pub fn close(&self) {
         self.leave();
         self.closing.send_replace(true);

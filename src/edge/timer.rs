@@ -61,8 +61,9 @@ impl Stall {
         }
     }
 
-    /// Whether the client has taken nothing for too long. `polled` says whether it takes something
-    /// now; if not, the task is woken when the time is over.
+    /// Whether the client has taken nothing for too long. `polled` is the result of a write to it:
+    /// ready ends the wait, pending begins or continues it. While it is not over, the task is woken
+    /// when it will be.
     pub fn is_over<T>(&mut self, polled: &Poll<T>, context: &mut Context<'_>) -> bool {
         if polled.is_ready() {
             self.waiting = None;

@@ -36,6 +36,7 @@ impl Transport {
 }
 
 impl AsRawFd for Transport {
+    /// The descriptor of the socket; -1 for a connection in memory.
     fn as_raw_fd(&self) -> RawFd {
         match self {
             Transport::Plain(stream) => stream.as_raw_fd(),

@@ -31,11 +31,11 @@ pub enum StampError {
     },
 }
 
-/// Gets the timestamps that checkpoints of the last days lack. Each authority is asked until it
-/// fails once.
+/// Gets the timestamps that checkpoints of the last seven days lack, and stores them. An authority
+/// that fails once is not asked again in this call.
 ///
 /// # Errors
-/// The first failure; other authorities were asked all the same.
+/// The first failure; the other authorities were asked all the same.
 pub fn stamp(log: &mut OpenLog, now: SystemTime) -> Result<(), StampError> {
     let since = time_text(now.checked_sub(LATEST).unwrap_or(SystemTime::UNIX_EPOCH));
     let mut failed = Vec::new();
@@ -58,6 +58,11 @@ pub fn stamp(log: &mut OpenLog, now: SystemTime) -> Result<(), StampError> {
     first
 }
 
+/// Asks an authority for a timestamp of this hash. Returns its response as it came.
+///
+/// # Errors
+/// The authority does not answer in time, or answers something else than a timestamp of this hash.
+/// The signature in the response is not checked.
 fn ask(url: &str, hash: Hash) -> Result<Vec<u8>, Box<dyn Error + Send + Sync>> {
     let client = client(TIME)
         .http_status_as_error(true)

@@ -16,7 +16,7 @@ impl Hash {
     /// What stands before the first entry of a chain.
     pub const NONE: Hash = Hash([0; 32]);
 
-    /// The sum of these octets, one piece after the other.
+    /// The sum of these bytes, one piece after the other without a separator.
     pub fn of(pieces: &[&[u8]]) -> Hash {
         let mut digest = Sha256::new();
         pieces.iter().for_each(|piece| digest.update(piece));
@@ -70,7 +70,8 @@ pub fn hex(octets: &[u8]) -> String {
     octets.iter().map(|octet| format!("{octet:02x}")).collect()
 }
 
-/// Reads what [`hex`] writes. Upper-case digits are another spelling, so they are refused.
+/// Reads what [`hex`] writes. `None` for upper-case digits, which are another spelling, for other
+/// characters, and for an odd number of digits.
 pub fn parse_hex(text: &str) -> Option<Vec<u8>> {
     let (pairs, []) = text.as_bytes().as_chunks::<2>() else {
         return None;
@@ -101,6 +102,8 @@ pub fn canonical_line(value: &impl Serialize) -> String {
     canonical(value) + "\n"
 }
 
+/// The canonical JSON of a value: no blanks, and the keys of objects sorted by UTF-16 units, as in
+/// RFC 8785.
 fn spelled(value: &Value) -> String {
     match value {
         Value::Array(items) => format!(
@@ -121,8 +124,9 @@ fn spelled(value: &Value) -> String {
     }
 }
 
-/// Reads what [`canonical`] writes of such a value, and nothing else. So two texts never stand for
-/// one value. A text with a field that this version does not know is refused, too.
+/// Reads what [`canonical`] writes of a value of this type. `None` for every other text, so that
+/// two texts never stand for one value; also for a text with a field that this version does not
+/// know.
 pub fn read_canonical<T: Serialize + serde::de::DeserializeOwned>(text: &str) -> Option<T> {
     serde_json::from_str(text)
         .ok()

@@ -67,8 +67,9 @@ pub enum CaseError {
 }
 
 /// Takes a case from the log: all files but the report and the manifest, and whether the log has an
-/// entry of the crawler in this time. The last checkpoint is made now, unless there is one after
-/// the end of the span.
+/// entry of the crawler in this time. A checkpoint is made now, unless there is one after the end
+/// of the span. If the log deleted the beginning of the span, the checkpoints go up to now, because
+/// the entry that says so is later than the span ends.
 fn export(log: &mut OpenLog, span: &CaseSpan, now: SystemTime) -> Result<(Files, bool), CaseError> {
     let names = CaseSpan::chains(&span.site, &span.crawler);
     // Where the log deleted the beginning, it says so later than the span ends.
@@ -134,7 +135,8 @@ fn export(log: &mut OpenLog, span: &CaseSpan, now: SystemTime) -> Result<(Files,
     Ok((files, has_crawler))
 }
 
-/// The error that a log has nothing of the crawler.
+/// The error that a log has nothing of the crawler. It names the crawlers and sites that the log
+/// has.
 fn nothing(database: &EvidenceDatabase, span: &CaseSpan) -> Result<CaseError, DatabaseError> {
     let names = database
         .chains()?
@@ -156,8 +158,8 @@ fn nothing(database: &EvidenceDatabase, span: &CaseSpan) -> Result<CaseError, Da
     })
 }
 
-/// The checkpoints of a span. The last one is not from before the end of the span: if the log has
-/// no such checkpoint, it is made now.
+/// The checkpoints of a span, as numbers and signed notes, from the last one before it to the first
+/// one after its end. If the log has none after the end, one is made now.
 ///
 /// # Errors
 /// The log cannot be read or written.
@@ -184,7 +186,8 @@ pub fn cover(
     Ok(database.checkpoints(&from, &to)?)
 }
 
-/// Whether the log lacks entries of the beginning of a chain.
+/// Whether the log deleted entries of one of the chains that the span may have needed: its oldest
+/// kept entry is not the first of the chain, and is not from before the span's beginning.
 fn lacks_beginning(
     database: &EvidenceDatabase,
     span: &CaseSpan,
@@ -201,8 +204,11 @@ fn lacks_beginning(
     Ok(false)
 }
 
-/// The parts, and whether the crawler did anything in this time. Each part begins with an entry
-/// from before its time, if the log has one: so it shows that its beginning was not cut off.
+/// The part of each chain that the case takes, and whether the crawler did anything in this time. A
+/// part ends with the head of the last checkpoint (`heads`). It begins before its time, if the log
+/// has earlier entries, so that nobody can say that its beginning was cut off: with the last entry
+/// of its kind (`served`, `published`, `start`) if that is 10,000 entries before at most, else one
+/// entry before. A chain that is not there has an empty part.
 fn spans(
     database: &EvidenceDatabase,
     span: &CaseSpan,
@@ -258,7 +264,8 @@ struct Named {
     personal: String,
 }
 
-/// The lines of a part of a chain; `named` gets what belongs to them.
+/// The lines of a part of a chain, as a file of the case. Adds to `named` what the entries name:
+/// documents, proofs and personal values.
 fn chain_text(
     database: &EvidenceDatabase,
     chain: &ChainName,
@@ -282,7 +289,8 @@ fn chain_text(
     Ok(text)
 }
 
-/// The paths that prove the heads of some chains.
+/// For each of these chains that a checkpoint covers: its head, and the path that proves that it
+/// belongs to the checkpoint's root. `heads` are all heads of the checkpoint.
 fn head_proofs(heads: &[Head], names: &[ChainName]) -> Vec<HeadProof> {
     let leaves: Vec<Hash> = heads.iter().map(Head::leaf).collect();
     let mut proofs = Vec::new();
@@ -321,10 +329,12 @@ pub fn read_joined(archive: &[u8]) -> Result<Vec<Joined>, CaseError> {
     Ok(joined)
 }
 
-/// The octets of a case, and what its check finds.
+/// The bytes of a case with the logs of this machine and those that were exported elsewhere
+/// (`joined`), and what its check finds. May add a checkpoint to the logs. One log of several may
+/// have nothing of the crawler.
 ///
 /// # Errors
-/// See [`CaseError`].
+/// See [`CaseError`]; `Nothing` only without `joined`.
 pub fn write_case(
     logs: &mut [OpenLog],
     joined: Vec<Joined>,

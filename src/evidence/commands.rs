@@ -51,7 +51,8 @@ pub fn rotate_key(
 }
 
 /// Deletes personal values: of requests from an address, or of entries before a moment, or of what
-/// is both. Returns how many. The log says that it was done.
+/// is both; with neither, all. Returns how many values. The log says that it was done, in an entry
+/// for each transaction. Also empties the write-ahead log.
 ///
 /// # Errors
 /// The log cannot be written.

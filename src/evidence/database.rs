@@ -117,7 +117,8 @@ pub enum RunEnd {
 }
 
 impl RunEnd {
-    /// The reason of the `gap` after it.
+    /// The reason that the next run writes into its first `gap` entry, if this run ended so: `stop`
+    /// or `upgrade`. After a crash it is `crash`.
     pub fn name(self) -> &'static str {
         match self {
             RunEnd::Stopped => "stop",
@@ -145,7 +146,8 @@ pub struct EvidenceDatabase {
 }
 
 impl EvidenceDatabase {
-    /// Opens the file, or makes one where `make` says so.
+    /// Opens the file in a directory and makes its tables where they are missing or older. If there
+    /// is no file, one is made for this user alone where `make` says so.
     ///
     /// # Errors
     /// It cannot be read or written, or is not one that this version knows.
@@ -172,7 +174,7 @@ impl EvidenceDatabase {
         Ok(EvidenceDatabase { connection })
     }
 
-    /// The state of the log.
+    /// The state of the log; `None` if the file has no log yet.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -192,7 +194,8 @@ impl EvidenceDatabase {
         })
     }
 
-    /// One transaction.
+    /// Runs `work` in one transaction, which keeps other writers out from its beginning. Waits for
+    /// another writer up to 30 seconds. If `work` fails, nothing is written.
     ///
     /// # Errors
     /// Nothing was written.
@@ -204,7 +207,8 @@ impl EvidenceDatabase {
         Ok(done)
     }
 
-    /// The first value of the first row of a query, which has one.
+    /// The first value of the first row of a query. An error (`QueryReturnedNoRows`) if it has no
+    /// row.
     fn one<T: rusqlite::types::FromSql>(
         &self,
         query: &str,
@@ -215,7 +219,7 @@ impl EvidenceDatabase {
             .query_row(parameters, |row| row.get(0))
     }
 
-    /// The first row of a query.
+    /// The first row of a query, read by `read`. `None` if it has no row.
     fn first<T>(
         &self,
         query: &str,
@@ -252,7 +256,7 @@ impl EvidenceDatabase {
             .optional()?)
     }
 
-    /// A chain.
+    /// The chain of this name; `None` if it has no entry yet.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -270,7 +274,7 @@ impl EvidenceDatabase {
         self.all(query, [], chain)
     }
 
-    /// The last checkpoint: its number, its time, its signed note.
+    /// The last checkpoint: its number, its time, its signed note. `None` if there is none.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -290,7 +294,8 @@ impl EvidenceDatabase {
         Ok(pages.saturating_sub(free) * size)
     }
 
-    /// The number of the first entry of a chain at or after a moment, if there is one.
+    /// The number of the first entry at or after a moment, in the chain with this row. `None` if
+    /// there is none.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -299,7 +304,8 @@ impl EvidenceDatabase {
         Ok(self.one(query, params![chain, time]).optional()?)
     }
 
-    /// The last entry of a kind before a number.
+    /// The number of the last entry of a kind with a number below `number`, in the chain with this
+    /// row. `None` if there is none.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -309,7 +315,8 @@ impl EvidenceDatabase {
         Ok(self.one(query, params![chain, kind, number])?)
     }
 
-    /// Lines of a chain, from one number up to another one, which is not among them.
+    /// Calls `each` with the line of every kept entry of a part of a chain, in the order of
+    /// numbers. The end of the part is not among them.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -324,7 +331,8 @@ impl EvidenceDatabase {
         Ok(())
     }
 
-    /// Personal values of a part of a chain.
+    /// The personal values of a part of a chain, as a case has them. `chain` is the name of the
+    /// chain whose row the part has.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -344,7 +352,7 @@ impl EvidenceDatabase {
         })
     }
 
-    /// A document.
+    /// The bytes of the document with this SHA-256; `None` if it is not stored any more.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -365,7 +373,7 @@ impl EvidenceDatabase {
         self.all(query, [from, to], |row| row.try_into())
     }
 
-    /// The notes about changes of the key.
+    /// The notes about changes of the key, the oldest first.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -392,7 +400,7 @@ impl EvidenceDatabase {
         })
     }
 
-    /// Timestamps of a checkpoint, by their authority.
+    /// The timestamps of a checkpoint: pairs of the authority's URL and its response, by URL.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -402,7 +410,8 @@ impl EvidenceDatabase {
         self.all(query, [checkpoint], |row| row.try_into())
     }
 
-    /// Checkpoints since a moment that lack the timestamp of an authority: number, note, authority.
+    /// Each checkpoint since a moment with each authority whose timestamp it lacks: number, note,
+    /// URL of the authority. The latest checkpoint comes first.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -422,8 +431,9 @@ impl EvidenceDatabase {
             .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?)
     }
 
-    /// The next entries after a place that have personal values and this address, or are older than
-    /// a moment, or are both: as many as one transaction deletes.
+    /// The next entries after a place whose personal values are to be deleted: those with this
+    /// client address, if one is given, and older than `before`, if that is given. With neither,
+    /// all that have personal values. As many as one transaction deletes; empty at the end.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -441,6 +451,7 @@ impl EvidenceDatabase {
     }
 }
 
+/// Reads a chain from a row with the columns id, first, site, crawler, entries, head, time.
 fn chain(row: &Row<'_>) -> SqlResult<Chain> {
     let (id, first, site, crawler, entries, hash, time) = row.try_into()?;
     let chain = ChainName { site, crawler };

@@ -70,12 +70,13 @@ impl Entry {
         canonical(self)
     }
 
-    /// Reads a line. Only the line that [`Entry::line`] writes is one.
+    /// Reads a line. `None` unless it is exactly the line that [`Entry::line`] writes of an entry,
+    /// with a valid time.
     pub fn read(line: &str) -> Option<Entry> {
         read_canonical(line).filter(|entry: &Entry| parse_time(&entry.time).is_some())
     }
 
-    /// A text in its data.
+    /// The text of this name in its data; `None` if there is none, or it is no text.
     pub fn text(&self, name: &str) -> Option<&str> {
         self.data.get(name)?.as_str()
     }
@@ -85,7 +86,7 @@ impl Entry {
         self.text(name).unwrap_or_default().to_owned()
     }
 
-    /// A number in its data, 0 where there is none.
+    /// The number of this name in its data; 0 if there is none, or it is no whole number from 0.
     pub fn number_of(&self, name: &str) -> u64 {
         self.data
             .get(name)
@@ -93,7 +94,8 @@ impl Entry {
             .unwrap_or_default()
     }
 
-    /// A list of texts in its data.
+    /// The texts of the list of this name in its data. Empty without a list; items that are no
+    /// texts are left out.
     pub fn texts(&self, name: &str) -> Vec<&str> {
         let items = self.data.get(name).and_then(Value::as_array);
         items
@@ -114,7 +116,7 @@ pub fn time_text(time: SystemTime) -> String {
     chrono::DateTime::<chrono::Utc>::from(time).to_rfc3339_opts(chrono::SecondsFormat::Millis, true)
 }
 
-/// Reads a moment as entries write it.
+/// Reads a moment as entries write it. `None` for every other spelling of a time.
 pub fn parse_time(text: &str) -> Option<SystemTime> {
     let time = SystemTime::from(chrono::DateTime::parse_from_rfc3339(text).ok()?);
     (time_text(time) == text).then_some(time)
@@ -129,8 +131,9 @@ pub struct Link {
     pub hash: Hash,
 }
 
-/// Reads a span of a chain. Only its first line is not tied to one before it, unless it is the
-/// first of the chain.
+/// Reads the lines of a span of one chain, and checks that each has the chain, log, number, hash
+/// and time that follow the line before it. Its first line is not tied to one before it; if its
+/// number is 0, it must name none. An empty text is an empty span.
 ///
 /// # Errors
 /// The first fault.
@@ -204,7 +207,7 @@ pub struct Document {
 }
 
 impl Document {
-    /// The documents that an entry names.
+    /// The documents that an entry names: robots.txt files, then lists.
     pub fn all_of(entry: &Entry) -> Vec<Document> {
         let robots = named_documents(entry).into_iter().map(|hash| Document {
             is_list: false,
@@ -225,7 +228,8 @@ impl Document {
     }
 }
 
-/// The robots.txt files that an entry names.
+/// The SHA-256 sums of the robots.txt files that an entry names: the one in `sha256`, and those in
+/// `held_sha256`.
 pub fn named_documents(entry: &Entry) -> Vec<Hash> {
     let hashes = entry
         .text("sha256")
@@ -234,7 +238,8 @@ pub fn named_documents(entry: &Entry) -> Vec<Hash> {
     hashes.filter_map(Hash::parse).collect()
 }
 
-/// The lists that a proof names, with where each is published.
+/// The lists that a `proof` entry names: pairs of the place where the list is published, and the
+/// document. Empty for other entries.
 pub fn named_lists(entry: &Entry) -> Vec<(&str, Document)> {
     let lists = entry
         .data
@@ -255,7 +260,7 @@ pub fn named_lists(entry: &Entry) -> Vec<(&str, Document)> {
     named.collect()
 }
 
-/// The proof that an entry names: its number and the hash of its line.
+/// The `proof` entry of the same chain that an entry names: its number and the hash of its line.
 pub fn named_proof(entry: &Entry) -> Option<(u64, Hash)> {
     let place = entry.data.get("proof_entry")?;
     Some((
@@ -270,7 +275,7 @@ pub type PersonalKey = (ChainName, u64, String);
 /// Values of a case.
 pub type Personal = BTreeMap<PersonalKey, String>;
 
-/// A value of an entry.
+/// The personal value of an entry with this name; `None` if it was deleted or never there.
 pub fn value_of<'p>(personal: &'p Personal, entry: &Entry, name: &str) -> Option<&'p str> {
     personal
         .get(&(entry.chain.clone(), entry.number, name.to_owned()))
@@ -292,9 +297,9 @@ pub struct PersonalLine {
     pub value: String,
 }
 
-/// What an entry has of a personal value: the SHA-256 of a fresh salt and the value. Salt and value
-/// stand beside it. Once these are deleted, the entry still verifies, and no one can find the value
-/// by trying: the salt has 128 bits.
+/// What an entry has in place of a personal value: the SHA-256 of a fresh salt and the value. Salt
+/// and value are stored beside the entry. Once these are deleted, the entry still verifies, and no
+/// one can find the value by trying: the salt has 128 bits.
 pub fn commitment(salt: &[u8], value: &str) -> Hash {
     Hash::of(&[salt, value.as_bytes()])
 }

@@ -22,6 +22,7 @@ struct Proven {
 }
 
 impl Proven {
+    /// The head of this chain that the checkpoint proves; `None` if the case has no proof of it.
     fn head(&self, chain: &ChainName) -> Option<&Head> {
         self.heads.iter().find(|head| head.chain == *chain)
     }
@@ -38,7 +39,9 @@ struct Checked {
     findings: Findings,
 }
 
-/// Checks the files of each log of a case by its key, but for manifest and report.
+/// Checks the files of each log of a case by the log's key, but not its manifest and report.
+/// Returns the findings about each log, in the same order. A request is judged by the robots.txt
+/// files and publications of all logs together.
 pub fn examine(logs: &[(&Files, &VerifyKey)]) -> Vec<Findings> {
     let mut checked: Vec<Checked> = logs.iter().map(|(files, key)| check(files, key)).collect();
     let robots = checked
@@ -66,7 +69,7 @@ pub fn examine(logs: &[(&Files, &VerifyKey)]) -> Vec<Findings> {
 }
 
 /// Checks the structure of a log: keys, hashes, numbers, times, and that all files are those that
-/// entries name.
+/// entries name. If `case.json` or the keys cannot be read, the result has only that fault.
 fn check(files: &Files, key: &VerifyKey) -> Checked {
     let mut findings = Findings::default();
     let Some(about) = about(files) else {
@@ -127,7 +130,8 @@ fn check(files: &Files, key: &VerifyKey) -> Checked {
     }
 }
 
-/// Tells the changes of the key, and checks that the files of the key have the last one.
+/// Adds to the findings how often the key was changed, and a fault if the files of the key do not
+/// have the last one.
 fn check_keys(files: &Files, keys: &Keys, findings: &mut Findings) {
     if keys.changes() > 0 {
         let times = if keys.changes() == 1 {
@@ -153,15 +157,16 @@ fn check_keys(files: &Files, keys: &Keys, findings: &mut Findings) {
     }
 }
 
-/// The name of the log that files are of, as they say.
+/// The name of the log that these files are of, as their `case.json` says, unchecked.
 pub fn log_of(files: &Files) -> Option<String> {
     about(files)?.get("log")?.as_str().map(str::to_owned)
 }
 
-/// The keys of the log, one of which is trusted.
+/// The keys of the log, by the notes about changes in the files. The trusted key must be one of
+/// them.
 ///
 /// # Errors
-/// See [`Keys::read`].
+/// See [`KeysFault`].
 pub fn keys(files: &Files, trusted: &VerifyKey) -> Result<Keys, Finding> {
     let notes = files.iter().filter(|(file, _)| file.starts_with("keys/"));
     Keys::read(
@@ -170,11 +175,13 @@ pub fn keys(files: &Files, trusted: &VerifyKey) -> Result<Keys, Finding> {
     )
 }
 
+/// What `case.json` says; `None` if it is missing or is no canonical JSON line.
 fn about(files: &Files) -> Option<Map<String, Value>> {
     read_canonical(text_of(files, "case.json")?.strip_suffix('\n')?)
 }
 
-/// The chains of the case. One with a fault is empty.
+/// The entries of the three chains of the case. A chain that is missing, has a fault or is that of
+/// something else is empty, and a fault is added to the findings.
 fn chains(
     files: &Files,
     names: &[ChainName; 3],
@@ -215,7 +222,9 @@ fn chains(
     chains
 }
 
-/// The checkpoints of the case, in their order.
+/// The checkpoints of the case that the log's keys signed, in their order. Adds a fault for each
+/// one that is not valid or does not follow the one before it, and if there is none at all. If the
+/// checkpoints begin within the span, it is not known whether earlier entries were back-dated.
 fn checkpoints(
     files: &Files,
     names: &[ChainName; 3],
@@ -283,6 +292,11 @@ fn checkpoints(
     found
 }
 
+/// Reads one checkpoint and checks its signature, its name and the proofs of its heads. Returns it
+/// with the hash of its note, which the next checkpoint names.
+///
+/// # Errors
+/// What does not hold, for a fault.
 fn checkpoint(
     files: &Files,
     file: &str,
@@ -318,8 +332,9 @@ fn checkpoint(
     Ok((Proven { checkpoint, heads }, hash_of(note)))
 }
 
-/// Whether a chain is the one that the checkpoints cover: it ends with the last one's head, and no
-/// entry says that it was written on the other side of a checkpoint than it stands.
+/// Checks that a chain is the one that the checkpoints cover: it ends with the last checkpoint's
+/// head, the heads of earlier ones are its entries, and no entry's time is on the other side of a
+/// checkpoint than its place. Adds a fault where this does not hold.
 fn check_heads(
     chain: &[Link],
     name: &ChainName,
@@ -438,13 +453,14 @@ fn check_beginnings(
     }
 }
 
-/// Up to which moment the log deleted entries, by this one.
+/// If this entry says that the log deleted old entries: up to which moment.
 fn deleted_before(link: &Link) -> Option<&str> {
     let is_deletion = link.entry.kind == "gap" && link.entry.text("reason") == Some("too_old");
     link.entry.text("before").filter(|_| is_deletion)
 }
 
-/// The timestamps. Their signatures are for openssl to check.
+/// Checks that each timestamp is of a checkpoint of the case, and adds what it says. Whether the
+/// authority signed it is left open: openssl can check that.
 fn timestamps(files: &Files, checkpoints: &[Proven], findings: &mut Findings) {
     let stamps: Vec<_> = files
         .iter()
@@ -461,6 +477,7 @@ fn timestamps(files: &Files, checkpoints: &[Proven], findings: &mut Findings) {
     }
     for (file, response) in stamps {
         let note = file
+            // The six digits after `timestamps/`.
             .get(11..17)
             .map(|number| format!("checkpoints/{number}.note"))
             .unwrap_or_default();
@@ -485,7 +502,8 @@ fn timestamps(files: &Files, checkpoints: &[Proven], findings: &mut Findings) {
     }
 }
 
-/// The personal values, each of which has to be the one that its entry was made with.
+/// The personal values of the case. A value that its entry was not made with (by the commitment) is
+/// left out and a fault. Counts as withdrawn the commitments without a value.
 fn personal<'a>(
     files: &Files,
     entries: impl Iterator<Item = &'a Link>,
@@ -541,8 +559,8 @@ fn personal<'a>(
     values
 }
 
-/// The robots.txt files and lists, each under the name of its hash. All that an entry names are
-/// there.
+/// The robots.txt files of the case, by their hash. Adds a fault for a file (list or robots.txt)
+/// that is not stored under its hash, and for one that an entry names and that is missing.
 fn documents<'a>(
     files: &Files,
     entries: impl Iterator<Item = &'a Link>,

@@ -15,7 +15,8 @@ pub struct CaseFindings {
 }
 
 impl CaseFindings {
-    /// The findings of a case, from those of its logs.
+    /// The findings of a case, from those of its logs. With several logs each fault says which log
+    /// has it (`log 2: ...`).
     pub fn of(logs: Vec<Findings>) -> CaseFindings {
         let mut faults = Vec::new();
         for (number, log) in (1..).zip(&logs) {

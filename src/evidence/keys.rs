@@ -34,7 +34,8 @@ impl Change {
         )
     }
 
-    /// Reads a note that both keys signed.
+    /// Reads a note about a change of the key. `None` unless it is spelled as `Change::text`
+    /// writes it, both keys signed it, and they have the same name.
     fn read(note: &str) -> Option<Change> {
         let change = Change {
             number: field(note, "number")?.parse().ok()?,
@@ -57,7 +58,8 @@ fn field<'n>(note: &'n str, name: &str) -> Option<&'n str> {
         .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))
 }
 
-/// The note that a new key follows the old one.
+/// The note that a new key follows the old one, signed by both. The first pair is the number of the
+/// change, from 1, and the number of the first checkpoint that the new key signs.
 pub fn change_note(
     number: u64,
     from: u64,
@@ -84,11 +86,11 @@ pub fn change_note(
 pub struct Keys(Vec<(u64, VerifyKey)>);
 
 impl Keys {
-    /// The keys that notes tell, if the key that is trusted is among them.
+    /// The keys that the notes about changes tell, the oldest first, with the trusted key among
+    /// them. Without notes the trusted key is the only one.
     ///
     /// # Errors
-    /// A text is no note, the two keys did not sign it, or it does not follow the note before it; or
-    /// the trusted key is not a key of the log.
+    /// See [`KeysFault`].
     pub fn read<'n>(
         trusted: &VerifyKey,
         notes: impl IntoIterator<Item = &'n str>,
@@ -139,7 +141,8 @@ impl Keys {
         self.0.len().saturating_sub(1)
     }
 
-    /// Reads a checkpoint that was signed by the key of its time.
+    /// Reads a checkpoint. `None` unless it was signed by the key that signs checkpoints of its
+    /// number.
     pub fn checkpoint(&self, note: &str) -> Option<Checkpoint> {
         self.0.iter().find_map(|(_, key)| {
             let checkpoint = Checkpoint::read(key.open(note).ok()?)?;

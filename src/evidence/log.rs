@@ -41,8 +41,8 @@ impl Evidence {
         Evidence::default()
     }
 
-    /// Opens the log in a directory and starts its thread. Where that fails, requests go on and
-    /// nothing is kept: [`Evidence::problem`] says why.
+    /// Opens the log in a directory and starts its thread. If that fails, requests go on and
+    /// nothing is kept: records are counted as lost, and [`Evidence::problem`] says why.
     pub fn open(
         directory: &Path,
         settings: &EvidenceSettings,
@@ -63,17 +63,18 @@ impl Evidence {
         }))
     }
 
-    /// Whether anything is kept.
+    /// Whether the settings ask for evidence, also if the log could not be opened.
     pub fn is_on(&self) -> bool {
         self.0.addresses.is_some()
     }
 
-    /// How much of a client's address is kept.
+    /// How much of a client's address is kept; nothing where evidence is off.
     pub fn addresses(&self) -> AddressDetail {
         self.0.addresses.unwrap_or(AddressDetail::None)
     }
 
-    /// Records what a crawler did, if there is room in this second; `make` is called only then.
+    /// Records what a crawler did, if there is room in this second; `make` is called only then. A
+    /// record for which there is no room, or whose log could not be opened, is counted as lost.
     pub fn record(
         &self,
         site: &str,
@@ -96,14 +97,16 @@ impl Evidence {
         }
     }
 
-    /// Records what a site published.
+    /// Records what a site published. There is always room for it. Does nothing if the log is not
+    /// open.
     pub fn published(&self, site: &str, record: Record) {
         if self.0.place.is_some() {
             lock(&self.0.shared.queue).add(ChainName::of_site(site), record);
         }
     }
 
-    /// Why evidence is being lost, where it is.
+    /// Why evidence is being lost, or else why checkpoints get no timestamps. `None` if neither is
+    /// so.
     pub fn problem(&self) -> Option<Finding> {
         let shared = &self.0.shared;
         let Some(problem) = lock(&shared.problem).clone() else {
@@ -120,7 +123,7 @@ impl Evidence {
         ))
     }
 
-    /// Says why checkpoints get no timestamps, or that they do.
+    /// Records why checkpoints get no timestamps; `None` says that they do.
     pub fn set_stamp_problem(&self, problem: Option<String>) {
         *lock(&self.0.shared.stamp_problem) = problem;
     }
@@ -135,8 +138,9 @@ impl Evidence {
         self.0.shared.lost.load(Ordering::Relaxed)
     }
 
-    /// Another process writes the log from now on. What this one still records is written beside
-    /// it.
+    /// Another process writes the log from now on. The thread writes what waits and the end of this
+    /// run, and a new thread goes on to append only what this process still records. Waits for the
+    /// first thread. Does nothing without a thread.
     pub fn hand_over(&self) {
         let mut thread = lock(&self.0.thread);
         let Some((told, former)) = thread.take() else {
@@ -151,7 +155,7 @@ impl Evidence {
     }
 
     /// Opens the log again after [`Evidence::hand_over`], as a run of its own: the other process
-    /// has ended.
+    /// has ended. Does nothing if the log was not open before.
     pub fn reopen(&self) {
         let Some((directory, settings)) = &self.0.place else {
             return;
@@ -183,6 +187,8 @@ enum StartError {
     Begin(#[from] std::io::Error),
 }
 
+/// Opens the log, stores which authorities the settings name for timestamps, begins a run and
+/// starts its thread.
 fn start(
     directory: &Path,
     shared: &Arc<Shared>,
@@ -200,6 +206,7 @@ fn start(
     Ok(spawn(writer)?)
 }
 
+/// Starts the thread of a writer. The thread ends when the returned sender sends or is dropped.
 fn spawn(writer: Writer) -> Result<Thread, std::io::Error> {
     let (tell, told) = channel();
     let thread = std::thread::Builder::new()

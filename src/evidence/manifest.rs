@@ -8,6 +8,7 @@ use crate::finding::Finding;
 /// The name of the manifest in the case.
 pub const FILE: &str = "manifest.txt";
 
+/// The text of the manifest: a line for each file but the manifest itself.
 fn text(files: &Files) -> String {
     let files = files.iter().filter(|(file, _)| *file != FILE);
     files.map(|(file, bytes)| line(file, bytes)).collect()
@@ -18,7 +19,7 @@ pub fn line(file: &str, bytes: &[u8]) -> String {
     format!("{}  {file}\n", Hash::of(&[bytes]))
 }
 
-/// Adds the manifest.
+/// Adds the manifest of all other files, signed by the key, in place of one that is there.
 pub fn add(files: &mut Files, key: &SigningKey) {
     let note = key.sign(&text(files));
     files.insert(FILE.to_owned(), note.into_bytes());
@@ -27,7 +28,7 @@ pub fn add(files: &mut Files, key: &SigningKey) {
 /// How many files the manifest covers, if these are all files and no other ones.
 ///
 /// # Errors
-/// There is no manifest that the key signed, or the files are not those of the manifest.
+/// See [`ManifestFault`]. `ManifestFault::OtherFiles` names the first file that differs.
 pub fn check(files: &Files, key: &VerifyKey) -> Result<usize, Finding> {
     let signed = text_of(files, FILE).and_then(|note| key.open(note).ok());
     let signed = signed.ok_or_else(|| {

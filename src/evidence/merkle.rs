@@ -19,7 +19,7 @@ fn split(leaves: usize) -> usize {
     half.next_power_of_two()
 }
 
-/// The root over these leaves.
+/// The root over these leaves; without leaves the hash of nothing.
 pub fn root(leaves: &[Hash]) -> Hash {
     match leaves {
         [] => Hash::of(&[]),
@@ -31,7 +31,8 @@ pub fn root(leaves: &[Hash]) -> Hash {
     }
 }
 
-/// The path from a leaf to the root, the nearest hash first. Empty where there is no such leaf.
+/// The hashes that lead from the leaf at this place to the root, the nearest one first. Empty if
+/// there is no such leaf, or if it is the only one.
 pub fn path(leaves: &[Hash], place: usize) -> Vec<Hash> {
     if leaves.len() < 2 || place >= leaves.len() {
         return Vec::new();
@@ -47,8 +48,9 @@ pub fn path(leaves: &[Hash], place: usize) -> Vec<Hash> {
     below
 }
 
-/// The root that a leaf at this place of a tree of this size has by its path; `None` where the path
-/// does not fit.
+/// The root that follows from a leaf, its place, the number of leaves, and its path. `None` if
+/// there is no such place, or the path does not have the length that fits. The caller compares it
+/// with the known root.
 pub fn root_by_path(leaf: Hash, place: usize, leaves: usize, path: &[Hash]) -> Option<Hash> {
     if place >= leaves {
         return None;

@@ -41,10 +41,10 @@ pub struct VerifyKey {
 }
 
 impl VerifyKey {
-    /// Reads the line.
+    /// Reads the line of a public key.
     ///
     /// # Errors
-    /// It is no key with Ed25519.
+    /// It is no Ed25519 key, has no name, or its hash does not fit.
     pub fn parse(line: &str) -> Result<VerifyKey, NoteError> {
         let (name, hash, octets) = parts_of_key(line.trim()).ok_or(NoteError::NoKey)?;
         let key = VerifyKey {
@@ -58,12 +58,13 @@ impl VerifyKey {
         }
     }
 
-    /// The line.
+    /// The public key as one line: `NAME+HASH+BASE64`.
     pub fn line(&self) -> String {
         self.line_of(&self.octets)
     }
 
-    /// A line with the name and the hash of this key.
+    /// A line with the name and the hash of this public key, and these bytes: those of the public
+    /// key, or of the private one.
     fn line_of(&self, octets: &[u8]) -> String {
         format!(
             "{}+{}+{}",
@@ -79,6 +80,8 @@ impl VerifyKey {
         format!("-----BEGIN PUBLIC KEY-----\n{encoded}\n-----END PUBLIC KEY-----\n")
     }
 
+    /// The first 4 bytes of the SHA-256 that C2SP `signed-note` makes of name and key. They stand
+    /// before each signature of the key.
     fn hash(&self) -> [u8; 4] {
         let Hash(hash) = Hash::of(&[self.name.as_bytes(), b"\n", &[ALGORITHM], &self.octets]);
         [hash[0], hash[1], hash[2], hash[3]]
@@ -112,7 +115,8 @@ impl VerifyKey {
     }
 }
 
-/// Name, hash and octets of the line of a key.
+/// The name, the hash as text, and the 32 bytes of the line of an Ed25519 key. Does not check the
+/// hash.
 fn parts_of_key(line: &str) -> Option<(&str, &str, [u8; 32])> {
     let (name, rest) = line.split_once('+')?;
     let (hash, key) = rest.split_once('+')?;
@@ -122,7 +126,8 @@ fn parts_of_key(line: &str) -> Option<(&str, &str, [u8; 32])> {
     }
 }
 
-/// Text and signatures of a note. The text ends with its newline.
+/// The text of a note, with its last newline, and its signature lines. `None` unless the text ends
+/// with an empty line and at least one signature follows.
 fn parts(note: &str) -> Option<(&str, &str)> {
     let at = note.rfind("\n\n")?;
     let text = &note[..=at];
@@ -217,7 +222,7 @@ impl SigningKey {
         }
     }
 
-    /// Signs a text, which ends with a newline.
+    /// Signs a text, which ends with a newline. Returns the note: the text and the signature.
     pub fn sign(&self, text: &str) -> String {
         let signature = self.pair.sign(text.as_bytes());
         let octets = [self.verify_key().hash().as_slice(), signature.as_ref()].concat();

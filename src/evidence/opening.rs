@@ -53,7 +53,9 @@ pub struct OpenLog {
     pub begun_anew: Option<&'static str>,
 }
 
-/// Opens the log for the process that writes it.
+/// Opens the log for the process that writes it. If there is none, a new one begins with a fresh
+/// key. If the files do not fit together or are damaged, they are renamed first, and
+/// `OpenLog::begun_anew` says why.
 ///
 /// # Errors
 /// See [`OpenError`].
@@ -81,10 +83,11 @@ pub fn open(directory: &Path, now: SystemTime) -> Result<OpenLog, OpenError> {
     })
 }
 
-/// Opens a log that is there, for a command.
+/// Opens a log that is there, for a command. Makes no new log, and does not notice an older copy of
+/// the database.
 ///
 /// # Errors
-/// See [`OpenError`].
+/// There is no log, or it cannot be read; if its key is missing or wrong, the error says that.
 pub fn open_existing(directory: &Path) -> Result<OpenLog, OpenError> {
     let database = directory.join(FILE);
     let file = directory.join(KEY);
@@ -101,8 +104,9 @@ pub fn open_existing(directory: &Path) -> Result<OpenLog, OpenError> {
     })
 }
 
-/// The log, unless the file that counts processes says that it is a copy.
-/// [`DatabaseError::Damaged`] says why there is to be a new one.
+/// The log, if it is whole. [`DatabaseError::Damaged`] says why a new one is to begin: the database
+/// is gone while other files are there, its key was lost, or by the file that counts processes it
+/// is an older copy.
 fn read_whole(directory: &Path) -> Result<OpenLog, DatabaseError> {
     let [has_database, has_key, has_runs] =
         [FILE, KEY, RUNS].map(|name| directory.join(name).exists());
@@ -124,7 +128,8 @@ fn read_whole(directory: &Path) -> Result<OpenLog, DatabaseError> {
     }
 }
 
-/// The log. It is damaged where it does not have its key.
+/// The log as its files have it. `DatabaseError::Damaged` if the private key does not fit to the
+/// database, `DatabaseError::NoLog` if there is no database.
 fn read(directory: &Path) -> Result<OpenLog, DatabaseError> {
     if !directory.join(FILE).exists() {
         return Err(DatabaseError::NoLog);
@@ -141,8 +146,9 @@ fn read(directory: &Path) -> Result<OpenLog, DatabaseError> {
     })
 }
 
-/// The private key of a log. `changed` is the public key that signs now, if the key was ever
-/// changed. A change that a crash broke off is finished.
+/// The private key of a log; `None` if no file has it. `changed` is the public key that signs now,
+/// if the key was ever changed. If a crash broke a change off after the database named the new key,
+/// the change is finished: its file takes the place of the old key.
 pub fn read_key(directory: &Path, log: &str, changed: Option<&str>) -> Option<SigningKey> {
     let read = |name: &str| SigningKey::parse(&read_own(&directory.join(name)).ok()?).ok();
     let fits = |key: &SigningKey| {
@@ -157,7 +163,8 @@ pub fn read_key(directory: &Path, log: &str, changed: Option<&str>) -> Option<Si
     })
 }
 
-/// Writes the next private key. It counts once the database names it.
+/// Writes the next private key beside the present one, in place of one that was left there. It
+/// counts once the database names it.
 ///
 /// # Errors
 /// It cannot be written.
@@ -176,7 +183,7 @@ fn is_damaged(error: &rusqlite::Error) -> bool {
     )
 }
 
-/// Renames the files of the log that is there.
+/// Renames the files of the log that are there: their names end with `.former-` and the time.
 fn set_aside(directory: &Path, now: SystemTime) -> io::Result<()> {
     let suffix = time_text(now).replace([':', '.'], "-");
     let journal = format!("{FILE}-wal");
@@ -193,7 +200,8 @@ fn set_aside(directory: &Path, now: SystemTime) -> io::Result<()> {
     Ok(())
 }
 
-/// Says how many processes have written the log, after the database says it.
+/// Writes how many processes have written the log into the file that counts them, in one step.
+/// Called after the database says the same.
 ///
 /// # Errors
 /// It cannot be written.

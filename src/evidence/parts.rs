@@ -30,7 +30,8 @@ impl NotACase {
     }
 }
 
-/// The files of a case.
+/// The files of a case. One log has its files at the top, and then `report` is not used; several
+/// logs have theirs below `logs/1/`, `logs/2/` and so on, with `report` beside them.
 pub fn join(logs: Vec<Files>, report: String) -> Files {
     let mut logs = logs;
     if logs.len() == 1 {
@@ -55,6 +56,8 @@ pub fn read_logs(archive: &[u8]) -> Result<Vec<Files>, NotACase> {
     split(tar::read(archive).ok_or(NotACase::NoArchive)?)
 }
 
+/// Takes the files of a case apart, by log: undoes `join`. The report beside several logs is left
+/// out.
 fn split(files: Files) -> Result<Vec<Files>, NotACase> {
     if !files.keys().any(|path| path.starts_with("logs/")) {
         return Ok(vec![files]);

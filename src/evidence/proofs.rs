@@ -30,7 +30,9 @@ pub struct WrittenProofs {
 }
 
 impl WrittenProofs {
-    /// Writes a proof, unless it was written on this day.
+    /// Writes a proof as an entry of its chain, and returns its place. If the same proof was
+    /// written on this day (UTC), only returns the place of that entry. After 20,000 proofs the
+    /// memory starts anew, so that one may be written twice on a day.
     ///
     /// # Errors
     /// It cannot be written.
@@ -56,7 +58,8 @@ impl WrittenProofs {
     }
 }
 
-/// A digest of what a proof says. A list that was only checked again does not change it.
+/// A digest of what a proof says, by which a repetition is noticed. When a list was last checked is
+/// not part of it.
 fn key(chain: &ChainName, proof: &Record) -> Hash {
     let mut data = proof.data.clone();
     for list in data
@@ -73,8 +76,9 @@ fn key(chain: &ChainName, proof: &Record) -> Hash {
     ))
 }
 
-/// The proofs of a case that are older than its span. Each is one that an entry of the chain names
-/// by its hash.
+/// The proofs of a case that are older than its span, from the file `FILE`. Each must be one that
+/// an entry of the crawler's chain (`of_crawler`) names by number and hash, in rising order.
+/// Others, and a missing file, are faults.
 pub fn read_earlier(files: &Files, of_crawler: &[Link], findings: &mut Findings) -> Vec<Link> {
     let named: BTreeSet<(u64, Hash)> = of_crawler
         .iter()
@@ -105,7 +109,9 @@ pub fn read_earlier(files: &Files, of_crawler: &[Link], findings: &mut Findings)
     links
 }
 
-/// Tells what the proofs say, and checks what can be checked.
+/// Checks the proofs that entries of the crawler's chain name, and adds what they say to the
+/// findings. A proof that does not hold, or is another entry, is a fault. One that is older than
+/// the case's chain and not among `earlier` is unknown: the log does not keep it any more.
 pub fn tell(
     of_crawler: &[Link],
     earlier: &[Link],
@@ -183,7 +189,13 @@ pub fn tell(
     }
 }
 
-/// Checks a proof by the files of the case. `says` gets a sentence of each part.
+/// Checks a proof by the files of the case: whether the lists have the address (or not, for an
+/// impostor), and whether the signature is good. Adds a sentence about each part to `says`. What
+/// reverse DNS said cannot be checked. If the address or the signed text was withdrawn, that part
+/// is left open.
+///
+/// # Errors
+/// What does not hold.
 fn check(
     entry: &Entry,
     personal: &Personal,

@@ -45,7 +45,8 @@ impl Batch {
         self.left_out.iter().map(|(_, number)| number).sum()
     }
 
-    /// The publications in it: there are few, and a case without them would be misread.
+    /// Copies of the publications in it (records of chains without a crawler). If the batch cannot
+    /// be written, these wait again: there are few, and a case without them would be misread.
     pub fn publications(&self) -> Vec<(ChainName, Record)> {
         self.records
             .iter()
@@ -56,7 +57,9 @@ impl Batch {
 }
 
 impl Queue {
-    /// Whether one more record of a chain is taken in this second. One that is not is counted.
+    /// Whether one more record of a chain is taken in this second (since 1970): the first 200 are,
+    /// and beyond them the first of each chain, unless 20,000 wait. One that is not is counted as
+    /// left out.
     pub fn admits(&mut self, site: &str, crawler: &str, second: u64) -> bool {
         if self.second != second {
             self.second = second;
@@ -77,13 +80,13 @@ impl Queue {
         false
     }
 
-    /// Adds a record that was admitted, or one that is no request.
+    /// Adds a record that was admitted, or a publication, which needs no admission.
     pub fn add(&mut self, chain: ChainName, record: Record) {
         self.waiting.push((chain, record));
     }
 
-    /// Adds publications that could not be written, before later ones. Returns how many there was
-    /// room for.
+    /// Puts publications that could not be written back before all that waits: the latest 1,000 of
+    /// them. Returns how many were put back; older ones are dropped.
     pub fn wait_again(&mut self, publications: Vec<(ChainName, Record)>) -> u64 {
         let forgotten = publications.len().saturating_sub(MAX_PUBLICATIONS);
         let kept = publications.len() - forgotten;
@@ -92,7 +95,7 @@ impl Queue {
         kept as u64
     }
 
-    /// Takes everything.
+    /// Takes out all records that wait and all counts of those left out.
     pub fn take(&mut self) -> Batch {
         let left_out = std::mem::take(&mut self.left_out).into_values();
         Batch {
@@ -123,14 +126,14 @@ impl Shared {
         self.lost.fetch_add(entries, Ordering::Relaxed);
     }
 
-    /// Takes what waits.
+    /// Takes out what waits, and adds the records that were left out to the count of lost ones.
     pub fn take(&self) -> Batch {
         let batch = lock(&self.queue).take();
         self.lose(batch.left_out());
         batch
     }
 
-    /// Records were written.
+    /// Counts so many entries as written. If there was a problem, it is over, and the log says so.
     pub fn wrote(&self, entries: u64) {
         self.entries.fetch_add(entries, Ordering::Relaxed);
         if lock(&self.problem).take().is_some() {
@@ -138,7 +141,7 @@ impl Shared {
         }
     }
 
-    /// Records could not be written.
+    /// Counts so many entries as lost, and sets the problem. Logs it, unless there was one already.
     pub fn failed(&self, lost: u64, why: &dyn std::fmt::Display) {
         self.lose(lost);
         if lock(&self.problem).replace(why.to_string()).is_none() {

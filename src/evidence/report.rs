@@ -16,6 +16,8 @@ const LONG_WORD: usize = 24;
 pub struct Escaped;
 
 impl Escaper for Escaped {
+    /// Writes a text with the signs of HTML escaped. Control characters, and those that hide or
+    /// turn other text (zero width, direction), are written as `\u{...}`.
     fn write_escaped_str<W: Write>(&self, mut page: W, text: &str) -> fmt::Result {
         text.chars().try_for_each(|letter| match letter {
             '&' => page.write_str("&amp;"),
@@ -77,7 +79,8 @@ impl Basis {
 }
 
 impl Page<'_> {
-    /// A time as people write it.
+    /// A time of an entry as people write it: `2026-11-28 10:00:00 UTC`. A text of another form is
+    /// returned as it is.
     fn shown(&self, time: &str) -> String {
         match (
             time.get(..10),
@@ -90,13 +93,15 @@ impl Page<'_> {
         }
     }
 
-    /// Only hashes and addresses of pages are broken within a word.
+    /// Whether a text has a word of more than 24 bytes (a hash, a URL): then the page may break it
+    /// within the word.
     fn is_long(&self, text: impl Display) -> bool {
         text.to_string()
             .split_whitespace()
             .any(|word| word.len() > LONG_WORD)
     }
 
+    /// The method, host and target of a request; the target may be withdrawn.
     fn line(&self, request: &RequestFinding) -> String {
         format!(
             "{} {}{}",
@@ -106,6 +111,7 @@ impl Page<'_> {
         )
     }
 
+    /// The address and the user agent of the client, or that there is none.
     fn client(&self, request: &RequestFinding) -> String {
         let agent = request.user_agent.as_deref().unwrap_or("(no user agent)");
         format!(
@@ -114,16 +120,20 @@ impl Page<'_> {
         )
     }
 
+    /// The rule that decided and its place in the policy, as far as they were recorded.
     fn rule(&self, request: &RequestFinding) -> String {
         let parts = [request.rule.as_deref(), request.rule_source.as_deref()];
         parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
     }
 
+    /// What the files of the case say of the request, and a remark about it.
     fn judged(&self, request: &RequestFinding) -> String {
         let remark = request.remark.as_ref().map(|remark| format!("; {remark}"));
         request.rejudged.to_owned() + &remark.unwrap_or_default()
     }
 
+    /// The requests whose client was the crawler on this basis. `verified` is proven if the proof
+    /// is in the case, else asserted.
     fn requests<'f>(&self, findings: &'f Findings, basis: Basis) -> Vec<&'f RequestFinding> {
         let mut requests: Vec<&RequestFinding> = findings.requests.iter().collect();
         requests.retain(|request| Basis::of(request, findings) == basis);
@@ -138,7 +148,7 @@ impl Page<'_> {
             .collect()
     }
 
-    /// What proves the name of the client.
+    /// How the name of the client was proven, with the number of the proof's entry.
     fn proof(&self, request: &RequestFinding) -> String {
         let entry = request
             .proof_entry
@@ -146,7 +156,8 @@ impl Page<'_> {
         request.proof.clone() + &entry.unwrap_or_default()
     }
 
-    /// When a client like that of the request was served robots.txt.
+    /// When the crawler was last served the version in force before the request, and by which other
+    /// instance; or that the case does not have it.
     fn served(&self, request: &RequestFinding) -> String {
         let served = request
             .served_at

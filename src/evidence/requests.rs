@@ -35,7 +35,9 @@ pub struct AllLogs {
 }
 
 impl AllLogs {
-    /// From the chains and the name of each log.
+    /// Collects the publications and the served copies of all logs. `logs` gives the three chains
+    /// and the name of each log. A file counts as published since the first time that any log
+    /// names.
     pub fn new<'c>(
         robots: RobotsFiles,
         logs: impl Iterator<Item = (&'c [Vec<Link>; 3], &'c str)>,
@@ -65,7 +67,8 @@ impl AllLogs {
     }
 }
 
-/// Tells what the entries of one log say.
+/// Adds to the findings what the entries of one log say: publications, served copies, the requests
+/// recorded in the span, what cannot be known. `all` has what all logs of the case say together.
 pub fn tell(chains: &[Vec<Link>; 3], personal: &Personal, all: &AllLogs, findings: &mut Findings) {
     let [of_crawler, of_site, of_log] = chains;
     for entry in of_site.iter().map(|link| &link.entry) {
@@ -139,7 +142,9 @@ pub fn tell(chains: &[Vec<Link>; 3], personal: &Personal, all: &AllLogs, finding
     }
 }
 
-/// Since when a version is published. Each start of crawlgate names the present one again.
+/// Since when a version is published: `since` of the entry, if that is before the entry was
+/// written, else the time of the entry. Each start of crawlgate writes the present publication
+/// again.
 fn published_since(entry: &Entry) -> String {
     entry
         .text("since")
@@ -159,6 +164,8 @@ fn served(entry: &Entry) -> ServedFile {
     }
 }
 
+/// Adds the finding about a `request` entry, judged again by the files of the case. A fault is
+/// added if it was recorded as a violation, and a version that the crawler may have had allows it.
 fn tell_request(entry: &Entry, personal: &Personal, all: &AllLogs, findings: &mut Findings) {
     let [client, user_agent, target] = ["client", "user_agent", "target"]
         .map(|name| value_of(personal, entry, name).map(str::to_owned));
@@ -227,8 +234,8 @@ fn tell_request(entry: &Entry, personal: &Personal, all: &AllLogs, findings: &mu
     findings.requests.push(finding);
 }
 
-/// A version that the site published in the span and that would have allowed the request, though
-/// crawlgate did not count it among those that the crawler may have had.
+/// A remark about a version that was published before the request and allows it, though crawlgate
+/// did not count it among those that the crawler may have had (`counted`). `None` if there is none.
 fn allowed_before(
     entry: &Entry,
     all: &AllLogs,
@@ -344,7 +351,9 @@ impl RobotsFiles {
         self.files.contains_key(&hash)
     }
 
-    /// Judges a request by these versions. `target` is `None` where it was withdrawn.
+    /// Judges a request by these versions. If one of them allows it, by one of the dialects in
+    /// which the crawler may read it, the result is `Allowed` with all such versions. Nothing can
+    /// be judged if the target was withdrawn (`None`) or cut off, or a file is not in the case.
     pub fn judge(&self, request: &Entry, target: Option<&str>, versions: &[Hash]) -> Rejudged {
         let Some(target) = target else {
             return Rejudged::Unjudged("the target was withdrawn");
@@ -382,7 +391,7 @@ impl RobotsFiles {
         }
     }
 
-    /// A robots.txt, read for a crawler of these names.
+    /// A robots.txt, read in this dialect for a crawler of these names. Keeps up to 256 readings.
     fn read(&self, version: Hash, dialect: Dialect, tokens: &[&str]) -> Option<Rc<Reading>> {
         let bytes = self.files.get(&version)?;
         let spaced: Vec<&str> = tokens
@@ -407,8 +416,9 @@ impl RobotsFiles {
     }
 }
 
-/// Whether a robots.txt lets a crawler of these names fetch the target. The crawler obeys the first
-/// name that has a group.
+/// Whether a robots.txt lets a crawler of these names fetch the target. The crawler obeys the group
+/// of the first name that has one. Without one it obeys the group for all, if `binds` says so
+/// (`star` or `unknown`), else nothing, and everything is allowed.
 fn allows(reading: &Reading, tokens: &[&str], binds: &str, target: &str) -> bool {
     let named = tokens
         .iter()

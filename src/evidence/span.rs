@@ -31,7 +31,8 @@ impl CaseSpan {
         ]
     }
 
-    /// Since when a case has each of the three chains.
+    /// Since when a case has entries of each of the three chains: the crawler's since `from`, and
+    /// the others since 32 days before, because a crawler may use a copy from so long ago.
     pub fn beginnings(from: SystemTime) -> [String; 3] {
         let published_since = from
             .checked_sub(LONGEST_COPY)

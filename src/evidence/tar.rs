@@ -9,7 +9,7 @@ pub type Files = BTreeMap<String, Vec<u8>>;
 
 const BLOCK: usize = 512;
 
-/// A file as text.
+/// The file at this path as text; `None` if there is none, or it is not UTF-8.
 pub fn text_of<'f>(files: &'f Files, path: &str) -> Option<&'f str> {
     str::from_utf8(files.get(path)?).ok()
 }
@@ -26,6 +26,7 @@ pub fn write(files: &Files) -> Vec<u8> {
     archive
 }
 
+/// The header of a file. Only the first 99 bytes of a path are written.
 fn header(path: &str, size: usize) -> [u8; BLOCK] {
     let mut header = [0; BLOCK];
     for (place, field) in [
@@ -46,7 +47,8 @@ fn header(path: &str, size: usize) -> [u8; BLOCK] {
     header
 }
 
-/// Reads what [`write`] writes, and nothing else.
+/// The files of an archive. `None` for all that [`write`] does not write: another header, order or
+/// padding, or bytes after the end.
 pub fn read(archive: &[u8]) -> Option<Files> {
     let mut files = Files::new();
     let mut rest = archive;

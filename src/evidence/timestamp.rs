@@ -15,7 +15,8 @@ pub struct Stamp {
 }
 
 impl Stamp {
-    /// The time as entries write it, without the fraction that it may have.
+    /// The time as `2026-11-23T07:00:00Z`, without a fraction. A time of another form is returned
+    /// as it is.
     pub fn shown(&self) -> String {
         let seconds = self.time.get(..14).unwrap_or_default();
         let moment = chrono::NaiveDateTime::parse_from_str(seconds, "%Y%m%d%H%M%S");
@@ -58,7 +59,8 @@ pub fn request(hash: Hash) -> Vec<u8> {
     .concat()
 }
 
-/// What a response says; `None` where no timestamp was granted, or it cannot be read.
+/// The hash and the time of the timestamp in a response; `None` if no timestamp was granted, it is
+/// not of a SHA-256, or it cannot be read. Checks no signature.
 pub fn read(response: &[u8]) -> Option<Stamp> {
     let mut response = Der(whole(response, SEQUENCE)?);
     let mut status = Der(response.take(SEQUENCE)?);
@@ -92,7 +94,7 @@ pub fn read(response: &[u8]) -> Option<Stamp> {
     })
 }
 
-/// The content of the only element.
+/// The content of an element that has this tag and is all that there is.
 fn whole(octets: &[u8], tag: u8) -> Option<&[u8]> {
     let mut der = Der(octets);
     let content = der.take(tag)?;
@@ -103,7 +105,8 @@ fn whole(octets: &[u8], tag: u8) -> Option<&[u8]> {
 struct Der<'a>(&'a [u8]);
 
 impl<'a> Der<'a> {
-    /// The content of the next element, which has this tag.
+    /// The content of the next element. `None` if it does not have this tag (it is passed over all
+    /// the same), or does not fit.
     fn take(&mut self, tag: u8) -> Option<&'a [u8]> {
         let (&found, rest) = self.0.split_first()?;
         let (&first, rest) = rest.split_first()?;

@@ -5,7 +5,9 @@ use super::examine::{keys, log_of};
 use super::{CaseFindings, Files, Findings, VerifyKey, examine, manifest, named_twice, read_logs};
 use crate::finding::Finding;
 
-/// Checks a case by public keys, one for each of its logs.
+/// Checks a case by public keys, one for each of its logs. If the case has one log and there is one
+/// key, the log is checked by it whatever its name. A file that is no case, a log without a key,
+/// and a log that is there twice give one fault and nothing else.
 pub fn verify(archive: &[u8], trusted: &[VerifyKey]) -> CaseFindings {
     check(archive, trusted).unwrap_or_else(|fault| CaseFindings {
         faults: vec![fault],
@@ -52,6 +54,8 @@ fn check(archive: &[u8], trusted: &[VerifyKey]) -> Result<CaseFindings, Finding>
     Ok(CaseFindings::of(findings))
 }
 
+/// Checks the manifest by the key that signs now. Puts what holds, or the fault, before the other
+/// findings.
 fn check_manifest(files: &Files, key: &VerifyKey, findings: &mut Findings) {
     // What is wrong with the keys is among the findings.
     let last = keys(files, key).ok().and_then(|keys| keys.last().cloned());

@@ -85,7 +85,8 @@ pub struct Writer {
 pub struct HandOver;
 
 impl Writer {
-    /// Begins a run: the log says what it lacks since the last one.
+    /// Begins a run. The log gets a `gap` entry about the time since the last run, if there was
+    /// one, and a `start` entry; the file that counts runs is written after that.
     pub fn begin(
         mut log: OpenLog,
         directory: &Path,
@@ -132,8 +133,9 @@ impl Writer {
         })
     }
 
-    /// Writes until it is told to hand over, or the sender is gone: then it writes the end of the
-    /// run.
+    /// Writes what waits once a second. When it is told to hand over, or the sender is dropped, it
+    /// writes the end of the run and returns the writer. After a hand-over the writer is a former
+    /// one: it only appends what waits.
     pub fn run(mut self, told: &Receiver<HandOver>) -> Writer {
         loop {
             let end = match told.recv_timeout(ROUND) {
@@ -149,6 +151,8 @@ impl Writer {
         }
     }
 
+    /// Writes what waits, and the end of the run if there is one; then deletes what is too old. If
+    /// the write fails, publications wait again, and the other records are dropped and counted.
     fn write_what_waits(&mut self, end: Option<RunEnd>) {
         let batch = self.shared.take();
         let written = batch.records.len() as u64;
@@ -173,6 +177,13 @@ impl Writer {
         }
     }
 
+    /// Writes a batch in one transaction, with what is due beside it: a step of the clock, a
+    /// checkpoint (once a day and at the end), the time until which the log is complete. If there
+    /// is nothing to write, it writes only every 30 seconds. A former writer writes only the batch.
+    ///
+    /// # Errors
+    /// The file is gone or replaced, the log is full (then it is pruned), or nothing can be
+    /// written.
     fn round(&mut self, batch: Batch, end: Option<RunEnd>) -> Result<(), RoundError> {
         if inode(&self.file) != self.inode {
             return Err(RoundError::Gone);
@@ -227,8 +238,9 @@ impl Writer {
         Ok(())
     }
 
-    /// Deletes a part of what is too old. The log says up to which moment, so that a case without
-    /// these entries is not one that somebody shortened.
+    /// Deletes a part of what is older than the settings keep, if `every` has passed since the last
+    /// time or that one left a rest. The log says up to which moment, so that a case without these
+    /// entries is not one that somebody shortened. A former writer deletes nothing.
     fn prune(&mut self, now: Tick, every: Duration) -> Result<(), RoundError> {
         let Tick { wall, at } = now;
         let is_due = self
@@ -261,6 +273,9 @@ impl Writer {
     }
 }
 
+/// Writes gaps for a step of the clock (`step`, in milliseconds) and for records that could not be
+/// written before (`lost`), then the records, each after the proof that it names, and then how many
+/// records each chain lacks.
 fn write_batch(
     log: &Writing<'_>,
     batch: Batch,
@@ -301,7 +316,8 @@ fn write_batch(
     Ok(())
 }
 
-/// By how many milliseconds the clock was set, where that is worth a note.
+/// By how many milliseconds the wall clock was set between two moments (negative: back). `None` up
+/// to 2 seconds.
 fn clock_step(before: Tick, now: Tick) -> Option<i64> {
     let passed = now.at.duration_since(before.at);
     let expected = before.wall.checked_add(passed)?;

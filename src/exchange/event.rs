@@ -110,12 +110,12 @@ impl PauseTerms {
 }
 
 impl PausedSite {
-    /// The pause as JSON, or nothing.
+    /// The pause as JSON; empty where all pauses ended.
     pub(super) fn said(&self) -> String {
         self.pause.as_ref().map(json).unwrap_or_default()
     }
 
-    /// Reads what [`PausedSite::said`] wrote.
+    /// Reads what [`PausedSite::said`] wrote of a site. `None` if it is no pause.
     pub(super) fn of(site: &str, said: &str) -> Option<PausedSite> {
         let pause = if said.is_empty() {
             None
@@ -130,7 +130,8 @@ impl PausedSite {
 }
 
 impl Event {
-    /// The event as a fact. `None` where a name in it cannot stand in a key.
+    /// The event as a fact at a time of the store's clock, in seconds. `None` where a name in it is
+    /// longer than `LONGEST_NAME` or has a line feed, so that it cannot stand in a key.
     pub fn fact(&self, at: i64) -> Option<SharedFact> {
         let key = match self {
             Event::Served(ServedVersion {
@@ -202,8 +203,8 @@ impl Event {
     }
 }
 
-/// Whether clients can make as many facts of this kind as they have addresses. Of these the store
-/// keeps so many at most, and the oldest go.
+/// Whether a key is of an event that clients make, one for each of their addresses (`M` and `F`).
+/// Of these the store keeps the latest `store::MOST_OF_CLIENTS`.
 pub fn is_of_clients(key: &str) -> bool {
     key.starts_with(['M', 'F'])
 }

@@ -26,7 +26,8 @@ pub struct SharedFact {
 pub struct Merged(BTreeMap<String, (i64, String)>);
 
 impl Merged {
-    /// Adds a fact; says whether it changed anything.
+    /// Adds a fact, unless one with its key is known that is later, or is of the same time with the
+    /// same or a greater value. Returns whether it was added.
     pub fn add(&mut self, fact: SharedFact) -> bool {
         let new = (fact.at, fact.value);
         let is_news = self.0.get(&fact.key) < Some(&new);
@@ -63,7 +64,7 @@ impl Merged {
         })
     }
 
-    /// Facts whose keys begin so.
+    /// The key, time and value of each fact whose key begins with a prefix, in the order of keys.
     pub fn starting_with<'a>(
         &'a self,
         prefix: &'a str,
@@ -75,7 +76,7 @@ impl Merged {
         range.map(|(key, (at, value))| (key.as_str(), *at, value.as_str()))
     }
 
-    /// Takes out at most so many facts.
+    /// Removes the first facts in the order of keys, at most so many, and returns them.
     pub fn take(&mut self, most: usize) -> Vec<SharedFact> {
         let taken = (0..most).map_while(|_| self.0.pop_first());
         taken

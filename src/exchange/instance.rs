@@ -43,7 +43,8 @@ pub trait Memory {
     fn heard(&mut self, event: Event, at: Timestamp);
     /// Another instance observes a host.
     fn observed_elsewhere(&mut self, observed: Observation);
-    /// What others served until now is not known: not any more, if it was known before (`is_anew`).
+    /// Called when it is not known what others served until now: observation begins. `is_anew` says
+    /// that something was observed before.
     fn begin(&mut self, is_anew: bool);
 }
 
@@ -148,8 +149,8 @@ pub struct Exchange {
 
 impl Exchange {
     /// An instance that is outside. `me` says its id, its run (the id, a point, and a number of its
-    /// own), its host and its crawlers. `log` is what it publishes and published, `files` the bytes
-    /// of that.
+    /// own), its host and its crawlers; the other fields are filled in. `before` is what the run
+    /// before left. `log` is what it publishes and published, `files` the bytes of that.
     pub fn new(
         me: Member,
         before: Before,
@@ -174,7 +175,7 @@ impl Exchange {
         }
     }
 
-    /// Begins, before the first turn.
+    /// Records when this run began, unless that is recorded already. Called before the first turn.
     pub fn begin(&mut self, now: Now) {
         self.began.get_or_insert(now.second());
     }
@@ -183,10 +184,15 @@ impl Exchange {
         matches!(self.standing(member), Standing::Left | Standing::Gone)
     }
 
+    /// The standing of a member now, by the store's clock.
     fn standing(&self, member: &Member) -> Standing {
         self.standing_at(member, self.clocks.now())
     }
 
+    /// The standing of a member at a moment of the store's clock, in seconds: `Left` if it said so;
+    /// `Gone` if an operator forgot it after its last report, or it was silent for 25 hours;
+    /// `Silent` after 5 seconds. If this run moved to another store, a member that is not settled
+    /// there counts as having reported until the move.
     fn standing_at(&self, member: &Member, now: i64) -> Standing {
         let key = records::gone(&member.id, 0).key;
         let forgotten = self
@@ -209,7 +215,8 @@ impl Exchange {
         }
     }
 
-    /// Computes the standing of each member, and the last entry that all of them have heard.
+    /// Computes the standing of each member, and then the last own entry that every member which is
+    /// there (present or silent) has heard. Does the latter only while this instance is settled.
     fn stand(&mut self) {
         let standings = self
             .members
@@ -234,8 +241,9 @@ impl Exchange {
         }
     }
 
-    /// The last entry that every member has heard: what each of them served before it was written
-    /// is known here. `None` where no crawler is to be accused.
+    /// The number of the last own entry that every member has heard: what each of them served
+    /// before that entry was written is known here. `None` where no crawler is to be accused
+    /// because of the store or the clock.
     pub fn confirmed(&self, now: Now) -> Option<u64> {
         let may_accuse = !matches!(
             self.hindrance(now),
@@ -244,7 +252,10 @@ impl Exchange {
         self.confirmed.filter(|_| may_accuse)
     }
 
-    /// Why no crawler is to be accused.
+    /// Why no crawler is to be accused, the first of: this instance waits whether others settle in
+    /// a new store; the store did not answer for 5 seconds, or this instance is not settled in it;
+    /// the clock; a member that is not settled in this store; a silent member. `None` if crawlers
+    /// may be accused.
     pub fn hindrance(&self, now: Now) -> Option<Hindrance> {
         let is_fresh = self
             .last_contact
@@ -268,8 +279,9 @@ impl Exchange {
         is_silent.then_some(Hindrance::MemberSilent)
     }
 
-    /// What other instances publish and published, if that changed since it was last asked for or
-    /// was asked for long ago.
+    /// What other instances publish and published, with the files that are known. `None` if that
+    /// did not change since it was last asked for. Half an hour later it is computed again in any
+    /// case, if there are other members.
     pub fn others(&mut self, now: Now) -> Option<OfOthers> {
         let is_due = self
             .computed
@@ -301,7 +313,8 @@ impl Exchange {
         self.settled.as_ref()
     }
 
-    /// Since when `/robots.txt` is answered with 503, if it is.
+    /// Since when `/robots.txt` is answered with 503 because the store was not reached for a day,
+    /// or was never reached in this run. `None` while it is answered.
     fn withholds_robots_txt_since(&self, now: Now) -> Option<Timestamp> {
         let until = Timestamp(self.gauge.speaks_until.load(Ordering::SeqCst));
         if until > now.second() {
@@ -314,7 +327,8 @@ impl Exchange {
         }
     }
 
-    /// The status of the exchange.
+    /// The status of the exchange, with this instance as the first member. While the store is away,
+    /// the others stand as at the last contact. What the thread adds to the status is not in it.
     pub fn status(&self, now: Now) -> ExchangeStatus {
         // While the store is away nothing is heard of the others: they stand as they did, and time
         // goes on.

@@ -25,8 +25,10 @@ struct Heard {
 pub struct Members(BTreeMap<String, Heard>);
 
 impl Members {
-    /// Takes in the state of an instance; says whether it is another run, has left or come back, or
-    /// has settled elsewhere.
+    /// Takes in the state of an instance, unless a newer state or a newer run of it is known.
+    /// Returns whether that changes anything for others: it is another run, or the instance has
+    /// left, come back or settled elsewhere. `position` is the entry that told it; zero if it comes
+    /// from the sets.
     pub fn heard_of(&mut self, member: Member, position: Position) -> bool {
         let known = self.0.get_mut(&member.id);
         match known {
@@ -62,8 +64,9 @@ impl Members {
         self.0.values().map(|heard| &heard.member)
     }
 
-    /// Whether all that are there have told what they served before an entry was written, in this
-    /// store. One that joined after it had served nothing.
+    /// Whether all members that `is_there` selects have told what they served before the entry at
+    /// `position` was written, in the store `settled`. One whose run was first heard of after that
+    /// entry had served nothing.
     pub fn have_heard(
         &self,
         position: Position,
@@ -79,13 +82,14 @@ impl Members {
             })
     }
 
-    /// Runs whose publications a later run told again as its own.
+    /// Runs whose publications a later run told again as its own: of other instances, and `own`,
+    /// the run before of this instance.
     pub fn continued(&self, own: Option<&str>) -> BTreeSet<String> {
         let others = self.all().filter_map(|member| member.continues.as_deref());
         others.chain(own).map(str::to_owned).collect()
     }
 
-    /// Members that were last heard of before a moment.
+    /// The ids of members that last reported more than 25 hours (`GONE_AFTER`) before a moment.
     pub fn over(&self, before: i64) -> Vec<String> {
         let before = before.saturating_sub(seconds(GONE_AFTER));
         self.all()
@@ -99,9 +103,9 @@ impl Members {
         self.0.retain(|id, _| !ids.contains(id));
     }
 
-    /// What each run published, but for those that were told again. What a run that ended had in
-    /// force is superseded by its end; if it ended without a goodbye, it may have served that to
-    /// any crawler until then.
+    /// What each run published, a log for each. Runs that a later run told again (`continued`) are
+    /// left out. What a run that ended had in force is superseded by its end; if it ended without a
+    /// goodbye, it may have served that to any crawler until then.
     pub fn logs(
         &self,
         facts: &Merged,
@@ -142,7 +146,9 @@ impl Members {
         logs
     }
 
-    /// How a run ended, if it did.
+    /// How a run ended; `None` while it goes on. A run of an unknown instance counts as ended now,
+    /// one that a later run of its instance replaced when that one joined, and one that is gone 25
+    /// hours after its last report.
     fn ended(
         &self,
         run: &str,
@@ -201,7 +207,8 @@ struct Ended {
 }
 
 impl Ended {
-    /// Ends what the run had in force.
+    /// Ends all tenures and publications that are open, by one more change of the log. Those that
+    /// were in force since the run last reported count as unreported until the end.
     fn close(&self, log: &mut RunLog) {
         let end = Change {
             number: next_number(&log.tenures, &log.publications),

@@ -23,7 +23,9 @@ pub struct Orders {
 }
 
 impl Orders {
-    /// Adds what an operator did; says whether it is the latest change.
+    /// Adds a pause or a release, if it is later than the one known of its site or network (of the
+    /// same time: greater). Returns whether it was added; other events are not. Beyond 4,096 sites
+    /// or networks the oldest goes.
     pub fn add(&mut self, event: &Event, at: i64) -> bool {
         match event {
             Event::Paused(paused) => {
@@ -36,8 +38,10 @@ impl Orders {
         }
     }
 
-    /// The time to tell of what was said here: after what is known here, if both are as good as at
-    /// once. A release is for what seems to be marked a moment later, too.
+    /// The time at which others are told of an order that was given here at `at`. If a known pause
+    /// of the site says something else and is up to 2 seconds later, it is a second after that one,
+    /// so that the new order counts. A release counts 2 seconds later, for marks that seem to be a
+    /// moment later.
     pub fn said_at(&self, event: &Event, at: i64) -> i64 {
         let paused = match event {
             Event::Paused(paused) => paused,
@@ -54,20 +58,21 @@ impl Orders {
         }
     }
 
-    /// The latest word on a site's pauses.
+    /// The latest change of a site's pauses, with its time by the store's clock. `None` if none is
+    /// known.
     pub fn of(&self, site: &str) -> Option<(i64, PausedSite)> {
         let (at, said) = self.pauses.get(site)?;
         Some((*at, PausedSite::of(site, said)?))
     }
 
-    /// Whether the mark of a client that requested a trap at a moment was released since.
+    /// Whether the mark that a client of this address got at a moment was released then or later.
     pub fn are_released(&self, address: IpAddr, at: i64) -> bool {
         self.releases
             .values()
             .any(|(released, network)| *released >= at && network.contains(&address))
     }
 
-    /// All facts, for a store that starts over.
+    /// All orders as facts, for a store that starts over.
     pub fn facts(&self) -> impl Iterator<Item = SharedFact> {
         let pauses = self
             .pauses
@@ -87,6 +92,9 @@ impl Orders {
     }
 }
 
+/// Puts a value under a key, unless the one there is as late or later (of the same time: as great
+/// or greater). Returns whether it did. If there are too many, the oldest goes, which may be this
+/// one.
 fn latest<T: Ord + Clone>(
     known: &mut BTreeMap<String, (i64, T)>,
     key: String,

@@ -44,7 +44,9 @@ impl Waiting {
 }
 
 impl Outbox {
-    /// Adds something that happened. Never waits for the store.
+    /// Adds something that happened; of a known event the latest time counts. Never waits for the
+    /// store. An event for which there is no room is dropped; of a served version that is recorded
+    /// as lost.
     pub fn happened(&self, event: Event, at: Timestamp) {
         let mut waiting = lock(&self.0);
         if !waiting.events.contains_key(&event) {
@@ -59,7 +61,8 @@ impl Outbox {
         *last = at.max(*last);
     }
 
-    /// Adds that a host is observed. Where there is no room, others observe it from later on.
+    /// Adds that a host is observed, in place of what waits of the host. Dropped if there is no
+    /// room: then others observe the host from later on.
     pub fn observed(&self, observed: &Observation) {
         let mut waiting = lock(&self.0);
         if waiting.len() < MOST || waiting.observed.contains_key(&observed.host) {

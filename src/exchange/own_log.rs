@@ -54,16 +54,16 @@ impl OwnLog {
         }
     }
 
-    /// The time to tell something at: later than that of all that was told before. A publication
-    /// may begin and end within a second, the clock may be set back in between, and of two facts
-    /// with one key the later one counts.
+    /// The time (in seconds of the store) of what is told now: later than that of all that was told
+    /// before, if need be in the future. A publication may begin and end within a second, the clock
+    /// may be set back in between, and of two facts with one key the later one counts.
     fn next_time(&mut self, clocks: Clocks) -> i64 {
         self.told_at = clocks.now().max(self.told_at.saturating_add(1));
         self.told_at
     }
 
-    /// Until now, what was in force at a moment or later may have been served to any crawler
-    /// without a word of it.
+    /// Records that the publications which were in force at `since` or later may have been served
+    /// to any crawler, until now, without others being told. Does nothing without `since`.
     pub fn was_unreported(&mut self, since: Option<Timestamp>, now: Timestamp) {
         let Some(since) = since else { return };
         for publication in &self.log.publications {
@@ -75,7 +75,7 @@ impl OwnLog {
         self.has_news = true;
     }
 
-    /// Takes the log that is in force now.
+    /// Replaces the log by the one that is in force now.
     pub fn is(&mut self, log: &PublicationLog) {
         self.log = log.clone();
         self.has_news = true;
@@ -91,14 +91,15 @@ impl OwnLog {
         Some((version, self.files.get(&version)?.clone()))
     }
 
-    /// Keeps the bytes of another instance's version.
+    /// Keeps the bytes of another instance's version. They are told again where a store starts
+    /// over.
     pub fn learn(&mut self, version: Version, bytes: Arc<[u8]>) {
         // They are told again where a store starts over.
         self.files.insert(version, bytes);
     }
 
-    /// Forgets the bytes of versions that neither this run nor others published lately; says under
-    /// which keys they were told.
+    /// Forgets the bytes of versions that neither this run nor others (`others`) publish or
+    /// published lately. Returns the keys of these files in the store, to be deleted there.
     pub fn forget_files(&mut self, others: &BTreeSet<Version>) -> Vec<String> {
         let tried = self.tried.values().filter_map(OfLog::version);
         let mut wanted = self.log.versions_since(Timestamp(i64::MIN));
@@ -120,6 +121,8 @@ impl OwnLog {
         over
     }
 
+    /// The records of a log by their keys in the store, with until when each may have been served
+    /// unreported.
     fn known(&self, log: &PublicationLog) -> BTreeMap<String, OfLog> {
         let publications = log.publications.iter().map(|publication| {
             let key = records::publication_key(&self.run, publication);
@@ -139,7 +142,7 @@ impl OwnLog {
         publications.chain(tenures).collect()
     }
 
-    /// Everything, as it is told to a store that knows nothing.
+    /// Everything, as it is told to a store that knows nothing. From now on it counts as told.
     pub fn all(&mut self, clocks: Clocks) -> Vec<SharedFact> {
         self.told = self.known(&self.log);
         self.tried.retain(|key, _| !self.told.contains_key(key));
@@ -150,7 +153,7 @@ impl OwnLog {
             .collect()
     }
 
-    /// All files.
+    /// All known files as facts, those of other instances too.
     pub fn all_files(&self, at: i64) -> Vec<SharedFact> {
         self.files
             .iter()
@@ -158,7 +161,7 @@ impl OwnLog {
             .collect()
     }
 
-    /// The files among these that others do not know.
+    /// The files among these that are not known here, as facts: others do not know them either.
     pub fn new_files(&self, files: &[VersionFile], at: i64) -> Vec<SharedFact> {
         let new = files
             .iter()
@@ -167,7 +170,8 @@ impl OwnLog {
             .collect()
     }
 
-    /// What is about to come into force: the records of a log that others were not told.
+    /// What is about to come into force: the open records of a log that others were not told, as
+    /// facts. They count as told only by `OwnLog::were_told`.
     pub fn openings(&mut self, log: &PublicationLog, clocks: Clocks) -> Vec<SharedFact> {
         let at = self.next_time(clocks);
         self.known(log)
@@ -177,7 +181,7 @@ impl OwnLog {
             .collect()
     }
 
-    /// Notes that others may know these facts from now on.
+    /// Records that others may know these facts from now on, even if the write fails.
     pub fn try_to_tell(&mut self, facts: &[SharedFact]) {
         for fact in facts {
             if let Some((_, known)) = records::of_log(&fact.key, &fact.value, Clocks::default()) {
@@ -187,7 +191,8 @@ impl OwnLog {
         self.has_news = true;
     }
 
-    /// Notes that others were told these records of a log, and these files.
+    /// Records that others were told the records of this log that these facts tell, and these
+    /// files.
     pub fn were_told(
         &mut self,
         facts: Vec<SharedFact>,
@@ -204,8 +209,9 @@ impl OwnLog {
         self.files.extend(files.iter().cloned());
     }
 
-    /// What others are to be told of what is in force: what ended, what never came into force, and
-    /// what is over.
+    /// What others are to be told of the log in force: records that are new or have ended, ones
+    /// that were announced and never came into force, and the keys of those that are over. Counts
+    /// as told. Empty if there are no news.
     pub fn changes(&mut self, clocks: Clocks) -> Changes {
         if !std::mem::take(&mut self.has_news) {
             return Changes::default();

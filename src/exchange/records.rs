@@ -43,18 +43,19 @@ impl Clocks {
         own.0.saturating_sub(self.seconds_ahead())
     }
 
-    /// A moment by the clock of the store, by the own. Both are whole seconds, both differences are
-    /// rounded, and asking for the time takes some: a copy is taken for two seconds younger rather
-    /// than for older than it is.
+    /// A moment by the clock of the store (in seconds), by the own clock, and two seconds later.
+    /// Both are whole seconds, both differences are rounded, and asking for the time takes some: a
+    /// copy is taken for two seconds younger rather than for older than it is.
     pub fn to_own(self, store: i64) -> Timestamp {
         Timestamp(self.nearest(store).0.saturating_add(2))
     }
 
-    /// As [`Clocks::to_own`], as exactly as it is known.
+    /// As [`Clocks::to_own`], without the two seconds: as exactly as it is known.
     pub fn nearest(self, store: i64) -> Timestamp {
         Timestamp(store.saturating_add(self.seconds_ahead()))
     }
 
+    /// By how many seconds the own clock is ahead of the store's, rounded to the nearest.
     fn seconds_ahead(self) -> i64 {
         self.ahead.saturating_add(500).div_euclid(1_000)
     }
@@ -104,7 +105,7 @@ pub(super) fn json(value: &impl Serialize) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }
 
-/// The key of a publication.
+/// The key of a publication of a run, by the number of the change that it began with.
 pub fn publication_key(run: &str, publication: &Publication) -> String {
     format!(
         "p\n{run}\n{}\n{}",
@@ -112,7 +113,8 @@ pub fn publication_key(run: &str, publication: &Publication) -> String {
     )
 }
 
-/// The key of a tenure.
+/// The key of a tenure of a run, by the number of the change that it began with. The hosts are
+/// empty for every other host.
 pub fn tenure_key(run: &str, tenure: &Tenure) -> String {
     let hosts = tenure
         .pattern
@@ -123,7 +125,8 @@ pub fn tenure_key(run: &str, tenure: &Tenure) -> String {
 }
 
 impl OfLog {
-    /// The fact by which others are told the record.
+    /// The fact by which others are told the record under a key, at a time of the store's clock.
+    /// Times in it are converted to the store's clock.
     pub fn fact(&self, key: &str, at: i64, clocks: Clocks) -> SharedFact {
         let span = self.span();
         let since = clocks.to_store(span.since.at);
@@ -171,7 +174,7 @@ impl OfLog {
         }
     }
 
-    /// Whether it lasts.
+    /// Whether it has no end yet.
     pub fn is_open(&self) -> bool {
         self.span().until.is_none()
     }
@@ -207,6 +210,8 @@ pub enum OfLog {
     Tenure(Tenure),
 }
 
+/// A span of the store's times, converted to the own clock. `until` is the time and the number of
+/// the change that ended it.
 fn span_of(number: u64, since: i64, until: Option<(i64, u64)>, clocks: Clocks) -> Span {
     let until = until.map(|(at, number)| Change {
         number,
@@ -221,8 +226,9 @@ fn span_of(number: u64, since: i64, until: Option<(i64, u64)>, clocks: Clocks) -
     }
 }
 
-/// Reads a publication or a tenure, with the run that it is of. A version that cannot be read
-/// counts as unknown.
+/// Reads a publication or a tenure from a fact, with the run that it is of, and times by the own
+/// clock. `None` where the key is another kind's or the value cannot be read. A version that cannot
+/// be read counts as unknown.
 pub fn of_log<'a>(key: &'a str, value: &str, clocks: Clocks) -> Option<(&'a str, OfLog)> {
     let mut parts = key.splitn(4, '\n');
     let kind = parts.next()?;
@@ -266,7 +272,7 @@ pub fn of_log<'a>(key: &'a str, value: &str, clocks: Clocks) -> Option<(&'a str,
     Some((run, read))
 }
 
-/// Since when an instance observes a host.
+/// The fact that an instance observes a host, and since when.
 pub fn observation(instance: &str, observed: &Observation, at: i64, clocks: Clocks) -> SharedFact {
     let value = ObservationValue {
         site: observed.site.clone(),
@@ -287,7 +293,8 @@ pub fn observation(instance: &str, observed: &Observation, at: i64, clocks: Cloc
     }
 }
 
-/// Reads since when another instance observes a host.
+/// Reads the observation of another instance, with times by the own clock. `None` where the fact is
+/// none.
 pub fn observation_of(key: &str, value: &str, clocks: Clocks) -> Option<Observation> {
     let (host, _) = key.strip_prefix("o\n")?.split_once('\n')?;
     let value: ObservationValue = serde_json::from_str(value).ok()?;
@@ -311,7 +318,7 @@ pub fn file_key(version: Version) -> String {
     format!("v\n{version}")
 }
 
-/// A file.
+/// The fact with the bytes of a version.
 pub fn file(version: Version, bytes: &[u8], at: i64) -> SharedFact {
     SharedFact {
         key: file_key(version),
@@ -320,7 +327,7 @@ pub fn file(version: Version, bytes: &[u8], at: i64) -> SharedFact {
     }
 }
 
-/// Reads a file. `None` where the bytes are not those of the version.
+/// Reads the version and the bytes of a file. `None` where the bytes are not those of the version.
 pub fn file_of(fact: &SharedFact) -> Option<VersionFile> {
     let version = Version::parse(fact.key.strip_prefix("v\n")?)?;
     let bytes: Arc<[u8]> = STANDARD.decode(&fact.value).ok()?.into();
@@ -336,7 +343,7 @@ pub fn gone(instance: &str, at: i64) -> SharedFact {
     }
 }
 
-/// Reads which instance is gone.
+/// The id of the instance that a key says is gone; `None` for other keys.
 pub fn gone_of(key: &str) -> Option<&str> {
     key.strip_prefix("g\n")
 }

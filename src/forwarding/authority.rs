@@ -24,9 +24,9 @@ pub struct Authorities<'a> {
     pub scheme: Option<&'static str>,
 }
 
-/// Writes the client's host into the URLs of a response that have the origin's. The scheme stays:
-/// an origin may redirect to https. A host with a port is another matter, because a port speaks one
-/// scheme.
+/// Writes the client's host into Location, Content-Location and Refresh of a response, if they have
+/// the origin's. The scheme stays: an origin may redirect to https. But if the client's host has a
+/// port, the scheme becomes the client's too, because a port speaks one scheme.
 pub fn give_client_authority(head: &mut impl Head, authorities: &Authorities<'_>) {
     for (written, name) in FIELDS {
         let value = head
@@ -40,7 +40,10 @@ pub fn give_client_authority(head: &mut impl Head, authorities: &Authorities<'_>
 }
 
 impl Authorities<'_> {
-    /// The value of a field with the client's host; `None` if it has not the origin's.
+    /// The value of a field with the client's host. `None` if it has no absolute URL of the
+    /// origin's host, or the client named no host. What is before the URL and behind its host
+    /// stays. So does the scheme, unless the client's host has a port: then it is the client's, if
+    /// that is known.
     fn rewritten(&self, value: &[u8]) -> Option<Vec<u8>> {
         let (before, url) = value.split_at(begin_of_url(value));
         let url = AbsoluteUrl::read(url)?;
@@ -65,6 +68,8 @@ impl Authorities<'_> {
         Some([before, scheme, colon, b"//", self.clients, url.rest].concat())
     }
 
+    /// The port of a URL without scheme and port: that of the client's scheme, 80 if that is
+    /// unknown.
     fn default_port(&self) -> &'static [u8] {
         if self.scheme == Some("https") {
             b"443"
@@ -74,7 +79,8 @@ impl Authorities<'_> {
     }
 }
 
-/// Where the URL of a field begins: `5; url=https://a.example/` is a Refresh.
+/// Where the URL in the value begins: behind `url=` in a Refresh such as `5;
+/// url=https://a.example/`, else at the beginning; white space and quotes are passed over.
 fn begin_of_url(value: &[u8]) -> usize {
     let named = value
         .windows(4)

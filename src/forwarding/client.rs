@@ -51,15 +51,17 @@ pub struct Forwarded {
     pub host: Option<Box<[u8]>>,
 }
 
-/// Whether the forwarding fields of this peer are believed.
+/// Whether the address is in one of these networks: its forwarding fields are believed.
 pub fn is_trusted(address: IpAddr, trusted: &[IpNet]) -> bool {
     trusted.iter().any(|network| network.contains(&address))
 }
 
 impl Client {
-    /// Walks the lines of `field` from right to left, to the first address that is not a trusted
-    /// proxy. No trusted proxy vouches for the entries left of that one. If all of them are trusted
-    /// proxies, the leftmost is shown in logs, and may itself speak for others.
+    /// Finds the client of a request. An untrusted peer is the client itself; a PROXY header
+    /// without a client leaves it unknown. For a trusted peer, walks the lines of `field` from
+    /// right to left, to the first address that is not a trusted proxy. No trusted proxy vouches
+    /// for the entries left of that one. If all of them are trusted proxies, the client is unknown,
+    /// and the leftmost is shown in logs; it may itself speak for others.
     pub fn find<'a, L: DoubleEndedIterator<Item = &'a [u8]>>(
         peer: Peer,
         lines: impl FnOnce() -> L,
@@ -112,6 +114,8 @@ impl Client {
 }
 
 impl Forwarded {
+    /// Reads `proto` and `host` of one element of `Forwarded`. Each is `None` if it is missing, is
+    /// there twice, or has no such value.
     fn read(element: &[u8]) -> Forwarded {
         let proto = parameter(element, "proto").unwrap_or_default();
         let host = parameter(element, "host").filter(|host| is_host(host));
@@ -150,8 +154,8 @@ fn split(text: &[u8], separator: u8) -> SmallVec<[&[u8]; 8]> {
     parts
 }
 
-/// A parameter of an element of `Forwarded`, without its quotes. One that is there twice says
-/// nothing (RFC 7239 section 4).
+/// The value of a parameter of an element of `Forwarded`, without its quotes. `None` if it is not
+/// there, and if it is there twice (RFC 7239 section 4).
 fn parameter<'a>(element: &'a [u8], name: &str) -> Option<&'a [u8]> {
     let mut values = split(element, b';').into_iter().filter_map(|pair| {
         let equals = memchr::memchr(b'=', pair)?;
@@ -164,6 +168,7 @@ fn parameter<'a>(element: &'a [u8], name: &str) -> Option<&'a [u8]> {
     first.filter(|_| values.next().is_none())
 }
 
+/// The value without white space around it and without its quotes.
 fn unquoted(value: &[u8]) -> &[u8] {
     let value = value.trim_ascii();
     value
@@ -172,8 +177,8 @@ fn unquoted(value: &[u8]) -> &[u8] {
         .unwrap_or(value)
 }
 
-/// A port may be hidden (RFC 7239 section 6.3);
-/// a client that is `unknown` or hidden has no address.
+/// The address of a node, without its port, which may be hidden (RFC 7239 section 6.3). `None` for
+/// a client that is `unknown` or hidden.
 fn parse(node: &[u8]) -> Option<IpAddr> {
     let text = std::str::from_utf8(node).ok()?;
     written_address(text.rsplit_once(":_").map_or(text, |(before, _)| before))

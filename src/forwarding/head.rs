@@ -57,7 +57,7 @@ impl Head for HeaderMap {
     }
 }
 
-/// The names in a map that are unwanted.
+/// The names in the map for which `is_unwanted` is true.
 pub fn unwanted(headers: &HeaderMap, is_unwanted: impl Fn(&str) -> bool) -> Vec<HeaderName> {
     headers
         .keys()

@@ -19,10 +19,11 @@ pub fn is_of_one_hop(name: &str) -> bool {
     }
 }
 
-/// Whether crawlgate removes a field from an origin's response with this status. Connection and
-/// Transfer-Encoding are left to the code that frames the body. A 426 keeps Upgrade (RFC 9110
-/// section 15.5.22). A 1xx and a 204 have no body, and lose Content-Length and Transfer-Encoding
-/// (section 8.6, RFC 9112 section 6.1). A 304 keeps its length (RFC 9110 section 15.4.5).
+/// Whether crawlgate removes a field from an origin's response with this status: a field of one
+/// hop, with these exceptions. Connection and Transfer-Encoding are left to the code that frames
+/// the body. A 426 keeps Upgrade (RFC 9110 section 15.5.22). A 1xx and a 204 have no body, and lose
+/// Content-Length and Transfer-Encoding (section 8.6, RFC 9112 section 6.1). A 304 keeps its length
+/// (RFC 9110 section 15.4.5).
 pub fn ends_here(name: &str, status: StatusCode) -> bool {
     let is_bodiless = status.is_informational() || status == StatusCode::NO_CONTENT;
     match name.len() {
@@ -35,7 +36,7 @@ pub fn ends_here(name: &str, status: StatusCode) -> bool {
 }
 
 /// Removes the fields of an origin's response that its Connection field names. Connection itself
-/// stays, and so do the fields that say where the body ends.
+/// and Keep-Alive stay, and so do the fields that say where the body ends.
 pub fn remove_named_by_connection(head: &mut impl Head) {
     // Nearly every response names `keep-alive`, a field that is removed before.
     const KEPT: [&[u8]; 5] = [

@@ -71,8 +71,8 @@ pub type RewriteEnd = &'static str;
 
 impl PageRewrite {
     /// Makes the request ask for a whole page without compression, if it may be for a page that the
-    /// site rewrites. `head` is the request as it came, on its way to the origin. May be called
-    /// again when another server is tried.
+    /// site rewrites; otherwise changes nothing. `head` is the request as it came, on its way to
+    /// the origin. May be called again when another server is tried.
     pub fn ask(&mut self, head: &mut impl Head, method: &[u8], target: &[u8], site: &Site) {
         let Some(rules) = &site.html else { return };
         if !may_be_page(head, method, target, rules) {
@@ -92,8 +92,10 @@ impl PageRewrite {
         head.remove(&header::IF_RANGE);
     }
 
-    /// Decides whether the response is rewritten, and removes the fields that would be false then.
-    /// Returns the reason if the page cannot be rewritten.
+    /// Decides whether the response is rewritten, and removes the fields that would be false then:
+    /// it is a whole page in HTML, and there are tags to write. Returns the reason for the metrics
+    /// if such a page cannot be rewritten. A 304 gets a weak ETag if the client's copy has one.
+    /// Informational responses change nothing.
     pub fn frame(
         &mut self,
         head: &mut impl Head,
@@ -137,12 +139,14 @@ impl PageRewrite {
         None
     }
 
-    /// Whether the body may have another length than that of the origin.
+    /// Whether the body may have another length than that of the origin: it is being rewritten, or
+    /// would be for GET. Asked after `begin`.
     pub fn has_own_length(&self) -> bool {
         matches!(self, PageRewrite::Head | PageRewrite::Running(_))
     }
 
-    /// Begins to rewrite. Called when the response has the X-Robots-Tag that the client gets.
+    /// Begins to rewrite, if `frame` has decided so. Called when the response has the X-Robots-Tag
+    /// that the client gets. Without tags for pages, the body passes as it is.
     pub fn begin(&mut self, head: &impl Head) {
         if !matches!(self, PageRewrite::Framed) {
             return;
@@ -154,8 +158,9 @@ impl PageRewrite {
         *self = page.map_or(PageRewrite::No, |page| PageRewrite::Running(Box::new(page)));
     }
 
-    /// Rewrites a piece of the body on its way. At the end of the body, returns how the rewriting
-    /// ended.
+    /// Rewrites a piece of the body in place. It may become `None`, while a part of the page is
+    /// held back. At the end of the body (`end_of_stream`), returns how the rewriting ended; `None`
+    /// also if the page is not rewritten.
     pub fn write(&mut self, body: &mut Option<Bytes>, end_of_stream: bool) -> Option<RewriteEnd> {
         let PageRewrite::Running(page) = self else {
             return None;
@@ -183,6 +188,7 @@ impl PageRewrite {
         (Bytes::from(held), self.finish())
     }
 
+    /// Ends the rewriting, and returns how it ended; `None` if it was not running.
     fn finish(&mut self) -> Option<RewriteEnd> {
         match std::mem::take(self) {
             PageRewrite::Running(page) => Some(page.outcome().into()),
@@ -193,6 +199,8 @@ impl PageRewrite {
     }
 }
 
+/// Whether a request may be for a page that the site rewrites: GET or HEAD, no `no-transform`, no
+/// challenge, no name or wish for something else, and a path to which the rules apply.
 fn may_be_page(head: &impl Head, method: &[u8], target: &[u8], rules: &HtmlRules) -> bool {
     if !matches!(method, b"GET" | b"HEAD") || says(head, header::CACHE_CONTROL, NO_TRANSFORM) {
         return false;
@@ -206,6 +214,7 @@ fn may_be_page(head: &impl Head, method: &[u8], target: &[u8], rules: &HtmlRules
     !rules.asks_path() || rules.applies(TargetScratch::default().normalise(&target))
 }
 
+/// Whether the last segment of the path has one of the extensions in `NO_PAGES`.
 fn has_other_name(target: &[u8]) -> bool {
     extension(path_of(target)).is_some_and(|extension| {
         NO_PAGES
@@ -216,7 +225,7 @@ fn has_other_name(target: &[u8]) -> bool {
 
 /// Whether the client wants something other than a page. Browsers say so in Sec-Fetch-Dest: a video
 /// needs its ranges, whatever its name, and no crawler reads metas in the data of a script. Other
-/// clients say in Accept that they want JSON.
+/// clients say in Accept that they want JSON, and nothing else.
 fn asked_for_as_other(head: &impl Head) -> bool {
     let pages: [&[u8]; 6] = [
         b"document",
@@ -236,8 +245,9 @@ fn asked_for_as_other(head: &impl Head) -> bool {
 
 const NO_TRANSFORM: &[u8] = b"no-transform";
 
-/// Whether the response is a whole page in HTML. XHTML is not rewritten: after one mistake in it, a
-/// browser shows the mistake alone.
+/// Whether the response is a whole page in HTML: 2xx but 204 to 206, every Content-Type
+/// `text/html`, no part, not empty. XHTML is not rewritten: after one mistake in it, a browser
+/// shows the mistake alone.
 fn is_whole_page(status: StatusCode, head: &impl Head) -> bool {
     // Of several lines, each reader uses another one.
     let mut types = head.lines(header::CONTENT_TYPE).peekable();
@@ -260,7 +270,8 @@ fn is_html(content_type: &[u8]) -> bool {
     media.trim_ascii().eq_ignore_ascii_case(b"text/html")
 }
 
-/// Why a page cannot be rewritten: a word for metrics.
+/// Why a page cannot be rewritten, as a word for metrics: its coding, `no-transform`, or an
+/// encoding of characters that is not read. `None` if it can.
 fn cannot_be_rewritten(head: &impl Head) -> Option<&'static str> {
     let mut codings = head.lines(header::CONTENT_ENCODING).flat_map(members);
     if codings.any(|coding| !coding.is_empty() && !coding.eq_ignore_ascii_case(b"identity")) {
@@ -278,7 +289,8 @@ fn content_type(head: &impl Head) -> &[u8] {
     head.lines(header::CONTENT_TYPE).next().unwrap_or_default()
 }
 
-/// Whether there are tags to be written. A page without them keeps its length, too.
+/// Whether there are tags to be written: some of the policy, or lines of X-Robots-Tag of the origin
+/// that the policy does not strip. A page without them keeps its length, too.
 fn has_something_to_say(
     status: StatusCode,
     head: &impl Head,
@@ -310,21 +322,21 @@ fn weaken_for_client(validators: &[Vec<u8>], response: &mut impl Head) {
     }
 }
 
-/// The strong entity tag of a response made weak (RFC 9110 section 8.8.1: the octets are others,
-/// the meaning is the same).
+/// The entity tag of a response made weak; `None` if it has none, or is weak already (RFC 9110
+/// section 8.8.1: the octets are others, the meaning is the same).
 fn weakened(response: &impl Head) -> Option<Vec<u8>> {
     let etag = response.lines(header::ETAG).next()?.trim_ascii();
     etag.starts_with(b"\"")
         .then(|| [b"W/".as_slice(), etag].concat())
 }
 
-/// Whether a list of directives holds this one.
+/// Whether the lists of directives in this field hold this one, in any case.
 fn says(head: &impl Head, name: HeaderName, directive: &[u8]) -> bool {
     let mut said = head.lines(name).flat_map(members);
     said.any(|said| said.eq_ignore_ascii_case(directive))
 }
 
-/// The `charset` parameter of a media type.
+/// The `charset` parameter of a media type, without quotes.
 fn charset(content_type: &[u8]) -> Option<&[u8]> {
     content_type
         .split(|octet| *octet == b';')

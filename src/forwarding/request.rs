@@ -113,8 +113,10 @@ impl ForwardedRequest<'_> {
     }
 
     /// Whether the origin does not get the line of this field. X-Forwarded-For is always written
-    /// anew. Of a trusted proxy, either `Forwarded` or the fields that begin with `X-Forwarded-`
-    /// say what its client asked for.
+    /// anew. Of an untrusted client, all forwarding fields but Via are dropped, and the field in
+    /// which proxies name it. Of a trusted proxy, either `Forwarded` or the fields that begin with
+    /// `X-Forwarded-` say what its client asked for; the other kind is dropped. A name with `_` is
+    /// dropped if it could be read as one of these or of crawlgate's own.
     fn drops(&self, name: &str) -> bool {
         if name.contains('_') {
             return self.reads_like_ours(name);
@@ -142,8 +144,8 @@ impl ForwardedRequest<'_> {
             || WRITTEN.iter().any(|written| written.as_str() == name)
     }
 
-    /// The value of X-Forwarded-For: what a trusted peer says of its client, and the peer at the
-    /// end.
+    /// The value of X-Forwarded-For: what a trusted peer says of its client (its own
+    /// X-Forwarded-For, or the address in another field), and at the end the address of the peer.
     fn forwarded_for(&self, head: &impl Head, peer: IpAddr) -> SmallVec<[u8; 48]> {
         let mut value = SmallVec::new();
         if self.peer.is_trusted && self.field.is_x_forwarded_for() {
@@ -160,8 +162,9 @@ impl ForwardedRequest<'_> {
     }
 }
 
-/// The claims of an untrusted client about itself are replaced. Those of a trusted proxy are kept
-/// and extended.
+/// Writes X-Forwarded-For, -Proto and -Host. The claims of an untrusted client about itself are
+/// replaced. Those of a trusted proxy are kept and extended. Without an address of the peer there
+/// is no X-Forwarded-For.
 fn write_forwarding_fields(head: &mut impl Head, request: &ForwardedRequest<'_>) {
     let ForwardedRequest {
         peer, forwarded, ..

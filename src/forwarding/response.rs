@@ -7,9 +7,9 @@ use crate::policy::SiteEntry;
 use crate::verdict::Decision;
 use http::{HeaderValue, StatusCode, header};
 
-/// Adds Strict-Transport-Security, unless the origin sends it, and the tags and signals of the
-/// site. The response is an origin's, and not an informational one. `judged` is `None` for a host
-/// that no site claims.
+/// Adds Strict-Transport-Security (`hsts`), unless the origin sends it, and the tags and signals of
+/// the site. The response is an origin's, and not an informational one. `judged` is `None` for a
+/// host that no site has: then there are no tags and signals.
 pub fn write_response(
     head: &mut impl Head,
     status: StatusCode,

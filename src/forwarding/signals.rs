@@ -10,7 +10,8 @@ const TDM_RESERVATION: HeaderName = HeaderName::from_static("tdm-reservation");
 
 /// Adds the site's lines to a response of the origin. A field that the origin sends itself stays
 /// alone: the origin knows the document, and of two Content-Usage lines the last would win (RFC
-/// 9651 section 4.2).
+/// 9651 section 4.2). A Link is added beside the origin's. If the origin sends tdm-reservation, the
+/// site's tdm-policy is left out, too.
 pub fn attach(head: &mut impl Head, entry: &SiteEntry, decision: &Decision) {
     let mut fields = entry.site.signals.fields(decision.signals).peekable();
     // Looked up before ours is there, and not for sites that say nothing.

@@ -10,7 +10,8 @@ use crate::policy::site::{self, Sent, TagLines};
 use crate::verdict::Decision;
 use http::header;
 
-/// Attaches the tags of the policy to a response with this status.
+/// Attaches the tags of the policy to a response with this status. If it is a 304, and the tags
+/// depend on the type of the stored page, there must be none: the origin's are removed, too.
 pub fn attach(head: &mut impl Head, status: u16, entry: &SiteEntry, decision: &Decision) {
     let plan = &entry.site.tags;
     if plan.is_hidden(&decision.path_rules, status) {
@@ -24,6 +25,8 @@ pub fn attach(head: &mut impl Head, status: u16, entry: &SiteEntry, decision: &D
     combine(head, ours.as_deref(), entry.site.origin_tags);
 }
 
+/// Adds our lines to those of the origin, or replaces these, as `origin_tags` says. Lines that are
+/// added come in an order in which those for every crawler are first.
 fn combine(head: &mut impl Head, ours: Option<&TagLines>, origin_tags: OriginTags) {
     match site::combine(ours, head.lines(X_ROBOTS_TAG), origin_tags) {
         Sent::Added(lines) => {

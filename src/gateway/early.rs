@@ -9,6 +9,8 @@ use http::{Version, header};
 use pingora_proxy::Session;
 use std::sync::Arc;
 
+/// Sets timeouts and keep-alive of the connection, and takes the ticket that the edge has left for
+/// this request, with its arrival, into the context. Without a ticket the context stays as it is.
 pub fn take_over(gateway: &Gateway, session: &mut Session, ctx: &mut RequestContext) {
     settle_connection(gateway, session);
     ctx.ticket = connection(session).and_then(ClientConnection::take_over);
@@ -17,6 +19,9 @@ pub fn take_over(gateway: &Gateway, session: &mut Session, ctx: &mut RequestCont
     }
 }
 
+/// Sets the read timeout to `limits.stall`, and keep-alive to `limits.idle` if it is on. A client
+/// of HTTP/1.0 gets no keep-alive and no informational responses, and its Expect and Upgrade are
+/// removed.
 fn settle_connection(gateway: &Gateway, session: &mut Session) {
     // The edge watches whether the client takes what is written.
     session.set_read_timeout(Some(gateway.limits.stall));
@@ -37,7 +42,7 @@ fn settle_connection(gateway: &Gateway, session: &mut Session) {
     }
 }
 
-/// The facts that the edge knows about the connection.
+/// The facts that the edge knows about the connection; `None` if Pingora has it from elsewhere.
 pub fn connection(session: &Session) -> Option<&ClientConnection> {
     let digest = session.digest()?.proxy_digest.as_ref()?;
     digest
@@ -47,7 +52,7 @@ pub fn connection(session: &Session) -> Option<&ClientConnection> {
         .map(Arc::as_ref)
 }
 
-/// The facts that all requests of the connection share.
+/// The facts that all requests of the connection share. They are empty if the edge left none.
 pub fn shared(session: &Session) -> Connection<'_> {
     match connection(session) {
         Some(connection) => connection.behind(None),

@@ -10,6 +10,10 @@ use pingora_core::{Error, ErrorSource, Result};
 use pingora_http::ResponseHeader;
 use pingora_proxy::{FailToProxy, Session};
 
+/// Handles that a request could not be forwarded to its end. Reports the failure of the server. If
+/// nothing but informational responses was sent, the client gets an answer of crawlgate's; if a
+/// page broke off, it gets what was still held of it. Returns the status for the log; the
+/// connection is not used again.
 pub async fn answer(
     gateway: &Gateway,
     session: &mut Session,

@@ -3,8 +3,9 @@
 //! decides nothing itself.
 //!
 //! Every request was received and judged by the edge, which hands it on as HTTP/1. `early` takes
-//! the ticket of a request, `peer` chooses a server, `response` adapts the response, and `errors`
-//! answers if the origin does not. The other phases are in this file.
+//! the ticket of a request and sets the timeouts and keep-alive of its connection, `peer` chooses a
+//! server, `response` adapts the response, and `errors` answers if the origin does not. The other
+//! phases are in this file.
 
 mod early;
 mod errors;
@@ -54,6 +55,7 @@ pub struct RequestContext {
 }
 
 impl RequestContext {
+    /// Counts how the rewriting of a page ended, if it did.
     fn count_page(&self, end: Option<RewriteEnd>) {
         if let (Some(end), Some(ticket)) = (end, &self.ticket) {
             ticket.count_page(end);
@@ -65,6 +67,8 @@ impl RequestContext {
 impl ProxyHttp for Gateway {
     type CTX = RequestContext;
 
+    /// The context before the ticket is taken: the arrival is now, nothing was tried, and the body
+    /// passes as it is.
     fn new_ctx(&self) -> RequestContext {
         RequestContext {
             arrival: self.requests.arrival(),
@@ -80,6 +84,8 @@ impl ProxyHttp for Gateway {
     /// Adds none. The default adds a compression module to every request, switched off.
     fn init_downstream_modules(&self, _modules: &mut HttpModules) {}
 
+    /// Sets the timeouts and keep-alive of the connection, and takes the request's ticket and
+    /// arrival into the context. Never fails.
     async fn early_request_filter(
         &self,
         session: &mut Session,
@@ -89,6 +95,7 @@ impl ProxyHttp for Gateway {
         Ok(())
     }
 
+    /// Chooses the server of the request: a new one after each failed attempt.
     async fn upstream_peer(
         &self,
         session: &mut Session,
@@ -97,6 +104,8 @@ impl ProxyHttp for Gateway {
         peer::choose(self, session, ctx).await
     }
 
+    /// Reports that the server could not be reached, and sets in the error whether another try
+    /// follows.
     fn fail_to_connect(
         &self,
         _session: &mut Session,
@@ -110,6 +119,8 @@ impl ProxyHttp for Gateway {
         error
     }
 
+    /// Reports that the server failed after the connection was made, and sets in the error whether
+    /// another try follows. `is_kept` says that the connection was used before.
     fn error_while_proxy(
         &self,
         _peer: &HttpPeer,
@@ -121,6 +132,7 @@ impl ProxyHttp for Gateway {
         peer::failed(self, ctx, error, is_kept)
     }
 
+    /// Turns the head into the one for the origin. Without a ticket it goes on as it came.
     async fn upstream_request_filter(
         &self,
         session: &mut Session,
@@ -149,6 +161,7 @@ impl ProxyHttp for Gateway {
         Ok(())
     }
 
+    /// Counts the bytes of the request's body. Fails if it is too large or too slow.
     async fn request_body_filter(
         &self,
         _session: &mut Session,
@@ -171,6 +184,9 @@ impl ProxyHttp for Gateway {
             })
     }
 
+    /// Checks the head of the origin's response, reserves buffer space for it, and decides whether
+    /// its page is rewritten. Fails for a switch of protocols that nobody asked for, and without
+    /// space.
     async fn upstream_response_filter(
         &self,
         session: &mut Session,
@@ -202,6 +218,7 @@ impl ProxyHttp for Gateway {
         Ok(())
     }
 
+    /// Rewrites a piece of the body, if the page is rewritten. The result `None` asks for no delay.
     fn response_body_filter(
         &self,
         _session: &mut Session,
@@ -223,12 +240,15 @@ impl ProxyHttp for Gateway {
         errors::answer(self, session, error, ctx).await
     }
 
-    /// Whether the client caused an error. Clients leave all day, so such errors are not logged.
+    /// Whether Pingora leaves an error out of its log: the client caused it, or the request was
+    /// refused. Clients leave all day.
     fn suppress_error_log(&self, _session: &Session, ctx: &RequestContext, error: &Error) -> bool {
         ctx.ticket.as_ref().is_some_and(Ticket::is_refused)
             || *error.esource() == ErrorSource::Downstream
     }
 
+    /// Records what was sent. Over HTTP/2 the edge does so later. The context has no ticket
+    /// afterwards.
     async fn logging(
         &self,
         session: &mut Session,

@@ -12,6 +12,9 @@ use pingora_proxy::Session;
 /// (Pingora 0.9.1).
 const NO_OCTETS: &str = "bytes already read: 0";
 
+/// Chooses the server of the next attempt, and waits for a place at it if the origin has a bound. A
+/// request without a body stops waiting when its client leaves. Fails if there is no server, which
+/// the ticket records, or no ticket.
 pub async fn choose(
     gateway: &Gateway,
     session: &mut Session,
@@ -51,14 +54,16 @@ pub async fn choose(
         .ok_or_else(|| NoServer::NoAddress.error())
 }
 
-/// Gives the client's connection the place of the request, so that a slow client gives it up.
+/// Gives the client's connection the place of the request, so that a slow client gives it up; takes
+/// it away if the request has none that it may give up.
 pub fn share_place(session: &Session, ctx: &RequestContext) {
     if let Some(connection) = connection(session) {
         connection.set_place(ctx.attempts.place().cloned());
     }
 }
 
-/// Reports the failure of a request that was sent, at least in part.
+/// Reports the failure of a request that was sent, at least in part, and returns the error with the
+/// mark whether it may be sent once more. `is_kept` says that the connection was used before.
 pub fn failed(
     gateway: &Gateway,
     ctx: &mut RequestContext,
@@ -81,7 +86,8 @@ pub fn failed(
     error
 }
 
-/// Reports that the server did not answer. Returns whether the request may be sent once more.
+/// Reports to `upstreams` that the server did not answer, and how far it came. Returns whether the
+/// request may be sent once more.
 pub fn note_failure(
     gateway: &Gateway,
     ctx: &mut RequestContext,

@@ -30,11 +30,14 @@ pub fn check_switch(session: &Session, response: &ResponseHeader) -> Result<()> 
     .into_up())
 }
 
+/// Whether Connection has the token `upgrade`.
 fn wants_upgrade(request: &RequestHeader) -> bool {
     let mut tokens = request.lines(header::CONNECTION).flat_map(members);
     tokens.any(|token| token.eq_ignore_ascii_case(b"upgrade"))
 }
 
+/// Removes the fields that concern the connection to the origin alone, and those that Connection
+/// names.
 fn remove_of_one_hop(response: &mut ResponseHeader) {
     let status = response.status;
     response.remove_if(|name| ends_here(name, status));
@@ -45,7 +48,8 @@ fn remove_of_one_hop(response: &mut ResponseHeader) {
 /// has no place yet, of 64 KiB each, and what it writes is joined (Pingora 0.9.1).
 const AHEAD: usize = 1024 * 1024;
 
-/// Reserves buffer space for a response. Without space, the request fails with 503.
+/// Reserves buffer space for a response; for its body only if it has one. Fails with 503 without
+/// space, and also if space was missing for this request before.
 pub fn hold(session: &Session, response: &ResponseHeader, ctx: &mut RequestContext) -> Result<()> {
     let has_no_body = response.status.is_informational()
         || matches!(
@@ -68,6 +72,7 @@ pub fn hold(session: &Session, response: &ResponseHeader, ctx: &mut RequestConte
     Ok(())
 }
 
+/// Bytes of names and values of a head; line ends and separators do not count.
 fn bytes_of(head: &ResponseHeader) -> usize {
     head.headers
         .iter()
@@ -75,6 +80,10 @@ fn bytes_of(head: &ResponseHeader) -> usize {
         .sum()
 }
 
+/// Turns the head of the origin's response into the one for the client. An informational head only
+/// loses the fields of one hop, and all fields once these heads have more than `SMALL` bytes. A
+/// switch of protocols is recorded, and gives the request's place at the server back. Every other
+/// head is reported to `upstreams` and gets the fields of the policy.
 pub fn filter(
     gateway: &Gateway,
     session: &mut Session,

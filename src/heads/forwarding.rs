@@ -82,7 +82,8 @@ const BY_LENGTH: [u64; 32] = {
 pub struct ForwardingFields(u64);
 
 impl ForwardingFields {
-    /// The field with this name; nothing, if it is no forwarding field.
+    /// The set of the field with this name, in upper or lower case. All names that begin with
+    /// `x-forwarded-` and are not known count as one field; the set is empty for any other name.
     pub fn named(name: &str) -> ForwardingFields {
         let letter = name.as_bytes().first().map_or(0, u8::to_ascii_lowercase);
         let by_letter = BY_LETTER
@@ -108,17 +109,17 @@ impl ForwardingFields {
         self.0 == 0
     }
 
-    /// Those that no origin gets from a client that is no trusted proxy.
+    /// Those that no origin gets from a client that is no trusted proxy: all but Via.
     pub fn dropped(self) -> ForwardingFields {
         ForwardingFields(self.0 & !VIA_BIT)
     }
 
-    /// Those with the address of a client, but for the one with this name.
+    /// Those of these fields that have the address of a client, without the one with this name.
     pub fn other_addresses(self, name: &str) -> ForwardingFields {
         ForwardingFields(self.0 & ADDRESS_BITS & !ForwardingFields::named(name).0)
     }
 
-    /// Their names.
+    /// Their names; `x-forwarded-...` for those that count as one.
     pub fn names(self) -> impl Iterator<Item = &'static str> {
         let all = NAMES.into_iter().chain(["x-forwarded-..."]);
         all.enumerate()

@@ -73,7 +73,8 @@ const TYPES: [(&str, &str); 56] = [
 ];
 const PAGE: &str = "text/html";
 
-/// The likely content type of the response to a request for this target.
+/// The likely content type of the response to a request for this target, by the extension of its
+/// last path segment. `text/html` if that has none, or one that is not known.
 pub fn likely_type(target: &[u8]) -> &'static str {
     let extension = extension(path_of(target)).unwrap_or_default();
     let extension = String::from_utf8_lossy(extension).to_ascii_lowercase();
@@ -93,7 +94,8 @@ pub fn extensions_of(kind: &str) -> impl DoubleEndedIterator<Item = (&'static st
         })
 }
 
-/// One of the [`extensions_of`] a type.
+/// A file extension of this type, and its type. `image/*` stands for any image. `None` if no known
+/// extension has the type.
 pub fn example_of(kind: &str) -> Option<(&'static str, &'static str)> {
     extensions_of(kind).next_back()
 }

@@ -7,16 +7,17 @@ use lol_html::AsciiCompatibleEncoding;
 /// How many octets of a page are held at the most until its first tag is there.
 pub(super) const LOOKED_AT: usize = 1024;
 
-/// Whether pages whose Content-Type field has this label can be read. An unknown label says
-/// nothing: browsers search the page then.
+/// Whether pages can be read whose Content-Type field names this encoding: one that is compatible
+/// with ASCII. True for an unknown or missing label, which says nothing: browsers search the page
+/// then.
 pub fn is_readable(label: Option<&[u8]>) -> bool {
     label
         .and_then(Encoding::for_label)
         .is_none_or(Encoding::is_ascii_compatible)
 }
 
-/// Whether a page can be read, by what outranks its metas: a byte order mark, then the field. Only
-/// undeclared UTF-16 has a NUL in its first octets.
+/// Whether a page can be read, by what outranks its metas: a byte order mark, then the encoding of
+/// the Content-Type field. Not with a NUL in its first bytes, which only undeclared UTF-16 has.
 pub(super) fn can_read(label: Option<&[u8]>, start: &[u8]) -> bool {
     let is_readable = match Encoding::for_bom(start) {
         Some((encoding, _)) => encoding.is_ascii_compatible(),
@@ -28,7 +29,8 @@ pub(super) fn can_read(label: Option<&[u8]>, start: &[u8]) -> bool {
 /// How many octets tell a byte order mark and UTF-16.
 pub(super) const FIRST: usize = 4;
 
-/// Whether an encoding is known that outranks the page's metas.
+/// Whether a byte order mark, or a known encoding in the Content-Type field, outranks the page's
+/// metas.
 pub(super) fn outranks_metas(label: Option<&[u8]>, start: &[u8]) -> bool {
     Encoding::for_bom(start).is_some() || label.and_then(Encoding::for_label).is_some()
 }
@@ -60,8 +62,9 @@ pub(super) fn is_of_head(name: &str) -> bool {
     )
 }
 
-/// `<meta charset=x>` and `<meta http-equiv=content-type content="text/html; charset=x">`. UTF-16
-/// in a page that can be read is UTF-8 (HTML standard, section 13.2.3.2).
+/// The encoding that a meta names, by its attributes: `<meta charset=x>` or
+/// `<meta http-equiv=content-type content="text/html; charset=x">`. `None` if it names none that is
+/// known. UTF-16 in a page that can be read is UTF-8 (HTML standard, section 13.2.3.2).
 pub(super) fn by_meta(attribute: impl Fn(&str) -> Option<String>) -> Option<&'static Encoding> {
     let label = attribute("charset").or_else(|| {
         let equivalent = attribute("http-equiv")?;

@@ -49,6 +49,8 @@ pub(super) struct Head {
 pub(super) type SharedHead = Arc<Mutex<Head>>;
 
 impl Head {
+    /// A head of which nothing is read yet. `ours` are the directives of the policy for metas;
+    /// `encoding_known`: a meta does not change the encoding any more.
     pub(super) fn new(ours: Tags, encoding_known: bool) -> SharedHead {
         Arc::new(Mutex::new(Head {
             ours,
@@ -62,7 +64,8 @@ impl Head {
         }))
     }
 
-    /// Ends the head: returns the elements to write here.
+    /// Ends the head: returns the elements to write at this place, which may be none. From now on
+    /// nothing more is done.
     fn finish(&mut self) -> String {
         self.done = true;
         self.missing()
@@ -71,7 +74,9 @@ impl Head {
             .collect()
     }
 
-    /// The directives of the policy that no meta says yet.
+    /// The directives of the policy that no meta says yet, by scope, as merged with those of the
+    /// page's own metas. None unless it is known to be a whole document: a fragment or a bare value
+    /// gets no metas.
     fn missing(&self) -> Vec<(Scope, Directives)> {
         if !self.document {
             return Vec::new();
@@ -91,7 +96,10 @@ impl Head {
         missing.collect()
     }
 
-    /// Reads a meta of the page, and writes the stricter value of each kind into it.
+    /// Handles a meta of the page. One that names an encoding may end the reading. Into a robots
+    /// meta the stricter value of each kind is written, and the policy's directives for its scope
+    /// into the first one; a later one that adds nothing is removed. Other metas, and those that
+    /// cannot be read, stay as they are.
     fn meta(&mut self, element: &mut Element<'_, '_>) {
         if !self.encoding_known
             && let Some(encoding) = by_meta(|name| element.get_attribute(name))
@@ -150,7 +158,8 @@ pub(super) fn is_done(head: &SharedHead) -> bool {
     lock(head).done
 }
 
-/// Adds the handlers of a page's head; `every` selects every element.
+/// Adds to the settings the handlers that read a page's head: for its elements, its text and its
+/// doctype. `every` selects every element.
 pub(super) fn with_handlers<'s>(
     settings: Settings<'static, 's>,
     every: &'s Selector,
@@ -180,7 +189,9 @@ pub(super) fn with_handlers<'s>(
         .append_document_content_handler(around)
 }
 
-/// Follows the elements of the head, and has the metas written where the head ends.
+/// Handles an element of the page: counts templates, whose content is passed over, handles metas,
+/// and ends the head at the end tag of the head or the document, or before the first element that
+/// cannot stand in a head.
 fn at_element(shared: &SharedHead, element: &mut Element<'_, '_>) -> HandlerResult {
     let mut head = lock(shared);
     if head.done {

@@ -29,8 +29,8 @@ const NOT_FOR_BOTS: [&str; 19] = [
     "view-transition",
 ];
 
-/// The directives for metas: for all bots, and for bots whose name is that of no other kind of
-/// meta. A scope without restrictions needs no meta.
+/// The directives that become metas: for all bots, and for single bots unless another kind of meta
+/// has the bot's name. A scope without restrictions (nothing but `all`) needs no meta.
 pub(super) fn of_tags(tags: &Tags) -> Tags {
     let mut metas = Tags::default();
     for (scope, directives) in tags.iter() {
@@ -64,12 +64,13 @@ pub(super) fn name(scope: &Scope) -> &str {
     }
 }
 
+/// Whether no other kind of meta has this name (in lower case), so that a bot may have it.
 fn is_for_bots(name: &str) -> bool {
     let vendors = ["apple-", "msapplication-"];
     !NOT_FOR_BOTS.contains(&name) && !vendors.iter().any(|vendor| name.starts_with(vendor))
 }
 
-/// The element with these directives.
+/// The `<meta>` element with this name and these directives.
 pub(super) fn element(name: &str, directives: &Directives) -> String {
     let name = quoted(name);
     let content = quoted(&directives.to_string());
@@ -97,9 +98,10 @@ pub(super) fn escaped(text: &str) -> String {
     escaped
 }
 
-/// The directives in the content of a meta; `None` where they cannot be told for sure. The content
-/// is read as a field is, but has no scopes in it. `noindex nofollow` without its comma is one rule
-/// that no operator documents, and stays as it was.
+/// The directives in the content of a meta; `None` where they cannot be told for sure: with `&`,
+/// with other characters than ASCII, or with a scope. The content is otherwise read as a field is.
+/// `noindex nofollow` without its comma is one rule that no operator documents, and stays as it
+/// was.
 pub(super) fn read(content: &str) -> Option<Directives> {
     if content.contains('&') || !content.is_ascii() {
         return None;

@@ -68,7 +68,7 @@ impl std::fmt::Debug for Page {
 
 impl Page {
     /// A page whose metas are to say `tags`. `label` is the encoding by the Content-Type field.
-    /// `None` when there is nothing to do.
+    /// `None` when no directive needs a meta.
     pub fn new(tags: &Tags, label: Option<&[u8]>) -> Option<Page> {
         let metas = metas::of_tags(tags);
         (!metas.is_empty()).then(|| Page {
@@ -81,7 +81,8 @@ impl Page {
         })
     }
 
-    /// Takes a piece and returns what can be passed on by now.
+    /// Takes a piece and returns what can be passed on by now. Nothing is passed on before it is
+    /// known whether the page can be read, which takes at most 1,024 bytes.
     pub fn write(&mut self, piece: &[u8]) -> Vec<u8> {
         if let State::Looking { held, .. } = &mut self.state {
             // No more than is looked at: where a piece of input ends must not matter.
@@ -98,7 +99,8 @@ impl Page {
         self.feed(piece)
     }
 
-    /// Ends the page: returns what was still held.
+    /// Ends the page: returns what was still held. If the page ends within its head, no metas are
+    /// added.
     pub fn end(&mut self) -> Vec<u8> {
         let mut out = if matches!(self.state, State::Looking { .. }) {
             self.begin()
@@ -121,7 +123,8 @@ impl Page {
         self.outcome
     }
 
-    /// Reads the page from its start, if what is held says that it can be read.
+    /// Decides by what is held whether the page can be read. Begins to read it, or lets it pass as
+    /// it is, and returns what can be passed on. Does nothing if that was decided before.
     fn begin(&mut self) -> Vec<u8> {
         let State::Looking { held, metas } = std::mem::replace(&mut self.state, State::Passing)
         else {
@@ -151,7 +154,8 @@ impl Page {
         out
     }
 
-    /// Reads more of the page, and returns what is ready to be sent.
+    /// Takes a piece of a page that has begun, and returns what can be passed on. If the head is
+    /// over or cannot be read further, the rest of the page passes as it is.
     fn feed(&mut self, piece: &[u8]) -> Vec<u8> {
         let State::Reading(mut reading, head) = std::mem::replace(&mut self.state, State::Passing)
         else {
@@ -168,6 +172,8 @@ impl Page {
         out
     }
 
+    /// Ends the reading of the head, records why if it could not be read, and returns what was
+    /// still held.
     fn close(&mut self, mut reading: Reading, head: &SharedHead) -> Vec<u8> {
         reading.end();
         if reading.too_large {
@@ -185,6 +191,8 @@ fn begins(held: &[u8]) -> Option<u8> {
     held[mark..].trim_ascii_start().first().copied()
 }
 
+/// The settings of the HTML rewriter: memory is bounded, and where a page cannot be read the rest
+/// passes as it is.
 fn settings<'s>() -> Settings<'static, 's> {
     let memory = MemorySettings::new()
         .with_preallocated_parsing_buffer_size(1024)
@@ -224,8 +232,8 @@ impl Reading {
         }
     }
 
-    /// Feeds the rewriter. After an error it has given out everything that it was given; it is not
-    /// called again, and the rest of the page passes.
+    /// Feeds the rewriter in pieces, and returns what it has written. After an error it has given
+    /// out everything that it was given; it is not called again, and the rest passes as it is.
     fn write(&mut self, bytes: &[u8]) -> Vec<u8> {
         let mut pieces = bytes.chunks(PIECE);
         while let Some(rewriter) = &mut self.rewriter {
@@ -240,10 +248,12 @@ impl Reading {
         self.take()
     }
 
+    /// Takes what the rewriter has written since the last call.
     fn take(&self) -> Vec<u8> {
         std::mem::take(&mut *lock(&self.written))
     }
 
+    /// Ends the rewriter, if it still runs, so that it writes what it holds.
     fn end(&mut self) {
         if let Some(rewriter) = self.rewriter.take() {
             let rewriter = rewriter
@@ -253,6 +263,7 @@ impl Reading {
         }
     }
 
+    /// Whether the rewriter has ended, by an error or by `Reading::end`.
     fn is_over(&self) -> bool {
         self.rewriter.is_none()
     }

@@ -58,7 +58,7 @@ struct Key {
     exp: Option<i64>,
 }
 
-/// The keys of a directory.
+/// The keys of a directory: the usable ones among its first `MAX_KEYS`.
 ///
 /// # Errors
 /// It is no directory, or has no key that can be used.
@@ -81,7 +81,8 @@ pub fn read_keys(bytes: &[u8]) -> Result<Vec<PublicKey>, KeyError> {
     }
 }
 
-/// `None` for a key of another kind: such a key must not make the whole directory unusable.
+/// Reads one key. `None` for a key of another kind, a damaged one, or the public test key of RFC
+/// 9421: such a key must not make the whole directory unusable.
 fn public_key(value: serde_json::Value) -> Option<PublicKey> {
     let key: Key = serde_json::from_value(value).ok()?;
     if key.kty != "OKP" || key.crv != "Ed25519" || key.x == TEST_KEY {

@@ -32,7 +32,8 @@ pub struct HostPattern {
 }
 
 impl HostPattern {
-    /// Whether a name fits the pattern. Compares without case and without the dot of the root.
+    /// Whether a name ends with the suffix, at the boundary of a label, and begins as the pattern
+    /// says. Compares without case and without the dot of the root.
     pub fn matches(&self, name: &str) -> bool {
         let name = name.strip_suffix('.').unwrap_or(name).as_bytes();
         let suffix = self.suffix.as_bytes();
@@ -80,7 +81,9 @@ pub struct Signer {
 }
 
 impl Means {
-    /// The means of a crawler, by its record. `list` gives each URL its index.
+    /// Reads the means of one crawler. `list` gives the place of a URL among all lists. What the
+    /// registry does not quote from the operator's own page may confirm the crawler and never
+    /// refute it.
     fn of(crawler: &Crawler, mut list: impl FnMut(&str) -> ListIndex) -> Means {
         let by_operator = crawler.source.starts_with(FROM_THE_OPERATOR);
         let urls: Vec<(String, bool)> = crawler
@@ -139,7 +142,8 @@ pub struct KnownMeans {
 }
 
 impl KnownMeans {
-    /// Reads the facts of a registry.
+    /// Reads how each crawler of the registry can be proven. A list that several crawlers share has
+    /// one place.
     pub fn of(registry: &Registry) -> KnownMeans {
         let mut urls: Vec<String> = Vec::new();
         let by_crawler = registry
@@ -184,10 +188,10 @@ impl KnownMeans {
     }
 }
 
-/// The URL of a list that can be read, and whether an address outside it is not the crawler's.
-/// Pages may show a part of the list, and geofeeds have the networks of a whole company: these only
-/// confirm. Other remarks in brackets speak of pages without the keys of a list, and of lists with
-/// networks of others.
+/// The URL of a list that can be read, always as https, and whether an address outside of the list
+/// is not the crawler's. Pages may show a part of the list, and geofeeds have the networks of a
+/// whole company: these only confirm. `None` for any other remark in brackets: it speaks of pages
+/// without the keys of a list, or of lists with networks of others.
 fn list_url(written: &str) -> Option<(String, bool)> {
     let (url, remark) = written.split_once(' ').unwrap_or((written, ""));
     let is_whole = match remark.trim() {
@@ -203,7 +207,8 @@ fn list_url(written: &str) -> Option<(String, bool)> {
     Some((format!("https://{rest}"), is_whole))
 }
 
-/// `https://chatgpt.com (quoted-string form)`.
+/// The origin in a text such as `https://chatgpt.com (quoted-string form)`; `None` unless it is an
+/// https URL without a path.
 fn signer_origin(written: &str) -> Option<&str> {
     let origin = written
         .split(' ')
@@ -214,7 +219,8 @@ fn signer_origin(written: &str) -> Option<&str> {
     (!host.is_empty() && !host.contains('/')).then_some(origin)
 }
 
-/// `google.com (host must start google-proxy-)`, `search.you.com (host youbot-*)`.
+/// The pattern in a text such as `google.com (host must start google-proxy-)` or
+/// `search.you.com (host youbot-*)`. `None` for another remark, or for what is no name of a host.
 fn host_pattern(written: &str) -> Option<HostPattern> {
     let (suffix, remark) = written.split_once(' ').unwrap_or((written, ""));
     let remark = remark.trim().trim_start_matches('(').trim_end_matches(')');

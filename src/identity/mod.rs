@@ -61,7 +61,8 @@ impl IdentityFinding {
         }
     }
 
-    /// What is said of the signature of a request that has one.
+    /// The words for the signature of a request that has one: why it proves nothing, that it proves
+    /// the crawler, or that it was not checked.
     pub fn of_signature(&self) -> &'static str {
         self.signature.unwrap_or(match self.proof {
             Proof::Signature => "it proves the crawler",
@@ -105,7 +106,7 @@ pub struct ToDo {
 }
 
 impl ToDo {
-    /// The good signature of the request, if it has one.
+    /// Takes out the good signature of the request, if it has one.
     pub fn take_signature(&mut self) -> Option<GoodSignature> {
         self.shown.take().map(|shown| shown.signature)
     }
@@ -189,12 +190,14 @@ impl Proofs {
         )
     }
 
-    /// Whether anything can prove a claim here, beside the networks of the policy.
+    /// Whether any means in use here can prove a claim, beside the networks of the policy. Only
+    /// crawlers of the registry have such means.
     pub fn can_prove(&self, claim: Claim) -> bool {
         self.usable(claim).is_some()
     }
 
-    /// The means of a claim, if any of them is in use here.
+    /// The means of a claim, if any of them is in use here; `None` unless it is a crawler of the
+    /// registry.
     fn usable(&self, claim: Claim) -> Option<&Means> {
         let Claim::Known(crawler) = claim else {
             return None;
@@ -205,12 +208,14 @@ impl Proofs {
         (by_list || by_signature || self.asks_dns(means)).then_some(means)
     }
 
+    /// Whether DNS is asked for this crawler: it has host names, and DNS is in use.
     fn asks_dns(&self, means: &Means) -> bool {
         self.names.asks() && !means.hosts.is_empty()
     }
 
     /// The finding about a claim by what is known now, and what is left to do. Changes nothing:
-    /// [`Proofs::take_up`] does it.
+    /// [`Proofs::take_up`] does the rest. DNS is to be asked about a public address unless a list,
+    /// the policy or a signature verified it already.
     pub fn look(&self, claimed: &Claimed<'_>, now: Timestamp) -> (IdentityFinding, ToDo) {
         let mut to_do = ToDo::default();
         let finding = self.find(claimed, now, &mut to_do);
@@ -228,7 +233,8 @@ impl Proofs {
         (finding, to_do)
     }
 
-    /// Asks DNS and the operators' lists where their answers can help.
+    /// Does what a look left to do: queues the address for DNS, and asks for a key directory to be
+    /// fetched again. Counts an address that found no place in the queue (`Proofs::left_out`).
     pub fn take_up(&self, to_do: ToDo, now: Timestamp) {
         if to_do
             .asks
@@ -241,8 +247,9 @@ impl Proofs {
         }
     }
 
-    /// Remembers who showed a signature, if the request has a good one. False if another address
-    /// showed the same one since the look: the signature proves nothing then.
+    /// Remembers which address showed the good signature of a request. False if another address has
+    /// shown the same one since the look: the signature proves nothing then. True without a
+    /// signature.
     pub fn is_first_to_show(&self, to_do: &ToDo, now: Timestamp) -> bool {
         to_do.shown.as_ref().is_none_or(|shown| {
             self.replays
@@ -250,8 +257,11 @@ impl Proofs {
         })
     }
 
-    /// The finding, by the policy, the published lists, reverse DNS and the signature, in this
-    /// order.
+    /// The finding about a claim. The networks of the policy, published lists, reverse DNS and a
+    /// signature prove the crawler, in this order. Otherwise the client is an impostor if something
+    /// refutes it (`Proofs::accusation`) and its address is public and may accuse. Else it is
+    /// `Pending`, with the reason. Without a known address, or a means that is in use, the policy
+    /// decides alone.
     fn find(&self, claimed: &Claimed<'_>, now: Timestamp, to_do: &mut ToDo) -> IdentityFinding {
         let by_policy = match claimed.by_policy {
             identity @ (Identity::Verified | Identity::Impostor) => {
@@ -315,7 +325,9 @@ impl Proofs {
         IdentityFinding { signature, ..found }
     }
 
-    /// Why nothing is proven.
+    /// Why nothing is proven of a crawler that can be proven here. `would_accuse` says that the
+    /// client would be an impostor if its address could not be a proxy's. Of several reasons the
+    /// first below wins.
     fn doubt(
         &self,
         means: &Means,
@@ -341,8 +353,12 @@ impl Proofs {
         }
     }
 
-    /// Whether the request carries a good signature of the crawler's agent that no other address
-    /// has shown. The error says why not, if there is a signature.
+    /// Checks the signature of a request by the keys of the crawler's agent. A good one that no
+    /// other address has shown is put into `to_do`; an unknown key lets `to_do` ask for the
+    /// directory.
+    ///
+    /// # Errors
+    /// Why the signature proves nothing; `None` if there is no signature, or no way to check one.
     fn check_signature(
         &self,
         claimed: &Claimed<'_>,
@@ -385,8 +401,9 @@ impl Proofs {
     }
 
     /// What proves that the address is not the crawler's, if anything does. A list needs reverse
-    /// DNS to agree where the crawler has host names. Reverse DNS alone is enough where the
-    /// operator documents it and publishes no list.
+    /// DNS to agree if the crawler has host names; only the owner's own list (`outside_policy`)
+    /// decides alone while DNS is not asked. Reverse DNS alone is enough if the operator documents
+    /// it and publishes no list.
     fn accusation(
         &self,
         means: &Means,
@@ -411,12 +428,13 @@ impl Proofs {
         (is_refuted && means.hosts_are_whole && !publishes_lists).then_some(Proof::ReverseDns)
     }
 
-    /// How many addresses were not asked about, because too many waited.
+    /// How many times an address was not put into the queue for DNS, because too many waited.
     pub fn left_out(&self) -> u64 {
         self.left_out.load(Ordering::Relaxed)
     }
 
-    /// Why a finding is as it is: what each means says about the address.
+    /// Explains a finding in words, a line for each means: what it says about the address now.
+    /// Empty for a crawler without means.
     pub fn evidence(
         &self,
         crawler: CrawlerIndex,
@@ -448,7 +466,7 @@ impl Proofs {
         evidence
     }
 
-    /// What a published list says about an address.
+    /// A line for people: what this list says about the address, and when it was checked.
     fn list_evidence(&self, list: ListIndex, address: IpAddr, now: Timestamp) -> Evidence {
         let url = self.lists.url(list);
         let Some(known) = self.lists.get(list) else {
@@ -474,8 +492,9 @@ impl Proofs {
         }
     }
 
-    /// What a finding about a claim rests on, by what is known now. `None` where the networks of a
-    /// policy decided, and where what is known now would not lead to the finding any more.
+    /// What a finding about a claim rests on, by what is known now. `None` if the networks of a
+    /// policy decided, if the claim is no crawler of the registry, and if what is known now would
+    /// not lead to the finding any more.
     pub fn basis(
         &self,
         claim: Claim,
@@ -522,6 +541,8 @@ impl Proofs {
         is_known.then_some(basis)
     }
 
+    /// A list as it is known now, with its network that has the address, if one has; `None` if the
+    /// list is not known.
     fn list_basis(&self, list: ListIndex, address: IpAddr) -> Option<ListBasis> {
         let known = self.lists.get(list)?;
         Some(ListBasis {

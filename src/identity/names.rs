@@ -65,7 +65,9 @@ pub struct DefiniteAnswer {
 }
 
 impl DefiniteAnswer {
-    /// An answer that came now, after the answer `before`.
+    /// An answer that came now, after the answer `before`. It continues `before` if that had the
+    /// same names. It counts for its time to live within bounds; the first answer without a
+    /// confirmed name only for `APART`, because the second one decides.
     fn new(
         names: FoundNames,
         ttl: Duration,
@@ -92,11 +94,12 @@ impl DefiniteAnswer {
         }
     }
 
-    /// Whether two answers that are far enough apart say this.
+    /// Whether DNS gave this answer twice, at least `APART` from each other.
     fn is_repeated(&self) -> bool {
         self.last.since(self.first) >= APART
     }
 
+    /// Until when the answer is remembered: a day longer than it counts.
     fn forgotten(&self) -> Timestamp {
         self.until.plus(if self.names.confirmed.is_empty() {
             REMEMBERED
@@ -118,6 +121,8 @@ struct Entry {
 }
 
 impl Entry {
+    /// What DNS says about the address and a crawler with these means. `Failed` if the last
+    /// question failed and no earlier answer still counts.
     fn say(&self, means: &Means, now: Timestamp) -> NamesSay {
         let said = match &self.answer {
             Some(answer) => judged(answer, means, now),
@@ -129,6 +134,8 @@ impl Entry {
         }
     }
 
+    /// Whether DNS may be asked about the address: a minute after the last question or failure, and
+    /// otherwise when the answer has expired or comes from a clock that was ahead.
     fn may_be_asked(&self, now: Timestamp) -> bool {
         match (self.open, &self.answer) {
             // Both ways: a clock that was set back is not to be waited for.
@@ -142,6 +149,7 @@ impl Entry {
 impl Ends for Entry {
     type Moment = Timestamp;
 
+    /// When the entry may be forgotten: with its answer, and not before the pause after a question.
     fn ends(&self) -> Timestamp {
         let pause = self
             .open
@@ -206,7 +214,8 @@ pub struct AddressNames {
 }
 
 impl AddressNames {
-    /// Begins with what the state store remembers. Without a queue DNS is never asked.
+    /// Begins with the answers that the state store remembers. `queue` takes addresses for the
+    /// thread that asks DNS; `None`: DNS is never asked.
     pub fn new(
         queue: Option<Queue>,
         remembered: &[(Timestamp, AddressProof)],
@@ -264,13 +273,14 @@ impl AddressNames {
             .unwrap_or(NamesSay::Nothing)
     }
 
+    /// What is known of an address. Another address with the same hash does not count.
     fn known(&self, address: IpAddr) -> Option<Entry> {
         self.table.look(self.table.hash(address), |entry| {
             (entry.address == address).then(|| entry.clone())
         })
     }
 
-    /// Keeps what is known of an address, in place of what was known before.
+    /// Puts an entry into the table, in place of an earlier one.
     fn put(
         &self,
         address: IpAddr,
@@ -286,8 +296,9 @@ impl AddressNames {
         self.table.insert(self.table.hash(address), entry, now);
     }
 
-    /// Queues an address for DNS if its answer is missing or has expired. Returns whether it was
-    /// left out because too many wait.
+    /// Queues an address for DNS if its answer is missing or has expired, and it was not asked
+    /// about within a minute. Returns true only if it was left out because too many wait; then the
+    /// table stays as it was.
     pub fn ask(&self, address: IpAddr, now: Timestamp) -> bool {
         let Some(queue) = &self.queue else {
             return false;
@@ -312,7 +323,7 @@ impl AddressNames {
         !has_room
     }
 
-    /// Takes a definite answer of DNS.
+    /// Records a definite answer of DNS, in the table and in the state store.
     pub fn answered(&self, address: IpAddr, names: FoundNames, ttl: Duration, now: Timestamp) {
         let before = self.known(address).and_then(|known| known.answer);
         let answer = DefiniteAnswer::new(names, ttl, before.as_ref(), now);
@@ -320,14 +331,15 @@ impl AddressNames {
         self.put(address, Some(answer), None, now);
     }
 
-    /// Notes that DNS gave no answer.
+    /// Records that DNS gave no answer. The last definite answer stays.
     pub fn failed(&self, address: IpAddr, now: Timestamp) {
         let answer = self.known(address).and_then(|known| known.answer);
         self.put(address, answer, Some((now, true)), now);
     }
 
-    /// Stores an answer. Of addresses without a name, the store keeps the last ones. A name without
-    /// an address is asked for again after a restart: the store has no place for it.
+    /// Stores an answer. Of addresses without a name, the store keeps the last ones. An answer that
+    /// has only a name without an address is removed from the store, which has no place for it: DNS
+    /// is asked again after a restart.
     fn keep(&self, address: IpAddr, answer: &DefiniteAnswer, now: Timestamp) {
         let proof = AddressProof {
             address: address.to_string(),
@@ -346,7 +358,8 @@ impl AddressNames {
         }
     }
 
-    /// Remembers an address that is stored without a name, and removes the oldest beyond the limit.
+    /// Records that an address without a name is in the state store. If these are more than
+    /// `MOST_STORED`, the one that was stored first is removed from the store.
     fn note_stored(&self, address: IpAddr, now: Timestamp) {
         let mut stored = lock(&self.stored);
         stored.retain(|other| *other != address);
@@ -366,7 +379,8 @@ impl AddressNames {
     }
 }
 
-/// What an answer says about a crawler at this moment.
+/// What a definite answer says about a crawler with these means. A confirmed name counts for a day
+/// longer than the answer, while it is asked again. `Nothing` if the answer counts no more.
 fn judged(answer: &DefiniteAnswer, means: &Means, now: Timestamp) -> NamesSay {
     if now > answer.forgotten() {
         return NamesSay::Nothing;

@@ -45,7 +45,7 @@ pub struct KnownList {
 }
 
 impl KnownList {
-    /// Reads the networks of a list, or the keys of a directory.
+    /// Reads the networks of a list, or the keys of a directory: its URL says which of them it is.
     fn read(copy: NetworkList) -> Result<KnownList, Disbelief> {
         let (table, keys) = if is_directory(&copy.url) {
             (NetworkTable::default(), read_keys(&copy.bytes)?)
@@ -65,7 +65,7 @@ impl KnownList {
         self.table.networks().len() + self.keys.len()
     }
 
-    /// Whether it may accuse.
+    /// Whether the list may accuse: its server confirmed it within seven days.
     pub fn is_fresh(&self, now: Timestamp) -> bool {
         now.since(self.copy.checked) <= FRESH
     }
@@ -153,7 +153,8 @@ pub struct PublishedLists {
 }
 
 impl PublishedLists {
-    /// Begins with what the state store remembers.
+    /// Begins with the lists that the state store remembers. One that cannot be read counts as
+    /// unknown.
     pub fn new(
         means: &KnownMeans,
         remembered: &[(Timestamp, NetworkList)],
@@ -202,13 +203,14 @@ impl PublishedLists {
         self.place(list).is_wanted.store(true, Ordering::Relaxed);
     }
 
-    /// Whether a request asked for that since the list was last taken.
+    /// Whether a request asked for the list to be fetched (`PublishedLists::want`) since its server
+    /// last gave or confirmed it.
     pub fn is_wanted(&self, list: ListIndex) -> bool {
         self.place(list).is_wanted.load(Ordering::Relaxed)
     }
 
-    /// Notes the result of an update. `error` says why the list could not be fetched or is not
-    /// believed.
+    /// Records the result of an update. `error` says why the list could not be fetched or is not
+    /// believed; `None` ends the failure. A failure that goes on keeps its first moment.
     pub fn looked_for(&self, list: ListIndex, now: Timestamp, error: Option<&str>) {
         let mut failures = lock(&self.failures);
         let Some(reason) = error else {
@@ -229,7 +231,9 @@ impl PublishedLists {
         lock(&self.failures).clone()
     }
 
-    /// What the lists of a crawler say about an address. Takes no lock.
+    /// What the lists of a crawler say about an address. Any known list that has it verifies it,
+    /// however old. The address is outside only if all lists are known and fresh, one covers its
+    /// kind (IPv4 or IPv6), and they are all that the operator publishes. Takes no lock.
     pub fn say(&self, means: &Means, address: IpAddr, now: Timestamp) -> ListsSay {
         let mut all_known = true;
         let mut all_fresh = true;
@@ -259,10 +263,12 @@ impl PublishedLists {
         }
     }
 
-    /// Takes a list that a server gave or a file had at `checked`.
+    /// Takes a list that a server gave or a file had at `checked`, in place of the former one,
+    /// stores it, and returns the difference.
     ///
     /// # Errors
-    /// The list is not believed.
+    /// The list is not believed, and the former one stays: it cannot be read, or has less than half
+    /// of the networks of a former list that is fresh.
     pub fn take(
         &self,
         list: ListIndex,
@@ -303,7 +309,7 @@ impl PublishedLists {
         Ok(change)
     }
 
-    /// Notes that the server says the list has not changed.
+    /// Records that the server confirmed the list at `now`. Does nothing if the list is not known.
     pub fn unchanged(&self, list: ListIndex, now: Timestamp) {
         if let Some(known) = self.get(list) {
             let mut known = KnownList::clone(&known);
@@ -312,6 +318,7 @@ impl PublishedLists {
         }
     }
 
+    /// Replaces a list, in memory and in the state store. It is no longer wanted.
     fn put(&self, list: ListIndex, known: KnownList) {
         let place = self.place(list);
         place.is_wanted.store(false, Ordering::Relaxed);
@@ -321,7 +328,7 @@ impl PublishedLists {
     }
 }
 
-/// The networks of one list that are not in the other.
+/// The networks of `of` that are not in `from`.
 fn missing(of: &[IpNet], from: &[IpNet]) -> Vec<IpNet> {
     let from: BTreeSet<&IpNet> = from.iter().collect();
     of.iter()

@@ -90,7 +90,9 @@ impl UpdateResult {
     }
 }
 
-/// Takes one list from where the settings say, now.
+/// Fetches one list now, from where the settings say, and hands it to `PublishedLists::take`.
+/// Returns what became of it; a failure is recorded, and the former list stays. If the list is off
+/// in the settings it is fetched from its own server.
 pub fn update(
     lists: &PublishedLists,
     list: ListIndex,
@@ -153,8 +155,8 @@ pub fn update(
     result
 }
 
-/// Updates these lists, some at a time. Returns each with its update; `None` where its thread
-/// failed.
+/// Updates these lists, at most `AT_ONCE` at a time, and waits for all. Returns each with its
+/// update; `None` if its thread panicked.
 pub fn update_all(
     lists: &PublishedLists,
     wanted: &[ListIndex],
@@ -238,7 +240,8 @@ fn fetch(url: &str, etag: &str, last_modified: &str) -> ListFetch {
     ListFetch::Failed(format!("more than {REDIRECTS} redirects"))
 }
 
-/// Where a redirect leads. From https never to http.
+/// The URL that a redirect leads to. `None` if it would lead from https to http, or is neither a
+/// whole URL nor a path from the root.
 fn redirected(from: &str, location: &str) -> Option<String> {
     let (scheme, rest) = from.split_once("://")?;
     let authority = rest.split('/').next()?;
@@ -249,8 +252,9 @@ fn redirected(from: &str, location: &str) -> Option<String> {
     is_path.then(|| format!("{scheme}://{authority}{location}"))
 }
 
-/// A file as a server would give it: its time of change stands for `Last-Modified`, and for the
-/// time of the check.
+/// Reads a file as a server would give it, and returns when it was checked: its time of change, at
+/// most `now`, which also stands for `Last-Modified`. Unchanged if that is the known
+/// `last_modified`. If the file is missing or unreadable it was checked now.
 fn file(path: &Path, last_modified: &str, now: Timestamp) -> (ListFetch, Timestamp) {
     match read_changed_file(path, last_modified, now) {
         Ok(read) => read,
@@ -291,7 +295,8 @@ pub fn file_name(url: &str) -> &str {
 pub struct UpdateHandle(SyncSender<SyncSender<Vec<ListUpdate>>>);
 
 impl UpdateHandle {
-    /// Updates all lists now and waits for it. `None` where that takes too long.
+    /// Updates all lists now and waits for it. `None` if that takes too long, if the thread has
+    /// ended, or if another such request waits already.
     pub fn update(&self) -> Option<Vec<ListUpdate>> {
         let (done, updates) = sync_channel(1);
         self.0.try_send(done).ok()?;
@@ -299,7 +304,7 @@ impl UpdateHandle {
     }
 }
 
-/// Starts the thread.
+/// Starts the thread that updates lists, which ends when the last handle is dropped.
 ///
 /// # Errors
 /// It cannot be started.
@@ -326,8 +331,9 @@ struct Due {
 }
 
 impl Refresher {
-    /// Updates lists from where the settings say, and key directories where signatures are
-    /// verified.
+    /// Plans the updates of lists from where the settings say, and of key directories if signatures
+    /// are verified and servers or files may be read. A list that is known is due about a day after
+    /// its last check; files and unknown lists are due at once.
     pub fn new(proofs: Arc<Proofs>, settings: &IdentitySettings, clock: Clock) -> Refresher {
         let random = RandomState::new();
         let from = settings.lists.clone();
@@ -362,7 +368,8 @@ impl Refresher {
         }
     }
 
-    /// Updates lists when they are due, and when a command asks for it.
+    /// Updates lists when they are due, and all of them for each request, until no handle is left.
+    /// Waits at most `LONGEST` at a time.
     fn run(mut self, requests: &Receiver<SyncSender<Vec<ListUpdate>>>) {
         loop {
             self.update(false);
@@ -384,7 +391,8 @@ impl Refresher {
         }
     }
 
-    /// Updates what is due, or everything.
+    /// Updates the lists that are due or wanted, or all. Plans their next updates, logs what is
+    /// news, and returns every update.
     fn update(&mut self, all: bool) -> Vec<ListUpdate> {
         let now = self.clock.moment().now;
         let wanted: Vec<ListIndex> = self
@@ -405,13 +413,14 @@ impl Refresher {
         updates
     }
 
-    /// Whether a request asked for keys that may be new, and it is not too soon.
+    /// Whether a request asked for keys that may be new, and the last try is five minutes ago.
     fn is_wanted(&self, due: &Due, now: Timestamp) -> bool {
         self.proofs.lists.is_wanted(due.list) && now >= due.tried.plus(FIRST_RETRY)
     }
 
-    /// Notes the update of a list. Returns whether it is worth a log line: a failing file is read
-    /// every minute, and logged once.
+    /// Plans the next update of a list by the result of this one (`None`: its thread panicked):
+    /// after a minute for files, after a day, or sooner after a failure. Returns whether it is
+    /// worth a log line: a failing file is read every minute, and logged once.
     fn settle(&mut self, list: ListIndex, update: Option<&ListUpdate>, now: Timestamp) -> bool {
         let is_file = matches!(self.from, ListSettings::Directory(_));
         let Some(due) = self.due.iter_mut().find(|due| due.list == list) else {

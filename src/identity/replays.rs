@@ -34,8 +34,8 @@ impl Replays {
             .is_none_or(|shown| shown == address)
     }
 
-    /// Remembers who showed a signature that is good until `expires`. False if another address did
-    /// before.
+    /// Remembers that this address showed a signature that is good until `expires`. False, and
+    /// nothing changes, if another address showed it before and it is still good.
     pub fn remember(
         &self,
         signature: &[u8],

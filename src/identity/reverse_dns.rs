@@ -56,8 +56,10 @@ impl Step {
     }
 }
 
-/// Asks for the names of an address and for their addresses. Only hosts of a crawler are looked up,
-/// because the owner of an address chooses its names. `note` gets each step.
+/// Asks DNS for the names of an address, and for the addresses of each name. Only names that are
+/// hosts of a crawler are looked up, because the owner of an address chooses its names. `note` gets
+/// each step. The answer fails if the address has more than `MOST_NAMES` names, or if the look-up
+/// of a name failed and no other name leads back.
 pub async fn confirm(
     dns: &Dns,
     address: IpAddr,
@@ -115,6 +117,7 @@ pub async fn confirm(
     }
 }
 
+/// An answer in words: its records, `nothing`, or the error.
 fn said<T: ToString>(answer: &DnsAnswer<T>) -> String {
     match answer {
         DnsAnswer::Records(records, _) => records
@@ -127,7 +130,7 @@ fn said<T: ToString>(answer: &DnsAnswer<T>) -> String {
     }
 }
 
-/// A queue, and its end for the thread.
+/// A queue of at most `WAITING` addresses, and its other end for the thread that asks DNS.
 pub fn queue() -> (Queue, Receiver<IpAddr>) {
     let (sender, receiver) = channel(WAITING);
     (
@@ -136,7 +139,9 @@ pub fn queue() -> (Queue, Receiver<IpAddr>) {
     )
 }
 
-/// Starts the thread. It asks these name servers; without any, those of the system.
+/// Starts the thread that asks DNS about the addresses of the queue: these name servers, without
+/// any those of the system. It ends when the queue is dropped. If DNS cannot be set up, the thread
+/// logs that and ends.
 ///
 /// # Errors
 /// The thread or its runtime cannot be started.
@@ -163,7 +168,8 @@ pub fn start(
     .map(drop)
 }
 
-/// Looks up the addresses of the queue, a bounded number at a time.
+/// Asks about each address of the queue, at most `AT_ONCE` at a time and twenty a second, records
+/// the answer in the table of `proofs`, and counts it. Returns when the queue is dropped.
 async fn serve(
     proofs: Arc<Proofs>,
     dns: Arc<Dns>,

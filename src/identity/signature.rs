@@ -74,7 +74,9 @@ const UNREADABLE: SignatureSays = Invalid("the signature cannot be read");
 
 /// Verifies the signatures of a request as ones of an agent, given by its origin
 /// (`https://chatgpt.com`) and its keys. Each stands for itself, and a good one is enough
-/// (draft-ietf-webbotauth-httpsig-protocol-01, "Multiple Signatures").
+/// (draft-ietf-webbotauth-httpsig-protocol-01, "Multiple Signatures"). If none is good, the result
+/// is that of one of them: an unknown key before a wrong signature, and that before one that proves
+/// nothing.
 pub fn verify(
     signed: &Signed<'_>,
     origin: &str,
@@ -139,8 +141,11 @@ struct Verification<'a> {
 }
 
 impl Verification<'_> {
-    /// Verifies one signature. `left` counts down those by keys that are known: only these cost
-    /// more than reading.
+    /// Verifies one signature. `left` counts how many more may be verified: only a signature by a
+    /// known key costs more than reading, and lowers it.
+    ///
+    /// # Errors
+    /// Why the signature is not good.
     fn check(
         &self,
         label: &str,
@@ -213,11 +218,14 @@ impl Verification<'_> {
         })
     }
 
-    /// The agent of a signature: the member of Signature-Agent that it covers under its own label,
-    /// unless the member has parameters (draft-ietf-webbotauth-httpsig-protocol-01,
-    /// "Signature-Agent"). A label may change on the way (RFC 9421 section 7.2.5), so without a
-    /// member of this label the only covered one counts. So does a text in quotes, the form of
-    /// earlier drafts, and a bare URL.
+    /// The URL of the agent that a signature names: the member of Signature-Agent that it covers
+    /// under its own label, unless the member has parameters
+    /// (draft-ietf-webbotauth-httpsig-protocol-01, "Signature-Agent"). A label may change on the
+    /// way (RFC 9421 section 7.2.5), so without a member of this label the only covered one counts.
+    /// So does a text in quotes, the form of earlier drafts, and a bare URL.
+    ///
+    /// # Errors
+    /// Why the signature names no agent.
     fn agent(&self, label: &str, covered: &InnerList) -> Result<String, &'static str> {
         let items: Vec<&Item> = covered
             .items
@@ -253,7 +261,11 @@ impl Verification<'_> {
             .unwrap_or_else(|| field.to_owned()))
     }
 
-    /// The text that was signed (RFC 9421 section 2.5). It has to cover the host.
+    /// The text that was signed (RFC 9421 section 2.5).
+    ///
+    /// # Errors
+    /// The signature cannot be read, covers a component twice, too many or unknown ones, or not the
+    /// host.
     fn base(&self, covered: &InnerList) -> Result<String, SignatureSays> {
         let mut base = String::new();
         let mut names = Vec::new();
@@ -285,8 +297,9 @@ impl Verification<'_> {
         Ok(base)
     }
 
-    /// The value of a covered component. A signature may cover the members of another one (RFC 9421
-    /// section 4.3).
+    /// The value of a covered component. A signature may cover one member of another field (RFC
+    /// 9421 section 4.3). `None` for a component that is not known here, or one with other
+    /// parameters.
     fn value(&self, name: &str, item: &Item) -> Option<String> {
         match key(item) {
             Some(key) if item.params.len() == 1 => {
@@ -311,8 +324,9 @@ fn text(octets: &[u8]) -> Option<String> {
     String::from_utf8(octets.to_vec()).ok()
 }
 
-/// A derived component (RFC 9421 section 2.2), or a field that is known here. TLS ends at crawlgate
-/// or before it, and agents ask for https.
+/// The value of a derived component (RFC 9421 section 2.2), or of a field that is known here;
+/// `None` for any other. The scheme is always https: TLS ends at crawlgate or before it, and agents
+/// ask for https. A usual port is left out of the host.
 fn component(name: &str, signed: &Signed<'_>) -> Option<String> {
     let host = text(signed.host)?.to_ascii_lowercase();
     let authority = [":443", ":80"]
@@ -336,12 +350,12 @@ fn component(name: &str, signed: &Signed<'_>) -> Option<String> {
     })
 }
 
-/// The member of a dictionary that a component stands for.
+/// The member of a dictionary that a component stands for; `None` if it stands for a whole field.
 fn key(item: &Item) -> Option<&str> {
     item.params.get("key").and_then(BareItem::as_str)
 }
 
-/// Whether a URL is one of an origin.
+/// Whether a URL is the origin itself or one below it. Compares the origin without case.
 fn is_at(url: &str, origin: &str) -> bool {
     let starts = url
         .get(..origin.len())

@@ -49,8 +49,8 @@ const OTHER_ZONES: [&str; 20] = [
     "HKT", "MSK", "BRT", "ART", "AKST", "AKDT", "HST", "SAST",
 ];
 
-/// The moment that a text names, if RFC 3339 can write it. A day without a time is its midnight, a
-/// time without a zone is UTC.
+/// The moment that a text names, if RFC 3339 can write it; `None` for other text, and for more than
+/// 64 bytes. A day without a time is its midnight, a time without a zone is UTC.
 pub fn moment(text: &str) -> Option<Timestamp> {
     let text = text.trim_matches([' ', '\t']);
     if text.len() > MAX_BYTES {
@@ -62,6 +62,7 @@ pub fn moment(text: &str) -> Option<Timestamp> {
         .and_then(Timestamp::writable)
 }
 
+/// The moment so many seconds after the midnight (UTC) with which a day begins.
 fn at(day: NaiveDate, seconds: i64) -> Timestamp {
     Timestamp(day.and_time(NaiveTime::MIN).and_utc().timestamp() + seconds)
 }
@@ -134,9 +135,9 @@ fn number(text: &str) -> Option<u32> {
         .then(|| text.parse().ok())?
 }
 
-/// A year of four digits. Of those that end in two digits the latest that is no more than 50 years
-/// ahead (RFC 9110 section 5.6.7): for a page on the web `69` does not mean 1969, as RFC 2822 has
-/// it.
+/// The year of four digits, or of two: the latest that ends in these and is no more than 50 years
+/// after 2026 (RFC 9110 section 5.6.7). For a page on the web `69` does not mean 1969, as RFC 2822
+/// has it. `None` for another number of digits.
 fn whole_year(text: &str) -> Option<i32> {
     let year = i32::try_from(number(text)?).ok()?;
     match text.len() {
@@ -198,7 +199,8 @@ fn seconds(text: &str, may_be_bare: bool) -> Option<i64> {
     is_time.then_some(i64::from(hour * 3600 + minute * 60 + second) - zone)
 }
 
-/// `PST`, `+02`, `+0200`, `+02:00`, `GMT+0200`: seconds east of UTC.
+/// `PST`, `+02`, `+0200`, `+02:00`, `GMT+0200`: seconds east of UTC. An empty zone is UTC. `None`
+/// for an unknown name, and for more than 14 hours.
 fn zone_seconds(zone: &str) -> Option<i64> {
     if let Some((_, hours)) = [("", 0)]
         .iter()
@@ -229,7 +231,8 @@ fn zone_seconds(zone: &str) -> Option<i64> {
     })
 }
 
-/// The number of a month, whole or by its first letters.
+/// The number of a month, from 1, by its name or its first three letters or more, perhaps with a
+/// dot.
 fn month(word: &str) -> Option<u32> {
     let lower = word.trim_end_matches('.').to_ascii_lowercase();
     let month: Month = lower.get(..3)?.parse().ok()?;
@@ -259,6 +262,8 @@ pub(super) fn is_piece(member: &str) -> bool {
     words.any(|word| word.eq_ignore_ascii_case(first))
 }
 
+/// Whether a word is the name of a day of the week or its first three letters or more, perhaps with
+/// a dot.
 fn is_weekday(word: &str) -> bool {
     let lower = word.trim_end_matches('.').to_ascii_lowercase();
     lower.len() >= 3 && WEEKDAYS.iter().any(|day| day.starts_with(&lower))

@@ -143,7 +143,9 @@ pub(super) fn is_key(word: &str) -> bool {
 }
 
 impl Directive {
-    /// The directives of a word without a value; `None` when the word is not known.
+    /// The directives of a word without a value, without regard to case: `none` is noindex and
+    /// nofollow; `all`, `index`, `follow` and `archive` are all `Directive::All`. `None` when the
+    /// word is not known.
     pub(super) fn word(word: &str) -> Option<Vec<Directive>> {
         let word = word.to_ascii_lowercase();
         if word == "none" {
@@ -158,7 +160,8 @@ impl Directive {
         Flag::named(&word).map(|flag| vec![Directive::Flag(flag)])
     }
 
-    /// A key of [`KEYS`] with its value.
+    /// A key of [`KEYS`] with its value. `None` for another key, and for a value that the key does
+    /// not take.
     pub(super) fn valued(key: &str, value: &str) -> Option<Directive> {
         let value = value.trim_matches([' ', '\t']);
         match key.to_ascii_lowercase().as_str() {
@@ -215,6 +218,7 @@ impl fmt::Display for Directive {
     }
 }
 
+/// The limit that a number states; the inner `None` is `-1`, no limit. `None` for other text.
 fn limit(value: &str) -> Option<Option<u32>> {
     if value == "-1" {
         Some(None)
@@ -231,8 +235,8 @@ pub struct Directives {
 
 impl Directives {
     /// Reads a policy's `noindex, noarchive` or one directive with its value, `max-snippet: 50`,
-    /// strictly: a bad value is an error, and so is a word that is nearly a known one. Any other
-    /// word is kept as a custom directive.
+    /// strictly: a bad value is an error, and so is an empty part or a word that is nearly a known
+    /// one. Any other word is kept as a custom directive.
     ///
     /// # Errors
     /// Says which part is wrong and what to write instead.
@@ -268,7 +272,9 @@ impl Directives {
         Ok(directives)
     }
 
-    /// Adds a directive; the more restrictive value stays. `none` is noindex and nofollow.
+    /// Adds a directive. Of two limits, sizes or dates the more restrictive stays (the smaller, the
+    /// earlier); flags, custom and unknown directives are kept beside each other, each once. `all`
+    /// stays only where it is alone.
     pub fn insert(&mut self, directive: Directive) {
         let place = self
             .members
@@ -326,7 +332,7 @@ impl Directives {
             .for_each(|directive| self.insert(directive.clone()));
     }
 
-    /// The directives without those that soften a stricter one.
+    /// The directives without indexifembedded and nocache, which soften noindex and noarchive.
     pub(crate) fn unsoftened(mut self) -> Directives {
         SOFTENED
             .into_iter()
@@ -411,7 +417,8 @@ impl fmt::Display for Directives {
     }
 }
 
-/// A word of a policy that is not a known directive.
+/// A word of a policy that is not a known directive, as a custom directive in lower case. An error
+/// for an empty word, for one that is nearly a known word, and for what is no token.
 fn custom(word: &str) -> Result<Directive, DirectiveError> {
     if word.is_empty() {
         let help = Some("write `noindex`, `nofollow`, `noarchive`, ...".into());
@@ -441,7 +448,8 @@ fn custom(word: &str) -> Result<Directive, DirectiveError> {
     })
 }
 
-/// The error for a key that takes no value, or is none.
+/// The error for a key that takes no value: it is misspelt, or the name of a crawler, which a
+/// policy writes under `tags`.
 fn unknown_key(key: &str) -> DirectiveError {
     let near = KEYS
         .iter()

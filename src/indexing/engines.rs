@@ -64,7 +64,7 @@ pub const BOTS: &[Bot] = &[
     },
 ];
 
-/// The bot that lines address by a name.
+/// The entry of `BOTS` for the name by which lines address a bot, without regard to case.
 pub fn bot(name: &str) -> Option<&'static Bot> {
     BOTS.iter().find(|bot| {
         bot.names

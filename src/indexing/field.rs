@@ -29,7 +29,8 @@ pub fn parse_whole<'a>(lines: impl IntoIterator<Item = &'a [u8]>) -> Option<Tags
     whole.then_some(tags)
 }
 
-/// Reads lines up to the limits. Also whether all of them were read and are UTF-8.
+/// Reads field values, and tells whether the tags are all that the lines say: nothing was beyond
+/// the limits, and all bytes were text. A line that passes the limit of bytes is not read at all.
 fn read<'a>(lines: impl IntoIterator<Item = &'a [u8]>) -> (Tags, bool) {
     let mut tags = Tags::default();
     let mut bytes = 0;
@@ -51,6 +52,8 @@ fn read<'a>(lines: impl IntoIterator<Item = &'a [u8]>) -> (Tags, bool) {
     (tags, is_text)
 }
 
+/// Adds the directives of one line to `tags`. Reads at most `limit` members; returns how many it
+/// read, empty ones included.
 fn read_line(line: &str, tags: &mut Tags, limit: usize) -> usize {
     let parts: Vec<&str> = line.split(',').take(limit).collect();
     let mut scope = Scope::All;
@@ -94,9 +97,10 @@ fn read_line(line: &str, tags: &mut Tags, limit: usize) -> usize {
     parts.len()
 }
 
-/// Splits off a bot's name: token characters before a colon that are no key with a value, where a
-/// directive follows, or that call themselves a bot. `max-foo: 3` has no directive behind its colon
-/// and is an unknown key.
+/// Splits off a bot's name: a token before a colon that is neither a directive nor a key with a
+/// value. It counts as a name where a directive follows it, or where it is known to be a bot's.
+/// `max-foo: 3` has no directive behind its colon and is an unknown key. Without a name (`None`)
+/// the part stays whole.
 fn scoped(part: &str) -> (Option<&str>, &str) {
     let Some((name, rest)) = part.split_once(':') else {
         return (None, part);
@@ -128,9 +132,8 @@ fn begins_scope(member: &str) -> bool {
 }
 
 /// The group that a line belongs to among others, so that a recipient who joins them (RFC 9110
-/// section 5.3) does not read a line for every bot as one for a single bot. Lines without a bot's
-/// name come first, then those with a name behind another member, then those that begin with a
-/// name.
+/// section 5.3) does not read a line for every bot as one for a single bot: 0 without a bot's name,
+/// 1 with a name behind another member, 2 with a name at its beginning.
 pub fn place_of(line: &[u8]) -> u8 {
     let line = String::from_utf8_lossy(line);
     let mut members = line.split(',').map(|member| begins_scope(&clean(member)));
@@ -145,9 +148,10 @@ fn names_scope(name: &str, member: &str) -> bool {
     scoped(&format!("{name}: {member}")).0 == Some(name)
 }
 
-/// The directive for the text behind `unavailable_after:`, and how many members it takes beside its
-/// own. Others may read a date that cannot be read here. Such a date is kept as it was, in its
-/// order, up to the next directive or bot's name.
+/// The directive for the text behind `unavailable_after:`, and how many of the following members it
+/// takes beside its own. Others may read a date that cannot be read here, or that pieces of a date
+/// follow. Such a date is kept as an unknown directive with its text, up to the next directive or
+/// bot's name.
 fn unavailable_after(value: &str, following: &[&str]) -> (Directive, usize) {
     if let Some((moment, used)) = dated(value, following) {
         let mut rest = following[used..]
@@ -177,7 +181,8 @@ fn unavailable_after(value: &str, following: &[&str]) -> (Directive, usize) {
     )
 }
 
-/// Whether a member is known to be something else than a piece of a date.
+/// Whether a member is known to be something else than a piece of a date: a directive, a key with a
+/// value, or a member for a bot.
 fn ends_date(member: &str) -> bool {
     let key = trimmed(member.split(':').next().unwrap_or(""));
     Directive::word(member).is_some() || member.contains(':') && is_key(key) || begins_scope(member)
@@ -209,6 +214,8 @@ impl Tags {
     }
 }
 
+/// Whether a directive needs a line of its own: a date, read or unread, or an unknown one that
+/// would be read as for another bot, were it not the first of its line.
 fn stands_apart(directive: &Directive) -> bool {
     match directive {
         Directive::UnavailableAfter(_) => true,
@@ -219,6 +226,8 @@ fn stands_apart(directive: &Directive) -> bool {
     }
 }
 
+/// Joins words into one field value, for a bot with its name in front. The first word by which the
+/// name is known to be a bot's comes first; without such a word `all` is put there.
 fn line(scope: &Scope, mut words: Vec<String>) -> String {
     let Scope::Bot(name) = scope else {
         return words.join(", ");

@@ -4,8 +4,9 @@
 use super::date::moment;
 use crate::time::Timestamp;
 
-/// A date that commas may have cut: `value` and as many of the following parts as make the longest
-/// date. Returns how many of them it used.
+/// A date that commas may have cut: `value` and as many of the following parts, at most four, as
+/// make the longest date. Returns it with the number of parts that it used; `None` where no date
+/// can be read.
 pub fn dated(value: &str, following: &[&str]) -> Option<(Timestamp, usize)> {
     let mut found = moment(trimmed(value)).map(|moment| (moment, 0));
     let mut text = trimmed(value).to_owned();
@@ -29,11 +30,13 @@ pub fn trimmed(text: &str) -> &str {
     text.trim_matches([' ', '\t'])
 }
 
-/// Unfolds a member (RFC 9112 section 5.2) and drops what no field value may hold.
+/// The member with a blank for each control character, so unfolded (RFC 9112 section 5.2), and
+/// trimmed.
 pub fn clean(part: &str) -> String {
     trimmed(&part.replace(|sign: char| sign.is_ascii_control(), " ")).to_owned()
 }
 
+/// Whether a text is a token (RFC 9110 section 5.6.2) of 1 to 64 characters.
 pub fn is_token(text: &str) -> bool {
     !text.is_empty()
         && text.len() <= 64

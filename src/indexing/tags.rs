@@ -31,7 +31,8 @@ pub struct Tags {
 }
 
 impl Tags {
-    /// Adds directives to a scope.
+    /// Adds directives to those of a scope; of each kind the most restrictive stays. Without
+    /// directives nothing is added.
     pub fn add(&mut self, scope: Scope, directives: &Directives) {
         if directives.is_empty() {
             return;
@@ -72,9 +73,10 @@ impl Tags {
         self.scopes.retain(|(_, directives)| !directives.is_empty());
     }
 
-    /// Removes from `said`, which another source says in a scope, each directive that softens a
-    /// stricter one of these tags. [`merge`](Tags::merge) removes the same ones. This function is
-    /// for a source that comes in pieces, whose other scopes are not known yet.
+    /// Removes from `said`, which another source says in `scope`, each directive that softens what
+    /// these tags say without softening it: indexifembedded, and nocache for Bing.
+    /// [`merge`](Tags::merge) removes the same ones. This function is for a source that comes in
+    /// pieces, whose other scopes are not known yet.
     pub(crate) fn harden(&self, scope: &Scope, said: &mut Directives) {
         let is_for_all = *scope == Scope::All;
         let others = self.named().filter(|_| is_for_all);
@@ -96,14 +98,14 @@ impl Tags {
             .filter(|scope| *scope != Scope::All)
     }
 
-    /// The directives of one scope.
+    /// The directives of exactly one scope, without those for every bot; `None` where it has none.
     pub(crate) fn of(&self, scope: &Scope) -> Option<&Directives> {
         self.iter()
             .find(|(have, _)| *have == scope)
             .map(|(_, said)| said)
     }
 
-    /// The directives that bind the bots of a scope.
+    /// The directives that bind the bots of a scope: for one bot also those for every bot.
     fn to(&self, scope: &Scope) -> Directives {
         match scope {
             Scope::Bot(name) => self.effective(name),

@@ -25,7 +25,10 @@ pub struct Workspace {
     pub scratch: Scratch,
 }
 
-/// Runs with the workspace of this thread.
+/// Calls `run` with the workspace of this thread.
+///
+/// # Panics
+/// `run` calls this function again.
 #[inline]
 pub fn with_workspace<T>(run: impl FnOnce(&mut Workspace) -> T) -> T {
     WORKSPACE.with_borrow_mut(run)
@@ -57,8 +60,9 @@ struct Place {
 }
 
 impl Claims {
-    /// The claim of a user agent on a site of the snapshot, or on a host that no site claims;
-    /// `identify` finds one that is not known.
+    /// The claim of a user agent on a site of the snapshot (`None`: on a host of no site). Takes it
+    /// from the table, or calls `identify` and puts the result there. A user agent that is too long
+    /// for the table is identified each time. Another snapshot than the last one empties the table.
     pub fn claim(
         &mut self,
         snapshot: &Arc<Snapshot>,

@@ -43,8 +43,9 @@ pub fn served(
     }
 }
 
-/// The record of a request against the rules: what the event log says of it, with all versions that
-/// it was judged by.
+/// The record of a request against the rules: what the event log says of it, without the ids by
+/// which this log could be joined with others, and with all versions of robots.txt that the request
+/// was judged by.
 pub fn request(
     evidence: &Evidence,
     registry: &Registry,
@@ -94,8 +95,9 @@ pub fn request(
     }
 }
 
-/// The record of what proves that the client is the crawler, or that it is not. A name of DNS often
-/// has the address in it, so it is kept only where addresses are.
+/// The record of what proves that the client is the crawler, or that it is not. `None` if nothing
+/// but the policy proves it, or no address is known. A name of DNS often has the address in it, so
+/// it is kept only where whole addresses are.
 fn proof(
     evidence: &Evidence,
     proofs: &Proofs,
@@ -149,6 +151,7 @@ fn proof(
     }))
 }
 
+/// The fields of a JSON object; none for any other value.
 fn fields(record: Value) -> Map<String, Value> {
     match record {
         Value::Object(fields) => fields,
@@ -156,7 +159,8 @@ fn fields(record: Value) -> Map<String, Value> {
     }
 }
 
-/// The names by which robots.txt may speak of the crawler, and whether `*` binds it too.
+/// The names by which robots.txt may speak of the crawler, and whether `*` binds it too. No names
+/// for unlisted bots, tools and people.
 fn followed(registry: &Registry, judged: &Judged) -> (Vec<String>, Binds) {
     match judged.decision.claim {
         Claim::Known(index) => {
@@ -172,6 +176,8 @@ fn followed(registry: &Registry, judged: &Judged) -> (Vec<String>, Binds) {
     }
 }
 
+/// The personal values of a record: the client's address, as far as the evidence log keeps
+/// addresses, and the user agent.
 fn personal(evidence: &Evidence, request: &RequestFacts<'_>) -> Vec<(&'static str, String)> {
     let client = request.logged_as(evidence.addresses());
     let client = client.map(|address| ("client", address.to_string()));

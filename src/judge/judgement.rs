@@ -106,7 +106,9 @@ impl Judgement {
         }
     }
 
-    /// Lets go of the snapshot and keeps what a record needs: for a request that may last for days.
+    /// Replaces the snapshot by one of this site and host alone, which is what a record needs; by
+    /// an empty one if no site has the host. For a request that may last for days: it must not keep
+    /// all policies in memory.
     pub fn let_go(&mut self, host: &[u8]) {
         match self {
             Judgement::Unclaimed { snapshot, .. } => *snapshot = Arc::default(),
@@ -117,9 +119,10 @@ impl Judgement {
         }
     }
 
-    /// Whether the origin has to send the whole page to this crawler. A 304 would hide a new
-    /// noindex from a crawler that has the page: so where the tags of the path changed lately, and
-    /// where the host came from another site lately, though no site may claim it now.
+    /// Whether the origin has to send the whole page to this crawler, because a 304 would hide a
+    /// new noindex from one that has the page: the tags of the path changed lately, or the host
+    /// came from another site lately (though no site may have it now). Never for a client that
+    /// claims no crawler.
     pub fn needs_whole_page(&self, host: &[u8], now: Timestamp) -> bool {
         let (snapshot, changed) = match self {
             Judgement::Unclaimed { snapshot, .. } => (snapshot, false),

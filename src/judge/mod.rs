@@ -79,24 +79,27 @@ impl Judge {
         }
     }
 
-    /// There are other instances in front of the same sites. To be called once, before the first
-    /// request.
+    /// Sets the other instances in front of the same sites. To be called once, before the first
+    /// request; a second call changes nothing.
     pub fn go_by(&self, others: Arc<Others>) {
         let _ = self.others.set(others);
     }
 
-    /// Judges a request. The request counts: against the crawl rate, as a visit of the host, and
-    /// where it hits a trap.
+    /// Judges a request, which must not have been judged before: it counts against the crawl rate,
+    /// as a visit of the host, and where it hits a trap.
     pub fn judge(&self, request: &RequestFacts<'_>) -> Judgement {
         claims::with_workspace(|workspace| self.judgement(request, workspace, RateStep::Counts))
     }
 
-    /// What [`Judge::judge`] would find now. Changes nothing: for a request that was judged
-    /// already, and that a proxy asks about a second time.
+    /// What [`Judge::judge`] would find now, without counting the request. Changes nothing. For one
+    /// that was judged already and that a proxy asks about a second time.
     pub fn look(&self, request: &RequestFacts<'_>) -> Judgement {
         claims::with_workspace(|workspace| self.judgement(request, workspace, RateStep::Looks))
     }
 
+    /// Judges a request by the policies in force. Only with `RateStep::Counts` it counts, and
+    /// leaves traces in the ledger, the proofs and the marks. For a host of no site only the claim
+    /// is found.
     fn judgement(
         &self,
         request: &RequestFacts<'_>,
@@ -158,7 +161,12 @@ impl Judge {
         })
     }
 
-    /// The claimant of the request; only the claim where no site claims the host.
+    /// The claimant of the request: the site of its host, and which crawler the user agent claims
+    /// to be.
+    ///
+    /// # Errors
+    /// No site has the host. The error is the claim by the registry alone. A challenge (ACME) is no
+    /// crawler's request: its claim is `Nobody`, with a site and without.
     fn claimed<'a>(
         &self,
         snapshot: &'a Arc<Snapshot>,
@@ -213,6 +221,7 @@ impl Judge {
                 .evidence
                 .extend(self.proofs.evidence(crawler, address, case.facts.now));
         }
+        // A host that no crawler has requested yet, perhaps mistyped: name those that were.
         if self.cached_versions(request, claimant, false).1 == HostNews::New {
             let (_, observed) = self.ledger.everything();
             let of_site = observed
@@ -223,8 +232,9 @@ impl Judge {
         explanation
     }
 
-    /// The first half of judging: identity, with what it rests on, and cached versions of a
-    /// claimant.
+    /// The first half of judging: what is proven of the claimant, and what it may have cached.
+    /// Changes nothing: `Judge::take_up` does what it leaves to do. No proof is sought for a client
+    /// that claims no crawler, or where nothing can prove the claim.
     fn look_at<'a>(
         &self,
         request: &RequestFacts<'_>,
@@ -242,6 +252,7 @@ impl Judge {
             (finding, to_do, by_list) = self.identity(request, claimant, &facts);
             facts.identity = finding.identity;
         }
+        // `false`: other instances have not told yet what they served until this request.
         let (cached_versions, visit) = self.cached_versions(request, claimant, false);
         Look {
             case: Case {
@@ -257,8 +268,10 @@ impl Judge {
         }
     }
 
-    /// What the claimant may have cached. `has_heard_all` says whether every other instance has
-    /// told what it served.
+    /// What the claimant may have cached, and what the request adds to the knowledge of its host. A
+    /// crawler that came through proxies, of which one may be a cache, may have got any version
+    /// that was in force. `has_heard_all` says whether every other instance has told what it
+    /// served.
     fn cached_versions<'a>(
         &self,
         request: &RequestFacts<'_>,
@@ -281,8 +294,10 @@ impl Judge {
         }
     }
 
-    /// What is proven of a claim: by the networks of the policy, by what operators publish, and by
-    /// how well either has described the crawler so far.
+    /// What is proven of a claim: by the networks of the policy and by what operators publish. A
+    /// list that verified no request of the crawler within a week accuses nobody: then the finding
+    /// is `Suspended`. Returns as well what is left to do, and which list (the site's, or the
+    /// operator's: `None`) said what, if that is to be recorded.
     fn identity<'a>(
         &self,
         request: &RequestFacts<'_>,
@@ -340,7 +355,9 @@ impl Judge {
         (finding, to_do, by_list)
     }
 
-    /// Does what a look has found to do, because the request counts.
+    /// Does what `Judge::look_at` left to do, because the request counts: records the visit, the
+    /// proofs and what the lists said, and marks a client that hit a trap. With other instances the
+    /// mark waits for `Judge::judged_again`, until they have told what they served.
     fn take_up(&self, look: Look<'_>, decision: &Decision, request: &RequestFacts<'_>) {
         let Look {
             case,
@@ -368,8 +385,8 @@ impl Judge {
     }
 
     /// Judges a request once more that was judged before, now that every other instance has told
-    /// what it served until then. What was sent stays what it was. `None` where no site claims the
-    /// host any more.
+    /// what it served until then. Marks the client if it still hits a trap. The action stays what
+    /// it was, because it was taken. `None` if no site has the host any more.
     fn judged_again(&self, request: &RequestFacts<'_>, judged: &Judged) -> Option<Judged> {
         let snapshot = self.sites.snapshot();
         let target = origin_form(request.target);
@@ -422,9 +439,10 @@ impl Judge {
         })
     }
 
-    /// Takes back that a judged request counts against the crawl rate: it was turned away for want
-    /// of a place, which is no doing of the crawler. Says how many seconds after it the next one
-    /// may come.
+    /// Undoes that a judged request counts against the crawl rate, because it was turned away for
+    /// want of a place, which is not the crawler's doing. Returns after how many seconds the
+    /// crawler may come again: its crawl delay, zero without one. A request that came too soon had
+    /// not counted: then its own Retry-After.
     pub fn take_back(&self, request: &RequestFacts<'_>, judged: &Judged) -> u32 {
         let Judged {
             decision, identity, ..
@@ -439,6 +457,7 @@ impl Judge {
             ..request.facts(&target)
         };
         let claimant = judged.claimant(request.host);
+        // As it was judged, before other instances told what they served.
         let (cached_versions, _) = self.cached_versions(request, claimant, false);
         let case = Case {
             registry: self.registry,
@@ -453,9 +472,9 @@ impl Judge {
         u32::try_from(delay.as_millis().div_ceil(1_000)).unwrap_or(u32::MAX)
     }
 
-    /// Notes that the client of a request got a whole copy of robots.txt, or word that its own copy
-    /// is good. A 304 to a date is only sent to a crawler that the ledger knows to have the version
-    /// in force. Other requests leave no trace.
+    /// Records that the client of a judged request for robots.txt got a whole copy, or a 304 for
+    /// its own copy. Does nothing for any other request. A 304 to a date is only sent to a crawler
+    /// that the ledger knows to have the version in force.
     pub fn served(&self, request: &RequestFacts<'_>, judged: &Judged, now: Timestamp) {
         let Judged {
             decision, identity, ..
@@ -491,7 +510,9 @@ impl Judge {
         }
     }
 
-    /// The second half: behaviour and decision.
+    /// The second half of judging: how the client behaved lately, and what crawlgate does. A
+    /// licence token in the request may change the decision. Counts against the crawl rate only
+    /// with `RateStep::Counts`.
     fn decision(
         &self,
         request: &RequestFacts<'_>,

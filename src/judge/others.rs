@@ -66,7 +66,8 @@ impl Others {
         self.gauge.speaks_until.load(Relaxed) <= now.0
     }
 
-    /// Whether no instance confirms records from now on: then none is kept waiting.
+    /// Sets whether no instance confirms records any more. Then no further record waits; those that
+    /// wait already stay.
     pub fn set_closed(&self, is_closed: bool) {
         let _waiting = lock(&self.waiting);
         self.is_closed.store(is_closed, Relaxed);
@@ -77,7 +78,9 @@ impl Others {
         lock(&self.waiting).len()
     }
 
-    /// Keeps a record until it is confirmed; says whether there was room.
+    /// Keeps a record until the other instances confirm it, at most `CONFIRM_WITHIN` from the
+    /// arrival of the request. Returns false, and keeps nothing, if too many wait or no instance
+    /// confirms any more.
     pub(super) fn wait(
         &self,
         request: &RequestFacts<'_>,
@@ -99,8 +102,8 @@ impl Others {
     }
 
     /// Takes out the records that all other instances have confirmed, and those that waited for too
-    /// long. `confirmed` is the last entry of the log that all of them have read. Each is returned
-    /// with whether it is confirmed.
+    /// long. Each is returned with whether it is confirmed. `confirmed` is the last entry of the
+    /// log that all of them have read (`None`: no entry), `lived` the elapsed time.
     pub(super) fn take(&self, confirmed: Option<u64>, lived: Duration) -> Vec<(bool, Waiting)> {
         let mut waiting = lock(&self.waiting);
         let mut over = Vec::new();
@@ -117,14 +120,15 @@ impl Others {
 }
 
 impl Judged {
-    /// Whether the decision accuses the crawler of what depends on the robots.txt that it was
-    /// served.
+    /// Whether the record accuses the crawler of something that depends on the robots.txt that it
+    /// was served: a violation, too fast, or a trap. Only these need the other instances.
     pub(super) fn accuses(&self) -> bool {
         let decision = &self.decision;
         decision.trap_hit || matches!(decision.kind, Kind::Violation | Kind::TooFast)
     }
 
-    /// The judgement as `unproven`, because it is not known what other instances served.
+    /// The same judgement as `unproven`, because it is not known what other instances served. The
+    /// action stays.
     pub(super) fn unproven(&self) -> Judged {
         let decision = Decision {
             kind: Kind::Unproven,

@@ -45,7 +45,7 @@ pub struct Logs {
 }
 
 impl Logs {
-    /// No logs.
+    /// No logs at all. Addresses, which then nothing writes, are not shortened.
     pub fn off() -> Logs {
         Logs {
             access: AccessLog::off(),
@@ -91,14 +91,15 @@ impl Recorder {
         }
     }
 
-    /// There are other instances in front of the same sites. To be called once, before the first
-    /// request.
+    /// Sets the other instances in front of the same sites. To be called once, before the first
+    /// request; a second call changes nothing.
     pub fn go_by(&self, others: Arc<Others>) {
         let _ = self.others.set(others);
     }
 
-    /// Runs what judges a request. One in so many is timed: two looks at the clock take as long as
-    /// half of judging.
+    /// Runs `judge` and returns its result. Measures the time of every 16th call of a thread,
+    /// beginning with the first, for the metrics: two looks at the clock take as long as half of
+    /// judging.
     #[inline]
     pub fn timed<T>(&self, judge: impl FnOnce() -> T) -> T {
         let number = REQUESTS.get();
@@ -116,7 +117,8 @@ impl Recorder {
         self.logs.evidence.is_on()
     }
 
-    /// How long a request has taken that began then; zero where no log says it.
+    /// How long a request has taken that began at `began`; zero if the access log is off, which
+    /// alone needs it.
     pub fn elapsed(&self, began: Instant) -> Duration {
         if self.logs.access.enabled() {
             began.elapsed()
@@ -125,8 +127,9 @@ impl Recorder {
         }
     }
 
-    /// Records the outcome of a request that was judged. With other instances an accusation waits
-    /// until they have confirmed it.
+    /// Records the outcome of a request that was judged. With other instances a record that accuses
+    /// a crawler waits until they have confirmed it (`Recorder::settle`); if there is no room for
+    /// it, it is written as `unproven`. Also remembers the tags of a site's front page.
     pub fn record(&self, request: &RequestFacts<'_>, judgement: &Judgement, outcome: &Outcome<'_>) {
         if let Some(judged) = judgement.judged() {
             watch_front_page(request, judged, outcome);
@@ -140,8 +143,10 @@ impl Recorder {
         }
     }
 
-    /// Writes the records that all other instances have confirmed, and those that waited for too
-    /// long. `confirmed` is the last entry of the log that all of them have read.
+    /// Writes the records that need not wait any longer, and returns how many were confirmed,
+    /// refuted and not confirmed in time. `confirmed` is the last entry of the log that all other
+    /// instances have read, `lived` the elapsed time. A confirmed request is judged once more;
+    /// others are written as `unproven`.
     pub fn settle(&self, confirmed: Option<u64>, lived: Duration, judge: &Judge) -> Settled {
         let mut settled = Settled::default();
         let Some(others) = self.others.get() else {
@@ -169,7 +174,8 @@ impl Recorder {
         settled
     }
 
-    /// Writes a record now.
+    /// Writes the record of a judged request now, into the metrics, the traffic and the logs. A
+    /// request for a host of no site counts as forwarded under its claim, and is in no event log.
     fn write(&self, request: &RequestFacts<'_>, judgement: &Judgement, outcome: &Outcome<'_>) {
         self.traffic.requests.add(request.lived);
         if !request.unread.is_empty() {
@@ -211,6 +217,9 @@ impl Recorder {
         self.log(request, Err(action), outcome);
     }
 
+    /// Counts a request to a site in the metrics. Records it in the event log and the evidence log
+    /// if it was refused or would be, and in the evidence log if a crawler got a copy of
+    /// robots.txt.
     fn count(&self, request: &RequestFacts<'_>, judged: &Judged, outcome: &Outcome<'_>) {
         let metrics = &self.metrics;
         let evidence = &self.logs.evidence;
@@ -274,7 +283,8 @@ impl Recorder {
         }
     }
 
-    /// The evidence of a request against the rules. Nothing in it grows with what the client sends.
+    /// The record for the event log of a request against the rules. Its texts are cut, so that
+    /// nothing in it grows with what the client sends.
     fn event(&self, request: &RequestFacts<'_>, judged: &Judged, outcome: &Outcome<'_>) -> Event {
         let Judged {
             decision, identity, ..
@@ -325,6 +335,8 @@ impl Recorder {
         }
     }
 
+    /// Writes a line into the access log, if it is on. `Err` is the action of a request that was
+    /// not judged.
     fn log(
         &self,
         request: &RequestFacts<'_>,
@@ -338,6 +350,9 @@ impl Recorder {
         }
     }
 
+    /// The line for the access log, with texts cut to a bounded length. For a request that was not
+    /// judged (`Err`, with its action) or whose host no site has, the fields about the site are
+    /// empty.
     fn access_record<'a, 'o: 'a>(
         &'a self,
         request: &'a RequestFacts<'a>,
@@ -397,8 +412,8 @@ impl Recorder {
     }
 }
 
-/// The line of robots.txt that decided, and its place in the policy: the crawl delay of what is too
-/// fast, else the rule.
+/// The line of robots.txt that decided, and its place in the policy file: the crawl delay for a
+/// request that came too soon, else the rule. Either is `None` where there is none.
 fn rule(decision: &Decision, site: &Site) -> (Option<String>, Option<String>) {
     let group = decision
         .rule
@@ -418,7 +433,8 @@ fn rule(decision: &Decision, site: &Site) -> (Option<String>, Option<String>) {
     (rule.map(ToString::to_string), rule_place(decision, site))
 }
 
-/// Remembers the tags that the front page was sent with, for `crawlgate_site_indexable`.
+/// Remembers the tags (X-Robots-Tag) of a front page that was forwarded and answered 200, for the
+/// metric `crawlgate_site_indexable`. Other requests change nothing.
 fn watch_front_page(request: &RequestFacts<'_>, judged: &Judged, outcome: &Outcome<'_>) {
     let front_page = &judged.entry().site.front_page;
     let forwarded = judged.decision.action == Action::Pass;
@@ -432,7 +448,8 @@ fn watch_front_page(request: &RequestFacts<'_>, judged: &Judged, outcome: &Outco
     }
 }
 
-/// Whether the request is recorded as an event: what is refused, or would be.
+/// Whether the request is recorded as an event: it was blocked or slowed down, or would have been
+/// without observation. A pause or a licence makes no event.
 fn is_event(decision: &Decision) -> bool {
     is_refusal(decision.action) || decision.would.is_some_and(is_refusal)
 }
@@ -441,8 +458,9 @@ fn is_refusal(action: Action) -> bool {
     matches!(action, Action::Block(_) | Action::Slow { .. })
 }
 
-/// The kind under which the request counts as a violation. No violations are: a path that only its
-/// resolved form disallows, rules that the operator never promised to follow, and a missing proof.
+/// The kind under which the request counts as a violation in the metrics; `None` if it is no event.
+/// No violations either: a path that only its resolved form disallows, rules that the operator
+/// never promised to follow, and a missing proof.
 fn violation(decision: &Decision) -> Option<&'static str> {
     let counts = !matches!(
         decision.kind,
@@ -456,7 +474,8 @@ fn violation(decision: &Decision) -> Option<&'static str> {
     (is_event(decision) && counts).then_some(name)
 }
 
-/// What was done, or under observation what would have been.
+/// The action by which metrics count the request: what was done, or `would_...` for what would have
+/// been done without observation.
 fn counted_action(decision: &Decision) -> &'static str {
     match (decision.action, decision.would) {
         (Action::Pass, Some(Action::Block(_))) => "would_block",
@@ -467,12 +486,13 @@ fn counted_action(decision: &Decision) -> &'static str {
     }
 }
 
-/// The registry's id, the policy's token, `other`, or `none`.
+/// The crawler of a claim for metrics and logs: the registry's id, the policy's token, `other`, or
+/// `none` for a person.
 fn crawler_label<'a>(registry: &'a Registry, entry: &'a SiteEntry, claim: Claim) -> &'a str {
     claim_label(claim, registry, Some(&entry.site)).unwrap_or(NOBODY)
 }
 
-/// What is proven of the name that a request gives; nothing of people's, who give none.
+/// What is proven of the name that a request gives; `none` for people, who give none.
 fn identity_name(claim: Claim, identity: Identity) -> &'static str {
     if claim == Claim::Nobody {
         NOBODY

@@ -52,7 +52,8 @@ pub struct RequestFacts<'a, B = &'a [u8]> {
 pub type KeptRequest = RequestFacts<'static, Box<[u8]>>;
 
 impl<B> RequestFacts<'_, B> {
-    /// The facts with other octets. Without the signature: what that proves is kept elsewhere.
+    /// The same facts with each field of bytes converted by `octets`, and without the signature:
+    /// what that proves is kept elsewhere.
     pub(super) fn map<'b, 'c, C>(&'b self, octets: impl Fn(&'b B) -> C) -> RequestFacts<'c, C> {
         RequestFacts::<'c, C> {
             host: octets(&self.host),
@@ -72,7 +73,8 @@ impl<B> RequestFacts<'_, B> {
 }
 
 impl<'a> RequestFacts<'a> {
-    /// The facts that the engine asks for. `target` is the request target in origin form.
+    /// The facts that the engine asks for, where nothing is proven of the client yet. `target` is
+    /// the request target in origin form.
     pub(super) fn facts(&self, target: &'a [u8]) -> Facts<'a> {
         Facts {
             host: self.host,
@@ -94,6 +96,7 @@ impl<'a> RequestFacts<'a> {
         Timestamp::from(self.arrived)
     }
 
+    /// When the request arrived, by the wall clock and by the elapsed time.
     pub(super) fn moment(&self) -> Moment {
         Moment {
             now: self.now(),
@@ -135,7 +138,8 @@ pub struct Outcome<'a, B = &'a [u8]> {
 pub type KeptOutcome = Outcome<'static, Box<[u8]>>;
 
 impl<B> Outcome<'_, B> {
-    /// The outcome with other octets, without the lines of X-Robots-Tag.
+    /// The same outcome with each field of bytes converted by `octets`, and without the lines of
+    /// X-Robots-Tag.
     pub(super) fn map<'b, 'c, C>(&'b self, octets: impl Fn(&'b B) -> C) -> Outcome<'c, C> {
         Outcome::<'c, C> {
             status: self.status,
@@ -154,12 +158,12 @@ impl<B> Outcome<'_, B> {
     }
 }
 
-/// As many octets as a log field holds.
+/// The beginning of these bytes, as many as a field of a log may have.
 pub fn cut(octets: &[u8]) -> Octets<'_> {
     Octets(&octets[..octets.len().min(FIELD_LIMIT)])
 }
 
-/// The same as text.
+/// The beginning of these bytes as text, cut as by `cut`. What is not UTF-8 is replaced.
 pub fn text(octets: &[u8]) -> String {
     String::from_utf8_lossy(cut(octets).0).into_owned()
 }

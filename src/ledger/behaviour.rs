@@ -54,6 +54,7 @@ struct Subject<'a> {
 }
 
 impl<'a> Subject<'a> {
+    /// The subject of a case; `None` if behaviour does not count for this crawler, site and target.
     fn of(case: &'a Case<'a>) -> Option<Subject<'a>> {
         let site = &*case.claimant.entry.site;
         let rules = site.crawler_rules(case.claimant.claim);
@@ -65,7 +66,9 @@ impl<'a> Subject<'a> {
         })
     }
 
-    /// `None` for a client whose address is not known: several such clients would share one rate.
+    /// The key of the claimant's crawl rate. `None` for a client that is not verified and whose
+    /// address is not known: several such clients would share one rate. A bot without a name is
+    /// `other`.
     fn rate_key(&self) -> Option<RateKey<'a>> {
         let facts = &self.case.facts;
         if facts.client.is_none() && facts.identity != Identity::Verified {
@@ -83,8 +86,9 @@ impl<'a> Subject<'a> {
     }
 }
 
-/// Bots that no list knows are told apart by what they call themselves: one that comes from the
-/// same address as another answers for itself.
+/// The name under which a claimant is remembered. Unlisted bots and tools have the one that they
+/// give themselves, so that each answers for itself, also at the same address; `None` if they give
+/// none.
 fn name<'a>(case: &Case<'a>) -> Option<&'a str> {
     match case.claimant.claim {
         Claim::Other | Claim::Tool => calls_itself(case.facts.user_agent),
@@ -92,9 +96,9 @@ fn name<'a>(case: &Case<'a>) -> Option<&'a str> {
     }
 }
 
-/// Asks [`ProvenFetches`] about the version in force, where a crawl delay depends on it. Not for
-/// bots that no list knows, which share a name, and not behind a cache, because the cache is
-/// served.
+/// Calls `ask` with the fetch of the version in force. Returns `None`, without the call, if no
+/// crawl delay depends on it; for unlisted bots and tools, which share a name; behind a cache,
+/// because the cache is served; and for a host that is no valid name.
 fn for_current_version<T>(
     registry: &Registry,
     claimant: Claimant<'_>,
@@ -150,7 +154,7 @@ impl Behaviours {
         self.proven_fetches.tell_others(tell);
     }
 
-    /// Takes in what another instance tells of a client.
+    /// Applies what another instance tells of a client: a mark, a release, or a proven fetch.
     pub fn heard(&self, news: ClientNews, moment: Moment) {
         match news {
             ClientNews::Marked(mark) => self.traps.marked_elsewhere(mark, moment),
@@ -161,11 +165,14 @@ impl Behaviours {
         }
     }
 
-    /// The client's behaviour, this request included. `lived` is the time that the clock has lived
-    /// through, which measures crawl rates and marks. So a clock that is set makes no client too
-    /// fast. Takes a lock for one look into a table, and only where the policy has a crawl delay
-    /// for this crawler, or traps. The crawl rate alone is looked at and counted in one step: of
-    /// two requests at once one must not pass.
+    /// The client's behaviour, this request included. `lived` is the elapsed time, which measures
+    /// crawl rates and marks, so a clock that is set makes no client too fast. The request of a
+    /// marked client does not count against its crawl rate. Where behaviour does not count the
+    /// result is the default.
+    ///
+    /// Takes a lock for one look into a table, and only where the policy has a crawl delay for this
+    /// crawler, or traps. The crawl rate is looked at and counted in one step: of two requests at
+    /// once one must not pass.
     pub fn look(&self, case: &Case<'_>, lived: Duration, rate: RateStep) -> Behaviour {
         let Some(subject) = Subject::of(case) else {
             return Behaviour::default();
@@ -188,8 +195,9 @@ impl Behaviours {
         }
     }
 
-    /// Takes back that a request counts against the crawl rate, and gives the delay that it counted
-    /// for.
+    /// Undoes that a request counted against the crawl rate, and returns the delay that it counted
+    /// for. `None` if it did not count: behaviour does not count here, the client is marked, or
+    /// there is no delay or no known address.
     pub fn take_back(&self, case: &Case<'_>, lived: Duration) -> Option<Duration> {
         let subject = Subject::of(case)?;
         if self.is_trapped(&subject, lived) {
@@ -210,8 +218,8 @@ impl Behaviours {
         });
     }
 
-    /// Whether the version in force was certainly served to the client, where the cached versions
-    /// leave that open.
+    /// Whether the version in force was certainly served to the client, since crawlers are told
+    /// apart as now. False without a look where the cached versions are known for certain.
     fn was_served_current(&self, case: &Case<'_>) -> bool {
         if case.cached_versions.is_whole() {
             return false;
@@ -230,6 +238,8 @@ impl Behaviours {
         .unwrap_or_default()
     }
 
+    /// Whether the client is marked on this site under its name. False where the site has no traps,
+    /// for a verified crawler, and for a client without an address or a name.
     fn is_trapped(&self, subject: &Subject<'_>, lived: Duration) -> bool {
         let facts = &subject.case.facts;
         if subject.site.policy.enforcement.traps.is_empty() || facts.identity == Identity::Verified
@@ -243,7 +253,9 @@ impl Behaviours {
             .is_marked(&subject.site.name, crawler, address, lived)
     }
 
-    /// Marks the client of a request that hit a trap. A verified crawler is reported, never marked.
+    /// Marks the client of a request that hit a trap, for the time that the policy sets. Does
+    /// nothing to a verified crawler, which is only reported, and to a client without an address or
+    /// a name.
     pub fn mark(&self, case: &Case<'_>, lived: Duration) {
         let facts = &case.facts;
         let address = facts

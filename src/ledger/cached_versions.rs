@@ -25,7 +25,9 @@ pub struct RobotsCache<'a> {
 }
 
 impl<'a> RobotsCache<'a> {
-    /// The cache of a claimed crawler.
+    /// The cache of a claimed crawler: by the registry, by the token of the policy, or the one that
+    /// all unlisted bots, all tools, or all other clients share. Only the registry documents how
+    /// long a copy is kept; elsewhere that is zero.
     pub fn of(claim: Claim, registry: &'a Registry, entry: &'a SiteEntry) -> RobotsCache<'a> {
         let name = match claim {
             Claim::Known(index) => {
@@ -58,7 +60,10 @@ pub struct Known {
     pub has_heard_all: bool,
 }
 
-/// What a crawler may have cached.
+/// What a crawler may have cached now, of what the host published within the time of `grace` and of
+/// caches. If the host is observed for that long, these are the versions that the crawler was
+/// served. Otherwise, and behind a cache, they are all versions that were in force in that time.
+/// Versions that other instances may have served without a report are added.
 pub fn cached_versions<'a>(
     claimant: Claimant<'a>,
     cache: RobotsCache<'_>,
@@ -193,7 +198,8 @@ impl Found {
     }
 }
 
-/// Whether the crawler itself was served the version in force, as crawlers are told apart now.
+/// Whether the crawler itself was served the version in force, since crawlers are told apart as
+/// now. False behind a cache, and for unlisted bots and tools, which share a name.
 fn has_version_in_force(claimant: Claimant<'_>, cache: RobotsCache<'_>, host: &Host) -> bool {
     let Claimant { entry, history, .. } = claimant;
     // Bots and programs that no list knows share a name, and behind a cache it is the cache that is

@@ -69,12 +69,12 @@ pub type Tell = Arc<dyn Fn(ClientNews) + Send + Sync>;
 pub struct Teller(OnceLock<Tell>);
 
 impl Teller {
-    /// There are other instances. To be called once.
+    /// From now on other instances are told. To be called once; a second call changes nothing.
     pub fn begin(&self, tell: Tell) {
         let _ = self.0.set(tell);
     }
 
-    /// Tells other instances, if there are any.
+    /// Makes the news and tells other instances, if there are any. `None` is not told.
     pub fn tell(&self, news: impl FnOnce() -> Option<ClientNews>) {
         if let Some(tell) = self.0.get()
             && let Some(news) = news()

@@ -23,6 +23,7 @@ pub struct ClockSteps {
 }
 
 impl ClockSteps {
+    /// A settled clock, which goes as it does at this moment.
     pub fn new(moment: Moment) -> ClockSteps {
         ClockSteps {
             apart: AtomicI64::new(moment.ahead()),
@@ -30,7 +31,8 @@ impl ClockSteps {
         }
     }
 
-    /// By how many seconds the clock was set since it was last settled, if it was.
+    /// By how many seconds the clock was set since it was last settled: forward is positive. `None`
+    /// for corrections up to `TOLERANCE`. If the clock was set, it counts as unsettled from now on.
     pub fn set_by(&self, moment: Moment) -> Option<i64> {
         let set_by = moment.ahead().saturating_sub(self.apart.load(Relaxed));
         let is_set = set_by.abs() > TOLERANCE;
@@ -40,13 +42,13 @@ impl ClockSteps {
         is_set.then_some(set_by)
     }
 
-    /// Whether the clock goes as it went when a request last looked at it.
+    /// Whether no request saw since `ClockSteps::note_settled` that the clock was set.
     pub fn is_settled(&self) -> bool {
         !self.is_unsettled.load(Relaxed)
     }
 
-    /// Goes by the clock as it is now; says by how many seconds it was set, if it did not go as
-    /// before.
+    /// Goes by the clock as it is now. Returns by how many seconds it was set since it was last
+    /// settled (forward is positive); `None` for corrections up to `TOLERANCE`.
     pub fn settle(&self, moment: Moment) -> Option<i64> {
         let now = moment.ahead();
         let set_by = now.saturating_sub(self.apart.swap(now, Relaxed));

@@ -98,7 +98,7 @@ pub struct PassedRates {
 pub struct CrawlRate(Bounded<Arrival>);
 
 impl CrawlRate {
-    /// Continues the crawl rates of another process.
+    /// Continues the crawl rates of the previous process. `now` is the elapsed time.
     pub fn passed(passed: PassedRates, now: Duration) -> CrawlRate {
         let table = Bounded::seeded(passed.seed);
         for (hash, at, over) in passed.arrivals {
@@ -124,8 +124,8 @@ impl CrawlRate {
         }
     }
 
-    /// Takes a request in, and says for how long it comes too soon, if it does; such a one does not
-    /// count.
+    /// Counts a request, and returns `None`, if it is in time. Otherwise returns for how long it
+    /// comes too soon, and does not count it. `now` is the elapsed time.
     pub fn ask(&self, party: RateKey<'_>, delay: Duration, now: Duration) -> Option<Duration> {
         let taken_in = self.0.change(self.hash(party), now, |last| {
             let at = gcra(last.map(|last| last.at), now, delay)?;
@@ -137,9 +137,9 @@ impl CrawlRate {
         taken_in.err()
     }
 
-    /// Makes it as if the last request had not come: the next one is in time from the moment on at
-    /// which that one was. Of two requests at once this may take back the other one, which is
-    /// milder.
+    /// Undoes the last counted request, which counted for this `delay`: the next one is in time
+    /// from the moment on at which that one was. Of two requests at once this may take back the
+    /// other one, which is milder.
     pub fn take_back(&self, party: RateKey<'_>, delay: Duration, now: Duration) {
         let hash = self.hash(party);
         let before = self.0.look(hash, |last| last.at.checked_sub(delay));
@@ -157,7 +157,8 @@ impl CrawlRate {
         }
     }
 
-    /// For how long a request would come too soon, without taking it in.
+    /// For how long a request would come too soon, without counting it; `None` if it would be in
+    /// time.
     pub fn look(&self, party: RateKey<'_>, delay: Duration, now: Duration) -> Option<Duration> {
         self.0.look(self.hash(party), |last| {
             gcra(Some(last.at), now, delay).err()
@@ -170,6 +171,8 @@ impl CrawlRate {
         self.0.len()
     }
 
+    /// The hash of the place and the crawler; for a client that is not verified also of its address
+    /// (of IPv6 the /64).
     fn hash(&self, party: RateKey<'_>) -> u64 {
         // A verified crawler is one, wherever it comes from. Of every other client only the address
         // tells it from clients under the same name.

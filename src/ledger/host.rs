@@ -56,7 +56,9 @@ pub struct Added {
 }
 
 impl Served {
-    /// Notes that a version was served.
+    /// Records that a version was served at `at`; an earlier moment than the known one changes
+    /// nothing. Beyond `MAX_VERSIONS` the version that was served longest ago is dropped, and the
+    /// moment of that is kept in `lost`.
     pub fn add(&mut self, version: Version, at: Timestamp) -> Added {
         let mut added = Added {
             is_news: true,
@@ -148,6 +150,7 @@ pub struct Host {
     crawlers: HashMap<Box<str>, Served, RandomState>,
 }
 
+/// The time of a cache in whole seconds; `NO_CACHE` without a cache.
 fn seconds(time: Option<Duration>) -> i64 {
     time.map_or(NO_CACHE, |time| time.as_secs() as i64)
 }
@@ -168,14 +171,16 @@ impl Host {
         }
     }
 
-    /// Whether the host belongs to a site.
+    /// Whether the host belongs to the site, alone or on one of its ports.
     pub fn is_of(&self, site: &str) -> bool {
         *self.owner == *site
             || self.owner.contains('/') && self.owner.split('/').any(|owner| owner == site)
     }
 
-    /// Notes the owner. Observation begins anew where it is another, and where a cache is gone that
-    /// may hand out for a while what crawlgate served before. Says whether anything changed.
+    /// Sets the owner, and returns whether anything changed. With another owner observation begins
+    /// anew, now. If the time of the cache became shorter or the cache is gone, observation begins
+    /// anew when its former time is over, because it may hand out until then what crawlgate served
+    /// before. A host without a site keeps the time of its cache.
     pub fn settle(&mut self, owner: &Owner, now: Timestamp) -> bool {
         let is_other = *self.owner != *owner.sites;
         if is_other {
@@ -212,8 +217,9 @@ impl Host {
         Timestamp(self.since.load(Relaxed))
     }
 
-    /// Since when the host is observed at the site that it is at. The history knows of a move that
-    /// a crash kept from the state store. A host that is new with crawlgate was at no site before.
+    /// Since when the host is observed at its present site: the later of its observation and of its
+    /// move to the site by the history. (A crash may have kept the move from the state store.) A
+    /// host that is observed since `Host::BEGINNING` was at no site before.
     pub fn observed_since(&self, history: &HostHistory) -> Timestamp {
         let since = self.since();
         if since == Host::BEGINNING {
@@ -223,7 +229,8 @@ impl Host {
         }
     }
 
-    /// Whether the observation goes on: a crawler came lately, and the host is at the site.
+    /// Whether the observation goes on: the host is not forsaken (`Host::is_forsaken`), and belongs
+    /// to the site of the entry.
     pub fn is_unbroken(&self, entry: &SiteEntry, now: Timestamp) -> bool {
         !self.is_forsaken(entry.site.grace, now) && self.is_of(&entry.site.name)
     }
@@ -248,19 +255,20 @@ impl Host {
         self.perhaps_cached.fetch_max(now.0, Relaxed);
     }
 
-    /// Whether that happened in the last hour.
+    /// Whether, in the last hour, a crawler's request came through proxies of which one may be a
+    /// cache.
     pub fn is_perhaps_cached(&self, now: Timestamp) -> bool {
         let last = self.perhaps_cached.load(Relaxed);
         last != 0 && now.since(Timestamp(last)) < SILENCE
     }
 
-    /// Records that a path was shown to have no cache. Requests through another one set the rest
-    /// again.
+    /// Forgets that requests came through what may be a cache, because one path was shown to have
+    /// none. A request through another path sets it again.
     pub fn clear_perhaps_cached(&self) {
         self.perhaps_cached.store(0, Relaxed);
     }
 
-    /// What was served to a crawler.
+    /// What was served to a crawler, by the name of its cache; `None` if nothing is known.
     pub fn crawler(&self, name: &str) -> Option<&Served> {
         self.crawlers.get(name)
     }
@@ -280,19 +288,21 @@ impl Host {
         self.crawlers.len()
     }
 
-    /// Whether no crawler came for so long that the host may have pointed elsewhere meanwhile. A
-    /// host that is announced to crawlgate before its DNS record changes is seen once and then not
-    /// for days.
+    /// Whether no crawler came for longer than `silence` (at least an hour), so that the host may
+    /// have pointed elsewhere meanwhile. A host that is announced to crawlgate before its DNS
+    /// record changes is seen once and then not for days.
     pub fn is_forsaken(&self, silence: Duration, now: Timestamp) -> bool {
         now.since(self.seen()) > silence.max(SILENCE)
     }
 
-    /// Whether a request to the host is worth a note: the last one was a while ago.
+    /// Whether a request now is to be recorded: the last one was recorded a minute ago or more, in
+    /// either direction of the clock, or the host is forsaken. `silence`: see `Host::is_forsaken`.
     pub fn is_due(&self, silence: Duration, now: Timestamp) -> bool {
         self.is_forsaken(silence, now) || now.0.saturating_sub(self.seen().0).abs() >= COARSE
     }
 
-    /// Notes a request. Says whether that is worth storing.
+    /// Records a request, if that is due (`Host::is_due`), and returns whether it was. The
+    /// observation of a forsaken host begins anew with it.
     pub fn touch(&self, silence: Duration, now: Timestamp) -> bool {
         if !self.is_due(silence, now) {
             return false;
@@ -304,15 +314,16 @@ impl Host {
         true
     }
 
-    /// Notes that another instance observes the host since a moment, and saw a crawler there. Where
-    /// no crawler came here for long, the observation here is that of the other.
+    /// Records that another instance observes the host since a moment, and when it last saw a
+    /// crawler there. The earlier beginning and the later request count.
     pub fn observed_elsewhere(&self, since: Timestamp, seen: Timestamp) {
         self.since.fetch_min(since.0, Relaxed);
         self.seen.fetch_max(seen.0, Relaxed);
     }
 
-    /// Begins the observation anew. One that is yet to begin, when the time of a cache is over,
-    /// begins as much later as the clock was set by.
+    /// Begins the observation anew, now. One that is yet to begin, when the time of a cache is
+    /// over, is moved by `set_by`, the seconds by which the clock was set; it begins now at the
+    /// soonest. Moments that lie ahead become `now`.
     pub fn begin_anew(&mut self, now: Timestamp, set_by: i64) {
         let since = self.since().0.saturating_add(set_by).max(now.0);
         self.since.store(since, Relaxed);
@@ -336,6 +347,7 @@ pub fn observation(name: &str, host: &Host) -> Observation {
     }
 }
 
+/// The record that a crawler received this on a host.
 fn served(name: &str, crawler: &str, received: Published) -> state::Served {
     state::Served {
         host: name.to_owned(),
@@ -344,7 +356,9 @@ fn served(name: &str, crawler: &str, received: Published) -> state::Served {
     }
 }
 
-/// Everything that is known of a host. `at` is the moment of the facts that have none of their own.
+/// Everything that is known of a host: its observation, each version that was served with its own
+/// moment, and its paths without a cache. `at` is the moment of the facts that have none of their
+/// own.
 pub fn facts_of(name: &str, host: &Host, at: Timestamp) -> Vec<Fact> {
     let mut facts = vec![Fact::set(at, observation(name, host))];
     for (crawler, known) in host.crawlers().chain([(EVERYONE, &host.everyone)]) {
@@ -366,7 +380,7 @@ pub fn facts_of(name: &str, host: &Host, at: Timestamp) -> Vec<Fact> {
     facts
 }
 
-/// The facts that nothing is known of a host any more.
+/// The facts that remove every record of a host, at the moment `at`.
 pub fn removal_of(name: &str, host: &Host, at: Timestamp) -> Vec<Fact> {
     facts_of(name, host, at)
         .into_iter()
@@ -374,7 +388,9 @@ pub fn removal_of(name: &str, host: &Host, at: Timestamp) -> Vec<Fact> {
         .collect()
 }
 
-/// The facts that one more visit of a crawler changed.
+/// The facts that follow from `Served::add` for one crawler: the version with its moment, if that
+/// is news, and if another version was dropped, its removal and when it was last served. `added` is
+/// what the call returned, `after` what is known since.
 pub fn served_facts(
     name: &str,
     crawler: &str,
@@ -402,8 +418,8 @@ pub fn served_facts(
     facts
 }
 
-/// The hosts that the state store remembers, by name. A host of which only visits are known begins
-/// its observation now.
+/// The hosts that the state store remembers, by name, all marked as stored. A host of which only
+/// visits are known has no owner, and its observation begins now.
 pub fn hosts_from(facts: &StoredFacts, now: Timestamp) -> HashMap<&str, Host> {
     let mut hosts: HashMap<&str, Host> = HashMap::new();
     for (_, known) in &facts.observations {

@@ -132,10 +132,13 @@ impl Ledger {
         )
     }
 
-    /// A ledger that goes on from what the state store remembers. Returns as well what follows from
-    /// the end of the previous run, for [`StateStore::begin`]:
-    /// - After a gap all observations begin now.
-    /// - After a crash every crawler may have been served what was published then.
+    /// A ledger that goes on from what the state store remembers. Returns as well the facts that
+    /// [`StateStore::begin`] is to commit: all that the ledger then knows, where
+    /// - after a gap all observations begin now,
+    /// - after a crash every crawler may have been served what was published then.
+    ///
+    /// If the previous process still answers requests, what it may serve counts as cached until
+    /// `Ledger::predecessor_ended`.
     pub fn open(
         store: StateStore,
         remembered: &Remembered,
@@ -154,7 +157,8 @@ impl Ledger {
             }
         }
         if !remembered.is_continued {
-            // Only a clock that was set back says something else about the moments that lie ahead.
+            // Time that passed shifts nothing. A clock that was set back shifts observations that
+            // are yet to begin, when the time of a cache is over.
             let set_by = previous
                 .end()
                 .map_or(0, |end| now.0.saturating_sub(end.0).min(0));
@@ -171,6 +175,8 @@ impl Ledger {
         (ledger, facts)
     }
 
+    /// A ledger of these parts, whose hosts belong to the sites of the snapshot. No other process
+    /// serves.
     fn with(
         observations: Observations,
         list_health: NetworkListHealth,
@@ -194,9 +200,14 @@ impl Ledger {
         ledger
     }
 
-    /// What the claimant may have cached, and what its request says of the host. Changes nothing,
-    /// and never waits for a file: [`Ledger::note_request`] takes note. `has_heard_all` says
-    /// whether every other instance has told what it served until the request.
+    /// Returns what the claimant may have cached, and what its request adds to the knowledge of its
+    /// host. Changes nothing, and never waits for a file: [`Ledger::note_request`] takes note.
+    /// `has_heard_all` says whether every other instance has told what it served until the request.
+    ///
+    /// A client that claims no crawler has cached no versions. For a host that is no valid name,
+    /// they are all versions that were in force lately. No crawler is accused while the next
+    /// process serves, while it is not known what other instances served, or after the clock was
+    /// set.
     pub fn look<'a>(
         &self,
         registry: &Registry,
@@ -243,9 +254,10 @@ impl Ledger {
         })
     }
 
-    /// Counts a request to the host, as [`Ledger::look`] has found it. A moment of a clock that was
-    /// set is not noted until the next tick: the tick would take it for one of the clock before,
-    /// and shift it.
+    /// Records a request to the host, where [`Ledger::look`] found this due: adds a new host, or
+    /// notes that a known one was requested. `visit` is what it found. Does nothing between a
+    /// change of the clock and the next tick: the tick would take the moment for one of the clock
+    /// before, and shift it.
     pub fn note_request(
         &self,
         entry: &SiteEntry,
@@ -265,7 +277,10 @@ impl Ledger {
         }
     }
 
-    /// Notes that the version of the entry was served whole, or a 304 for it.
+    /// Records that the version in force on the host was served, whole or by a 304: to this
+    /// crawler, and to all clients together. Tells the next process and other instances, if there
+    /// are any. A host that is new is observed from now on. Does nothing for a host that is no
+    /// valid name.
     pub fn served(
         &self,
         registry: &Registry,
@@ -294,8 +309,9 @@ impl Ledger {
         }
     }
 
-    /// Records through which proxies a crawler was served the version of the entry: that can show
-    /// that no cache is on the way.
+    /// Records through which proxies a crawler was served the version in force: that can show that
+    /// no cache is on the way. Only for crawlers of the registry or of the policy, on a site that
+    /// may be behind a cache, and on a host that is observed.
     pub fn served_through(
         &self,
         registry: &Registry,
@@ -320,7 +336,7 @@ impl Ledger {
         });
     }
 
-    /// Whether no cache is on a path to a host.
+    /// Whether it is known that no cache is on this path to a host.
     pub fn is_uncached(&self, host: &[u8], path: ProxyPath) -> bool {
         let Some(key) = key(host) else { return false };
         self.observations.look(&key, |host| {
@@ -328,7 +344,8 @@ impl Ledger {
         })
     }
 
-    /// Records that a crawler's request came through proxies of which one may be a cache.
+    /// Records that a crawler's request came through proxies of which one may be a cache. Does
+    /// nothing for a host that is not observed.
     pub fn record_perhaps_cached(&self, host: &[u8], now: Timestamp) {
         let Some(key) = key(host) else { return };
         self.observations.look(&key, |host| {
@@ -347,7 +364,9 @@ impl Ledger {
         })
     }
 
-    /// The hosts, by site, on which no violation counts at present, in the order of their names.
+    /// The hosts on which no violation counts at present, by site and in the order of their names,
+    /// with the reason: requests come through what may be a cache (without an end), or the host has
+    /// not been observed for long enough (with the moment until when).
     pub fn unproven_hosts(
         &self,
         snapshot: &Snapshot,
@@ -382,8 +401,9 @@ impl Ledger {
         hosts
     }
 
-    /// From now on another process has the state directory: it is told what this one serves. What
-    /// was served before is with the state store when this returns.
+    /// From now on another process has the state directory, and `tell` tells it each robots.txt
+    /// that this one serves. When this returns, the state store has what was served before. No
+    /// crawler is accused until `Ledger::take_back`.
     pub fn hand_over(&self, tell: impl Fn(ServedCopy) + Send + Sync + 'static) {
         *locks::write(&self.successor) = Some(Box::new(tell));
     }
@@ -393,8 +413,9 @@ impl Ledger {
         *locks::write(&self.successor) = None;
     }
 
-    /// From now on other instances are told what this one serves, and since when it observes which
-    /// host. To be called once, before anything is served.
+    /// From now on other instances are told each robots.txt that this one serves (`served`), and
+    /// since when it observes which host (`observed`). To be called once, before anything is
+    /// served.
     pub fn tell_others(
         &self,
         served: impl Fn(ServedCopy) + Send + Sync + 'static,
@@ -404,12 +425,14 @@ impl Ledger {
         self.observations.tell(observed);
     }
 
-    /// Whether other instances may have served what is not known here. Then no crawler is accused.
+    /// Sets whether other instances may have served what is not known here. While they may, no
+    /// crawler is accused.
     pub fn is_in_the_dark(&self, is_in_the_dark: bool) {
         self.is_in_the_dark.store(is_in_the_dark, Relaxed);
     }
 
-    /// Notes what another instance served. That does not make a new host an observed one.
+    /// Records what another instance served. A host that is new here gets an entry without a site,
+    /// which counts as observed only from the moment on at which it gets its site.
     pub fn served_elsewhere(&self, copy: &ServedCopy, now: Timestamp) {
         let Some(key) = key(copy.host.as_bytes()) else {
             return;
@@ -423,8 +446,10 @@ impl Ledger {
         );
     }
 
-    /// Notes that another instance observes a host for its site. All instances tell each other what
-    /// they serve, so its observation counts here as well.
+    /// Records that another instance observes a host for its site. If the host has the same owner
+    /// here, it counts as observed since the earlier of both beginnings, but not since before the
+    /// clock was last set: all instances tell each other what they serve. A host that is new here
+    /// is added.
     pub fn observed_elsewhere(&self, observed: &Observation, now: Timestamp) {
         let Some(key) = key(observed.host.as_bytes()) else {
             return;
@@ -440,7 +465,8 @@ impl Ledger {
         });
     }
 
-    /// What is to be told to another instance that knows nothing yet.
+    /// All that was served on each host and all observations, for an instance that knows nothing
+    /// yet.
     pub fn everything(&self) -> (Vec<ServedCopy>, Vec<Observation>) {
         let mut served = Vec::new();
         let mut observed = Vec::new();
@@ -460,7 +486,8 @@ impl Ledger {
         self.observations.begin_anew(now, 0);
     }
 
-    /// Notes what the process before served while it handed over.
+    /// Records what the previous process served while it handed over, and tells it to other
+    /// instances. Ignores a host that no site has now.
     pub fn was_served(&self, snapshot: &Snapshot, copy: &ServedCopy) {
         let host = copy.host.as_bytes();
         let at = Timestamp(copy.at);
@@ -497,8 +524,9 @@ impl Ledger {
             .serve_everyone(|host| published_since(snapshot, host, since), now);
     }
 
-    /// Once a second: notices a clock that was set, hosts that are new, and what lists of networks
-    /// proved.
+    /// To be called once a second. If the clock was set, logs that and begins every observation
+    /// anew. If hosts are new or the policies changed, gives each host its site (`Ledger::settle`).
+    /// Logs and stores what the lists of networks proved.
     pub fn tick(&self, snapshot: &Snapshot, moment: Moment) {
         if let Some(set_by) = self.clock.settle(moment) {
             tracing::warn!(
@@ -519,7 +547,8 @@ impl Ledger {
     }
 
     /// Goes by these policies from now on. To be called after each change of them and before the
-    /// next. The observation of a host that moved to another site, or to none, begins anew.
+    /// next. The observation of a host that moved to another site, or to none, begins anew. Does
+    /// nothing if the ledger goes by later policies already.
     pub fn settle(&self, snapshot: &Snapshot, now: Timestamp) {
         // Two threads come here, and the one with the older policies may be the later.
         if self.generation.fetch_max(snapshot.generation, Relaxed) > snapshot.generation {
@@ -530,7 +559,8 @@ impl Ledger {
             .settle(|host| owner_of(snapshot, host), now);
     }
 
-    /// Tells the state store the rest, for an end in order.
+    /// Hands the rest to the state store, for an end in order: hosts that it does not know yet, and
+    /// what lists of networks proved.
     pub fn close(&self, now: Timestamp) {
         self.observations.close(now);
         self.list_health.tell(now);
@@ -559,6 +589,9 @@ impl Ledger {
         all
     }
 
+    /// A host of a site that is observed from now on; from the beginning of time if it is one of
+    /// `new_hosts`, which no crawler can have requested before. `host` may have a port. It counts
+    /// as named if the policy lists its exact name, not only a wildcard.
     fn new_host(&self, entry: &SiteEntry, host: &[u8], now: Timestamp) -> Host {
         let (name, _) = name_and_port(host);
         let named = entry.site.policy.has_name(name);
@@ -575,13 +608,16 @@ impl Ledger {
     }
 }
 
+/// The site that has the host in this snapshot.
 fn entry_of<'s>(snapshot: &'s Snapshot, host: &[u8]) -> Option<&'s SiteEntry> {
     snapshot
         .site_for_host(host)
         .and_then(|index| snapshot.sites().get(index))
 }
 
-/// The site of a host. The usual ports are one host here, and a policy may name one of them.
+/// The sites that a host belongs to. Here a name without a port also stands for its ports 80 and
+/// 443, and a policy may name one of them: if their sites differ, the owner names all three. The
+/// longest time of a cache in front of them counts.
 fn owner_of(snapshot: &Snapshot, host: &[u8]) -> Owner {
     let own = entry_of(snapshot, host);
     let (_, port) = name_and_port(host);
@@ -604,7 +640,7 @@ fn owner_of(snapshot: &Snapshot, host: &[u8]) -> Owner {
     Owner { sites, cache }
 }
 
-/// The versions that were published on a host at a moment or later.
+/// The versions that were in force on a host at `since` or later, the one in force now last.
 fn published_since(snapshot: &Snapshot, host: &[u8], since: Timestamp) -> Vec<Version> {
     let superseded = snapshot
         .history(host)

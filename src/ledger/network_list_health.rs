@@ -105,7 +105,9 @@ impl NetworkListHealth {
         }
     }
 
-    /// Knows the lists of these policies and no other.
+    /// Keeps the lists of these policies and of operators, and no other. A list whose networks are
+    /// the same as before keeps its moments; a changed one has to prove itself anew. The records of
+    /// the other lists are removed from the state store.
     pub fn settle(&self, snapshot: &Snapshot, registry: &Registry, now: Timestamp) {
         let before = self.table.load();
         let mut table = Table::new();
@@ -149,15 +151,17 @@ impl NetworkListHealth {
         self.table.store(Arc::new(table));
     }
 
+    /// Hands facts to the state store, if there is one and any fact.
     fn put(&self, facts: Vec<Fact>) {
         if let Some(store) = self.store.as_ref().filter(|_| !facts.is_empty()) {
             store.put(facts);
         }
     }
 
-    /// What is proven of a request, given what the networks say of its address, and whether that is
-    /// worth a note. Changes nothing, and neither locks nor waits. The site and the crawler are
-    /// those of [`list_of`].
+    /// Returns what is proven of a request, given what the list says of its address, and whether
+    /// `NetworkListHealth::note` is due. `Impostor` becomes `Suspended` unless the list verified a
+    /// request within a week. A note is due once a minute, for `Verified` and `Impostor`. Changes
+    /// nothing, and neither locks nor waits. The site and the crawler are those of [`list_of`].
     pub fn look(&self, list: ListKey<'_>, identity: Identity, now: Timestamp) -> (Identity, bool) {
         self.with(list, |proof| {
             let is_due = proof
@@ -176,7 +180,8 @@ impl NetworkListHealth {
         })
     }
 
-    /// Notes that the networks proved or accused a claimant.
+    /// Records that the list proved (`Verified`) or accused (`Impostor`) a claimant now. Does
+    /// nothing for another identity, an unknown list, or within a minute of the last record.
     pub fn note(&self, list: ListKey<'_>, identity: Identity, now: Timestamp) {
         self.with(list, |proof| {
             let Some(proof) = proof else { return };
@@ -187,6 +192,8 @@ impl NetworkListHealth {
         });
     }
 
+    /// Calls `look` with what is known of the list of a site and a crawler; `None` if there is
+    /// none.
     fn with<T>(&self, list: ListKey<'_>, look: impl FnOnce(Option<&Proof>) -> T) -> T {
         let table = self.table.load();
         let proof = table
@@ -195,7 +202,7 @@ impl NetworkListHealth {
         look(proof.map(Arc::as_ref))
     }
 
-    /// The lists of which something is known, by site and crawler.
+    /// The lists that proved or accused any request, in the order of sites and crawlers.
     pub fn report(&self, now: Timestamp) -> Vec<ListHealth> {
         let mut all = Vec::new();
         self.each(|site, crawler, proof| {
@@ -215,8 +222,8 @@ impl NetworkListHealth {
         all
     }
 
-    /// Says in the log, once, what is suspended and what is not any more; tells the state store
-    /// what changed.
+    /// Logs, once, which lists are suspended and which verified a request again. Hands the state
+    /// store what changed. Moments that lie ahead, by a clock that was set back, become `now`.
     pub fn tell(&self, now: Timestamp) {
         let mut facts = Vec::new();
         self.each(|site, crawler, proof| {
@@ -278,12 +285,12 @@ impl Proof {
         }
     }
 
-    /// Whether the list has proven that it describes the crawler.
+    /// Whether the list verified a request within a week, so that it may prove impostors.
     fn stands(&self, now: Timestamp) -> bool {
         within(&self.verified, now)
     }
 
-    /// When the networks last said this.
+    /// When the list last verified or accused a request; `None` for an identity that says neither.
     fn last(&self, identity: Identity) -> Option<&AtomicI64> {
         match identity {
             Identity::Verified => Some(&self.verified),
@@ -292,13 +299,16 @@ impl Proof {
         }
     }
 
+    /// Whether a request came from outside of the list within a week, and none was verified in that
+    /// time.
     fn is_suspended(&self, now: Timestamp) -> bool {
         within(&self.accused, now) && !self.stands(now)
     }
 }
 
 /// The site and the crawler that a list of networks is for: that of the site's policy, or what the
-/// crawler's operator publishes where no site is given.
+/// crawler's operator publishes (`EVERY_SITE`) where no site is given. The crawler is empty for a
+/// claim without a label.
 pub fn list_of<'a>(
     registry: &'a Registry,
     entry: Option<&'a SiteEntry>,
@@ -311,7 +321,8 @@ pub fn list_of<'a>(
     }
 }
 
-/// The crawlers that their operators say how to prove.
+/// What is known of each crawler of the registry whose operator publishes networks or host names,
+/// by its id: as before, or nothing yet.
 fn published(
     registry: &Registry,
     before: Option<&HashMap<String, Arc<Proof>>>,
@@ -338,6 +349,7 @@ fn record(site: &str, crawler: &str, proof: &Proof) -> ListProof {
     }
 }
 
+/// Whether the moment is a week old at most.
 fn within(last: &AtomicI64, now: Timestamp) -> bool {
     moment(last).is_some_and(|last| now.since(last) <= PROVEN_FOR)
 }
@@ -346,18 +358,20 @@ fn stored(moment: Option<Timestamp>) -> AtomicI64 {
     moment.map_or(NEVER, |moment| moment.0).into()
 }
 
+/// The moment; `None` for `NEVER`.
 fn moment(last: &AtomicI64) -> Option<Timestamp> {
     Some(last.load(Relaxed))
         .filter(|last| *last != NEVER)
         .map(Timestamp)
 }
 
-/// Whether a moment is old enough to be replaced.
+/// Whether a moment is old enough to be replaced: a minute or more, in either direction of the
+/// clock.
 fn is_due(last: &AtomicI64, now: Timestamp) -> bool {
     now.0.saturating_sub(last.load(Relaxed)).saturating_abs() >= COARSE
 }
 
-/// A digest of the addresses, whatever their order.
+/// A digest of the addresses, whatever their order and however often one is listed.
 fn fingerprint(networks: &[IpNet]) -> String {
     let mut networks: Vec<IpNet> = networks.iter().map(IpNet::trunc).collect();
     networks.sort_unstable();

@@ -73,7 +73,8 @@ pub struct Observations {
 }
 
 impl Observations {
-    /// An empty table. Without a store nothing outlasts the process.
+    /// An empty table, whose bounds are divided among its shards. Without a store nothing outlasts
+    /// the process.
     pub fn new(bounds: Bounds, store: Option<StateStore>) -> Observations {
         Observations {
             shards: (0..SHARDS).map(|_| RwLock::default()).collect(),
@@ -102,7 +103,8 @@ impl Observations {
         )
     }
 
-    /// Notes a request to the host, if it is there.
+    /// Records a request to the host, if the table has it and that is due (`Host::touch`). A host
+    /// that the state store does not know yet is stored with it.
     pub fn touch(&self, key: &[u8], silence: Duration, now: Timestamp) {
         self.look(key, |host| {
             if let Some(host) = host.filter(|host| host.touch(silence, now)) {
@@ -115,7 +117,8 @@ impl Observations {
         });
     }
 
-    /// Notes that a version was served under each of these names.
+    /// Records that a version was served under each of these names. `new` makes the host if the
+    /// table does not have it; a new host is not stored yet.
     pub fn serve(
         &self,
         key: &[u8],
@@ -135,8 +138,9 @@ impl Observations {
         });
     }
 
-    /// Changes what is known of the paths to a host, if it is there. `record` says whether one has
-    /// no cache, which is stored.
+    /// Changes what is known of the paths to a host, if the table has it. `record` returns whether
+    /// it showed that a path has no cache. Then the host no longer counts as perhaps cached, and is
+    /// stored if the state store knows it.
     pub fn serve_through(
         &self,
         key: &[u8],
@@ -165,6 +169,8 @@ impl Observations {
         self.change(key, now, new, |_| {});
     }
 
+    /// Calls `change` with a host, which `new` makes if the table does not have it. In a full table
+    /// other hosts make room, and their records are removed from the state store.
     fn change(
         &self,
         key: &[u8],
@@ -195,6 +201,7 @@ impl Observations {
         shard.crawlers += host.count() - before;
     }
 
+    /// Removes the records of hosts that left the table from the state store, if it knows them.
     fn remove(&self, hosts: impl IntoIterator<Item = (Box<[u8]>, Host)>, now: Timestamp) {
         for (key, host) in hosts.into_iter().filter(|(_, host)| host.is_stored()) {
             self.put(|| removal_of(&text(&key), &host, self.fact_time(now)));
@@ -213,7 +220,8 @@ impl Observations {
         }
     }
 
-    /// Gives each host its owner, and forgets hosts that have been without one for a month.
+    /// Gives each host its owner, which may begin its observation anew (`Host::settle`). Removes
+    /// hosts that have no owner and that no crawler has requested for 31 days.
     pub fn settle(&self, owner_of: impl Fn(&[u8]) -> Owner, now: Timestamp) {
         for shard in &self.shards {
             // Requests wait for changes alone, and those are rare.
@@ -244,7 +252,8 @@ impl Observations {
         }
     }
 
-    /// Notes what every crawler may have been served on each host.
+    /// Records, now, the versions that every crawler may have been served on each host. Only in the
+    /// table: the state store is not told.
     pub fn serve_everyone(&self, versions_of: impl Fn(&[u8]) -> Vec<Version>, now: Timestamp) {
         for shard in &self.shards {
             for (key, host) in write(shard).hosts.values_mut() {
@@ -283,7 +292,7 @@ impl Observations {
         });
     }
 
-    /// Whether there are more hosts than when this was last asked.
+    /// Whether hosts were added since this was last called.
     pub fn take_grown(&self) -> bool {
         self.has_grown.swap(false, AcqRel)
     }
@@ -298,6 +307,7 @@ impl Observations {
         self.put(|| facts_of(&text(key), host, self.fact_time(now)));
     }
 
+    /// Hands the record that a host is observed to the store.
     fn put_observation(&self, key: &[u8], host: &Host, now: Timestamp) {
         self.put(|| {
             let observed = observation(&text(key), host);
@@ -305,6 +315,8 @@ impl Observations {
         });
     }
 
+    /// Hands facts to the state store, and tells other instances the observations among them. Does
+    /// not make the facts if there is neither.
     fn put(&self, facts: impl FnOnce() -> Vec<Fact>) {
         if self.store.is_none() && self.others.get().is_none() {
             return;
@@ -322,9 +334,8 @@ impl Observations {
         }
     }
 
-    /// The moment of a fact that replaces what is known, whatever the clock says: the store would
-    /// not replace it by one that seems older. It takes moments that lie ahead for the moment of
-    /// writing.
+    /// The moment for a fact that is to replace what is stored: `now`, or the latest moment so far
+    /// if the clock was set back since. The store would keep a record that seems later.
     fn fact_time(&self, now: Timestamp) -> Timestamp {
         Timestamp(self.latest.fetch_max(now.0, Relaxed).max(now.0))
     }
@@ -336,8 +347,9 @@ impl Observations {
 }
 
 impl Shard {
-    /// Forgets an eighth of the hosts when there is no room for another: those that no crawler
-    /// asked for longest, hosts that no policy names before the others.
+    /// In a shard that has no room for another host (or another crawler), removes an eighth of the
+    /// hosts, and returns them: hosts that no policy names first, and among these the ones that no
+    /// crawler has requested for the longest time.
     fn make_room(&mut self, bounds: Bounds) -> Vec<(Box<[u8]>, Host)> {
         if self.hosts.len() < bounds.hosts && self.crawlers < bounds.crawlers {
             return Vec::new();
@@ -362,7 +374,8 @@ fn is_over(host: &Host, owner: &Owner, now: Timestamp) -> bool {
     owner.is_none() && now.since(host.seen()) > FORGOTTEN_AFTER
 }
 
-/// The key of a host; none for what is no name of a host.
+/// The key of a host: its name in lower case, and its port unless that is 80 or 443. `None` for
+/// what cannot be the name of a host.
 pub fn key(host: &[u8]) -> Option<Key> {
     let (name, port) = crate::policy::site::name_and_port(host);
     if name.len() > MAX_HOST || !name.iter().all(u8::is_ascii_graphic) {

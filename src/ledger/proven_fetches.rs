@@ -27,6 +27,8 @@ pub struct ProvenFetch<'a> {
 }
 
 impl ProvenFetch<'_> {
+    /// The news of this fetch for other instances; `address` is the network that it is proven for,
+    /// `None` for every address. `None` if the key has no site or is no text.
     fn news(&self, address: Option<IpAddr>, at: Timestamp) -> Option<ClientNews> {
         let (site, host) = std::str::from_utf8(self.key).ok()?.split_once('\0')?;
         Some(ClientNews::Fetched(FetchNews {
@@ -40,7 +42,8 @@ impl ProvenFetch<'_> {
     }
 }
 
-/// The site and the host. The usual ports are one host, and may belong to different sites.
+/// A key of the site and the host, with a zero byte between them. The usual ports are one host
+/// here, but may belong to different sites. `None` for a host that is no valid name.
 pub fn place(site: &str, host: &[u8]) -> Option<Key> {
     let host = key(host)?;
     let mut place = Key::from_slice(site.as_bytes());
@@ -80,6 +83,7 @@ impl ProvenFetches {
     pub fn passed(passed: PassedFetches) -> ProvenFetches {
         let table = Bounded::seeded(passed.seed);
         for (hash, at) in passed.fetches {
+            // A fetch never ends: by this `now` none is over, and a full table drops the oldest.
             table.insert(hash, Timestamp(at), Timestamp(i64::MIN));
         }
         ProvenFetches {
@@ -99,7 +103,9 @@ impl ProvenFetches {
         }
     }
 
-    /// Notes that a version was served whole.
+    /// Records that a version was served whole, and tells other instances. The fetch of a verified
+    /// crawler counts at every address, any other at its own address alone (of IPv6 the /64). Does
+    /// nothing for a client that is not verified and whose address is not known.
     pub fn add(
         &self,
         fetch: ProvenFetch<'_>,
@@ -116,6 +122,8 @@ impl ProvenFetches {
         self.others.tell(|| fetch.news(proven, now));
     }
 
+    /// Records a fetch that is proven for a network, or for every address (`None`). The later
+    /// moment counts.
     fn insert(&self, fetch: ProvenFetch<'_>, proven: Option<IpAddr>, at: Timestamp) {
         let hash = self.hash(fetch, proven);
         let _ = self.table.change(hash, Timestamp(i64::MIN), |known| {
@@ -141,7 +149,8 @@ impl ProvenFetches {
         self.insert(fetch, news.address.map(network), news.at);
     }
 
-    /// Whether it was served, within a span of time, to a client at this address.
+    /// Whether this version was last served within a span of time, to a client at this address or
+    /// to the verified crawler anywhere.
     pub fn within(
         &self,
         fetch: ProvenFetch<'_>,
@@ -164,6 +173,7 @@ impl ProvenFetches {
         self.table.len()
     }
 
+    /// The hash of a fetch and of the network that it is proven for; `None`: every address.
     fn hash(&self, fetch: ProvenFetch<'_>, proven: Option<IpAddr>) -> u64 {
         self.table
             .hash((fetch.key, fetch.crawler, fetch.version.0, proven))

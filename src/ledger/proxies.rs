@@ -21,8 +21,8 @@ pub const MAX_PATHS: usize = 16;
 pub struct ProxyPath(u64);
 
 impl ProxyPath {
-    /// The path through these proxies, the nearest first. None of them has an address where the
-    /// peer is on a Unix socket.
+    /// The path through proxies with these addresses, the nearest first. Empty where the only proxy
+    /// is a peer on a Unix socket, which has no address.
     pub fn from_addresses(proxies: impl IntoIterator<Item = IpAddr>) -> ProxyPath {
         // FNV-1a: the digest is stored, so it has to stay the same.
         let mut digest: u64 = 0xcbf2_9ce4_8422_2325;
@@ -71,7 +71,7 @@ struct LastFetch {
 pub struct KnownPaths(Vec<KnownPath>);
 
 impl KnownPaths {
-    /// Whether no cache is on a path.
+    /// Whether it is known that no cache is on a path.
     pub fn is_uncached(&self, path: ProxyPath) -> bool {
         self.0
             .iter()
@@ -86,14 +86,16 @@ impl KnownPaths {
             .map(|known| known.path)
     }
 
-    /// Notes that no cache is on a path.
+    /// Remembers that no cache is on a path, if there is room (`MAX_PATHS`): a path that is perhaps
+    /// cached makes room, one without a cache does not.
     pub fn set_uncached(&mut self, path: ProxyPath) {
         self.0.retain(|known| known.path != path);
         self.add(KnownPath { path, last: None });
     }
 
-    /// Records that a crawler was served a version through a path. Returns whether that shows that
-    /// no cache is on it.
+    /// Records that a crawler was served a version through a path at `at`. Returns whether that
+    /// shows that no cache is on it: less than `max_age` before, another crawler was served the
+    /// same version through it. False as well if that was known already.
     pub fn record(
         &mut self,
         path: ProxyPath,
@@ -125,6 +127,8 @@ impl KnownPaths {
         is_uncached
     }
 
+    /// Adds a path that is not there. If there are `MAX_PATHS`, the first one that is perhaps
+    /// cached goes; if none is, the new path is dropped.
     fn add(&mut self, new: KnownPath) {
         if self.0.len() >= MAX_PATHS
             && let Some(place) = self.0.iter().position(|known| known.last.is_some())

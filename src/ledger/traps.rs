@@ -38,8 +38,9 @@ impl Ends for Counted {
 }
 
 impl Counted {
-    /// A mark that the store or another instance may have. Only the wall clock says how long
-    /// crawlgate was away; whatever it says, a mark has no more left than its whole time.
+    /// A mark that the store or another instance may have made, with the end of its time by the
+    /// elapsed time. Only the wall clock says how much of it is left, but that is never more than
+    /// its whole time.
     fn new(mark: Mark, moment: Moment) -> Counted {
         let left = mark.until.since(moment.now.max(mark.since));
         Counted {
@@ -52,8 +53,9 @@ impl Counted {
         lived < self.ends
     }
 
-    /// The mark by the clock as it is now. If the clock was set since, the moments of then would
-    /// say nothing.
+    /// The mark by the wall clock as it is now. Its times stay unless the clock was set by more
+    /// than `TOLERANCE` since; then its end is what is left of it from now on, and its beginning is
+    /// its whole time before that.
     fn at(&self, moment: Moment) -> Mark {
         let Mark { since, until, .. } = self.mark;
         let time = until.since(since);
@@ -90,7 +92,8 @@ struct Kept {
 }
 
 impl Traps {
-    /// The marks that the store remembers, and that are kept there with [`Traps::keep`].
+    /// The marks that the store remembers and that are still in force. [`Traps::keep`] stores later
+    /// changes, and removes from the store those that are over.
     pub fn remembered(
         clients: &[(Timestamp, MarkedClient)],
         store: StateStore,
@@ -121,7 +124,8 @@ impl Traps {
         traps
     }
 
-    /// Marks an address under a name. A mark that is there already begins anew.
+    /// Marks an address (of IPv6 the /64) under a name on a site, for `time` from now on, in place
+    /// of an earlier mark. Tells other instances.
     pub fn mark(&self, site: &str, crawler: &str, address: IpAddr, moment: Moment, time: Duration) {
         let mark = Mark {
             site: site.to_owned(),
@@ -139,7 +143,8 @@ impl Traps {
         self.others.begin(tell);
     }
 
-    /// A client requested a trap at another instance. The mark that ends last stays.
+    /// Marks a client that requested a trap at another instance. Does nothing if that mark is over,
+    /// or if one that ends later is here.
     pub(super) fn marked_elsewhere(&self, mark: Mark, moment: Moment) {
         let new = Counted::new(mark, moment);
         let known = self
@@ -150,7 +155,8 @@ impl Traps {
         }
     }
 
-    /// An operator released the marks of a network at another instance. What came later stays.
+    /// Removes the marks of a network, which an operator released at another instance at the moment
+    /// `at`. Marks that began later stay.
     pub(super) fn released_elsewhere(&self, network: IpNet, at: Timestamp, moment: Moment) {
         let network = canonical(network);
         self.retain(|known| !network.contains(&known.mark.address) || known.at(moment).since > at);
@@ -166,13 +172,16 @@ impl Traps {
         self.changed.store(true, Release);
     }
 
+    /// Removes the marks that `keep` does not keep. They go from the store with the next
+    /// `Traps::keep`.
     fn retain(&self, keep: impl FnMut(&Counted) -> bool) {
         if self.marks.retain(keep) > 0 {
             self.changed.store(true, Release);
         }
     }
 
-    /// Whether an address is marked under a name, when so much was lived through.
+    /// Whether the address (of IPv6 its /64) is marked under this name on the site. `lived` is the
+    /// elapsed time.
     pub fn is_marked(&self, site: &str, crawler: &str, address: IpAddr, lived: Duration) -> bool {
         let marks = &self.marks;
         if marks.is_empty() {
@@ -199,15 +208,16 @@ impl Traps {
         marks
     }
 
-    /// How many are marked.
+    /// How many marks are in force. `lived` is the elapsed time.
     pub fn in_force(&self, lived: Duration) -> usize {
         self.marks
             .collect(|mark| mark.is_in_force(lived).then_some(()))
             .len()
     }
 
-    /// Forgets the marks of a network, under every name and on every site; returns those that
-    /// counted. One within a /64 stands for all of it, as marks do.
+    /// Removes the marks of a network, under every name and on every site, and tells other
+    /// instances. Returns those that were in force. A network within a /64 of IPv6 stands for all
+    /// of it, as marks do.
     pub fn release(&self, whose: IpNet, moment: Moment) -> Vec<Mark> {
         let whose = canonical(whose);
         self.others.tell(|| {
@@ -227,13 +237,15 @@ impl Traps {
         released
     }
 
-    /// The marks in force.
+    /// The marks in force, by the wall clock of `moment`, in no order.
     fn marks_at(&self, moment: Moment) -> Vec<Mark> {
         self.marks
             .collect(|mark| mark.is_in_force(moment.lived).then(|| mark.at(moment)))
     }
 
-    /// Tells the store what changed. To be called about once a second: what a crash can lose.
+    /// Removes marks that are over, and hands the store what changed since the last call; if the
+    /// clock was set, all marks with their new times. To be called about once a second: a crash
+    /// loses what changed since. Without a store it does nothing.
     pub fn keep(&self, moment: Moment) {
         let Some(kept) = &self.kept else { return };
         if !self.marks.is_empty() {
@@ -269,6 +281,7 @@ impl Traps {
 }
 
 impl Mark {
+    /// The mark of a stored record; `None` if its address cannot be read.
     fn of(client: &MarkedClient) -> Option<Mark> {
         Some(Mark {
             site: client.site.clone(),
@@ -291,7 +304,8 @@ impl Mark {
     }
 }
 
-/// One machine has a whole /64 of IPv6 to choose from (RFC 8981).
+/// The address by which a client is remembered: of IPv6 the /64, because one machine has a whole
+/// /64 to choose from (RFC 8981). An IPv4 address that is mapped to IPv6 becomes one of IPv4.
 pub fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(address) => IpAddr::V4(address),
@@ -301,7 +315,8 @@ pub fn network(address: IpAddr) -> IpAddr {
     }
 }
 
-/// The network whose marks are meant: an IPv4 address may be written as one of IPv6.
+/// The network whose marks are meant: a network of IPv4 addresses that are mapped to IPv6 becomes
+/// one of IPv4, and one of IPv6 that is within a /64 becomes that /64.
 fn canonical(whose: IpNet) -> IpNet {
     let address = whose.addr();
     let length = whose.prefix_len();

@@ -37,8 +37,9 @@ pub fn read(line: &[u8]) -> Reading<'_> {
     }))
 }
 
-/// What stands before the time, the time, and the request with what follows. A user name may hold a
-/// `[`, and no quote.
+/// Splits a line into what stands before the time, the time without its brackets, and the request
+/// with what follows. `None` if there is no text of the right length in square brackets with a
+/// quote behind it. The first one counts: a user name may hold a `[`, and no quote.
 fn split_at_time(line: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
     memchr_iter(b'[', line).find_map(|place| {
         let text = line.get(place + 1..)?;
@@ -50,8 +51,11 @@ fn split_at_time(line: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
     })
 }
 
-/// The user agent behind the referer, and what follows; `None` in the Common format, which ends
-/// before.
+/// Reads the referer, which is ignored, and the user agent behind it. Returns the user agent and
+/// what follows; `None` in the Common format, which ends before.
+///
+/// # Errors
+/// Something else stands there, or the line ends within it.
 fn user_agent(rest: &[u8]) -> Result<(Option<Octets<'_>>, &[u8]), Unreadable> {
     if rest.is_empty() {
         return Ok((None, rest));
@@ -64,7 +68,11 @@ fn user_agent(rest: &[u8]) -> Result<(Option<Octets<'_>>, &[u8]), Unreadable> {
     Ok((Some(fields::user_agent(unescape(user_agent))?), rest))
 }
 
-/// X-Forwarded-For, which the format `main` of nginx's packages has behind the user agent.
+/// X-Forwarded-For, which the format `main` of nginx's packages has behind the user agent: the
+/// first quoted column with addresses, `None` without one. Ends at the first column without quotes.
+///
+/// # Errors
+/// A quoted column is neither a list of addresses nor `-`, or is cut off.
 fn forwarded(mut rest: &[u8]) -> Result<Option<&[u8]>, Unreadable> {
     let mut forwarded = None;
     loop {
@@ -82,8 +90,9 @@ fn forwarded(mut rest: &[u8]) -> Result<Option<&[u8]>, Unreadable> {
     }
 }
 
-/// What stands between quotes, and what follows. A backslash escapes the sign behind it: nginx and
-/// Apache write none that does not.
+/// Splits a text that begins with a quote into what stands between the quotes, and what follows.
+/// `None` if there is no quote or no end. A backslash escapes the sign behind it: nginx and Apache
+/// write none that does not.
 fn quoted(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let text = text.strip_prefix(b"\"")?;
     let mut from = 0;
@@ -96,6 +105,7 @@ fn quoted(text: &[u8]) -> Option<(&[u8], &[u8])> {
     }
 }
 
+/// The word behind a blank, and what follows it, with its blank. `None` if there is none.
 fn word(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let text = text.strip_prefix(b" ")?;
     let (word, rest) = text.split_at(memchr(b' ', text).unwrap_or(text.len()));
@@ -110,9 +120,12 @@ struct Columns<'a> {
 }
 
 impl<'a> Columns<'a> {
-    /// Reads `client identity user`, `host client identity user` or `forwarded client identity
-    /// user`. User names may have blanks in them, so an address in front is the client's, unless
-    /// another address follows.
+    /// Reads `client identity user`, `host client identity user` or
+    /// `forwarded client identity user`. User names may have blanks in them, so an address in front
+    /// is the client's, unless another address follows.
+    ///
+    /// # Errors
+    /// The columns are other ones.
     fn read(head: &'a [u8]) -> Result<Columns<'a>, Unreadable> {
         if let Some(client) = head.strip_suffix(b" - -").filter(|client| is_ipv4(client)) {
             return Ok(Columns {
@@ -160,16 +173,19 @@ impl<'a> Columns<'a> {
     }
 }
 
-/// A host that looks like one. A single label is the name of a machine, which a collector of logs
-/// put in front.
+/// Checks a host, and returns it if it has a dot or a colon or is `localhost`. `None` for a single
+/// label: it is the name of a machine, which a collector of logs put in front.
 fn virtual_host(field: &[u8]) -> Result<Option<&[u8]>, Unreadable> {
     Ok(fields::host(field)?.filter(|host| {
         host.iter().any(|byte| b".:".contains(byte)) || host.eq_ignore_ascii_case(b"localhost")
     }))
 }
 
-/// Whether these can be the identity (RFC 1413), which is nearly always `-`, and the user; both may
-/// be missing.
+/// Checks that these can be the identity (RFC 1413), which is nearly always `-`, and the user; both
+/// may be missing.
+///
+/// # Errors
+/// They cannot: the identity looks like a host, or one of the two is missing.
 fn is_identity_and_user(identity: &[u8], user: &[u8]) -> Result<(), Unreadable> {
     let is_host = identity.iter().any(|byte| b".:|".contains(byte));
     if is_host || identity.is_empty() != user.is_empty() {

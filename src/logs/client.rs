@@ -8,10 +8,11 @@ use ipnet::IpNet;
 use std::net::{IpAddr, SocketAddr};
 
 impl Record<'_> {
-    /// The address of the client, which logs write with or without port, brackets or quotes. From a
-    /// list, and from X-Forwarded-For with the client's column at its end, trusted proxies are
-    /// taken off from the right. `None` where the client is not certain: among several addresses
-    /// without trusted proxies, and where a proxy names nobody.
+    /// The address of the client, which logs write with or without port, brackets or quotes. Read
+    /// from the right, through the client's column and then X-Forwarded-For, it is the first
+    /// address that is no trusted proxy's, or the last one if all are. `None` where the client is
+    /// not certain: among different addresses without trusted proxies, and where a proxy names
+    /// nobody.
     pub fn client_address(&self, trusted: &[IpNet]) -> Option<IpAddr> {
         let column = self.client.as_deref()?;
         let forwarded = self.forwarded.as_deref();
@@ -38,7 +39,7 @@ fn entries(list: &[u8]) -> impl Iterator<Item = &[u8]> {
     list.rsplit(|byte| *byte == b',')
 }
 
-/// An address as logs write it.
+/// Reads an address as logs write it, with or without port, brackets, quotes and blanks.
 fn address(entry: &[u8]) -> Option<IpAddr> {
     let entry = entry.trim_ascii();
     let entry = entry
@@ -55,8 +56,8 @@ fn address(entry: &[u8]) -> Option<IpAddr> {
     written_address(std::str::from_utf8(entry).ok()?)
 }
 
-/// Whether this is an address like `192.0.2.7`. Nearly every column is one, and to parse it takes
-/// three times as long.
+/// Whether this is an address like `192.0.2.7`, without a port. A quick test: nearly every column
+/// is one, and to parse it takes three times as long.
 pub fn is_ipv4(word: &[u8]) -> bool {
     let mut value = None;
     let mut dots = 0;
@@ -102,8 +103,8 @@ pub fn is_client(column: &[u8]) -> bool {
     is_whole && has_address
 }
 
-/// The first column of a text, without its quotes, and what follows. A list goes on behind a comma
-/// and a blank.
+/// The first column of a text, without its quotes, and what follows it without blanks in front. A
+/// column ends at a blank, unless a comma stands before that: a list goes on.
 pub fn split_column(text: &[u8]) -> (&[u8], &[u8]) {
     if let Some(quoted) = text.strip_prefix(b"\"")
         && let Some(end) = memchr::memchr(b'"', quoted)

@@ -49,7 +49,7 @@ const KEYS: [(Field, &str); 16] = [
 ];
 
 /// The field that a key of JSON or a variable of nginx names, and its rank among the keys of that
-/// field.
+/// field: zero is the best. `None` for an unknown key.
 pub fn named(key: &str) -> Option<(Field, usize)> {
     static FIELDS: LazyLock<HashMap<String, (Field, usize)>> = LazyLock::new(|| {
         let mut fields = HashMap::new();
@@ -65,7 +65,11 @@ pub fn named(key: &str) -> Option<(Field, usize)> {
     FIELDS.get(&key.to_ascii_lowercase()).copied()
 }
 
-/// The host, which may be followed by a port. `-` and nginx's `_` are none.
+/// Checks a host, which may be followed by a port, and returns it with the port. `None` for `-`,
+/// nginx's `_`, and nothing.
+///
+/// # Errors
+/// It is neither a name with a letter nor an address.
 pub fn host(field: &[u8]) -> Result<Option<&[u8]>, Unreadable> {
     let colon = field.iter().rposition(|byte| *byte == b':');
     let name = match colon {
@@ -94,7 +98,11 @@ pub fn host(field: &[u8]) -> Result<Option<&[u8]>, Unreadable> {
 /// Bytes of a name in the DNS (RFC 1035 section 2.3.4).
 const MAX_HOST: usize = 255;
 
-/// The client: an address or a list of them. `None` where the log has its name or nothing.
+/// Checks the client's column, and returns it if it is an address or a list of them. `None` where
+/// the log has its name, `-`, or `unix:` (nginx, for who comes through a socket of the machine).
+///
+/// # Errors
+/// It is neither.
 pub fn client(field: &[u8]) -> Result<Option<&[u8]>, Unreadable> {
     if client::is_client(field) {
         return Ok(Some(field));
@@ -106,7 +114,10 @@ pub fn client(field: &[u8]) -> Result<Option<&[u8]>, Unreadable> {
     host(field).map(|_| None).map_err(|_| Unreadable::BadClient)
 }
 
-/// A number as a status.
+/// The number as a status.
+///
+/// # Errors
+/// It has more than three digits.
 pub fn status(number: Option<u64>) -> Result<Option<u16>, Unreadable> {
     match number {
         Some(status @ 0..=999) => Ok(Some(status as u16)),
@@ -115,7 +126,11 @@ pub fn status(number: Option<u64>) -> Result<Option<u16>, Unreadable> {
     }
 }
 
-/// A status or a number of bytes; `None` where the log has none.
+/// Reads a status or a number of bytes; `None` for `-`. A number that is too large becomes the
+/// largest.
+///
+/// # Errors
+/// It is empty, or has another sign than digits.
 pub fn number(field: &[u8]) -> Result<Option<u64>, Unreadable> {
     if field == b"-" {
         return Ok(None);
@@ -135,7 +150,10 @@ pub fn number(field: &[u8]) -> Result<Option<u64>, Unreadable> {
     }
 }
 
-/// The user agent; empty where there was none.
+/// Checks the user agent, and returns it; `-` becomes empty.
+///
+/// # Errors
+/// It is a number, a time, an address, a URL or a request line, and so the value of another column.
 pub fn user_agent(field: Octets<'_>) -> Result<Octets<'_>, Unreadable> {
     let field = or_empty(field);
     let is_other = match field.first() {
@@ -153,11 +171,13 @@ pub fn user_agent(field: Octets<'_>) -> Result<Octets<'_>, Unreadable> {
     }
 }
 
+/// Whether the field is a number, a time, or an address or a list of them.
 fn is_number_or_moment(field: &[u8]) -> bool {
     let text = std::str::from_utf8(field).unwrap_or_default();
     text.parse::<f64>().is_ok() || moment::any(text).is_some() || client::is_client(field)
 }
 
+/// Whether the field is a request line with a method, a target and a version like ` HTTP/1.1`.
 fn is_request(field: &[u8]) -> bool {
     let version = &field[field.len().saturating_sub(b" HTTP/1.1".len())..];
     version.starts_with(b" HTTP/")

@@ -80,7 +80,11 @@ impl FormatString {
         Ok(FormatString { start, variables })
     }
 
-    /// Reads a line.
+    /// Reads a line by this format. Of several variables for the same field the last counts, for
+    /// the host the first.
+    ///
+    /// # Errors
+    /// The line is of another format, or a value cannot be one of its variable.
     pub(super) fn read<'a>(&self, line: &'a [u8]) -> Reading<'a> {
         let mut rest = line
             .strip_prefix(&*self.start)
@@ -110,7 +114,8 @@ impl FormatString {
 /// What the variables of a line hold.
 type Found<'a> = [Option<&'a [u8]>; FIELDS];
 
-/// The request that the variables of a line describe.
+/// Makes a line of what its variables hold. The request line counts before target, method and query
+/// in variables of their own. A status or number of bytes that the log does not have is zero.
 fn read<'a>(found: &Found<'a>) -> Reading<'a> {
     let raw = |variable: Field| found[variable as usize];
     let text = |variable| raw(variable).map(unescape);

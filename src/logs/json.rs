@@ -23,7 +23,9 @@ pub fn read(line: &[u8]) -> Reading<'static> {
 struct Slots([Option<(usize, Value)>; FIELDS]);
 
 impl Slots {
-    /// Takes the fields out of an object, and out of the objects in it.
+    /// Sorts the values of a line into its fields. For one field the key with the lowest rank
+    /// counts, and values in the objects `request` and `headers` count before the line's own.
+    /// Unknown keys and values without text are left out.
     fn of(object: Map<String, Value>) -> Slots {
         let mut slots = Slots::default();
         let mut inner = Vec::new();
@@ -60,26 +62,39 @@ impl Slots {
         slots
     }
 
+    /// Records that the line has fields of the request's head: then no user agent among them means
+    /// that the request had none.
     fn set_headers(&mut self) {
         self.0[Field::Headers as usize] = Some((0, Value::Null));
     }
 
+    /// Takes the value of a field out, as text.
     fn take(&mut self, field: Field) -> Option<String> {
         self.0[field as usize]
             .take()
             .and_then(|(_, value)| text(&value))
     }
 
+    /// Takes the value of a field out, as bytes.
     fn text(&mut self, field: Field) -> Option<Octets<'static>> {
         self.take(field).map(|text| text.into_bytes().into())
     }
 
+    /// Takes the value of a field out, as a number; `None` if the line has none.
+    ///
+    /// # Errors
+    /// It is no number.
     fn number(&mut self, field: Field) -> Result<Option<u64>, Unreadable> {
         self.take(field)
             .map_or(Ok(None), |text| fields::number(text.as_bytes()))
     }
 
-    /// The request that the fields describe.
+    /// Makes a line of its values. A line without a request is a message of the server if it looks
+    /// like one. A request must have a time and a user agent, or the object that would hold one; a
+    /// missing status or number of bytes is zero.
+    ///
+    /// # Errors
+    /// It cannot be read for certain.
     fn line(mut self) -> Reading<'static> {
         // Caddy writes its errors and what its handlers do with the request that they are about.
         let logger = self.text(Field::Logger).unwrap_or_default();
@@ -127,8 +142,9 @@ impl Slots {
         }))
     }
 
-    /// Whether a line without a request is a message. It is not where it has something else of a
-    /// request: an application may write its own access log with a level.
+    /// Whether a line without a request is a message of the server: it has a level or a text for
+    /// people, and nothing of a request, because an application may write its own access log with a
+    /// level.
     fn is_message(&self) -> bool {
         let of_requests = [
             Field::Method,
@@ -143,8 +159,9 @@ impl Slots {
         !is_of_request && matches!(self.0[Field::Message as usize], Some((_, Value::String(_))))
     }
 
-    /// What was asked for, by the request line or else by the parts of it. nginx may have rewritten
-    /// `uri`.
+    /// What was asked for: by the request line if it has a method, else by `url` (or the line) with
+    /// the method and the query in fields of their own. nginx may have rewritten `uri`. `None` if
+    /// neither can be read.
     fn asked(
         &mut self,
         line: &Octets<'static>,
@@ -166,8 +183,8 @@ impl Slots {
     }
 }
 
-/// A value as text. Caddy writes the lines of a header field as a list. Together they are one value
-/// (RFC 9110 section 5.3).
+/// A value as text; `None` for null, a boolean, an object or an empty list. Caddy writes the lines
+/// of a header field as a list: together they are one value (RFC 9110 section 5.3).
 fn text(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),

@@ -41,8 +41,9 @@ pub fn is_message(line: &[u8]) -> bool {
         })
 }
 
-/// `2026/11/22 10:00:00 [error] 12#12: `, and Caddy's messages for people, which have tabs. Its
-/// access log in that form cannot be read.
+/// Whether a line is a message of nginx, `2026/11/22 10:00:00 [error] 12#12: `, or one of Caddy's
+/// for people, which have tabs. Not a line of Caddy's access log in that form, which cannot be
+/// read.
 fn is_nginx_or_caddy(line: &[u8]) -> bool {
     const SHAPE: &[u8] = b"0000/00/00 00:00:00";
     let Some((time, rest)) = line.split_at_checked(SHAPE.len()) else {
@@ -54,6 +55,7 @@ fn is_nginx_or_caddy(line: &[u8]) -> bool {
             || is_caddy && memchr::memmem::find(rest, b"http.log.access").is_none())
 }
 
+/// Whether a line is a message of Apache,
 /// `[Sun Nov 22 10:00:00.123456 2026] [core:error] [pid 1] `.
 fn is_apache(line: &[u8]) -> bool {
     line.get(..5).is_some_and(|begin| is_like(begin, b"[aaa ")) && line.contains(&b']')

@@ -61,7 +61,7 @@ pub enum Line<'a> {
 }
 
 impl Line<'_> {
-    /// The same, apart from the text that it was read from.
+    /// The same line with texts of its own, which outlive the text that it was read from.
     fn into_owned(self) -> Line<'static> {
         match self {
             Line::NoRequest => Line::NoRequest,
@@ -121,7 +121,7 @@ pub enum Unreadable {
 }
 
 impl Unreadable {
-    /// What programs call it.
+    /// The name of this reason in JSON and for programs.
     pub fn id(self) -> &'static str {
         self.into()
     }
@@ -160,7 +160,9 @@ impl LineFormat {
         self.read_behind_prefix(line, as_it_is)
     }
 
-    /// Reads a line that was not read as it is.
+    /// Reads a line that was not read as it is: without its prefixes, one after the other.
+    /// `as_it_is` is what reading it whole gave, which is the result if it has no prefix. If
+    /// nothing can be read but the line looks like a server's message, it is one.
     #[cold]
     fn read_behind_prefix<'a>(&self, line: &'a [u8], as_it_is: Reading<'a>) -> Reading<'a> {
         let read = match prefixes::strip(line) {
@@ -176,6 +178,8 @@ impl LineFormat {
         }
     }
 
+    /// Reads a line as it is: by the given format, else as JSON if it begins with `{`, else as
+    /// Common or Combined.
     fn read_without_prefix<'a>(&self, line: &'a [u8]) -> Reading<'a> {
         match self {
             LineFormat::FormatString(pattern) => pattern.read(line),
@@ -213,7 +217,7 @@ enum Field {
 
 const FIELDS: usize = Field::Other as usize + 1;
 
-/// A field as logs write it: `-` stands for nothing.
+/// A field as logs write it: `-` stands for nothing and becomes empty.
 fn or_empty(field: Octets<'_>) -> Octets<'_> {
     if *field == *b"-" {
         Cow::Borrowed(b"")
@@ -222,7 +226,7 @@ fn or_empty(field: Octets<'_>) -> Octets<'_> {
     }
 }
 
-/// The same, where nothing counts as no field.
+/// The field, or `None` if it is empty or `-`.
 fn not_empty(field: Option<Octets<'_>>) -> Option<Octets<'_>> {
     field.map(or_empty).filter(|field| !field.is_empty())
 }
@@ -264,6 +268,7 @@ fn unescape(field: &[u8]) -> Octets<'_> {
     Cow::Owned(out)
 }
 
+/// The value of a hexadecimal digit; `None` for another byte.
 fn digit(octet: u8) -> Option<u8> {
     char::from(octet)
         .to_digit(16)

@@ -10,7 +10,8 @@ pub const CLF_LENGTH: usize = 26;
 /// The months as logs write them, three letters each.
 const MONTHS: &[u8] = b"JanFebMarAprMayJunJulAugSepOctNovDec";
 
-/// `10/Oct/2000:13:55:36 -0700`, as Apache and nginx (`$time_local`) write it.
+/// Reads `10/Oct/2000:13:55:36 -0700`, as Apache and nginx (`$time_local`) write it; `None` for any
+/// other text.
 pub fn clf(text: &[u8]) -> Option<Timestamp> {
     let text: &[u8; CLF_LENGTH] = text.try_into().ok()?;
     let signs = [
@@ -37,8 +38,9 @@ pub fn clf(text: &[u8]) -> Option<Timestamp> {
     }
 }
 
-/// A moment in any form that JSON logs use: RFC 3339, that of [`clf`], Caddy's `2006/01/02
-/// 15:04:05`, or a number. A day alone is no moment.
+/// Reads a moment in any form that JSON logs use: RFC 3339, that of [`clf`], Caddy's
+/// `2006/01/02 15:04:05` (taken for UTC, as it has no zone), or a number (`epoch`). Square brackets
+/// around it are ignored. A day alone is no moment.
 pub fn any(text: &str) -> Option<Timestamp> {
     let text = text.trim_matches(['[', ']']);
     if let Ok(number) = text.parse() {
@@ -55,9 +57,9 @@ pub fn any(text: &str) -> Option<Timestamp> {
         })
 }
 
-/// A number of seconds since 1970, or of milliseconds, microseconds or nanoseconds: that which
-/// gives a year from 2001 to
-/// 2100. What gives none is a duration, a year or a date without signs.
+/// Reads a number of seconds since 1970, or of milliseconds, microseconds or nanoseconds: the unit
+/// that gives a year from 2001 to 2100. `None` if none does: then it is a duration, a year or a
+/// date without signs.
 pub fn epoch(number: f64) -> Option<Timestamp> {
     let seconds = [1.0, 1e3, 1e6, 1e9].map(|unit| number / unit);
     let seconds = seconds
@@ -90,6 +92,7 @@ pub fn is_like(text: &[u8], shape: &[u8]) -> bool {
         })
 }
 
+/// The number that these digits write; `None` if another byte is among them.
 fn digits(text: &[u8]) -> Option<u32> {
     text.iter().try_fold(0, |number, octet| {
         octet

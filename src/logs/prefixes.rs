@@ -15,7 +15,8 @@ const PREFIXES: &[Strip] = &[cri, syslog_3164, syslog_5424, rfc3339, compose, ku
 /// Names of containers and pods are shorter (RFC 1123, with the names of a project and a node).
 const MAX_NAME: usize = 256;
 
-/// A line without its first prefix. `None` where it has none.
+/// A line without its first prefix, or the line that stands in a JSON object of a collector. `None`
+/// if it has neither.
 pub fn strip(line: &[u8]) -> Option<Octets<'_>> {
     if line.starts_with(b"{") {
         return wrapped(line);
@@ -33,13 +34,15 @@ struct Wrapped<'a> {
     log: Cow<'a, str>,
 }
 
+/// The line within a JSON object, in `log`, `message`, `MESSAGE` or `msg`, without its line end.
+/// `None` if there is none, or an empty one.
 fn wrapped(line: &[u8]) -> Option<Octets<'_>> {
     let Wrapped { log } = serde_json::from_slice(line).ok()?;
     let inner = log.trim_end_matches(['\n', '\r']);
     (!inner.is_empty()).then(|| Cow::Owned(inner.as_bytes().to_vec()))
 }
 
-/// `2026-11-22T10:00:00.123456789Z stdout F `, of containerd and CRI-O.
+/// What stands behind `2026-11-22T10:00:00.123456789Z stdout F `, of containerd and CRI-O.
 fn cri(line: &[u8]) -> Option<&[u8]> {
     let (stream, rest) = word(rfc3339(line)?)?;
     let (tags, rest) = word(rest)?;
@@ -48,9 +51,9 @@ fn cri(line: &[u8]) -> Option<&[u8]> {
     is_cri.then_some(rest)
 }
 
-/// `Nov 22 10:00:00 host nginx[12]: ` (RFC 3164 section 4.1), also with the times of RFC 3339 that
-/// rsyslog and journalctl write. The tag is what tells it from a virtual host; the host may be
-/// missing.
+/// What stands behind `Nov 22 10:00:00 host nginx[12]: ` (RFC 3164 section 4.1), also with the
+/// times of RFC 3339 that rsyslog and journalctl write. The colon behind the tag tells it from a
+/// virtual host; the host may be missing.
 fn syslog_3164(line: &[u8]) -> Option<&[u8]> {
     let (first, rest) = word(syslog_time(line)?)?;
     let (tag, rest) = if first.ends_with(b":") {
@@ -61,7 +64,8 @@ fn syslog_3164(line: &[u8]) -> Option<&[u8]> {
     tag.ends_with(b":").then(|| rest.trim_ascii_start())
 }
 
-/// What stands behind the time of a line by syslog, or behind another time in front.
+/// What stands behind the time at the beginning of a line, `Nov 22 10:00:00 ` or one of RFC 3339; a
+/// priority (`<190>`) may stand before it. `None` without such a time.
 pub fn syslog_time(line: &[u8]) -> Option<&[u8]> {
     let line = priority(line).unwrap_or(line);
     rfc3339(line).or_else(|| {
@@ -71,7 +75,8 @@ pub fn syslog_time(line: &[u8]) -> Option<&[u8]> {
     })
 }
 
-/// `<165>1 2026-11-22T10:00:00.003Z host nginx - - [x@1 y="z"] ` (RFC 5424 section 6).
+/// What stands behind `<165>1 2026-11-22T10:00:00.003Z host nginx - - [x@1 y="z"] ` (RFC 5424
+/// section 6), without a byte order mark.
 fn syslog_5424(line: &[u8]) -> Option<&[u8]> {
     let mut rest = priority(line)?.strip_prefix(b"1 ")?;
     for _ in ["time", "host", "application", "process", "message"] {
@@ -85,7 +90,8 @@ fn syslog_5424(line: &[u8]) -> Option<&[u8]> {
     Some(rest.strip_prefix(b"\xef\xbb\xbf").unwrap_or(rest))
 }
 
-/// What stands behind elements in brackets, whose values stand in quotes and may hold `\]`.
+/// What stands behind the elements in brackets at the beginning of a text: behind the first `] `
+/// that is not in quotes. Values stand in quotes and may hold `\]`. `None` if there is no such end.
 fn structured_data(text: &[u8]) -> Option<&[u8]> {
     let mut is_quoted = false;
     let mut is_escaped = false;
@@ -101,7 +107,7 @@ fn structured_data(text: &[u8]) -> Option<&[u8]> {
     None
 }
 
-/// `web-1  | `, of docker compose and docker service.
+/// What stands behind `web-1  | `, of docker compose and docker service.
 fn compose(line: &[u8]) -> Option<&[u8]> {
     let name = line
         .iter()
@@ -115,13 +121,13 @@ fn compose(line: &[u8]) -> Option<&[u8]> {
     Some(rest.strip_prefix(b" ").unwrap_or(rest))
 }
 
-/// `[pod/web-0/nginx] `, of `kubectl logs --prefix`.
+/// What stands behind `[pod/web-0/nginx] `, of `kubectl logs --prefix`.
 fn kubectl(line: &[u8]) -> Option<&[u8]> {
     let (name, rest) = word(line.strip_prefix(b"[pod/")?)?;
     name.ends_with(b"]").then_some(rest)
 }
 
-/// `<190>`.
+/// What stands behind a priority of syslog, such as `<190>`.
 fn priority(line: &[u8]) -> Option<&[u8]> {
     let rest = line.strip_prefix(b"<")?;
     let digits = rest
@@ -132,8 +138,8 @@ fn priority(line: &[u8]) -> Option<&[u8]> {
     rest[digits..].strip_prefix(b">")
 }
 
-/// `2026-11-22T10:00:00.123456789Z `, of `--timestamps`. journalctl writes `+0100` in place of
-/// `+01:00`.
+/// What stands behind `2026-11-22T10:00:00.123456789Z `, of `--timestamps`. journalctl writes
+/// `+0100` in place of `+01:00`.
 fn rfc3339(line: &[u8]) -> Option<&[u8]> {
     let (time, rest) = word(line)?;
     const SHAPE: &[u8] = b"0000-00-00T00:00:00";
@@ -145,7 +151,8 @@ fn rfc3339(line: &[u8]) -> Option<&[u8]> {
     is_time.then_some(rest)
 }
 
-/// A word, and what stands behind the blank after it.
+/// The word before the first blank, and what stands behind the blank. `None` if there is no blank,
+/// or nothing before it.
 fn word(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let end = memchr::memchr(b' ', text).filter(|end| *end > 0)?;
     Some((&text[..end], &text[end + 1..]))

@@ -16,7 +16,8 @@ pub struct Asked<'a> {
 }
 
 impl<'a> Asked<'a> {
-    /// Reads a request line, or a path alone. `None` where it is neither.
+    /// Reads a request line, or a path alone, whose method is empty. A target may have blanks in
+    /// it, and the version may be missing (HTTP/0.9). `None` where it is neither.
     pub fn line(line: &Octets<'a>) -> Option<Asked<'a>> {
         let start = if line.starts_with(b"/") {
             0
@@ -39,7 +40,8 @@ impl<'a> Asked<'a> {
         Asked::url(part(line, 0..method.len()), part(line, start..end))
     }
 
-    /// Reads a target: a path, a URL with its host, or `*`. `None` where it is none of them.
+    /// Reads a target: a path, a URL with its host, or `*`. Of a URL the host is kept apart,
+    /// without a user name, and an empty path becomes `/`. `None` where it is none of them.
     pub fn url(method: Octets<'a>, target: Octets<'a>) -> Option<Asked<'a>> {
         if target.starts_with(b"/") || *target == *b"*" {
             return Some(Asked {
@@ -70,7 +72,8 @@ impl<'a> Asked<'a> {
         })
     }
 
-    /// With the query that stands in a field of its own.
+    /// The same with a query that stands in a field of its own, unless the target has a query
+    /// already.
     pub fn with_query(self, query: &[u8]) -> Asked<'a> {
         if query.is_empty() || memchr(b'?', &self.target).is_some() {
             return self;
@@ -82,8 +85,7 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// Where the host of a URL begins, with what may stand before it. `None` where this is no URL with
-/// a scheme.
+/// Where a URL goes on behind its scheme and `://`. `None` where this is no URL with a scheme.
 pub fn authority_start(text: &[u8]) -> Option<usize> {
     let scheme = text
         .iter()
@@ -91,8 +93,11 @@ pub fn authority_start(text: &[u8]) -> Option<usize> {
     (scheme > 0 && text[scheme..].starts_with(b"://")).then_some(scheme + 3)
 }
 
-/// The line whose request cannot be read. It is one of a connection without a request where the
-/// server refused it.
+/// The result for a line whose request cannot be read: a connection without a request if the server
+/// refused it (status zero or at least 400; without a status, an empty request), or for CONNECT.
+///
+/// # Errors
+/// The server did not refuse it: the line cannot be read.
 pub fn none(request: &[u8], status: Option<u16>) -> Reading<'static> {
     let was_refused = match status {
         Some(status) => status == 0 || status >= 400,

@@ -45,6 +45,8 @@ impl<B: Body<Data = Bytes>> Body for GateBody<B> {
     type Data = Bytes;
     type Error = B::Error;
 
+    /// The next frame of the body; its data is counted for the record. An answer of crawlgate's
+    /// comes in one piece.
     fn poll_frame(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -74,6 +76,7 @@ impl<B: Body<Data = Bytes>> Body for GateBody<B> {
         Poll::Ready(frame)
     }
 
+    /// Whether nothing follows. For a page that is rewritten, only when `held` was taken, too.
     fn is_end_stream(&self) -> bool {
         match &self.source {
             BodySource::Answer { left } => left.is_empty(),
@@ -82,6 +85,7 @@ impl<B: Body<Data = Bytes>> Body for GateBody<B> {
         }
     }
 
+    /// The length that is left, as far as it is known; of a page that is rewritten it is not.
     fn size_hint(&self) -> SizeHint {
         match &self.source {
             BodySource::Answer { left } => SizeHint::with_exact(left.len() as u64),
@@ -91,8 +95,8 @@ impl<B: Body<Data = Bytes>> Body for GateBody<B> {
     }
 }
 
-/// The next piece of a page that is rewritten. What the application sends after its last piece
-/// (trailers, an error) waits until all that is held of the page was sent.
+/// The next piece of a page that is rewritten, and at last what the application sent after its last
+/// piece (trailers, an error): that waits in `held` until all that is held of the page was sent.
 fn poll_page<B: Body<Data = Bytes>>(
     mut body: Pin<&mut B>,
     held: &mut Option<Result<Frame<Bytes>, B::Error>>,

@@ -28,7 +28,8 @@ pub struct Call {
 }
 
 impl Call {
-    /// Has a request judged. Returns crawlgate's own answer, if the request does not pass.
+    /// Has a request judged. Returns crawlgate's own answer, if the request does not pass. The
+    /// address of the other end is what the application's function finds, if it has given one.
     pub fn new(shared: &Shared, head: &Parts) -> (Call, Option<Answer>) {
         let trusted = &shared.requests.settings().trusted_proxies;
         let address = shared.peer.and_then(|peer| peer(&head.extensions));
@@ -61,7 +62,8 @@ impl Call {
     }
 
     /// Prepares the request for the application: adds its id, removes conditions that would hide a
-    /// new tag from a crawler, and asks for pages that can be rewritten.
+    /// new tag from a crawler, and asks for pages that can be rewritten. In the same process no
+    /// facts of the connection are needed, so that an empty one is given.
     pub fn forward(&mut self, head: &mut Parts) {
         if let Some(ticket) = &self.ticket {
             if let Some((_, entry)) = ticket.judged() {
@@ -78,7 +80,9 @@ impl Call {
         }
     }
 
-    /// Takes crawlgate's own answer apart, and notes it for the record.
+    /// Turns crawlgate's own answer into the head and body of a response, and keeps its status and
+    /// tags for the record. A call of gRPC gets a `grpc-status`. The request counts as complete
+    /// when the body is taken, at once if it is empty.
     pub fn answered(&mut self, answer: Answer, is_grpc: bool) -> (ResponseParts, Bytes) {
         let (mut head, body) = Response::<Bytes>::from(answer).into_parts();
         if is_grpc {
@@ -89,8 +93,8 @@ impl Call {
         (head, body)
     }
 
-    /// Adds the policy's fields to the application's response. Returns whether its body may be
-    /// changed.
+    /// Adds the policy's fields to the application's response, unless that is informational, and
+    /// keeps its status and tags for the record. Returns whether its body may be changed.
     pub fn passed(&mut self, head: &mut ResponseParts) -> bool {
         if head.status == StatusCode::SWITCHING_PROTOCOLS
             && let Some(ticket) = &mut self.ticket
@@ -116,12 +120,14 @@ impl Call {
         self.page.has_own_length()
     }
 
+    /// Keeps the status and the tags of the response for the record.
     fn note(&mut self, head: &ResponseParts) {
         self.status = head.status.as_u16();
         self.tags = head.headers.get_all(X_ROBOTS_TAG).iter().cloned().collect();
     }
 
-    /// Rewrites a piece of a page; `None` is its end. Returns the octets that can be sent by now.
+    /// Rewrites a piece of a page; `None` is its end. Returns the bytes that can be sent by now;
+    /// `None` if there are none.
     pub fn rewrite(&mut self, mut piece: Option<Bytes>) -> Option<Bytes> {
         let is_end = piece.is_none();
         let end = self.page.write(&mut piece, is_end);
@@ -129,7 +135,7 @@ impl Call {
         piece
     }
 
-    /// The application broke off in the middle of a page. Returns what is held of it.
+    /// Ends a page in the middle of which the application broke off. Returns what is held of it.
     pub fn break_off(&mut self) -> Bytes {
         let (held, end) = self.page.break_off();
         self.count_page(end);
@@ -144,6 +150,8 @@ impl Call {
 }
 
 impl Drop for Call {
+    /// Records the request. It is complete, unless no response was made or crawlgate's own answer
+    /// was not taken: then the client has left.
     fn drop(&mut self) {
         let Some(ticket) = self.ticket.take() else {
             return;
@@ -180,7 +188,7 @@ fn grpc_status(status: StatusCode) -> HeaderValue {
     })
 }
 
-/// Path and query; `*` stays what it is.
+/// Path and query, `/` if the URI has none; `*` stays what it is.
 fn target(uri: &Uri) -> &[u8] {
     uri.path_and_query()
         .map_or("/", PathAndQuery::as_str)

@@ -324,6 +324,7 @@ impl GateBuilder {
         })))
     }
 
+    /// Opens the logs that have a file. Addresses in the history are always cut to their network.
     fn logs(&self) -> Result<Logs, OpenError> {
         let mut logs = Logs {
             addresses: self.addresses,

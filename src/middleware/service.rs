@@ -43,6 +43,8 @@ where
         self.inner.poll_ready(context)
     }
 
+    /// Has the request judged. If it passes, it goes to the inner service; otherwise that never
+    /// sees it, and the response is crawlgate's own.
     fn call(&mut self, request: Request<A>) -> GateFuture<S::Future> {
         let (mut head, body) = request.into_parts();
         let (mut call, answer) = Call::new(&self.shared, &head);
@@ -95,6 +97,11 @@ where
     #[expect(
         clippy::expect_used,
         reason = "a future that is over must not be polled"
+    /// The response: crawlgate's own, or that of the inner service with the policy's fields. An
+    /// error of the inner service is passed on.
+    ///
+    /// # Panics
+    /// When it is polled again after it was ready, as every future may.
     )]
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();

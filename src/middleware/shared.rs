@@ -27,6 +27,7 @@ pub struct Shared {
 }
 
 impl Drop for Shared {
+    /// Ends the gate: stops its threads, writes the logs out, and closes the state.
     fn drop(&mut self) {
         if let Some(threads) = self.threads.take() {
             threads.close();

@@ -38,7 +38,8 @@ pub struct FetchError {
     reason: String,
 }
 
-/// Fetches an http or https URL. A URL without a path stands for the site's `/robots.txt`.
+/// Fetches an http or https URL, over at most five redirects. A URL without a path stands for the
+/// site's `/robots.txt`. Blocks for 20 seconds at most.
 ///
 /// # Errors
 /// There is no complete answer: the name does not resolve, the connection is refused, the
@@ -69,7 +70,7 @@ fn request(url: &str) -> Result<Fetched, Box<dyn std::error::Error>> {
     }
 }
 
-/// `https://shop.example` means its `/robots.txt`.
+/// The URL itself; with `/robots.txt` if it has no path, or `/` alone, and no query or fragment.
 fn robots_txt_of(url: &str) -> String {
     let authority = url.find("://").map_or(0, |place| place + 3);
     match url[authority..].find(['/', '?', '#']) {

@@ -5,8 +5,10 @@
 use super::decode::is_token;
 use crate::crawlers::Registry;
 
-/// The names of a line that has more than one: a list (`Googlebot, Bingbot`), or words that are all
-/// known tokens (`Googlebot Bingbot`). Other words behind a token are versions and comments.
+/// The names of a line that has more than one: a list with `,` or `;` (`Googlebot, Bingbot`) of
+/// which each is a possible token and one is known, or words that are all known tokens (`Googlebot
+/// Bingbot`). Other words behind a token are versions and comments. `None` for one name, and where
+/// the whole value is a known token.
 pub fn names_on_one_line<'v>(value: &'v str, registry: &Registry) -> Option<Vec<&'v str>> {
     if is_known(value, registry) {
         return None;

@@ -141,7 +141,8 @@ fn declared_previous(policy: &Policy, origin: Option<&OriginFile>) -> Option<Dec
     }
 }
 
-/// The rendered file with what its answers need: version, entity tag and Cache-Control.
+/// The served file with its version, ETag and Cache-Control. While the origin's copy is awaited and
+/// the policy uses it, `awaits_origin_until` says until when the file is not served.
 fn robots_txt(policy: &Policy, origin: &Origin, body: String) -> RobotsTxt {
     let version = Version::of(body.as_bytes());
     RobotsTxt {
@@ -156,8 +157,8 @@ fn robots_txt(policy: &Policy, origin: &Origin, body: String) -> RobotsTxt {
     }
 }
 
-/// The error for a file that is too large. Its help depends on the cause: the policy adds little to
-/// a large file of the origin.
+/// The error for a file of `size` bytes, which is too large. It blames the origin's file if that is
+/// not empty, because the policy adds little to it; otherwise it points at the section `robots`.
 fn too_large(policy: &Policy, origin: Option<&OriginFile>, size: usize) -> Diagnostic {
     match origin.filter(|origin| !origin.file.bytes().is_empty()) {
         Some(origin) => {
@@ -183,7 +184,8 @@ fn too_large(policy: &Policy, origin: Option<&OriginFile>, size: usize) -> Diagn
 /// The help where the origin's file is too large.
 const FEWER: &str = "have the origin use fewer, wider patterns and fewer groups, or write `robots: { origin: replace }`";
 
-/// The error for an origin's file with too many rules and tokens to be merged within the budget.
+/// The error for an origin's file that is beyond the bounds of merging, with the file's location
+/// and its numbers of rules and tokens.
 fn too_much_to_merge(
     origin: Option<&OriginFile>,
     budget::TooMuch { rules, crawlers }: budget::TooMuch,

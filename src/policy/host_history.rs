@@ -156,7 +156,8 @@ impl HostHistory {
             })
     }
 
-    /// Whether the host changed its site so lately that crawlers must see its pages whole.
+    /// Whether the host changed its site within the last 30 days (`SiteEntry::TAGS_NEW_FOR`), so
+    /// that crawlers must see its pages whole. False where it never changed it.
     pub fn has_moved_lately(&self, now: Timestamp) -> bool {
         self.moved_at
             .is_some_and(|moment| now.since(moment) < SiteEntry::TAGS_NEW_FOR)
@@ -186,13 +187,14 @@ impl HostHistories {
         }
     }
 
-    /// The history of the host of a `Host` field value.
+    /// The history of the host of a `Host` field value. Where no pattern has the host, the history
+    /// of `HostHistory::none`.
     pub fn of(&self, host: &[u8]) -> &HostHistory {
         self.find(host).map_or(&NO_HISTORY, |(_, history)| history)
     }
 
     /// The history of the host of a `Host` field value, with the place of the closest pattern in
-    /// [`HostHistories::each`].
+    /// [`HostHistories::each`]. `None` where no pattern has the host.
     pub fn find(&self, host: &[u8]) -> Option<(usize, &HostHistory)> {
         // The engine by itself keeps no history: it pays nothing for it.
         let place = if self.known.is_empty() {

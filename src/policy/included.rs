@@ -19,8 +19,8 @@ pub const MAX_FILE: u64 = 512 * 1024;
 pub struct IncludedFiles(pub BTreeMap<String, Arc<[u8]>>);
 
 impl Policy {
-    /// Takes over the contents of the files that the policy names. A file that is missing is a
-    /// warning: the site works without it.
+    /// Copies the contents of the files that the policy names into it. A file that is missing, and
+    /// a .txt file that is a page of HTML, is a warning: the site works without it.
     pub fn include(&mut self, files: &IncludedFiles, diagnostics: &mut Diagnostics) {
         for included in self.included_mut() {
             included.bytes = files.0.get(&included.name.value).cloned();
@@ -67,6 +67,8 @@ impl Policy {
         has_page || matches!(self.robots.previous, Some(PreviousRobots::File(_)))
     }
 
+    /// The files that the policy names: the earlier robots.txt, then the pages for pause, failure
+    /// and refusal.
     fn included_mut(&mut self) -> impl Iterator<Item = &mut Included> {
         let previous = match &mut self.robots.previous {
             Some(PreviousRobots::File(file)) => Some(file),

@@ -108,7 +108,8 @@ impl Policy {
             .find(|described| described.token.value.eq_ignore_ascii_case(token))
     }
 
-    /// The demands for a licence: for the site, for purposes, for agents.
+    /// The written values of `unlicensed` that demand a licence, that is, all but `pass`: the
+    /// site's, then those of purposes, then those of agents.
     pub fn asks_for_license(&self) -> impl Iterator<Item = &Located<Unlicensed>> {
         let enforcement = &self.enforcement;
         let agents = enforcement.agents.iter().map(|(_, fields)| fields);
@@ -119,7 +120,10 @@ impl Policy {
             .filter(|said| said.value != Unlicensed::Pass)
     }
 
-    /// Whether this is one of the site's hosts, each with its port or without one.
+    /// Whether one of the site's hosts is exactly this name and port. The name is compared without
+    /// regard to case; wildcards do not count. A port of `authority` that equals `default_port`
+    /// counts as none, and a host that is written without a port matches only an authority without
+    /// one.
     pub(crate) fn has_host(&self, authority: &Authority<'_>, default_port: &[u8]) -> bool {
         let port = authority.port.filter(|port| *port != default_port);
         self.named(authority.name).any(|host| {
@@ -131,11 +135,14 @@ impl Policy {
         })
     }
 
-    /// Whether one of the site's hosts has this name.
+    /// Whether one of the site's hosts has this name, with any port, without regard to case.
+    /// Wildcards do not count.
     pub(crate) fn has_name(&self, name: &[u8]) -> bool {
         self.named(name).next().is_some()
     }
 
+    /// The site's hosts with this name, without regard to case, whatever their ports are. Wildcards
+    /// are left out.
     fn named(&self, name: &[u8]) -> impl Iterator<Item = &HostPattern> {
         let hosts = self.hosts.iter().map(|host| &host.value);
         hosts.filter(move |host| !host.wildcard && name.eq_ignore_ascii_case(host.name.as_bytes()))
@@ -251,7 +258,7 @@ pub struct GroupPolicy {
 }
 
 impl GroupPolicy {
-    /// Whether it names a token.
+    /// Whether one of the group's agents is this token, without regard to case. `*` is a token too.
     pub fn is_for(&self, token: &str) -> bool {
         self.agents
             .iter()

@@ -44,7 +44,8 @@ pub struct WantedHost {
 }
 
 impl OriginFile {
-    /// Reads a copy.
+    /// Parses a copy. `location` is the URL or path that it came from. It has no Last-Modified and
+    /// no internal authorities yet.
     pub fn new(location: impl Into<String>, bytes: impl Into<Arc<[u8]>>) -> OriginFile {
         OriginFile {
             location: location.into(),
@@ -54,7 +55,8 @@ impl OriginFile {
         }
     }
 
-    /// The copy with the value of Last-Modified.
+    /// The copy with the value of Last-Modified; `None` and a value that is no HTTP date take it
+    /// away.
     pub fn modified(self, last_modified: Option<&str>) -> OriginFile {
         OriginFile {
             last_modified: last_modified.and_then(Timestamp::from_http_date),

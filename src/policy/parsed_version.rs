@@ -61,7 +61,8 @@ impl ParsedVersion {
         }
     }
 
-    /// The rules that Google's library finds for one of Google's crawlers.
+    /// The rules of the group that Google's library finds for one of Google's crawlers, by its
+    /// names or by `*` if `binds` lets it follow `*`. `None` where no group binds the crawler.
     pub fn google_rules(&self, crawler: &Crawler, binds: Binds) -> Option<&RuleSet> {
         let matcher = self.google.as_ref().unwrap_or(&self.matcher);
         let group = binding(matcher, names(crawler), binds).0.group()?;
@@ -82,8 +83,8 @@ impl ParsedVersion {
     }
 }
 
-/// The groups for Google's crawlers as Google's library reads them, where it reads them otherwise
-/// than RFC 9309 says.
+/// The groups for Google's crawlers and for `*` as Google's library reads them. `None` where it
+/// reads these groups as RFC 9309 does (`rfc` is that reading of the same file).
 fn google_matcher(file: &File, rfc: &Reading, registry: &Registry) -> Option<Matcher> {
     let crawlers = registry
         .crawlers()
@@ -105,8 +106,9 @@ fn google_matcher(file: &File, rfc: &Reading, registry: &Registry) -> Option<Mat
     }))
 }
 
-/// The groups of the agents that are wanted, with their rules; an agent that stands in several
-/// groups has the rules of all (RFC 9309 section 2.2.1).
+/// The groups of a reading, each with only those of its agents that `is_wanted` accepts; groups
+/// without any are left out. If an agent stands in several groups, every agent gets a group of its
+/// own with the rules of all its groups and the shortest Crawl-delay (RFC 9309 section 2.2.1).
 fn groups(file: &File, reading: &Reading, is_wanted: impl Fn(&AgentLine) -> bool) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
     let mut seen = HashSet::new();
@@ -160,7 +162,8 @@ fn one_group_for_each_agent(groups: Vec<Group>) -> Vec<Group> {
     united
 }
 
-/// The shortest crawl delay of a group; `None` where it is zero.
+/// The shortest Crawl-delay line of a group; values that are not a number do not count. `None`
+/// without such a line, and where the shortest is zero.
 fn delay(file: &File, group: &FileGroup) -> Option<Duration> {
     let records = group
         .others

@@ -13,9 +13,10 @@ pub const DEFAULT_PAUSE: Duration = Duration::from_secs(12 * 3_600);
 /// Search engines drop URLs that answer 503 for two days.
 pub const LONG_PAUSE: Duration = Duration::from_secs(36 * 3_600);
 
-/// The pauses of a policy around a moment, each with its section of the policy: those that have
-/// ended, are on, and come next. `begins` gives the begin of a pause that does not recur, from the
-/// one in the policy; `None` leaves the pause out.
+/// When the planned pauses of a policy are on, each with its section of the policy. A pause that
+/// recurs gives its times around `now`: those that have ended, are on, and come next. Any other
+/// gives one time: `begins` gets the pause and its `from`, and returns the beginning; where it
+/// returns `None`, the pause is left out. The pause of robots.txt ends after `DEFAULT_PAUSE`.
 pub fn planned_pauses(
     policy: &Policy,
     now: Timestamp,
@@ -52,8 +53,8 @@ pub fn planned_pauses(
     planned
 }
 
-/// The pauses of a policy around a moment, without those that begin by hand; none where there is no
-/// moment.
+/// The planned pauses of a policy around a moment; none where `moment` is `None`. Pauses that name
+/// no `from` (they begin when the server loads them) and do not recur are left out.
 pub fn pauses_around(policy: &Policy, moment: Option<Timestamp>) -> Vec<ActivePause> {
     let planned = moment
         .map(|moment| planned_pauses(policy, moment, |_, from| from))
@@ -61,9 +62,9 @@ pub fn pauses_around(policy: &Policy, moment: Option<Timestamp>) -> Vec<ActivePa
     planned.into_iter().map(|(_, pause)| pause).collect()
 }
 
-/// When a pause that begins at `begin` ends. One that names no beginning ends after [`LONG_PAUSE`]
-/// unless the policy acknowledges a long one: the check of the policy could not tell how long it
-/// is.
+/// When a pause that begins at `begin` ends: at `until`, else after `DEFAULT_PAUSE`. Where the
+/// policy names no `from`, it ends after [`LONG_PAUSE`] at the latest, unless the policy
+/// acknowledges a long one: the check of the policy could not tell how long it is.
 fn end_of(
     begin: Timestamp,
     from: Option<Timestamp>,

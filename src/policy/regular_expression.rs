@@ -9,6 +9,9 @@ use regex_syntax::ast;
 const REGEX_BYTES: usize = 1 << 20;
 
 /// Compiles an expression, for checking and for use alike.
+///
+/// # Errors
+/// When the text is not a regular expression, or needs more than 1 MiB when compiled.
 pub fn compile_path_regex(text: &str) -> Result<regex::bytes::Regex, regex::Error> {
     regex::bytes::RegexBuilder::new(text)
         .size_limit(REGEX_BYTES)

@@ -36,7 +36,8 @@ impl RetirePolicy {
         self.noindex_from.value.plus(self.disallow_after.value)
     }
 
-    /// The stage of the paths at a moment.
+    /// The stage of the paths at a moment. The moments of `noindex_from` and `disallowed_from`
+    /// belong to the later stage.
     pub fn stage(&self, at: Timestamp) -> RetireStage {
         match () {
             () if at < self.noindex_from.value => RetireStage::Planned,
@@ -45,7 +46,8 @@ impl RetirePolicy {
         }
     }
 
-    /// When they go on to the next stage, after a moment.
+    /// The first moment after `after` at which the paths go on to the next stage; `None` if they
+    /// are in the last.
     pub fn next_switch(&self, after: Timestamp) -> Option<Timestamp> {
         [self.noindex_from.value, self.disallowed_from()]
             .into_iter()
@@ -64,7 +66,8 @@ impl Policy {
         }
     }
 
-    /// When what is published changes by the clock, after a moment.
+    /// The first moment after `after` at which retirement changes what is published; `None` if it
+    /// does not change any more, and for a staging site.
     pub fn next_switch(&self, after: Timestamp) -> Option<Timestamp> {
         self.retiring()
             .iter()

@@ -23,8 +23,8 @@ pub struct UsageMember<'v> {
     pub parameters: &'v str,
 }
 
-/// The parts of a Content-Signal line as they are written, each with its meaning; `None` where
-/// readers pass over it.
+/// The parts of a Content-Signal line, which commas separate, as they are written but trimmed.
+/// Empty parts are left out. Each comes with its meaning; `None` where readers pass over the part.
 pub fn signal_parts(value: &str) -> impl Iterator<Item = (&str, Option<SignalPart>)> {
     value
         .split(',')
@@ -33,7 +33,9 @@ pub fn signal_parts(value: &str) -> impl Iterator<Item = (&str, Option<SignalPar
         .map(|part| (part, signal_part(part)))
 }
 
-/// Reads one part of a `Content-Signal` line, `search=yes` or `use=reference`. `None` for another.
+/// The meaning of one part, `ai-train=no` or `use=reference`; names and values are compared without
+/// regard to case. `None` without `=`, for an unknown name, or for another value than `yes` and
+/// `no` (for `use`: than those of `USES`).
 fn signal_part(part: &str) -> Option<SignalPart> {
     let (name, word) = part
         .split_once('=')
@@ -57,9 +59,10 @@ pub fn yes_or_no(said: bool) -> &'static str {
     if said { "yes" } else { "no" }
 }
 
-/// The path of a Content-Usage line, if it has one, and its members. The members are `None` where
-/// one of them is not a member of a dictionary: then the whole line counts for nothing (RFC 9651
-/// section 4.2).
+/// Splits a Content-Usage line into the path before the first blank or tab, if the line begins with
+/// `/`, and the trimmed members of the dictionary after it. The members are `None` where one of
+/// them (also an empty one) is not a member of a dictionary: its key is not valid, or it has blanks
+/// but no string, list or parameter. Then the whole line counts for nothing (RFC 9651 section 4.2).
 pub fn usage_line(value: &str) -> (Option<&str>, Option<Vec<&str>>) {
     let (path, dictionary) = if value.starts_with('/') {
         value
@@ -76,7 +79,9 @@ pub fn usage_line(value: &str) -> (Option<&str>, Option<Vec<&str>>) {
     (path, is_dictionary.then_some(members))
 }
 
-/// The meaning of a member of a dictionary.
+/// The meaning of a member of a dictionary: `train-ai=n` restricts (`false`), `=y` grants (`true`).
+/// `said` is `None` for any other value, without a value, or where the key cannot be a category.
+/// `parameters` is all that follows the first `;`, else empty.
 pub fn usage_member(member: &str) -> UsageMember<'_> {
     let (assignment, parameters) = member.split_once(';').unwrap_or((member, ""));
     let (category, word) = assignment.split_once('=').unwrap_or((assignment, ""));

@@ -54,10 +54,12 @@ impl Span {
         self.end() <= self.since.number
     }
 
+    /// The moments of the beginning and, if there is one, of the end, to be changed.
     fn moments(&mut self) -> impl Iterator<Item = &mut Timestamp> {
         std::iter::once(&mut self.since.at).chain(self.until.iter_mut().map(|until| &mut until.at))
     }
 
+    /// Whether it ended more than 31 days before `now`. One that lasts is not over.
     fn is_over(&self, now: Timestamp) -> bool {
         self.until
             .is_some_and(|until| now.since(until.at) > REMEMBERED)
@@ -188,7 +190,9 @@ pub struct PublicationLog {
 }
 
 impl PublicationLog {
-    /// Notes what is published from now on; says whether that is a change.
+    /// Records what is published from `now` on, in place of what was before; returns whether that
+    /// is a change. Also sets moments later than `now` to `now`, and forgets what is too old or too
+    /// much.
     pub fn record(&mut self, current: &[Current<'_>], now: Timestamp) -> bool {
         self.take_no_moment_to_come(now);
         let change = Change {
@@ -210,7 +214,8 @@ impl PublicationLog {
         self.tenures.is_empty()
     }
 
-    /// The log that an earlier process kept, in the order of its changes.
+    /// The log that an earlier process kept, sorted by its changes; the next change gets a number
+    /// above all of theirs.
     pub fn remembered(
         mut tenures: Vec<Tenure>,
         mut publications: Vec<Publication>,
@@ -231,14 +236,15 @@ impl PublicationLog {
         }
     }
 
-    /// Notes that other servers may have answered for the hosts until now, or that the clock was
-    /// set.
+    /// Records that other servers may have answered for the hosts until now, or that the clock was
+    /// set. An earlier such moment is replaced.
     pub fn was_broken(&mut self, now: Timestamp) {
         self.gaps.broken_at = Some(now);
     }
 
-    /// Notes that the clock was set by so many seconds: forward, or back, which undoes what it was
-    /// set forward before.
+    /// Records that the clock was set by so many seconds: forward, which adds a jump, or back
+    /// (negative), which shortens jumps, the latest first, and removes those that become zero. Of
+    /// more than 64 jumps the two oldest become one.
     pub fn clock_was_set(&mut self, by: i64, now: Timestamp) {
         let mut back = Duration::from_secs(by.min(0).unsigned_abs());
         for jump in &mut self.jumps {
@@ -278,7 +284,8 @@ impl PublicationLog {
         self.gaps.lost_at = Some(now);
     }
 
-    /// When the version that a site publishes came into force there.
+    /// When what a site published last came into force there; times of 503 in between do not count.
+    /// `None` where nothing but 503 is remembered of it.
     pub fn in_force_since(&self, site: &str) -> Option<Timestamp> {
         let mut since = None;
         let mut version = None;
@@ -299,7 +306,9 @@ impl PublicationLog {
         since
     }
 
-    /// The site that had a host last: of the closest pattern the one whose time began last.
+    /// The site that had a host last (`None`: every other host). Of the tenures whose pattern
+    /// covers the host it is the one that lasts or ended last, then the one with the closest
+    /// pattern, then the one that began last.
     pub fn last_site(&self, host: Option<&HostPattern>) -> Option<&str> {
         let candidates = self.tenures.iter().filter_map(|tenure| {
             let closeness = match (&tenure.pattern, host) {
@@ -318,7 +327,8 @@ impl PublicationLog {
         Some(&last.site)
     }
 
-    /// Whether a site had a host at any time that is remembered.
+    /// Whether a site had a host (`None`: every other host) at any time that is remembered. A
+    /// pattern for every other host does not count for a host that is named.
     pub fn had(&self, site: &str, host: Option<&HostPattern>) -> bool {
         let mut tenures = self.tenures.iter().filter(|tenure| tenure.site == site);
         tenures.any(|tenure| match (&tenure.pattern, host) {
@@ -335,7 +345,8 @@ impl PublicationLog {
             .collect()
     }
 
-    /// The versions that were published until this moment or later, or are now.
+    /// The versions that were published until this moment or later, or are now, and all that
+    /// operators declare.
     pub fn versions_since(&self, moment: Timestamp) -> BTreeSet<Version> {
         let published = self
             .publications
@@ -379,14 +390,16 @@ impl PublicationLog {
         history.cached_since(longest, now)
     }
 
-    /// Notes that crawlers may have been told apart otherwise until now.
+    /// Records that crawlers may have been told apart otherwise until now: the `identities` of all
+    /// publications become 0.
     pub fn forget_identities(&mut self) {
         self.publications
             .iter_mut()
             .for_each(|publication| publication.identities = 0);
     }
 
-    /// Ends publications of sites that publish something else now, and begins the new ones.
+    /// Ends the open publications of sites that publish something else now or are gone, and begins
+    /// those that are new. Returns whether there were any.
     fn record_publications(&mut self, current: &[Current<'_>], change: Change) -> bool {
         let wanted: HashMap<&str, &Current<'_>> =
             current.iter().map(|site| (site.site, site)).collect();
@@ -426,7 +439,8 @@ impl PublicationLog {
         changed
     }
 
-    /// Ends tenures of patterns that a site has no more, and begins the new ones.
+    /// Ends the open tenures of hosts that have another site now or none, and begins those that are
+    /// new, in the order of their patterns. Returns whether there were any.
     fn record_tenures(&mut self, current: &[Current<'_>], change: Change) -> bool {
         let mut wanted: HashMap<Option<&HostPattern>, &str> = HashMap::new();
         for Current { site, hosts, .. } in current {
@@ -465,8 +479,9 @@ impl PublicationLog {
         changed
     }
 
-    /// The origin's file stays the one that was known first: a later one is no word about the time
-    /// before crawlgate.
+    /// Replaces what operators declare; returns whether that is a change. The origin's file stays
+    /// the one that was known first: a later one says nothing about the time before crawlgate. A
+    /// site whose first version is not known yet is left out.
     fn record_declared(&mut self, current: &[Current<'_>]) -> bool {
         let declared = current.iter().filter_map(|site| {
             let version = match site.declared? {
@@ -481,8 +496,8 @@ impl PublicationLog {
         changed
     }
 
-    /// Moments to come are those of a clock that was ahead and is set back since: they are taken
-    /// for now.
+    /// Sets all moments later than `now` to `now`. They are of a clock that was ahead and has been
+    /// set back since.
     fn take_no_moment_to_come(&mut self, now: Timestamp) {
         let tenures = self
             .tenures
@@ -501,7 +516,9 @@ impl PublicationLog {
             .for_each(|moment| *moment = now.min(*moment));
     }
 
-    /// Forgets what ended so long ago that no crawler may go by it.
+    /// Removes what ended more than 31 days ago (by time that passed, without jumps of the clock).
+    /// Of more than 65,536 ended tenures the earliest go; `gaps.cut_at` then has the latest of
+    /// their ends.
     fn forget(&mut self, now: Timestamp) {
         self.jumps.retain(|jump| now.since(jump.at) <= REMEMBERED);
         let now = Timestamp(now.0.saturating_sub_unsigned(self.jumped().as_secs()));
@@ -530,7 +547,8 @@ impl PublicationLog {
         self.merge_the_oldest();
     }
 
-    /// Where a site has too many publications, the two oldest become one whose version is unknown.
+    /// Where a site has more than 256 publications, the two oldest become one whose version is
+    /// unknown, until there are 256. Identities that differ become 0.
     fn merge_the_oldest(&mut self) {
         let mut counts: HashMap<String, usize> = HashMap::new();
         for known in &self.publications {
@@ -579,7 +597,8 @@ pub fn next_number(tenures: &[Tenure], publications: &[Publication]) -> u64 {
         .map_or(0, |last| last.saturating_add(1))
 }
 
-/// Whether every host of a pattern is one of a wider pattern, ports aside.
+/// Whether every host of the pattern `narrow` is one of the pattern `wide`, ports aside. `*.name`
+/// does not cover `name`.
 pub fn covers(wide: &HostPattern, narrow: &HostPattern) -> bool {
     let is_below = wide.wildcard
         && narrow

@@ -31,9 +31,10 @@ pub struct Horizon {
 }
 
 impl PublicationLog {
-    /// The history of each pattern, where these other instances publish on the same hosts: a
-    /// version counts as superseded when the last of them published another one. `None` stands for
-    /// every other host. Versions whose bytes are not known count as unknown.
+    /// The history of each pattern, where the instances of these other logs publish on the same
+    /// hosts: a version counts as superseded when the last of all instances published another one.
+    /// `None` stands for every other host. Versions whose bytes are not known count as unknown.
+    /// Patterns with the same past share a history.
     pub fn histories_beside(
         &self,
         others: &[PublicationLog],
@@ -73,7 +74,10 @@ impl PublicationLog {
         known
     }
 
-    /// The history of the hosts with these pieces. `others` are the pieces of other instances.
+    /// The history of hosts of which `pieces` are what this instance published. Of the other
+    /// instances only the times of 503 are taken (`others`). Superseded versions that no crawler
+    /// can have cached any more are left out; one without bytes, or beyond the limit of 64, counts
+    /// as unknown.
     fn history(
         &self,
         pieces: &[Piece<'_>],
@@ -134,8 +138,9 @@ impl PublicationLog {
         history
     }
 
-    /// The version that a host served before crawlgate did, and until when, by the word of the
-    /// operator. It counts for a host that has been at one site ever since, without a gap.
+    /// The version that a host served before crawlgate did, by the word of the operator, and until
+    /// when: the beginning of the first piece. `None` where the operator declares none, or the host
+    /// has not been at one site without a gap ever since.
     fn declared_before(&self, pieces: &[Piece<'_>]) -> Option<(Version, Timestamp)> {
         let last = pieces.last().filter(|last| last.until.is_none())?;
         let first = pieces.first()?.since;
@@ -158,8 +163,8 @@ impl PublicationLog {
         })
     }
 
-    /// When the host last changed its site, if the one before or the one after had something to
-    /// tell about pages.
+    /// The last moment at which the host left a site that had something to tell about pages, or
+    /// came to a site that had told something before. `None` where that never happened.
     fn moved_at(&self, pieces: &[Piece<'_>]) -> Option<Timestamp> {
         let mut moved_at = None;
         let mut before: Option<&Piece<'_>> = None;
@@ -189,9 +194,9 @@ impl PublicationLog {
     }
 }
 
-/// When another version took the place of a piece. A span of the same site in which robots.txt
-/// answered 503 supersedes nothing: a crawler may use its copy through it (RFC 9309 section
-/// 2.3.1.4).
+/// When another version took the place of the piece at `place`; `now` if none did. A span of the
+/// same site in which robots.txt answered 503 supersedes nothing: a crawler may use its copy
+/// through it (RFC 9309 section 2.3.1.4).
 fn superseded_at(pieces: &[Piece<'_>], place: usize, now: Timestamp) -> Timestamp {
     let mut last = &pieces[place];
     for piece in &pieces[place + 1..] {
@@ -205,7 +210,8 @@ fn superseded_at(pieces: &[Piece<'_>], place: usize, now: Timestamp) -> Timestam
     last.until.map_or(now, |until| until.at)
 }
 
-/// Since when the site that has the host publishes its present version.
+/// Since when the site of the last piece publishes `current`; times of 503 in between do not count.
+/// Where it publishes something else, the beginning of the last piece; without pieces `now`.
 fn since(pieces: &[Piece<'_>], current: Option<Version>, now: Timestamp) -> Timestamp {
     let Some(last) = pieces.last() else {
         return now;
@@ -230,7 +236,8 @@ fn at_site_since(pieces: &[Piece<'_>]) -> Option<Change> {
     unbroken_since(pieces, |piece, last| piece.site == last.site)
 }
 
-/// Since when crawlers are told apart as they are at the end.
+/// Since when, without a break, crawlers are told apart as they are at the end; `now` without
+/// pieces.
 fn identity_epoch(pieces: &[Piece<'_>], now: Timestamp) -> Timestamp {
     unbroken_since(pieces, |piece, last| piece.identities == last.identities)
         .map_or(now, |change| change.at)
@@ -261,6 +268,7 @@ struct Piece<'a> {
 }
 
 impl Piece<'_> {
+    /// The number of the change that ended it; the largest number while it lasts.
     fn end(&self) -> u64 {
         self.until.map_or(u64::MAX, |until| until.number)
     }
@@ -269,6 +277,7 @@ impl Piece<'_> {
         self.publication.published.version()
     }
 
+    /// The piece as a time of 503; `None` if it was none, not even for a part of the time.
     fn unavailability(&self) -> Option<Unavailability> {
         let span = Unavailability {
             since: self.since.at,
@@ -319,7 +328,9 @@ impl<'a> Lookup<'a> {
         lookup
     }
 
-    /// The tenures that can count for the hosts of a pattern, those of the closest pattern first.
+    /// The tenures of all patterns that may have the hosts of `pattern`, the closest pattern first:
+    /// the name itself, wildcards above it from the longest to the shortest, and every other host.
+    /// For each name the pattern with the port comes before the one for any port.
     fn chain(&self, pattern: Option<&HostPattern>) -> Chain<'_> {
         let mut chain = Chain::new();
         if let Some(pattern) = pattern {
@@ -353,7 +364,8 @@ impl<'a> Lookup<'a> {
         }
     }
 
-    /// What tells a history from others: patterns with equal keys share one.
+    /// What chains are compared by. Two chains with the same key have the same pieces, so that
+    /// their patterns can share a history.
     fn key(&self, chain: &Chain<'a>) -> Vec<ChainLink<'a>> {
         let mut links = Vec::new();
         for (level, tenures) in chain.iter().enumerate() {
@@ -369,7 +381,8 @@ impl<'a> Lookup<'a> {
         links
     }
 
-    /// What counted for the hosts of a chain, the oldest first.
+    /// What counted for the hosts of a chain, the oldest first, without overlaps. A tenure of a
+    /// wider pattern counts only where none of a closer one does.
     fn pieces(&self, chain: &Chain<'a>) -> Vec<Piece<'a>> {
         let mut pieces: Vec<Piece<'a>> = Vec::new();
         for tenures in chain {
@@ -417,7 +430,7 @@ fn patterns(lookups: &[Lookup<'_>]) -> Vec<Option<HostPattern>> {
     patterns
 }
 
-/// The time in which a site had the host and published this.
+/// The time in which a publication counted for the hosts of a tenure; `None` if there was none.
 fn overlap<'a>(tenure: &Tenure, publication: &'a Publication) -> Option<Piece<'a>> {
     let since = [tenure.span.since, publication.span.since]
         .into_iter()
@@ -463,8 +476,8 @@ fn uncovered<'a>(piece: Piece<'a>, covered: &[Piece<'a>]) -> Vec<Piece<'a>> {
     parts
 }
 
-/// A crawler that asks another instance while robots.txt answers 503 there may use its copy for
-/// longer, too.
+/// Adds the times of 503 of other instances, and joins spans that overlap or touch. A crawler that
+/// asks another instance while robots.txt answers 503 there may use its copy for longer, too.
 fn add_unavailability(history: &mut HostHistory, others: &[Vec<Piece<'_>>], now: Timestamp) {
     let others = others.iter().flatten().filter_map(Piece::unavailability);
     let before = history.unavailable.len();
@@ -503,8 +516,10 @@ fn is_told_by_its_date(pieces: &[Piece<'_>], current: Option<Version>, since: Ti
         })
 }
 
-/// Adds what other instances published on the hosts of a pattern to what this one did. A version
-/// counts as superseded when the last instance published another one.
+/// Adds what other instances published on the hosts of a pattern to what this one did (`own`), and
+/// fills `elsewhere`. A version counts as superseded when the last instance published another one;
+/// one that is in force elsewhere, an hour from now. The identity epoch becomes that of all
+/// instances, and the time at the site begins when the first instance had it.
 fn add_elsewhere(
     history: &mut HostHistory,
     own: &[Piece<'_>],
@@ -579,8 +594,10 @@ fn add_elsewhere(
     history.is_told_by_its_date = false;
 }
 
-/// Since when all instances tell crawlers apart as this one does now. One that has just begun goes
-/// by the others.
+/// Since when all instances tell crawlers apart as this one does now. `of_own` is that moment for
+/// this instance. If others have done so for longer, and this one never did otherwise, theirs
+/// counts. No earlier than the end of the last time that another did otherwise; one that still does
+/// counts until an hour from now.
 fn epoch_of_all(
     of_own: Timestamp,
     own: &[Piece<'_>],
@@ -614,7 +631,8 @@ fn epoch_of_all(
     ended.fold(since.max(floor), Timestamp::max)
 }
 
-/// Notes that a version was in force elsewhere; says whether its rules are known.
+/// Adds a version that was in force elsewhere to the superseded ones, or widens its time there.
+/// Returns false, and adds nothing, if its rules are not known or there are 64 already.
 fn supersede(
     history: &mut HostHistory,
     version: Version,

@@ -33,7 +33,7 @@ enum Stored {
 }
 
 impl VersionStore {
-    /// Keeps the bytes of a version.
+    /// Keeps the bytes of a version. A version that is known stays as it is.
     pub fn insert(&mut self, version: Version, body: Arc<[u8]>) {
         self.versions.entry(version).or_insert(Stored::Bytes(body));
     }

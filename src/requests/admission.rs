@@ -40,10 +40,10 @@ impl Admission {
         })
     }
 
-    /// Lets an amount in.
+    /// Counts an amount as open, until the result is dropped.
     ///
     /// # Errors
-    /// The total would be too large.
+    /// The total would be larger than the limit. Nothing is counted then.
     pub fn admit(self: &Arc<Admission>, amount: usize) -> Result<Admitted, Full> {
         if self.total.fetch_add(amount, Relaxed).saturating_add(amount) > self.most {
             self.total.fetch_sub(amount, Relaxed);
@@ -56,6 +56,8 @@ impl Admission {
         })
     }
 
+    /// The part of the counts, locked, that this address is in: chosen by its last byte (IPv6: by
+    /// the XOR of all bytes).
     fn shard(
         &self,
         address: IpAddr,
@@ -76,10 +78,10 @@ pub struct Admitted {
 }
 
 impl Admitted {
-    /// Counts the amount for this client, too.
+    /// Counts the amount for this client, too. The addresses of one /64 of IPv6 are one client.
     ///
     /// # Errors
-    /// The client would have too much.
+    /// The client would have more than its limit. The amount stays counted in total.
     pub fn admit_address(&mut self, address: IpAddr) -> Result<(), Full> {
         let address = client(address);
         let mut counts = self.admission.shard(address);
@@ -100,7 +102,7 @@ impl Admitted {
 }
 
 impl Admitted {
-    /// Gives a part of the amount back.
+    /// Gives a part of the amount back, at most all that is left.
     pub fn release(&mut self, part: usize) {
         let part = part.min(self.amount);
         self.amount -= part;
@@ -122,7 +124,8 @@ impl Drop for Admitted {
     }
 }
 
-/// The client with this address. A client of IPv6 has a whole /64.
+/// The address that stands for the client: IPv6 without the last 64 bits, because a client has a
+/// whole /64. An IPv4 address in IPv6 counts as IPv4.
 fn client(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(

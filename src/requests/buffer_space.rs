@@ -30,13 +30,15 @@ pub struct BufferSpace {
     told: Mutex<Option<Instant>>,
 }
 
-/// Bytes of memory for a head of so many bytes.
+/// Bytes of memory to reserve for a head of this size: 0 up to [`SMALL`], else its size for each of
+/// its copies.
 pub fn memory_of_head(bytes: usize) -> usize {
     if bytes > SMALL { COPIES * bytes } else { 0 }
 }
 
-/// Bytes of memory for the body of a response: its length, or `most` if it is longer or has none. A
-/// small body needs nothing, and server-sent events need little, because they come one by one.
+/// Bytes of memory to reserve for the body of a response with this head: its Content-Length, at
+/// most `most`; `most` without a length. A body up to [`SMALL`] needs nothing, and server-sent
+/// events need [`SMALL`], because they come one by one.
 pub fn memory_of_body(head: &impl Head, most: usize) -> usize {
     let length = head.lines(header::CONTENT_LENGTH).next();
     let length = length.and_then(|length| {
@@ -70,10 +72,11 @@ impl BufferSpace {
         }
     }
 
-    /// Reserves octets for a client. Without a client, only the total is limited.
+    /// Reserves `octets` bytes for a client, until the result is dropped. Without a client, only
+    /// the total is limited.
     ///
     /// # Errors
-    /// There is no space. The metrics count that.
+    /// There is no space. The metrics count that, and the log says so at most once a minute.
     pub fn hold(&self, octets: usize, client: Option<IpAddr>) -> Result<Held, NoSpace> {
         let admitted = self.admission.admit(octets).and_then(|mut admitted| {
             if let Some(client) = client {
@@ -91,6 +94,7 @@ impl BufferSpace {
         }
     }
 
+    /// Logs that a limit is reached, and which one, at most once a minute.
     fn tell(&self, full: Full, client: Option<IpAddr>) {
         let mut told = lock(&self.told);
         if told.is_some_and(|told| told.elapsed() < PAUSE) {
@@ -119,6 +123,7 @@ pub struct Held {
 }
 
 impl Held {
+    /// Space that was admitted. The metrics count its bytes until they are given back.
     fn new(admitted: Admitted, bytes: usize, metrics: Arc<Metrics>) -> Held {
         metrics.edge.buffers.add(bytes as i64);
         Held {
@@ -128,7 +133,7 @@ impl Held {
         }
     }
 
-    /// Gives a part back.
+    /// Gives a part back, at most all that is left.
     pub fn release(&mut self, part: usize) {
         let part = part.min(self.bytes);
         self.bytes -= part;

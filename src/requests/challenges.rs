@@ -25,8 +25,10 @@ pub struct Challenges {
 }
 
 impl Challenges {
-    /// The file that a request asks for. `None` if the request is not for a file of these sources,
-    /// `Some(None)` if there is no such file.
+    /// The answer to a request for the file of a challenge: `Some(Some(..))` is the file, of an own
+    /// order or else of the webroot; `Some(None)` is that there is none (404). `None` if the
+    /// request is no challenge, or the origin has to answer it, because no own order has the token
+    /// and there is no webroot.
     pub fn file(&self, method: &[u8], target: &[u8]) -> Option<Option<Vec<u8>>> {
         if self.webroot.is_none() && self.own.is_none() {
             return None;
@@ -46,6 +48,7 @@ impl Challenges {
     }
 }
 
+/// The file of this token in the webroot, if it is there and at most `LONGEST` bytes long.
 fn read(webroot: &Path, token: &str) -> Option<Vec<u8>> {
     let path = webroot.join(".well-known/acme-challenge").join(token);
     read_file(&path, LONGEST).ok()

@@ -54,8 +54,8 @@ impl ClientConnection {
         }
     }
 
-    /// A copy for one request. Over HTTP/2, requests of one connection are handed on at the same
-    /// time.
+    /// The facts of this connection for one request alone: over HTTP/2, requests of one connection
+    /// are handed on at the same time. Its record waits for [`ClientConnection::take_record`].
     pub fn of_one_request(&self) -> ClientConnection {
         ClientConnection {
             tls: self.tls,
@@ -64,7 +64,8 @@ impl ClientConnection {
         }
     }
 
-    /// The facts that its requests share. `redirect` is that of its listener.
+    /// The facts that its requests share. `redirect` is that of the connection's listener; `None`
+    /// where requests are not redirected, or the redirect was decided before.
     pub fn behind(&self, redirect: Option<Redirect>) -> Connection<'_> {
         Connection {
             peer: self.peer,
@@ -84,8 +85,9 @@ impl ClientConnection {
         lock(&self.received).take()
     }
 
-    /// Records what the gateway has sent. Over HTTP/2 that still waits for the client's window, so
-    /// the edge records it.
+    /// Takes the record of what the gateway has sent, and forgets the place of the request. Over
+    /// HTTP/2 the record waits for [`ClientConnection::take_record`], because what was sent still
+    /// waits for the client's window; otherwise it is finished at once.
     pub fn record(&self, record: Record) {
         #[cfg(feature = "proxy")]
         self.set_place(None);

@@ -30,7 +30,7 @@ impl Ticket {
 
 impl Forward<'_> {
     /// Turns `head`, which has the fields as they came, into the head for the origin. `origin_host`
-    /// is its Host in place of the client's.
+    /// is the Host that the origin wants in place of the client's; with `None` the client's stays.
     pub fn write_request(&self, head: &mut impl Head, origin_host: Option<&str>) {
         let noted = self.ticket.noted();
         let forwarded = ForwardedRequest {
@@ -61,6 +61,8 @@ impl Forward<'_> {
         }
     }
 
+    /// Whether the request is conditional, and a 304 would hide a change of the tags from its
+    /// crawler.
     fn needs_whole_page(&self, head: &impl Head) -> bool {
         let judgement = self.ticket.judgement();
         has_condition(head)
@@ -70,8 +72,9 @@ impl Forward<'_> {
     }
 
     /// Adds the fields of crawlgate and of the policy to a response of the origin, which is not an
-    /// informational one. `origin_host` is the Host that the origin wants: in the response it
-    /// becomes the client's.
+    /// informational one. `origin_host` is the Host that the origin wants: in the URLs of the head
+    /// it becomes the client's, unless the site has that host itself. A redirect is remembered if
+    /// it is that of the front page.
     pub fn write_response(
         &self,
         head: &mut impl Head,
@@ -97,7 +100,8 @@ impl Forward<'_> {
         write_response(head, status, self.connection.hsts, self.ticket.judged());
     }
 
-    /// Remembers where the front page redirects to, if that is on a host of the site.
+    /// Reports to the site where this request is redirected to (Location), if that is on a host of
+    /// the site. The site remembers it if the request was for the front page.
     fn follow_front_page(&self, head: &impl Head) {
         let Some((_, entry)) = self.ticket.judged() else {
             return;
@@ -119,8 +123,8 @@ impl Forward<'_> {
         }
     }
 
-    /// Whether the site has this host itself. Its origin may redirect from its other hosts to that
-    /// one.
+    /// Whether the site has this host itself; false if the request was not judged. Its origin may
+    /// redirect from its other hosts to that one.
     fn is_public(&self, host: &str) -> bool {
         self.ticket.judged().is_some_and(|(_, entry)| {
             entry
@@ -137,6 +141,7 @@ impl Forward<'_> {
             .with_hsts(failure(status, &self.unanswered_as(asked)))
     }
 
+    /// The facts for an answer in place of the origin's.
     pub(super) fn unanswered_as<'a>(&'a self, asked: &'a Asked<'a>) -> Unanswered<'a> {
         Unanswered {
             asked,
@@ -147,7 +152,7 @@ impl Forward<'_> {
 }
 
 /// The URI that a Location means, which may be relative to the target of the request (RFC 3986
-/// section 5.2).
+/// section 5.2). `None` if it is no URI. The scheme of one that begins with `//` is taken as http.
 fn resolved(location: &[u8], target: &[u8]) -> Option<Uri> {
     let path = path_of(target);
     let directory = memchr::memrchr(b'/', path).map_or(0, |slash| slash + 1);

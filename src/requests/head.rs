@@ -21,7 +21,7 @@ pub trait RequestHead {
     /// are enough.
     fn answer_fields(&self) -> Cow<'_, HeaderMap>;
 
-    /// The method to which an answer replies.
+    /// The method to which an answer replies; GET for one that cannot be read.
     fn answer_method(&self) -> Method {
         Method::from_bytes(self.fields().method).unwrap_or_default()
     }
@@ -71,7 +71,8 @@ pub struct HeadFields<'a> {
 }
 
 impl<'a> HeadFields<'a> {
-    /// Notes a line, if it is one of a field that is read. The host is not noted.
+    /// Takes a line into the fields, if it is one that is read; the host is not. Of several lines
+    /// the first counts. Several of `traceparent` make an empty one, which is malformed.
     pub fn note(&mut self, name: &str, value: &'a [u8]) {
         match name.len() {
             7 if name.eq_ignore_ascii_case("referer") => {
@@ -107,7 +108,7 @@ impl<'a> HeadFields<'a> {
     }
 }
 
-/// Keeps the first line of a field, if it is text.
+/// Keeps the first line of a field. One that is no text leaves the field empty.
 fn first<'a>(field: &mut &'a str, value: &'a [u8]) {
     if field.is_empty() {
         *field = std::str::from_utf8(value).unwrap_or_default();

@@ -25,7 +25,8 @@ pub struct MappedRequest<'a> {
 
 impl<'a> MappedRequest<'a> {
     /// A head as HTTP/2 has it; [`MappedRequest::checked`] names another version. `target` is its
-    /// path with its query, `authority` is its `:authority`.
+    /// path with its query, `authority` is its `:authority`. The host is that of the first Host
+    /// field, else the authority.
     pub fn new(
         method: &'a Method,
         target: &'a [u8],
@@ -71,7 +72,7 @@ impl<'a> MappedRequest<'a> {
         }
     }
 
-    /// Adds the `:scheme` of the request.
+    /// Adds the `:scheme` of the request. Another one than http and https is a mistake.
     #[cfg(feature = "proxy")]
     pub fn with_scheme(self, scheme: &str) -> MappedRequest<'a> {
         let is_http = ["http", "https"]
@@ -83,8 +84,9 @@ impl<'a> MappedRequest<'a> {
         }
     }
 
-    /// The head of the request that a proxy asks about: the fields of the proxy's own request with
-    /// this method, target and host.
+    /// The head of the request that a proxy asks about: the fields of the proxy's own request, but
+    /// this method, target and host. The method of the proxy's request still decides how the answer
+    /// is sent.
     pub fn about(self, method: &'a [u8], target: &'a [u8], host: &'a [u8]) -> MappedRequest<'a> {
         let fields = HeadFields {
             method,
@@ -99,6 +101,8 @@ impl<'a> MappedRequest<'a> {
         }
     }
 
+    /// Checks the head, and fails with the first mistake. Of a head that another server has
+    /// checked, only the host and the scheme are looked at; any other one goes through `check`.
     fn is_odd(&self, limits: &Limits) -> Result<(), Mistake> {
         if self.has_several_hosts {
             return Err(Mistake::BadHost);
@@ -142,6 +146,8 @@ impl RequestHead for MappedRequest<'_> {
         Cow::Borrowed(self.headers)
     }
 
+    /// The method of the message itself, also where the head is that of another request
+    /// ([`MappedRequest::about`]).
     fn answer_method(&self) -> Method {
         self.framed_by.clone()
     }

@@ -51,7 +51,7 @@ impl Mistake {
         self.into()
     }
 
-    /// The answer to it.
+    /// The kind of answer to it. Mistakes without one of their own are `Malformed`.
     pub fn rejection(self) -> Rejection {
         match self {
             Mistake::NoHost => Rejection::NoHost,

@@ -41,7 +41,8 @@ pub struct Noted {
 }
 
 impl Noted {
-    /// Copies the parts of a head.
+    /// Copies the parts of a head. Takes the request's id over from a trusted proxy, or makes one.
+    /// Finds the client: `field` is where trusted proxies (`trusted`) name it.
     pub fn of(
         head: &impl RequestHead,
         fields: &HeadFields<'_>,
@@ -98,6 +99,7 @@ impl Noted {
         }
     }
 
+    /// The copied part at this place, in the order of `octets`.
     fn word(&self, place: usize) -> &[u8] {
         let begin = if place == 0 { 0 } else { self.ends[place - 1] };
         &self.octets[begin..self.ends[place]]
@@ -119,17 +121,18 @@ impl Noted {
         self.has_referer.then(|| self.word(4))
     }
 
-    /// The id of the request, from a trusted proxy or made by crawlgate.
+    /// The id of the request: that of a trusted proxy, if it is well-formed, else one that
+    /// crawlgate made.
     pub fn request_id(&self) -> &[u8] {
         self.word(5)
     }
 
-    /// The trace that it belongs to.
+    /// The trace that it belongs to; `None` without `traceparent`, or if that is malformed.
     pub fn trace_id(&self) -> Option<&[u8]> {
         Some(self.word(6)).filter(|trace| !trace.is_empty())
     }
 
-    /// Notes the validator (If-None-Match) of the request.
+    /// Keeps the validator (If-None-Match) of the request, in place of one that was kept before.
     pub fn note_validator(&mut self, validator: &[u8]) {
         self.octets.truncate(self.ends[6]);
         self.octets.extend_from_slice(validator);
@@ -146,7 +149,8 @@ impl Noted {
         self.client.address
     }
 
-    /// Whether the head of a peer that is not trusted may have forwarding fields.
+    /// Whether the head may have forwarding fields that are not believed: some were seen, or the
+    /// client is not known. If not, they need not be looked for.
     pub fn may_have_forwarding(&self) -> bool {
         self.client.address.is_none() || !self.unread.is_empty()
     }
@@ -160,7 +164,7 @@ impl Noted {
         Timestamp::from(self.arrival.arrived)
     }
 
-    /// The facts for the judge, with those that only the head has.
+    /// The facts for the judge, with the signature and the licence token, which only the head has.
     pub fn facts_with<'a>(&'a self, fields: &HeadFields<'a>) -> RequestFacts<'a> {
         RequestFacts {
             signature: fields.signature.if_present(),
@@ -169,7 +173,7 @@ impl Noted {
         }
     }
 
-    /// The facts for the judge when the head is gone.
+    /// The facts for the judge when the head is gone: without the signature and the licence token.
     pub fn facts(&self) -> RequestFacts<'_> {
         RequestFacts {
             host: self.host(),

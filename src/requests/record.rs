@@ -20,7 +20,8 @@ pub struct Record {
 }
 
 impl Record {
-    /// Records the request. `has_left` says whether the bytes have left.
+    /// Records the request. `has_left` says whether all bytes have left; if not, a response that
+    /// was complete counts as one that broke off while it was written.
     pub fn finish(self, has_left: bool) {
         let tags = self
             .tags

@@ -14,8 +14,9 @@ pub struct Redirect {
 }
 
 impl Redirect {
-    /// The URL that a request is redirected to; `None` for robots.txt, a challenge, or a request
-    /// without a host.
+    /// The URL that a request is redirected to: its host without its port, the port of the https
+    /// listener, and its path (`/` where the target has none). `None` for robots.txt, a challenge,
+    /// or a request without a host.
     pub fn location(&self, method: &[u8], host: &[u8], target: &[u8]) -> Option<Vec<u8>> {
         let target = origin_form(target);
         if reaches_robots_txt(&target) || is_challenge(method, &target) || host.is_empty() {

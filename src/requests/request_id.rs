@@ -29,6 +29,7 @@ thread_local! {
 /// An id in hexadecimal digits.
 pub type RequestId = [u8; 32];
 
+/// Makes the next id of this thread.
 pub fn request_id() -> RequestId {
     let state = STATE.get().map(|part| part.wrapping_add(STEP));
     STATE.set(state);

@@ -32,7 +32,9 @@ pub enum EndedBy {
 }
 
 impl Sent<'_> {
-    /// The word of the access log for what ended the request early.
+    /// The word of the access log for what ended the request early: that of the error, or
+    /// `no_response` if no response was begun. `None` if it did not end early, if the client left
+    /// during the response, and if the end is not known.
     pub(super) fn error(&self) -> Option<&'static str> {
         match self.ended_by {
             EndedBy::Error(word) => Some(word),

@@ -119,7 +119,8 @@ impl Requests {
         }
     }
 
-    /// Refuses octets that are a malformed or incomplete head.
+    /// Refuses bytes that are a malformed or incomplete head, as far as they can be read: see
+    /// [`Requests::refuse_head`].
     pub fn refuse(
         &self,
         octets: &[u8],
@@ -129,7 +130,8 @@ impl Requests {
         self.refuse_head(&UnreadHead::new(octets), mistake, connection)
     }
 
-    /// Refuses a head.
+    /// Refuses a head for this mistake. Returns the ticket by which the request is recorded, and
+    /// the answer. The metrics count the refusal.
     pub fn refuse_head(
         &self,
         head: &impl RequestHead,
@@ -149,7 +151,9 @@ impl Requests {
         )
     }
 
-    /// Takes a request through the sequence. It counts, so it is judged once.
+    /// Takes a request through the sequence: its head is checked, challenges and redirects are
+    /// answered, every other one is judged. Returns its ticket and whether it is answered or
+    /// forwarded. Called once for a request, because judging counts it.
     pub fn receive<H: RequestHead>(
         &self,
         head: &H,
@@ -168,9 +172,9 @@ impl Requests {
         }
     }
 
-    /// The answer that a request would get now (`None`: it would pass), and the action. Changes and
-    /// records nothing: for a request that was received before, and that a proxy asks about a
-    /// second time.
+    /// The answer that a request would get now (`None`: it would pass), and the action (`None`: no
+    /// site has its host). Changes and records nothing: for a request that was received before, and
+    /// that a proxy asks about a second time.
     pub fn look(
         &self,
         head: &impl RequestHead,
@@ -183,7 +187,8 @@ impl Requests {
         (self.answer(&judgement, head, noted.now()), action)
     }
 
-    /// The decision that a request would get now, and its reasons. Changes and records nothing.
+    /// The decision that a request would get now, its reasons, and what would be added to this
+    /// response. Changes and records nothing.
     pub fn explain(
         &self,
         head: &impl RequestHead,
@@ -196,6 +201,7 @@ impl Requests {
             .explain(&noted.facts_with(&fields), response)
     }
 
+    /// Reads the fields of a head, and copies what its record needs.
     #[inline]
     fn note<'h>(
         &self,
@@ -216,6 +222,9 @@ impl Requests {
         (fields, noted)
     }
 
+    /// The sequence itself: returns what was found, and the answer (`None`: the request passes). In
+    /// this order, the first that applies: a mistake in the head, the file of a challenge, a
+    /// redirect to https (if the host has a certificate), the judgement.
     fn find<H: RequestHead>(
         &self,
         head: &H,
@@ -257,6 +266,8 @@ impl Requests {
         (Found::Judged(judgement), answer)
     }
 
+    /// The answer to a mistake, with the request's id; the same one for every mistake where proxies
+    /// ask for decisions. The metrics count it.
     fn rejection(&self, mistake: Mistake, head: &impl RequestHead, noted: &Noted) -> Answer {
         self.shared
             .recorder
@@ -271,7 +282,8 @@ impl Requests {
             .named(noted.request_id())
     }
 
-    /// The answer that a judgement asks for; `None` if the request passes.
+    /// The answer that a judgement asks for; `None` if the request passes, and if no site has its
+    /// host. `now` is when the request arrived.
     fn answer(
         &self,
         judgement: &Judgement,

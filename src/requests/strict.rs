@@ -20,7 +20,8 @@ pub enum Framing {
 }
 
 impl Framing {
-    /// The most bytes of the body that wait where at most `most` do.
+    /// The most bytes of the body that can wait in a buffer of `most` bytes: fewer if the body is
+    /// shorter.
     pub fn at_most(self, most: usize) -> usize {
         match self {
             Framing::None => 0,
@@ -68,10 +69,11 @@ impl<'b> Seen<'b> {
         }
     }
 
-    /// Notes a field, if [`check`] needs it.
+    /// Takes a field in, if [`check`] needs it.
     ///
     /// # Errors
-    /// The field came before, and may come only once.
+    /// The field came before, and may come only once: Host, User-Agent, Content-Length,
+    /// Transfer-Encoding.
     pub fn note(&mut self, name: &str, value: &'b [u8]) -> Result<(), Mistake> {
         match name.len() {
             6 if name.eq_ignore_ascii_case("expect") => {
@@ -101,7 +103,7 @@ impl<'b> Seen<'b> {
     }
 }
 
-/// The host and the framing of a head.
+/// The host and the framing of a head. The host is empty where an HTTP/1.0 request has none.
 ///
 /// # Errors
 /// The first mistake in it.
@@ -133,6 +135,8 @@ pub fn check<'b>(seen: &Seen<'b>, limits: &Limits) -> Result<(&'b [u8], Framing)
     Ok((host, framing))
 }
 
+/// The host: Host, else `:authority`. Both have to be equal if both are there. Only HTTP/1.0 may
+/// have none; it is empty then.
 fn host<'b>(seen: &Seen<'b>) -> Result<&'b [u8], Mistake> {
     // RFC 9113 section 8.3.1: Host and `:authority` name the same.
     if let (Some(host), Some(authority)) = (seen.host, seen.authority)
@@ -152,8 +156,9 @@ fn host<'b>(seen: &Seen<'b>) -> Result<&'b [u8], Mistake> {
     }
 }
 
-/// A target in absolute form names the host that Host names. A fragment is never sent (RFC 9112
-/// section 3.2).
+/// Checks the form of the target: a path, `*` for OPTIONS, or an http or https URL of `host`. A
+/// target in absolute form names the host that Host names. A fragment is never sent (RFC 9112
+/// section 3.2). CONNECT passes here, and is refused for its method.
 fn check_target(seen: &Seen<'_>, host: &[u8]) -> Result<(), Mistake> {
     let target = seen.target;
     if target.contains(&b'#') {
@@ -195,6 +200,9 @@ pub fn content_length(value: &[u8]) -> Option<u64> {
     })
 }
 
+/// The framing of the body by Content-Length or Transfer-Encoding. A length of 0 is no body. Both
+/// together, a length that is not 1 to 18 digits, a coding other than `chunked`, and any coding
+/// over HTTP/1.0 are mistakes.
 fn framing(seen: &Seen<'_>) -> Result<Framing, Mistake> {
     match (seen.length, seen.coding) {
         (None, None) => Ok(Framing::None),

@@ -79,6 +79,7 @@ struct TurnedAway {
 }
 
 impl Ticket {
+    /// An open ticket. The metrics count the request as in flight until it is recorded.
     pub(super) fn new(
         shared: Arc<Shared>,
         noted: Noted,
@@ -102,8 +103,8 @@ impl Ticket {
         }))
     }
 
-    /// Notes that the answer is crawlgate's own. Where evidence is kept, also notes the validator
-    /// of a request for robots.txt.
+    /// Records that the answer is crawlgate's own. Where evidence is kept, also keeps the validator
+    /// (If-None-Match) of a request for robots.txt.
     pub(super) fn note_answer(&mut self, head: &impl RequestHead) {
         self.0.is_answered = true;
         let is_robots_txt = self
@@ -150,7 +151,8 @@ impl Ticket {
         matches!(self.0.found, Found::Refused(_))
     }
 
-    /// The decision and the site that it is about; `None` for hosts that no site claims.
+    /// The decision and the site that it is about; `None` if no site has the host, and for a
+    /// request that was refused or answered without being judged.
     pub fn judged(&self) -> Option<(&Decision, &SiteEntry)> {
         let judged = self.judgement()?.judged()?;
         Some((&judged.decision, judged.entry()))
@@ -163,7 +165,8 @@ impl Ticket {
             .is_some_and(|(_, entry)| entry.site.html.is_some())
     }
 
-    /// Reserves space in buffers until the request is recorded.
+    /// Reserves space in buffers until the request is recorded. If there is none,
+    /// [`lacks_space`](Ticket::lacks_space) is true from then on.
     pub fn hold(&mut self, octets: usize) {
         if octets > 0 {
             let held = self.0.shared.space.hold(octets, self.0.noted.client());
@@ -172,14 +175,17 @@ impl Ticket {
         }
     }
 
-    /// Reserves space for the request, and for what may wait of its body until the origin has all
-    /// of it. A small body needs nothing. Comes before other space.
+    /// Reserves `bytes` for the request, and `body` for what may wait of its body until the origin
+    /// has all of it; a body up to `SMALL` needs nothing. Comes before any other
+    /// [`hold`](Ticket::hold), because [`release_upload`](Ticket::release_upload) gives a part of
+    /// the first one back.
     pub fn hold_request(&mut self, bytes: usize, body: usize) {
         self.0.upload_space = if body > SMALL { body } else { 0 };
         self.hold(bytes + self.0.upload_space);
     }
 
-    /// Releases the space for its body: the origin has all of it.
+    /// Gives the space for its body back, because the origin has all of it. Does nothing the second
+    /// time.
     pub fn release_upload(&mut self) {
         let bytes = std::mem::take(&mut self.0.upload_space);
         if let Some(held) = self.0.held.first_mut().filter(|_| bytes > 0) {
@@ -187,8 +193,8 @@ impl Ticket {
         }
     }
 
-    /// Whether space was missing. The answer is then [`Forward::fail`](super::Forward::fail) with
-    /// 503.
+    /// Whether space was missing in any [`hold`](Ticket::hold). The answer is then
+    /// [`Forward::fail`](super::Forward::fail) with 503.
     pub fn lacks_space(&self) -> bool {
         self.0.lacks_space
     }
@@ -212,26 +218,28 @@ impl Ticket {
         })
     }
 
-    /// Lets go of the policies that the request was judged by: the connection changes its protocol
-    /// (101) and may last for days.
+    /// Drops the policies by which the request was judged, except for its own site's: the
+    /// connection changes its protocol (101) and may last for days.
     pub fn switch_protocol(&mut self) {
         if let Found::Judged(judgement) = &mut self.0.found {
             judgement.let_go(self.0.noted.host());
         }
     }
 
-    /// Counts how the rewriting of a page ended.
+    /// Counts in the metrics of the site how the rewriting of a page ended; `end` is the word for
+    /// it.
     pub fn count_page(&self, end: &'static str) {
         if let Some((_, entry)) = self.judged() {
             self.0.shared.recorder.metrics.page(&entry.site.name, end);
         }
     }
 
-    /// Records what was sent. To be called when the octets were written.
+    /// Records what was sent, and ends the request. To be called when the bytes were written.
     pub fn finish(mut self, sent: &Sent<'_>) {
         self.0.close(sent);
     }
 
+    /// The judgement; `None` for a request that was refused or answered without one.
     pub(super) fn judgement(&self) -> Option<&Judgement> {
         match &self.0.found {
             Found::Judged(judgement) => Some(judgement),
@@ -241,7 +249,8 @@ impl Ticket {
 }
 
 impl Open {
-    /// Records the request, once.
+    /// Records the request; the second time it does nothing. If the client got a copy of robots.txt
+    /// that it may cache, the ledger learns of that first.
     fn close(&mut self, sent: &Sent<'_>) {
         if !std::mem::take(&mut self.is_open) {
             return;
@@ -293,8 +302,8 @@ impl Open {
         recorder.record_unjudged(&facts, action, &outcome);
     }
 
-    /// Whether the client got a whole answer of crawlgate's that a crawler may cache. The answer to
-    /// HEAD is no copy.
+    /// Whether the client got a whole answer of crawlgate's that a crawler may cache: a 200 or 304
+    /// to GET. The answer to HEAD is no copy.
     fn has_sent_a_copy(&self, sent: &Sent<'_>) -> bool {
         let is_whole = self.is_answered && sent.ended_by == EndedBy::Complete;
         is_whole && matches!(sent.status, 200 | 304) && self.noted.method() == b"GET"
@@ -308,6 +317,7 @@ impl std::fmt::Debug for Ticket {
 }
 
 impl Drop for Open {
+    /// Records a request that is still open as one whose client left.
     fn drop(&mut self) {
         self.close(&Sent::default());
     }

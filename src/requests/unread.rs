@@ -13,6 +13,8 @@ pub struct UnreadHead<'a> {
 }
 
 impl<'a> UnreadHead<'a> {
+    /// Reads method and target from the first line of `octets`, and the lines after it up to the
+    /// end of the head. What is missing is empty.
     pub fn new(octets: &'a [u8]) -> UnreadHead<'a> {
         let octets = octets.trim_ascii_start();
         let octets = &octets[..memchr::memmem::find(octets, b"\r\n\r\n").unwrap_or(octets.len())];
@@ -26,7 +28,8 @@ impl<'a> UnreadHead<'a> {
         }
     }
 
-    /// The lines that have a name.
+    /// The lines that have a name: name and value. A line without a colon, or whose name is no
+    /// text, is left out.
     fn lines(&self) -> impl DoubleEndedIterator<Item = (&'a str, &'a [u8])> {
         self.rest
             .split(|octet| matches!(octet, b'\r' | b'\n'))
@@ -48,6 +51,8 @@ impl<'a> UnreadHead<'a> {
 }
 
 impl RequestHead for UnreadHead<'_> {
+    /// The parts that can be read. The version is taken as 1.1, and a host that is missing as
+    /// empty.
     fn fields(&self) -> HeadFields<'_> {
         let host = self.named("host").next().unwrap_or_default();
         let mut fields = HeadFields {
@@ -67,6 +72,7 @@ impl RequestHead for UnreadHead<'_> {
         self.named(name.as_str())
     }
 
+    /// None, so that the answer is plain text.
     fn answer_fields(&self) -> Cow<'_, HeaderMap> {
         Cow::Owned(HeaderMap::new())
     }

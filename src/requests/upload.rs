@@ -47,7 +47,8 @@ impl Upload {
         self.ended_by
     }
 
-    /// Counts octets of the body of a request that arrived at `started`.
+    /// Counts bytes of the body of a request that arrived at `started`. Fails if the body has more
+    /// than `limits.body`, or comes more slowly than `limits.body_rate`; the error is kept.
     pub fn count(
         &mut self,
         octets: usize,
@@ -60,6 +61,8 @@ impl Upload {
         checked
     }
 
+    /// Fails if the body is too large, or too slow: fewer bytes than `limits.body_rate` for each
+    /// second since the request arrived, of which the time up to `limits.stall` does not count.
     fn check(&self, started: Instant, limits: &Limits) -> Result<(), UploadError> {
         if limits.body.is_some_and(|most| self.octets > most) {
             return Err(UploadError::TooLarge);

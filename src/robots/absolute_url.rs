@@ -23,7 +23,8 @@ pub struct Authority<'a> {
 }
 
 impl<'a> AbsoluteUrl<'a> {
-    /// `None` for a URL without `//` and a host.
+    /// Splits a URL. `None` for a URL without `//` and a host, and for one with something before
+    /// `//` that is no scheme and colon.
     pub fn read(url: &'a [u8]) -> Option<AbsoluteUrl<'a>> {
         let slashes = url.windows(2).position(|pair| pair == b"//")?;
         let scheme = match &url[..slashes] {
@@ -58,7 +59,8 @@ impl<'a> AbsoluteUrl<'a> {
 }
 
 impl<'a> Authority<'a> {
-    /// Splits host and port.
+    /// Splits host and port. A user name before `@`, the brackets of IPv6 and a final dot are
+    /// dropped; an empty port counts as none. Nothing else is checked.
     pub fn read(authority: &'a [u8]) -> Authority<'a> {
         let after_user = authority
             .iter()

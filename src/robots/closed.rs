@@ -42,7 +42,10 @@ fn deciding<R: AsRef<Rule>>(
     (strongest.allow == allow).then_some(place)
 }
 
-/// What the rules close; `None` if the front page and some others are open.
+/// What the rules of a group close, and the rule that does. A Disallow of everything closes the
+/// whole site, or all but what an Allow opens (files for machines do not count); else a rule may
+/// close the front page. `None` if neither is the case. Beyond 1,000 Allow rules one is taken to
+/// open something.
 pub fn closed<R: AsRef<Rule>>(rules: &[R]) -> Option<Closed> {
     let Some(rule) = deciding(rules, Pattern::is_blanket, false) else {
         let rule = deciding(rules, |pattern| pattern.matches(b"/"), false)?;

@@ -76,8 +76,9 @@ fn ends_token(octet: &u8) -> bool {
 }
 
 impl Dialect {
-    /// The crawlers that a User-agent line names. `spaced` are the tokens with blanks in them that
-    /// exist (`Sogou web spider`); the Google dialect ignores them.
+    /// The token of a User-agent line as the dialect cuts it, or `*`. `spaced` are the tokens with
+    /// blanks in them that exist (`Sogou web spider`); the Google dialect ignores them. The token
+    /// may be empty.
     ///
     /// ```
     /// use crawlgate::robots::{Agent, Dialect};
@@ -119,7 +120,8 @@ impl Dialect {
         }
     }
 
-    /// The pattern of an Allow or Disallow line.
+    /// The pattern of an Allow or Disallow line: in normal form for RFC 9309, only escaped for
+    /// Google.
     #[inline]
     pub fn pattern(self, value: &[u8]) -> Pattern {
         match self {
@@ -128,8 +130,9 @@ impl Dialect {
         }
     }
 
-    /// For `Allow: /dir/index.html` Google also allows the directory itself (any ending that begins
-    /// with `/index.htm`).
+    /// For `Allow: /dir/index.html` Google also allows the directory itself, `/dir/$` (any ending
+    /// that begins with `/index.htm`). `None` for other paths, and for RFC 9309. The caller checks
+    /// that it is an Allow.
     pub(super) fn directory_of_index(self, value: &[u8]) -> Option<Pattern> {
         if self != Dialect::Google {
             return None;

@@ -212,7 +212,8 @@ impl File {
         self.lines.get(number.checked_sub(1)?)
     }
 
-    /// What the line of this number says.
+    /// The key and value of the line of this number, from 1; `None` for a line without, and beyond
+    /// the file.
     pub(crate) fn record(&self, number: usize) -> Option<&Record> {
         self.line(number)?.record.as_ref()
     }
@@ -242,8 +243,8 @@ impl File {
         has_rule(&self.lines)
     }
 
-    /// Whether it is a page in place of a robots.txt. `is_html` says that its media type is HTML:
-    /// then it is a page without a line that crawlers know.
+    /// Whether it is a page in place of a robots.txt: it begins like HTML and has no rule, or it
+    /// was sent as HTML (`is_html`), is not UTF-16, and has no line with a key that crawlers know.
     pub(crate) fn is_page(&self, is_html: bool) -> bool {
         let mut known = self
             .lines
@@ -264,7 +265,8 @@ fn has_rule(lines: &[Line]) -> bool {
         && keys.any(|key| matches!(key, Key::Allow | Key::Disallow))
 }
 
-/// Reads one line.
+/// Reads one line. `text` is its place in the file, `skipped` the length of a byte order mark at
+/// its beginning. What lies beyond `MAX_LINE` bytes, or behind a NUL, is not read.
 #[inline]
 fn line(bytes: &[u8], number: usize, text: Range<usize>, skipped: usize, end: LineEnd) -> Line {
     took(text.len() + 1);
@@ -314,7 +316,9 @@ fn strip(bytes: &[u8], range: Range<usize>) -> Range<usize> {
     range.start + before..range.end - after
 }
 
-/// Reads key and value of a line, with its oddities.
+/// The key and the value of a line without its comment. Two words without a colon are one, too, if
+/// the first is a known key. `None` for anything else, and for an empty key. Adds the oddities of a
+/// misspelt key and of a missing colon.
 #[inline]
 fn record(bytes: &[u8], content: Range<usize>, oddities: &mut Vec<Oddity>) -> Option<Record> {
     let text = &bytes[content.clone()];
@@ -396,7 +400,8 @@ pub(super) fn has_its_own_place(name: &str) -> bool {
     )
 }
 
-/// The key that a name means, and how it is spelled.
+/// The meaning of a key, without regard to case. User-agent, Allow, Disallow and Sitemap also count
+/// where more follows them, or where they are misspelt in a known way.
 #[inline]
 fn key(name: &[u8]) -> (Key, Spelling) {
     for (key, spellings) in KEYS {
@@ -420,7 +425,8 @@ fn key(name: &[u8]) -> (Key, Spelling) {
     (other.map_or(Key::Unknown, |(key, _)| *key), Spelling::Exact)
 }
 
-/// The format of the file, by its first octets.
+/// The format that a file seems to have by its beginning, behind a byte order mark of `bom` bytes:
+/// UTF-16 by its mark or by a NUL in every second place, HTML by its first tag.
 fn shape(bytes: &[u8], bom: usize) -> Shape {
     if bytes.starts_with(b"\xFF\xFE") || bytes.starts_with(b"\xFE\xFF") {
         return Shape::Utf16;

@@ -59,7 +59,8 @@ impl Pattern {
         memchr(b'*', self.literal()).is_some()
     }
 
-    /// A target that the pattern matches, with `fill` in place of each wildcard.
+    /// A target that the pattern matches, with `fill` in place of each wildcard. It begins with
+    /// `/`, also where the pattern does not.
     pub(crate) fn example(&self, fill: &str) -> String {
         let octets = self
             .literal()
@@ -86,7 +87,8 @@ impl Pattern {
 /// Pairs of places that a search for a common target may have.
 const LARGEST_SEARCH: usize = 65_536;
 
-/// Octets as a client would send them, `fill` for each wildcard.
+/// Bytes as a client would send them, with `fill` for each `None` (a wildcard). A `/` is put in
+/// front where they do not begin with one.
 fn spelled(octets: impl Iterator<Item = Option<u8>>, fill: &str) -> String {
     let mut target = String::new();
     for octet in octets {
@@ -110,7 +112,8 @@ enum Step {
     Any,
 }
 
-/// A pattern as steps: an octet, or any run of octets.
+/// The pattern as steps. One that does not end with `$` gets a wildcard at its end; wildcards in a
+/// row are one.
 fn steps(pattern: &Pattern) -> Vec<Step> {
     let octets = pattern.literal().iter().map(|octet| {
         if *octet == b'*' {

@@ -170,7 +170,8 @@ impl Reading {
         union.iter().filter_map(|&group| self.groups.get(group))
     }
 
-    /// The groups whose rules bind a token, and why these.
+    /// The indexes of the groups whose rules bind a token, and whether they name it or are for `*`.
+    /// Empty where no group binds it.
     pub fn binding(&self, token: &[u8]) -> (Bound, &[usize]) {
         match self.union(token) {
             (bound, Some(union)) => (bound, &union.groups),
@@ -178,6 +179,9 @@ impl Reading {
         }
     }
 
+    /// The groups that bind a token: those that name it, without regard to case, else those for
+    /// `*`. An empty token has no name in the RFC's reading; Google's library compares even an
+    /// empty one.
     fn union(&self, token: &[u8]) -> (Bound, Option<&Union>) {
         // In the RFC a token is never empty; Google's library compares even an empty one.
         let named = (self.dialect == Dialect::Google || !token.is_empty())
@@ -190,7 +194,9 @@ impl Reading {
         }
     }
 
-    /// Whether the crawler of this token may fetch a URL (or a path).
+    /// Whether the crawler of this token may fetch a URL (or a path). It may where no rule matches;
+    /// for Google the line is then that of an empty Allow or Disallow, if there is one. RFC 9309
+    /// always allows `/robots.txt`.
     pub fn verdict(&self, token: &[u8], url: &[u8]) -> FileVerdict {
         let (bound, union) = self.union(token);
         let free = FileVerdict {
@@ -225,7 +231,7 @@ impl Reading {
         }
     }
 
-    /// Makes the groups of a union ready for matching.
+    /// Prepares the rules of the groups with these indexes, as if they were one group.
     fn prepare(&self, union: &[usize]) -> Prepared {
         let rules: Vec<&RuleLine> = self.united(union).flat_map(|group| &group.rules).collect();
         let empty = rules.iter().filter(|line| line.rule.pattern.is_empty());
@@ -240,7 +246,8 @@ impl Reading {
 }
 
 /// The groups of a file. Only Allow and Disallow close a list of agents (RFC 9309 section 2.2.1 and
-/// 2.2.4); rules before the first agent belong to no group.
+/// 2.2.4); rules before the first agent belong to no group. The reading of RFC 9309 leaves out
+/// lines beyond 500 KiB, and keys with more behind them.
 fn groups(file: &File, dialect: Dialect, spaced: &[&str]) -> Vec<FileGroup> {
     let mut groups: Vec<FileGroup> = Vec::new();
     let mut open = false;

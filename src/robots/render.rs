@@ -39,7 +39,8 @@ pub fn render(document: &Document) -> String {
         .join("\n")
 }
 
-/// Writes a group.
+/// Writes a group: comments, agents, rules (`Allow: /` if there are none), Crawl-delay, other
+/// lines. Empty for a group without an agent that can be written.
 fn group(group: &Group) -> String {
     let agents: String = group
         .agents
@@ -67,7 +68,8 @@ fn group(group: &Group) -> String {
     out
 }
 
-/// Writes comments, one a line.
+/// Writes each line of the comments behind `# `, with blanks in place of characters that could end
+/// it.
 fn comments(comments: &[String]) -> String {
     comments
         .iter()

@@ -211,8 +211,9 @@ fn first_octets(text: &[u8]) -> u128 {
     u128::from_be_bytes(octets)
 }
 
-/// Parts ranks in order of their beginnings: those that stay, and those that fit the other index
-/// and begin like too many.
+/// Parts ranks, which are given in the order of their beginnings, into those that stay and those
+/// that go into the other index. Of patterns that begin alike (`alike`) those that fit it (`fits`)
+/// go if they are more than `TRIED_ONE_BY_ONE`.
 fn part_crowded(
     ranks: Vec<u32>,
     alike: impl Fn(u32, u32) -> bool,

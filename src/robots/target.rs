@@ -104,7 +104,8 @@ impl TargetScratch {
         }
     }
 
-    /// Normalises a target that is not in normal form already.
+    /// `normalise` for a target that is not plain: in absolute form, with a fragment, to be
+    /// escaped, or to be resolved.
     fn normalise_in_full<'a>(&'a mut self, raw: &'a [u8]) -> Target<'a> {
         let TargetScratch {
             sent: buffer,

@@ -51,6 +51,7 @@ struct Window {
 }
 
 impl Window {
+    /// The window of the last `width` bytes of `octets`, of which the last is the lowest.
     fn new(octets: u32, width: usize) -> Window {
         let mask = u32::MAX >> (8 * (WIDEST - width));
         Window {
@@ -198,8 +199,9 @@ impl Windows {
         found
     }
 
-    /// Calls `candidate` with the ranks of all patterns that may match, of some more than once.
-    /// Takes time linear in the target and in the patterns; allocates nothing.
+    /// Calls `candidate` with the ranks of all patterns that may match, of some more than once. It
+    /// does not check that they match. Takes time linear in the target and in the patterns;
+    /// allocates nothing.
     pub fn each(&self, target: &[u8], mut candidate: impl FnMut(u32)) {
         self.find(target, None, |rank| {
             candidate(rank);
@@ -207,7 +209,7 @@ impl Windows {
         });
     }
 
-    /// The ranks of the patterns that are filed under a window, the lowest first.
+    /// The ranks of the patterns that are filed under a window, rising; empty if there are none.
     fn filed_under(&self, window: Window) -> &[u32] {
         match self
             .buckets

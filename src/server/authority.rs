@@ -27,6 +27,8 @@ pub struct AuthorityParts {
 }
 
 impl AuthorityParts {
+    /// The parts for these settings. Without `acme` in the settings they do nothing.
+    ///
     /// # Errors
     /// The settings have `acme` and no state directory.
     pub fn new(
@@ -51,8 +53,9 @@ impl AuthorityParts {
         Some(Arc::new(move |token| issued.file(token)))
     }
 
-    /// Tells whether a host has a certificate yet: before, crawlgate redirects no request to https.
-    /// `None` without `acme`.
+    /// A function that says whether there is a certificate for a host (the value of a Host field,
+    /// with or without a port): crawlgate redirects no request to https before. `None` without
+    /// `acme`: then every request may be redirected.
     pub fn is_encrypted(&self) -> Option<IsEncrypted> {
         let certificates = self.state.as_ref().map(|_| self.certificates.clone())?;
         Some(Arc::new(move |host| {
@@ -62,7 +65,7 @@ impl AuthorityParts {
     }
 
     /// Opens `acme`: stored certificates are in use from now on. Sends no request and writes
-    /// nothing.
+    /// nothing. `None` if the settings have no `acme`.
     pub fn open(&self, settings: &Settings, instance: &Instance) -> Option<Arc<Acme>> {
         let (said, state) = settings.acme().zip(self.state.as_deref())?;
         let ports = settings
@@ -85,8 +88,10 @@ impl AuthorityParts {
         ))
     }
 
-    /// Gets certificates as soon as this process is ready and alone accepts connections: an
-    /// authority connects at once.
+    /// Starts the thread that gets certificates. It begins when this process is ready and alone
+    /// accepts connections, which `is_alone` says: an authority connects at once. It asks for the
+    /// hosts that `acme` names, or else for those of the policies, without those that have a
+    /// certificate from files.
     ///
     /// # Errors
     /// The thread cannot be started.
@@ -119,8 +124,8 @@ impl AuthorityParts {
     }
 }
 
-/// The hosts of the policies that an authority may issue for: whole names with a dot, whatever
-/// their port.
+/// The hosts of all policies that an authority may issue for: whole names with a dot, without their
+/// port; no wildcards and no addresses.
 fn of_policies(snapshot: &Snapshot) -> BTreeSet<String> {
     let hosts = snapshot
         .sites()

@@ -32,7 +32,7 @@ pub struct Background {
 }
 
 impl Background {
-    /// Starts the threads.
+    /// Starts the threads. Fails if one of them cannot be started.
     pub fn start(
         settings: &Settings,
         rooms: &Rooms,
@@ -66,7 +66,9 @@ impl Background {
     }
 }
 
-/// Gets timestamps for checkpoints of the evidence log, if there are authorities to ask.
+/// Starts the thread that gets timestamps for checkpoints of the evidence log. `None` if the
+/// settings name no authority to ask, or no state directory. A failure is shown in the status until
+/// a later run succeeds.
 fn stamping(settings: &Settings, instance: Arc<Instance>) -> Result<Option<Repeated>, ServerError> {
     let authorities = settings
         .evidence
@@ -99,7 +101,8 @@ fn stamping(settings: &Settings, instance: Arc<Instance>) -> Result<Option<Repea
         .map_err(ServerError::io("cannot start the thread for timestamps"))
 }
 
-/// Takes renewed certificates of listeners and origins, if there are any to renew.
+/// Starts the thread that takes renewed certificates of listeners and origins, every ten seconds.
+/// `None` if no listener has TLS and no origin has files for TLS.
 fn renewing(
     rooms: &Rooms,
     certificates: Arc<Certificates>,
@@ -123,8 +126,11 @@ pub fn catch_signals() -> io::Result<Signals> {
     Signals::new([SIGHUP, SIGINT, SIGQUIT, SIGTERM])
 }
 
-/// Acts on signals as long as the process lives. What SIGHUP asks for is done in a thread of its
-/// own, so that it does not delay a stop. All SIGHUPs that arrive meanwhile cause one more run.
+/// Acts on signals, in threads that live as long as the process: SIGINT stops it at once, SIGQUIT
+/// and SIGTERM after the last request, the second time at once. SIGHUP reopens the logs and reads
+/// policies and certificates again, in a thread of its own, so that it does not delay a stop. All
+/// SIGHUPs that arrive meanwhile cause one more run. `rotated` is called when the logs were opened
+/// again.
 pub fn serve_signals(
     signals: Signals,
     certificates: Arc<Certificates>,

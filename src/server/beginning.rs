@@ -35,8 +35,10 @@ pub struct Begun {
     pub is_replaceable: bool,
 }
 
-/// Opens the control socket and takes over listeners and locks. The certificates of the settings
-/// were checked before.
+/// Opens the control socket and takes over listeners and locks: from the running process if this
+/// one begins in its place, else what the service manager `passed`. Fails before anything is taken
+/// from the running process if this one could not serve by the settings. The certificates of the
+/// settings were checked before.
 pub fn begin(
     beginning: Beginning,
     passed: Inherited,
@@ -81,7 +83,8 @@ fn bind_control(settings: &Settings) -> Result<Option<ControlSocket>, ControlErr
         .transpose()
 }
 
-/// Whether this process could serve by these settings. Changes nothing.
+/// Fails if this process could not serve by these settings in place of the running one: another
+/// state directory, facts that cannot be read, policies that cannot be loaded. Changes nothing.
 fn check(successor: &Successor, settings: &Settings) -> Result<(), ServerError> {
     if place(&settings.state) != place(&successor.state) {
         return Err(ServerError::OtherState);
@@ -99,7 +102,8 @@ fn check(successor: &Successor, settings: &Settings) -> Result<(), ServerError> 
     Ok(())
 }
 
-/// The listeners that the process before has, and those that it has not, bound.
+/// Sorts the listeners of the settings: the names of those that the process before offers, and the
+/// others, which are bound here. Fails if one cannot be bound.
 fn bind_missing(
     offered: &[ListenAddress],
     settings: &Settings,
@@ -119,7 +123,8 @@ fn bind_missing(
     Ok((takes, own))
 }
 
-/// A path of the settings, so that two spellings of it are equal.
+/// The path as an absolute one, so that two spellings of it are equal. The outer `None` is no path
+/// in the settings, the inner one a path that cannot be made absolute.
 fn place(path: &Option<PathBuf>) -> Option<Option<PathBuf>> {
     path.as_ref().map(|path| std::path::absolute(path).ok())
 }

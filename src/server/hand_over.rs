@@ -125,7 +125,7 @@ impl Upgrades {
         }))
     }
 
-    /// Lets an operator ask for an upgrade.
+    /// Lets an operator ask for an upgrade (`crawlgate upgrade`), from now on.
     pub fn offer(self: Arc<Upgrades>) {
         let operations = self.door.operations.clone();
         let _ = operations
@@ -133,7 +133,9 @@ impl Upgrades {
             .set(Box::new(move |request| Ok(self.upgrade(request)?)));
     }
 
-    /// Hands over to the next process.
+    /// Starts the next process, hands over to it, and begins to leave. Refuses, and goes on as
+    /// before, if another upgrade is going on, no service manager would follow the next process,
+    /// the process before still answers requests, the state cannot be written, or a step fails.
     fn upgrade(
         self: &Arc<Upgrades>,
         request: UpgradeRequest,
@@ -169,8 +171,8 @@ impl Upgrades {
         })
     }
 
-    /// To be called when every listener accepts connections: tells the process before, or else the
-    /// service manager.
+    /// To be called when every listener accepts connections: marks this process as ready, and tells
+    /// the process before, or if there is none the service manager.
     pub fn serves(&self) {
         self.door.operations.set_ready(true);
         match &*lock(&self.predecessor) {
@@ -188,6 +190,8 @@ impl Upgrades {
         !self.shares_listeners.load(Ordering::Acquire)
     }
 
+    /// Makes sure that the process before has ended. If it has not, `may_end_it` allows telling it
+    /// to end, and to wait for that at most `ENDING`. Refuses if it still runs.
     fn end_predecessor(&self, may_end_it: bool) -> Result<(), UpgradeRefusal> {
         let predecessor = lock(&self.predecessor);
         let Some(channel) = &*predecessor else {
@@ -209,7 +213,9 @@ impl Upgrades {
         }
     }
 
-    /// Step 4: the next process serves.
+    /// Step 4, when the next process serves: gives it the state, the control socket and the
+    /// listeners, tells the service manager, and stops accepting connections. From then on a thread
+    /// does what the next process asks for: reopening the logs, or ending.
     fn leave(self: &Arc<Upgrades>, next: NextProcess) {
         tell(&[NotifyState::MainPid(next.pid())]);
         self.store.pass_on();
@@ -249,7 +255,8 @@ impl Upgrades {
         }
     }
 
-    /// Tells the process before that the logs were rotated: it writes to them, too.
+    /// Tells the process before, if there is one, that the logs were rotated: it writes to them,
+    /// too.
     pub fn tell_of_rotation(&self) {
         if let Some(channel) = &*lock(&self.predecessor) {
             // One that has just ended writes nothing more.
@@ -257,8 +264,8 @@ impl Upgrades {
         }
     }
 
-    /// Tells the next process, if there is one, that this one has served its last request and cuts
-    /// off so many connections. Returns whether there is a next process.
+    /// Closes the listeners. Tells the next process, if there is one, that this one has served its
+    /// last request and cuts off `cut_off` connections. Returns whether there is a next process.
     pub fn farewell(&self, cut_off: usize) -> bool {
         lock(&self.listeners).clear();
         let Some(next) = self.next.get() else {
@@ -277,15 +284,17 @@ impl Upgrades {
         true
     }
 
-    /// Whether a socket in the file system belongs to the next process.
+    /// Whether the next process has taken this socket in the file system over. False without one.
     pub fn was_passed(&self, path: &Path) -> bool {
         self.next
             .get()
             .is_some_and(|next| next.took(&ListenAddress::Unix(path.to_owned())))
     }
 
-    /// Says that this process has opened everything, and follows the process before to its end, in
-    /// a thread of its own. To be called before any listener accepts.
+    /// Follows the process before to its end, in a thread of its own: the ledger learns which
+    /// robots.txt that process serves, and how it ended. When that process accepts no connection
+    /// any more, this one is alone and takes over its control socket (`control_lock`). To be called
+    /// before any listener accepts.
     pub fn follow(
         self: &Arc<Upgrades>,
         successor: Successor,
@@ -343,6 +352,8 @@ impl Upgrades {
         self.has_ended.notify_all();
     }
 
+    /// Waits for the end of the thread that tells the next process which robots.txt is served, if
+    /// it runs. Its sender has to be gone, or it does not end.
     fn end_relay(&self) {
         if let Some(relay) = lock(&self.relay).take() {
             // A thread that panicked has said so.
@@ -351,7 +362,7 @@ impl Upgrades {
     }
 
     /// Steps 1 to 3: starts the next process and hands over to it. It serves then, and so does this
-    /// one.
+    /// one. After an error the next process has ended, and this one has everything back.
     fn hand_over(&self) -> Result<NextProcess, UpgradeError> {
         let program = &self.program;
         let mut next = NextProcess::start(program).map_err(|source| UpgradeError::Start {
@@ -455,8 +466,9 @@ impl Upgrades {
         })
     }
 
-    /// Undoes [`Upgrades::close_state`], also after it has failed. The next process has ended; it
-    /// may have answered requests.
+    /// Undoes [`Upgrades::close_state`], also after it has failed. The next process has ended. If
+    /// it may have answered requests (`may_have_served`), what was published and served before
+    /// counts as unknown.
     fn take_back(&self, may_have_served: bool) {
         self.instance.ledger.take_back();
         self.end_relay();

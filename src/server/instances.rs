@@ -31,7 +31,8 @@ const LATE: i64 = 60;
 /// Periods that are written at once.
 const AT_ONCE: usize = 50;
 
-/// Joins the other instances, if there is a store. To be called before a request is served.
+/// Joins the other instances. `None` if the settings name no store. To be called before a request
+/// is served. Fails without a state directory, and if the thread cannot be started.
 pub fn start(
     settings: &Settings,
     instance: &Arc<Instance>,
@@ -63,7 +64,8 @@ pub fn start(
         ))
 }
 
-/// Shows the instances in the status, and what they counted on the dashboard.
+/// Shows the instances in the status, and what they counted on the dashboard. Starts the thread
+/// that writes the counts of this one every five seconds. `None` without a store.
 pub fn report(
     operations: &Operations,
     exchange: Option<&Arc<ExchangeThread>>,
@@ -106,7 +108,8 @@ pub struct CountsOfInstances {
 }
 
 impl CountsOfInstances {
-    /// Writes what was counted since the last time.
+    /// Writes what was counted since the last time. A failure is only logged for `RUST_LOG=debug`:
+    /// the next call makes up for it.
     pub fn tell(&self) {
         let (store, told_until) = &mut *lock(&self.connection);
         // The status says when the store is away; what was not told is told the next time.
@@ -115,10 +118,11 @@ impl CountsOfInstances {
         }
     }
 
-    /// The counts of the other instances since a moment.
+    /// The counts of the other instances, for each period of `step` since `from`. Counts in a form
+    /// that this version cannot read are left out.
     ///
     /// # Errors
-    /// The store does not answer, for this reason.
+    /// The store does not answer, or is busy for longer than `PATIENCE`, for this reason.
     fn of_others(&self, step: Step, from: Timestamp) -> Result<Vec<Told>, StoreError> {
         let starts = periods(step, from, self.clock.moment().now);
         let names: Vec<String> = starts.iter().map(|start| name(step, *start)).collect();
@@ -145,6 +149,9 @@ impl CountsOfInstances {
         Ok(others.collect())
     }
 
+    /// Writes all periods that may have changed since `told_until`, and moves that on: to a minute
+    /// ago, because counts come late. Writes all periods that are kept, if nothing was written yet
+    /// or the store has lost the counts.
     fn try_to_tell(
         &self,
         store: &mut SharedStore,
@@ -182,7 +189,8 @@ impl CountsOfInstances {
     }
 }
 
-/// The periods since a moment that are kept.
+/// The beginnings of all periods of `step` that are kept, from the one with `since` to that with
+/// `now`.
 fn periods(step: Step, since: Timestamp, now: Timestamp) -> Vec<Timestamp> {
     let first = step.begin(Timestamp(since.0.max(now.0 - step.kept())));
     let length = step.seconds();
@@ -191,6 +199,7 @@ fn periods(step: Step, since: Timestamp, now: Timestamp) -> Vec<Timestamp> {
         .collect()
 }
 
+/// The name of a period in the store, such as `hour:1700000000`: its kind and its beginning.
 fn name(step: Step, start: Timestamp) -> String {
     let step = match step {
         Step::Hour => "hour",

@@ -144,6 +144,8 @@ pub enum ServerError {
 }
 
 impl ServerError {
+    /// Makes an error of the system a [`ServerError::Io`], for `map_err`. `what` says what was
+    /// tried.
     fn io(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> ServerError {
         let what = what.into();
         move |source| ServerError::Io { what, source }
@@ -229,7 +231,8 @@ pub fn run(
     Ok(())
 }
 
-/// Closes the server after its last request, except for what another process has taken over.
+/// Closes the server after its last request: writes the end of the run, unless the next process has
+/// taken the state over, and removes the sockets in the file system that it has not taken over.
 fn end(
     background: Background,
     rooms: Rooms,

@@ -61,6 +61,8 @@ pub struct OriginRobots {
 /// The sites whose policies read the origin's file, by name.
 type SitesByName<'a> = BTreeMap<&'a str, &'a SiteEntry>;
 
+/// The copy as the file that a site is compiled with. `internal` are the authorities of origins,
+/// which must not appear in what is published.
 fn origin_file(copy: &FetchedCopy, internal: &Arc<InternalAuthorities>) -> Arc<OriginFile> {
     let file = OriginFile::new(copy.url.clone(), copy.bytes.clone());
     Arc::new(
@@ -69,8 +71,8 @@ fn origin_file(copy: &FetchedCopy, internal: &Arc<InternalAuthorities>) -> Arc<O
     )
 }
 
-/// The authorities by which crawlgate reaches origins. A host that clients may ask for is none of
-/// them.
+/// The authorities by which crawlgate reaches origins: the addresses of servers (without Unix
+/// sockets), and the Hosts that origins want. A host that clients may ask for is none of them.
 fn internal_authorities(origins: &[OriginSettings]) -> Arc<InternalAuthorities> {
     let servers = origins
         .iter()
@@ -95,7 +97,9 @@ fn internal_authorities(origins: &[OriginSettings]) -> Arc<InternalAuthorities> 
     })
 }
 
-/// What is known of sites from stored copies, before the origins of these settings are asked.
+/// What is known of the sites from the stored copies, before the origins of these settings are
+/// asked: the file of each site, or since when it is awaited; why files are held back; and the
+/// default sites.
 pub fn known(copies: &StoredCopies, settings: &[OriginSettings]) -> KnownOrigins {
     let internal = internal_authorities(settings);
     let mut origins = KnownOrigins::default();
@@ -122,7 +126,8 @@ pub fn known(copies: &StoredCopies, settings: &[OriginSettings]) -> KnownOrigins
 }
 
 impl OriginRobots {
-    /// Begins with the copies that the previous run left. The sites are in force already.
+    /// Begins with the copies that the previous run left. Those of sites that cannot be read are
+    /// removed from the store. The sites are in force already.
     pub fn new(
         manager: Arc<SiteManager>,
         origins: &[OriginSettings],
@@ -154,7 +159,9 @@ impl OriginRobots {
         }
     }
 
-    /// Begins the fetches that are due. [`finish`](OriginRobots::finish) must follow each of them.
+    /// Brings the followed sites up to date, and returns the fetches that are due, the longest due
+    /// ones first, as long as fewer than `AT_ONCE` run. The caller runs them, and calls
+    /// [`finish`](OriginRobots::finish) after each.
     pub fn begin_due(&mut self, moment: Moment) -> Vec<FetchJob> {
         let now = moment.now;
         self.follow_clock(moment);
@@ -199,7 +206,10 @@ impl OriginRobots {
         jobs
     }
 
-    /// Takes the result of a fetch. `jitter` is a number from 0 to 1.
+    /// Takes the result of a fetch: puts a new file into force, or holds it back if it cannot be
+    /// published, and stores the state. A result for a policy that has changed meanwhile does not
+    /// count; the site is asked again. `jitter` is a number from 0 to 1 that spreads the next
+    /// fetch.
     pub fn finish(&mut self, job: &FetchJob, result: FetchResult, moment: Moment, jitter: f64) {
         let now = moment.now;
         self.follow_clock(moment);
@@ -246,7 +256,8 @@ impl OriginRobots {
         self.report_status(now);
     }
 
-    /// How long the thread may wait, unless a fetch ends or a policy changes.
+    /// How long the thread may wait, unless a fetch ends or a policy changes: until the next fetch
+    /// is due or a site has waited too long for a first copy, at most `LONGEST_WAIT`.
     pub fn idle_for(&self, now: Timestamp) -> Duration {
         if self.followed.values().filter(|site| site.is_asked).count() >= AT_ONCE {
             return LONGEST_WAIT;
@@ -271,7 +282,7 @@ impl OriginRobots {
             .min(LONGEST_WAIT)
     }
 
-    /// Whether the first fetch of every site without a copy has ended.
+    /// Whether no site that has no copy is being asked: the first fetch of each of them has ended.
     fn first_round_is_over(&self) -> bool {
         self.followed
             .values()
@@ -342,7 +353,9 @@ impl OriginRobots {
         self.report_status(now);
     }
 
-    /// Stops following sites that were removed. Their copies stay if they may be used again.
+    /// Stops following sites that were removed, that no longer read the origin's file, or that
+    /// changed between default site and policy. The copy of a site whose name is gone becomes
+    /// unused; the others are removed. Returns these removals for the store.
     fn drop_removed(
         &mut self,
         snapshot: &Snapshot,
@@ -373,8 +386,8 @@ impl OriginRobots {
         facts
     }
 
-    /// Removes copies that no site can use again: too old, too many, or of no use. Notes of the
-    /// others since when they are unused.
+    /// Removes unused copies that no site can use again: too old, too many, or of no use. Of the
+    /// others it notes since when they are unused. Returns the changes for the store.
     fn drop_unusable(
         &mut self,
         snapshot: &Snapshot,
@@ -416,7 +429,9 @@ impl OriginRobots {
         facts
     }
 
-    /// Begins to follow a site.
+    /// Begins to follow a site, with the unused copy of its name if there is one, or with one of
+    /// `copies`. Returns what has to be stored; `None` if the store has it already, or there is no
+    /// copy.
     fn follow(
         &mut self,
         name: &str,
@@ -436,7 +451,7 @@ impl OriginRobots {
         fact
     }
 
-    /// Brings the status up to date, and logs what changed.
+    /// Reports the state of each followed site to the site manager, and logs those that changed.
     fn report_status(&mut self, now: Timestamp) {
         let mut reports = BTreeMap::new();
         let snapshot = self.manager.snapshot();
@@ -471,7 +486,7 @@ impl OriginRobots {
     }
 }
 
-/// The fact that a followed site has this copy, or none.
+/// The fact for the store: the copy of a followed site, or its removal if the site has none.
 fn fact_of(name: &str, site: &FollowedSite, now: Timestamp) -> Fact {
     match site.fetch.copy() {
         Some(_) => site.to_stored().fact(name, now),

@@ -50,7 +50,9 @@ pub struct ProxyServer {
 }
 
 impl ProxyServer {
-    /// Puts the edge and the gateway on their listeners, which are in the order of the settings.
+    /// Assembles the server: Pingora's proxy, the edge and the lane, on the listeners of the proxy
+    /// and the decision service (which are in the order of the settings), and the background
+    /// services.
     pub fn new(
         settings: &Settings,
         rooms: &Rooms,
@@ -165,8 +167,9 @@ struct Readiness {
 }
 
 impl Readiness {
-    /// Waits for one more service, which calls this when it accepts connections. To be called
-    /// before any service runs.
+    /// Counts one more service that has to accept connections, and returns the function that it
+    /// calls then, once. When all have called theirs, the server is ready. To be called before any
+    /// service runs.
     fn of_service(self: &Arc<Readiness>) -> Box<dyn Fn() + Send + Sync> {
         self.missing.fetch_add(1, Ordering::AcqRel);
         let readiness = self.clone();
@@ -178,7 +181,9 @@ impl Readiness {
     }
 }
 
-/// The listeners of the proxy, each with its settings and the edge behind it.
+/// The listeners of the proxy, each with the edge and its own settings. A redirect goes to the port
+/// that the settings say, else to 443 if a listener with TLS has it or none has TLS, else to the
+/// first port with TLS.
 fn doors(
     settings: &Settings,
     listeners: Vec<(BoundListener, Option<TlsListener>)>,
@@ -221,6 +226,7 @@ fn doors(
 }
 
 /// The decision service behind its listeners: the edge reads requests, and every one is answered.
+/// `None` if the settings have no `decisions`.
 fn decision_door(settings: &Settings, rooms: &Rooms) -> Option<Arc<dyn Serve>> {
     let said = settings.decisions.as_ref()?;
     let speakers = said
@@ -248,6 +254,7 @@ fn decision_door(settings: &Settings, rooms: &Rooms) -> Option<Arc<dyn Serve>> {
     }))
 }
 
+/// Pingora's proxy with crawlgate's gateway.
 fn proxy(settings: &Settings, rooms: &Rooms, server: &Server) -> Arc<HttpProxy<Gateway>> {
     let gateway = Gateway {
         requests: rooms.requests.clone(),
@@ -259,8 +266,8 @@ fn proxy(settings: &Settings, rooms: &Rooms, server: &Server) -> Arc<HttpProxy<G
     Arc::new(proxy)
 }
 
-/// Pingora would sleep for the whole grace period, even when idle; [`Drain`] has waited by then
-/// (Pingora 0.9.1).
+/// Pingora's settings. It would sleep for the whole grace period, even when idle; `Drain` has
+/// waited by then, so that the period is 0 (Pingora 0.9.1).
 fn configuration(threads: usize) -> ServerConf {
     ServerConf {
         threads,

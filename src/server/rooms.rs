@@ -133,7 +133,8 @@ impl Rooms {
     }
 
     /// Tells other instances what was served, and writes the end of this run to the state store.
-    /// Nothing may be served any more.
+    /// The counts are written last, unless the store of the instances is away. Nothing may be
+    /// served any more.
     pub fn close(self) {
         if let Some(exchange) = &self.exchange {
             exchange.close();
@@ -155,7 +156,8 @@ impl Rooms {
     }
 }
 
-/// Looks at the files of certificates and of origins' TLS again, and takes those that changed.
+/// Looks at the files of certificates and of origins' TLS again, and takes those that changed. Sets
+/// the metric of files that were refused.
 pub fn renew_files(certificates: &Certificates, upstreams: &Upstreams, instance: &Instance) {
     let refused = certificates.renew(instance.clock.moment().now, &instance.metrics);
     instance
@@ -206,8 +208,8 @@ fn requests(settings: &Settings, instance: &Instance, authority: &AuthorityParts
     Requests::new(judge.clone(), recorder.clone(), clock.clone(), settings)
 }
 
-/// The machine's clock, or one that a file shifts. A server that other machines can reach must
-/// neither follow a file nor use other ports for `acme` than an authority does.
+/// The machine's clock, or one that a file of the settings shifts. Fails if the settings name such
+/// a file, or other ports for `acme` than an authority uses, and a listener is not on loopback.
 fn clock(settings: &Settings) -> Result<Clock, ServerError> {
     if settings.clock.is_none() && settings.acme_ports.is_none() {
         return Ok(Clock::default());
@@ -227,6 +229,8 @@ fn clock(settings: &Settings) -> Result<Clock, ServerError> {
     }
 }
 
+/// Opens the access log, the event log and the evidence log. Fails if one of the first two cannot
+/// be opened.
 fn logs(settings: &Settings) -> Result<Logs, ServerError> {
     let access = &settings.logs.access;
     let cannot_open = match access {
@@ -244,8 +248,9 @@ fn logs(settings: &Settings) -> Result<Logs, ServerError> {
     })
 }
 
-/// Opens the log that third parties can check. If that fails, the status has a problem, and
-/// requests are served all the same.
+/// Opens the log that third parties can check; it is off without `evidence` in the settings. If
+/// opening fails, the status has a problem, and requests are served all the same. Without a state
+/// directory it is an error.
 fn evidence(settings: &Settings) -> Result<Evidence, ServerError> {
     let Some(said) = &settings.evidence else {
         return Ok(Evidence::off());
@@ -257,8 +262,8 @@ fn evidence(settings: &Settings) -> Result<Evidence, ServerError> {
     Ok(Evidence::open(directory, said, settings.evidence_addresses))
 }
 
-/// Makes the proofs, with what the state store remembers, and the queue of addresses that DNS is to
-/// be asked about.
+/// Makes the proofs of crawlers' identities, with what the state store remembers, and the queue of
+/// addresses that DNS is to be asked about; `None` where crawlgate sends no requests of its own.
 fn proofs(
     settings: &IdentitySettings,
     facts: &StoredFacts,
@@ -276,7 +281,8 @@ fn proofs(
     (Arc::new(proofs), waiting)
 }
 
-/// Starts the threads. `None` where no lists are refreshed.
+/// Starts the threads for reverse DNS (if there is a `queue`) and for the lists of networks.
+/// Returns the handle to refresh the lists; `None` where no lists are refreshed.
 ///
 /// # Errors
 /// A thread cannot be started.

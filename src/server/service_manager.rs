@@ -19,8 +19,8 @@ pub fn tell(states: &[NotifyState<'_>]) {
     }
 }
 
-/// Tells the service manager that policies are read again, and when they are. Before the start is
-/// complete, it is told nothing: it would take the end of the reload for the end of the start.
+/// Calls `reload`, and tells the service manager before and after it. Before the start is complete,
+/// it is told nothing: it would take the end of the reload for the end of the start.
 pub fn reloading(operations: &Operations, reload: impl FnOnce()) {
     let is_told = operations.is_ready();
     if let Some(now) = is_told
@@ -40,8 +40,9 @@ pub fn serving() {
     tell(&[NotifyState::Ready, NotifyState::Status("serving")]);
 }
 
-/// Tells the service manager that the process is alive, as often as it wants to hear it
-/// (`WATCHDOG_USEC`), while every worker moves its connections on.
+/// Tells the service manager that the process is alive, four times as often as it wants to hear it
+/// (`WATCHDOG_USEC`), as long as every worker answers. A worker that is stuck is logged once, and
+/// the manager hears nothing. `None` if it wants to hear nothing.
 pub fn watch(pulse: Arc<Pulse>) -> io::Result<Option<Repeated>> {
     let Some(allowed) = sd_notify::watchdog_enabled().filter(|allowed| !allowed.is_zero()) else {
         return Ok(None);

@@ -57,7 +57,8 @@ pub fn names(settings: &Settings) -> impl Iterator<Item = ListenAddress> {
 }
 
 impl Sockets {
-    /// Binds all addresses that no other process has bound for this one.
+    /// Takes the listeners of the settings out of `inherited`, and binds those that are not in it.
+    /// Fails at the first that cannot be bound.
     pub fn bind(settings: &Settings, inherited: &mut Inherited) -> Result<Sockets, ServerError> {
         let mut sockets = Sockets::default();
         for said in &settings.listen {
@@ -88,6 +89,7 @@ impl Sockets {
         Ok(sockets)
     }
 
+    /// The listener at an address, inherited or bound now, and its address with the real port.
     fn tcp(
         &mut self,
         address: SocketAddr,
@@ -104,6 +106,8 @@ impl Sockets {
         ))
     }
 
+    /// The listener with this name, inherited or bound now. Keeps a descriptor of it for the next
+    /// process, and the path of a socket that this process has to remove at its end.
     fn take(
         &mut self,
         name: ListenAddress,
@@ -155,7 +159,8 @@ pub fn bind(name: &ListenAddress) -> Result<BoundListener, ServerError> {
     }
 }
 
-/// Binds a socket. One that a crashed process left behind is replaced.
+/// Binds a socket in the file system, for its owner and group. A socket at this path to which
+/// nobody answers is replaced: a crashed process left it behind.
 fn bind_socket(path: &Path) -> std::io::Result<UnixListener> {
     let is_socket = fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket());
     if is_socket && UnixStream::connect(path).is_err() {
@@ -195,7 +200,9 @@ impl ControlDoor {
         served.map_err(ServerError::io("cannot serve the control socket"))
     }
 
-    /// Puts a socket of its own in the place of that of the process before, whose lock this is.
+    /// Opens a socket in the place of that of the process before, whose `lock` this is, and serves
+    /// it. Does nothing without a path in the settings or if this process has the socket already.
+    /// An error is logged.
     pub fn take_over(&self, lock: Option<OwnedFd>) {
         let Some(path) = self.path.as_deref().filter(|_| self.socket.get().is_none()) else {
             return;

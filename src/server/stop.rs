@@ -31,7 +31,7 @@ const FLUSH_LIMIT: Duration = Duration::from_secs(2);
 /// How long connections without a request may take to end.
 const IDLE_LIMIT: Duration = Duration::from_millis(500);
 
-/// Writes out what both logs took in.
+/// Writes out what both logs took in. Takes at most `FLUSH_LIMIT` for both together.
 pub fn flush(instance: &Instance) {
     let end = Instant::now() + FLUSH_LIMIT;
     instance.access.flush(FLUSH_LIMIT);
@@ -67,6 +67,7 @@ enum StopRequest {
 }
 
 impl Stop {
+    /// A stop that nobody has asked for, and the signals by which listeners learn of it.
     pub fn new() -> (Stop, Ends) {
         let (stopper, proxy) = Stops::new();
         let (admin, ends_of_admin) = Stops::new();
@@ -85,8 +86,9 @@ impl Stop {
         )
     }
 
-    /// Another process serves. From now on each connection ends with its next response, and the
-    /// server with its last connection.
+    /// Called when another process serves. Closes the admin listener; the others accept no more.
+    /// From now on each connection ends with its next response, and the server with its last
+    /// connection.
     pub fn leave(&self) {
         self.admin.close();
         self.stopper.leave();
@@ -110,12 +112,15 @@ impl Stop {
         self.ask(cause, |_| StopRequest::Now);
     }
 
+    /// Moves the request by `next`, from the present one to the new one. The first cause is kept
+    /// for the log.
     fn ask(&self, cause: &'static str, next: impl FnOnce(StopRequest) -> StopRequest) {
         let _ = self.cause.set(cause);
         self.request
             .send_modify(|request| *request = next(*request));
     }
 
+    /// Waits until the request is at least `wanted`, and returns it.
     async fn at_least(&self, wanted: StopRequest) -> StopRequest {
         let mut request = self.request.subscribe();
         // Waiting cannot fail while `self` holds the sender. If it did, stopping would be safe.
@@ -125,7 +130,8 @@ impl Stop {
             .map_or(StopRequest::Now, |request| *request)
     }
 
-    /// The last line of the log.
+    /// Writes the last line of the log: the cause of the stop, how it ended, and how many
+    /// connections were cut off.
     fn say_end(&self, how: &str, connections: usize) {
         let cause = self.cause.get().unwrap_or(&"a stop");
         match connections {
@@ -154,6 +160,9 @@ pub struct Drain {
 
 #[async_trait]
 impl ShutdownSignalWatch for Drain {
+    /// Waits for a stop, then for its end (`Drain::leave` or `Drain::end`), and writes the logs
+    /// out. Returns what Pingora is to do: it ends at once in any case, because nothing is left to
+    /// wait for.
     async fn recv(&self) -> ShutdownSignal {
         let request = self.stop.at_least(StopRequest::Leave).await;
         let how = if request == StopRequest::Leave {
@@ -173,7 +182,8 @@ impl ShutdownSignalWatch for Drain {
 }
 
 impl Drain {
-    /// Waits for the end of a stop, and returns how it ended.
+    /// Closes the listeners and waits for the last request, unless `request` asks for an end at
+    /// once. Returns how that ended: the last request, the limit, or a second signal.
     async fn end(&self, request: StopRequest) -> &'static str {
         self.operations.set_ready(false);
         service_manager::tell(&[
@@ -199,8 +209,9 @@ impl Drain {
         }
     }
 
-    /// Another process accepts connections. Those of this one end with their next response, and
-    /// idle ones as they would have.
+    /// Waits for the last connection after another process has taken over: each ends with its next
+    /// response, and an idle one as it would have. At the limit, or when it is told to end, closes
+    /// the idle ones. Returns how it ended.
     async fn leave(&self) -> &'static str {
         self.operations.set_ready(false);
         tracing::info!(

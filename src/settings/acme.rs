@@ -49,7 +49,7 @@ pub enum ChallengeChoice {
 }
 
 /// `yes`, or `{ email: a@shop.example, directory: URL, hosts: [shop.example], challenge: http,
-/// resolvers: [9.9.9.9] }`.
+/// resolvers: [9.9.9.9] }`; what is left out has its default. `None` for `no`.
 pub(super) fn acme(decoder: &mut Decoder, node: &Node) -> Option<AcmeSettings> {
     let mut settings = AcmeSettings::default();
     if !node.is_map() {
@@ -71,6 +71,8 @@ pub(super) fn acme(decoder: &mut Decoder, node: &Node) -> Option<AcmeSettings> {
     )
 }
 
+/// An address of e-mail: one `@` with something on both sides, and only ASCII characters that a
+/// `mailto` URL can have.
 fn email(decoder: &mut Decoder, node: &Node) -> Option<String> {
     decoder.parsed(
         node,
@@ -91,6 +93,7 @@ fn email(decoder: &mut Decoder, node: &Node) -> Option<String> {
     )
 }
 
+/// The URL of an authority's directory: https, a host, and ASCII characters.
 fn directory(decoder: &mut Decoder, node: &Node) -> Option<String> {
     decoder.parsed(
         node,
@@ -110,6 +113,8 @@ fn directory(decoder: &mut Decoder, node: &Node) -> Option<String> {
     )
 }
 
+/// A list of host names, each once and in lower case. A wildcard, an address and a second mention
+/// are mistakes, and are left out.
 fn hosts(decoder: &mut Decoder, node: &Node) -> Vec<String> {
     let mut hosts: Vec<String> = Vec::new();
     for Located {

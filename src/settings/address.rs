@@ -32,7 +32,8 @@ pub enum AddressError {
 
 impl ServerAddress {
     /// Reads the URL of a server: `http://127.0.0.1:3000`, `https://origin.example`,
-    /// `unix:/run/app.sock`.
+    /// `unix:/run/app.sock`. Without a port it is 80 or 443. A path, a user and a password are
+    /// mistakes.
     ///
     /// ```
     /// use crawlgate::internals::settings::ServerAddress;
@@ -50,11 +51,12 @@ impl ServerAddress {
         })
     }
 
-    /// `name:port`.
+    /// `name:port`, with brackets around an IPv6 address. For a Unix socket it is `localhost:80`.
     pub fn host_and_port(&self) -> String {
         format!("{}:{}", self.host_in_url(), self.port)
     }
 
+    /// The host as a URL writes it: an IPv6 address in brackets.
     fn host_in_url(&self) -> String {
         match self.ip() {
             Some(IpAddr::V6(ip)) => format!("[{ip}]"),
@@ -88,11 +90,12 @@ impl ServerAddress {
         self.host.parse().ok()
     }
 
-    /// Whether its addresses have to be looked up.
+    /// Whether its addresses have to be looked up: it is neither a Unix socket nor an IP address.
     pub fn is_name(&self) -> bool {
         self.socket.is_none() && self.ip().is_none()
     }
 
+    /// `ServerAddress::parse`, with the mistake alone as the error.
     fn read(url: &str) -> Result<ServerAddress, &'static str> {
         if let Some(path) = url.strip_prefix("unix:") {
             // An empty path is a socket without a name.
@@ -136,7 +139,9 @@ impl ServerAddress {
     }
 }
 
-/// Splits `name:port`, `[v6]:port`, or either without the port.
+/// Splits `name:port`, `[v6]:port`, or either without the port, into the host without brackets and
+/// the port. `None` if the brackets have no IPv6 address, or what follows the host is no port. Does
+/// not check the name.
 pub(super) fn host_and_port(authority: &str) -> Option<(&str, Option<u16>)> {
     let (host, port) = match authority.strip_prefix('[') {
         Some(rest) => {
@@ -156,7 +161,8 @@ pub(super) fn host_and_port(authority: &str) -> Option<(&str, Option<u16>)> {
 }
 
 /// A host in punycode and lower case, with its port if it has one. An IPv6 address stands in
-/// brackets.
+/// brackets; it may be written without them if it has no port. `None` for port 0 and for what is no
+/// host.
 pub fn host_authority(written: &str) -> Option<String> {
     let is_bare_ipv6 = written.parse::<Ipv6Addr>().is_ok();
     let (host, port) = if is_bare_ipv6 {
@@ -177,7 +183,8 @@ pub fn host_authority(written: &str) -> Option<String> {
     }
 }
 
-/// A name in punycode and lower case, or an address.
+/// A name in punycode and lower case without a final dot, or an IP address (IPv6 without brackets).
+/// `None` if it is neither; labels may have letters, digits, `-` and `_`.
 pub fn host_name(host: &str) -> Option<String> {
     if let Ok(address) = host.parse::<IpAddr>() {
         return Some(address.to_string());
@@ -195,7 +202,7 @@ fn is_label(label: &str) -> bool {
 }
 
 /// A host pattern as a policy writes it: `shop.example`, `*.shop.example`, in punycode and lower
-/// case.
+/// case, or an IP address, from which brackets are removed. `None` for anything else.
 pub fn host_pattern(written: &str) -> Option<String> {
     match written.strip_prefix("*.") {
         Some(name) => Some(format!("*.{}", host_name(name)?)),
@@ -206,7 +213,8 @@ pub fn host_pattern(written: &str) -> Option<String> {
 /// An address to serve on: `0.0.0.0:80`, `[::]:80`.
 ///
 /// # Errors
-/// When it is not an IP address with a port.
+/// When it is not an IP address with a port. The message has an example; for a port alone, with
+/// this port.
 pub fn listen_address(written: &str) -> Result<SocketAddr, AddressError> {
     written.parse().map_err(|_| {
         let port = written.strip_prefix(':').unwrap_or(written);

@@ -28,7 +28,7 @@ impl ClientAddress {
     }
 }
 
-/// Reads the name of a field.
+/// Reads the name of a header field, of which any is accepted.
 pub fn client_address(decoder: &mut Decoder, node: &Node) -> Option<ClientAddress> {
     let text = decoder.text(
         node,

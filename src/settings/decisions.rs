@@ -55,7 +55,7 @@ pub struct DecisionSettings {
 }
 
 impl DecisionSettings {
-    /// For proxies on this machine.
+    /// A decision service for proxies on this machine: the loopback networks are trusted.
     pub fn local(listen: Vec<ListenAddress>) -> DecisionSettings {
         let loopback = ["127.0.0.0/8", "::1/128"].map(str::parse);
         DecisionSettings {
@@ -65,7 +65,8 @@ impl DecisionSettings {
     }
 }
 
-/// `off`, an address, a list of them, or a map with `listen` and `trusted`.
+/// `off`, an address, a list of them, or a map with `listen` and `trusted`. Without `trusted` the
+/// loopback networks are. `None` for `off`, and after a mistake.
 pub(super) fn decisions(decoder: &mut Decoder, node: &Node) -> Option<DecisionSettings> {
     if !node.is_map() {
         return super::values::or_off(|decoder, node| {
@@ -91,6 +92,7 @@ pub(super) fn decisions(decoder: &mut Decoder, node: &Node) -> Option<DecisionSe
     })?
 }
 
+/// One address to listen on, or a list. A mistake is reported and left out.
 fn addresses(decoder: &mut Decoder, node: &Node) -> Vec<ListenAddress> {
     let mut addresses = Vec::new();
     for item in decoder.one_or_many(node, "an address and port, like 127.0.0.1:9180") {

@@ -14,8 +14,8 @@ use super::{LogDestination, Logs, Settings};
 use crate::yaml::{self, Decoder, Diagnostics, Fields, Node, Source};
 use std::path::Path;
 
-/// Puts what the file says in the place of the defaults. There are settings only when nothing is
-/// wrong; an empty file says nothing and is fine.
+/// Reads the settings of a file, with `defaults` where it says nothing. There are settings only
+/// when nothing is wrong; an empty file says nothing and is fine.
 pub fn read(source: &Source, defaults: Settings) -> (Option<Settings>, Diagnostics) {
     yaml::read(source, |decoder, root| match root {
         None => Some(defaults),
@@ -30,6 +30,8 @@ pub fn read(source: &Source, defaults: Settings) -> (Option<Settings>, Diagnosti
 const LIMITS: &str = "a map: connections, connections_per_address, handshake, head, idle, stall, body_rate, body, target, \
                       headers, fields, streams, buffers, buffers_per_address, drain";
 
+/// Reads all fields of the file, in place of the defaults in `said`, and reports unknown fields and
+/// settings that need or exclude each other.
 fn settings(fields: &mut Fields<'_>, mut said: Settings) -> Settings {
     said.threads = fields.integer("threads", 1..=1_024, "a number of threads");
     fields.section("logs", "a map: access, events", |fields| {
@@ -77,7 +79,9 @@ fn settings(fields: &mut Fields<'_>, mut said: Settings) -> Settings {
     said
 }
 
-/// Reports settings that need or exclude each other.
+/// Reports settings that need or exclude each other: `proxy_protocol` without `trusted_proxies`,
+/// `evidence` or `store` without `state`, `acme` with `store`. The nodes are where the file has
+/// these two sections.
 fn check_together(fields: &mut Fields<'_>, said: &Settings) {
     if fields.take("trusted_proxies").is_none()
         && said.listen.iter().any(|listener| listener.proxy_protocol)
@@ -121,7 +125,8 @@ fn check_together(fields: &mut Fields<'_>, said: &Settings) {
     }
 }
 
-/// The access log with its format, and the log of events.
+/// Reads `access` (with `format`) and `events` (with `rate`) of `logs`. `addresses` does not belong
+/// here: the error names the field that is meant.
 fn logs(fields: &mut Fields<'_>, logs: &mut Logs) {
     fields.set("access", &mut logs.access, |decoder, node| {
         log(
@@ -159,7 +164,8 @@ fn logs(fields: &mut Fields<'_>, logs: &mut Logs) {
     }
 }
 
-/// `off`, a file, `-`, or a map with it in `to`, and with what `more` takes.
+/// `off`, a file, `-`, or a map with it in `to`, and with the fields that `more` reads. `wanted`
+/// and `name` are for the messages.
 fn log(
     decoder: &mut Decoder,
     node: &Node,

@@ -29,7 +29,8 @@ impl Default for EvidenceSettings {
     }
 }
 
-/// `off`, `on`, or `{ keep: 400d, megabytes: 4096, timestamps: [https://tsa.example/tsr] }`.
+/// `off`, `on`, or `{ keep: 400d, megabytes: 4096, timestamps: [https://tsa.example/tsr] }`; what
+/// is left out has its default. `None` for `off`.
 pub(super) fn evidence(decoder: &mut Decoder, node: &Node) -> Option<EvidenceSettings> {
     let mut settings = EvidenceSettings::default();
     if !node.is_map() {

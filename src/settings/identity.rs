@@ -71,13 +71,15 @@ impl FromStr for ListSettings {
 }
 
 impl IdentitySettings {
-    /// Whether crawlers can be proven by what their operators publish.
+    /// Whether crawlers can be proven by what their operators publish: outgoing requests are
+    /// allowed, or a directory has the lists.
     pub fn proves(&self) -> bool {
         self.outgoing || matches!(self.lists, ListSettings::Directory(_))
     }
 }
 
-/// `identity: { outgoing: yes, lists: yes, resolvers: [system] }`.
+/// `identity: { outgoing: yes, lists: yes, resolvers: [system] }`. A mirror without `outgoing` is a
+/// mistake: it would never be asked.
 pub(super) fn identity(fields: &mut Fields<'_>) -> IdentitySettings {
     let mut settings = IdentitySettings::default();
     fields.set("outgoing", &mut settings.outgoing, Decoder::boolean);
@@ -104,7 +106,8 @@ fn lists(decoder: &mut Decoder, node: &Node) -> Option<ListSettings> {
         .ok()
 }
 
-/// `system`, or addresses; the port is 53 where none is given.
+/// Name servers: addresses (the port is 53 where none is given), or `system` alone, which gives an
+/// empty list. A mistake is reported and left out.
 pub(super) fn resolvers(decoder: &mut Decoder, node: &Node) -> Vec<SocketAddr> {
     let written = decoder.texts(node, "a list of name servers, like 9.9.9.9, or `system`");
     if matches!(&*written, [name] if name.value == "system") {

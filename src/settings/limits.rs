@@ -72,6 +72,8 @@ impl Default for Limits {
     }
 }
 
+/// Reads the section `limits`. Each field has its own bounds, and its default where it is left out
+/// or wrong.
 pub(super) fn limits(fields: &mut Fields<'_>) -> Limits {
     let mut limits = Limits::DEFAULT;
     for (name, bounds, into) in [
@@ -125,7 +127,7 @@ pub(super) fn limits(fields: &mut Fields<'_>) -> Limits {
     limits
 }
 
-/// Octets a second: `1KiB/s`; `off` for any.
+/// Bytes a second: `1KiB/s`. `off` gives 0, which accepts any rate.
 fn rate(decoder: &mut Decoder, node: &Node) -> Option<usize> {
     decoder.parsed(
         node,
@@ -144,7 +146,7 @@ fn rate(decoder: &mut Decoder, node: &Node) -> Option<usize> {
     )
 }
 
-/// Reads a size within bounds.
+/// A reader of a size in bytes within bounds.
 fn size(bounds: RangeInclusive<usize>) -> impl FnOnce(&mut Decoder, &Node) -> Option<usize> {
     move |decoder, node| {
         let help = format!(
@@ -161,7 +163,8 @@ fn size(bounds: RangeInclusive<usize>) -> impl FnOnce(&mut Decoder, &Node) -> Op
     }
 }
 
-/// Octets: `16384`, `16KiB`, `16k`, `1MiB`, `1GiB`.
+/// Reads a number of bytes: `16384`, `16KiB`, `16k`, `1MiB`, `1GiB`. `None` for other units, and
+/// for a number that is too large.
 fn octets(text: &str) -> Option<usize> {
     let digits = text
         .find(|sign: char| !sign.is_ascii_digit())

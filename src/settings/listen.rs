@@ -89,7 +89,9 @@ impl Hsts {
     }
 }
 
-/// An address, a list of them, or maps with `address` and more.
+/// An address, a list of them, or maps with `address` and more. An address that is listed twice is
+/// a mistake and left out (port 0 may be repeated). All listeners with `acme` must say the same in
+/// it.
 pub(super) fn listen(decoder: &mut Decoder, node: &Node) -> Vec<ListenSettings> {
     let mut found: Vec<ListenSettings> = Vec::new();
     for item in list(decoder, node, "an address and port, like 0.0.0.0:80") {
@@ -126,6 +128,8 @@ pub(super) fn listen(decoder: &mut Decoder, node: &Node) -> Vec<ListenSettings> 
     found
 }
 
+/// A map with `address`, `tls`, `proxy_protocol`, `http2` and `redirect`. `redirect` excludes
+/// `tls`. `None` without a valid address.
 fn listener(fields: &mut Fields<'_>) -> Option<ListenSettings> {
     fields.required("address", "a listener needs an `address`", None);
     let address = fields.get("address", address);
@@ -151,7 +155,7 @@ fn listener(fields: &mut Fields<'_>) -> Option<ListenSettings> {
     })
 }
 
-/// `https`, or `{ to: https, port: 8443 }`.
+/// `https`, or `{ to: https, port: 8443 }`. `port` is the one that clients see.
 fn redirect(decoder: &mut Decoder, node: &Node) -> Option<RedirectSettings> {
     if !node.is_map() {
         decoder.one_of(node, &["https"], "where to lead requests")?;
@@ -167,6 +171,8 @@ fn redirect(decoder: &mut Decoder, node: &Node) -> Option<RedirectSettings> {
     })
 }
 
+/// A map with `certificates`, `acme`, `min_version` and `hsts`. `None`, with an error, if it has
+/// neither certificates nor `acme`.
 fn tls(decoder: &mut Decoder, node: &Node) -> Option<TlsSettings> {
     let tls = decoder.map(
         node,
@@ -211,6 +217,7 @@ fn tls(decoder: &mut Decoder, node: &Node) -> Option<TlsSettings> {
     has_some.then_some(tls)
 }
 
+/// `{ cert: FILE, key: FILE }`; both are needed.
 fn certificate(decoder: &mut Decoder, node: &Node) -> Option<CertificateFiles> {
     let [certificate, key] = files(decoder, node, "a certificate", path)?;
     Some(CertificateFiles {
@@ -219,7 +226,8 @@ fn certificate(decoder: &mut Decoder, node: &Node) -> Option<CertificateFiles> {
     })
 }
 
-/// Reads `{ cert: FILE, key: FILE }`.
+/// Reads `{ cert: FILE, key: FILE }`, each file by `read`. A missing one is an error that says that
+/// `name` needs it, and `None` in the result.
 pub(super) fn files<T>(
     decoder: &mut Decoder,
     node: &Node,
@@ -238,7 +246,7 @@ pub(super) fn files<T>(
     })
 }
 
-/// A duration, or a map with `max_age` and `subdomains`.
+/// A duration up to two years, or a map with `max_age` and `subdomains`.
 fn hsts(decoder: &mut Decoder, node: &Node) -> Option<Hsts> {
     let max_age = within(Duration::ZERO..=YEAR * 2);
     if !node.is_map() {

@@ -200,9 +200,10 @@ impl Settings {
         paths
     }
 
-    /// Gives the origins a listener on port 8080, for this machine only, where there is none.
-    /// Without an origin there is nothing but the decision service. `None` where no origin is
-    /// named, and there is a listener or no decision service.
+    /// The settings to start with. Gives the origins a listener on port 8080, for this machine
+    /// only, where there is none. Forgets where the file names servers, so that two files with the
+    /// same meaning give the same settings. `None` if there is nothing to serve: no origin, and a
+    /// listener or no decision service.
     pub fn settle(mut self) -> Option<Settings> {
         // Two files that mean the same come to the same settings.
         self.origins
@@ -218,7 +219,8 @@ impl Settings {
         Some(self)
     }
 
-    /// Certificates that crawlgate gets by itself, where a listener has them.
+    /// The settings of certificates that crawlgate gets by itself: those of the first listener that
+    /// has any; all others say the same.
     pub fn acme(&self) -> Option<&AcmeSettings> {
         self.listen
             .iter()
@@ -310,7 +312,8 @@ pub enum AddressDetail {
 }
 
 impl AddressDetail {
-    /// The address as it may be written.
+    /// The address as it may be written: whole, as the first address of its network (/24, of IPv6
+    /// /48), or `None`.
     pub fn apply(self, address: IpAddr) -> Option<IpAddr> {
         let length = if address.is_ipv4() { 24 } else { 48 };
         match self {

@@ -57,7 +57,8 @@ impl OriginSettings {
         }
     }
 
-    /// The name that the certificates of its servers are for; `None` for each server's own.
+    /// The name that the certificates of its servers are for: `tls.server_name`, else the origin's
+    /// `host` without the port; `None` for each server's own name.
     pub fn certificate_name(&self) -> Option<&str> {
         let named = self.tls.as_ref().and_then(|tls| tls.server_name.as_deref());
         named.or_else(|| Some(host_and_port(self.host.as_deref()?)?.0))
@@ -76,7 +77,7 @@ pub struct OriginTls {
 }
 
 impl OriginTls {
-    /// The files that it names.
+    /// The files that it names: authorities, client certificate and key.
     pub fn files(&self) -> impl Iterator<Item = &TlsFile> {
         self.ca.iter().chain(self.client.iter().flatten())
     }
@@ -202,7 +203,8 @@ pub struct PlaceSettings {
 }
 
 impl PlaceSettings {
-    /// So many requests at each server. A fifth of them may be crawlers'.
+    /// So many requests at each server. A fifth of them, and one at least, may be crawlers'. The
+    /// rest has defaults.
     pub fn of(connections: usize) -> PlaceSettings {
         PlaceSettings {
             connections,

@@ -24,6 +24,8 @@ pub struct OriginIndex {
 struct Paths(SmallVec<[(Box<[u8]>, usize); 1]>);
 
 impl Paths {
+    /// Adds the paths of an origin; without paths it is for every path. Of two equal paths the one
+    /// that was added first is found.
     fn add(&mut self, origin: &OriginSettings, place: usize) {
         let paths = origin.paths.iter().map(|path| path.as_bytes().into());
         let every = origin.paths.is_empty().then(Box::default);
@@ -32,6 +34,7 @@ impl Paths {
         self.0.sort_by_key(|(path, _)| Reverse(path.len()));
     }
 
+    /// The place of the origin with the longest beginning of this path.
     fn find(&self, path: &[u8]) -> Option<usize> {
         self.0
             .iter()
@@ -59,6 +62,7 @@ impl OriginIndex {
         index
     }
 
+    /// The paths of a host pattern, to add to. An exact host and a wildcard have different ones.
     fn paths_of(&mut self, pattern: Vec<u8>) -> &mut Paths {
         let Some(suffix) = pattern.strip_prefix(b"*") else {
             return self.exact.entry(pattern).or_default();
@@ -73,7 +77,7 @@ impl OriginIndex {
 
     /// The place of the origin for a Host field value (any case, with or without a port and a final
     /// dot) and a target. Where no path of the host's own origins fits, those of the next wider
-    /// pattern are asked.
+    /// pattern are asked, and last those for all other hosts. `None` if no origin fits.
     pub fn find(&self, host: &[u8], target: &[u8]) -> Option<usize> {
         let path = crate::heads::origin_form(target);
         if self.exact.is_empty() && self.wildcards.is_empty() {
@@ -85,6 +89,8 @@ impl OriginIndex {
             .or_else(|| self.others.find(&path))
     }
 
+    /// The place of the origin by exact name, else by the longest wildcard of which a path fits.
+    /// Does not ask the origins for all other hosts.
     fn named(&self, name: &[u8], path: &[u8]) -> Option<usize> {
         let exact = self.exact.get(name).and_then(|paths| paths.find(path));
         exact.or_else(|| {

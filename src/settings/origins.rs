@@ -20,7 +20,9 @@ const HEAVIEST: u64 = 100;
 const MAP: &str = "a map: hosts, paths, servers, host, resolvers, balance, timeouts, tls, health, ejection, \
                    connections, crawlers, exempt, queue";
 
-/// A URL, a list of URLs (the servers of every host), or a list of maps with hosts and servers.
+/// A URL, a list of URLs (the servers of every host), or a list of maps with hosts and servers. All
+/// URLs together are one origin, the last one, for every other host. Two origins for the same host
+/// and path are a mistake.
 pub(super) fn origins(decoder: &mut Decoder, node: &Node) -> Vec<OriginSettings> {
     let mut origins: Vec<OriginSettings> = Vec::new();
     let mut bare: Vec<ServerSettings> = Vec::new();
@@ -62,7 +64,8 @@ pub(super) fn origins(decoder: &mut Decoder, node: &Node) -> Vec<OriginSettings>
     origins
 }
 
-/// The host or path that two origins both have, in words.
+/// The host and path that two origins both have, in words; `None` if there is none. Two origins
+/// without hosts share every other host, and two without paths every path.
 fn overlap(one: &OriginSettings, other: &OriginSettings) -> Option<String> {
     let path = shared(&one.paths, &other.paths)?;
     let host = match shared(&one.hosts, &other.hosts)? {
@@ -85,6 +88,8 @@ fn shared<'a>(one: &'a [String], other: &[String]) -> Option<&'a str> {
         .map(String::as_str)
 }
 
+/// Reads a map of an origin. `None` without servers. Reports `tls` without a server that speaks it,
+/// and servers that are all backups.
 fn origin(fields: &mut Fields<'_>) -> Option<OriginSettings> {
     let origin = OriginSettings {
         hosts: fields.get_or_default("hosts", hosts),
@@ -141,6 +146,7 @@ fn origin(fields: &mut Fields<'_>) -> Option<OriginSettings> {
     Some(origin)
 }
 
+/// One host pattern or a list, each once, in punycode and lower case.
 fn hosts(decoder: &mut Decoder, node: &Node) -> Vec<String> {
     distinct(
         decoder,
@@ -155,6 +161,8 @@ fn hosts(decoder: &mut Decoder, node: &Node) -> Vec<String> {
     )
 }
 
+/// One beginning of a path or a list, each once: with `/` at the beginning, and without query,
+/// fragment and `*`.
 fn paths(decoder: &mut Decoder, node: &Node) -> Vec<String> {
     distinct(
         decoder,
@@ -178,7 +186,9 @@ fn plain_path(text: &str, without: &[u8]) -> Option<String> {
     is_plain.then(|| text.to_owned())
 }
 
-/// Values that stand in a list once; `id` is that of the error otherwise.
+/// One value or a list of values that may each stand there once. `wanted` says in messages what is
+/// expected; `id` is the id of the error for a repetition, `mistake` the error for a value that
+/// `read` does not accept. Mistakes are left out.
 fn distinct(
     decoder: &mut Decoder,
     node: &Node,
@@ -208,6 +218,7 @@ fn servers(decoder: &mut Decoder, node: &Node) -> Vec<ServerSettings> {
         .collect()
 }
 
+/// A URL, or a map with `url`, `weight` (1 without it) and `backup`. Keeps the place in the file.
 fn server(decoder: &mut Decoder, node: &Node) -> Option<ServerSettings> {
     if !node.is_map() {
         let address = address(decoder, node)?;
@@ -254,6 +265,7 @@ fn timeouts(fields: &mut Fields<'_>) -> OriginTimeouts {
     timeouts
 }
 
+/// A map with `ca`, `server_name` and `client`, which has a certificate and its key.
 fn tls(decoder: &mut Decoder, node: &Node) -> Option<OriginTls> {
     decoder.map(node, "a map: ca, server_name, client", |fields| OriginTls {
         ca: fields.get("ca", tls_file),
@@ -283,6 +295,8 @@ fn tls_file(decoder: &mut Decoder, node: &Node) -> Option<TlsFile> {
     })
 }
 
+/// A map with `failures`, `for`, `most` and `statuses`; the caller reads `off`. If `for` is longer
+/// than the default of `most`, `most` is as long; one that is written and shorter is a mistake.
 fn ejection(decoder: &mut Decoder, node: &Node) -> Option<Ejection> {
     decoder.map(
         node,
@@ -313,7 +327,8 @@ fn ejection(decoder: &mut Decoder, node: &Node) -> Option<Ejection> {
     )
 }
 
-/// `connections`, and what belongs to it.
+/// Reads `connections`, and what belongs to it: `crawlers`, `exempt`, `queue`. `None` without
+/// `connections`; then each of these is a mistake.
 fn places(fields: &mut Fields<'_>) -> Option<PlaceSettings> {
     let wanted = "a number of requests at once";
     let has_limit = fields.take("connections").is_some();
@@ -356,7 +371,7 @@ fn places(fields: &mut Fields<'_>) -> Option<PlaceSettings> {
     most.map(|_| places)
 }
 
-/// Crawlers of the registry, by token, id or name.
+/// Crawlers of the registry, by token, id or name. An unknown one is reported and left out.
 fn exempted(decoder: &mut Decoder, node: &Node) -> Vec<CrawlerIndex> {
     decoder.all_parsed(
         node,
@@ -398,6 +413,7 @@ fn health(decoder: &mut Decoder, node: &Node) -> Option<HealthSettings> {
     })
 }
 
+/// A path with a query if it has one: `/` at the beginning, ASCII without blanks and `#`.
 fn health_path(decoder: &mut Decoder, node: &Node) -> Option<String> {
     decoder.parsed(
         node,
@@ -438,7 +454,7 @@ fn host(decoder: &mut Decoder, node: &Node) -> Option<String> {
     )
 }
 
-/// Reads statuses and ranges of them: `503`, `[502, 503]`, `200-399`.
+/// A reader of statuses and ranges of them within bounds: `503`, `[502, 503]`, `200-399`.
 fn statuses(
     bounds: RangeInclusive<u16>,
 ) -> impl FnOnce(&mut Decoder, &Node) -> Option<Vec<RangeInclusive<u16>>> {

@@ -75,7 +75,7 @@ const DATABASE: &str =
     "what follows the port is the number of a database, as in `redis://10.0.0.5:6379/0`";
 
 /// `redis://10.0.0.5`, or `{ url: rediss://user@10.0.0.5:6379/0, password_file: FILE, ca: FILE,
-/// prefix: "crawlgate:" }`.
+/// prefix: "crawlgate:" }`. Two passwords, a user without one, and `ca` without TLS are mistakes.
 pub(super) fn store(decoder: &mut Decoder, node: &Node) -> Option<StoreSettings> {
     if !node.is_map() {
         return Some(StoreSettings {
@@ -130,6 +130,8 @@ pub(super) fn store(decoder: &mut Decoder, node: &Node) -> Option<StoreSettings>
     Some(store)
 }
 
+/// What every key begins with: 1 to 64 ASCII characters, without those that have a meaning in
+/// patterns of keys.
 fn prefix(decoder: &mut Decoder, node: &Node) -> Option<String> {
     decoder.parsed(
         node,
@@ -151,6 +153,7 @@ fn prefix(decoder: &mut Decoder, node: &Node) -> Option<String> {
     )
 }
 
+/// The URL of the store. A mistake is reported without the text, which may have a password.
 fn url(decoder: &mut Decoder, node: &Node) -> Option<StoreUrl> {
     let text = decoder.text(node, "a URL like redis://10.0.0.5:6379/0")?;
     read_url(text)
@@ -166,6 +169,11 @@ fn url(decoder: &mut Decoder, node: &Node) -> Option<StoreUrl> {
         .ok()
 }
 
+/// Reads `redis`, `rediss` (TLS), `valkey` or `valkeys`, user and password, host, port (6379
+/// without one) and the number of the database (0 without one).
+///
+/// # Errors
+/// What is wrong, for a message.
 fn read_url(text: &str) -> Result<StoreUrl, &'static str> {
     let (scheme, rest) = text.split_once("://").ok_or(SCHEME)?;
     let tls = match scheme.to_ascii_lowercase().as_str() {

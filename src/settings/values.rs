@@ -13,7 +13,8 @@ pub const MINUTE: Duration = Duration::from_secs(60);
 pub const HOUR: Duration = Duration::from_secs(3_600);
 pub const DAY: Duration = Duration::from_secs(86_400);
 
-/// Reads `off`, or a value.
+/// A reader of `off` (also `no` or `false`, unquoted), which gives `Some(None)`, or of what `value`
+/// reads. `None` after a mistake.
 pub fn or_off<T>(
     value: impl FnOnce(&mut Decoder, &Node) -> Option<T>,
 ) -> impl FnOnce(&mut Decoder, &Node) -> Option<Option<T>> {
@@ -34,7 +35,8 @@ pub fn address(decoder: &mut Decoder, node: &Node) -> Option<SocketAddr> {
         .ok()
 }
 
-/// A list; a single value or map is a list of one.
+/// The entries of a list; a single value or map is a list of one. Nothing at all is reported, with
+/// what is `wanted`.
 pub fn list<'n>(decoder: &mut Decoder, node: &'n Node, wanted: &str) -> &'n [Node] {
     if node.is_map() {
         std::slice::from_ref(node)
@@ -43,7 +45,7 @@ pub fn list<'n>(decoder: &mut Decoder, node: &'n Node, wanted: &str) -> &'n [Nod
     }
 }
 
-/// Reads a duration within bounds.
+/// A reader of a duration within bounds.
 pub fn within(
     bounds: RangeInclusive<Duration>,
 ) -> impl FnOnce(&mut Decoder, &Node) -> Option<Duration> {
@@ -53,7 +55,7 @@ pub fn within(
     }
 }
 
-/// Reads a whole number within bounds.
+/// A reader of a whole number within bounds.
 pub fn number<T: TryFrom<u64>>(
     bounds: RangeInclusive<u64>,
     wanted: &str,

@@ -43,7 +43,7 @@ pub(super) struct Connected {
 }
 
 impl Connected {
-    /// Sends commands and reads the answers.
+    /// Sends commands and reads their answers. Of a transaction that was not done there are none.
     pub(super) fn run(&mut self, pipeline: &Pipeline) -> RedisResult<Vec<Value>> {
         Ok(run(&mut self.connection, pipeline)?.unwrap_or_default())
     }
@@ -65,8 +65,8 @@ impl SharedStore {
         format!("{}{name}", self.settings.prefix)
     }
 
-    /// Does something over the connection. An error ends it: what was not read of an answer is not
-    /// to be taken for the next.
+    /// Does something over the connection, which is made anew if there is none. An error ends the
+    /// connection: what was not read of an answer is not to be taken for the next.
     pub(super) fn ask<T>(
         &mut self,
         ask: impl FnOnce(&mut Connected) -> RedisResult<T>,
@@ -88,8 +88,9 @@ impl SharedStore {
     }
 }
 
-/// Sends commands and reads the answers. `None` where a transaction was not done, because a key
-/// that it watched was written. Stops at the first answer that does not come.
+/// Sends commands and reads the answers, in the order of the commands. `None` where a transaction
+/// was not done, because a key that it watched was written. Stops at the first answer that does not
+/// come or is an error.
 pub(super) fn run(connection: &mut Link, pipeline: &Pipeline) -> RedisResult<Option<Vec<Value>>> {
     connection.send(&pipeline.get_packed_pipeline())?;
     // Before the answer of a transaction there is one for its beginning, and one for each command
@@ -110,7 +111,8 @@ pub(super) fn last<T: FromRedisValue>(answers: &mut Vec<Value>) -> RedisResult<T
     Ok(T::from_redis_value(answers.pop().unwrap_or(Value::Nil))?)
 }
 
-/// Refuses a server that cannot be used; returns which run of which server it is.
+/// Refuses a server that cannot be used (see the module). Returns its `run_id`, which tells one run
+/// of a server from another.
 fn examine(connection: &mut Link, settings: &StoreSettings) -> Result<String, StoreError> {
     let url = &settings.url;
     let info: String = connection
@@ -174,7 +176,8 @@ pub(super) fn refuse_eviction(
     }
 }
 
-/// A key that another program made.
+/// A key with one of crawlgate's names that another program made: its type is another one, or the
+/// `epoch` does not begin with `MARK`. `None` if there is none.
 fn foreign_key(connection: &mut Link, prefix: &str) -> RedisResult<Option<String>> {
     let mut types = redis::pipe();
     for (name, _) in KEYS {
@@ -199,7 +202,7 @@ fn foreign_key(connection: &mut Link, prefix: &str) -> RedisResult<Option<String
         .map(|_| key))
 }
 
-/// `7.0.15` in numbers.
+/// The first two numbers of a version like `7.0.15`; 0 for what is no number.
 fn number(version: &str) -> (u32, u32) {
     let mut parts = version.split('.').map(|part| part.parse().unwrap_or(0));
     (parts.next().unwrap_or(0), parts.next().unwrap_or(0))

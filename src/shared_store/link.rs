@@ -71,7 +71,8 @@ struct Socket {
 }
 
 impl Link {
-    /// Connects. The password is read each time: files of passwords are replaced.
+    /// Connects and logs in, within `PATIENCE`. The files with the password and the authorities
+    /// are read each time, because they are replaced now and then.
     pub(super) fn open(settings: &StoreSettings, deadline: &Deadline) -> Result<Link, StoreError> {
         let StoreSettings {
             url,
@@ -99,6 +100,7 @@ impl Link {
         link.map_err(|error| of_error(&error, url))
     }
 
+    /// Connects, with TLS if the URL says so. Does not log in.
     fn connect(
         url: &StoreUrl,
         authorities: Option<Vec<u8>>,
@@ -135,7 +137,8 @@ impl Link {
         }
     }
 
-    /// Within the time for connecting.
+    /// Sends the password, if there is one, and selects the database, if it is not 0. Goes on
+    /// within the time for connecting, which `Link::send` would begin anew.
     fn log_in(&mut self, url: &StoreUrl, password: Option<String>) -> RedisResult<()> {
         if let Some(password) = password {
             self.write(
@@ -155,12 +158,12 @@ impl Link {
         Ok(())
     }
 
-    /// Begins a call: its answers may take the whole size.
+    /// Begins a call, of which all answers together may take `MAX_CALL` bytes.
     pub(super) fn begin_call(&mut self) {
         self.stream.left_of_call = MAX_CALL;
     }
 
-    /// Sends commands.
+    /// Sends commands, and begins the time for their answers.
     pub(super) fn send(&mut self, commands: &[u8]) -> RedisResult<()> {
         // What was written is on its way while the first answer is waited for.
         let patience = PATIENCE + time_of(commands.len());
@@ -171,13 +174,14 @@ impl Link {
         self.write(commands)
     }
 
+    /// Writes and flushes bytes, without beginning a new time for answers.
     fn write(&mut self, commands: &[u8]) -> RedisResult<()> {
         let stream = &mut self.stream.stream;
         stream.write_all(commands)?;
         Ok(stream.flush()?)
     }
 
-    /// Reads the answer to one command.
+    /// Reads the answer to one command. An answer that is an error of the store is an error here.
     pub(super) fn receive(&mut self) -> RedisResult<Value> {
         self.stream.left_of_answer = MAX_ANSWER;
         self.parser.parse_value(&mut self.stream)?.extract_error()
@@ -191,6 +195,8 @@ impl Link {
 }
 
 impl Read for Bounded {
+    /// Reads from the stream, and counts each byte and each line. An error if the answer, all
+    /// answers of the call, or a line is larger than its limit.
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.stream.read(buffer)?;
         let mut lines = buffer[..count].rsplit(|byte| *byte == b'\n');
@@ -211,8 +217,9 @@ impl Read for Bounded {
 }
 
 impl Socket {
-    /// Does something until it is done or its time is over. Each byte of the result gives it more
-    /// time.
+    /// Tries `act` on the socket until it succeeds or its time is over: that of the answer, the
+    /// longest silence, or the deadline of a stop, which is noticed within 100 ms. Each byte that
+    /// it transfers gives the answer more time.
     fn transfer(&self, mut act: impl FnMut(&TcpStream) -> io::Result<usize>) -> io::Result<usize> {
         let silence_ends = Instant::now() + lock(&self.limits).patience;
         loop {
@@ -262,12 +269,13 @@ impl Write for Socket {
     }
 }
 
-/// How long bytes take on the slowest line.
+/// How long so many bytes take on the slowest line (`SLOWEST` bytes a second).
 fn time_of(bytes: usize) -> Duration {
     Duration::from_nanos(bytes as u64 * (1_000_000_000 / SLOWEST))
 }
 
-/// Resolves the name and connects to the first address that answers.
+/// Resolves the name and connects to the first of its addresses that answers, within the time for
+/// connecting. The error is that of the last address.
 fn reach(url: &StoreUrl, limits: &Mutex<Limits>) -> io::Result<TcpStream> {
     let name = (url.host.clone(), url.port);
     let (found, resolved) = channel();

@@ -34,7 +34,8 @@ pub(super) fn unusable(id: &'static str, message: String) -> StoreError {
     StoreError::Unusable(Finding::new(id, message))
 }
 
-/// What an error means.
+/// What an error of the connection means: the store is unusable until a person changes something
+/// (password, rights, replica, memory), or else away.
 pub(super) fn of_error(error: &RedisError, url: &StoreUrl) -> StoreError {
     let reason = error.detail().map_or_else(
         || error.to_string(),

@@ -40,6 +40,8 @@ const MAX_NAME: usize = 4 * 1024;
 type RawEntry = (String, HashMap<String, String>);
 
 impl Store for SharedStore {
+    /// Founds the store if it has no epoch, puts off the end of crawlgate's keys, and reads
+    /// identity, time and the policy of eviction. See `Store` in `exchange`.
     fn identity(&mut self, founding: &str) -> Result<(Identity, i64), StoreError> {
         let keys = KEYS.map(|(name, _)| self.key(name));
         let (identity, time, info) = self.ask(|connected| {
@@ -80,6 +82,9 @@ impl Store for SharedStore {
         Ok((identity, time))
     }
 
+    /// Writes the batch in one transaction that watches the epoch. If the epoch was touched
+    /// meanwhile, it tries again, four times in all. Nothing is written, and no position returned,
+    /// if the store is another one, or the batch is empty.
     fn write(&mut self, expected: &Identity, batch: &Batch) -> Result<Written, StoreError> {
         let epoch = self.key("epoch");
         let pipeline = self.pipeline(batch)?;
@@ -115,6 +120,8 @@ impl Store for SharedStore {
         })
     }
 
+    /// Reads up to 25 entries after a position. `entries` is `None` if the entry at the position is
+    /// not in the log any more.
     fn read(&mut self, after: Position) -> Result<LogRead, StoreError> {
         let [epoch, log] = ["epoch", "log"].map(|name| self.key(name));
         let (identity, newest, raw) = self.ask(|connected| {
@@ -147,6 +154,7 @@ impl Store for SharedStore {
         })
     }
 
+    /// Reads all facts but files of robots.txt, and all members, in parts.
     fn read_sets(&mut self) -> Result<Sets, StoreError> {
         let [served, clients, facts] = ["served", "clients", "facts"].map(|name| self.key(name));
         let (events, facts) = self.ask(|connected| {
@@ -188,6 +196,7 @@ impl Store for SharedStore {
             .collect()
     }
 
+    /// Reads the facts with these keys. Those that are not there are left out.
     fn fetch(&mut self, keys: &[String]) -> Result<Vec<SharedFact>, StoreError> {
         if keys.is_empty() {
             return Ok(Vec::new());
@@ -228,7 +237,8 @@ impl SharedStore {
         })
     }
 
-    /// Tells what an instance counted, in place of what it told of these periods before.
+    /// Tells what an instance counted, in place of what it told of these periods before. Leaves out
+    /// a period of which 256 other instances have told.
     pub fn put_counts(
         &mut self,
         instance: &str,
@@ -264,7 +274,7 @@ impl SharedStore {
         })
     }
 
-    /// What all instances counted in some periods, by their ids.
+    /// For each of these periods, in order, what the instances counted, by their ids.
     pub fn counts(
         &mut self,
         periods: &[String],
@@ -292,7 +302,8 @@ impl SharedStore {
 }
 
 impl SharedStore {
-    /// The transaction that writes a batch.
+    /// The transaction that writes a batch, in the order of its fields. After facts that clients
+    /// make, it deletes the oldest beyond `MOST_OF_CLIENTS`.
     fn pipeline(&self, batch: &Batch) -> Result<Pipeline, StoreError> {
         let [served, clients, facts, members, log] =
             ["served", "clients", "facts", "members", "log"].map(|name| self.key(name));
@@ -357,6 +368,8 @@ impl SharedStore {
 }
 
 impl Connected {
+    /// The identity of the connected store. `epoch` is the value of its key, from which `MARK` is
+    /// taken off.
     fn identity(&self, epoch: Option<String>) -> Identity {
         let epoch = epoch.unwrap_or_default();
         Identity {
@@ -370,6 +383,7 @@ fn position(place: String) -> Result<Position, StoreError> {
     Position::try_from(place).map_err(|error| StoreError::Newer(error.to_string()))
 }
 
+/// Reads an entry of the stream, and refuses one with a name that is too long.
 fn entry(raw: RawEntry) -> Result<(Position, Entry), StoreError> {
     let (place, mut fields) = raw;
     let entry: Entry = read_json(&fields.remove("e").unwrap_or_default())?;
@@ -390,7 +404,8 @@ fn entry(raw: RawEntry) -> Result<(Position, Entry), StoreError> {
     ))
 }
 
-/// Refuses a name that is longer than any: it would be kept, and shown.
+/// The name, unless it is longer than `MAX_NAME`: that is no name, and it would be kept and
+/// shown.
 fn short(name: String) -> Result<String, StoreError> {
     match name.len() {
         ..=MAX_NAME => Ok(name),
@@ -400,7 +415,7 @@ fn short(name: String) -> Result<String, StoreError> {
     }
 }
 
-/// Refuses a member with such a name.
+/// The member, unless one of its names is longer than `MAX_NAME`.
 fn checked(member: Member) -> Result<Member, StoreError> {
     let Member {
         id,
@@ -426,7 +441,8 @@ fn checked(member: Member) -> Result<Member, StoreError> {
     Ok(member)
 }
 
-/// Reads what an instance wrote.
+/// Reads what an instance wrote. What cannot be read was written by a newer crawlgate
+/// (`StoreError::Newer`).
 fn read_json<T: serde::de::DeserializeOwned>(written: &str) -> Result<T, StoreError> {
     serde_json::from_str(written).map_err(|error| StoreError::Newer(cannot_read(&error)))
 }
@@ -439,7 +455,8 @@ fn write_json(value: &impl serde::Serialize) -> Result<String, StoreError> {
 /// How many members are asked for at once: a server does nothing else meanwhile.
 const PART: usize = 1_000;
 
-/// Reads a set or hash in parts.
+/// Reads a whole set or hash in parts, by `ZSCAN` or `HSCAN`; `matching` is a pattern of keys. An
+/// item that changes meanwhile may be missing or there twice.
 fn scan<T: FromRedisValue>(
     connection: &mut Link,
     command: &str,
@@ -463,7 +480,7 @@ fn scan<T: FromRedisValue>(
     }
 }
 
-/// Reads a fact with a value, as it stands in the hash.
+/// Reads a fact with a value as it stands in the hash: the time, a blank, the value.
 fn read_fact(key: String, written: &str) -> Result<SharedFact, StoreError> {
     let read = written
         .split_once(' ')

@@ -57,7 +57,11 @@ pub struct SiteCatalog {
 }
 
 impl SiteCatalog {
-    /// Applies a change; says what came of it.
+    /// Applies a change of one policy file, and returns the outcome. Without a file the site ends,
+    /// and its tags and last good policy are forgotten (`Removed`). Else the first of these is in
+    /// force: the site of the new text, which also becomes the last good policy; the stored copy;
+    /// what was in force before. The outcome is `Added` where nothing of this file was in force
+    /// before.
     pub fn apply(&mut self, change: SiteChange, now: Timestamp) -> ReloadOutcome {
         let SiteChange { site: name, file } = change;
         let before = self.files.remove(&name).and_then(|known| known.in_force);
@@ -113,7 +117,8 @@ impl SiteCatalog {
         outcome
     }
 
-    /// Puts these sites into force without a policy, in place of those that are.
+    /// Puts these sites into force as the default sites, in place of all default sites before. Logs
+    /// the hosts of the former default sites that no site of a policy file has.
     pub fn apply_default_sites(&mut self, sites: Vec<Arc<Site>>, now: Timestamp) {
         let of_files = self.files.values().filter_map(|file| file.entry().cloned());
         let of_files = Snapshot::new(of_files.collect(), 0);
@@ -133,7 +138,9 @@ impl SiteCatalog {
         }
     }
 
-    /// Notes that a site comes into force, and returns its entry with the ages of its tags.
+    /// Records in the memory (origin copies, planned pauses, tag rules) that a site comes into
+    /// force, and returns its entry with the ages of its tags. Does not put the entry into the
+    /// catalog.
     fn bring_into_force(&mut self, site: Arc<Site>, now: Timestamp) -> SiteEntry {
         self.origins
             .note(&site, self.default_sites.contains_key(&site.name), now);
@@ -144,6 +151,9 @@ impl SiteCatalog {
         }
     }
 
+    /// Puts a newly compiled site into force in place of the site of the same name: that of its
+    /// policy file if one is in force, else the default site. With neither, it is not put into the
+    /// catalog.
     fn replace(&mut self, site: Arc<Site>, now: Timestamp) {
         let entry = self.bring_into_force(site, now);
         let name = &entry.site.name;
@@ -156,8 +166,10 @@ impl SiteCatalog {
         }
     }
 
-    /// Puts every site that is due on its next stage, and returns their names. The policy in force
-    /// is compiled, not the file: the file may have a mistake, or may have changed a moment ago.
+    /// Compiles each site anew whose `next_switch` (the next stage of `retire`, say) has come, and
+    /// returns their names. A site that cannot be compiled stays as it is, and the log has an
+    /// error. The policy in force is compiled, not the file: the file may have a mistake, or may
+    /// have changed a moment ago.
     pub fn keep_time(&mut self, now: Timestamp) -> Vec<String> {
         let mut switched = Vec::new();
         for site in self.sites(|site| site.next_switch.is_some_and(|switch| switch <= now)) {
@@ -180,7 +192,9 @@ impl SiteCatalog {
         switched
     }
 
-    /// Puts a copy of a site's origin's robots.txt into force; says whether that changed the site.
+    /// Compiles a site with a new copy of its origin's robots.txt and puts it into force. Returns
+    /// false, and changes nothing, if no such site is in force or its policy does not use the
+    /// origin's file; true otherwise, even for the same bytes.
     ///
     /// # Errors
     /// The site could not be used with it: the findings. Everything stays as it was.
@@ -214,8 +228,9 @@ impl SiteCatalog {
         Ok(true)
     }
 
-    /// The wall clock was set by so many seconds. Compiles the sites that wait for their origin's
-    /// file; says whether there were any.
+    /// The wall clock was set by so many seconds (negative: back). Moves the ends of waiting for
+    /// origins' files with it, and compiles the sites that wait. Returns whether one of them was
+    /// replaced; one that cannot be compiled stays as it is.
     pub fn clock_was_set(&mut self, by: i64, now: Timestamp) -> bool {
         self.origins.clock_was_set(by, now);
         let mut changed = false;
@@ -232,6 +247,8 @@ impl SiteCatalog {
         changed
     }
 
+    /// Compiles the text of the policy in force anew, with this state of the origin's robots.txt.
+    /// Puts nothing into force.
     fn recompile(&self, site: &Site, origin: &Origin, now: Timestamp) -> Candidate {
         self.compiler
             .compile(&site.name, &Ok(site.policy.source.clone()), origin, now)
@@ -250,10 +267,11 @@ impl SiteCatalog {
         self.memory.pauses.pause(sites, request, now)
     }
 
-    /// Ends pauses; returns the sites that were paused.
+    /// Ends the pauses of a site, or of all sites without a name. Returns the names of those that
+    /// were paused at `now`.
     ///
     /// # Errors
-    /// No such site.
+    /// No such site, or no site at all.
     pub fn resume(
         &mut self,
         site: Option<&str>,
@@ -268,8 +286,9 @@ impl SiteCatalog {
         Ok(resumed)
     }
 
-    /// Applies what an operator did with the pauses of a site at another instance. The site may
-    /// have no policy here yet.
+    /// Applies what an operator did with the pauses of a site at another instance: begins a pause,
+    /// also for a site that has no policy here yet, or ends the pauses of a site that is in force
+    /// here.
     pub fn heard_of_pauses(&mut self, word: &PauseWord) {
         if let Some(pause) = &word.pause {
             self.memory.pauses.switch_on(&word.site, pause.clone());
@@ -278,6 +297,10 @@ impl SiteCatalog {
         }
     }
 
+    /// The names of the sites that an operator means: of the one that is named, or of all in force.
+    ///
+    /// # Errors
+    /// No such site is in force, or, without a name, no site at all.
     fn named(&self, site: Option<&str>) -> Result<Vec<String>, PauseError> {
         let sites: Vec<String> = self
             .entries()
@@ -294,7 +317,8 @@ impl SiteCatalog {
         }
     }
 
-    /// Drops pauses that are over, and the copies of origins whose sites are long gone.
+    /// Drops pauses that are over, and the copies of origins whose sites are neither in force nor
+    /// in the publication log.
     pub fn prune(&mut self, log: &PublicationLog, now: Timestamp) {
         let in_force = self.sites(|_| true);
         self.memory

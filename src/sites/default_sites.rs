@@ -48,8 +48,8 @@ impl DefaultSite {
             .collect()
     }
 
-    /// The origins that serve robots.txt, with their places in the settings. An origin of other
-    /// paths has no default site.
+    /// The origins that serve robots.txt, with their places in the settings (from 0). An origin
+    /// with `paths` is among them only if one of its paths is a prefix of `/robots.txt`.
     pub fn origins(origins: &[OriginSettings]) -> impl Iterator<Item = (usize, &OriginSettings)> {
         origins.iter().enumerate().filter(|(_, origin)| {
             let mut paths = origin.paths.iter();
@@ -57,6 +57,9 @@ impl DefaultSite {
         })
     }
 
+    /// The site of these hosts. Its name is `origin-` and the first host, at most 100 characters of
+    /// it and with `-` for odd ones; `origin` without hosts. A name in `taken` gets `-2`, `-3` and
+    /// so on. Adds the name to `taken`.
     fn named(hosts: &[String], taken: &mut BTreeSet<String>) -> DefaultSite {
         let name = match first(hosts) {
             None => DEFAULT_SITE.to_owned(),
@@ -81,7 +84,8 @@ impl DefaultSite {
         }
     }
 
-    /// The text of its policy.
+    /// The text of its policy: its hosts, IPv6 addresses in brackets, and `NO_POLICY`. Without
+    /// hosts the text has no `hosts`, so the site is for every host.
     pub fn source(&self) -> Source {
         let mut hosts = String::new();
         for host in &self.hosts {
@@ -116,13 +120,15 @@ fn first(hosts: &[String]) -> Option<&String> {
         .or_else(|| hosts.first())
 }
 
-/// Whether a policy is that of a default site, and not of a policy file with the same name.
+/// Whether a policy is that of a default site. A policy file may make a site of the same name; its
+/// source has another name than `NO_POLICY_NAME`.
 pub fn is_no_policy(policy: &Policy) -> bool {
     &*policy.source.name == NO_POLICY_NAME
 }
 
-/// The host by which an origin is asked for a site's robots.txt: the site's first name, else a name
-/// below its first wildcard. A site for every host has none.
+/// The host that crawlgate names when it fetches the origin's robots.txt for a site: the first host
+/// of the policy that is no wildcard, else `www.` below its first wildcard. `None` for a site for
+/// every host.
 pub fn asked_by(policy: &Policy) -> Option<String> {
     asked_host(policy).map(|host| host.to_string())
 }
@@ -161,8 +167,9 @@ pub fn name_of_logged(logged: &str) -> &str {
     logged.strip_prefix(NO_POLICY_IN_LOG).unwrap_or(logged)
 }
 
-/// The hosts of a policy that belong to none of these sites. A policy without hosts stands for
-/// every other host.
+/// The hosts of a policy that none of these sites answers for, as text. A wildcard is tried with a
+/// `www.` name. A policy without hosts stands for all unnamed hosts: the result is `every other
+/// host` unless one of the sites has these.
 pub fn unclaimed_hosts(policy: &Policy, sites: &Snapshot) -> Vec<String> {
     if policy.hosts.is_empty() {
         return if sites.site_for_host(b"").is_some() {

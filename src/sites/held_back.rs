@@ -20,9 +20,11 @@ impl HeldBack {
         self.0.clear();
     }
 
-    /// The sites in force while a robots.txt waits. If no site changes its hosts, the parts that do
-    /// not wait are new. Otherwise the former sites stay, with the present pauses of pages.
-    /// `is_same` says whether two sites publish the same robots.txt.
+    /// The sites in force while a new robots.txt waits: one entry for each site of `before`. If
+    /// `new` has other sites or hosts than `before`, or is empty, the former sites stay. Else a
+    /// site whose robots.txt is the same (`is_same`) is the new one, and another gets the parts of
+    /// its new policy that do not wait, or stays if these cannot be compiled or would change
+    /// robots.txt. Former and mixed sites have the present pauses of pages.
     pub fn meanwhile(
         &mut self,
         before: &[SiteEntry],
@@ -54,8 +56,9 @@ impl HeldBack {
         meanwhile
     }
 
-    /// A site in force, with the parts of its new policy that do not wait. `None` where these
-    /// cannot be compiled.
+    /// The site in force with the parts of its new policy that do not wait. Compiles it once for
+    /// each new site, and keeps it for the next attempts. Where its tag rules are not those of
+    /// `new`, all tags count as changed now. `None` where it cannot be compiled.
     fn of_site(
         &mut self,
         before: &SiteEntry,
@@ -100,7 +103,8 @@ impl HeldBack {
     }
 }
 
-/// Whether the new sites are those in force, and have the same hosts.
+/// Whether the new sites have the names of those in force, and each has the same hosts in the same
+/// order.
 fn have_same_hosts(before: &[SiteEntry], new: &[SiteEntry]) -> bool {
     before.len() == new.len()
         && new.iter().all(|new| {
@@ -113,8 +117,9 @@ fn hosts(entry: &SiteEntry) -> impl Iterator<Item = &HostPattern> {
     entry.site.policy.hosts.iter().map(|host| &host.value)
 }
 
-/// The policy in force, with what does not wait of the new one. Explanations point into the text of
-/// the policy in force: they are of rules of robots.txt.
+/// The policy in force, with these parts of the new one, which do not wait: indexing, the origin's
+/// tags, HTML, pauses, answers, and enforcement except `grace`, `traps` and `behind_cache`. The
+/// source text is that of the policy in force, because explanations show its rules of robots.txt.
 fn meanwhile(before: &Policy, new: &Policy) -> Policy {
     let Enforcement {
         grace,

@@ -20,7 +20,8 @@ pub struct HostConflict {
 }
 
 impl HostOwners {
-    /// Notes that a site has its hosts.
+    /// Records a site as the owner of each of its hosts, also of one that had another owner. A site
+    /// without hosts owns every other host.
     pub fn add(&mut self, site: &Site) {
         self.0.extend(
             claims(site)
@@ -29,12 +30,13 @@ impl HostOwners {
         );
     }
 
-    /// Whether sites have all hosts of this one.
+    /// Whether each host of this site has an owner here, whichever site that is.
     pub fn have_all_of(&self, site: &Site) -> bool {
         claims(site).iter().all(|host| self.0.contains_key(host))
     }
 
-    /// The first host of the site that another site has.
+    /// The first host of the site that has an owner here. The site itself must not have been added:
+    /// it would be its own conflict.
     pub fn conflict(&self, site: &Site) -> Option<HostConflict> {
         claims(site).into_iter().find_map(|host| {
             Some(HostConflict {
@@ -46,7 +48,8 @@ impl HostOwners {
 }
 
 impl HostConflict {
-    /// The finding about the site whose claim is refused.
+    /// The finding about the site whose claim is refused: at the host in its file, or about the
+    /// whole file if the conflict is about every other host.
     pub fn diagnostic(&self, site: &Site) -> Diagnostic {
         let HostConflict { host, owner } = self;
         let claimed = site
@@ -70,6 +73,8 @@ impl HostConflict {
     }
 }
 
+/// The hosts that a site claims: those of its policy, or `None` (every other host) if it names
+/// none.
 fn claims(site: &Site) -> Vec<Option<HostPattern>> {
     match site.policy.hosts.as_slice() {
         [] => vec![None],

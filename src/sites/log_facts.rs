@@ -12,8 +12,9 @@ use crate::state::{
 use crate::time::Timestamp;
 use std::time::Duration;
 
-/// The log of an earlier process. A record that cannot be understood is left out and counts as a
-/// lost log, because what was published then is not known.
+/// The log of an earlier process. A host tenure whose host cannot be read is left out, and then the
+/// log counts as lost at `now`, because it is not known what was published there. A declared
+/// version that cannot be read is left out without that.
 pub fn remembered_log(facts: &StoredFacts, now: Timestamp) -> PublicationLog {
     let tenures: Vec<Tenure> = facts
         .host_tenures
@@ -68,7 +69,8 @@ pub fn remembered_versions(facts: &StoredFacts) -> VersionStore {
     versions
 }
 
-/// The records to store for a log.
+/// The records to store for a log: publications, clock jumps, tenures of hosts, declared versions,
+/// and the gaps that there are.
 pub fn log_records(log: &PublicationLog) -> impl Iterator<Item = AnyRecord> {
     let Gaps {
         cut_at,
@@ -108,6 +110,8 @@ pub fn log_records(log: &PublicationLog) -> impl Iterator<Item = AnyRecord> {
         )
 }
 
+/// The span that begins at `since` with the log's change of this number. It is open unless both its
+/// end and the number of the change that ended it are given.
 fn span_of(number: u64, since: Timestamp, until: Option<Timestamp>, ended_by: Option<u64>) -> Span {
     let until = until
         .zip(ended_by)
@@ -118,6 +122,8 @@ fn span_of(number: u64, since: Timestamp, until: Option<Timestamp>, ended_by: Op
     }
 }
 
+/// The tenure of a stored record; empty `hosts` stand for every other host. `None` if the host
+/// pattern cannot be read.
 fn tenure_of(record: &HostTenure) -> Option<Tenure> {
     let pattern = match record.hosts.as_str() {
         "" => None,
@@ -146,6 +152,7 @@ fn tenure_record(tenure: &Tenure) -> HostTenure {
     }
 }
 
+/// The publication of a stored record. What a record does not have (`unreported_until`) is `None`.
 fn publication_of(record: &state::Publication) -> Publication {
     Publication {
         site: record.site.clone(),

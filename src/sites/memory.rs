@@ -39,13 +39,14 @@ impl SiteMemory {
         }
     }
 
-    /// Forgets a site whose file is gone. Its pauses stay noted, in case the policy comes back.
+    /// Forgets the tag history and the last good policy of a site whose file is gone. Its pauses
+    /// stay noted, in case the policy comes back.
     pub fn forget(&mut self, site: &str) {
         self.tags.0.remove(site);
         self.last_good.remove(site);
     }
 
-    /// The records to store.
+    /// The records to store: pauses, tag changes and last good policies.
     pub fn records(&self) -> impl Iterator<Item = AnyRecord> {
         let policies = self.last_good.iter().map(|(site, text)| LastGoodPolicy {
             site: site.clone(),
@@ -70,7 +71,8 @@ struct OfSite {
 }
 
 impl TagHistory {
-    /// The history that an earlier process stored.
+    /// The history that an earlier process stored. A record whose rule is no hexadecimal number (it
+    /// is written as an empty text) is the time when the tags of every page changed last.
     pub fn remembered(facts: &StoredFacts) -> TagHistory {
         let mut history = TagHistory::default();
         for (_, record) in &facts.tag_changes {
@@ -83,7 +85,11 @@ impl TagHistory {
         history
     }
 
-    /// Notes the rules of a site from now on, and returns since when each is in force.
+    /// Replaces the known rules of a site by those that it has now, and returns since when each is
+    /// in force: a rule that was known keeps its time, another has `now`. `everywhere`, the last
+    /// change of the tags of every page, becomes `now` if the site begins to write into pages or to
+    /// take the origin's tags away, or if a rule is gone that no new rule with the same conditions
+    /// replaces.
     pub fn follow(&mut self, site: &Site, now: Timestamp) -> TagAges {
         let of_site = self.0.entry(site.name.clone()).or_default();
         let before = std::mem::take(&mut of_site.rules);
@@ -127,7 +133,8 @@ impl TagHistory {
         }
     }
 
-    /// The records to store.
+    /// The records to store: one for each rule of each site, and one without a rule for
+    /// `everywhere`.
     pub fn records(&self) -> impl Iterator<Item = TagChange> {
         self.0.iter().flat_map(|(site, known)| {
             let rules = known

@@ -148,6 +148,7 @@ impl SiteManager {
         SiteManager::start_reading(options, store, remembered, compiler, now)
     }
 
+    /// `SiteManager::start` with this compiler, which a test may replace.
     fn start_reading(
         options: SiteOptions,
         store: &StateStore,
@@ -176,7 +177,8 @@ impl SiteManager {
         }))
     }
 
-    /// Tells this evidence log what is published, from now on.
+    /// From now on records in this evidence log what is published, beginning with the sites in
+    /// force.
     pub fn keep_evidence(&self, evidence: Evidence) {
         lock(&self.changes).publisher.keep_evidence(evidence);
     }
@@ -186,7 +188,8 @@ impl SiteManager {
         self.snapshot.load_full()
     }
 
-    /// Loads what changed; one site's mistake touches no other.
+    /// Reads the policy directory and applies what changed; one site's mistake touches no other. If
+    /// the directory cannot be read, the report has the problem and no sites, and nothing changes.
     pub fn reload(&self, now: Timestamp) -> ReloadReport {
         let (sites, problem) = self.change(now, |changes| match changes.load(now) {
             Ok((sites, is_new)) => ((sites, None), is_new),
@@ -199,10 +202,11 @@ impl SiteManager {
         }
     }
 
-    /// Ends the policies of sites whose files are gone, and loads what changed.
+    /// Ends the last good policies of these sites, whose files are gone, and loads what changed.
+    /// The report has all sites, as for a reload.
     ///
     /// # Errors
-    /// No such site, or its file is there. Nothing was removed.
+    /// No such site, or its file is there, or the directory cannot be read. Nothing was removed.
     pub fn remove(&self, sites: &[String], now: Timestamp) -> Result<ReloadReport, RemoveError> {
         let sites = self.change(now, |changes| match changes.end(sites, now) {
             Ok((sites, is_new)) => (Ok(sites), is_new),
@@ -215,14 +219,15 @@ impl SiteManager {
         })
     }
 
-    /// When something that goes by the clock is due. Neither locks nor waits.
+    /// When the next change by the clock is due in the snapshot in force; `None` if none is.
+    /// Neither locks nor waits.
     pub fn next_switch(&self) -> Option<Timestamp> {
         self.snapshot.load().next_switch()
     }
 
-    /// Brings what goes by the clock up to date: bytes, verdicts and tags of a site, and whether
-    /// robots.txt is answered
-    /// 503. Returns the sites that reached the next stage of their policy.
+    /// Makes the changes that are due by the clock: bytes, verdicts and tags of a site, and whether
+    /// robots.txt is answered 503. Returns the sites that reached the next stage of their policy.
+    /// Before `SiteManager::next_switch` it does nothing.
     pub fn keep_time(&self, now: Timestamp) -> Vec<String> {
         if self.next_switch().is_none_or(|due| now < due) {
             return Vec::new();
@@ -230,11 +235,11 @@ impl SiteManager {
         self.change(now, |changes| (changes.catalog.keep_time(now), true))
     }
 
-    /// Pauses the sites that a request names. The pause outranks the policy file and survives a
-    /// restart. Returns its end.
+    /// Pauses the sites that a request names, and tells the other instances. The pause outranks the
+    /// policy file and survives a restart. Returns its end.
     ///
     /// # Errors
-    /// No such site, or longer than 36 hours without `long`.
+    /// No such site, no time at all, or longer than 36 hours without `long`.
     pub fn pause(&self, request: &PauseRequest, now: Timestamp) -> Result<Timestamp, PauseError> {
         self.change(now, |changes| {
             let until = changes.catalog.pause(request, now);
@@ -246,7 +251,8 @@ impl SiteManager {
         })
     }
 
-    /// Ends pauses, planned ones too; returns the sites that were paused.
+    /// Ends the pauses of a site, or of all sites without a name, planned pauses in force too.
+    /// Tells the other instances. Returns the sites that were paused.
     ///
     /// # Errors
     /// No such site.
@@ -278,6 +284,8 @@ impl SiteManager {
             .collect()
     }
 
+    /// What is wrong with the state store, for people. `None` if it is healthy, or if the settings
+    /// name no directory.
     fn unhealthy_store(&self) -> Option<Finding> {
         match self.store.health() {
             StoreHealth::Healthy | StoreHealth::NoDirectory => None,
@@ -285,6 +293,8 @@ impl SiteManager {
         }
     }
 
+    /// Warnings about stored state: an unhealthy store, a state of the previous run that was set
+    /// aside because it could not be read, and `robots.previous` without a state directory.
     fn store_problems(&self) -> impl Iterator<Item = Finding> {
         let set_aside = self.set_aside.as_ref().map(|file| {
             Finding::new(
@@ -302,8 +312,9 @@ impl SiteManager {
             .chain(self.ignored_declarations())
     }
 
-    /// Without a state directory each start looks like the first, so nothing can be said of the
-    /// time before it.
+    /// A warning that names the sites whose policies have `robots.previous`, if the state is in
+    /// memory only: then each start looks like the first, and nothing can be said of the time
+    /// before it.
     fn ignored_declarations(&self) -> Option<Finding> {
         let snapshot = self.snapshot.load();
         let sites: Vec<&str> = snapshot
@@ -325,7 +336,7 @@ impl SiteManager {
         ))
     }
 
-    /// Why new sites are not in force yet, if they are deferred.
+    /// Why new sites are not in force yet, in words for the status. `None` if nothing is deferred.
     fn waiting(&self) -> Option<Finding> {
         Some(match &*self.deferral.load_full()? {
             Deferral::Uncommitted(_) => Finding::new(
@@ -342,7 +353,8 @@ impl SiteManager {
         })
     }
 
-    /// Puts a copy of a site's origin's robots.txt into force. Blocking: it compiles the site.
+    /// Puts a copy of a site's origin's robots.txt into force. Does nothing if there is no such
+    /// site, or if its policy does not use the origin's file. Blocking: it compiles the site.
     ///
     /// # Errors
     /// The site could not be used with it (it would trip an interlock, be too large, fail one of
@@ -360,14 +372,16 @@ impl SiteManager {
         })
     }
 
-    /// The clock on the wall was set by so many seconds, or the machine slept: a site that waits
-    /// for its origin's robots.txt waits as long as was meant. Blocking: it compiles these sites.
+    /// The wall clock was set by so many seconds (negative: back), or the machine slept. Moves the
+    /// end of waiting for origins' robots.txt by as much, so that a site waits as long as was
+    /// meant. Blocking: it compiles the sites that wait.
     pub fn clock_was_set(&self, by: i64, now: Timestamp) {
         self.change(now, |changes| ((), changes.catalog.clock_was_set(by, now)));
     }
 
-    /// The clock was set by so many seconds: what the operator says of the time before crawlgate
-    /// cannot be placed any more, and what was published before is not as old as the clock says.
+    /// Records in the publication log that the wall clock was set by so many seconds. From then on
+    /// `robots.previous` does not count, because its time cannot be placed any more, and what was
+    /// published before is not as old as the clock says.
     pub fn history_was_shifted(&self, by: i64, now: Timestamp) {
         self.change(now, |changes| {
             changes.publisher.clock_was_set(by, now);
@@ -375,8 +389,8 @@ impl SiteManager {
         });
     }
 
-    /// Notes that other servers may have answered for the hosts until now. `robots.previous` does
-    /// not cover that time.
+    /// Records that other servers may have answered for the hosts until now, so that
+    /// `robots.previous` does not cover that time. It is a shift by 0 seconds.
     pub fn history_was_broken(&self, now: Timestamp) {
         self.history_was_shifted(0, now);
     }
@@ -400,8 +414,8 @@ impl SiteManager {
         )
     }
 
-    /// Takes in what other instances published. Does not wait: gives it back while a change is
-    /// being made.
+    /// Takes in what other instances published, and publishes a snapshot that knows it. Does not
+    /// wait: while a change is being made, `others` comes back as the error, for another attempt.
     ///
     /// # Errors
     /// A change is being made.
@@ -414,8 +428,8 @@ impl SiteManager {
         Ok(())
     }
 
-    /// Applies what operators did with pauses at other instances. Does not wait: gives it back
-    /// while a change is being made.
+    /// Applies what operators did with pauses at other instances, and publishes the result. Does
+    /// not wait: while a change is being made, `words` come back as the error, for another attempt.
     ///
     /// # Errors
     /// A change is being made.
@@ -439,13 +453,15 @@ impl SiteManager {
         *lock(&self.origin_reports) = reports;
     }
 
-    /// Has `changed` called after each change of the snapshot. It must not wait.
+    /// Adds a function that is called after each change of the snapshot, in the thread of the
+    /// change and before the next change can begin. It must not wait.
     pub fn on_change(&self, changed: impl Fn() + Send + 'static) {
         lock(&self.listeners).push(Box::new(changed));
     }
 
-    /// Once a second: publishes what could not be committed before, and says whether it did. Waits
-    /// for no change.
+    /// Called once a second: tries again to publish what was deferred. Returns true if it is in
+    /// force now; false if nothing was deferred, if it is deferred again, or while another change
+    /// is being made, for which it does not wait.
     pub fn publish_deferred(&self, now: Timestamp) -> bool {
         if self.deferral.load().is_none() {
             return false;
@@ -457,7 +473,7 @@ impl SiteManager {
         self.deferral.load().is_none()
     }
 
-    /// `None` while a change is being made.
+    /// The lock for changes, without waiting. `None` while a change is being made.
     fn try_changes(&self) -> Option<MutexGuard<'_, Changes>> {
         match self.changes.try_lock() {
             Ok(changes) => Some(changes),
@@ -466,7 +482,9 @@ impl SiteManager {
         }
     }
 
-    /// Makes a change, and publishes a new snapshot when it is one for requests.
+    /// Makes a change under the lock, and returns its result. The closure also returns whether
+    /// requests are to see a new snapshot: then one is published, else only the overview for the
+    /// status is made anew.
     fn change<T>(&self, now: Timestamp, change: impl FnOnce(&mut Changes) -> (T, bool)) -> T {
         // A panic in a change leaves the sites as they were between two steps, each of them whole.
         let mut changes = lock(&self.changes);
@@ -480,6 +498,8 @@ impl SiteManager {
         result
     }
 
+    /// Publishes the sites of the catalog: replaces the snapshot, the overview and the deferral,
+    /// and calls the listeners. Frees the former snapshots that no request has any more.
     fn publish(&self, changes: &mut Changes, now: Timestamp) {
         let snapshot = Arc::new(changes.publish(now));
         changes.retired.push(self.snapshot.swap(snapshot.clone()));
@@ -494,6 +514,8 @@ impl SiteManager {
 }
 
 impl Changes {
+    /// The state before the first load, with the memory of an earlier process. Has no policy file
+    /// and no site in force yet. Without listed default sites there is one for every host.
     fn new(
         options: &SiteOptions,
         store: &StateStore,
@@ -531,8 +553,12 @@ impl Changes {
         }
     }
 
-    /// Reads the policy directory and applies what changed; says what came of each file, and
-    /// whether requests are to see a new snapshot.
+    /// Reads the policy directory and applies what changed, then what is due by the clock, then the
+    /// default sites. Returns the outcome and the findings of each file, and whether requests are
+    /// to see a new snapshot.
+    ///
+    /// # Errors
+    /// The directory cannot be read: nothing changes, and the problem is kept for the status.
     fn load(&mut self, now: Timestamp) -> Result<(Vec<SiteReload>, bool), StartError> {
         self.last_reload = now;
         let found = self.read_directory();
@@ -585,6 +611,8 @@ impl Changes {
         Ok((reports, is_new))
     }
 
+    /// The policy files by site. A directory that does not exist has none if it may be missing;
+    /// with every other problem the load fails, so that the sites stay.
     fn read_directory(&self) -> Result<BTreeMap<String, PolicyText>, StartError> {
         match policy_directory::policies(&self.policies) {
             Err(error) if self.may_be_missing && error.kind() == std::io::ErrorKind::NotFound => {
@@ -599,8 +627,8 @@ impl Changes {
         }
     }
 
-    /// The files that were found, and those that are gone while their policies are to stay in
-    /// force: the catalog remembers a last good policy of these.
+    /// Adds to the files that were found an entry "removed" for each site that has a last good
+    /// policy and no file any more: its policy is to stay in force.
     fn with_missing(
         &self,
         mut found: BTreeMap<String, PolicyText>,
@@ -623,7 +651,12 @@ impl Changes {
         found
     }
 
-    /// Loads what changed, without the last good policies of these sites: their files are gone.
+    /// Forgets the last good policies of these sites, whose files are gone, and loads what changed.
+    /// Returns what `load` does.
+    ///
+    /// # Errors
+    /// A site has a file, or is not known, or the directory cannot be read. If this is found before
+    /// the load, no policy is forgotten.
     fn end(
         &mut self,
         sites: &[String],
@@ -656,7 +689,9 @@ impl Changes {
             .map_err(|error| RemoveError::Directory(error.to_string()))
     }
 
-    /// At the start a file with a mistake needs a last good policy.
+    /// At the start, fails with the findings of all files that have a mistake and no last good
+    /// policy in force; with `strict`, of all files that are not in force as they are, missing ones
+    /// too. Logs the other files that are not in force.
     fn refuse_broken(&self, strict: bool) -> Result<(), StartError> {
         let mut broken = String::new();
         for (name, file) in &self.catalog.files {
@@ -677,7 +712,9 @@ impl Changes {
         }
     }
 
-    /// Publishes the sites of the catalog, and stores the changes of its memory.
+    /// Prunes the catalog, and publishes its sites with their present pauses. Hands the changes of
+    /// the catalog's memory to the store with the same publication. Returns the new snapshot, in
+    /// which a deferred change is not in force.
     fn publish(&mut self, now: Timestamp) -> Snapshot {
         self.catalog.prune(&self.publisher.log, now);
         let pauses = &self.catalog.memory.pauses;
@@ -691,7 +728,8 @@ impl Changes {
         self.publisher.publish(sites, pauses, others, now)
     }
 
-    /// Tells other instances what an operator just did with the pauses of a site, or of all sites.
+    /// Tells other instances what an operator just did with the pauses of a site, or of all sites:
+    /// the pause that is switched on, or that all pauses ended.
     fn tell_of_pauses(&self, site: Option<&str>, now: Timestamp) {
         for entry in self.catalog.entries() {
             let name = &entry.site.name;

@@ -86,7 +86,8 @@ pub enum Served {
 }
 
 impl Served {
-    /// What is served of a site at a moment, and until when it is 503.
+    /// What a site serves at a moment, and, if it is 503, until when. It is 503 while the site
+    /// waits for its origin's file.
     pub fn of(site: &Site, now: Timestamp) -> (Served, Option<Timestamp>) {
         let awaited_until = site
             .robots_txt
@@ -105,7 +106,8 @@ impl Served {
 pub struct OriginFiles(pub BTreeMap<String, Origin>, pub Option<Arc<OriginFile>>);
 
 impl OriginFiles {
-    /// The copy that a site is to be compiled with, or the state without one.
+    /// What a site is to be compiled with: what is known of its own origin, else the file for every
+    /// site if there is one, else the state of waiting, from now on.
     pub fn of(&self, name: &str, now: Timestamp) -> Origin {
         let known = self
             .0
@@ -115,10 +117,11 @@ impl OriginFiles {
         known.unwrap_or_else(|| awaited_since(now))
     }
 
-    /// What is known of the origin's robots.txt for the host by which a site asks for it, where
-    /// another site had that host until now. The site goes on with that copy, which is better than
-    /// none if the origin is down just then. `before` is the site of this name that is in force.
-    /// `None` where the site goes on with what it has.
+    /// What a site is to be compiled with where its hosts changed; `None` where it goes on with
+    /// what it has. If another site had the host by which this site asks its origin, it is that
+    /// site's copy, which is better than none if the origin is down. If the site did not have the
+    /// host before, and only has a copy of another host's file, it waits anew. `before` is the site
+    /// of this name in force.
     pub fn inherited(
         &self,
         site: &Site,
@@ -151,15 +154,18 @@ impl OriginFiles {
         }
     }
 
-    /// Forgets the copies of sites that are long gone.
+    /// Forgets the copies of sites that are neither in `names` (the sites in force) nor in the
+    /// publication log.
     pub fn forget(&mut self, names: &BTreeSet<String>, log: &PublicationLog) {
         let logged: BTreeSet<&str> = log.sites().into_iter().map(name_of_logged).collect();
         self.0
             .retain(|site, _| names.contains(site) || logged.contains(site.as_str()));
     }
 
-    /// Notes that a site came into force: from now on it waits for its origin's file, or does not
-    /// ask for it. `takes_name` says that a site without a policy had its name.
+    /// Records what a site that comes into force is compiled with: its copy, or that it waits since
+    /// now unless it waited already. A site that does not use the origin's file has no entry.
+    /// `takes_name` says that a default site had its name: what was known of that one is dropped if
+    /// this is another.
     pub fn note(&mut self, site: &Site, takes_name: bool, now: Timestamp) {
         let name = site.name.clone();
         if takes_name && !is_no_policy(&site.policy) {
@@ -179,8 +185,8 @@ impl OriginFiles {
         self.0.insert(name.to_owned(), Origin::Read(file));
     }
 
-    /// The wall clock was set by so many seconds: a site that waits for its origin's file waits as
-    /// long as was meant.
+    /// The wall clock was set by so many seconds (negative: back): moves the end of waiting by as
+    /// much, to `PATIENCE` from now at most.
     pub fn clock_was_set(&mut self, by: i64, now: Timestamp) {
         for known in self.0.values_mut() {
             if let Origin::Awaited { until } = known {
@@ -190,7 +196,8 @@ impl OriginFiles {
     }
 }
 
-/// Whether the host by which a site asked for its origin's file before is one of its hosts now.
+/// Whether the host by which a site asked for its origin's file before is one of its hosts now. A
+/// site without hosts has every host. False if `before` had no such host.
 fn keeps_asked_host(site: &Site, before: &Site) -> bool {
     asked_host(&before.policy).is_some_and(|asked| {
         let mut hosts = site.policy.hosts.iter().map(|host| &host.value);

@@ -103,7 +103,8 @@ pub struct Pauses {
 }
 
 impl Pauses {
-    /// What an earlier process kept.
+    /// The pauses of the records that an earlier process stored: switched on, first seen, and
+    /// ended.
     pub fn remembered(facts: &StoredFacts) -> Pauses {
         let mut pauses = Pauses::default();
         for (_, record) in &facts.pauses {
@@ -134,7 +135,8 @@ impl Pauses {
         pauses
     }
 
-    /// The pauses of a site around a moment, the one that counts first.
+    /// The pauses of a site around a moment, also ones that are over or have not begun. The pause
+    /// of run time comes first; of those in force the first one counts.
     pub fn of(&self, site: &Site, now: Timestamp) -> Vec<ActivePause> {
         self.switched
             .get(&site.name)
@@ -144,6 +146,9 @@ impl Pauses {
             .collect()
     }
 
+    /// The planned pauses of a site around a moment, without those that an operator ended or that
+    /// were over before crawlgate first saw them. Each with its section of the policy. None begins
+    /// before it was first seen.
     fn planned<'p>(&self, site: &'p Site, now: Timestamp) -> Vec<(&'p PausePolicy, ActivePause)> {
         // A pause whose beginning had passed when crawlgate first saw it begins then: it would be
         // over otherwise, unseen.
@@ -164,14 +169,17 @@ impl Pauses {
         planned
     }
 
-    /// Notes the planned pauses of a policy that came into force now.
+    /// Records `now` as the time when the planned pauses of a policy that comes into force were
+    /// first seen. A pause that was seen before keeps its time.
     pub fn note(&mut self, site: &Site, now: Timestamp) {
         for pause in &site.policy.pauses {
             self.first_seen.entry(key(&site.name, pause)).or_insert(now);
         }
     }
 
-    /// Pauses these sites; says until when.
+    /// Switches a pause on for these sites from now on, in place of the one that a site has.
+    /// Returns its end: 12 hours from now unless the request says how long, and 31 days at most.
+    /// The pause of robots.txt lasts 12 hours.
     ///
     /// # Errors
     /// The pause is empty, or longer than 36 hours without `long`.
@@ -202,13 +210,16 @@ impl Pauses {
         Ok(pause.until)
     }
 
-    /// Begins a pause that an operator switched on, here or at another instance.
+    /// Begins a pause that an operator switched on, here or at another instance, in place of the
+    /// one that the site has. It ends 31 days after its beginning at the latest.
     pub fn switch_on(&mut self, site: &str, mut pause: ActivePause) {
         pause.until = pause.until.min(pause.from.plus(REMEMBERED));
         self.switched.insert(site.to_owned(), pause);
     }
 
-    /// What an operator last did with a site's pauses, if that was a pause and it is still on.
+    /// The pause that an operator switched on for a site, as what is told to other instances.
+    /// `None` if there is none: none was switched on, or it was ended, or it was dropped after its
+    /// end.
     pub fn word(&self, site: &str) -> Option<PauseWord> {
         let pause = self.switched.get(site)?;
         Some(PauseWord {
@@ -218,7 +229,8 @@ impl Pauses {
         })
     }
 
-    /// Ends the pauses of a site, the planned one too; says whether one was in force.
+    /// Ends the pause that was switched on for a site, and the planned ones that are in force at
+    /// `now`; planned ones that have not begun stay. Returns whether a pause was in force.
     pub fn resume(&mut self, site: &Site, now: Timestamp) -> bool {
         let switched = self
             .switched
@@ -234,8 +246,8 @@ impl Pauses {
         ended
     }
 
-    /// Drops what is over. What is noted of a planned pause stays as long as a policy in force has
-    /// it.
+    /// Drops pauses of run time that are over. The records of a planned pause (first seen, ended)
+    /// stay as long as a policy in force has it, and for 31 days after their time.
     pub fn prune<'a>(&mut self, in_force: impl Iterator<Item = &'a Site>, now: Timestamp) {
         let planned: BTreeSet<PlanKey> = in_force
             .flat_map(|site| {
@@ -251,7 +263,8 @@ impl Pauses {
         }
     }
 
-    /// The records to store.
+    /// The records to store. For "first seen" and "ended" only the site, the digest of the planned
+    /// pause and `since` mean something; the other fields are filled in.
     pub fn records(&self) -> impl Iterator<Item = Pause> {
         let switched = self.switched.iter().map(|(site, pause)| Pause {
             site: site.clone(),
@@ -287,6 +300,8 @@ fn planned_record(key: &PlanKey, at: Timestamp, event: PauseEvent) -> Pause {
     }
 }
 
+/// The site and a digest of all that a planned pause says: audience, time, Retry-After in seconds,
+/// and whether robots.txt is paused.
 fn key(site: &str, pause: &PausePolicy) -> PlanKey {
     let PausePolicy {
         audience,

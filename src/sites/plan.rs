@@ -14,10 +14,11 @@ use crate::yaml::Source;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The changes that bring the catalog up to these files. Unchanged files are left out, with two
-/// exceptions: files whose hosts another site had, and, with `has_other_files`, files that name
-/// others of the directory. A file that is gone is among `found` while its policy is to stay in
-/// force; it gives way to files that have all its hosts.
+/// The changes that bring the catalog up to the policy files that were found. Unchanged files are
+/// left out, with two exceptions: files that were refused because another site had a host of
+/// theirs, and, with `has_other_files`, files that name others of the directory. A file that is
+/// gone is among `found` while its policy is to stay in force; it gives way to files that have all
+/// its hosts. Sites that end come first, because their hosts are free for others.
 pub fn plan(
     found: BTreeMap<String, PolicyText>,
     has_other_files: bool,
@@ -80,8 +81,9 @@ pub fn plan(
         .collect()
 }
 
-/// The default sites that are to be in force: they are while there is no policy. `None` where they
-/// stay as they are.
+/// The default sites that are to be in force; `None` where they stay as they are. As soon as a
+/// policy is in force there are none. They begin only where there is no policy file at all, not
+/// even a refused one, and no default site yet. One that cannot be compiled is left out and logged.
 pub fn plan_default_sites(
     catalog: &SiteCatalog,
     log: &PublicationLog,
@@ -111,7 +113,8 @@ pub fn plan_default_sites(
 }
 
 /// Compiles a file with what is known of its origin's robots.txt: where another site had its host
-/// until now, that site's copy.
+/// until now, with that site's copy. The hosts are known only after a first compilation, so it may
+/// compile twice.
 fn compile_for_hosts(
     catalog: &SiteCatalog,
     name: &str,
@@ -148,10 +151,12 @@ struct Settling<'a> {
 }
 
 impl Settling<'_> {
-    /// A host belongs to one site. What is in force keeps its hosts, unless its own file gives them
-    /// up; of two new claims the one of the later name is refused. A refused file leaves its site
-    /// as it was, which may put others in the wrong, so this is repeated until no claim is refused.
-    /// Returns the sites whose files are gone and whose hosts other files have.
+    /// Decides which claims get their hosts, and marks the others as refused. A host belongs to one
+    /// site. What is in force keeps its hosts, unless its own file gives them up; of two new claims
+    /// the one of the later name is refused. A refused file leaves its site as it was, which may
+    /// put others in the wrong, so this is repeated until no claim is refused. Then takes the
+    /// stored copies. Returns the sites whose files are gone and whose hosts other files have:
+    /// these end.
     fn settle(&self, claims: &mut BTreeMap<String, Claim>) -> Vec<String> {
         loop {
             let mut replaced = self.replaced(claims);
@@ -181,7 +186,7 @@ impl Settling<'_> {
         }
     }
 
-    /// The sites in force whose files are gone, and whose hosts are all claimed.
+    /// The sites in force whose files are gone, and whose hosts are all claimed by other files.
     fn replaced(&self, claims: &BTreeMap<String, Claim>) -> Vec<String> {
         let mut claimed = HostOwners::default();
         for site in claims
@@ -198,7 +203,8 @@ impl Settling<'_> {
         replaced
     }
 
-    /// The hosts of sites that stay as they are.
+    /// The owners of hosts among the sites in force that stay as they are: those that neither end
+    /// (`removed`, `replaced`) nor have a new site among the claims.
     fn owners_in_force(&self, claims: &BTreeMap<String, Claim>, replaced: &[String]) -> HostOwners {
         let gone: Vec<&String> = self.removed.iter().chain(replaced).collect();
         let mut owners = HostOwners::default();
@@ -216,9 +222,9 @@ impl Settling<'_> {
         owners
     }
 
-    /// A file that cannot be used, and of which nothing is in force, runs on its last good policy
-    /// if the hosts of that are free. Returns the sites whose files are gone and whose hosts other
-    /// sites have.
+    /// Gives a claim without a site its last good policy as `copy`, if the catalog does not have
+    /// the file yet (at the start) and the hosts of the copy are free; these become its own in
+    /// `owners`. Returns the sites whose files are gone and whose hosts all have other owners.
     fn take_copies(
         &self,
         claims: &mut BTreeMap<String, Claim>,

@@ -74,7 +74,7 @@ pub enum Unread {
 }
 
 impl Unreadable {
-    /// The finding about the file.
+    /// The finding about the whole file, with an id for each kind of reason.
     pub fn diagnostic(&self) -> Diagnostic {
         let id = match self.why {
             Unread::NotAFile | Unread::Io(_) => "unreadable",
@@ -99,7 +99,7 @@ pub fn same_site_name(other: &str) -> Diagnostic {
 }
 
 /// The policy files directly inside a directory, in the order of their names: `*.yaml` and `*.yml`
-/// without hidden files.
+/// without hidden files, directories, and names that are not UTF-8.
 ///
 /// # Errors
 /// The directory cannot be read as a whole: an entry that cannot be read might be a policy.
@@ -123,8 +123,9 @@ pub fn policy_files(directory: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// The policies of a directory by site name. A file without a text is among them, so that its site
-/// stays.
+/// The policies of a directory by site name. A file that cannot be read is among them as an error,
+/// so that its site stays. Two files with the same site name give one error, in place of both
+/// texts.
 ///
 /// # Errors
 /// As for [`policy_files`].
@@ -148,8 +149,9 @@ pub fn policies(directory: &Path) -> io::Result<BTreeMap<String, PolicyText>> {
         .collect())
 }
 
-/// The files of a directory that its policies can name. Files that cannot be read or are too large
-/// are left out: the policy that names such a file has an error.
+/// The files of a directory that its policies can name, at most 256 of them: not hidden, and with
+/// one of the endings for such files. A file that cannot be read or is too large is left out: the
+/// policy that names it has an error. Empty if the directory cannot be read.
 pub fn included_files(directory: &Path) -> IncludedFiles {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     let named = entries.filter_map(|entry| {
@@ -174,8 +176,8 @@ pub fn site_name(path: &Path) -> String {
     printable_path(Path::new(path.file_stem().unwrap_or_default()))
 }
 
-/// Whether a path is a link that leads out of its directory. Whoever proposes a policy could so
-/// have another file of the machine printed.
+/// Whether a path is a link to a file outside of its directory. By such a link whoever proposes a
+/// policy could have another file of the machine printed. False if the path cannot be resolved.
 pub fn leads_out(path: &Path) -> bool {
     // Kubernetes mounts a ConfigMap as links within the directory.
     match (directory_of(path).canonicalize(), path.canonicalize()) {
@@ -184,10 +186,10 @@ pub fn leads_out(path: &Path) -> bool {
     }
 }
 
-/// Reads one policy file.
+/// Reads one policy file. Follows a link wherever it leads; see `leads_out`.
 ///
 /// # Errors
-/// See [`Unread`].
+/// It is no regular file, cannot be read, is larger than 4 MiB, or is not UTF-8. See [`Unread`].
 pub fn read(path: &Path) -> PolicyText {
     let name = printable_path(path);
     match read_text(path) {

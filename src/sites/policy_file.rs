@@ -46,8 +46,9 @@ pub struct SiteCompiler {
 }
 
 impl SiteCompiler {
-    /// Compiles one file with what is known of its origin's robots.txt. A panic of the compiler
-    /// becomes a finding about this file, so that other sites still load.
+    /// Compiles one file with what is known of its origin's robots.txt. A text that could not be
+    /// read gives a candidate without a site, with the finding that says why. A panic of the
+    /// compiler becomes a finding about this file, so that other sites still load.
     pub fn compile(
         &self,
         name: &str,
@@ -107,8 +108,9 @@ pub struct Candidate {
 }
 
 impl Candidate {
-    /// Takes the site away, because another site has one of its hosts. `owner_is_gone`: the file of
-    /// that site is gone.
+    /// Takes the site away, because another site has one of its hosts, and adds the finding about
+    /// that. `owner_is_gone`: the file of that other site is gone, and the finding says what to do
+    /// then. Does nothing if there is no site.
     pub fn refuse(&mut self, conflict: &HostConflict, owner_is_gone: bool) {
         if let Some(site) = self.site.take() {
             let mut finding = conflict.diagnostic(&site);
@@ -141,7 +143,8 @@ impl Candidate {
         )
     }
 
-    /// The errors with their help, for an operator who has no file to run `crawlgate check` on.
+    /// The errors with their help, `MAX_TOLD` at most and then how many more there are. For an
+    /// operator who has no file to run `crawlgate check` on.
     pub fn refusals(&self) -> Vec<Finding> {
         told(&self.errors(), |item| item.with_help(&self.source), "")
     }
@@ -163,7 +166,8 @@ impl Candidate {
     }
 }
 
-/// The first of some findings with their texts, and how many more there are.
+/// The first `MAX_TOLD` findings as texts. If there are more, the last text is `and N more` with
+/// the hint.
 fn told(items: &[&Diagnostic], text: impl Fn(&Diagnostic) -> String, hint: &str) -> Vec<Finding> {
     let mut told = Vec::new();
     for item in items.iter().take(MAX_TOLD) {
@@ -231,7 +235,8 @@ impl KnownFile {
         is_removed(&self.text)
     }
 
-    /// The outcome of a reload that finds the file as it was.
+    /// The outcome of a reload that finds the file as it was: `Missing` if it is gone; else by what
+    /// is in force: this text, an older policy (`Kept`), or nothing (`Refused`).
     pub fn outcome_when_unchanged(&self) -> ReloadOutcome {
         if self.is_missing() {
             return ReloadOutcome::Missing;
@@ -256,7 +261,7 @@ pub struct ReloadReport {
 }
 
 impl ReloadReport {
-    /// Whether every file is in force as it stands.
+    /// Whether every file is in force as it stands, the directory could be read, and nothing waits.
     pub fn is_whole(&self) -> bool {
         self.problem.is_none()
             && self.waiting.is_none()

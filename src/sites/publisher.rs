@@ -99,7 +99,10 @@ pub struct Publisher {
 }
 
 impl Publisher {
-    /// A publisher with the publications of an earlier process.
+    /// A publisher with the publications of an earlier process. If this process does not go on
+    /// without a gap (`is_continued`), other tables of crawlers and other servers may have answered
+    /// in between; if facts were lost, the log is incomplete. Both are in the corrected log, which
+    /// replaces `log` with the first publication.
     pub fn new(store: StateStore, remembered: &Remembered, now: Timestamp) -> Publisher {
         let log = remembered_log(&remembered.facts, now);
         let mut corrected = log.clone();
@@ -129,7 +132,8 @@ impl Publisher {
         }
     }
 
-    /// Tells this evidence log what is published, from now on.
+    /// From now on records in this evidence log what is published, beginning with the sites in
+    /// force.
     pub fn keep_evidence(&mut self, evidence: Evidence) {
         self.evidence = PublicationEvidence {
             evidence,
@@ -138,8 +142,9 @@ impl Publisher {
         self.evidence.tell(&self.entries);
     }
 
-    /// The clock was set by so many seconds: what was declared of the time before crawlgate cannot
-    /// be placed any more.
+    /// The clock was set by so many seconds (negative: back, 0: other servers may have answered
+    /// until now). Records both a broken history and the shift in the corrected log; the next
+    /// publication stores it.
     pub fn clock_was_set(&mut self, by: i64, now: Timestamp) {
         let mut log = self.corrected.take().unwrap_or_else(|| self.log.clone());
         log.was_broken(now);
@@ -154,7 +159,8 @@ impl Publisher {
         }
     }
 
-    /// Takes in what other instances published.
+    /// Takes in what other instances published: their logs replace those known before, and the
+    /// bytes of versions that are new here are kept as learned. Publishes nothing.
     pub fn learn(&mut self, others: OfOthers) {
         self.others = others.logs;
         for (version, bytes) in others.files {
@@ -171,9 +177,10 @@ impl Publisher {
         self.forget_at.is_some_and(|at| now > at) || self.next_switch.is_some_and(|at| now >= at)
     }
 
-    /// Publishes these sites, and tells the store other facts of the same change. The snapshot that
-    /// requests see from now on: of these sites, or of those before with the present pauses of
-    /// pages.
+    /// Publishes these sites, and hands `others` (facts of the same change) to the store. What
+    /// changes the log is announced and committed first; another change waits for nothing. Returns
+    /// the snapshot that requests see from now on: of these sites, or, where the change is
+    /// deferred, of those before with the present pauses of pages (see the module).
     pub fn publish(
         &mut self,
         sites: Vec<SiteEntry>,
@@ -183,6 +190,7 @@ impl Publisher {
     ) -> Snapshot {
         let mut log = self.log.clone();
         let keeps = !self.store.health().is_in_memory();
+        // Judged by the stored log: corrections alone do not have to wait.
         let is_publication = record(&mut log, &sites, keeps, now);
         if let Some(corrected) = &self.corrected {
             log = corrected.clone();
@@ -230,8 +238,10 @@ impl Publisher {
         }
     }
 
-    /// Defers these sites. Returns the snapshot in force meanwhile, as a new generation only if it
-    /// differs from that of the attempt before.
+    /// Defers these sites. Returns the snapshot in force meanwhile. If they could not be announced,
+    /// it has the parts of the new sites that do not wait; if they could not be committed, the
+    /// former sites; both with the present pauses of pages. It is a new generation only at the
+    /// first attempt, or if it differs from that of the attempt before.
     fn wait(
         &mut self,
         why: Deferral,
@@ -257,7 +267,8 @@ impl Publisher {
         self.snapshot(sites, now)
     }
 
-    /// Tells other instances what is about to come into force.
+    /// Announces to the other instances the log that is about to come into force, with the bytes of
+    /// the sites' versions. Succeeds if there are no other instances.
     fn announce(&self, log: &PublicationLog, sites: &[SiteEntry]) -> Result<(), Deferral> {
         let Some(announce) = &self.announce else {
             return Ok(());
@@ -268,6 +279,7 @@ impl Publisher {
             .map_err(Deferral::Unannounced)
     }
 
+    /// Records why new sites wait. Logs it at the first attempt only.
     fn defer(&mut self, why: Deferral) {
         if self.deferred.is_none() {
             match &why {
@@ -286,6 +298,8 @@ impl Publisher {
         self.deferred = Some(why);
     }
 
+    /// The facts that store the bytes of the sites' versions. Leaves out versions that the store
+    /// has; those learned from other instances it does not have.
     fn new_versions(&self, sites: &[SiteEntry], now: Timestamp) -> Vec<Fact> {
         let mut new = Vec::new();
         for (version, bytes) in sites.iter().flat_map(known_versions) {
@@ -297,7 +311,10 @@ impl Publisher {
         new
     }
 
-    /// The sites with what their hosts published before.
+    /// Makes these sites those in force: the snapshot of them with the histories of their hosts,
+    /// from the log and from other instances. Also sets when each site's version came into force,
+    /// forgets versions that nobody may use any more, and computes when the next change by the
+    /// clock is due.
     fn snapshot(&mut self, mut entries: Vec<SiteEntry>, now: Timestamp) -> Snapshot {
         self.entries = entries.clone();
         let horizon = Horizon {
@@ -333,7 +350,8 @@ impl Publisher {
         snapshot
     }
 
-    /// Drops the bytes of versions that no crawler may use any more.
+    /// Drops the bytes of versions that no crawler may use any more: those that are neither in
+    /// force nor in this log or one of other instances since the horizon.
     fn forget_versions(&mut self, entries: &[SiteEntry], horizon: Horizon) {
         let since = self.log.cached_since(horizon.longest, horizon.now);
         let mut wanted: BTreeSet<Version> = self.log.versions_since(since);
@@ -348,14 +366,16 @@ impl Publisher {
     }
 }
 
-/// Whether two versions of a site publish the same robots.txt, 503 and names of crawlers.
+/// Whether two versions of a site publish the same robots.txt, both or neither as 503, and tell
+/// crawlers apart by the same names.
 fn says_the_same(before: &SiteEntry, new: &SiteEntry) -> bool {
     before.site.robots_txt.version == new.site.robots_txt.version
         && before.robots_txt.is_unavailable() == new.robots_txt.is_unavailable()
         && identities(&before.site) == identities(&new.site)
 }
 
-/// The version of a site, and the one that it served before crawlgate by the word of the operator.
+/// The version of a site with its bytes, and, if the operator declares one, the version that the
+/// site served before crawlgate.
 fn known_versions(entry: &SiteEntry) -> impl Iterator<Item = VersionFile> {
     let file = &entry.site.robots_txt;
     let before = entry
@@ -378,9 +398,10 @@ fn declared(site: &Site) -> Option<Declared> {
     })
 }
 
-/// Notes in the log what is to be published; says whether that is a change. Where nothing outlasts
-/// the process (`keeps` is false), each start looks like the first one, and what was served before
-/// crawlgate is not known.
+/// Records in the log what is to be published, and returns whether the log changes: by what a site
+/// publishes, its hosts, how it tells crawlers apart, whether it changes pages, or what it
+/// declares. With `keeps` false nothing outlasts the process: each start looks like the first one,
+/// so what sites declare of the time before crawlgate is left out.
 fn record(log: &mut PublicationLog, entries: &[SiteEntry], keeps: bool, now: Timestamp) -> bool {
     let names: Vec<String> = entries
         .iter()
@@ -407,8 +428,9 @@ fn record(log: &mut PublicationLog, entries: &[SiteEntry], keeps: bool, now: Tim
     log.record(&current.collect::<Vec<_>>(), now)
 }
 
-/// A digest of the names by which crawlers are told apart on a site. What a crawler was served
-/// under another name belongs to another.
+/// A digest (64 bits) of the names by which crawlers are told apart on a site: of the registry, of
+/// the site's tokens, and of the crawlers that its policy describes. If it changes, what was served
+/// to a crawler may have been recorded under another name.
 fn identities(site: &Site) -> u64 {
     let mut digest = Sha256::new();
     for crawler in Registry::builtin().crawlers() {
@@ -439,8 +461,8 @@ fn identities(site: &Site) -> u64 {
         .fold(0, |all, byte| all << 8 | u64::from(*byte))
 }
 
-/// Whether the policy changes pages or their tags, or did so lately. A 304 would hide such a change
-/// from the crawler.
+/// Whether the policy has rules for tags or HTML, or takes the origin's tags away, or whether the
+/// tags of every page changed within 30 days. A 304 would hide such a change from the crawler.
 fn tells(entry: &SiteEntry, now: Timestamp) -> bool {
     let site = &entry.site;
     site.html.is_some()
@@ -452,7 +474,9 @@ fn tells(entry: &SiteEntry, now: Timestamp) -> bool {
             .is_some_and(|changed| now.since(changed) < SiteEntry::TAGS_NEW_FOR)
 }
 
-/// The longest that a crawler may use a copy of any of these sites.
+/// The longest time that a crawler may use a copy of any of these sites: the longer of the site's
+/// grace and the longest cache of a known crawler, the cache in front (`behind_cache`), and an hour
+/// for a slow answer. Without sites only the longest cache of a known crawler.
 pub fn longest_cached(entries: &[SiteEntry]) -> Duration {
     let longest = Registry::builtin().longest_robots_cache();
     let each = entries.iter().map(|SiteEntry { site, .. }| {
@@ -478,7 +502,9 @@ struct PublicationEvidence {
 }
 
 impl PublicationEvidence {
-    /// Records what changed: these sites are in force from now on.
+    /// Records in the evidence log which sites publish something else than before (`published`),
+    /// and which are gone (`withdrawn`). These sites are in force from now on. Does nothing without
+    /// evidence.
     fn tell(&mut self, entries: &[SiteEntry]) {
         if !self.evidence.is_on() {
             return;
@@ -508,6 +534,8 @@ impl PublicationEvidence {
     }
 }
 
+/// The entry for the evidence log that a site publishes this, with the bytes of its robots.txt as a
+/// document. The `answer` is 503 while robots.txt is paused or awaited.
 fn published(entry: &SiteEntry, told: &Told) -> Record {
     let body = &entry.site.robots_txt.body;
     let since = SystemTime::UNIX_EPOCH + Duration::from_secs(entry.since.0.unsigned_abs());

@@ -110,7 +110,8 @@ pub struct ModeFor {
 }
 
 impl ModeFor {
-    /// The modes of a site that are not the site's own.
+    /// The purposes and crawlers of a policy whose mode differs from the site's own, in the order
+    /// of the policy. `other` comes last, with the mode that is in effect for unlisted bots.
     fn of(site: &Site) -> Vec<ModeFor> {
         let enforcement = &site.policy.enforcement;
         let purposes = enforcement
@@ -153,7 +154,8 @@ pub struct RetireStatus {
 }
 
 impl RetireStatus {
-    /// The paths of a policy, in its order.
+    /// The paths that a policy retires, in its order, each with its stage at this moment. On a
+    /// staging site nothing is retired: there the stage is `Planned`.
     pub fn of(policy: &Policy, at: Timestamp) -> Vec<RetireStatus> {
         let staging = policy.retiring().is_empty();
         let mut paths = Vec::new();
@@ -207,6 +209,8 @@ impl std::fmt::Display for RetireStatus {
 pub type OriginReports = BTreeMap<String, OriginRobotsStatus>;
 
 /// The whole status. `files` is the part of it that the last reload left: see `SiteCatalog::files`.
+/// A file of which nothing is in force has the mode `none`. `reports` are the states of the
+/// origins' robots.txt files.
 pub fn status(
     files: &Status,
     snapshot: &Snapshot,
@@ -248,7 +252,8 @@ pub fn status(
     }
 }
 
-/// The superseded versions that crawlers may have cached of the hosts of each site, and until when.
+/// By site, the superseded versions that crawlers may have cached of its hosts, and until when at
+/// the latest. The version that the site publishes now is not among them.
 fn superseded_versions(
     snapshot: &Snapshot,
     now: Timestamp,
@@ -279,6 +284,8 @@ fn superseded_versions(
     versions
 }
 
+/// Adds to the status of a file what the site in force says: hosts, version, modes, pause, front
+/// page, retired paths, and what is served of the origin's robots.txt.
 fn with_entry(
     file: SiteStatus,
     entry: &SiteEntry,
@@ -333,7 +340,8 @@ fn with_entry(
     }
 }
 
-/// See [`SiteStatus::front_page_kept_from`].
+/// See [`SiteStatus::front_page_kept_from`]: none if the site is not a production site, or if its
+/// policy acknowledges `site_noindex`.
 fn kept_from(site: &Site, now: Timestamp) -> Vec<String> {
     let is_meant = site.policy.environment != Environment::Production
         || site
@@ -345,7 +353,9 @@ fn kept_from(site: &Site, now: Timestamp) -> Vec<String> {
     engines.map(str::to_owned).collect()
 }
 
-/// See [`SiteStatus::indexable`]. The tags that were last sent with `/` include the origin's.
+/// See [`SiteStatus::indexable`]: false while the origin's robots.txt is awaited, if the rules for
+/// Googlebot disallow `/`, or if `/` has noindex for it. The tags that were last sent with `/`
+/// decide, which include the origin's; until `/` is sent, those of the policy.
 fn indexable(site: &Site, now: Timestamp) -> bool {
     // A crawler that gets 5xx for robots.txt takes everything for disallowed (RFC 9309 section
     // 2.3.1.4).

@@ -70,7 +70,8 @@ pub fn watch(
     Ok(WatchGuard { _watch: watch })
 }
 
-/// Until the guard is dropped, and with it the sender.
+/// Calls `changed` after changes that ceased for `quiet` (or went on for ten times that), and every
+/// half minute. Ends when the guard is dropped, and with it the watch.
 fn run(changes: &Receiver<()>, quiet: Duration, watch: &Weak<Mutex<Watch>>, changed: impl Fn()) {
     loop {
         match changes.recv_timeout(LOOK_EVERY) {
@@ -93,8 +94,9 @@ fn run(changes: &Receiver<()>, quiet: Duration, watch: &Weak<Mutex<Watch>>, chan
 }
 
 impl Watch {
-    /// Watches the directory that has the name now, and what is above it, where these are others
-    /// than before.
+    /// Watches the directory that has the name now, and the nearest existing directory above it,
+    /// where these are others than before. What cannot be watched is logged. Does nothing without a
+    /// watcher.
     fn follow(&mut self) {
         let Watch {
             watcher: Some(watcher),

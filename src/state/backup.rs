@@ -34,8 +34,8 @@ pub enum BackupError {
     Damaged { file: String, problem: String },
 }
 
-/// Copies the state of a directory into a new file, for this user alone. Returns the octets of the
-/// copy.
+/// Copies the state of a directory into a new file, for this user alone. Returns the length of the
+/// copy in bytes.
 ///
 /// # Errors
 /// There is no state, the file exists, or one of them cannot be used. No file is left then.
@@ -94,7 +94,8 @@ fn copy_into(copy: &Path, file: &Path) -> rusqlite::Result<usize> {
     connection.execute("VACUUM INTO ?1", [copy.to_string_lossy()])
 }
 
-/// Marks the copy as incomplete, because the run went on after it, and checks the copy.
+/// Marks the copy as incomplete, because the run goes on after it, and checks the copy. Returns
+/// `ok` or the first problem that SQLite finds.
 fn seal(copy: &Path) -> rusqlite::Result<String> {
     let copy = Connection::open(copy)?;
     copy.execute("UPDATE run SET clean = 0, incomplete = 1", [])?;

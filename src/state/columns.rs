@@ -10,8 +10,8 @@ use std::sync::Arc;
 /// Clocks of one machine, or of several that exchange facts, may differ by this many seconds.
 pub const TOLERANCE: i64 = 5;
 
-/// A moment that has passed. One that lies ahead was noted by a clock that was set back since: it
-/// is taken for now.
+/// Returns `moment`, or `now` if `moment` lies ahead by more than `TOLERANCE`: then it was recorded
+/// by a clock that was set back since.
 pub fn taken_as_past(moment: Timestamp, now: Timestamp) -> Timestamp {
     if moment.0 > now.0.saturating_add(TOLERANCE) {
         now
@@ -29,7 +29,8 @@ pub trait Column: FromSql + ToSql {
     /// The type in the table's definition, in the words of SQLite.
     const TYPE: &'static str = "INTEGER NOT NULL";
 
-    /// The value that was read at the moment `now`.
+    /// The value to use when it is read at the moment `now`. Only moments change, those that lie
+    /// ahead: see `taken_as_past`.
     fn read_at(self, _now: Timestamp) -> Self {
         self
     }
@@ -240,6 +241,7 @@ macro_rules! records {
 }
 pub(super) use records;
 
+/// The names of these columns, separated by commas.
 fn names<'c>(columns: impl IntoIterator<Item = &'c (&'static str, &'static str)>) -> String {
     columns
         .into_iter()
@@ -262,11 +264,12 @@ pub fn definition_of<R: Record>() -> String {
     )
 }
 
-/// The statement that writes a record unless a later change is there. Its parameters are the key's
+/// The statement that writes a record unless a later change is stored. Its parameters are the key's
 /// columns, the others, `changed`, `removed` and the moment of writing.
 ///
-/// Within the tolerance of clocks the order of writing decides. A time that lies ahead counts as
-/// the moment of writing.
+/// A change counts as later only if it is so by more than `TOLERANCE` seconds; within them the
+/// order of writing decides, and the later time is kept. A stored time that lies ahead of the
+/// moment of writing counts as that moment.
 pub fn upsert_of<R: Record>() -> String {
     let table = R::TABLE;
     let columns = R::KEY.len() + R::VALUES.len();
@@ -288,7 +291,8 @@ pub fn upsert_of<R: Record>() -> String {
     )
 }
 
-/// Every record of a table that was not removed.
+/// Every record of a table that was not removed, with the time of its change, in the order of
+/// insertion. Moments are read as `taken_as_past` says. Empty if the table is missing.
 pub fn read_table<R: Record>(
     connection: &Connection,
     now: Timestamp,

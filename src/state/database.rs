@@ -123,10 +123,11 @@ pub struct Database {
 }
 
 impl Database {
-    /// Opens the file or makes one, and checks it.
+    /// Opens the file or makes one, makes missing tables, checks the whole file for damage, and
+    /// writes the version of the tables into it.
     ///
     /// # Errors
-    /// It is damaged, or cannot be read or written.
+    /// The file is damaged, has tables of an unknown version, or cannot be read or written.
     pub fn open(file: &Path) -> Result<Database, DatabaseError> {
         let database = Database::connect(file)?;
         database.define().map_err(judged)?;
@@ -135,12 +136,12 @@ impl Database {
         Ok(database)
     }
 
-    /// Opens the file that the process before has just closed. Until [`Database::settle`] nothing
-    /// is on the disk, so that this process can end as if it had never been. The file was checked
-    /// before.
+    /// Opens the file that the previous process has just closed, in one transaction that stays
+    /// open. Until [`Database::settle`] nothing is on the disk: a process that ends before leaves
+    /// no trace. Does not check the file for damage, because the previous process did.
     ///
     /// # Errors
-    /// It is damaged, or cannot be read or written.
+    /// The file is damaged, has tables of an unknown version, or cannot be read or written.
     pub fn open_held(file: &Path) -> Result<Database, DatabaseError> {
         let mut database = Database::connect(file)?;
         database.set_durable(true)?;
@@ -151,7 +152,8 @@ impl Database {
         Ok(database)
     }
 
-    /// Puts everything that was written since the opening on the disk.
+    /// Commits the transaction that `Database::open_held` began, with all that was written since.
+    /// Does nothing to a database that holds no such transaction.
     ///
     /// # Errors
     /// Nothing was written.
@@ -163,6 +165,12 @@ impl Database {
         Ok(())
     }
 
+    /// Opens the file for reading and writing, or makes one that only this user can read, and sets
+    /// how SQLite works with it. Does not touch the tables.
+    ///
+    /// # Errors
+    /// `DatabaseError::Newer` for a later version of the tables, `DatabaseError::Damaged` for one
+    /// before `OLDEST_SCHEMA`. A new file has version 0, which is accepted.
     fn connect(file: &Path) -> Result<Database, DatabaseError> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
             | OpenFlags::SQLITE_OPEN_CREATE
@@ -188,6 +196,8 @@ impl Database {
         Ok(database)
     }
 
+    /// A database on a connection that was just opened: the file that has this name now is taken
+    /// for the one that is open.
     fn of(connection: Connection, file: &Path) -> Database {
         Database {
             connection,
@@ -214,10 +224,10 @@ impl Database {
         }
     }
 
-    /// Opens the file where nothing can be written.
+    /// Opens the file for reading, without checking it for damage: see `open_for_reading`.
     ///
     /// # Errors
-    /// It is damaged, or cannot be read like that.
+    /// The file cannot be opened.
     pub fn open_read_only(file: &Path) -> Result<Database, DatabaseError> {
         Ok(Database::of(open_for_reading(file)?, file))
     }
@@ -235,7 +245,8 @@ impl Database {
         )
     }
 
-    /// Brings the tables to the version that this program knows.
+    /// Makes the tables and indexes that are missing, those of the history as well. Existing tables
+    /// stay as they are.
     fn define(&self) -> SqlResult<()> {
         let connection = &self.connection;
         for definition in definitions() {
@@ -250,7 +261,9 @@ impl Database {
         self.connection.pragma_update(None, "user_version", SCHEMA)
     }
 
-    /// Everything that is remembered, and how the last run ended as far as the file says.
+    /// Returns all stored records, and how the previous run ended: `Clean` or `Crashed` at its last
+    /// commit, `Unknown` if there was no run or it lost facts. Moments are read as `taken_as_past`
+    /// says.
     ///
     /// # Errors
     /// The file is damaged or cannot be read.
@@ -282,10 +295,13 @@ impl Database {
         Ok(())
     }
 
-    /// One transaction: all of it is written, or nothing.
+    /// Writes a batch in one transaction: all of it is written, or nothing. `now` is the moment of
+    /// writing. Also deletes removals of client records that are older than `RELEASED_FOR`. In a
+    /// database from `Database::open_held` the batch waits for `Database::settle`.
     ///
     /// # Errors
-    /// Nothing was written.
+    /// Nothing was written. `DatabaseError::Gone`: another file, or none, has the name of the open
+    /// one.
     pub fn write(&mut self, batch: &Batch<'_>, now: Timestamp) -> Result<(), DatabaseError> {
         if identity(&self.path) != self.identity {
             return Err(DatabaseError::Gone);
@@ -330,8 +346,9 @@ impl Database {
             .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
     }
 
-    /// A commit that is not durable survives the process, and a crash of the machine may undo it as
-    /// a whole.
+    /// Sets whether the next commits wait until they are on the disk. A commit that does not wait
+    /// survives the process, but a crash of the machine may undo it as a whole. Does nothing in a
+    /// database from `Database::open_held`, whose transaction is open already.
     fn set_durable(&self, is_durable: bool) -> SqlResult<()> {
         if self.is_held {
             return Ok(());
@@ -349,6 +366,8 @@ impl Database {
     }
 }
 
+/// Writes each fact into the table of its record, unless a later change is there: see
+/// `super::columns::upsert_of`. `now` is the moment of writing.
 fn write_facts(connection: &Connection, facts: &[Fact], now: Timestamp) -> SqlResult<()> {
     // Facts of one table come one after another, as a rule.
     for of_one_table in facts.chunk_by(|one, next| one.record.table() == next.record.table()) {
@@ -365,7 +384,9 @@ fn write_facts(connection: &Connection, facts: &[Fact], now: Timestamp) -> SqlRe
     Ok(())
 }
 
-/// Deletes what ended before a moment, and then the versions that nothing refers to.
+/// Deletes what ended before a moment, visits that were last served before it, and then the
+/// versions that were last needed before it and that no publication or visit refers to. Also
+/// deletes removals in every table that are older than that moment by more than `TOLERANCE`.
 fn prune(connection: &Connection, before: Timestamp) -> SqlResult<()> {
     connection.execute("DELETE FROM served WHERE changed < ?1", [before])?;
     for table in [
@@ -391,7 +412,9 @@ fn prune(connection: &Connection, before: Timestamp) -> SqlResult<()> {
     Ok(())
 }
 
-/// Opens the file where nothing is to be written. Another process may be writing.
+/// Opens the file for reading. If its write-ahead log has content, as while another process writes,
+/// the connection follows it (`open_following`). Otherwise the file is opened as one that never
+/// changes, and later commits are not seen.
 pub fn open_for_reading(file: &Path) -> SqlResult<Connection> {
     if fs::metadata(beside(file, "-wal")).is_ok_and(|log| log.len() > 0) {
         return open_following(file);
@@ -412,13 +435,14 @@ pub fn open_for_reading(file: &Path) -> SqlResult<Connection> {
 const READ_ONLY: OpenFlags =
     OpenFlags::SQLITE_OPEN_READ_ONLY.union(OpenFlags::SQLITE_OPEN_NO_MUTEX);
 
-/// Opens the file for reading where another process writes: its write-ahead log is followed.
+/// Opens the file for reading with its write-ahead log, so that the commits of another process are
+/// seen.
 pub fn open_following(file: &Path) -> SqlResult<Connection> {
     check_database(file)?;
     Connection::open_with_flags(file, READ_ONLY)
 }
 
-/// Whether there is a write-ahead log: of a crawlgate that runs, or crashed.
+/// Whether there is a write-ahead log, even an empty one: a crawlgate runs or has crashed.
 pub fn has_log(file: &Path) -> bool {
     beside(file, "-wal").exists()
 }
@@ -451,13 +475,15 @@ fn identity(file: &Path) -> Option<(u64, u64)> {
         .map(|metadata| (metadata.dev(), metadata.ino()))
 }
 
+/// The path of the file with `suffix` appended to its name.
 fn beside(file: &Path, suffix: &str) -> PathBuf {
     let mut name = file.as_os_str().to_owned();
     name.push(suffix);
     PathBuf::from(name)
 }
 
-/// Tells a failure of the disk from damaged content.
+/// `Unusable` for a failure of the disk, of permissions, locks or memory; `Damaged` for every other
+/// error of SQLite.
 fn judged(error: rusqlite::Error) -> DatabaseError {
     let is_of_the_disk = matches!(
         error.sqlite_error_code(),

@@ -17,6 +17,8 @@ use std::sync::Arc;
 
 /// An id that cannot be read stands for a version that is not known.
 impl FromSql for Published {
+    /// Reads `503`, `forgotten, 503`, or the id of a version. Any other text, such as `forgotten`,
+    /// is read as `Published::Unknown`.
     fn column_result(value: ValueRef<'_>) -> FromSqlResult<Published> {
         Ok(match value.as_str()? {
             "503" => Published::Unavailable,
@@ -378,7 +380,7 @@ pub struct Fact {
 }
 
 impl Fact {
-    /// The record is so since `at`.
+    /// The fact that the record has these values since `at`.
     pub fn set(at: Timestamp, record: impl Into<AnyRecord>) -> Fact {
         Fact {
             at,
@@ -387,7 +389,7 @@ impl Fact {
         }
     }
 
-    /// There is no record with this key since `at`.
+    /// The fact that there is no record with this key since `at`. The other values do not count.
     pub fn removed(at: Timestamp, record: impl Into<AnyRecord>) -> Fact {
         Fact {
             at,
@@ -396,7 +398,7 @@ impl Fact {
         }
     }
 
-    /// About how many bytes of memory it takes.
+    /// About how many bytes of memory the fact takes: the content of a file, and 384 for the rest.
     pub(super) fn size(&self) -> usize {
         let large = match &self.record {
             AnyRecord::Version(version) => version.bytes.len(),
@@ -431,7 +433,8 @@ pub fn key_of(record: &AnyRecord) -> Key {
     (record.table(), parts.collect())
 }
 
-/// The facts that are new or gone in `after`, compared with `before`.
+/// Compares two sets of records by their keys. Returns, as facts at `now`, each record of `after`
+/// that is new or has other values, and then a removal of each record that is in `before` alone.
 pub fn changes(
     before: impl IntoIterator<Item = AnyRecord>,
     after: impl IntoIterator<Item = AnyRecord>,

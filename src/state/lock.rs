@@ -39,11 +39,13 @@ pub enum Locking {
 }
 
 impl ProcessLock {
-    /// Locks a file, making it if need be.
+    /// Locks a file, making it if need be, and writes the process id into it. Returns
+    /// `Locking::Held`, and changes nothing, if another process owns the lock.
     ///
     /// # Errors
     /// The file cannot be made or written, or its file system has no locks.
-    /// [`io::ErrorKind::AlreadyExists`]: it is none of ours, and stays as it is.
+    /// [`io::ErrorKind::AlreadyExists`]: it is none of crawlgate's (a link, a second name, or other
+    /// content than a process id) and stays as it is.
     pub fn acquire(path: &Path) -> io::Result<Locking> {
         let mut options = OpenOptions::new();
         options
@@ -86,7 +88,8 @@ impl ProcessLock {
         })
     }
 
-    /// A lock that another process acquired and gave to this one.
+    /// Makes a lock from the descriptor that another process got by `ProcessLock::share` and gave
+    /// to this one. Writes the id of this process into the file.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -119,13 +122,15 @@ impl ProcessLock {
         self.file.try_clone().map(OwnedFd::from)
     }
 
-    /// The process that got a descriptor owns the lock from now on.
+    /// Notes that the process with the other descriptor owns the lock from now on: this one neither
+    /// empties the file nor unlocks it any more.
     pub fn pass_on(&mut self) {
         self.is_passed_on = true;
     }
 
-    /// Says that the process ends in order. The lock itself goes when this is dropped. Of a lock
-    /// that was passed on, another process says it.
+    /// Empties the file, by which the next start sees that this process ended in order. The lock
+    /// itself lasts until this value is dropped. Does nothing to a lock that was passed on: its new
+    /// owner empties the file.
     ///
     /// # Errors
     /// The file cannot be emptied: the next start takes this run for a crash.
@@ -139,8 +144,8 @@ impl ProcessLock {
 }
 
 impl Drop for ProcessLock {
-    /// A process that was forked a moment ago has the file open until it runs its own program:
-    /// closing it here would not end the lock.
+    /// Unlocks the file, unless the lock was passed on. Closing it would not be enough: a process
+    /// that was forked a moment ago has the file open until it runs its own program.
     fn drop(&mut self) {
         if !self.is_passed_on {
             let _ = self.file.unlock();

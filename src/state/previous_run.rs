@@ -33,7 +33,9 @@ pub enum PreviousRun {
 }
 
 impl PreviousRun {
-    /// Whether hosts stay observed when crawlgate starts at `now`.
+    /// Whether hosts stay observed when crawlgate starts at `now`: at most `TOLERANCE` seconds
+    /// before the end of the previous run, and at most the allowed gap after it. Never after an
+    /// unknown run.
     ///
     /// A start before the end of the previous run is one by a clock that was set back. It cannot
     /// say how much time passed, so observation begins anew.
@@ -42,16 +44,17 @@ impl PreviousRun {
         (end.0.saturating_sub(TOLERANCE)..=end.0.saturating_add(self.gap())).contains(&now.0)
     }
 
-    /// Whether every start from `moment` on sees a gap after this end. `noted` is the time lived
-    /// through when the end was noted. It counts as well, because a clock that is set could bring
-    /// the time back.
+    /// Whether every start from `moment` on sees a gap after this end: more than the allowed gap
+    /// has passed, both by the wall clock and by the elapsed time since `noted` (the time lived
+    /// through when the end was recorded). Both count, because a clock that is set back could bring
+    /// the time back. Always true of an unknown run, which nothing continues.
     pub fn cannot_mislead(self, moment: Moment, noted: Duration) -> bool {
         let Some(end) = self.end() else { return true };
         let lived = moment.lived.saturating_sub(noted).as_secs();
         moment.now.0 > end.0.saturating_add(self.gap()) && lived > self.gap().unsigned_abs()
     }
 
-    /// When it ended, or was last known to run.
+    /// When the run ended, or was last known to run; `None` for an unknown run.
     pub fn end(self) -> Option<Timestamp> {
         match self {
             PreviousRun::Clean { at } => Some(at),
@@ -60,12 +63,13 @@ impl PreviousRun {
         }
     }
 
-    /// The same run as a crash: its clean end is taken away.
+    /// The same run as a crash: a clean end becomes its last commit. An unknown run stays unknown.
     pub(super) fn without_end(self) -> PreviousRun {
         self.end()
             .map_or(self, |last_commit| PreviousRun::Crashed { last_commit })
     }
 
+    /// For how many seconds after its end the observation of hosts may continue.
     fn gap(self) -> i64 {
         match self {
             PreviousRun::Clean { .. } => GAP_AFTER_CLEAN_END,
@@ -73,8 +77,9 @@ impl PreviousRun {
         }
     }
 
-    /// Since when publications count as served to every crawler, because it is not known which
-    /// crawler received them. `None` where everything is known, and where nothing is.
+    /// The moment since which publications count as served to every crawler, because it is not
+    /// known which crawler received them: one second before the last commit of a crash. `None`
+    /// after a clean end, where everything is known, and after an unknown run, where nothing is.
     pub fn unknown_since(self) -> Option<Timestamp> {
         match self {
             // Moments are whole seconds: what was served in the second before may be missing as

@@ -30,7 +30,9 @@ impl Default for Pending {
 }
 
 impl Pending {
-    /// Adds a fact that was put after those that wait. Says whether there was room for it.
+    /// Adds a fact that was put after those that wait. A fact about the same record is merged with
+    /// it, also in a full queue, and stays as it is if the new one is older by more than the
+    /// tolerance. Returns false, and drops the fact, if its record is new and the queue is full.
     #[must_use]
     pub fn add(&mut self, fact: Fact) -> bool {
         let size = fact.size();
@@ -53,8 +55,9 @@ impl Pending {
         }
     }
 
-    /// Takes back what could not be written: what was put meanwhile came after it. Says whether
-    /// there was room.
+    /// Puts back facts that could not be written, before those that were put meanwhile, which are
+    /// added to them anew. Returns false if there was no room for one of the latter, which is
+    /// dropped.
     #[must_use]
     pub fn put_back(&mut self, unwritten: Pending) -> bool {
         let later = std::mem::replace(self, unwritten);
@@ -85,7 +88,9 @@ impl Pending {
     }
 }
 
-/// Merges two facts by the rule of the tables: see [`super::columns::upsert_of`].
+/// Replaces a fact by a later one about the same record, with the later of both times. Keeps
+/// `before` if `after` is older by more than `TOLERANCE`. The tables have the same rule: see
+/// [`super::columns::upsert_of`].
 fn merge(before: &mut Fact, after: Fact) {
     if after.at.0.saturating_add(TOLERANCE) >= before.at.0 {
         let at = after.at.max(before.at);

@@ -73,7 +73,8 @@ impl fmt::Debug for StateStore {
 }
 
 impl StateStore {
-    /// A store that keeps everything in memory.
+    /// A store without a directory: it drops facts that are put, and its clock stands still at
+    /// 1970.
     pub fn in_memory_only() -> (StateStore, Remembered) {
         StateStore::without_directory(Arc::new(|| Moment {
             now: Timestamp::default(),
@@ -81,6 +82,7 @@ impl StateStore {
         }))
     }
 
+    /// A store without a directory, with a clock. It remembers nothing of a previous run.
     fn without_directory(now: Now) -> (StateStore, Remembered) {
         let shared = Shared::new(
             String::new(),
@@ -184,9 +186,9 @@ impl StateStore {
         self.ask(Purpose::Settle, Vec::new())
     }
 
-    /// Writes everything and closes the directory for another process, which gets the descriptor of
-    /// the lock: none where nothing is written to a directory. Facts that are put later wait for
-    /// [`StateStore::take_back`].
+    /// Writes everything and closes the directory for another process. Returns the descriptor of
+    /// the lock for that process, `None` where the store has no directory that it writes. Facts
+    /// that are put later wait for [`StateStore::take_back`].
     ///
     /// # Errors
     /// The directory cannot be written. Then it stays open.
@@ -200,17 +202,19 @@ impl StateStore {
         shared.map_err(|error| self.unwritten(&error))
     }
 
-    /// The other process owns the directory from now on.
+    /// After `StateStore::hand_over`: the other process owns the directory from now on, and this
+    /// one no longer releases the lock. Does nothing if no lock was handed over.
     pub fn pass_on(&self) {
         if let Some(kept) = lock(&self.kept_lock).as_mut() {
             kept.pass_on();
         }
     }
 
-    /// Opens the directory again, after the other process has ended.
+    /// Undoes `StateStore::hand_over` after the other process has ended: opens the directory again
+    /// and starts a new thread that writes. Does nothing if no lock was handed over.
     ///
     /// # Errors
-    /// It cannot be opened. Facts wait in memory.
+    /// The directory cannot be opened. Facts wait in memory, and the lock is given up.
     pub fn take_back(&self) -> Result<(), StateError> {
         let Some(mut kept) = lock(&self.kept_lock).take() else {
             return Ok(());
@@ -230,7 +234,7 @@ impl StateStore {
     /// Reads all of a state directory that another crawlgate may be using, and looks for damage.
     ///
     /// # Errors
-    /// It cannot be read, or is damaged.
+    /// The file cannot be read, is damaged, or does not exist.
     pub fn check(directory: &Path, now: Timestamp) -> Result<StoredFacts, StateError> {
         let facts = StateStore::read(directory, now)?;
         let file = directory.join(FILE);
@@ -260,6 +264,12 @@ impl StateStore {
             .map_err(|error| StateError::unread(&file, &error))
     }
 
+    /// The store of a directory that this process owns, with its database open. Starts the thread
+    /// that writes, and sets in `remembered` whether observation continues. If it does not, the
+    /// first commit of the run deletes the stored observations.
+    ///
+    /// # Errors
+    /// No thread can be started.
     fn on_disk(
         directory: &Path,
         database: Database,
@@ -281,6 +291,9 @@ impl StateStore {
         Ok((StateStore::new(shared, Some(thread), None), remembered))
     }
 
+    /// The store of a directory that cannot be written, for the reason `error`, which is logged.
+    /// Reads the facts that are there (none if they cannot be read), and takes the previous run for
+    /// unknown. Holds `lock` until the process ends.
     fn in_memory(
         directory: &Path,
         error: &dyn fmt::Display,
@@ -343,7 +356,8 @@ impl StateStore {
         }
     }
 
-    /// Writes facts for which nothing waits: where that fails now, the store tries again.
+    /// Commits facts and waits for that. If it fails, the facts wait to be written with a later
+    /// commit, so the caller sees no error. Does nothing without facts.
     pub fn keep(&self, facts: Vec<Fact>) {
         if !facts.is_empty() && self.commit(facts.clone()).is_err() {
             self.put(facts);
@@ -370,6 +384,12 @@ impl StateStore {
         }
     }
 
+    /// Hands a request to the thread that writes, and waits for its answer. A store without a
+    /// directory succeeds at once. One whose directory cannot be used succeeds only if what is
+    /// stored there cannot mislead the next start (`super::writer::Shared::may_publish`).
+    ///
+    /// # Errors
+    /// It was not written, or the store is closed.
     fn ask(&self, purpose: Purpose, facts: Vec<Fact>) -> Result<(), StateError> {
         match self.health() {
             StoreHealth::NoDirectory => return Ok(()),
@@ -401,7 +421,8 @@ impl StateStore {
 }
 
 impl Handle {
-    /// Waits for the end of the thread, and with it of the lock.
+    /// Waits for the end of the thread that writes, which also releases the lock or keeps it for
+    /// another process. Does nothing if there is no thread any more.
     fn join(&self) {
         let thread = lock(&self.thread).take();
         if let Some(thread) = thread {
@@ -412,7 +433,7 @@ impl Handle {
 }
 
 impl Drop for Handle {
-    /// Like a crash: nothing is written any more.
+    /// Ends the thread without the end of the run, as a crash would: nothing is written any more.
     fn drop(&mut self) {
         self.shared.abandon();
         self.join();
@@ -420,15 +441,19 @@ impl Drop for Handle {
 }
 
 impl Remembered {
-    /// Whether an earlier run may have known facts that are not here: its file was damaged, or it
-    /// could not write all.
+    /// Whether an earlier run may have known facts that are not here: its file was damaged and set
+    /// aside, or there are facts but it is not known how that run ended.
     pub fn has_lost_facts(&self) -> bool {
         self.set_aside.is_some()
             || self.previous_run == PreviousRun::Unknown && self.facts != StoredFacts::default()
     }
 }
 
-/// Opens the file; sets a damaged one aside and begins an empty one.
+/// Opens the file and reads it. A damaged file is set aside under another name, which the log and
+/// `Remembered::set_aside` name, and an empty one is made.
+///
+/// # Errors
+/// The file cannot be used, or is damaged and cannot be set aside.
 fn open_database(file: &Path, now: Timestamp) -> Result<(Database, Remembered), DatabaseError> {
     let error = match Database::open(file).and_then(|database| read(database, now)) {
         Err(DatabaseError::Damaged(error)) => error,
@@ -452,7 +477,8 @@ fn open_database(file: &Path, now: Timestamp) -> Result<(Database, Remembered), 
     ))
 }
 
-/// Reads what the previous run left, and takes the end of that run away.
+/// Reads what the previous run left, and then removes its clean end from the file: if this run
+/// crashes, the next start must find a crash.
 fn read(database: Database, now: Timestamp) -> Result<(Database, Remembered), DatabaseError> {
     let (facts, previous_run) = database.read(now)?;
     database.take_clean_end()?;

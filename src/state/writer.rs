@@ -59,6 +59,7 @@ pub enum Purpose {
 }
 
 impl Purpose {
+    /// Whether the thread that writes ends after a request of this kind.
     fn ends(self) -> bool {
         matches!(self, Purpose::Close | Purpose::HandOver)
     }
@@ -90,7 +91,8 @@ struct Known {
 }
 
 impl Work {
-    /// Whether nothing waits for the next regular commit.
+    /// Whether nothing waits for the next regular commit. Requests do not count: they do not wait
+    /// for it.
     fn is_empty(&self) -> bool {
         self.pending.is_empty() && self.prune.is_none() && self.history.is_empty()
     }
@@ -133,7 +135,9 @@ impl Shared {
         }
     }
 
-    /// Takes facts that are to be written about once a second. Never waits.
+    /// Takes facts that are to be written about once a second. Never waits. Where nothing is
+    /// written to a directory the facts are dropped. If the queue is full, new facts are dropped
+    /// and the run counts as incomplete.
     pub fn put(&self, facts: impl IntoIterator<Item = Fact>) {
         if self.health().is_in_memory() {
             return;
@@ -145,7 +149,8 @@ impl Shared {
         }
     }
 
-    /// Takes what is to be added to the history with the next commit.
+    /// Takes what the next commit is to add to the history. Where nothing is written to a directory
+    /// the batch is added to the history in memory at once.
     pub fn put_history(&self, batch: HistoryBatch, now: Timestamp) {
         match &self.memory {
             Some(memory) => memory.add(&batch, now),
@@ -153,6 +158,8 @@ impl Shared {
         }
     }
 
+    /// If there was no room for a fact (`has_room` is false), marks the run as incomplete, and logs
+    /// that the first time.
     fn note_room(&self, queue: &mut Queue, has_room: bool) {
         if !has_room && !queue.is_incomplete {
             queue.is_incomplete = true;
@@ -164,7 +171,8 @@ impl Shared {
         }
     }
 
-    /// Hands a request to the thread, unless the store is closed: then it is dropped.
+    /// Hands a request to the thread. Returns false, and drops the request, if the store is closed.
+    /// A request that ends the thread closes the store to later ones.
     pub fn ask(&self, request: Request) {
         let mut queue = self.queue();
         if !queue.is_closed {
@@ -174,32 +182,34 @@ impl Shared {
         }
     }
 
-    /// Deletes with the next commit what ended before a moment, and the versions that nothing
-    /// refers to any more.
+    /// Lets the next commit delete what ended before a moment, and the versions that nothing refers
+    /// to any more. Of several calls before a commit the latest moment counts.
     pub fn prune(&self, before: Timestamp) {
         let mut queue = self.queue();
         queue.work.prune = queue.work.prune.max(Some(before));
     }
 
-    /// Takes requests again: see [`super::StateStore::take_back`].
+    /// Accepts requests again, after a failed `Purpose::HandOver` or for
+    /// [`super::StateStore::take_back`].
     pub fn reopen(&self) {
         self.queue().is_closed = false;
     }
 
-    /// Says that facts are missing which the next start would need. It will trust nothing of this
-    /// run.
+    /// Marks this run as incomplete, because facts are missing that the next start would need. That
+    /// start will trust nothing of this run.
     pub fn distrust(&self) {
         self.queue().is_incomplete = true;
     }
 
-    /// The thread ends, and writes nothing more.
+    /// Closes the store without a last commit: the thread ends, and facts that wait are lost.
     pub fn abandon(&self) {
         self.queue().is_closed = true;
         self.wake.notify_one();
     }
 
-    /// Whether a publication that could not be committed may take effect: commits succeed, or the
-    /// next start will see a gap anyway.
+    /// Whether a publication that could not be committed may take effect: commits succeed by now,
+    /// no directory is set, or the next start will see a gap anyway. False once the directory is
+    /// handed over, because the next process publishes then.
     pub fn may_publish(&self, moment: Moment) -> bool {
         // The next process publishes from now on.
         if self.is_handed_over() {
@@ -217,12 +227,12 @@ impl Shared {
         StateError::unwritten(&self.directory, error)
     }
 
-    /// Whether the lock is kept for another process, or is that one's.
+    /// Whether the lock is kept for another process, or that process owns it already.
     pub fn is_handed_over(&self) -> bool {
         lock(&self.kept_lock).is_some()
     }
 
-    /// Whether the state directory can be written.
+    /// Whether the state directory can be written, and if not, since when and why.
     pub fn health(&self) -> StoreHealth {
         lock(&self.known).health.clone()
     }
@@ -233,7 +243,9 @@ impl Shared {
         lock(&self.known).commits
     }
 
-    /// Notes what came of a transaction that wrote this time of the commit, if it wrote one.
+    /// Records the result of a transaction: the health of the store, and what the next start would
+    /// find. `result` holds the row for this run that was written, `None` if none was. The log says
+    /// when commits begin to fail and when they succeed again.
     fn note(&self, result: Result<Option<RunRow>, &DatabaseError>, moment: Moment) {
         let mut known = lock(&self.known);
         match result {
@@ -322,7 +334,7 @@ impl Writer {
         }
     }
 
-    /// Goes on with a run that has begun.
+    /// A writer for a run that has begun before, as after `super::StateStore::take_back`.
     pub fn resumed(database: Database, lock: ProcessLock, shared: Arc<Shared>) -> Writer {
         Writer {
             has_begun: true,
@@ -330,7 +342,9 @@ impl Writer {
         }
     }
 
-    /// Writes until the store is closed or abandoned.
+    /// Writes until the store is closed, handed over or abandoned. After each transaction the next
+    /// regular one waits nine times as long as that took, at least `EVERY` and at most `SELDOM`. If
+    /// the transaction of a hand-over fails, the thread goes on.
     pub fn run(mut self) {
         while let Some((work, moment)) = self.wait() {
             let end = work
@@ -351,8 +365,10 @@ impl Writer {
         }
     }
 
-    /// Waits until something is to be written. The facts before the moment are all there. `None`
-    /// when the store was abandoned.
+    /// Waits for a request, or until the next regular commit is due. If there is nothing to write,
+    /// that is every `IDLE`, for the time of the commit alone. Returns the work and the moment
+    /// before which all its facts were put; `None` when the store was abandoned. Before
+    /// `Purpose::Begin` there are no regular commits.
     fn wait(&mut self) -> Option<(Work, Moment)> {
         let shared = self.shared.clone();
         let mut queue = shared.queue();
@@ -379,7 +395,9 @@ impl Writer {
         Some((std::mem::take(&mut queue.work), (shared.now)()))
     }
 
-    /// One transaction; what could not be written waits again.
+    /// Writes all work in one transaction, and returns the result with the requests to be answered.
+    /// After a failure the pending facts, the history, the pruning and the facts of `Begin` wait
+    /// again; the facts of other requests are dropped, and their callers learn of the failure.
     fn write(&mut self, work: Work, moment: Moment) -> (Result<(), StateError>, Vec<Request>) {
         let Work {
             mut pending,
@@ -447,7 +465,9 @@ impl Writer {
         )
     }
 
-    /// Gives the directory up, and then answers the caller that closes the store.
+    /// Closes the database, marks the lock as released if the run began and its last commit
+    /// succeeded, keeps the lock for a hand-over or else gives it up, and then answers the callers
+    /// that wait.
     fn end(self, purpose: Purpose, result: Result<(), StateError>, requests: Vec<Request>) {
         let Writer {
             database,
@@ -470,6 +490,7 @@ impl Writer {
     }
 }
 
+/// Sends the result of the transaction to every caller that waits for it.
 fn answer(requests: Vec<Request>, result: &Result<(), StateError>) {
     for request in requests {
         // A caller that waits no more needs no answer.

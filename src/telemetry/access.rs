@@ -37,7 +37,9 @@ impl AccessLog {
         }
     }
 
-    /// Takes the line of a request in.
+    /// Formats the line of a request and hands it to the writer thread, without waiting for the
+    /// disk. The line is dropped and counted if too many octets wait already; nothing happens if
+    /// the log is off.
     pub fn write(&self, record: &AccessRecord<'_>) {
         match self.format {
             AccessFormat::Json => self.writer.write(record),
@@ -127,12 +129,15 @@ pub struct AccessRecord<'a> {
     pub error: Option<&'a str>,
 }
 
-/// Writes a time as RFC 3339 has it, in milliseconds.
+/// Serializes a time as `2026-01-02T03:04:05.678Z`: UTC, milliseconds rounded down, a year outside
+/// 0 to 9999 as the nearer of these. Written digit by digit, because the formatting machinery takes
+/// longer than all the rest of a line.
 pub fn moment<S: Serializer>(time: &SystemTime, serializer: S) -> Result<S::Ok, S::Error> {
     let at = DateTime::<Utc>::from(*time);
     serializer.serialize_str(&at.to_rfc3339_opts(SecondsFormat::Millis, true))
 }
 
+/// Serializes the number of a version as 16 hexadecimal digits; `null` without a version.
 fn version<S: Serializer>(version: &Option<Version>, serializer: S) -> Result<S::Ok, S::Error> {
     match version {
         Some(version) => serializer.collect_str(&format_args!("{:016x}", version.number())),
@@ -189,7 +194,8 @@ fn write_host(record: &AccessRecord<'_>, line: &mut Vec<u8>) -> io::Result<()> {
     }
 }
 
-/// The request line; `-` for what was no request.
+/// The request line, `GET /a HTTP/1.1`; `-` if the method or the target is empty, because what came
+/// was no request.
 fn write_request(record: &AccessRecord<'_>, line: &mut Vec<u8>) -> io::Result<()> {
     if record.method.0.is_empty() || record.target.0.is_empty() {
         return line.write_all(b"-");
@@ -209,6 +215,7 @@ fn write_request(record: &AccessRecord<'_>, line: &mut Vec<u8>) -> io::Result<()
     )
 }
 
+/// The escaped value of a field; `-` if the request has no such field.
 fn write_field(field: Option<Octets<'_>>, line: &mut Vec<u8>) -> io::Result<()> {
     match field {
         Some(field) => write_escaped(field.0, line),

@@ -136,7 +136,8 @@ impl Events {
     /// The latest events that the API shows; each is bounded, so they are a few MiB at most.
     pub const KEPT: usize = 500;
 
-    /// Opens the log.
+    /// Opens the log. Unless it is off, also starts a thread that writes, once a second, how many
+    /// events were left out in a second that is over, if no event came after them.
     ///
     /// # Errors
     /// The file cannot be opened for appending, or no thread can be started.
@@ -187,7 +188,9 @@ impl Events {
         }))
     }
 
-    /// Records an event if there is room in this second; `make` is called only then.
+    /// Records an event in the log, the latest events and the samples. Above the rate it is only
+    /// counted as left out, unless it is the first of this site and crawler in this second. `make`
+    /// is called only for an event that is recorded; its `left_out` is overwritten.
     pub fn record(&self, site: &str, crawler: &str, now: SystemTime, make: impl FnOnce() -> Event) {
         let shared = &*self.0;
         let Some(left_out) = shared.admit(site, crawler, now) else {
@@ -218,8 +221,8 @@ impl Events {
         }
     }
 
-    /// Samples for the history since the last call: some events of each site, crawler, identity,
-    /// kind, rule and day.
+    /// Takes the samples gathered since the last call: at most 20 events of each site, crawler,
+    /// identity, kind, rule and day, and 5,000 altogether. The history calls this.
     pub fn take_samples(&self) -> Vec<Arc<Event>> {
         std::mem::take(&mut lock(&self.0.samples).taken)
     }
@@ -239,7 +242,8 @@ impl Events {
         self.0.log.dropped()
     }
 
-    /// Why events are being lost, where they are.
+    /// Why lines of the log are being lost, or go into a renamed file, with the number of those
+    /// lost since the start; `None` while all is well.
     pub fn problem(&self) -> Option<String> {
         let problem = self.0.log.problem()?;
         Some(match self.dropped() {
@@ -248,8 +252,10 @@ impl Events {
         })
     }
 
-    /// Waits until everything taken in is written, for at most `limit`.
+    /// Waits until everything taken in is written, for at most `limit`. Writes before how many
+    /// events were left out, also in the present second.
     pub fn flush(&self, limit: Duration) {
+        // A second later, so that the present second counts as over.
         self.0.say_left_out(SystemTime::now() + SUMMED_EVERY);
         self.0.log.flush(limit);
     }
@@ -302,8 +308,9 @@ struct Samples {
 }
 
 impl Shared {
-    /// Keeps an event for the history, unless there are enough of its kind today or too many that
-    /// wait.
+    /// Keeps an event for the history. Does nothing if 20 of its kind were kept today, if
+    /// `MAX_SAMPLES` wait, or if there were `FAIR` kinds today already (then also for a known
+    /// kind).
     fn sample(&self, event: &Arc<Event>) {
         let day = Timestamp::from(event.time).0 / 86_400;
         let hash = self.hasher.hash_one((
@@ -328,7 +335,9 @@ impl Shared {
         }
     }
 
-    /// Writes how many were left out in a second that is over.
+    /// Writes a line with the number of events left out since the last recorded one, and starts
+    /// that number anew. Does nothing if there are none, if the second that they fell into is not
+    /// over at `now`, or if the log is off.
     fn say_left_out(&self, now: SystemTime) {
         let mut sampling = lock(&self.sampling);
         if sampling.left_out > 0 && sampling.second < Timestamp::from(now).0 && self.log.enabled() {
@@ -341,8 +350,10 @@ impl Shared {
         }
     }
 
-    /// Admits one more event, or returns `None`. An admitted event gets the number of those before
-    /// it that were left out.
+    /// Decides whether an event is recorded: always if it is the first of this site and crawler in
+    /// the second of `now` (for up to `FAIR` such pairs), else if fewer than `rate` were in this
+    /// second. Returns how many before it were left out since the last recorded one; `None`: leave
+    /// it out.
     fn admit(&self, site: &str, crawler: &str, now: SystemTime) -> Option<u64> {
         let second = Timestamp::from(now).0;
         let pair = self.hasher.hash_one((site, crawler));

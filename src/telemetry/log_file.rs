@@ -39,6 +39,8 @@ pub struct Lost {
 }
 
 impl LogFile {
+    /// Opens the file for appending, and creates it if it does not exist. `name` is for messages,
+    /// which add the path.
     pub fn open(name: &str, path: &Path) -> io::Result<LogFile> {
         let (file, torn) = append(path)?;
         let name = format!("{name} {}", path.display());
@@ -64,7 +66,9 @@ impl LogFile {
         })
     }
 
-    /// Writes whole lines into the file that has the log's name.
+    /// Appends whole lines to the file that has the log's path, which is created again if it was
+    /// renamed or removed. If that fails, the lines go into the renamed file (see
+    /// [`LogFile::reopen_problem`]). An error counts the lines that are not in the file.
     pub fn write_lines(&mut self, lines: &[u8]) -> Result<(), Lost> {
         let _alone = self.path.is_none().then(|| lock(&STDOUT));
         let was_logged = self.reopen_problem.take().is_some();
@@ -94,13 +98,15 @@ impl LogFile {
         })
     }
 
-    /// Why lines go into a file that has another name.
+    /// Why the last lines went into a file that no longer has the log's path; `None` if they did
+    /// not.
     pub fn reopen_problem(&self) -> Option<&str> {
         self.reopen_problem.as_deref()
     }
 
-    /// The open file is written, because no file can be created under its name. An error where it
-    /// was removed.
+    /// Decides to go on with the open file, after its path could not be opened again because of
+    /// `error`. Keeps the error as the `reopen_problem`, and logs it unless `was_logged`. Returns
+    /// the error if the open file has no name left: lines in it would be lost.
     fn write_on(&mut self, error: io::Error, was_logged: bool) -> io::Result<()> {
         if self.file.metadata().is_ok_and(|file| file.nlink() == 0) {
             return Err(error);
@@ -112,7 +118,8 @@ impl LogFile {
         Ok(())
     }
 
-    /// Opens the file again if its name is gone or belongs to another file.
+    /// Opens the file again if its path is gone or leads to another file by now, and logs that.
+    /// Does nothing for standard output.
     fn keep_name(&mut self) -> io::Result<()> {
         let Some(path) = &self.path else {
             return Ok(());
@@ -138,7 +145,8 @@ impl LogFile {
         Ok(())
     }
 
-    /// Appends everything. An error says how many octets were written.
+    /// Appends everything, and keeps in `torn` whether the file then ends within a line. An error
+    /// says how many octets were written before it.
     fn append(&mut self, octets: &[u8]) -> Result<(), (usize, io::Error)> {
         let mut written = 0;
         while let rest @ [_, ..] = &octets[written..] {
@@ -155,7 +163,8 @@ impl LogFile {
         Ok(())
     }
 
-    /// Opens the file again, under its name.
+    /// Ends a torn line in the old file, then opens (or creates) the file at the log's path. After
+    /// an error the old file stays open. Does nothing for standard output.
     pub fn reopen(&mut self) -> io::Result<()> {
         let Some(path) = self.path.clone() else {
             return Ok(());
@@ -167,7 +176,7 @@ impl LogFile {
     }
 }
 
-/// Opens a file for appending, and says whether it ends in a part of a line.
+/// Opens a file for appending, or creates it, and says whether it ends within a line.
 fn append(path: &Path) -> io::Result<(File, bool)> {
     let file = open_at_once(OpenOptions::new().create(true).append(true), path)?;
     let metadata = file.metadata()?;

@@ -68,6 +68,8 @@ struct Queue {
 }
 
 impl Queue {
+    /// Whether the writer is not to wait for more lines: a flush waits, the log is closed, many
+    /// octets wait, or the file is to be opened again.
     fn must_write_now(&self) -> bool {
         let Batch {
             lines,
@@ -104,7 +106,8 @@ impl Shared {
 }
 
 impl LogWriter {
-    /// Opens a log and starts its writer. `name` is for messages.
+    /// Opens a log and starts its writer; nothing is opened or started for `Off`. `name` is for
+    /// messages, and the name of the thread.
     pub fn open(name: &'static str, destination: &LogDestination) -> std::io::Result<LogWriter> {
         let file = match destination {
             LogDestination::Off => return Ok(LogWriter::off()),
@@ -143,7 +146,8 @@ impl LogWriter {
         self.open.is_some()
     }
 
-    /// Takes a line of JSON in.
+    /// Takes a record in, as a line of JSON in which characters that could harm a terminal are
+    /// escaped. A record that cannot be written as JSON, or finds no room, counts as dropped.
     pub fn write(&self, record: &impl Serialize) {
         self.write_line(|line| {
             let is_written = serde_json::to_writer(&mut *line, record).is_ok();
@@ -152,8 +156,9 @@ impl LogWriter {
         });
     }
 
-    /// Takes a line in, which `write` appends without its end. A line that it cannot write counts
-    /// as dropped.
+    /// Takes a line in. `write` appends it, without the line end, and returns whether it could. A
+    /// line that it could not append, or for which the waiting lines leave no room (`ROOM`), counts
+    /// as dropped. `write` is not called if the log is off.
     pub fn write_line(&self, write: impl FnOnce(&mut Vec<u8>) -> bool) {
         let Some(shared) = self.shared() else { return };
         LINE.with_borrow_mut(|line| {
@@ -218,7 +223,7 @@ impl LogWriter {
         }
     }
 
-    /// Opens the file again, after it was rotated.
+    /// Has the writer thread open the file again, after it was rotated. Does not wait for that.
     pub fn reopen(&self) {
         if let Some(shared) = self.shared() {
             let mut queue = shared.queue();
@@ -239,6 +244,8 @@ struct Writer {
 }
 
 impl Writer {
+    /// Writes batch after batch until the last clone of the log is dropped and its lines are
+    /// written.
     fn run(mut self) {
         // Two buffers change places.
         let mut buffer = Vec::new();
@@ -257,7 +264,9 @@ impl Writer {
         }
     }
 
-    /// Waits for lines, and then a little for more of them.
+    /// Waits until there is something to do, then up to `GATHERED` for more lines, and takes all
+    /// that waits. `lines` is the buffer of the last batch; emptied, it takes in the lines that
+    /// come next.
     fn next_batch(&self, mut lines: Vec<u8>) -> Batch {
         let work = &self.shared.work;
         let queue = work
@@ -280,6 +289,9 @@ impl Writer {
         )
     }
 
+    /// Opens the file again if the batch asks for it, and writes its lines. A reopening that fails
+    /// is only logged. Returns why lines are lost; `None` if none are. The log says when lines
+    /// begin to be lost, and how many were once the file can be written again.
     fn write_batch(&mut self, batch: &Batch) -> Option<String> {
         if batch.reopens > 0
             && let Err(error) = self.file.reopen()
@@ -310,7 +322,9 @@ impl Writer {
         }
     }
 
-    /// Notes the result of a batch.
+    /// Records what became of a batch, and wakes those who wait in `flush`. A batch with lines
+    /// replaces the problem: by `problem` (the file cannot be written), else by that the writer is
+    /// too slow or that the lines went into a renamed file, else by none.
     fn finish(&self, batch: &Batch, problem: Option<String>) {
         let mut queue = self.shared.queue();
         if !batch.lines.is_empty() {

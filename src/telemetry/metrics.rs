@@ -139,9 +139,10 @@ impl Metrics {
         })
     }
 
-    /// `crawlgate_robots_txt_total{site,crawler,status}`, and when it is a 200 or 304
-    /// `crawlgate_robots_last_fetch_timestamp_seconds{site,crawler}`. `served` is the time of a
-    /// request that got the whole answer, in seconds since 1970.
+    /// Counts one in `crawlgate_robots_txt_total{site,crawler,status}`. `served` is the time of a
+    /// request that got the whole answer, in seconds since 1970. With it, and a status 200 or 304,
+    /// also sets `crawlgate_robots_last_fetch_timestamp_seconds{site,crawler}`, unless the crawler
+    /// is counted under `overflow`.
     pub fn robots_txt(&self, site: &str, crawler: &str, status: u16, served: Option<i64>) {
         let code = StatusCode::from_u16(status.clamp(100, 999)).unwrap_or_default();
         let by_name = self.robots_txt.count([site, crawler, code.as_str()]);
@@ -174,6 +175,7 @@ impl Metrics {
             .get_or_init(|| StoreMetrics::new(Register(&self.registry)))
     }
 
+    /// Locks the gauges against a second replacement, and against being read half replaced.
     fn setting(&self) -> MutexGuard<'_, ()> {
         lock(&self.setting)
     }
@@ -291,7 +293,8 @@ impl StoreMetrics {
     }
 }
 
-/// Requests, requests for robots.txt, violations and identities.
+/// The counters with a `crawler` label: requests, requests for robots.txt, violations and
+/// identities. Together they share one limit of series.
 fn by_crawler(register: Register<'_>) -> (Counters<5>, Counters<3>, Counters<4>, Counters<2>) {
     let series = &Arc::default();
     (

@@ -23,7 +23,8 @@ const NAMES: usize = 64;
 pub struct Recent([AtomicU64; SLOTS]);
 
 impl Recent {
-    /// Counts one.
+    /// Counts one at `lived`, the time since the start. A time so old that its slot counts a later
+    /// period by now is not counted.
     pub fn add(&self, lived: Duration) {
         let period = lived.as_secs() / SLOT;
         let slot = &self.0[period as usize % SLOTS];
@@ -43,7 +44,8 @@ impl Recent {
         slot.fetch_add(1, Relaxed);
     }
 
-    /// The count of the last five minutes.
+    /// The count of the last five minutes before `lived` (the time since the start): of ten whole
+    /// periods of 30 seconds and the present one.
     pub fn sum(&self, lived: Duration) -> u64 {
         let now = lived.as_secs() / SLOT;
         let recent = now.saturating_sub(SLOTS as u64 - 1)..=now;
@@ -72,7 +74,9 @@ impl<K> Default for RecentByName<K> {
 }
 
 impl<K: Clone + Eq + Hash + Ord> RecentByName<K> {
-    /// Counts one. The name is not counted while another thread counts one.
+    /// Counts one at `lived`, the time since the start. Only the count of all names grows if
+    /// another thread holds the names just then, or if the name is new and 64 others have recent
+    /// counts.
     pub fn add(&self, name: K, lived: Duration) {
         self.all.add(lived);
         let Ok(mut named) = self.named.try_lock() else {
@@ -92,7 +96,8 @@ impl<K: Clone + Eq + Hash + Ord> RecentByName<K> {
         self.all.sum(lived)
     }
 
-    /// The names with the largest counts, the largest first.
+    /// The names with the largest counts of the last five minutes, at most `count` of them, the
+    /// largest first and equal ones by name. Names with none are left out.
     pub fn top(&self, count: usize, lived: Duration) -> Vec<(K, u64)> {
         let named = lock(&self.named);
         let counted = named
@@ -115,7 +120,8 @@ pub struct Throttle {
 }
 
 impl Throttle {
-    /// Whether a line may be logged now, and then how many lines before it were left out.
+    /// Returns how many lines were left out before this one if it may be logged at `lived` (the
+    /// time since the start). Else counts it as left out and returns `None`.
     pub fn admit(&self, lived: Duration) -> Option<u64> {
         self.admit_every(Duration::from_secs(1), lived)
     }

@@ -62,14 +62,17 @@ pub struct TrafficStatus {
 }
 
 impl Traffic {
-    /// Counts a request as one for a host that no policy claims.
+    /// Counts a request for a host that no policy claims, under the host in lower case, of at most
+    /// 256 octets. `lived` is the time since the start.
     pub fn unclaimed(&self, host: &[u8], lived: Duration) {
         let host = String::from_utf8_lossy(&host[..host.len().min(HOST)]).to_ascii_lowercase();
         self.unclaimed.add(host, lived);
     }
 
-    /// Counts a request with forwarding fields that are not believed: of a client, or of a trusted
-    /// proxy whose client is not known.
+    /// Counts a request with forwarding fields that are not believed. With a `client`, that one is
+    /// no trusted proxy: counts it as an undeclared proxy, with the fields that no origin gets from
+    /// it. Without, a trusted proxy sent `fields` and the client is unknown: counts the fields as
+    /// unread.
     pub fn unread(&self, client: Option<IpAddr>, fields: ForwardingFields, lived: Duration) {
         let counts = if let Some(client) = client {
             self.undeclared_proxies.add(client, lived);
@@ -82,8 +85,9 @@ impl Traffic {
         }
     }
 
-    /// Counts a request of an unlisted bot. It is not counted while another thread counts one, or
-    /// under a new name where there are many.
+    /// Counts a request of an unlisted bot under the name that it gives itself. It is not counted
+    /// while another thread holds the counts, or under a new name where `MAX_UNLISTED` wait for the
+    /// history.
     pub fn unlisted(&self, name: &str) {
         let Ok(mut unlisted) = self.unlisted.try_lock() else {
             return;
@@ -95,7 +99,8 @@ impl Traffic {
         }
     }
 
-    /// The names of unlisted bots since the last call, with their requests.
+    /// Takes the names of unlisted bots counted since the last call, with their requests, for the
+    /// history.
     pub fn take_unlisted(&self) -> HashMap<String, u64> {
         std::mem::take(&mut lock(&self.unlisted))
     }
@@ -133,6 +138,7 @@ impl TrafficStatus {
         self.is_most(self.from_undeclared_proxies)
     }
 
+    /// Whether these are more than half of all requests, and at least `ENOUGH`.
     fn is_most(&self, count: u64) -> bool {
         count >= ENOUGH && count * 2 > self.requests
     }

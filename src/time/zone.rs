@@ -38,9 +38,9 @@ impl Zone {
         chrono_tz::TZ_VARIANTS.iter().map(|zone| zone.name())
     }
 
-    /// The moment at which a clock of the zone shows this minute. A minute that comes twice has two
-    /// moments, and `is_last` chooses. For a minute that is skipped it is the moment at which the
-    /// clock jumps.
+    /// The moment at which a clock of the zone shows this minute (counted from midnight) of a day.
+    /// A minute that comes twice has two moments: the last one if `is_last`, else the first. For a
+    /// minute that is skipped it is the moment at which the clock jumps.
     fn moment(self, day: NaiveDate, minute: u16, is_last: bool) -> Option<Timestamp> {
         let local = day
             .and_time(NaiveTime::MIN)
@@ -84,7 +84,8 @@ pub struct Recurrence {
 }
 
 impl Recurrence {
-    /// Reads `02:00-03:00`, or `Sun 02:00-03:00` where it is weekly.
+    /// Reads `02:00-03:00`, or `Sun 02:00-03:00` if `is_weekly`; `None` for anything else, or if it
+    /// begins and ends at the same time.
     pub fn parse(text: &str, is_weekly: bool, zone: Zone) -> Option<Recurrence> {
         let (weekday, span) = if is_weekly {
             text.split_once(' ')
@@ -103,8 +104,8 @@ impl Recurrence {
         })
     }
 
-    /// The spans around a moment, in their order: those that ended within the last day, the present
-    /// one, and the next two.
+    /// The spans around a moment as begin and end, in their order: those that ended within the last
+    /// day, the present one, and the next two. A span that the clock skips altogether is left out.
     pub fn around(&self, now: Timestamp) -> Vec<(Timestamp, Timestamp)> {
         let Some(moment) = DateTime::from_timestamp(now.0, 0) else {
             return Vec::new();

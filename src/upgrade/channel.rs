@@ -97,7 +97,8 @@ impl Channel {
     /// Sends a message with at most [`MOST_DESCRIPTORS`] descriptors.
     ///
     /// # Errors
-    /// The other process has ended, or takes nothing.
+    /// The other process has ended, or reads nothing for five seconds; or there are more
+    /// descriptors.
     pub fn send(
         &self,
         message: &impl Serialize,
@@ -146,6 +147,8 @@ impl Channel {
         Ok((message, descriptors))
     }
 
+    /// Fills `octets` from the stream until a moment, and adds the descriptors that come with them
+    /// to `descriptors`, closed in programs that are started later.
     fn read(
         &self,
         octets: &mut [u8],

@@ -22,8 +22,9 @@ struct Entry {
 }
 
 impl Inherited {
-    /// Takes what the service manager passes. To be called before any thread is started: the
-    /// variables of the environment are removed.
+    /// Takes the listeners that the service manager passes. A socket that cannot be used is logged
+    /// and left out. To be called before any thread is started: the variables of the environment
+    /// are removed.
     pub fn from_service_manager() -> Inherited {
         let names = std::env::var("LISTEN_FDNAMES").unwrap_or_default();
         let mut names = names.split(':').map(str::to_owned);
@@ -90,7 +91,7 @@ impl Inherited {
         });
     }
 
-    /// The listener with a name, if it was passed.
+    /// Takes out the first listener with this address; `None` if there is none.
     pub fn take(&mut self, name: &ListenAddress) -> Option<(BoundListener, PassedListener)> {
         let place = self.0.iter().position(|entry| entry.passed.name == *name)?;
         let Entry {
@@ -99,7 +100,8 @@ impl Inherited {
         Some((listener, passed))
     }
 
-    /// Says which listeners of the service manager the settings do not name, and closes them.
+    /// Closes the listeners that no service has taken, and logs those of the service manager: the
+    /// settings do not name them.
     pub fn close_the_rest(self) {
         for Entry { passed, said, .. } in self.0.iter().filter(|entry| entry.passed.is_managed) {
             let name = match &passed.name {
@@ -114,7 +116,8 @@ impl Inherited {
     }
 }
 
-/// Makes a listener non-blocking for the runtime, and returns its address.
+/// Makes a listener non-blocking for the runtime, and returns its address. An error for a Unix
+/// socket without a path.
 fn prepare(listener: &BoundListener) -> std::io::Result<ListenAddress> {
     match listener {
         BoundListener::Tcp(listener) => {

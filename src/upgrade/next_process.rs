@@ -99,8 +99,8 @@ pub struct NextProcess {
 }
 
 impl NextProcess {
-    /// Tells it that this process accepts no connection any more, and waits until it answers
-    /// commands.
+    /// Tells the next process that this one accepts no connection any more, and waits, for five
+    /// seconds at most, until it answers commands.
     ///
     /// # Errors
     /// It does not say so in time. It serves all the same.
@@ -119,7 +119,8 @@ impl NextProcess {
         self.takes.contains(name)
     }
 
-    /// Starts it.
+    /// Starts the next process, with the channel as its standard input. A thread copies what it
+    /// writes to standard error, and keeps the end of it for messages.
     ///
     /// # Errors
     /// It cannot be started.
@@ -152,10 +153,11 @@ impl NextProcess {
         Ok(next)
     }
 
-    /// Step 1: says what there is to take over, and waits until it is ready.
+    /// Step 1: sends `hello`, which says what there is to take over, and waits until the process is
+    /// ready. Keeps what it takes over.
     ///
     /// # Errors
-    /// It does not get ready in time.
+    /// It is not ready within `limit`, or sends something else.
     pub fn get_ready(
         &mut self,
         hello: &FromPredecessor,
@@ -178,8 +180,8 @@ impl NextProcess {
         }
     }
 
-    /// Steps 2 and 3: passes everything on, and waits until it serves. Says when it may have begun
-    /// to answer requests.
+    /// Steps 2 and 3: passes everything on, and waits until the process serves. Sets `has_gone`
+    /// when it may begin to answer requests, so also if it fails after that.
     ///
     /// # Errors
     /// It does not serve in time.
@@ -225,6 +227,7 @@ impl NextProcess {
         Ok(())
     }
 
+    /// Waits five seconds for a message for which `is_it` is true. Any other message is an error.
     fn expect(&self, is_it: impl FnOnce(&FromSuccessor) -> bool) -> Result<(), ChannelError> {
         let (message, _) = self.channel.receive(Some(Instant::now() + OPENING))?;
         if is_it(&message) {
@@ -288,7 +291,8 @@ pub struct Program {
 }
 
 impl Program {
-    /// The program as this process was started. Another version may be under its name now.
+    /// The path and arguments by which this process was started, without `--successor`. Another
+    /// version may be at that path now. A bare name is looked up in `PATH`.
     ///
     /// # Errors
     /// The system does not say which program runs.
@@ -319,8 +323,8 @@ impl Program {
         }
     }
 
-    /// The program that is to take over. The variables that name this process are not for the next
-    /// one.
+    /// The command that starts the next process: this program with `--successor`, without the
+    /// environment variables that the service manager meant for this process.
     pub fn command(&self) -> Command {
         let mut command = Command::new(&self.path);
         command.args(&self.arguments).arg(SUCCESSOR_FLAG);
@@ -331,7 +335,8 @@ impl Program {
     }
 }
 
-/// Where the shell found a program that runs: the first of these directories that leads to it.
+/// Where the shell found the running program under this name: in the first of `directories` (the
+/// value of `PATH`) whose file of the name leads to `running`; without one, `running` itself.
 fn by_name(name: &Path, directories: &OsStr, running: PathBuf) -> PathBuf {
     for directory in std::env::split_paths(directories) {
         let program = directory.join(name);

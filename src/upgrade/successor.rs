@@ -87,11 +87,12 @@ impl Successor {
         }
     }
 
-    /// Says that this process is ready, and waits for what it takes over. `inherited` is what it
-    /// has bound itself.
+    /// Says that this process is ready, and waits for what it takes over. `takes` are the listeners
+    /// that it wants, `inherited` what it has bound itself, to which those passed are added. Keeps
+    /// the robots.txt that the process before serves meanwhile.
     ///
     /// # Errors
-    /// The process before has ended, or does not hand over.
+    /// The process before has ended, or sends a message out of turn.
     pub fn take(
         &mut self,
         takes: Vec<ListenAddress>,
@@ -133,10 +134,10 @@ impl Successor {
     }
 
     /// Says that everything is open, and waits for the word to go. From then on this process writes
-    /// where the process before does.
+    /// where the process before does, if that passed its two outputs.
     ///
     /// # Errors
-    /// The process before has ended, or does not hand over.
+    /// The process before has ended, or sends a message out of turn.
     pub fn opened(mut self) -> Result<Predecessor, SuccessorError> {
         self.channel.send(&FromSuccessor::Opened, &[])?;
         loop {
@@ -169,9 +170,10 @@ pub struct Predecessor {
 }
 
 impl Predecessor {
-    /// Follows the process before to its end, and says how many connections it cut off; `None`
-    /// where it said no farewell. `left` is called when it accepts no connection any more, `served`
-    /// for each robots.txt that it served.
+    /// Follows the process before until its farewell, and returns how many connections it cut off;
+    /// `None` if it ends without one or sends a message out of turn. `left` is called once: when it
+    /// accepts no connection any more, at the latest at the end. `served` is called for each
+    /// robots.txt that it served since it closed the state directory.
     pub fn follow(self, left: impl FnOnce(), mut served: impl FnMut(&ServedCopy)) -> Option<usize> {
         let mut left = Some(left);
         for copy in &self.served {
@@ -187,7 +189,8 @@ impl Predecessor {
                 }
                 Ok((FromPredecessor::Farewell { cut_off }, _)) => break Some(cut_off),
                 Ok((FromPredecessor::Unknown, _)) => {}
-                // It cannot be asked again.
+                // A message out of turn, or a failure. The process before cannot be asked to repeat
+                // it.
                 Ok(_) | Err(_) => break None,
             }
         };

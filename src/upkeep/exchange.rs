@@ -100,8 +100,8 @@ pub struct ExchangeOptions {
 
 impl ExchangeThread {
     /// Makes the instance one of several. To be called before anything is served: until the store
-    /// is reached, `/robots.txt` is answered 503, and no crawler is accused. Waits a moment for the
-    /// first turn.
+    /// is reached, `/robots.txt` is answered 503, and no crawler is accused. Waits half a second at
+    /// most for the first turn.
     ///
     /// # Errors
     /// The thread cannot be started.
@@ -179,7 +179,8 @@ impl ExchangeThread {
         self.run(None)
     }
 
-    /// Starts the thread, which drops the sender after its first turn.
+    /// Starts the thread that takes a turn every 200 ms. It drops `first` after its first turn, by
+    /// which the caller notices the end of that turn.
     fn run(&self, mut first: Option<Sender<()>>) -> io::Result<()> {
         let turning = self.shared.clone();
         *lock(&self.thread) = Some(Repeated::start("exchange", move || {
@@ -190,7 +191,8 @@ impl ExchangeThread {
         Ok(())
     }
 
-    /// The status of the exchange.
+    /// The status after the last turn, with what changed since. If a turn has gone on for 5
+    /// seconds, the store counts as away, and no crawler is accused. Does not wait for the store.
     pub fn status(&self) -> ExchangeStatus {
         let shared = &self.shared;
         let mut status = ExchangeStatus::clone(&shared.status.load());
@@ -215,15 +217,16 @@ impl ExchangeThread {
         status
     }
 
-    /// Until when answers of the store are waited for.
+    /// The deadline that all calls of the store share. A stop sets it.
     pub fn deadline(&self) -> Deadline {
         self.shared.deadline.clone()
     }
 
-    /// Takes an instance for gone that will not come back.
+    /// Takes an instance for gone that will not come back. Waits half a second at most for the turn
+    /// that goes on.
     ///
     /// # Errors
-    /// See [`ForgetError`].
+    /// No other instance has this id, or the turn takes longer.
     pub fn forget(&self, id: &str) -> Result<(), ForgetError> {
         let core = lock_within(&self.shared.core, ANNOUNCEMENT);
         if core.ok_or(ForgetError::Busy)?.exchange.forget(id) {
@@ -233,12 +236,14 @@ impl ExchangeThread {
         }
     }
 
-    /// Stops without a goodbye: another process goes on in the place of this one.
+    /// Stops without a goodbye: another process goes on in the place of this one. Records that wait
+    /// for other instances are written as unproven.
     pub fn stop(&self) {
         self.end_turns();
     }
 
-    /// Ends the thread, also in a turn that takes long; says whether it ran.
+    /// Ends the thread; gives a turn that takes long two seconds. Records that wait are written as
+    /// unproven. Returns whether the thread ran.
     fn end_turns(&self) -> bool {
         let Some(thread) = lock(&self.thread).take() else {
             return false;
@@ -249,8 +254,9 @@ impl ExchangeThread {
         true
     }
 
-    /// Tells everything and leaves. Nothing may be served any more. After [`ExchangeThread::stop`]
-    /// another process has the place of this one, and there is nothing to say.
+    /// Tells everything to the others and leaves; nothing may be served any more. Takes a few
+    /// seconds at most, and logs if others could not be told. After [`ExchangeThread::stop`] it
+    /// does nothing: another process has the place of this one.
     pub fn close(&self) {
         if !self.end_turns() {
             return;
@@ -279,6 +285,7 @@ impl ExchangeThread {
     }
 }
 
+/// The moment by the wall clock in milliseconds, and in lived time.
 fn now(clock: &Clock) -> Now {
     let since = clock.now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Now {
@@ -288,7 +295,8 @@ fn now(clock: &Clock) -> Now {
 }
 
 impl Shared {
-    /// Writes the records that wait, as unproven: no other instance confirms them any more.
+    /// Writes the records that wait for other instances, as unproven, and closes the queue: nothing
+    /// will wait any more.
     fn end_waiting(&self) {
         self.others.set_closed(true);
         self.instance
@@ -296,6 +304,9 @@ impl Shared {
             .settle(None, Duration::MAX, &self.instance.judge);
     }
 
+    /// Takes one turn of the exchange, and applies what came of it to this instance: pauses and
+    /// publications of others, whether crawlers may be accused, and the waiting records that others
+    /// confirm or refute. Then updates the status.
     fn turn(&self) {
         let Instance {
             sites,
@@ -348,7 +359,8 @@ impl Shared {
         self.status.store(Arc::new(status));
     }
 
-    /// Begins anew, because it is not known what crawlers were served before.
+    /// Records and logs that observation begins anew, because it is not known what crawlers were
+    /// served before.
     fn begin_anew(&self) {
         let Instance { sites, clock, .. } = &*self.instance;
         let at = clock.moment().now;
@@ -362,8 +374,9 @@ impl Shared {
         );
     }
 
-    /// Puts what other instances publish into force; says whether that succeeded. Otherwise a
-    /// reload is being made, and the next turn tries again.
+    /// Puts what other instances publish into force: `changed`, or what waits from an earlier turn.
+    /// Returns whether nothing waits any more. If a reload is being made, it waits for the next
+    /// turn.
     fn publish_of_others(&self, changed: Option<OfOthers>) -> bool {
         let mut waiting = lock(&self.of_others);
         if changed.is_some() {
@@ -386,8 +399,8 @@ impl Shared {
         waiting.is_none()
     }
 
-    /// Applies what operators did with pauses at other instances. While a reload is being made, the
-    /// next turn tries again.
+    /// Applies what operators did with pauses at other instances, with what waits from earlier
+    /// turns. While a reload is being made, it waits for the next turn.
     fn pause(&self, words: Vec<PauseWord>) {
         let mut waiting = lock(&self.pauses);
         waiting.extend(words);
@@ -398,7 +411,8 @@ impl Shared {
         }
     }
 
-    /// Remembers the store that this instance is settled in.
+    /// Stores which store this instance is settled in, if that is another one than before. Does
+    /// nothing while it is not settled.
     fn note_store(&self, settled: Option<Identity>) {
         let Some(Identity { run_id, epoch }) = settled else {
             return;
@@ -415,6 +429,7 @@ impl Shared {
         }
     }
 
+    /// Hands the membership (id, run, store, whether it has left) to the state store.
     fn keep_membership(&self) {
         let fact = Fact::set(
             self.instance.clock.moment().now,
@@ -428,6 +443,8 @@ impl Shared {
 struct Announcing(Weak<Shared>, Arc<Outbox>);
 
 impl Announce for Announcing {
+    /// Announces a log in the shared store. Waits half a second at most for the turn that goes on.
+    /// Since the first failure the status shows that an announcement waits.
     fn announce(&self, log: &PublicationLog, files: &[VersionFile]) -> Result<(), AnnounceError> {
         let Some(shared) = self.0.upgrade() else {
             let left = "this instance has left the exchange".to_owned();
@@ -457,12 +474,14 @@ impl Announce for Announcing {
         }
     }
 
+    /// Puts what an operator did with pauses into the outbox; the next turn tells others.
     fn paused(&self, word: &PauseWord) {
         memory::put(&self.1, memory::of_word(word));
     }
 }
 
-/// What the run before left, and the id of this instance.
+/// What the run before left, by the state store, and the id of this instance: that of before, or a
+/// new random one.
 fn before(remembered: &Remembered) -> (Before, String) {
     let known = remembered
         .facts
@@ -496,7 +515,8 @@ fn before(remembered: &Remembered) -> (Before, String) {
     (before, id)
 }
 
-/// This instance, as other instances know it.
+/// This instance, as other instances know it: with a new random run, and a digest of the names of
+/// crawlers in the registry.
 fn me(id: String, host: String, instance: &Instance) -> Member {
     let crawlers = instance.judge.registry.crawlers().iter();
     let names: Vec<&[u8]> = crawlers
@@ -513,7 +533,8 @@ fn me(id: String, host: String, instance: &Instance) -> Member {
     }
 }
 
-/// A digest of what the policies in force say in robots.txt.
+/// A digest of the names and robots.txt versions of all sites in force. Instances with the same
+/// policies have the same.
 fn policies(snapshot: &Snapshot) -> String {
     let mut sites: Vec<(&str, Version)> = snapshot
         .sites()

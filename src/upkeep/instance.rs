@@ -103,12 +103,13 @@ pub struct JudgeParts<'a> {
 }
 
 impl JudgeParts<'_> {
-    /// Loads the policies, and begins this run in the state store.
-    /// [`UpkeepThreads`](super::UpkeepThreads) then reload policies and store the ledger; without
-    /// them the policies stay as they are.
+    /// Loads the policies, opens the ledger and the marks of before, and begins this run in the
+    /// state store. [`UpkeepThreads`](super::UpkeepThreads) then reload policies and store the
+    /// ledger; without them the policies stay as they are.
     ///
     /// # Errors
-    /// The policies cannot be loaded.
+    /// The policies cannot be loaded. A state store that cannot be written is no error: it tries
+    /// again.
     pub fn open(self) -> Result<Arc<Instance>, StartError> {
         let moment = self.clock.moment();
         let (store, remembered) = self.state;

@@ -28,7 +28,8 @@ pub struct Upkeep {
 }
 
 impl Upkeep {
-    /// Logs the warnings of the policies in force, and sets the gauges of their sites.
+    /// Logs the warnings of the policies in force, and sets the gauges of their sites. The findings
+    /// of the start count as told.
     pub fn new(instance: Arc<Instance>) -> Arc<Upkeep> {
         let upkeep = Upkeep {
             instance,
@@ -47,7 +48,8 @@ impl Upkeep {
         Arc::new(upkeep)
     }
 
-    /// Loads what changed.
+    /// Reads the policy directory and applies what changed. Logs what is new, and updates the
+    /// ledger and the gauges. One reload at a time.
     pub fn reload(&self) -> ReloadReport {
         let _one = lock(&self.reloading);
         let report = self.instance.sites.reload(self.now());
@@ -55,7 +57,8 @@ impl Upkeep {
         report
     }
 
-    /// Ends the policies of sites whose files are gone, and loads what changed.
+    /// Ends the policies of sites whose files are gone, and loads what changed, as
+    /// `Upkeep::reload` does.
     ///
     /// # Errors
     /// See [`crate::sites::SiteManager::remove`].
@@ -66,7 +69,8 @@ impl Upkeep {
         Ok(report)
     }
 
-    /// Does what follows from a reload.
+    /// Does what follows from a reload: hands the new policies to the ledger, logs what is new of
+    /// each site and of the directory, and sets the gauges.
     fn follow(&self, report: &ReloadReport) {
         self.instance
             .ledger
@@ -84,7 +88,8 @@ impl Upkeep {
         self.set_gauges(&self.status());
     }
 
-    /// Logs what came of a file, if it is news.
+    /// Logs the outcome for a file. A new policy is logged each time, a problem only if its
+    /// findings differ from those told last, and an unchanged file not at all.
     fn tell(&self, site: &SiteReload) {
         let SiteReload {
             site: name,
@@ -118,7 +123,8 @@ impl Upkeep {
         }
     }
 
-    /// Brings what goes by the clock up to date; returns for how long that is known to hold.
+    /// Makes the changes of policies that are due by the clock, and logs them. Returns the time
+    /// until the next one; `None` if none is planned, or one is overdue because it failed.
     pub fn keep_time(&self) -> Option<Duration> {
         let now = self.instance.clock.now();
         let switched = self.instance.sites.keep_time(now.into());
@@ -134,7 +140,8 @@ impl Upkeep {
         next.duration_since(now).ok()
     }
 
-    /// Whether something else is to be said than the last time. No site has an empty name.
+    /// Records what is said of a site (an empty name: of the directory; no site has one). Returns
+    /// whether it differs from what was said the last time.
     fn is_news(&self, site: &str, findings: &[Finding]) -> bool {
         let mut told = lock(&self.told);
         let before = match findings {
@@ -144,8 +151,8 @@ impl Upkeep {
         before.as_deref().unwrap_or_default() != findings
     }
 
-    /// The status of the sites, and what is wrong with the lists of networks, the event log and the
-    /// evidence log.
+    /// The status of the sites, with hosts on which no violation counts, lists that verified no
+    /// visit, and the problems of the event log and the evidence log.
     pub fn status(&self) -> Status {
         let mut status = self.instance.sites.status(self.now());
         let event_log = self.instance.events.problem();
@@ -212,6 +219,7 @@ impl Upkeep {
     }
 }
 
+/// The values of a site's gauges. A site whose file is gone counts as reloaded.
 fn gauges(site: &SiteStatus) -> SiteGauges {
     SiteGauges {
         paused: site.paused_until.is_some(),

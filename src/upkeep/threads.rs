@@ -35,8 +35,9 @@ pub struct UpkeepThreads {
 }
 
 impl UpkeepThreads {
-    /// Starts them. `reload` reads the policies again. `keep_time` puts into force what is due, and
-    /// returns for how long nothing else is.
+    /// Starts the threads. `reload` reads the policies again, when files change. `keep_time` puts
+    /// into force what is due, and returns for how long nothing else is; it is called again after 5
+    /// seconds at the latest. Without a watch of the directory crawlgate goes on, and logs that.
     ///
     /// # Errors
     /// A thread cannot be started.
@@ -72,14 +73,16 @@ impl UpkeepThreads {
         })
     }
 
-    /// Ends them. The ledger is stored; nothing may be served any more.
+    /// Waits for the end of the thread of the ledger, and stores everything that it would store
+    /// later. Nothing may be served any more. The other threads end with this.
     pub fn close(self) {
         self.ledger.close();
         keep_everything(&self.instance, &self.store);
     }
 }
 
-/// Hands everything to the state store that waits for its second.
+/// Hands to the state store what would wait for the next second: marks of traps, the ledger, the
+/// history.
 pub fn keep_everything(instance: &Instance, store: &StateStore) {
     let now = instance.clock.moment();
     instance.behaviours.traps.keep(now);
@@ -87,8 +90,8 @@ pub fn keep_everything(instance: &Instance, store: &StateStore) {
     keep_history(instance, store);
 }
 
-/// Stores the ledger and the marks of traps. Retries what could not be written to the state
-/// directory before.
+/// Once a second: stores the ledger and the marks of traps, and tries again to publish deferred
+/// policies. If the clock was set, the sites record that first.
 fn store_ledger(instance: &Instance) {
     let Instance {
         ledger,
@@ -98,7 +101,7 @@ fn store_ledger(instance: &Instance) {
     } = instance;
     let moment = clock.moment();
     if let Some(by) = ledger.clock.set_by(moment) {
-        // Before the ledger takes the clock for right again.
+        // Before `tick`, which takes the clock for right again.
         sites.history_was_shifted(by, moment.now);
     }
     ledger.tick(&sites.snapshot(), moment);
@@ -140,6 +143,7 @@ fn keep_history(instance: &Instance, store: &StateStore) {
     }
 }
 
+/// The event as a sample of the history. Its action is `would_...` where crawlgate only observed.
 fn sample(event: &Event) -> Sample {
     Sample {
         at: Timestamp::from(event.time),
@@ -172,7 +176,8 @@ pub struct Repeated {
 }
 
 impl Repeated {
-    /// `work` says how long to wait until it is done again.
+    /// Starts a thread that calls `work` at once and then again and again, each time after the time
+    /// that `work` returned.
     ///
     /// # Errors
     /// The thread cannot be started.
@@ -187,7 +192,7 @@ impl Repeated {
         Ok(Repeated { alive, thread })
     }
 
-    /// Waits for the end of the thread.
+    /// Ends the wait of the thread, and waits until its work is done.
     pub fn close(self) {
         drop(self.alive);
         // A thread that panicked has said so.

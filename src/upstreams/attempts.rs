@@ -66,7 +66,7 @@ impl NoServer {
         }
     }
 
-    /// The error that the request ends with.
+    /// The error that the request ends with: 503 if there is no place, else 502.
     pub fn error(self) -> Box<Error> {
         let status = if matches!(self, NoServer::Full(_)) {
             503
@@ -117,11 +117,12 @@ pub struct Attempts {
 }
 
 impl Attempts {
-    /// The server to try next. If the origin has a bound, a person may wait for a place; a caller
-    /// that waits no longer drops the future.
+    /// Takes a place at the server to try next: the one whose turn it is, or after a failure
+    /// another one. If the origin has a bound, a person may wait here for a place; a caller that
+    /// waits no longer drops the future.
     ///
     /// # Errors
-    /// No server can be reached.
+    /// No server can be reached. The metrics count that, and `Attempts::none` keeps it.
     pub async fn next(
         &mut self,
         upstreams: &Upstreams,
@@ -155,6 +156,8 @@ impl Attempts {
         Ok(route)
     }
 
+    /// Takes a place for the first attempt, and waits for it if the request is put into the queue.
+    /// Fails if no origin is for the host, no server has an address, or there is no place.
     async fn enter(
         &mut self,
         upstreams: &Upstreams,
@@ -164,6 +167,7 @@ impl Attempts {
             .index
             .find(wanted.host, wanted.target)
             .ok_or(NoServer::NoOrigin)?;
+        // No server is chosen yet: the first one stands for the origin in the metrics.
         self.place = Some(ServerPlace { origin, server: 0 });
         let entrance = upstreams.groups[origin].enter(wanted, || upstreams.elapsed());
         match entrance.ok_or(NoServer::NoAddress)? {
@@ -183,9 +187,9 @@ impl Attempts {
         }
     }
 
-    /// The chosen server as Pingora connects to it. Pingora finds kept connections by a hash of the
-    /// peer. A peer with a group key of its own gets a new connection, which is not kept (Pingora
-    /// 0.9.1).
+    /// The chosen server as Pingora connects to it; `None` if there is none. Pingora finds kept
+    /// connections by a hash of the peer. A peer with a group key of its own gets a new connection,
+    /// which is not kept (Pingora 0.9.1): so it is where the request needs a fresh one.
     pub fn peer(&self) -> Option<HttpPeer> {
         let mut peer = self.held.as_ref()?.server.peer();
         if self.must_be_fresh {
@@ -214,8 +218,11 @@ impl Attempts {
             .map(|held| held.server.entry.authority.as_str())
     }
 
-    /// Counts and logs that the server did not answer, and returns whether the request may be sent
-    /// once more. A failure that was counted before, or that the client caused, is not counted.
+    /// Reports that the chosen server did not answer, and returns whether the request may be sent
+    /// once more. Only returns false if the failure was reported before, or is not the origin's.
+    /// Counts and logs a failure, unless just a kept connection had ended and the request goes on.
+    /// The failure counts against the server (towards its ejection) only if `is_fault`, and not if
+    /// the request may be at fault: then the next attempt decides (`suspect`).
     pub fn failed(
         &mut self,
         upstreams: &Upstreams,
@@ -280,8 +287,9 @@ impl Attempts {
         goes_on
     }
 
-    /// Counts the answer of the server. If the origin has a bound on requests, an endless response
-    /// gives its place back.
+    /// Reports the head of the server's response. If a server before closed the connection of this
+    /// request, the failure counts against that one now. An endless response gives its place back,
+    /// if the origin has a bound on requests. `lived` is the time that the clock had lived through.
     pub fn answered(
         &mut self,
         upstreams: &Upstreams,
@@ -311,7 +319,8 @@ impl Attempts {
         }
     }
 
-    /// The place of the request, if the origin has a bound and the request has not given it back.
+    /// The place of the request, if the origin has a bound and the request may give it up; `None`
+    /// if it has given it back, and for a crawler, which keeps its place.
     pub fn place(&self) -> Option<&Arc<Place>> {
         self.held.as_ref()?.place()
     }
@@ -322,7 +331,7 @@ impl Attempts {
     }
 }
 
-/// Whether the connection ended.
+/// Whether the error is that the connection ended: closed, or failed in a read or a write.
 fn has_ended(error: &Error) -> bool {
     matches!(
         error.etype(),
@@ -332,7 +341,8 @@ fn has_ended(error: &Error) -> bool {
 
 /// Whether a failure is the server's, and not that of one request: no connection; or no head, or a
 /// malformed head, and the server has answered no other request meanwhile. Origins close some paths
-/// without an answer.
+/// without an answer. Meanwhile is since the attempt began (`asked`, in milliseconds since the
+/// start), and without a timeout also `MEANWHILE` before that.
 fn is_fault(server: &Server, reached: Reached, error: &Error, asked: u64) -> bool {
     let is_late = matches!(
         error.etype(),
@@ -351,12 +361,15 @@ impl Upstreams {
         self.group(server.entry.place).has_another(server)
     }
 
+    /// Counts a failure against a server, and reports it if that ejects the server.
     fn failed(&self, server: &Arc<Server>, reason: &'static str) {
         let group = self.group(server.entry.place);
         let change = group.failed(server, reason, self.elapsed(), self.clock.moment().now);
         self.report(server, change);
     }
 
+    /// Counts an answer for a server, and reports it if that brings the server back. A status that
+    /// the settings call a failure counts against the server instead.
     fn answered(&self, server: &Arc<Server>, status: u16, now: Duration) {
         let group = self.group(server.entry.place);
         if group.is_failure(status) {
@@ -365,7 +378,8 @@ impl Upstreams {
         self.report(server, group.answered(server, now));
     }
 
-    /// Counts and logs a request that no server was found for.
+    /// Counts and logs a request that no server was found for. `place` is that of its origin;
+    /// `None` if no origin is for its host.
     fn has_none(&self, place: Option<ServerPlace>, wanted: &Wanted<'_>, none: NoServer) {
         let Wanted {
             host,

@@ -62,7 +62,8 @@ impl Checks {
         }
     }
 
-    /// Asks one server of the settings, at all of its addresses, again and again.
+    /// Checks one server of the settings, at all of its addresses, again and again. The first check
+    /// waits for a random part of `every`, the pauses are `every` give or take a tenth. Never ends.
     async fn watch(&self, group: &Group, entry: &Entry, rules: &HealthSettings) {
         let host = group.checked_host(entry);
         // A share of the time, so that not all servers are asked at once after a start.
@@ -88,6 +89,8 @@ impl Checks {
         self.random.hash_one((place, round)) as f64 / u64::MAX as f64
     }
 
+    /// Asks one address once. Counts the result in the metrics and for the state of the server:
+    /// well is a status that `health` allows, within its timeout. `host` is the Host of the check.
     async fn check(&self, group: &Group, server: &Arc<Server>, rules: &HealthSettings, host: &str) {
         let asked = timeout(rules.timeout, self.ask(server, &rules.path, host)).await;
         let (reason, status) = match asked {
@@ -114,7 +117,7 @@ impl Checks {
         upstreams.report(server, change);
     }
 
-    /// Returns the status of the answer.
+    /// Sends one GET for `path` and returns the status of the final answer; 0 if it has none.
     async fn ask(&self, server: &Server, path: &str, host: &str) -> Result<u16, Box<Error>> {
         let mut request = RequestHeader::build("GET", path.as_bytes(), None)?;
         for (name, value) in [
@@ -139,6 +142,7 @@ impl Checks {
 
 #[async_trait]
 impl BackgroundService for Checks {
+    /// Watches all servers of origins with `health`, until the shutdown.
     async fn start(&self, mut shutdown: ShutdownWatch) {
         let checked = self
             .upstreams
@@ -170,8 +174,8 @@ struct Named<'u> {
 }
 
 impl Named<'_> {
-    /// Looks the name up now, and then whenever a lookup is due. `begun` gets a permit after the
-    /// first one.
+    /// Looks the name up now, and then whenever a lookup is due; never ends. `begun` gets a permit
+    /// after the first one.
     async fn follow(mut self, begun: &Semaphore) {
         let mut pause = self.look_up().await;
         begun.add_permits(1);
@@ -181,7 +185,8 @@ impl Named<'_> {
         }
     }
 
-    /// Looks the name up. Returns the time until the next lookup.
+    /// Looks the name up and uses the addresses found. If that fails, the last ones stay. Returns
+    /// the time until the next lookup: the time to live, from 5 s to 5 min.
     async fn look_up(&mut self) -> Duration {
         let Entry { address, .. } = &**self.entry;
         match addresses_of_host(&address.host, &self.group.settings.resolvers).await {
@@ -201,8 +206,8 @@ impl Named<'_> {
         }
     }
 
-    /// Logs a failed lookup, unless the one before failed in the same way. Returns the time until
-    /// the next one.
+    /// Counts a failed lookup, and logs it unless the one before failed in the same way. Returns
+    /// the time until the next one: shorter while the server has no address at all.
     fn has_failed(&mut self, error: &HostLookupError) -> Duration {
         self.upstreams
             .metrics
@@ -220,8 +225,8 @@ impl Named<'_> {
         if kept > 0 { LEAST } else { WITHOUT_ADDRESS }
     }
 
-    /// Waits until a lookup is due, or until a server fails: the name may have another address by
-    /// now.
+    /// Waits for `pause`, or until a server fails: the name may have another address by now. Looks
+    /// for failing servers every 5 s.
     async fn wait(&self, pause: Duration) {
         let due = Instant::now() + pause;
         while Instant::now() < due {
@@ -278,6 +283,8 @@ impl Resolver {
 
 #[async_trait]
 impl BackgroundService for Resolver {
+    /// Resolves all names until the shutdown. Announces that it is ready when each was looked up
+    /// once, or after `START_LIMIT`; at once, and ends, if no server is given by name.
     async fn start_with_ready_notifier(
         &self,
         mut shutdown: ShutdownWatch,

@@ -3,8 +3,9 @@
 
 use pingora_core::{Error, ErrorSource, ErrorType};
 
-/// The status of the answer in place of the origin's: 504 for an origin that is too slow. 0 if
-/// nothing can be answered.
+/// The status of the answer in place of the origin's: for an origin 504 (too slow) or 502, for a
+/// client 408 (too slow) or 400, for crawlgate itself 500; the error's own status, if it has one. 0
+/// if the client is gone, so that nothing can be answered.
 pub fn failure_status(error: &Error) -> u16 {
     match (error.etype(), error.esource()) {
         (ErrorType::HTTPStatus(status), _) => *status,

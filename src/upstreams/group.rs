@@ -62,7 +62,8 @@ pub enum Change {
 type Members = Vec<Vec<Arc<Server>>>;
 
 impl Group {
-    /// Servers that are given as addresses are ready at once.
+    /// The servers of the origin with the number `origin` in the settings. Servers that are given
+    /// as addresses are ready at once, names after [`Group::use_addresses`].
     pub fn new(origin: usize, settings: &OriginSettings, tls: Option<Arc<ServerTls>>) -> Group {
         let shared = Arc::new(Shared {
             trial_due: AtomicU64::new(NEVER),
@@ -108,7 +109,9 @@ impl Group {
         lock(&self.members)
     }
 
-    /// Uses these addresses for a server of the settings. An address that stays keeps its state.
+    /// Uses these addresses for a server of the settings, in place of those before. An address that
+    /// stays keeps its state, a new one may get one of the previous process. The same addresses in
+    /// another order change nothing.
     pub fn use_addresses(&self, entry: &Arc<Entry>, addresses: &[SocketAddr]) {
         let mut members = self.members();
         let Some(known) = members.get_mut(entry.place.server) else {
@@ -139,7 +142,8 @@ impl Group {
         self.take_passed();
     }
 
-    /// The servers that get no requests.
+    /// The servers that get no requests, for the next process. `now` is in milliseconds since the
+    /// start.
     pub fn pass(&self, now: u64) -> Vec<PassedServer> {
         let mut passed = Vec::new();
         for server in self.members().iter().flatten() {
@@ -155,8 +159,8 @@ impl Group {
         passed
     }
 
-    /// Gives servers the states of the previous process: now, or as soon as they have their
-    /// address.
+    /// Gives servers of this origin the states that the previous process passed: now, or as soon as
+    /// they have their address. `now` is in milliseconds since the start.
     pub fn go_on(&self, passed: &[PassedServer], now: u64) {
         let name = self.name();
         for server in passed.iter().filter(|passed| passed.origin == name) {
@@ -166,6 +170,9 @@ impl Group {
         self.take_passed();
     }
 
+    /// Gives the waiting states of the previous process to the servers that have their address by
+    /// now. A state that the settings do not allow any more, or an ejection that would leave too
+    /// few servers, is dropped; states of servers without their address go on waiting.
     fn take_passed(&self) {
         let mut passed = lock(&self.passed);
         if passed.is_empty() {
@@ -194,7 +201,9 @@ impl Group {
         self.make_table(&members);
     }
 
-    /// To be called after each change of a server.
+    /// Makes the table of servers to choose from anew, and sets when the next trial is due. Called
+    /// after each change of a server. In an origin with a bound, people who wait get the places of
+    /// the servers in use.
     fn make_table(&self, members: &Members) {
         let all: Vec<Arc<Server>> = members.iter().flatten().cloned().collect();
         let due = all
@@ -230,10 +239,10 @@ impl Group {
             .unwrap_or_default()
     }
 
-    /// A place at the server whose turn it is, or in the queue; `None` where no server has an
-    /// address. A request that may be sent twice may be the trial of an ejected server. Where no
-    /// such request comes for as long as a first ejection lasts, any other one is the trial: an
-    /// origin may get nothing but POST.
+    /// A place at the server whose turn it is, a place in the queue, or a refusal; `None` where no
+    /// server has an address. `now` is the time since the start. A request that may be sent twice
+    /// may be the trial of an ejected server. Where no such request comes for as long as a first
+    /// ejection lasts, any other one is the trial: an origin may get nothing but POST.
     pub fn enter(&self, wanted: &Wanted<'_>, now: impl Fn() -> Duration) -> Option<Entrance> {
         let due = self.shared.trial_due.load(Ordering::Acquire);
         if due != NEVER {
@@ -264,12 +273,14 @@ impl Group {
         Some(room.enter(&servers, wanted, now()))
     }
 
-    /// A place at the server for another attempt, even if all of its places are taken: the request
-    /// has waited already. It takes no turn: a server that is down would otherwise be the first
-    /// choice of every request, because the retry of each uses up the turn of the other server.
+    /// A place for another attempt, after the server of `before` failed: at another server, else at
+    /// an ejected one, which is tried before its time, else at the same one. It is granted even if
+    /// all places are taken, because the request has waited already. It takes no turn: a server
+    /// that is down would otherwise be the first choice of every request, because the retry of each
+    /// uses up the turn of the other server.
     ///
-    /// If no other server is up, an ejected one is tried before its time. Otherwise a second server
-    /// that fails would take the site down, although the first one may be back.
+    /// An ejected server is tried because a second server that fails would otherwise take the site
+    /// down, although the first one may be back.
     pub fn enter_after(&self, before: &Held) -> Held {
         let failed = &before.server;
         let table = self.table.load();
@@ -285,13 +296,15 @@ impl Group {
         }
     }
 
-    /// Whether a request may be sent to another server than this one.
+    /// Whether there is another server for a request that this one has failed: one in use, a
+    /// backup, or an ejected one.
     pub fn has_another(&self, server: &Arc<Server>) -> bool {
         let table = self.table.load();
         table.after(server).is_some() || table.ejected(server).is_some()
     }
 
-    /// Begins the trial of the first ejected server that `is_meant`.
+    /// Begins the trial of the first server that `is_meant`, and returns it. `None` if there is
+    /// none, or if it is not ejected any more.
     fn begin_trial(&self, is_meant: impl Fn(&Arc<Server>) -> bool) -> Option<Arc<Server>> {
         let members = self.members();
         let server = members
@@ -304,7 +317,10 @@ impl Group {
         has_begun
     }
 
-    /// Counts a failure of a server. Enough failures in a row eject it, and so does one on trial.
+    /// Counts a failure of a server. Enough failures in a row eject it, and so does one on trial,
+    /// unless too few servers would be left (`may_eject`). A trial before its time just ends: the
+    /// server stays ejected for the rest of it. Returns the ejection, if there is one; never
+    /// without `ejection` in the settings.
     pub fn failed(
         &self,
         server: &Arc<Server>,
@@ -342,7 +358,8 @@ impl Group {
         Some(Change::Ejected(time, reason))
     }
 
-    /// Whether an answer with this status counts as a failure.
+    /// Whether an answer with this status counts as a failure: it is 400 or higher, and one of
+    /// `ejection.statuses`.
     pub fn is_failure(&self, status: u16) -> bool {
         let mut statuses = self
             .settings
@@ -352,7 +369,8 @@ impl Group {
         status >= 400 && statuses.any(|range| range.contains(&status))
     }
 
-    /// Notes an answer of a server. A server on trial is up again.
+    /// Counts an answer of a server at `now`, the time since the start. A server on trial is up
+    /// again: that change is returned.
     pub fn answered(&self, server: &Arc<Server>, now: Duration) -> Option<Change> {
         let now = milliseconds(now);
         if !server.has_answered(now) {
@@ -364,7 +382,8 @@ impl Group {
         has_come_back.then_some(Change::Returned)
     }
 
-    /// Counts the result of a check. Enough of the same results in a row change the state.
+    /// Counts the result of a check. Returns the change of the server's state, if the settings ask
+    /// for one after so many equal results in a row: down after failures, up again after successes.
     pub fn checked(
         &self,
         server: &Arc<Server>,
@@ -421,8 +440,8 @@ pub struct Unwell {
     pub status: Option<u16>,
 }
 
-/// Whether a server may be ejected: not the last one that is up, and not more than half, unless a
-/// backup is up.
+/// Whether a server may be ejected: another one has to be up, and at most half of all may be out
+/// then, or a backup has to be up.
 fn may_eject(members: &Members, server: &Arc<Server>) -> bool {
     let all: Vec<&Arc<Server>> = members.iter().flatten().collect();
     let ejected = all.iter().filter(|server| !server.is_up()).count();

@@ -115,7 +115,7 @@ impl Upstreams {
     }
 
     /// The state of the servers and the recent outcomes of their requests, in the order of the
-    /// settings.
+    /// settings. `lived` is the time that the clock has lived through.
     pub fn status(&self, lived: Duration) -> UpstreamsStatus {
         let mut servers = Vec::new();
         let mut queues = Vec::new();
@@ -138,7 +138,8 @@ impl Upstreams {
         }
     }
 
-    /// Brings the gauges of servers and queues up to date.
+    /// Sets the gauges of all servers (addresses that are up, ejected or down, requests in flight)
+    /// and of all queues.
     pub fn set_gauges(&self) {
         for (origin, group) in self.groups.iter().enumerate() {
             for entry in &group.entries {
@@ -163,7 +164,7 @@ impl Upstreams {
         }
     }
 
-    /// The servers that get no requests, for the next process.
+    /// The servers that get no requests, of all origins, for the next process.
     pub fn pass(&self) -> Vec<PassedServer> {
         let now = group::milliseconds(self.elapsed());
         self.groups
@@ -181,7 +182,8 @@ impl Upstreams {
             .for_each(|group| group.go_on(passed, now));
     }
 
-    /// Whether the origin of a request bounds how many it takes at once.
+    /// Whether the origin of a request bounds how many it takes at once. False if no origin is for
+    /// it.
     pub fn has_places(&self, host: &[u8], target: &[u8]) -> bool {
         self.has_places
             && self
@@ -190,7 +192,8 @@ impl Upstreams {
                 .is_some_and(|origin| self.groups[origin].shared.room.is_some())
     }
 
-    /// The Host that the origin of a request wants; `None` for the client's.
+    /// The Host that the origin of a request wants; `None` if it gets the client's, and if no
+    /// origin is for the request.
     pub fn host_for(&self, host: &[u8], target: &[u8]) -> Option<&str> {
         if !self.has_hosts {
             return None;
@@ -260,6 +263,8 @@ impl Upstreams {
     }
 }
 
+/// The status of one server of the settings: its counts, requests in flight, and those of its
+/// addresses that get no requests.
 fn server_status(group: &Group, entry: &Entry, lived: Duration) -> OriginStatus {
     let servers = group.servers(entry);
     let mut out_of_use = Vec::new();

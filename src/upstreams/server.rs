@@ -90,7 +90,9 @@ struct Live {
 }
 
 impl Server {
-    /// Prepares connections to an address. Pingora sets no timeouts of its own (Pingora 0.9.1).
+    /// Prepares connections to an address of a server; for one with a Unix socket, the path of the
+    /// settings replaces `address`. Sets all timeouts: Pingora sets none of its own (Pingora
+    /// 0.9.1).
     pub fn new(entry: Arc<Entry>, address: SocketAddr) -> Server {
         let ServerAddress {
             tls, host, socket, ..
@@ -176,12 +178,13 @@ impl Server {
         self.live.in_flight.load(Relaxed)
     }
 
+    /// Counts one more request in flight, however many there are.
     fn enter(&self) {
         self.live.in_flight.fetch_add(1, SeqCst);
     }
 
-    /// Takes a place, if fewer than `most` are taken; for a crawler, if crawlers have fewer than
-    /// `crawlers`, too.
+    /// Takes a place, if fewer than `most` are taken, and returns whether it did. `crawlers` is for
+    /// a request of a crawler: how many places crawlers may have at most.
     fn enter_within(&self, most: usize, crawlers: Option<usize>) -> bool {
         let live = &self.live;
         if let Some(most) = crawlers
@@ -196,6 +199,7 @@ impl Server {
         has_entered
     }
 
+    /// Counts one request less in flight. `is_crawler` says that it was counted for crawlers, too.
     fn leave(&self, is_crawler: bool) {
         if is_crawler {
             self.live.crawlers.fetch_sub(1, SeqCst);
@@ -213,8 +217,8 @@ impl Server {
         self.live.failures.load(Relaxed) != 0 || !self.is_up()
     }
 
-    /// Notes an answer, which ends the failures in a row. Returns whether the server may be on
-    /// trial.
+    /// Records an answer at `now` (milliseconds since the start), which ends the failures in a row.
+    /// Returns whether the server may be on trial.
     pub fn has_answered(&self, now: u64) -> bool {
         let live = &self.live;
         live.last_answer.store(now.max(1), Relaxed);
@@ -224,7 +228,7 @@ impl Server {
         live.is_on_trial.load(Relaxed)
     }
 
-    /// Whether it has answered a request since then, or earlier in the same millisecond.
+    /// Whether the last answer was at `since` or later, in milliseconds since the start.
     pub fn has_answered_since(&self, since: u64) -> bool {
         let answer = self.live.last_answer.load(Relaxed);
         answer != 0 && answer >= since
@@ -234,7 +238,8 @@ impl Server {
         lock(&self.live.state)
     }
 
-    /// Changes its state, and ends its failures in a row.
+    /// Changes its state by `change` and returns the result of that. The failures in a row end,
+    /// whatever `change` did.
     pub fn change<T>(&self, change: impl FnOnce(&mut ServerState) -> T) -> T {
         let mut state = self.state();
         let changed = change(&mut state);
@@ -279,14 +284,15 @@ pub struct Place {
 }
 
 impl Place {
-    /// Whether people wait for a place, and the server has no other.
+    /// Whether people wait for a place at the origin, and all places of this server are taken.
     pub fn people_wait(&self) -> bool {
         let room = self.server.entry.shared.room.as_ref();
         room.is_some_and(|room| room.waiting() > 0 && room.is_full(&self.server))
     }
 
-    /// Gives the place to others: the request goes on without one. Returns whether it may: as many
-    /// requests as there are places may go on so, and a part of them for one address.
+    /// Gives the place to others, so that the request goes on without one. Returns false, and keeps
+    /// the place, if too many requests go on so already: as many as there are places in all, and a
+    /// part of that for one address.
     pub fn give_up(&self) -> bool {
         let Some(room) = &self.server.entry.shared.room else {
             return true;
@@ -318,7 +324,8 @@ impl std::fmt::Debug for Place {
 }
 
 impl Held {
-    /// Takes a place, however many are taken.
+    /// Takes a place, however many are taken. It is of no client, so that no address has a share of
+    /// it.
     pub fn enter(server: Arc<Server>) -> Held {
         server.enter();
         Held::entered(server, None)
@@ -333,8 +340,8 @@ impl Held {
         }
     }
 
-    /// Takes a place for another attempt of a request, however many are taken. It counts for the
-    /// request's address.
+    /// Takes a place for another attempt of the request that had `before`, however many are taken.
+    /// It counts for the same address, and for crawlers if the request is one's.
     pub fn enter_again(server: Arc<Server>, before: &Held) -> Held {
         match (&server.entry.shared.room, &before.place) {
             (Some(room), Some(place)) => room.enter_again(&server, place.share, place.is_crawler),
@@ -349,15 +356,16 @@ impl Held {
         held
     }
 
-    /// The place, if the request may give it up and has not. A slow crawler keeps one of the few
-    /// places for crawlers.
+    /// The place, if the origin has a bound, and the request may give it up and has not. A slow
+    /// crawler keeps one of the few places for crawlers, so that it has none to give up.
     pub fn place(&self) -> Option<&Arc<Place>> {
         self.place
             .as_ref()
             .filter(|place| !self.has_left && !place.is_crawler && !place.is_given_up())
     }
 
-    /// Gives the place back, and goes on without one.
+    /// Gives the place back; the request goes on without one. Only the first call does something. A
+    /// trial that has had no result is broken off.
     pub fn leave(&mut self) {
         if std::mem::replace(&mut self.has_left, true) {
             return;

@@ -73,6 +73,7 @@ impl ServerState {
         self.out.is_none()
     }
 
+    /// When the trial is due (milliseconds since the start), if the server is in this state.
     fn until(&self, state: Exclusion) -> Option<u64> {
         self.out
             .as_ref()
@@ -95,7 +96,8 @@ impl ServerState {
         self.until(Exclusion::OnTrial).is_some()
     }
 
-    /// Whether a request tries it before the end of its time.
+    /// Whether a request tries it before the end of its time. `now` is in milliseconds since the
+    /// start.
     pub fn is_tried_early(&self, now: u64) -> bool {
         self.until(Exclusion::OnTrial)
             .is_some_and(|until| until > now)
@@ -126,7 +128,8 @@ impl ServerState {
         })
     }
 
-    /// The state that the previous process passed.
+    /// The state that the previous process passed: ejected or down. `now` is in milliseconds since
+    /// this start.
     pub fn passed(
         PassedState {
             trial_in,
@@ -151,8 +154,9 @@ impl ServerState {
         }
     }
 
-    /// Ejects it, and returns for how long: twice as long each time, and as at first after a long
-    /// time without an ejection.
+    /// Ejects it at `now` (milliseconds since the start), and returns for how long: twice as long
+    /// each time, at most `rules.most`, and as at first if it was up for longer than that. If it
+    /// got no requests before, as on trial, the earlier reason stays in place of `because`.
     pub fn eject(&mut self, rules: &Ejection, because: Because, now: u64) -> Duration {
         let lasted = Duration::from_millis(now.saturating_sub(self.returned));
         if self.is_up() && lasted > rules.most {
@@ -181,6 +185,7 @@ impl ServerState {
         self.leave(Exclusion::OnTrial, Exclusion::Ejected)
     }
 
+    /// Moves from `state` to `next`. Does nothing and returns false in any other state.
     fn leave(&mut self, state: Exclusion, next: Exclusion) -> bool {
         let out = self.out.as_mut().filter(|out| out.state == state);
         out.map(|out| out.state = next).is_some()
@@ -206,7 +211,8 @@ impl ServerState {
         count
     }
 
-    /// Takes it down, because checks fail. If it got no requests before, the earlier moment stays.
+    /// Takes it down, because checks fail. If it got no requests before, that is still the moment
+    /// since when; the reason is the new one.
     pub fn go_down(&mut self, because: Because) {
         let since = self
             .because()
@@ -218,7 +224,7 @@ impl ServerState {
         });
     }
 
-    /// Takes it up again.
+    /// Takes it up again at `now`, in milliseconds since the start.
     pub fn go_up(&mut self, now: u64) {
         self.out = None;
         self.returned = now;

@@ -23,8 +23,8 @@ pub struct Table {
 }
 
 impl Table {
-    /// Backups get requests only where no other server is up. Where none at all is up, all are
-    /// tried.
+    /// Chooses, of all addresses, those that requests go to: the servers that are up, without
+    /// backups; if there is none, the backups that are up; if there is none either, all.
     pub fn new(all: Vec<Arc<Server>>) -> Table {
         let up = all.iter().filter(|server| server.is_up()).cloned();
         let (mut spare, mut usable): (Vec<_>, Vec<_>) =
@@ -46,7 +46,9 @@ impl Table {
         }
     }
 
-    /// The server for a request. `turn` is a different number for each request.
+    /// The server for a request; `None` if there is no address. `turn` is a different number for
+    /// each request. A client without an address gets a server by turns where `balance` is by
+    /// client.
     pub fn choose(
         &self,
         balance: Balance,
@@ -64,7 +66,8 @@ impl Table {
         }
     }
 
-    /// The better of two servers drawn at random: fewer requests in flight for its weight.
+    /// The better of two servers drawn by the hash of `turn`: the one with fewer requests in flight
+    /// for its weight. Needs two usable servers.
     fn less_loaded(&self, turn: usize) -> Option<&Arc<Server>> {
         let drawn = mix(turn as u64);
         let count = self.usable.len();
@@ -83,7 +86,8 @@ impl Table {
         })
     }
 
-    /// Rendezvous hashing: a server that goes takes only its own clients along.
+    /// The server that this client always gets, by rendezvous hashing: a server that goes takes
+    /// only its own clients along. A server gets clients in proportion to its weight.
     fn kept_by(&self, client: IpAddr) -> Option<&Arc<Server>> {
         let client = of_client(client);
         let servers = self.usable.iter();
@@ -93,7 +97,8 @@ impl Table {
         servers.max_by(|one, other| score(one, client).total_cmp(&score(other, client)))
     }
 
-    /// The server for another attempt: the next usable one after the failed one, else a backup.
+    /// The server for another attempt: the next usable one behind the failed one, else the first
+    /// usable one, else a spare backup. `None` if there is no other.
     pub fn after(&self, failed: &Arc<Server>) -> Option<&Arc<Server>> {
         let place = self
             .all
@@ -108,7 +113,7 @@ impl Table {
             .find(|server| !Arc::ptr_eq(server, failed))
     }
 
-    /// An ejected server for another attempt, or one on trial.
+    /// The first other server that is ejected or on trial, for another attempt.
     pub fn ejected(&self, failed: &Arc<Server>) -> Option<&Arc<Server>> {
         self.all.iter().find(|server| {
             !Arc::ptr_eq(server, failed) && !server.is_up() && !server.state().is_down()
@@ -116,15 +121,15 @@ impl Table {
     }
 }
 
-/// How much a server is preferred for a client: rendezvous hashing with weights, as in Schindelhauer
-/// and Schomaker (2005).
+/// How much a server is preferred for a client: rendezvous hashing with weights, as in
+/// Schindelhauer and Schomaker (2005).
 fn score(server: &Server, client: u64) -> f64 {
     let share = (mix(client ^ server.hash) >> 11) as f64 / (1_u64 << 53) as f64;
     f64::from(server.entry.weight) / -share.max(f64::MIN_POSITIVE).ln()
 }
 
-/// Smooth weighted turns: each of `weights` as often as its weight says, spread as evenly as can
-/// be.
+/// One round of turns, as places in `weights`: each place as often as its weight says (divided by
+/// the greatest common divisor), spread as evenly as can be.
 fn turns(weights: &[u16]) -> Vec<u16> {
     let divisor = weights.iter().copied().fold(0, common_divisor).max(1);
     let weights: Vec<i64> = weights

@@ -159,8 +159,8 @@ pub struct UpstreamsStatus {
 }
 
 impl QueueStatus {
-    /// What an operator has to look at: a search engine that has been turned away for an hour may
-    /// drop pages.
+    /// What an operator has to look at: verified search crawlers that have been turned away for an
+    /// hour or longer. A search engine may drop pages then.
     pub fn problem(&self) -> Option<String> {
         let long: Vec<&str> = self
             .search_crawlers
@@ -181,7 +181,8 @@ impl QueueStatus {
 }
 
 impl Tally {
-    /// Counts an answer with this status.
+    /// Counts an answer with this status; 5xx also as an error of the server. `lived` is the time
+    /// that the clock had lived through.
     pub fn answered(&self, status: u16, lived: Duration) {
         self.answers.add(lived);
         if status >= 500 {
@@ -189,7 +190,7 @@ impl Tally {
         }
     }
 
-    /// Counts a request without an answer. Logs at most one a second.
+    /// Counts a request without an answer, and keeps it as the last one. Logs at most one a second.
     pub fn failed(&self, origin: &str, request: &FailedRequest<'_>) {
         let FailedRequest {
             reason, error, at, ..
@@ -208,7 +209,8 @@ impl Tally {
         });
     }
 
-    /// The counts for the status. The caller adds the rest.
+    /// The counts of the last five minutes for the status, and the last failure, however old. The
+    /// caller adds the rest.
     pub fn status(&self, lived: Duration) -> OriginStatus {
         let failures = self.failures.sum(lived);
         OriginStatus {
@@ -301,7 +303,7 @@ pub struct WithoutOriginStatus {
 }
 
 impl WithoutOrigin {
-    /// Counts a request. Logs at most one a second.
+    /// Counts a request for a host that no origin is for. Logs at most one a second.
     pub fn asked(&self, host: &[u8], target: &[u8], lived: Duration) {
         let host = shown(host).to_ascii_lowercase();
         let target = shown(target);
@@ -317,6 +319,7 @@ impl WithoutOrigin {
         self.hosts.add(host, lived);
     }
 
+    /// The requests of the last five minutes, and the five hosts that were asked for most.
     pub fn status(&self, lived: Duration) -> WithoutOriginStatus {
         WithoutOriginStatus {
             requests: self.hosts.sum(lived),
@@ -325,7 +328,7 @@ impl WithoutOrigin {
     }
 }
 
-/// The beginning of what a client sent.
+/// The first 200 bytes of what a client sent, as text.
 fn shown(octets: &[u8]) -> String {
     String::from_utf8_lossy(&octets[..octets.len().min(SHOWN)]).into_owned()
 }

@@ -89,7 +89,7 @@ pub struct Prepared {
 }
 
 impl ServerTls {
-    /// Reads the files.
+    /// Reads the files, and prepares TLS with them.
     ///
     /// # Errors
     /// The first file that cannot be used.
@@ -109,7 +109,8 @@ impl ServerTls {
         self.settings.files().next().is_some()
     }
 
-    /// Reads the files again. If they changed, new connections are made with them.
+    /// Reads the files again. If they changed, new connections are made with them; if they cannot
+    /// be used, with the former content, and the reason is kept. Logs both.
     pub(super) fn renew(&self) {
         let contents = Contents::read(&self.settings);
         let mut looked_at = lock(&self.looked_at);
@@ -140,7 +141,7 @@ impl ServerTls {
         }
     }
 
-    /// Why files that changed are not in use.
+    /// Why files that changed are not in use; `None` if all are.
     pub(super) fn refused(&self) -> Option<String> {
         lock(&self.looked_at).refused.clone()
     }
@@ -152,9 +153,10 @@ impl ServerTls {
         peer.client_cert_key = in_use.client.clone();
     }
 
-    /// Prepares connections to one server that resume TLS sessions; `None` without files. The group
-    /// key of `peer` keeps its connections from being used for another origin, which may trust
-    /// other authorities.
+    /// Prepares connections to one server that resume TLS sessions; `None` without files. `origin`
+    /// is the origin's number in the settings: as the group key of `peer` it keeps these
+    /// connections from being used for another origin, which may trust other authorities. `name` is
+    /// checked in the server's certificate.
     pub(super) fn prepare(
         self: &Arc<Self>,
         peer: &mut HttpPeer,
@@ -165,6 +167,7 @@ impl ServerTls {
         if !self.has_files() {
             return None;
         }
+        // Any address: that of `peer` takes its place.
         let mut clear = HttpPeer::new("0.0.0.0:0", false, String::new());
         clear._address = peer._address.clone();
         clear.options = peer.options.clone();
@@ -178,6 +181,7 @@ impl ServerTls {
 }
 
 impl Contents {
+    /// Reads the files that the settings name. Fails at the first that cannot be read.
     fn read(settings: &OriginTls) -> Result<Contents, TlsFileError> {
         Ok(Contents {
             ca: settings.ca.as_ref().map(Content::read).transpose()?,
@@ -191,6 +195,8 @@ impl Contents {
 }
 
 impl InUse {
+    /// Prepares TLS with these files. Without files there is nothing to prepare, and Pingora's
+    /// connector is used. Fails if a file holds no certificate or key, or they do not fit together.
     fn new(Contents { ca, client }: &Contents) -> Result<InUse, TlsFileError> {
         let Some(first) = ca.iter().chain(client.iter().flatten()).next() else {
             return Ok(InUse::default());
@@ -243,7 +249,8 @@ impl InUse {
     }
 }
 
-/// The configuration of a client that trusts these authorities, or those of the system.
+/// The configuration of a client that trusts these authorities, or with `None` those of the system
+/// that can be read.
 ///
 /// # Errors
 /// One of them cannot be used.
@@ -266,7 +273,7 @@ pub fn trusting(
 }
 
 impl Prepared {
-    /// A new connection.
+    /// A new connection with a finished TLS handshake, which may take as long as connecting.
     ///
     /// # Errors
     /// The server cannot be reached, or TLS fails.
@@ -312,6 +319,7 @@ impl Content {
         }
     }
 
+    /// The certificates in the file. Fails if there is none, or if one of them cannot be read.
     fn certificates(&self) -> Result<Vec<CertificateDer<'static>>, TlsFileError> {
         let found = CertificateDer::pem_slice_iter(&self.octets)
             .collect::<std::result::Result<Vec<_>, _>>();
@@ -334,6 +342,7 @@ impl Content {
         }
     }
 
+    /// The private key in the file. Fails if there is none in PEM, or Pingora could not read it.
     fn key(&self) -> Result<PrivateKeyDer<'static>, TlsFileError> {
         let key = PrivateKeyDer::from_pem_slice(&self.octets).ok();
         // Pingora guesses the form of a key from its octets.

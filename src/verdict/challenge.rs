@@ -13,21 +13,22 @@ const MAX_TOKEN: usize = 256;
 /// Authorities name files like `fileauth.txt`, or by a hash.
 const MAX_NAME: usize = 128;
 
-/// Whether a request is a challenge, given the method, and path with query. Authorities send GET.
-/// The path is that of challenges and one plain segment after it: then every reader resolves it to
-/// itself, and what is open for challenges is open for nothing else.
+/// Whether a request is a challenge, given the method, and path with query. Authorities send GET;
+/// HEAD counts, too. The path is that of challenges and one plain segment after it: then every
+/// reader resolves it to itself, and what is open for challenges is open for nothing else.
 pub fn is_challenge(method: &[u8], target: &[u8]) -> bool {
     acme_token(method, target).is_some() || is_pki_validation(method, target)
 }
 
-/// The token of a challenge of ACME.
+/// The token of a challenge of ACME; `None` for any other request, and for a token that is not 1 to
+/// 256 characters of base64url.
 pub fn acme_token<'t>(method: &[u8], target: &'t [u8]) -> Option<&'t [u8]> {
     let token = segment_after(ACME, method, target)?;
     ((1..=MAX_TOKEN).contains(&token.len()) && token.iter().all(is_of_base64url)).then_some(token)
 }
 
-/// Whether a request asks for the file of another challenge. Its name begins with no dot, so it is
-/// no dot segment.
+/// Whether a request asks for the file of another challenge: 1 to 128 characters of base64url and
+/// dots, the first of them no dot, so that it is no dot segment.
 fn is_pki_validation(method: &[u8], target: &[u8]) -> bool {
     let name = segment_after(PKI_VALIDATION, method, target).unwrap_or_default();
     name.len() <= MAX_NAME
@@ -37,6 +38,8 @@ fn is_pki_validation(method: &[u8], target: &[u8]) -> bool {
             .all(|byte| is_of_base64url(byte) || *byte == b'.')
 }
 
+/// The rest of the path behind `prefix`, without the query, of a GET or HEAD whose target begins
+/// with it. It may be empty or have slashes: the callers check that it is one segment.
 fn segment_after<'t>(prefix: &[u8], method: &[u8], target: &'t [u8]) -> Option<&'t [u8]> {
     let path = target.starts_with(prefix).then(|| path_of(target))?;
     matches!(method, b"GET" | b"HEAD").then(|| &path[prefix.len()..])

@@ -16,9 +16,10 @@ use crate::robots::{Dialect, GoogleRules, RuleSet, Target};
 use crate::time::Timestamp;
 use std::time::Duration;
 
-/// Judges a request by its facts and the versions that the crawler may have cached. `None` where no
-/// site claims the host: the request is forwarded untouched. Neither allocates, locks nor reads a
-/// clock (beyond eight matching tag rules the selection grows).
+/// Judges a request by its facts and the versions that the crawler may have cached, without regard
+/// to what the client did recently. `None` where no site has the host: the request is forwarded
+/// untouched. Neither allocates, locks nor reads a clock (beyond eight matching tag rules the
+/// selection grows).
 pub fn decide(
     snapshot: &Snapshot,
     registry: &Registry,
@@ -36,7 +37,9 @@ pub fn decide(
     Some(decide_for(&case, Behaviour::default(), scratch))
 }
 
-/// Judges a request whose claimant is known, together with what the client did recently.
+/// Judges a request whose claimant is known, together with what the client did recently. With
+/// `mode: observe` the request passes, and `would` is the answer of `mode: enforce`. Pauses,
+/// robots.txt and tdmrep.json come before all rules.
 pub fn decide_for(case: &Case<'_>, behaviour: Behaviour, scratch: &mut Scratch) -> Decision {
     let Claimant {
         site: index,
@@ -121,7 +124,10 @@ impl<'a> Question<'a> {
         &self.case.claimant.entry.site
     }
 
-    /// The verdict, and the kind of the request by it.
+    /// The verdict of the version in force and the kind of the request. A disallowed request is a
+    /// stale copy if a cached version allows it, ambiguous if one disallows only what the path
+    /// resolves to, `NotBound` for a crawler that ignores robots.txt, unproven if not all cached
+    /// versions are known, else a violation.
     fn ruling(&self) -> Ruling {
         let (
             Matched {
@@ -160,7 +166,9 @@ impl<'a> Question<'a> {
         }
     }
 
-    /// The verdict of the version in force, and the rule of its document that decided.
+    /// The verdict of the version in force, and the group of its document that applied, with the
+    /// rule that decided, if one did; `None` without a group. A client that is not judged is no
+    /// crawler. A request for tdmrep.json, which crawlgate hands out itself, is allowed.
     fn matched(&self) -> (Matched, Option<RuleRef>) {
         let site = self.site();
         let group = match self.rules.binding {
@@ -201,8 +209,8 @@ impl<'a> Question<'a> {
         )
     }
 
-    /// Whether enforcement looks at this request. The files that crawlgate itself hands out are
-    /// free for every client.
+    /// Whether enforcement looks at this request: the claimant is judged, the mode is not off, and
+    /// the request is not for robots.txt or tdmrep.json, which are free for every client.
     fn is_enforced(&self) -> bool {
         let free = self.target.reaches_robots_txt() || self.site().signals.is_tdmrep(self.target);
         self.rules.judged && self.rules.mode != Mode::Off && !free
@@ -244,7 +252,9 @@ impl<'a> Question<'a> {
         })
     }
 
-    /// The answer in place of the page, if there is one, and the kind that it is recorded as.
+    /// Weighs an impostor before all else, also if the crawler is exempt; then, unless it is
+    /// exempt, what `weighed` finds, and last the demand for a licence. Where nothing is enforced
+    /// the kind stays that of the rules; for an exempt crawler against them it is `Exempt`.
     fn enforcement(&self, ruling: &Ruling, trap_hit: bool, signals: PathSignals) -> Enforcement {
         let rules = self.rules;
         let kind = ruling.kind;
@@ -266,6 +276,9 @@ impl<'a> Question<'a> {
     }
 
     /// The first that applies, in order of weight: a trap, the rules, the identity, the crawl rate.
+    /// A client that was marked by a trap earlier is refused too, unless it is verified. The mode
+    /// is at most observe for a crawler that is not verified, where the policy says `unverified:
+    /// observe`.
     fn weighed(&self, ruling: &Ruling, trap_hit: bool) -> Enforcement {
         let rules = self.rules;
         let identity = self.case.facts.identity;
@@ -328,8 +341,8 @@ impl<'a> Question<'a> {
         enforcement
     }
 
-    /// The answer to a crawler without a licence token where the policy asks for one. The licence
-    /// itself can always be read.
+    /// The answer to a crawler without a licence token where the policy asks for one; `None` where
+    /// it does not, there is no licence for the path, or the request is for the terms themselves.
     fn license_wanted(&self, signals: PathSignals) -> Option<Action> {
         let status = self.rules.unlicensed?;
         let site = self.site();
@@ -341,7 +354,9 @@ impl<'a> Question<'a> {
         pause.audience == Audience::Everyone || self.rules.pausable
     }
 
-    /// robots.txt, tdmrep.json and pauses come before any rule.
+    /// The action that comes before any rule: the answer to robots.txt (the file, or 503 of a pause
+    /// that stops this client), tdmrep.json, or a pause. A pause does not stop challenges of
+    /// certificate authorities.
     fn action_before_rules(&self) -> Option<Action> {
         let entry = self.case.claimant.entry;
         let target = self.target;
@@ -363,6 +378,8 @@ impl<'a> Question<'a> {
     }
 }
 
+/// The answer of a pause. Its Retry-After is at most the time that is left of the pause, and at
+/// least a second.
 fn pause_action(pause: &ActivePause, now: Timestamp) -> Action {
     let left = u32::try_from(pause.until.since(now).as_secs()).unwrap_or(u32::MAX);
     Action::Pause {
@@ -427,14 +444,17 @@ impl Matched {
         }
     }
 
-    /// Whether the rule is one of Google's reading.
+    /// Whether `rule` is an index into Google's rules: only RFC 9309 disallows the request, and so
+    /// it is allowed.
     fn is_by_google(&self) -> bool {
         self.readings == Readings::OnlyRfc9309 && self.verdict == VersionVerdict::Allowed
     }
 }
 
 /// The verdict of one version alone. `google` are the rules as Google's published parser reads
-/// them, for a crawler that goes by it.
+/// them, for a crawler that goes by it; then only what both disallow is disallowed. A path that is
+/// disallowed only as origins resolve it, or only as RFC 9309 normalises it, is ambiguous.
+/// robots.txt is allowed.
 fn match_rules(rules: &RuleSet, google: Option<&RuleSet>, target: Target<'_>) -> Matched {
     if target.reaches_robots_txt() {
         return Matched::by_no_rule(VersionVerdict::Allowed);
@@ -499,8 +519,9 @@ fn disallows(rules: &RuleSet, found: Option<usize>) -> bool {
         .is_some_and(|rule| !rule.allow)
 }
 
-/// The mildest verdict of the versions that a crawler may have cached, on a request that the
-/// version in force disallows. A version whose rules are no longer known counts as one that allows.
+/// The mildest verdict of the superseded versions that a crawler may have cached, on a request that
+/// the version in force disallows. A version whose rules are no longer known counts as one that
+/// allows. Without superseded versions it is disallowed.
 fn mildest_cached(case: &Case<'_>, target: Target<'_>) -> VersionVerdict {
     if case.cached_versions.may_be_unknown {
         return VersionVerdict::Allowed;
@@ -516,7 +537,8 @@ fn mildest_cached(case: &Case<'_>, target: Target<'_>) -> VersionVerdict {
     mildest
 }
 
-/// The verdict of a superseded version.
+/// The verdict of a superseded version about the claimant's request, by its own groups, and by
+/// Google's reading of them for Google's crawlers.
 fn superseded_verdict(
     case: &Case<'_>,
     parsed: &ParsedVersion,
@@ -539,8 +561,8 @@ fn superseded_verdict(
     match_rules(parsed.matcher.rules(usize::from(group)), google, target).verdict
 }
 
-/// The group of a superseded version that binds the claimant. The site in force says which rules
-/// bind the crawler at all.
+/// The group of a superseded version that binds the claimant. What binds the crawler besides a
+/// group of its own (`binds`) comes from the site in force.
 fn binding_in(case: &Case<'_>, parsed: &ParsedVersion) -> Binding {
     let binds = case
         .claimant

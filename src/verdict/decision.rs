@@ -178,7 +178,8 @@ impl Action {
 }
 
 impl Decision {
-    /// The name of the kind for records: `off` where the policy wants no record.
+    /// The name of the kind for records: `off` for a crawler of which the policy wants no record
+    /// (`mode: off`).
     pub fn recorded_kind(&self) -> &'static str {
         if self.recorded || self.kind == Kind::NotACrawler {
             self.kind.name()
@@ -188,7 +189,7 @@ impl Decision {
     }
 
     /// Whether the request does not count because the crawler may use another robots.txt than the
-    /// one in force.
+    /// one in force. False with `mode: off`.
     pub fn is_in_doubt(&self) -> bool {
         self.recorded && matches!(self.kind, Kind::Unproven | Kind::StaleCopy)
     }
@@ -204,7 +205,8 @@ impl Decision {
         }
     }
 
-    /// The decision for a request that carries a licence token. The origin or the licence server
+    /// The decision for a request that carries a licence token, which is not checked here: a demand
+    /// for a licence becomes a pass, in `action` and in `would`. The origin or the licence server
     /// checks the token: a policy holds no keys.
     pub fn with_license_token(mut self) -> Decision {
         if matches!(self.action, Action::License { .. }) {

@@ -138,8 +138,8 @@ impl Identity {
         }
     }
 
-    /// The name under which a finding is counted. A suspended finding has a name of its own, and so
-    /// has one that only reverse DNS could make.
+    /// The name under which a finding is counted: that of reports, but `suspended` for a suspended
+    /// finding, and `suspected` for one that only reverse DNS could make.
     pub(crate) fn outcome(self, doubt: Option<Doubt>) -> &'static str {
         match (self, doubt) {
             (Identity::Suspended, _) => "suspended",
@@ -149,9 +149,10 @@ impl Identity {
     }
 }
 
-/// The finding by the networks that the policy lists. `may_accuse` is `false` where the address may
-/// be that of an undeclared proxy: then it proves nothing against any crawler. Nor does an address
-/// of a private network.
+/// The finding by the networks that the policy lists for the claimed crawler: verified inside of
+/// them, impostor outside, unverified where it lists none or the address is unknown. `may_accuse`
+/// is `false` where the address may be that of an undeclared proxy: then it proves nothing against
+/// any crawler. Nor does an address of a private network.
 pub fn identity_by_policy(
     site: &Site,
     facts: &Facts<'_>,

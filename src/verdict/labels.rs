@@ -17,7 +17,7 @@ pub fn claim_of(agent: &str, registry: &Registry, site: Option<&Site>) -> Claim 
 }
 
 /// The label of a claim: the registry's id, the policy's token, `other` or `tool`; `None` for a
-/// person.
+/// person, and for a token without the site whose token it is.
 pub fn claim_label<'a>(
     claim: Claim,
     registry: &'a Registry,
@@ -32,21 +32,23 @@ pub fn claim_label<'a>(
     }
 }
 
-/// `file:line:column` of the policy line behind the rule that decided; `None` where no rule did.
+/// Where the rule that decided is written: `file:line:column` of the policy, or a line of the
+/// origin's file. `None` where no rule decided.
 pub fn rule_place(decision: &Decision, site: &Site) -> Option<String> {
     let deciding = decision.rule?;
     let (_, source) = site.rule(deciding.group, deciding.rule?)?;
     Some(source_place(source, site).0)
 }
 
-/// `file:line:column` of the policy line behind the group that applied, where its crawl delay
-/// stands.
+/// Where the group that applied, and its crawl delay, is written: see `rule_place`. `None` where no
+/// group applied.
 pub fn group_place(decision: &Decision, site: &Site) -> Option<String> {
     let source = site.group_sources.get(usize::from(decision.rule?.group))?;
     Some(source_place(source, site).0)
 }
 
-/// `file:line:column` of the source of a rule, and its span where that is in the policy.
+/// `file:line:column` of a source in the policy, with its span there. For a line of the origin's
+/// file it is that file and line, for staging the policy's name, both without a span.
 pub fn source_place(source: &RuleSource, site: &Site) -> (String, Option<Span>) {
     let file = &site.policy.source.name;
     match source {
@@ -63,7 +65,8 @@ pub fn source_place(source: &RuleSource, site: &Site) -> (String, Option<Span>) 
     }
 }
 
-/// The name by which a crawler knows itself: its token, else its name.
+/// The name by which a crawler knows itself: its token, else its name. `this crawler` for a claim
+/// without a name.
 pub fn crawler_name(registry: &Registry, entry: &SiteEntry, claim: Claim) -> String {
     match claim {
         Claim::Known(index) => {

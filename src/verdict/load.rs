@@ -68,7 +68,8 @@ pub fn load_with(
     (usable.then_some(site), diagnostics)
 }
 
-/// Adds the errors that the site will have once `retire` has come to its end.
+/// Compiles and lints the site as it is once `retire` has come to its end, and adds the errors (not
+/// the warnings) that it does not have already.
 fn at_the_end(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     let mut found = Diagnostics::default();
     match policy::compile_with_origin(

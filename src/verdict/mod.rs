@@ -83,8 +83,9 @@ pub struct Claimant<'a> {
 }
 
 impl<'a> Claimant<'a> {
-    /// The claimant by the host and the user agent of a request. `None` where no site claims the
-    /// host.
+    /// The claimant by the host and the user agent of a request, with the tokens of the host's
+    /// site. A challenge of a certificate authority claims to be nobody, whatever its user agent
+    /// is. `None` where no site has the host.
     pub fn of(
         snapshot: &'a Snapshot,
         registry: &Registry,
@@ -95,8 +96,9 @@ impl<'a> Claimant<'a> {
         })
     }
 
-    /// [`of`](Claimant::of), where the caller identifies the user agent for the site. A challenge
-    /// is no crawler's request, whoever sends it.
+    /// [`of`](Claimant::of), where the caller identifies the user agent for the site: `identify`
+    /// gets the site's index and the site. It is not called for a challenge, which is no crawler's
+    /// request, whoever sends it.
     pub fn identified(
         snapshot: &'a Snapshot,
         facts: &Facts<'_>,
@@ -166,8 +168,9 @@ pub struct Behaviour {
     pub was_served_current: bool,
 }
 
-/// Whether the client's behaviour counts for a request, so that the ledger is asked. The files that
-/// crawlgate hands out itself are free for every client.
+/// Whether the client's behaviour counts for a request, so that the ledger is asked. It does not
+/// for robots.txt and tdmrep.json, which are free for every client, nor where `rules` do not judge
+/// the crawler, exempt it, or have the mode off.
 pub fn behaviour_counts(site: &Site, rules: &CrawlerRules, target: &[u8]) -> bool {
     // The cheap answer first, without reading the target: people send most requests, and their
     // behaviour never counts.
@@ -233,7 +236,7 @@ pub struct UnprovenHost {
 impl<'a> CachedVersions<'a> {
     /// The versions that any crawler may have cached, where it is not known which crawler was
     /// served which version: every version that was in force within the time for which a copy may
-    /// be used.
+    /// be used. The basis stays `Unknown`, so they accuse no crawler.
     pub fn of_anyone(claimant: Claimant<'a>, now: Timestamp) -> CachedVersions<'a> {
         let Claimant { entry, history, .. } = claimant;
         let cached_since = history.cached_since(entry.site.copy_time(), now);
@@ -249,7 +252,7 @@ impl<'a> CachedVersions<'a> {
         }
     }
 
-    /// Whether the crawler can have cached nothing else.
+    /// Whether the crawler can have cached nothing but these versions and the one in force.
     pub fn is_whole(&self) -> bool {
         !matches!(
             self.basis,
@@ -277,7 +280,8 @@ impl<'a> CachedVersions<'a> {
     }
 }
 
-/// The versions whose bits are set: the reverse of `bits`.
+/// The versions whose bits are set; the lowest bit stands for the first version. Versions beyond
+/// the 64th are left out.
 pub fn chosen(
     versions: &[SupersededVersion],
     bits: u64,

@@ -20,7 +20,8 @@ pub enum PassReason {
 }
 
 impl PassReason {
-    /// The reason in a decision about a request to a site; `None` where `enforce` would do no more.
+    /// The reason why a request that is against the rules passes by this decision; `None` where
+    /// `would` is empty, so that `mode: enforce` would do nothing else.
     pub fn of(decision: &Decision, site: &Site) -> Option<PassReason> {
         decision.would?;
         let rules = site.crawler_rules(decision.claim);

@@ -24,13 +24,16 @@ const MAX_HOSTS: usize = 20;
 struct Lines(String);
 
 impl Lines {
+    /// Adds a line; the name is filled up with blanks to ten characters.
     fn add(&mut self, name: &str, value: impl Display) {
         self.0 += &format!("{name:<10} {value}\n");
     }
 }
 
 impl Explanation {
-    /// The text. `snapshot` is the one that the request was judged with.
+    /// The text. `snapshot` is the one that the request was judged with. Where it has no site for
+    /// the host, the text says that the request is forwarded. `colour` is for the line of the
+    /// policy at the end, which is missing where no line of the policy decided.
     pub fn to_text(&self, snapshot: &Snapshot, colour: bool) -> String {
         let mut lines = Lines::default();
         lines.add("request", format!("{}{}", self.host, self.target));
@@ -71,7 +74,8 @@ impl Explanation {
         text
     }
 
-    /// The crawler in one line.
+    /// The crawler that the user agent claims to be, in words; also that it claims none, or that
+    /// the request is a challenge of a certificate authority.
     fn crawler_line(&self) -> String {
         match &self.crawler {
             None if is_challenge(b"GET", self.target.as_bytes()) => {
@@ -85,7 +89,8 @@ impl Explanation {
         }
     }
 
-    /// Adds what is known of the site, the client and its identity.
+    /// Adds the lines about the site, the hosts that crawlers requested instead (at most 20), and
+    /// the identity.
     fn add_site(&self, lines: &mut Lines, site: &Site) {
         let file = &site.policy.source.name;
         let version = site.robots_txt.version;
@@ -126,7 +131,8 @@ impl Explanation {
         }
     }
 
-    /// Adds the group, the rule, the verdict and the action.
+    /// Adds the lines from the group to the action, and those of the policy that let an unlisted
+    /// bot be blocked.
     fn add_ruling(&self, lines: &mut Lines) {
         if let Some(group) = &self.group {
             lines.add("group", format!("User-agent: {}", group.agents.join(", ")));
@@ -194,7 +200,8 @@ impl Explanation {
         }
     }
 
-    /// Adds the header lines of the response.
+    /// Adds the lines of X-Robots-Tag that are sent and those that are taken away, and what they
+    /// tell each bot. Without any such line nothing is added.
     fn add_tags(&self, lines: &mut Lines) {
         for tag in &self.x_robots_tag {
             lines.add("tag", format!("X-Robots-Tag: {tag}"));
@@ -224,7 +231,8 @@ impl Explanation {
         }
     }
 
-    /// The readings of a crawler that has two, its own first.
+    /// What each reading of a crawler that has two says, its own (Google's parser) first. `None`
+    /// for a crawler with RFC 9309 alone.
     fn readings(&self) -> Option<&'static str> {
         match self.readings {
             Readings::Rfc9309 => None,
@@ -284,6 +292,7 @@ impl Explanation {
 }
 
 impl ActionReport {
+    /// What becomes of the request, in words; `forwarded` for a kind without an answer.
     fn sentence(&self) -> String {
         match (self.kind, self.status) {
             ("block", Some(status)) => format!("refused with {status}"),

@@ -20,7 +20,7 @@ use crate::policy::site::{Sent, Site, combine};
 
 /// Decides and gives the reasons, without a ledger: the crawler may have cached every version that
 /// was in force within the grace time. The user agent may be the bare token, id or name of a
-/// crawler.
+/// crawler. Where no site has the host, the request is reported as forwarded.
 pub fn explain(
     snapshot: &Snapshot,
     registry: &Registry,
@@ -50,7 +50,9 @@ pub fn explain_for(case: &Case<'_>, response: &ResponseFacts<'_>) -> Explanation
     report(case, &decision, response)
 }
 
-/// The explanation of a decision that was made about a case.
+/// The explanation of a decision that was made about a case. Only the policy's networks count as
+/// proof; the caller adds what it knows of other proofs (`proof`, `doubt`, `evidence`) and of
+/// hosts.
 pub fn report(case: &Case<'_>, decision: &Decision, response: &ResponseFacts<'_>) -> Explanation {
     let site = &*case.claimant.entry.site;
     let facts = &case.facts;
@@ -114,7 +116,8 @@ pub fn report(case: &Case<'_>, decision: &Decision, response: &ResponseFacts<'_>
     }
 }
 
-/// A request for a host that no site claims: it is forwarded, and the response passes untouched.
+/// The explanation of a request for a host that no site has: it is forwarded, and the response
+/// passes untouched.
 pub fn report_unclaimed(
     registry: &Registry,
     facts: &Facts<'_>,
@@ -140,7 +143,7 @@ pub fn report_unclaimed(
 }
 
 /// The lines of a policy that let the bot be refused: one with its name, if it has a name that a
-/// policy can have, and one for all unlisted bots.
+/// policy can have and by which the bot would be found, and one for all unlisted bots.
 fn lines_to_enforce(case: &Case<'_>, claim: Claim, site: &Site) -> Vec<String> {
     let registry = case.registry;
     let name = match claim {
@@ -177,7 +180,8 @@ fn rule_report(decision: &Decision, site: &Site) -> Option<RuleReport> {
 }
 
 /// The lines of X-Robots-Tag that the client receives, the origin's lines that it does not, and the
-/// reason.
+/// reason for that (empty where there are none). crawlgate's own answers have no lines of the
+/// origin.
 fn tag_lines(
     site: &Site,
     decision: &Decision,
@@ -267,7 +271,8 @@ fn signal_lines(decision: &Decision, site: &Site) -> Vec<String> {
     }
 }
 
-/// Googlebot, Bingbot, every bot that a line names, and the one that asks; then any other.
+/// What these lines of X-Robots-Tag tell Googlebot, Bingbot, every bot that a line names, and the
+/// bot that asks (`asks` is its token), each once; and last any other bot (`*`).
 fn effective(lines: &[String], asks: Option<String>) -> Vec<EffectiveReport> {
     let tags = parse_lines(lines.iter().map(String::as_bytes));
     let mut bots: Vec<String> = vec!["googlebot".into(), "bingbot".into()];
@@ -291,7 +296,8 @@ fn effective(lines: &[String], asks: Option<String>) -> Vec<EffectiveReport> {
     reports.collect()
 }
 
-/// The crawler of a claim, with its facts; `None` for a person.
+/// The crawler of a claim. The purpose that the policy gives it comes before the registry's. `None`
+/// for a person, and for a token without the site whose token it is.
 fn crawler_report(claim: Claim, registry: &Registry, site: Option<&Site>) -> Option<CrawlerReport> {
     let id = claim_label(claim, registry, site)?.to_owned();
     let described = |token: &str| site?.policy.described_crawler(token)?.purpose;

@@ -33,7 +33,9 @@ pub fn run_tests(site: &Arc<Site>, registry: &Registry) -> Vec<Diagnostic> {
         .collect()
 }
 
-/// The site as it is at the moment of a case.
+/// A snapshot of the site as it is at the moment of a case; a case without a moment is before all
+/// else. The site is compiled anew only if a retirement is at another stage then. Where that fails,
+/// `snapshot`.
 fn at_its_moment<'a>(
     test: &PolicyTest,
     snapshot: &'a Snapshot,
@@ -61,7 +63,8 @@ pub fn ask(test: &PolicyTest, site: &Arc<Site>, registry: &Registry) -> Explanat
     )
 }
 
-/// The host that a case asks for: its own, else the site's first, else any.
+/// The host that a case asks for: its own, else the site's first (`www` in place of `*`), else
+/// `site.test` for a site without hosts.
 pub fn host_of(test: &PolicyTest, policy: &Policy) -> String {
     test.host
         .as_ref()
@@ -91,7 +94,9 @@ fn with_pauses_of(test: &PolicyTest, snapshot: &Snapshot) -> Snapshot {
     )
 }
 
-/// The explanation of the request that a case describes.
+/// The explanation of the request of a case, with the identity and the cached copy that the case
+/// says. Without an identity the policy's networks decide; without a copy nothing is known of
+/// copies, so that nothing is a violation. The response is HTML unless the case says otherwise.
 fn answer(test: &PolicyTest, snapshot: &Snapshot, registry: &Registry) -> Explanation {
     let snapshot = &with_pauses_of(test, snapshot);
     let entry = &snapshot.sites()[0];
@@ -167,7 +172,9 @@ struct Comparison<'a> {
 }
 
 impl Comparison<'_> {
-    /// Compares a name or a number.
+    /// Compares a name or a number as text, and adds a failure where they differ. What the case
+    /// does not expect (`None`) is not compared. `what` names it in the message, `came` is the
+    /// actual value.
     fn value<T: ToString>(&mut self, expected: &Option<Located<T>>, what: &str, came: &str) {
         let Some(Located { value, span }) = expected else {
             return;
@@ -196,7 +203,8 @@ impl Comparison<'_> {
         );
     }
 
-    /// Compares header lines. `none` is the text for no line.
+    /// Compares header lines and their order, and adds a failure where they differ. `what` begins
+    /// the message, `none` is the text for no line.
     fn lines(&mut self, expected: &[Located<String>], came: &[String], what: &str, none: &str) {
         if expected.iter().map(|line| &line.value).eq(came) {
             return;
@@ -213,6 +221,7 @@ impl Comparison<'_> {
         );
     }
 
+    /// Adds a failure, with the request of the case as its context.
     fn fail(&mut self, diagnostic: Diagnostic) {
         let asked = format!(
             "{} asks for {}",
@@ -223,7 +232,9 @@ impl Comparison<'_> {
     }
 }
 
-/// Runs one case: a finding for each expectation that does not hold.
+/// Runs one case: a finding for each expectation that does not hold. Action and status are those of
+/// `mode: enforce`, also where the site only observes; the status of a request that passes is the
+/// origin's. A host that is not the site's is the only finding then.
 fn run(test: &PolicyTest, snapshot: &Snapshot, registry: &Registry) -> Vec<Diagnostic> {
     let got = answer(test, snapshot, registry);
     if got.site.is_none() {

@@ -56,7 +56,8 @@ impl Decoder {
         });
     }
 
-    /// Adds the error that something is written a second time.
+    /// Adds the error that something is written a second time, at `span`; `first` is the first
+    /// place.
     pub fn duplicate(
         &mut self,
         id: &'static str,
@@ -71,7 +72,8 @@ impl Decoder {
         );
     }
 
-    /// Adds the error that `node` is not what it should be.
+    /// Adds the error that `node` is not what is `wanted`. Always returns `None`, for the caller to
+    /// return.
     fn wrong_type<T>(&mut self, node: &Node, wanted: &str) -> Option<T> {
         let message = if node.is_null() {
             format!("there is no value here; {wanted} is wanted")
@@ -82,7 +84,7 @@ impl Decoder {
         None
     }
 
-    /// The entries of a map.
+    /// The entries of a map. For any other node `None` with an error, which names what is `wanted`.
     pub fn entries<'n>(&mut self, node: &'n Node, wanted: &str) -> Option<&'n Mapping> {
         match &node.value {
             Value::Mapping(entries) => Some(entries),
@@ -90,7 +92,8 @@ impl Decoder {
         }
     }
 
-    /// A map, whose fields `read` takes. Those that it leaves are unknown.
+    /// Decodes a map: `read` takes its fields, and an error is added for each that it does not
+    /// take. `None` only for a node that is no map.
     pub fn map<T>(
         &mut self,
         node: &Node,
@@ -101,6 +104,8 @@ impl Decoder {
         Some(self.read(node.span, entries, read))
     }
 
+    /// Decodes the entries of a map with `read`. A key that is not a scalar, or is written twice,
+    /// is an error and left out (of two the second).
     fn read<T>(
         &mut self,
         span: Span,
@@ -135,7 +140,8 @@ impl Decoder {
         value
     }
 
-    /// A list of maps, or a single one; `wanted` is for the list and for each map.
+    /// Decodes a list of maps, or a single one. Items for which `read` returns `None`, and items
+    /// that are no maps, are left out. `wanted` describes the list and each map in messages.
     pub fn maps<T>(
         &mut self,
         node: &Node,
@@ -153,7 +159,8 @@ impl Decoder {
             .collect()
     }
 
-    /// Text; numbers and words are text too.
+    /// The text of a scalar, quoted or not; numbers and words are text too. `None` with an error
+    /// for lists, maps and where nothing is written.
     pub fn text<'n>(&mut self, node: &'n Node, wanted: &str) -> Option<&'n str> {
         match &node.value {
             Value::Scalar { text, .. } if !node.is_null() => Some(text),
@@ -169,7 +176,8 @@ impl Decoder {
         })
     }
 
-    /// A list; a single value is a list of one. Nothing at all is an error.
+    /// The items of a list; a single scalar is a list of one. A map, and a place where nothing is
+    /// written, is an error and gives none. An empty list is none.
     pub fn one_or_many<'n>(&mut self, node: &'n Node, wanted: &str) -> &'n [Node] {
         match &node.value {
             Value::Sequence(items) => items,
@@ -178,7 +186,7 @@ impl Decoder {
         }
     }
 
-    /// A list of texts.
+    /// The texts of a list, or a single text. Items that are no texts are left out with an error.
     pub fn texts(&mut self, node: &Node, wanted: &str) -> Vec<Located<String>> {
         self.one_or_many(node, wanted)
             .iter()
@@ -198,8 +206,9 @@ impl Decoder {
         texts
     }
 
-    /// The value that `read` makes of a text. `mistake` is the error where there is none: its id,
-    /// the rest of its message after the text, and what to do.
+    /// The value that `read` makes of a text. Where it makes none, `mistake` is the error: its id,
+    /// the rest of its message after the text, and what to do. `wanted` is for the error about a
+    /// node that is no text.
     pub fn parsed<T>(
         &mut self,
         node: &Node,
@@ -234,7 +243,8 @@ impl Decoder {
             .collect()
     }
 
-    /// `yes`, `no`, `on`, `off`, `true`, `false`.
+    /// `yes`, `true`, `on`, or `no`, `false`, `off`, without regard to case; `None` with an error
+    /// for other text.
     pub fn boolean(&mut self, node: &Node) -> Option<bool> {
         let text = self.text(node, "yes or no")?;
         match text.to_ascii_lowercase().as_str() {
@@ -251,7 +261,8 @@ impl Decoder {
         }
     }
 
-    /// A whole number within bounds.
+    /// A whole number within bounds; `None` with an error for other text. A number that does not
+    /// fit into `T` is `None` without one, so the bounds must fit.
     pub fn integer<T: TryFrom<u64>>(
         &mut self,
         node: &Node,
@@ -312,7 +323,8 @@ impl Decoder {
         )
     }
 
-    /// The place of a word in a fixed set of words.
+    /// The place of a word in a fixed set of words, which is compared with regard to case. `None`
+    /// with an error for another word; its help names the nearest.
     pub fn one_of(&mut self, node: &Node, words: &[&str], wanted: &str) -> Option<usize> {
         let text = self.text(node, wanted)?;
         let place = words.iter().position(|word| *word == text);
@@ -349,7 +361,9 @@ impl Decoder {
     }
 }
 
-/// Reads a duration.
+/// Reads a duration: numbers with units (`ms`, `s`, `m` or `min`, `h`, `d`, `w`), which are added
+/// up, or a single number of seconds. `None` for other text, parts of a millisecond, and more than
+/// a century.
 pub fn parse_duration(text: &str) -> Option<Duration> {
     let text = text.trim();
     if text.is_empty() {
@@ -390,7 +404,8 @@ pub fn parse_duration(text: &str) -> Option<Duration> {
     (total <= Duration::from_secs(100 * 366 * 86_400)).then_some(total)
 }
 
-/// The milliseconds of a fraction of a unit; `None` where they are not whole.
+/// The milliseconds of a fraction of a unit: `digits` stand behind the point, `unit` is the unit in
+/// milliseconds. `None` where they are not whole, and for more than nine digits.
 fn of_unit(digits: &str, unit: u64) -> Option<u64> {
     if digits.len() > 9 {
         return None;
@@ -400,7 +415,9 @@ fn of_unit(digits: &str, unit: u64) -> Option<u64> {
     (parts % whole == 0).then_some(parts / whole)
 }
 
-/// The known word that `written` may have been meant to be.
+/// The known word that `written` may have been meant to be: the one with the fewest changes, the
+/// first of equals. `None` where all need more changes than one plus a quarter of their length.
+/// Case does not matter.
 pub fn nearest<'k>(written: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
     let written = written.to_ascii_lowercase();
     known
@@ -429,7 +446,7 @@ pub struct Fields<'n> {
 }
 
 impl<'n> Fields<'n> {
-    /// The value of a field, marked as known.
+    /// The value of a field, marked as known and taken. It may be taken again.
     pub fn take(&mut self, name: &'static str) -> Option<&'n Node> {
         self.take_with_key(name).map(|(_, value)| value)
     }
@@ -442,8 +459,8 @@ impl<'n> Fields<'n> {
         self.take_foreign(name)
     }
 
-    /// A field of another map that people write into this one. It is not listed among the fields of
-    /// this map.
+    /// Takes a field of another map that people write into this one. Unlike the others it is not
+    /// listed in messages among the fields of this map.
     pub fn take_foreign(&mut self, name: &str) -> Option<(Span, &'n Node)> {
         let field = self
             .fields
@@ -453,8 +470,8 @@ impl<'n> Fields<'n> {
         Some((field.1.span, field.2))
     }
 
-    /// The value of a field that has to be there. `message` is the error otherwise, with what to
-    /// do.
+    /// The value of a field that has to be there. Where it is missing, adds an error about the
+    /// whole map, with `message` and what to do.
     pub fn required<'h>(
         &mut self,
         name: &'static str,
@@ -498,7 +515,7 @@ impl<'n> Fields<'n> {
         self.get(name, |decoder, node| decoder.located(node, wanted))
     }
 
-    /// The value of a field that may be left out.
+    /// The value of a field, as `read` reads it; the default where the field is missing.
     pub fn get_or_default<T: Default>(
         &mut self,
         name: &'static str,
@@ -521,7 +538,8 @@ impl<'n> Fields<'n> {
             .read(self.span, entries.map_or(&[], Vec::as_slice), read)
     }
 
-    /// Puts the value of a field in the place of its default.
+    /// Puts the value of a field into `into`. Where the field is missing or wrong, that keeps its
+    /// value.
     pub fn set<T>(
         &mut self,
         name: &'static str,
@@ -562,12 +580,15 @@ impl<'n> Fields<'n> {
         self.get(name, |decoder, node| decoder.integer(node, bounds, wanted))
     }
 
-    /// Whether the map has no other field than this.
+    /// Whether the map has no other field than this. Fields for which `finish` added an error do
+    /// not count.
     pub fn has_only(&self, name: &str) -> bool {
         self.fields.iter().all(|(written, ..)| *written == name)
     }
 
-    /// Adds errors for the fields that were not taken. Errors about the whole map come after them.
+    /// Adds errors for the fields that were not taken, and forgets these fields, so that a second
+    /// call adds none. A decoder calls it early to have its errors about the whole map come after
+    /// these.
     pub fn finish(&mut self) {
         for (name, key, value, _) in self.fields.extract_if(.., |(.., taken)| !*taken) {
             let help = match nearest(name, self.known.iter().copied()) {

@@ -124,7 +124,8 @@ impl Diagnostic {
         self
     }
 
-    /// Shows it as rustc would, with the lines of the file; with colours when `colour`.
+    /// Shows it as rustc would, with the lines of the file; with colours when `colour`. Characters
+    /// that a terminal might obey are replaced. A place over several lines is marked in the first.
     pub fn render(&self, source: &Source, colour: bool) -> String {
         let text = shown(&source.text);
         let name = printable(source.name.as_bytes());
@@ -193,7 +194,8 @@ impl Diagnostic {
         }
     }
 
-    /// [`one_line`](Diagnostic::one_line), with the labels and what to do.
+    /// [`one_line`](Diagnostic::one_line), with the labels and what to do in parentheses, each
+    /// shortened if it is very long.
     pub(crate) fn with_help(&self, source: &Source) -> String {
         let labels = self.related.iter().map(|related| &related.label);
         let beside: Vec<String> = labels
@@ -211,6 +213,7 @@ impl Diagnostic {
     }
 }
 
+/// The text with a blank for each character that could end a line or move a cursor.
 fn on_one_line(text: &str) -> String {
     text.chars()
         .map(|sign| if is_hidden(sign) { ' ' } else { sign })
@@ -230,7 +233,8 @@ fn marked(text: &str, span: Span) -> Range<usize> {
     start..newline.map_or(end, |newline| start + newline)
 }
 
-/// A text that is too long to be read, without its middle: a pattern mostly stands there.
+/// A text of more than 500 characters with only its first and its last 250: a pattern mostly stands
+/// in the middle. Other texts stay.
 fn shortened(text: String) -> String {
     const END: usize = 250;
     let length = text.chars().count();
@@ -242,7 +246,8 @@ fn shortened(text: String) -> String {
     format!("{first} [...] {last}")
 }
 
-/// A sign that no terminal obeys, of as many bytes, so that offsets stay right.
+/// The character, or in place of one that a terminal might obey another of as many bytes, so that
+/// offsets stay right. Line breaks and tabs stay.
 fn harmless(sign: char) -> char {
     match (sign, sign.len_utf8()) {
         ('\n' | '\t' | '\r', _) => sign,
@@ -253,6 +258,8 @@ fn harmless(sign: char) -> char {
     }
 }
 
+/// The offset, or the nearest before it, at which a character begins; at most the length of the
+/// text.
 fn floor(text: &str, offset: usize) -> usize {
     (0..=offset.min(text.len()))
         .rev()
@@ -280,7 +287,8 @@ impl Diagnostics {
             .any(|item| item.severity == Severity::Error)
     }
 
-    /// Puts the findings in the order of the file.
+    /// Puts the findings in the order of the file, those about the whole file first. Findings at
+    /// one place keep their order.
     pub(crate) fn sort(&mut self) {
         self.items
             .sort_by_key(|item| item.span.map(|span| span.start));

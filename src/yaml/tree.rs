@@ -99,7 +99,8 @@ pub struct Document {
 }
 
 impl Document {
-    /// Reads a file. A syntax error goes to `diagnostics` and there is no document.
+    /// Reads a file. An error (of syntax, size, depth, aliases, or a second document) goes to
+    /// `diagnostics`, and there is no document. A byte order mark at the beginning is skipped.
     pub fn parse(source: &Source, diagnostics: &mut Diagnostics) -> Option<Document> {
         // A byte order mark is allowed at the start (YAML 1.2 section 5.2); the parser's positions
         // do not count it.
@@ -147,7 +148,8 @@ struct Builder<'t> {
 type Failure = Box<Diagnostic>;
 
 impl Builder<'_> {
-    /// Builds the node that begins with an event.
+    /// Reads the whole text. Stops at the first error. The root is `None` where nothing is written
+    /// but perhaps `null`.
     fn build(&mut self) -> Result<Option<Node>, Failure> {
         let mut parser = Parser::new_from_str(self.text);
         while let Some(event) = parser.next_event() {
@@ -216,6 +218,7 @@ impl Builder<'_> {
         Ok(self.root.take().filter(|root| !root.is_null()))
     }
 
+    /// Opens a list or map. An error where that would be nested too deep.
     fn begin(&mut self, anchor: usize, span: Span, value: Value) -> Result<(), Failure> {
         if self.open.len() >= MAX_DEPTH {
             return Err(too_deep(span));
@@ -229,7 +232,9 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// Puts a finished node where it belongs.
+    /// Puts a finished node where it belongs: into the list or map that is open, there as a key or
+    /// as the value of the last key, else as the root. Remembers it by its anchor (0 is none). An
+    /// error beyond `MAX_NODES`.
     fn close(&mut self, node: Node, anchor: usize) -> Result<(), Failure> {
         self.nodes += 1;
         if self.nodes > MAX_NODES {
@@ -256,6 +261,8 @@ impl Builder<'_> {
         Ok(())
     }
 
+    /// The byte offset in the file of a character, which the parser counts without the byte order
+    /// mark.
     fn byte(&self, character: usize) -> usize {
         let within = match &self.bytes {
             None => character.min(self.text.len()),
@@ -292,7 +299,8 @@ impl Builder<'_> {
         }
     }
 
-    /// The error at a place that is not YAML, with help for the mistakes that are made most.
+    /// The error for what the parser (`info`) says at a place. Common mistakes get help: an
+    /// unquoted `*`, a tab, a character that cannot begin a value, a colon in a value.
     fn syntax_error(&self, marker: &Marker, info: &str) -> Diagnostic {
         let mut span = self.span(marker, marker);
         if span.start >= self.text.trim_end().len() + self.offset {
@@ -346,8 +354,8 @@ fn too_deep(span: Span) -> Failure {
     .into()
 }
 
-/// The place of a list or map: a block collection's own events mark only where it begins, so its
-/// last entry ends it.
+/// The place of a list or map that the parser began at `start` and ended at `end`. A block
+/// collection's own events mark only where it begins, so its last entry ends it.
 fn whole(start: Span, value: &Value, end: Span) -> Span {
     let last = match value {
         Value::Sequence(items) => items.last().map(|item| item.span.end),
@@ -371,8 +379,9 @@ fn is_merge_key(key: &Node) -> bool {
     matches!(&key.value, Value::Scalar { text, plain: true } if text == "<<")
 }
 
-/// Applies `<<` (the merge key of YAML 1.1, which people use with anchors): explicit keys win,
-/// earlier sources win.
+/// Applies `<<` (the merge key of YAML 1.1, which people use with anchors): keys of the map itself
+/// win, then earlier sources. An error, from `<<` to the end of `span`, where a source is no map.
+/// Lists stay.
 fn merged(value: Value, span: Span) -> Result<Value, Failure> {
     let Value::Mapping(entries) = value else {
         return Ok(value);

@@ -23,7 +23,7 @@ pub struct Bar {
 }
 
 impl Bar {
-    /// All requests of the period.
+    /// All requests of the period. Those of `broke_unverified` are among `broke` already.
     pub fn all(&self) -> u64 {
         self.kept + self.uncounted + self.broke + self.impostor
     }
@@ -32,7 +32,9 @@ impl Bar {
 const WIDTH: f64 = 800.0;
 const HEIGHT: f64 = 150.0;
 
-/// Stacked bars. Only digits, and the periods that crawlgate writes itself, go into the SVG.
+/// The requests of each period as stacked bars in SVG, with the first and the last period below.
+/// Empty if no period has requests. Only digits, and the periods that crawlgate writes itself, go
+/// into the SVG.
 pub fn bars(shown: &[Bar]) -> String {
     let most = shown.iter().map(Bar::all).max().unwrap_or(0);
     let [first, ..] = shown else {
@@ -106,8 +108,9 @@ pub fn bars(shown: &[Bar]) -> String {
     out
 }
 
-/// A small bar for each period of a crawler: the share of requests that broke the rules, in the
-/// colour of the identity. A line below marks the periods with judged requests.
+/// A small bar for each period of a crawler, as SVG: the share of requests that broke the rules, in
+/// the colour of the identity. `shares` are pairs of judged requests and those that broke a rule. A
+/// line below marks the periods with judged requests.
 pub fn trend(shares: &[(u64, u64)], identity: &str) -> String {
     let class = match identity {
         "verified" => "bad",

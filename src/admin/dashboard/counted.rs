@@ -15,8 +15,10 @@ use std::collections::{BTreeMap, BTreeSet};
 const OVERDUE: i64 = 60;
 
 impl Dashboard {
-    /// The history with the counts of all instances, and the sentence. Without a store it is the
-    /// history of this instance, and the sentence is empty.
+    /// The history to count by, and the sentence that says whose counts it has. With a store the
+    /// history has the counts of all instances. Without a store it is that of this instance, and
+    /// the sentence is empty. If the store does not answer, it is also that of this instance, and
+    /// the sentence says why.
     pub(super) fn counts(&self, period: &Period) -> Result<(HistoryReader, String), HistoryError> {
         let Some(instances) = self.operations.instances.get() else {
             return Ok((self.history.clone(), String::new()));
@@ -49,6 +51,9 @@ impl Dashboard {
     }
 }
 
+/// The sentence that says of how many instances the counts are sums. It names the instances that
+/// are there and told no counts of this period, or none for a minute. `told` are the counts of the
+/// other instances.
 fn sentence(store: &StoreStatus, told: &[Told], period: &Period) -> String {
     let mut last: BTreeMap<&str, i64> = BTreeMap::new();
     for Told {

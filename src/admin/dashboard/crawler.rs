@@ -48,6 +48,8 @@ struct CrawlerPage<'a> {
 }
 
 impl Dashboard {
+    /// The page of the crawler that `id` of the query names, about the last `days` (30 without it).
+    /// Unknown if neither the registry nor the history of this time has the crawler.
     pub(super) fn crawler(&self, query: &str) -> Page {
         let query = Query::read(query, &["id", "days"])?;
         let id = query.get("id").unwrap_or_default();
@@ -99,7 +101,8 @@ impl Dashboard {
     }
 }
 
-/// Rows by identity. The name of a row is what is proven of the crawler's name.
+/// The rows of a crawler by identity, for its own page: the name of a row is what is proven of the
+/// crawler's name. Empty for names that claim nothing.
 fn identities(id: &str, counts: &ByIdentity) -> Vec<Row> {
     let mut rows = Row::each("", id, counts);
     for row in &mut rows {
@@ -112,6 +115,8 @@ fn identities(id: &str, counts: &ByIdentity) -> Vec<Row> {
     rows
 }
 
+/// The rows of a crawler on one site, by identity. The name of a row is the site, with a link to
+/// it.
 fn on_site(site: &str, id: &str, counts: &ByIdentity) -> Vec<Row> {
     let mut rows = Row::each(site, id, counts);
     for row in &mut rows {
@@ -121,6 +126,8 @@ fn on_site(site: &str, id: &str, counts: &ByIdentity) -> Vec<Row> {
     rows
 }
 
+/// The requests by identity and kind: triples of identity, kind and count, without the columns that
+/// are no kinds.
 fn kinds(counts: &ByIdentity) -> Vec<(&'static str, &'static str, u64)> {
     let each = counts.each().into_iter();
     let kinds = each.flat_map(|(identity, counts)| {

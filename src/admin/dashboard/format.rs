@@ -6,7 +6,8 @@ pub use crate::numbers::thousands;
 use std::borrow::Borrow;
 use std::fmt::Display;
 
-/// A share of a hundred, with one digit where it is small.
+/// A share of a hundred, with one digit after the point unless it is whole. A share above 0 is
+/// shown as 0.1 % at least, and one below 100 as 99.9 % at most.
 pub fn percent(share: impl Borrow<f64>) -> String {
     match *share.borrow() {
         share if share > 99.9 && share < 100.0 => "99.9 %".to_owned(),

@@ -27,7 +27,8 @@ pub struct Link {
 }
 
 impl Layout {
-    /// The frame of the page at a path.
+    /// The frame of the page at a path, which the navigation marks. With `problems` (how many need
+    /// a person) the link to the page of health shows their number.
     pub fn new(title: &str, path: &'static str, problems: usize) -> Layout {
         let mut pages = PAGES.map(|(href, name)| Link {
             href: href.to_owned(),
@@ -67,13 +68,15 @@ pub fn samples_link(given: &[(&str, &str)]) -> String {
     format!("/violations?{}", query(given))
 }
 
+/// The pairs as the query of a URL, without those that have an empty value.
 fn query(given: &[(&str, &str)]) -> String {
     let mut query = form_urlencoded::Serializer::new(String::new());
     query.extend_pairs(given.iter().filter(|(_, value)| !value.is_empty()));
     query.finish()
 }
 
-/// A link to the line that `file:line:column` names, on the page of its site.
+/// A link to the line that `file:line:column` names, on the page of its site. `None` if the text
+/// does not end with a line and a column.
 pub fn line_link(site: &str, source: &str) -> Option<String> {
     let mut parts = source.rsplitn(3, ':');
     let _column = parts.next()?.parse::<u32>().ok()?;

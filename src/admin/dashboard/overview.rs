@@ -73,7 +73,7 @@ pub struct SiteRow {
 }
 
 impl SiteRow {
-    /// Requests that would be refused, of a hundred that were judged.
+    /// The percentage of judged requests that would be refused; 0 if none was judged.
     fn share(&self) -> f64 {
         match self.counts.judged() {
             0 => 0.0,
@@ -83,7 +83,9 @@ impl SiteRow {
 }
 
 impl Overview {
-    /// Reads the overview of a period from the history.
+    /// Reads the overview of a period from the history. Requests that claim to be no crawler count
+    /// as `people` only. Requests for hosts without a policy count as `unclaimed`, and not among
+    /// the sites.
     ///
     /// # Errors
     /// The history cannot be read.
@@ -169,8 +171,10 @@ impl Overview {
     }
 }
 
-/// Rows of crawlers, those that broke most rules first. Verified offenders come before all others.
-/// The identities of one crawler stand together.
+/// Rows of crawlers, one for each identity that has requests; those of one crawler stand together.
+/// Crawlers come in the order of rules that they broke as verified, then of all rules that they
+/// broke, then of requests that would be refused, then of requests. `seen` has the trends of each
+/// crawler in the order of `IDENTITIES`.
 fn crawler_rows(seen: HashMap<String, [Trend; 3]>, period: &Period) -> Vec<CrawlerRow> {
     let mut crawlers: Vec<Vec<CrawlerRow>> = Vec::new();
     for (id, trends) in seen {
@@ -210,6 +214,8 @@ struct Trend {
 }
 
 impl Trend {
+    /// Adds the counts of the hour, day or week that begins at `start`. Requests of impostors count
+    /// as ones that broke a rule. Counts from outside of the period only add to the sums and times.
     fn add(&mut self, period: &Period, start: Timestamp, counts: &Counts) {
         self.counts.add_all(counts);
         self.shares.resize(period.len(), (0, 0));
@@ -226,6 +232,7 @@ impl Trend {
         }
     }
 
+    /// The row of this crawler and identity, with the times when it first and last broke a rule.
     fn row(self, id: &str, identity: &'static str, period: &Period) -> CrawlerRow {
         CrawlerRow {
             broke: self
@@ -249,6 +256,7 @@ struct View<'a> {
 }
 
 impl View<'_> {
+    /// The view of an overview, with the first `shown` rows of crawlers.
     fn new<'a>(
         overview: &'a Overview,
         modes: &'a BTreeMap<String, String>,
@@ -302,6 +310,8 @@ pub fn report_page(overview: &Overview) -> Result<String, askama::Error> {
 }
 
 impl Dashboard {
+    /// The first page, about the last `days` of the query (30 without it). It shows 40 crawlers, or
+    /// all if the query has `all`.
     pub(super) fn overview(&self, query: &str) -> Page {
         let query = Query::read(query, &["days", "all"])?;
         let period = Period::of(&query, self.now())?;

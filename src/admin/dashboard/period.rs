@@ -39,8 +39,9 @@ impl Period {
         }
     }
 
-    /// At least the last `duration`, in hours. It is in days if `duration` is a number of days, or
-    /// longer than hours are kept.
+    /// The last `duration`: in hours, whole ones, unless `duration` is a number of whole days, or
+    /// longer than hours are kept. Then it is in days, rounded up, as `Period::days` divides
+    /// them.
     pub fn since(duration: Duration, now: Timestamp) -> Period {
         let seconds = i64::try_from(duration.as_secs()).unwrap_or(i64::MAX);
         if seconds % DAY == 0 || seconds > Step::Hour.kept() {
@@ -53,7 +54,8 @@ impl Period {
         }
     }
 
-    /// The period that `days` of a query asks for; 30 days without it.
+    /// The period that `days` of a query asks for; 30 days without it. Fails unless the number is
+    /// one of `DAYS`.
     pub(super) fn of(query: &Query<'_>, now: Timestamp) -> Result<Period, QueryError> {
         let given = query.one_of("days", &DAYS.map(|days| days.to_string()))?;
         Ok(Period::days(
@@ -67,13 +69,15 @@ impl Period {
         usize::try_from((self.to.0 - self.from.0) / self.step.seconds() + 1).unwrap_or(1)
     }
 
+    /// Which hour, day or week of the period (from 0) has this moment. `None` after its end, and a
+    /// step or more before its beginning.
     pub(super) fn place(&self, start: Timestamp) -> Option<usize> {
         usize::try_from((start.0 - self.from.0) / self.step.seconds())
             .ok()
             .filter(|place| *place < self.len())
     }
 
-    /// An hour, day or week of it, for people.
+    /// The hour, day or week that begins at `start`, in words for people.
     pub(super) fn name(&self, start: Timestamp) -> String {
         match self.step {
             Step::Hour => super::format::minute(start),
@@ -82,7 +86,8 @@ impl Period {
         }
     }
 
-    /// The days that may be chosen, with links of a page.
+    /// The links of a page to itself for each number of days that may be chosen. That of this
+    /// period is marked as current.
     pub(super) fn choices(&self, page: &str) -> Vec<Link> {
         let chosen = DAYS
             .into_iter()

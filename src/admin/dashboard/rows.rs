@@ -18,7 +18,8 @@ pub fn known(id: &str) -> Option<&'static Crawler> {
         .find(|crawler| crawler.id == id)
 }
 
-/// What people call a crawler.
+/// What people call the crawler of an id: its name in the registry, words for the collective
+/// labels, else the id itself (a token of a policy).
 pub fn name(id: &str) -> String {
     let name = match (id, known(id)) {
         (_, Some(crawler)) => &crawler.name,
@@ -36,7 +37,8 @@ pub fn claims_nothing(id: &str) -> bool {
     matches!(id, "other" | "tool" | "overflow")
 }
 
-/// What an identity means for a name, in words.
+/// What an identity proves of a name, in words; empty for a label that claims nothing. `name` is
+/// the crawler's name for people.
 pub fn in_words(id: &str, name: &str, identity: &str) -> String {
     match identity {
         _ if claims_nothing(id) => String::new(),
@@ -76,7 +78,8 @@ pub struct CrawlerRow {
 }
 
 impl CrawlerRow {
-    /// A row of these counts, without times.
+    /// A row of these counts, without times. For unlisted bots the requests that would be refused
+    /// move from the counts to `unlisted_would_refuse`.
     pub fn new(id: &str, identity: &'static str, mut counts: Counts) -> CrawlerRow {
         let unlisted_would_refuse = if id == UNLISTED {
             counts.get("would_refuse")
@@ -110,7 +113,8 @@ pub struct Row {
 }
 
 impl Row {
-    /// A row with a link to the page of the crawler.
+    /// A row with a link to the page of the crawler and a text about its identity. Of unlisted bots
+    /// the text says how many requests `other: enforce` would refuse.
     pub fn new(site: &str, of: CrawlerRow) -> Row {
         let mut says = in_words(&of.id, &of.name, of.identity);
         if of.unlisted_would_refuse > 0 {

@@ -39,6 +39,9 @@ struct ServedLine {
 }
 
 impl Dashboard {
+    /// The page of the site that `name` of the query names, about the last `days` (30 without it).
+    /// Unknown if no such site is in force, no policy file has the name, and the history has no
+    /// requests of it in this time.
     pub(super) fn site(&self, query: &str) -> Page {
         let query = Query::read(query, &["name", "days"])?;
         let name = query.get("name").unwrap_or_default();
@@ -86,7 +89,8 @@ impl Dashboard {
     }
 }
 
-/// The rows of crawlers, those that broke most rules first.
+/// The rows of crawlers by identity, those that broke most rules first, then those with most
+/// requests.
 fn on_site(site: &str, counts: BTreeMap<String, ByIdentity>) -> Vec<Row> {
     let mut counts: Vec<(String, ByIdentity)> = counts.into_iter().collect();
     counts
@@ -97,7 +101,9 @@ fn on_site(site: &str, counts: BTreeMap<String, ByIdentity>) -> Vec<Row> {
         .collect()
 }
 
-/// The lines of the file as served. Rules are found again by their order.
+/// The lines of robots.txt as served, each with the place in the policy that it comes from. Places
+/// are known of the first `User-agent` line of a group and of rules. The n-th group and rule of the
+/// text are those of the compiled document; a line that is not the expected rule has no place.
 fn served(site: &Site) -> Vec<ServedLine> {
     let text = String::from_utf8_lossy(&site.robots_txt.body).into_owned();
     let mut group = None::<usize>;
@@ -138,6 +144,7 @@ fn served(site: &Site) -> Vec<ServedLine> {
     lines
 }
 
+/// The place that a rule comes from, in words, and its line if it is in the policy file.
 fn place(source: &RuleSource, site: &Site) -> (String, Option<u32>) {
     let (what, line) = match source {
         RuleSource::Policy(span) => ("policy", span.line),
@@ -148,7 +155,8 @@ fn place(source: &RuleSource, site: &Site) -> (String, Option<u32>) {
     (format!("{what}, line {line}"), Some(line))
 }
 
-/// The responses that a rule is about.
+/// In words, the responses that a rule for tags is about: its conditions, and those of `unless`
+/// with "not". Without conditions `every response`.
 fn responses(rule: &IndexingRule) -> String {
     let mut conditions = said(&rule.when);
     if let Some(unless) = &rule.unless {
@@ -161,6 +169,7 @@ fn responses(rule: &IndexingRule) -> String {
     }
 }
 
+/// The conditions that are set, each as its name and its values.
 fn said(conditions: &Conditions) -> Vec<String> {
     let status = conditions
         .status

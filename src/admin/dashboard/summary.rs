@@ -10,7 +10,9 @@ use std::borrow::Borrow;
 /// The most names in a sentence.
 const NAMED: usize = 3;
 
-/// The sentences, in their order.
+/// The sentences of the summary, in their order: how many requests, who obeyed, who broke the
+/// rules, what does not count, impostors, suspected requests, what was refused. If no crawler came,
+/// only that.
 pub fn sentences(by_identity: &ByIdentity, crawlers: &[CrawlerRow]) -> Vec<String> {
     let own = by_identity.own();
     if by_identity.all().requests() == 0 {
@@ -34,7 +36,7 @@ fn requests(number: u64) -> String {
     }
 }
 
-/// `a`, `a and b`, `a, b, c and 4 others`.
+/// `a`, `a and b`, `a, b, c and 4 others`. Names three at most.
 fn list<S: Borrow<str>>(names: &[S]) -> String {
     let shown = &names[..names.len().min(NAMED)];
     match (names.len() - shown.len(), shown) {
@@ -47,7 +49,8 @@ fn list<S: Borrow<str>>(names: &[S]) -> String {
     }
 }
 
-/// Disallowed requests that accuse nobody, and praise nobody.
+/// The sentence about disallowed requests that count neither as obeyed nor as broken. `None` if
+/// there are none.
 fn uncounted(number: u64) -> Option<String> {
     let does_not_count = match number {
         0 => return None,
@@ -59,8 +62,9 @@ fn uncounted(number: u64) -> Option<String> {
     ))
 }
 
-/// The crawlers that certainly obeyed. One with a disallowed request that does not count may have
-/// obeyed or not.
+/// Sentences about the crawlers that certainly obeyed: verified ones, then unverified ones. A
+/// crawler with a disallowed request that does not count may have obeyed or not, so it is not
+/// named.
 fn kept(crawlers: &[CrawlerRow]) -> Vec<String> {
     let mut out = Vec::new();
     let mut verified = Vec::new();
@@ -99,7 +103,8 @@ fn kept(crawlers: &[CrawlerRow]) -> Vec<String> {
     out
 }
 
-/// Proven offenders come first, and all of them. Of the others some are named.
+/// Sentences about the crawlers that broke rules: all verified ones, then three others, then how
+/// many more there are. If none did, it says so, unless requests that do not count leave it open.
 fn broke(crawlers: &[CrawlerRow]) -> Vec<String> {
     let rows = crawlers.iter().filter(|row| row.counts.broke() > 0);
     let (verified, others): (Vec<_>, Vec<_>) = rows.partition(|row| row.identity == "verified");
@@ -163,7 +168,8 @@ fn impostors(crawlers: &[CrawlerRow]) -> Vec<String> {
         .collect()
 }
 
-/// Requests that would be impostors' if reverse DNS said so, too.
+/// The sentence about requests that would be impostors' if reverse DNS said so, too. `None` if
+/// there are none.
 fn suspected(crawlers: &[CrawlerRow]) -> Option<String> {
     let rows: Vec<&CrawlerRow> = crawlers.iter().filter(|row| row.suspected > 0).collect();
     let number: u64 = rows.iter().map(|row| row.suspected).sum();
@@ -178,6 +184,8 @@ fn suspected(crawlers: &[CrawlerRow]) -> Option<String> {
     })
 }
 
+/// The sentence about what was refused, and what enforcement would refuse: of crawlers, and of
+/// impostors.
 fn refused(by: &ByIdentity) -> String {
     let of_impostors = by.impostor.get("would_refuse");
     let refused = by.all().get("refused");

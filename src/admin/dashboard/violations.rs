@@ -27,6 +27,8 @@ struct ViolationsPage {
 }
 
 impl Dashboard {
+    /// The page of violations, of the period and the values (site, crawler, kind, rule, identity)
+    /// that the query selects.
     pub(super) fn violations(&self, query: &str) -> Page {
         let query = Query::read(
             query,
@@ -58,6 +60,7 @@ impl Dashboard {
                 .counted(self.whose_samples()),
             choices: period.choices(&samples_link(&chosen)),
             selected,
+            // One more than is shown, so that the page knows whether there are more.
             groups: self
                 .history
                 .sample_groups(&filter, period.from, GROUPS + 1)?,

@@ -16,7 +16,8 @@ pub fn print(bound: &Bound, policies: &Path, control: &Path, access_log: &Path) 
     let _ = std::io::stdout().flush();
 }
 
-/// How this program was called, so that the commands can be pasted.
+/// How this program was called, for commands that are pasted: its bare name if it was found in the
+/// path, else the path of the binary, relative to the current directory where it is below.
 fn program() -> String {
     let called = env::args_os().next().unwrap_or_default();
     if !called.to_string_lossy().contains('/') {
@@ -27,7 +28,8 @@ fn program() -> String {
     quoted(path.strip_prefix(&here).unwrap_or(&path))
 }
 
-/// A path as a word of the shell.
+/// A path as a word of the shell: in single quotes if it has characters that the shell may
+/// interpret.
 fn quoted(path: &Path) -> String {
     let text = path.display().to_string();
     let mut signs = text.chars();

@@ -35,6 +35,8 @@ pub struct Arguments {
     clock: Option<PathBuf>,
 }
 
+/// Starts the sample site and the proxy in front of it, and runs until the process is stopped. All
+/// files are in a temporary directory, which is removed at the end.
 pub fn run(arguments: &Arguments) -> Result {
     let origin = origin::start()?;
     // Removed with everything in it when the demo ends.
@@ -76,7 +78,8 @@ pub fn run(arguments: &Arguments) -> Result {
     outcome
 }
 
-/// Where to listen.
+/// The listener: at the address of the flag, else at port 8080 (8443 with `--tls`) or a free one.
+/// With `--tls` a certificate is made in the temporary directory.
 fn listener(arguments: &Arguments, temporary: &Path) -> Result<ListenSettings> {
     let address = arguments
         .listen
@@ -107,8 +110,8 @@ fn certificate(directory: &Path) -> Result<CertificateFiles> {
     Ok(files)
 }
 
-/// The directory to serve from: the one that was named, the checkout's, else a copy that can be
-/// edited.
+/// The policy directory to serve from: the one that was named, else `policies` of a checkout, else
+/// a copy of the example policy in the temporary directory, which can be edited.
 fn policies(arguments: &Arguments, temporary: &Path) -> Result<PathBuf> {
     if let Some(directory) = &arguments.policies {
         return Ok(directory.clone());
@@ -123,7 +126,7 @@ fn policies(arguments: &Arguments, temporary: &Path) -> Result<PathBuf> {
     Ok(copy)
 }
 
-/// This port of this machine, or any free one when it is taken.
+/// This port of this machine, or port 0 (any free one) if it is taken at this moment.
 fn preferred(port: u16) -> SocketAddr {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     match TcpListener::bind(address) {

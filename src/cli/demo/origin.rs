@@ -35,8 +35,8 @@ pub fn start() -> io::Result<SocketAddr> {
     Ok(address)
 }
 
-/// Answers until the client is done, says nothing for too long, or goes away, which is no event for
-/// a sample site.
+/// Answers requests of one connection until the client is done, says nothing for too long, or goes
+/// away. Closes it after a request that cannot be read (400) or has too large a body (413).
 fn serve(mut stream: TcpStream) -> io::Result<()> {
     stream.set_read_timeout(Some(IDLE))?;
     stream.set_write_timeout(Some(IDLE))?;
@@ -76,6 +76,8 @@ struct Head {
 }
 
 impl Head {
+    /// Reads the head of a request. `None` if it is malformed, has a `Transfer-Encoding`, or a
+    /// target that does not begin with `/`.
     fn parse(bytes: &[u8]) -> Option<Head> {
         let mut fields = [httparse::EMPTY_HEADER; 64];
         let mut request = httparse::Request::new(&mut fields);

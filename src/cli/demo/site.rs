@@ -67,9 +67,10 @@ pub const NOT_FOUND: Page = page!("", "404.html", HTML);
 /// The example policy, for a demo that is not started in a checkout.
 pub const POLICY: &str = include_str!("../../../policies/demo.yaml");
 
-/// Finds what a request target asks for, the way many servers do: the query aside, percent-encoding
-/// decoded, doubled slashes and dot segments resolved. (That servers do this is why a policy speaks
-/// of `ambiguous` requests.)
+/// Finds the page of a request target, the way many servers do: the query aside, percent-encoding
+/// decoded, doubled slashes and dot segments resolved, and a directory also without its final
+/// slash. `None` if there is no such page. (That servers do this is why a policy speaks of
+/// `ambiguous` requests.)
 pub fn find(target: &str) -> Option<&'static Page> {
     let path = target.split(['?', '#']).next().unwrap_or("");
     let decoded = percent_encoding::percent_decode_str(path)

@@ -22,7 +22,8 @@ pub struct Asked<'a> {
 }
 
 impl<'a> Asked<'a> {
-    /// The token alone, whatever is known of its crawler.
+    /// A crawler that looks for exactly this token, and else obeys `*`, whatever the registry knows
+    /// of it.
     pub fn literal(written: &'a str) -> Asked<'a> {
         let tokens = vec![written];
         Asked {
@@ -35,8 +36,12 @@ impl<'a> Asked<'a> {
         }
     }
 
-    /// A token, id or name of the registry, a whole user agent, or any other token. `named` are the
-    /// tokens of the file that the registry does not know.
+    /// The crawler that `--agent` names. A token, id or name of the registry is that crawler; a
+    /// text without signs of a user agent is any other token. Of a whole user agent the crawler or
+    /// token is read from it. `named` are the tokens of the file that the registry does not know.
+    ///
+    /// # Errors
+    /// A user agent of a bot or tool that names no token.
     pub fn new(
         written: &'a str,
         registry: &'a Registry,
@@ -74,6 +79,7 @@ impl<'a> Asked<'a> {
         })
     }
 
+    /// A crawler of the registry, with its tokens; its name is the token if it has none.
     fn known(written: &'a str, crawler: &'a Crawler, is_user_agent: bool) -> Asked<'a> {
         let tokens = if crawler.tokens.is_empty() {
             vec![crawler.name.as_str()]
@@ -89,7 +95,8 @@ impl<'a> Asked<'a> {
         }
     }
 
-    /// What the crawler is called in an answer.
+    /// What the crawler is called in an answer: as it is written, or the first token of a user
+    /// agent.
     pub fn name(&self) -> &'a str {
         if self.is_user_agent {
             self.tokens[0]
@@ -98,7 +105,8 @@ impl<'a> Asked<'a> {
         }
     }
 
-    /// Whether a token is the crawler's own, and not that of another one whose group it follows.
+    /// Whether a token is the crawler's own, which is its first one, and not that of another
+    /// crawler whose group it follows.
     pub fn is_own(&self, token: &str) -> bool {
         self.tokens[0].eq_ignore_ascii_case(token)
     }
@@ -108,9 +116,9 @@ impl<'a> Asked<'a> {
         self.binds == Binds::Never
     }
 
-    /// The token whose group the crawler obeys: the first of its tokens that a group names; else
-    /// the first one, which `*` binds, or nothing. `None` where no group names the crawler, and `*`
-    /// does not bind it.
+    /// The token whose rules the crawler obeys, and what binds it: the first of its tokens that a
+    /// group names; else its first token, bound by the group for `*` or by nothing. `None` for a
+    /// person, and where no group names a crawler that does not obey `*`.
     pub fn followed(&self, reading: &Reading) -> Option<(&'a str, Bound)> {
         if self.is_person {
             return None;

@@ -85,6 +85,8 @@ struct Files {
 }
 
 impl Files {
+    /// The file at a path, read in this dialect, or why it cannot be read. Keeps the result; beyond
+    /// `KEPT` bytes all are forgotten first. `spaced` are the tokens with blanks.
     fn reading(
         &mut self,
         path: &[u8],

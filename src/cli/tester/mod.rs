@@ -61,13 +61,16 @@ Examples:
 Exit codes: 0 all allowed, 1 a URL is denied, 2 wrong usage, 3 the file could not be read.";
 
 impl Arguments {
-    /// The dialect of the answers about a crawler.
+    /// The dialect of the answers about a crawler: that of the flag, else that of the known
+    /// crawler, else the default.
     fn dialect_for(&self, asked: &Asked<'_>) -> Dialect {
         let own = asked.crawler.map(|crawler| crawler.reading);
         self.dialect.or(own).unwrap_or_default()
     }
 }
 
+/// Answers each URL for each crawler and prints the answers, or runs `--batch`. Where a URL gives
+/// no file, its status decides. Fails (exit code 1) if a URL is denied.
 pub fn run(arguments: &Arguments) -> Result {
     if arguments.batch {
         return batch::run(arguments.dialect.unwrap_or_default());
@@ -135,8 +138,8 @@ pub fn run(arguments: &Arguments) -> Result {
     fine(answers.iter().all(|answer| answer.allowed))
 }
 
-/// The crawlers that are asked about. `named` are the tokens of the file that the registry does not
-/// know.
+/// The crawlers of all `--agent` flags, by their tokens alone with `--literal`. `named` are the
+/// tokens of the file that the registry does not know.
 fn asked<'a>(
     arguments: &'a Arguments,
     registry: &'a Registry,
@@ -152,8 +155,7 @@ fn asked<'a>(
     }
 }
 
-/// Rules are about paths: what is neither a path nor a URL would be answered as another path than
-/// was meant.
+/// Fails for what is neither a path nor a URL: it would be answered as another path than was meant.
 fn check_url(url: &str) -> Result {
     if url.starts_with('/') || url.contains("://") {
         return Ok(());
@@ -170,7 +172,8 @@ fn check_url(url: &str) -> Result {
     }))
 }
 
-/// The rules of a robots.txt are about its own host (RFC 9309 section 2.3).
+/// Warns of URLs of other hosts than that of the robots.txt, if it comes from a URL: its rules are
+/// about its own host (RFC 9309 section 2.3).
 fn warn_of_other_hosts(source: &str, urls: &[String]) {
     let Some(own) = host_of(source) else { return };
     for other in urls
@@ -185,7 +188,8 @@ fn warn_of_other_hosts(source: &str, urls: &[String]) {
     }
 }
 
-/// Where there is no file, the status decides.
+/// Prints the answers where a URL has a status and no file: everything is allowed, or everything
+/// denied (`allowed`). Fails if a URL is denied.
 fn answer_by_status(
     arguments: &Arguments,
     asked: &[Asked<'_>],
@@ -245,7 +249,8 @@ pub fn refuse_link_out(path: &Path) -> Result {
     }
 }
 
-/// The file that an argument names.
+/// The file. Where there is only a status, fails with it; `purpose` is what the file was for,
+/// in a word.
 pub fn file(source: &str, purpose: &str) -> Result<RobotsTxt> {
     file_of(read(source)?, source, purpose)
 }
@@ -262,7 +267,8 @@ fn file_of(fetched: Fetched, source: &str, purpose: &str) -> Result<RobotsTxt> {
     }
 }
 
-/// The rules that an argument names. A site without the file has none (RFC 9309 section 2.3.1.3).
+/// The rules that an argument names. A site that answers that it has no file has no rules, and the
+/// file is empty (RFC 9309 section 2.3.1.3). Warns of a file that is no robots.txt.
 pub fn rules(source: &str, purpose: &str) -> Result<RobotsTxt> {
     let file = match read(source)? {
         Fetched::Unavailable(_) => RobotsTxt {
@@ -276,7 +282,7 @@ pub fn rules(source: &str, purpose: &str) -> Result<RobotsTxt> {
 }
 
 /// Warns of a file that cannot be meant: a log, a page, a list of something else. Crawlers find no
-/// rules in it.
+/// rules in it. An empty file, or one with comments alone, gives no warning.
 fn warn_unless_robots_txt(name: &str, file: &File) {
     let Some(line) = file
         .lines()
@@ -294,7 +300,7 @@ fn warn_unless_robots_txt(name: &str, file: &File) {
     ));
 }
 
-/// Reads a file, standard input, or an http(s) URL.
+/// Reads a file, standard input (`-`), or an http(s) URL, which may have only a status.
 fn read(source: &str) -> Result<Fetched> {
     if source.starts_with("http://") || source.starts_with("https://") {
         return Ok(fetch(source)?);
@@ -311,7 +317,7 @@ fn read(source: &str) -> Result<Fetched> {
     })
 }
 
-/// The host of a URL, with its port; `None` of anything else.
+/// The host of an http(s) URL in lower case, with its port if it has one; `None` of anything else.
 pub fn host_of(url: &str) -> Option<String> {
     let rest = url
         .strip_prefix("https://")

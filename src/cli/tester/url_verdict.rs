@@ -50,7 +50,9 @@ struct Other {
 }
 
 impl<'a> UrlVerdict<'a> {
-    /// The verdict by both readings of a file.
+    /// The verdict of a file, read in `dialect`, for a crawler and a URL. `readings` are both
+    /// readings of the file. `differs` is set only if the other one gives another verdict, not only
+    /// another line.
     pub fn new(
         file: &File,
         readings: &[(Dialect, Reading); 2],
@@ -95,7 +97,8 @@ impl<'a> UrlVerdict<'a> {
         verdict
     }
 
-    /// The verdict by a status, where there is no file.
+    /// The verdict where a status stands in place of a file: the same for every URL. People are
+    /// always allowed.
     pub fn by_status(
         asked: &'a Asked<'a>,
         url: &'a str,
@@ -202,7 +205,7 @@ fn word(allowed: bool) -> &'static str {
     if allowed { "allow" } else { "deny" }
 }
 
-/// The User-agent lines of the group.
+/// The numbers of the User-agent lines that bind the crawler, one for each group that it obeys.
 fn group_lines(reading: &Reading, token: &str, bound: Bound) -> Vec<usize> {
     let (_, groups) = reading.binding(token.as_bytes());
     let mut lines = Vec::new();
@@ -223,7 +226,7 @@ fn shown(file: &File, line: &crate::robots::Line) -> String {
     printable(&file.text(&line.text))
 }
 
-/// What a terminal can be shown, cut to a length that fits it.
+/// A text that a terminal can be shown, cut after `SHOWN` characters.
 fn printable(text: &str) -> String {
     let mut out: String =
         crate::printable::printable(text.chars().take(SHOWN).collect::<String>().as_bytes());

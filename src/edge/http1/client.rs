@@ -29,7 +29,9 @@ const READ: usize = 32 * 1024;
 /// Octets of a body that may be left after the response. If more are left, the connection ends.
 const LEFT: u64 = 64 * 1024;
 
-/// Adds octets of the body that have come to the request.
+/// Reads a piece of the body from the client and adds it to the request, without chunk framing; at
+/// the end of a body in chunks also the trailers. Ready at once if the body is over. A connection
+/// that ends before the body is an error.
 fn poll_read(
     rest: &mut Rest,
     connection: &mut Connection,
@@ -115,8 +117,9 @@ impl<'c> Http1Client<'c> {
         }
     }
 
-    /// Throws away the rest of the body. Returns whether the connection goes on after a whole
-    /// response.
+    /// Called after a whole response. Throws away the rest of a body with a length, for at most
+    /// `LINGER_LIMIT`. Returns whether the connection goes on; `begin` has ruled it out where the
+    /// rest is too long.
     pub async fn goes_on(&mut self) -> bool {
         self.connection.set_deadline(LINGER_LIMIT);
         while self.keeps_alive
@@ -163,6 +166,8 @@ impl Client for Http1Client<'_> {
         fields_of(self.head)
     }
 
+    /// Adds a piece of the body. Ready with whether the body is over. From then on the client
+    /// counts as one that does not wait for a 100.
     fn poll_body(
         &mut self,
         request: &mut Outgoing,
@@ -173,12 +178,16 @@ impl Client for Http1Client<'_> {
         Poll::Ready(Ok(self.body.is_over()))
     }
 
+    /// Writes an informational head. After a 100 the client waits for none any more.
     fn inform(&mut self, head: &ClientHead<'_, '_>) {
         self.expects &= head.status != StatusCode::CONTINUE;
         self.write_head(head);
         self.output().extend_from_slice(b"\r\n");
     }
 
+    /// Writes the final head, with Date, Connection and the framing. The connection goes on only if
+    /// it was to, if the rest of the body is small, and if the server does not leave. A body
+    /// without a length is sent in chunks.
     fn begin(&mut self, head: &ClientHead<'_, '_>, origins: &ResponseHead) {
         // A small rest of the body can be thrown away after the response. A client that waits for a
         // 100 may send the body, or go on with another request.
@@ -206,6 +215,7 @@ impl Client for Http1Client<'_> {
         }
     }
 
+    /// Ready when no more than `GATHERED` bytes wait for the client. Writes them if more wait.
     fn poll_room(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         if self.connection.stream.gathered() > GATHERED {
             self.connection.poll_gathered(context)
@@ -214,6 +224,8 @@ impl Client for Http1Client<'_> {
         }
     }
 
+    /// Sends bytes of the body: as one chunk, which is taken whole, or as they are. `_ends` needs
+    /// no work: the length tells the client, or `Client::end`.
     fn poll_send(
         &mut self,
         octets: &[u8],
@@ -228,10 +240,12 @@ impl Client for Http1Client<'_> {
         Pin::new(&mut *self.connection).poll_write(context, octets)
     }
 
+    /// Writes the last chunk. The trailers are left out: a client of HTTP/1.1 gets none.
     fn end(&mut self, _trailers: &[Header<'_>]) {
         self.output().extend_from_slice(b"0\r\n\r\n");
     }
 
+    /// Gathers a whole answer, with `Connection: close`.
     fn answer(&mut self, answer: &Answer) {
         with_date(|date| answer.write_http1(date, false, self.output()));
     }
@@ -240,6 +254,8 @@ impl Client for Http1Client<'_> {
         Pin::new(&mut *self.connection).poll_flush(context)
     }
 
+    /// Ready with the error when the client is gone; a regular end is `UnexpectedEof`. Reads
+    /// further requests ahead meanwhile.
     fn poll_gone(&mut self, context: &mut Context<'_>) -> Poll<io::Error> {
         let gone = self.connection.poll_client_gone(context);
         gone.map(|gone| {

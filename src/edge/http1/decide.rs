@@ -20,7 +20,8 @@ pub enum Course {
     Forward(Ticket, Framing, bool),
 }
 
-/// Reads a whole head, has the request judged, and chooses its course.
+/// Reads a whole head, has the request judged, and chooses its course. A head with a mistake is
+/// answered with a refusal, after which the connection has to end.
 pub fn decide(edge: &Edge, head: &[u8], connection: &Connection<'_>) -> Course {
     course_of(edge, head, connection).unwrap_or_else(|mistake| {
         Course::Answer(

@@ -54,11 +54,13 @@ impl Http2Client {
         }
     }
 
-    /// For how many of the `wanted` octets the client has room, one at least.
+    /// Ready with how many of the `wanted` bytes the client has room for: at least one. Fails if
+    /// the stream is over.
     fn poll_window(&mut self, wanted: usize, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
         self.stream.sending.poll_room(wanted, context).map_err(cut)
     }
 
+    /// Notes in `is_cut` if something could not be sent.
     fn note<T>(&mut self, sent: Result<T, Gone>) {
         self.is_cut |= sent.is_err();
     }
@@ -79,6 +81,8 @@ impl Client for Http2Client {
         self.fields.clone()
     }
 
+    /// Adds the part of the body that was read ahead, or the next one, and lets the client send as
+    /// much again. Ready with whether that was the end of the body. Trailers are added at the end.
     fn poll_body(
         &mut self,
         request: &mut Outgoing,
@@ -117,6 +121,7 @@ impl Client for Http2Client {
         self.note(sent);
     }
 
+    /// Sends the final head, with Date. It ends the stream if there is no body, or one of length 0.
     fn begin(&mut self, head: &ClientHead<'_, '_>, origins: &ResponseHead) {
         let ends = matches!(
             origins.framing,
@@ -132,6 +137,8 @@ impl Client for Http2Client {
         self.output.poll_room(context).map(Ok)
     }
 
+    /// Sends as many of these bytes as the connection and the client have room for: at least one.
+    /// Ready with their number. With `ends`, the stream ends if all of them were sent.
     fn poll_send(
         &mut self,
         octets: &[u8],
@@ -148,6 +155,7 @@ impl Client for Http2Client {
         Poll::Ready(sent.map(|()| count).map_err(cut))
     }
 
+    /// Ends the body, with the trailers if there are any.
     fn end(&mut self, trailers: &[Header<'_>]) {
         let sending = &mut self.stream.sending;
         let fields = trailers_of(trailers.iter().map(|field| (field.name, field.value)));
@@ -159,6 +167,7 @@ impl Client for Http2Client {
         self.note(sent);
     }
 
+    /// Sends the head of an answer. Its body waits in `rest` for `Client::poll_flush`.
     fn answer(&mut self, answer: &Answer) {
         self.rest = answer.body().clone();
         let sent = self
@@ -168,8 +177,8 @@ impl Client for Http2Client {
         self.note(sent);
     }
 
-    /// Ready when h2 has all octets. The connection's task sends them before it records the
-    /// exchange.
+    /// Ready when h2 has all bytes, those of `rest` included. The connection's task sends them
+    /// before it records the exchange. Fails if the stream ended before something could be sent.
     fn poll_flush(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         if self.is_cut {
             return Poll::Ready(Err(cut(Gone)));

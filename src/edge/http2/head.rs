@@ -16,6 +16,7 @@ const USUAL_FIELDS: usize = 15;
 /// Room for the values of most heads, in octets.
 const USUAL_VALUES: usize = 512;
 
+/// The head as `MappedRequest`, which checks it. A scheme that is missing is not checked.
 pub fn mapped(head: &Parts) -> MappedRequest<'_> {
     let request = MappedRequest::new(&head.method, target(head), authority(head), &head.headers);
     match head.uri.scheme_str() {
@@ -29,7 +30,7 @@ fn authority(head: &Parts) -> Option<&str> {
     head.uri.authority().map(Authority::as_str)
 }
 
-/// Path and query. CONNECT has an authority alone.
+/// Path and query. For CONNECT, which has none, the authority; empty without both.
 pub fn target(head: &Parts) -> &[u8] {
     let path = head.uri.path_and_query().map(PathAndQuery::as_str);
     path.or_else(|| authority(head))
@@ -37,7 +38,8 @@ pub fn target(head: &Parts) -> &[u8] {
         .as_bytes()
 }
 
-/// The framing of the body for an origin. `is_over` says whether the client has sent all of it. h2
+/// The framing of the body for an origin. `is_over` says whether the client has sent all of it:
+/// then there is no body, and none with a length of 0. Without a length it is sent in chunks. h2
 /// checks that a body is as long as its head says.
 pub fn framing(head: &Parts, is_over: bool) -> Framing {
     if is_over {
@@ -61,7 +63,8 @@ pub fn framing_with_trailers(head: &Parts, framing: Framing) -> Framing {
     }
 }
 
-/// The pieces of a cookie as one line, if there are several (RFC 9113 section 8.2.3).
+/// The pieces of a cookie, joined by `; ` as one value (RFC 9113 section 8.2.3). `None` if there is
+/// only one piece or none, so that nothing has to be joined.
 pub fn joined_cookies(head: &Parts) -> Option<Vec<u8>> {
     let mut pieces = head
         .headers
@@ -78,8 +81,10 @@ pub fn joined_cookies(head: &Parts) -> Option<Vec<u8>> {
     Some(joined)
 }
 
-/// The fields of a request as an origin gets them: Host first, a cookie in one line, and how the
-/// body is framed.
+/// The fields of a request as an origin gets them: first a Host of `:authority`, if the head has no
+/// Host; then the others without TE and HTTP2-Settings, with `cookies` (of `joined_cookies`) in the
+/// place of all pieces; last the framing of the body. POST, PUT and PATCH without a body get
+/// `content-length: 0`.
 pub fn fields_of_http1<'h>(
     head: &'h Parts,
     framing: Framing,
@@ -141,14 +146,15 @@ pub fn head_of_http2<'h>(
     response(status, fields)
 }
 
-/// Fields that end a message (RFC 9110 section 6.5).
+/// The fields that end a message (RFC 9110 section 6.5), without those of one hop.
 pub fn trailers<'h>(lines: impl Iterator<Item = (&'h str, &'h [u8])> + Clone) -> HeaderMap {
     let mut fields = HeaderMap::new();
     append(lines.filter(|(name, _)| !is_of_one_hop(name)), &mut fields);
     fields
 }
 
-/// The values share one allocation: a usual response has eight of them.
+/// Appends these lines to `fields`; lines that `http` does not take are left out. The values share
+/// one allocation: a usual response has eight of them.
 fn append<'h>(lines: impl Iterator<Item = (&'h str, &'h [u8])> + Clone, fields: &mut HeaderMap) {
     let mut values = BytesMut::with_capacity(USUAL_VALUES);
     for (_, value) in lines.clone() {

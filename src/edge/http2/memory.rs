@@ -66,7 +66,9 @@ pub struct InMemory {
 }
 
 impl InMemory {
-    /// Writes the head of a request into memory, and leaves its ticket for Pingora's gateway.
+    /// Writes the head of a request, as HTTP/1.1, into a connection in memory, and leaves its
+    /// ticket for Pingora's gateway. `framing` is the body's; `stall` is how long the client may
+    /// take nothing.
     pub fn new(
         client: ClientConnection,
         head: &Parts,
@@ -100,7 +102,10 @@ impl InMemory {
         }
     }
 
-    /// Has Pingora forward the request. The client may still have to take the end of the response.
+    /// Has Pingora forward the request and carries both bodies. `Sent` with what the gateway
+    /// recorded if the response came whole: the client may still have to take its end. If the
+    /// response broke off, records that, and resets the stream: `Reset` if the client had reset it
+    /// before, else `Sent` without a record.
     pub async fn pass_on(self, edge: &Edge, stop: ShutdownWatch, mut stream: Stream) -> Finished {
         let InMemory {
             connection,
@@ -140,7 +145,8 @@ impl InMemory {
     }
 }
 
-/// Carries a request and its response between a stream and memory.
+/// Carries a request and its response between a stream and memory (`near`). The end of the response
+/// ends both directions; so does a failure of either one.
 async fn carry(
     near: DuplexStream,
     stream: &mut Stream,
@@ -173,8 +179,8 @@ async fn carry(
     }
 }
 
-/// Carries the body of a request. Trailers are checked and stay behind: Pingora passes none on
-/// (Pingora 0.9.1).
+/// Carries the body of a request. Ends with `Ok` also if Pingora takes no more of it. Trailers are
+/// checked and stay behind: Pingora passes none on (Pingora 0.9.1).
 async fn upload(
     body: &mut RecvStream,
     mut request: Outgoing,
@@ -216,6 +222,9 @@ struct Download<'s> {
 }
 
 impl Download<'_> {
+    /// Passes the response on: informational heads, the final head, then the body as fast as the
+    /// client takes it. `is_head` says whether the request was HEAD. Fails if the response ends
+    /// early or is malformed, and when the client's stream is over.
     async fn run(&mut self, is_head: bool) -> Result<(), Cut> {
         while self.response.is_before_body() {
             let mut sent = Ok(());
@@ -260,7 +269,8 @@ impl Download<'_> {
         }
     }
 
-    /// Reads more of the response, unless the client's stream is over.
+    /// Reads more of the response. Fails with `Cut::Gone` if the client's stream is over, and with
+    /// `Cut::Response` at the end of Pingora's connection.
     async fn more(&mut self) -> Result<(), Cut> {
         let count = poll_fn(|context| {
             if let Poll::Ready(gone) = self.sending.poll_gone(context) {
@@ -279,6 +289,8 @@ impl Download<'_> {
     }
 }
 
+/// Sends an informational or the final head to the client, without the fields of one hop. A final
+/// one without a body ends the stream.
 fn pass_head(sending: &mut Sending, parsed: &Parsed<'_, '_>) -> Result<(), Gone> {
     let head = parsed.head;
     let response = head_of_http2(

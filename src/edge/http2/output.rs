@@ -56,13 +56,16 @@ fn add(count: &AtomicU64, octets: u64) {
 }
 
 impl Gathered {
+    /// Writes all that was gathered and wakes the requests that wait for room. Ready when the
+    /// connection is flushed.
     fn poll_waiting(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(self.connection.poll_gathered(context))?;
         self.waiters.drain(..).for_each(Waker::wake);
         Pin::new(&mut *self.connection).poll_flush(context)
     }
 
-    /// Ready when less than [`MOST`] waits.
+    /// Ready when less than `MOST` waits. If more does, writes and flushes all of it first; until
+    /// then `is_full` is set.
     fn poll_room(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.is_full = self.connection.stream.gathered() >= MOST;
         if self.is_full {
@@ -88,11 +91,13 @@ impl Output {
         }))
     }
 
+    /// Writes and flushes all that was gathered.
     pub fn poll_flush(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         lock(&self.0.gathered).poll_waiting(context)
     }
 
-    /// Ready when there is room for more.
+    /// Ready unless the last write found no room. Then the task is woken when what was gathered has
+    /// been written.
     pub fn poll_room(&self, context: &mut Context<'_>) -> Poll<()> {
         let mut shared = lock(&self.0.gathered);
         if !shared.is_full {
@@ -108,18 +113,23 @@ impl Output {
         Poll::Pending
     }
 
-    /// Notes that a request was taken, whose head had at most so many octets.
+    /// Records that a request was taken. `most` is the limit for the head of any request, not the
+    /// size of this one: for each request the client may send that many bytes, whatever its head
+    /// has. It is divided because [`Output::is_flooded`] allows `OCTETS_EACH` bytes for each one
+    /// that moved.
     pub fn note_request(&self, most: usize) {
         add(&self.0.moved, most as u64 / OCTETS_EACH);
     }
 
-    /// Notes that so many octets of a body move on.
+    /// Records that a piece of a body with so many bytes moved on. It counts `PIECE` bytes in
+    /// addition, so that small pieces do not look like a flood.
     pub fn note_moved(&self, octets: usize) {
         add(&self.0.moved, PIECE + octets as u64);
     }
 
-    /// Whether the client floods: it sends PING, SETTINGS, PRIORITY and the like without end, which
-    /// move nothing. h2 has no limit for these (h2 0.4.20).
+    /// Whether the client floods: it has sent more than `OCTETS_EACH` bytes for each byte that
+    /// moved on, and `OCTETS_MORE`. Then most are PING, SETTINGS, PRIORITY and the like, which move
+    /// nothing. h2 has no limit for these (h2 0.4.20).
     pub fn is_flooded(&self) -> bool {
         let moved = self.0.moved.load(Relaxed);
         self.0.came.load(Relaxed)
@@ -128,7 +138,8 @@ impl Output {
                 .saturating_add(OCTETS_MORE)
     }
 
-    /// Notes that more may have come. Until then nothing is read after a read that found nothing.
+    /// Allows the next read. After a read that found nothing, the connection is not read until this
+    /// is called, because something may have come.
     pub fn look_again(&self) {
         lock(&self.0.gathered).is_dry = false;
     }
@@ -138,7 +149,7 @@ impl Output {
         lock(&self.0.gathered).is_full
     }
 
-    /// Awaits a future, and writes what it gathers meanwhile.
+    /// Awaits a future. Each time it was polled, writes what was gathered.
     pub async fn flushing<F: Future>(&self, future: F) -> F::Output {
         let mut future = pin!(future);
         poll_fn(|context| {
@@ -151,7 +162,8 @@ impl Output {
         .await
     }
 
-    /// The connection, when the crate has let go of it.
+    /// The connection, if this is the last handle to it; `None` while h2 or a request has another
+    /// one.
     pub fn into_connection(self) -> Option<Box<Connection>> {
         let shared = Arc::into_inner(self.0)?.gathered.into_inner();
         Some(shared.unwrap_or_else(PoisonError::into_inner).connection)
@@ -159,6 +171,8 @@ impl Output {
 }
 
 impl AsyncRead for Output {
+    /// Reads from the connection and counts the bytes. Pending without a try after a read that
+    /// found nothing, until [`Output::look_again`]; the task is not woken for it then.
     fn poll_read(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -177,6 +191,8 @@ impl AsyncRead for Output {
 }
 
 impl AsyncWrite for Output {
+    /// Gathers all of `octets` when there is room. Writes nothing as long as less than `MOST`
+    /// waits.
     fn poll_write(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -188,6 +204,7 @@ impl AsyncWrite for Output {
         Poll::Ready(Ok(octets.len()))
     }
 
+    /// Gathers all of these parts when there is room, and is ready with their bytes together.
     fn poll_write_vectored(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -208,11 +225,12 @@ impl AsyncWrite for Output {
         true
     }
 
-    /// Flushing is up to the connection's task, unless too much waits.
+    /// Writes nothing as long as less than `MOST` waits: flushing is up to the connection's task.
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         lock(&self.0.gathered).poll_room(context)
     }
 
+    /// Writes all that was gathered, and closes the connection's writing side.
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut shared = lock(&self.0.gathered);
         ready!(shared.poll_waiting(context))?;

@@ -56,6 +56,8 @@ pub enum Unrecorded {
 }
 
 impl Unrecorded {
+    /// Records it. `has_left` says whether all its bytes have left; if not, an answer counts as one
+    /// of which no byte of the body was sent.
     fn record(self, has_left: bool) {
         match self {
             Unrecorded::Answer(responded) => record(
@@ -74,6 +76,8 @@ impl Unrecorded {
 /// The end of a connection: as usual, or for a reason, with a detail for the log.
 pub type End = Result<(), (CloseReason, String)>;
 
+/// The end of a connection after an error of h2: `Ok` if the client just left (an I/O error), else
+/// `CloseReason::Http2` with the error, because the client broke the protocol.
 fn broken(error: &h2::Error) -> End {
     // A client that left is not worth a line in the log. One that broke the protocol is.
     if error.is_io() {
@@ -130,6 +134,8 @@ impl<'e> Session<'e> {
         }
     }
 
+    /// Serves the connection until it is over, and returns how it ended. Announces the end to the
+    /// client when `stop` is signalled.
     pub async fn run(&mut self) -> End {
         let mut stop = self.stop.clone();
         let mut stopped = pin!(stop.wait_for(|stop| *stop));
@@ -143,6 +149,9 @@ impl<'e> Session<'e> {
         .await
     }
 
+    /// Takes turns and does what the timeouts ask for. Ready when the connection is over: in a
+    /// turn, because it is still open a while after the last GOAWAY (`Ok`), or because a ping was
+    /// not answered.
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<End> {
         loop {
             if let Poll::Ready(end) = self.poll_turn(context) {
@@ -166,14 +175,16 @@ impl<'e> Session<'e> {
         }
     }
 
-    /// Sends a GOAWAY and goes on with the requests that the client sends until it has read that. A
-    /// second GOAWAY then says which was the last one (RFC 9113 section 6.8).
+    /// Sends a GOAWAY that names no last request, and goes on with the requests that the client
+    /// sends until it has read that. A second GOAWAY then says which was the last one (RFC 9113
+    /// section 6.8).
     fn announce_end(&mut self) {
         self.timeouts.begin_to_end();
         self.connection.graceful_shutdown();
     }
 
-    /// Ends the connection and all its requests.
+    /// Sends a GOAWAY that ends the connection and all its requests, and keeps `why` for the log.
+    /// Only the first call does something.
     fn close_for(&mut self, why: &'static str) {
         if self.closed_for.is_none() {
             self.closed_for = Some(why);
@@ -181,7 +192,9 @@ impl<'e> Session<'e> {
         }
     }
 
-    /// Takes a turn: does all that can be done now. Ready when the connection is over.
+    /// Takes a turn: advances all requests, checks for floods, writes the output, and records what
+    /// has left. Repeats that while h2 has more to write than the output had room for. Ready when
+    /// the connection is over, which is `Ok` if writing failed.
     fn poll_turn(&mut self, context: &mut Context<'_>) -> Poll<End> {
         loop {
             if let Poll::Ready(end) = self.poll_requests(context) {
@@ -210,8 +223,8 @@ impl<'e> Session<'e> {
         }
     }
 
-    /// Advances all requests, and takes new ones. The output then has everything that there is room
-    /// for.
+    /// Advances all requests and takes new ones, until nothing more can be done now. The output
+    /// then has everything that there is room for. Ready when the connection is over.
     fn poll_requests(&mut self, context: &mut Context<'_>) -> Poll<End> {
         let connection = Waker::from(self.wakes.clone());
         let mut is_due = true;
@@ -242,7 +255,9 @@ impl<'e> Session<'e> {
         }
     }
 
-    /// Takes a request that has come. Breaks when the connection is over.
+    /// Handles what h2 gave: takes a new request, or drops it if the connection is being closed.
+    /// Breaks with the end of the connection: with the reason of `Session::close_for`, if it was
+    /// called.
     fn accept(&mut self, accepted: Option<Accepted>) -> ControlFlow<End> {
         match (accepted, self.closed_for) {
             (Some(Ok((request, respond))), None) => self.take(request, respond),
@@ -256,10 +271,14 @@ impl<'e> Session<'e> {
         ControlFlow::Continue(())
     }
 
+    /// Adds a request to those that the session advances until they end.
     fn begin(&mut self, exchange: impl Future<Output = Finished> + Send + 'e) {
         self.exchanges.push(Box::pin(exchange));
     }
 
+    /// Handles a request that has ended. A reset counts, and too many of them close the connection.
+    /// A response that was sent waits in `in_h2` for its record. If the client still sends its
+    /// request, the rest is read and thrown away.
     fn settle(&mut self, finished: Finished) {
         let (stream, unrecorded) = match finished {
             Finished::Sent(stream, unrecorded) => (stream, unrecorded),
@@ -281,8 +300,9 @@ impl<'e> Session<'e> {
             .extend(unrecorded.map(|unrecorded| (sending, unrecorded)));
     }
 
-    /// Notes that h2 has written what it was given into the output, except on streams that the
-    /// client has reset.
+    /// Called when h2 has written all that it was given into the output. Moves the waiting records
+    /// from `in_h2` to `in_output`; those of streams that the client has reset are recorded as cut
+    /// off.
     fn let_leave(&mut self) {
         for (sending, unrecorded) in self.in_h2.drain(..) {
             if sending.is_some_and(|mut sending| sending.is_gone()) {
@@ -293,8 +313,9 @@ impl<'e> Session<'e> {
         }
     }
 
-    /// Ends all requests, and returns the connection. Requests notice that the client is gone, and
-    /// are counted and logged before a stop is complete.
+    /// Ends all requests, and returns the connection if h2 has let go of it. Requests notice that
+    /// the client is gone, and are counted and logged before a stop is complete. What has not left
+    /// is recorded as cut off.
     pub async fn finish(self) -> Option<Box<Connection>> {
         let Session {
             connection,

@@ -57,9 +57,9 @@ impl Stream {
         self.body.is_end_stream()
     }
 
-    /// Reads the body ahead, until its end or so many bytes of it are there. Other streams may use
-    /// the connection's window meanwhile: if half-sent bodies filled it, none of them could be
-    /// completed.
+    /// Reads the body into `ahead`, until its end or until `most` bytes of it are there. The client
+    /// may send as much again at once: if half-sent bodies filled the connection's window, none of
+    /// them could be completed. Fails if the stream is over.
     pub async fn read_ahead(&mut self, most: usize, output: &Output) -> Result<(), Gone> {
         while self.ahead.len() < most
             && let Some(piece) = self.body.data().await
@@ -72,8 +72,8 @@ impl Stream {
         Ok(())
     }
 
-    /// Throws away what the client still sends of a request that was answered, for a while.
-    /// Afterwards the stream is reset.
+    /// Reads and throws away what the client still sends of a request that was answered, for at
+    /// most `READ_ON`. If that is not its end, the stream is reset.
     pub async fn read_on(mut self, output: &Output) {
         if timeout(READ_ON, throw_away(&mut self.body, output))
             .await
@@ -84,8 +84,8 @@ impl Stream {
     }
 }
 
-/// Throws away what the client sends, until its end. Of a body, the client may send [`THROWN_AWAY`]
-/// octets and a window.
+/// Reads and throws away what the client sends, until its end or an error. After `THROWN_AWAY`
+/// bytes the client is not allowed to send more, beyond the window that it has; this then waits.
 pub async fn throw_away(body: &mut RecvStream, output: &Output) {
     let mut left = THROWN_AWAY;
     while let Some(Ok(piece)) = body.data().await {
@@ -113,8 +113,8 @@ impl Sending {
         Ok(())
     }
 
-    /// For how many of the `wanted` octets the client has room, one at least. If the client has
-    /// none for too long, the stream is reset.
+    /// Ready with how many of the `wanted` bytes the client has room for: at least one. If the
+    /// client has no room for `stall`, the stream is reset, and the result is [`Gone`].
     pub fn poll_room(
         &mut self,
         wanted: usize,
@@ -128,6 +128,8 @@ impl Sending {
         Poll::Ready(Err(Gone))
     }
 
+    /// Asks h2 for room. Ready with at least one byte of room and at most `wanted`; [`Gone`] if the
+    /// stream is over, or its head was not sent yet.
     fn poll_capacity(
         &mut self,
         wanted: usize,
@@ -148,7 +150,7 @@ impl Sending {
         }
     }
 
-    /// For how many of the `wanted` octets the client has room now.
+    /// For how many of the `wanted` bytes the client has room now; 0 before the head was sent.
     pub fn room_now(&mut self, wanted: usize) -> usize {
         self.body.as_mut().map_or(0, |body| {
             body.reserve_capacity(wanted);
@@ -161,7 +163,8 @@ impl Sending {
         poll_fn(|context| self.poll_room(wanted, context)).await
     }
 
-    /// Sends octets that there is room for.
+    /// Sends bytes that there is room for. With `ends`, they are the last ones. Fails if the stream
+    /// is over, or its head was not sent.
     pub fn send(&mut self, octets: Bytes, ends: bool) -> Result<(), Gone> {
         self.body
             .as_mut()
@@ -170,6 +173,7 @@ impl Sending {
             .map_err(|_| Gone)
     }
 
+    /// Ends the response with trailers. Fails if the stream is over, or its head was not sent.
     pub fn end_with(&mut self, trailers: HeaderMap) -> Result<(), Gone> {
         self.body
             .as_mut()
@@ -183,7 +187,8 @@ impl Sending {
         self.respond.send_reset(reason);
     }
 
-    /// Ready when the client does not want the response any more.
+    /// Ready when the client does not want the response any more: it has reset the stream, or the
+    /// connection is over.
     pub fn poll_gone(&mut self, context: &mut Context<'_>) -> Poll<Gone> {
         let polled = match &mut self.body {
             Some(body) => body.poll_reset(context),
@@ -192,7 +197,7 @@ impl Sending {
         polled.map(|_| Gone)
     }
 
-    /// Whether the client does not want the response any more.
+    /// Whether the client does not want the response any more. The task is not woken for it later.
     pub fn is_gone(&mut self) -> bool {
         self.poll_gone(&mut Context::from_waker(Waker::noop()))
             .is_ready()

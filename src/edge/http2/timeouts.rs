@@ -59,6 +59,8 @@ pub struct Timeouts {
 }
 
 impl Timeouts {
+    /// The timeouts of a new connection, which has `limits.idle` for its first request. `pings`
+    /// sends pings; without it none is sent.
     pub fn new(limits: &Limits, pings: Option<PingPong>) -> Timeouts {
         Timeouts {
             idle: limits.idle,
@@ -73,7 +75,7 @@ impl Timeouts {
         }
     }
 
-    /// Notes that the client has sent a request.
+    /// Records that the client has sent a request: the present wait begins again.
     pub fn note_request(&mut self) {
         self.has_moved = true;
     }
@@ -83,12 +85,14 @@ impl Timeouts {
         self.told > 0
     }
 
-    /// Notes that a GOAWAY is sent now.
+    /// Counts a GOAWAY that the caller sends now. The present wait begins again.
     pub fn begin_to_end(&mut self) {
         self.told = self.told.saturating_add(1);
         self.has_moved = true;
     }
 
+    /// How long the present wait is: with a request until the next ping, after a GOAWAY `FAREWELL`,
+    /// else `limits.idle`.
     fn patience(&self) -> Duration {
         match (self.has_requests, self.is_ending()) {
             (true, _) => self.stall,
@@ -97,7 +101,10 @@ impl Timeouts {
         }
     }
 
-    /// Ready when a step is due. If none is, the task is woken when one is.
+    /// Ready with the step that the caller has to do now; pending until one is due. `has_requests`
+    /// says whether a request is open: then the client gets a ping for each wait, and is lost if it
+    /// does not answer within the next one. A change of it, a request or a GOAWAY begins a new
+    /// wait.
     pub fn poll(&mut self, has_requests: bool, context: &mut Context<'_>) -> Poll<Due> {
         let has_changed = std::mem::replace(&mut self.has_requests, has_requests) != has_requests;
         if std::mem::take(&mut self.has_moved) || has_changed {
@@ -145,7 +152,8 @@ impl Resets {
         }
     }
 
-    /// Counts a reset. Returns whether it is one too many.
+    /// Counts a reset. Returns true if there were more than `RESETS` within the present
+    /// `RESET_WINDOW`, which begins anew when it has passed.
     pub fn count(&mut self) -> bool {
         if self.since.elapsed() > RESET_WINDOW {
             *self = Resets::new();

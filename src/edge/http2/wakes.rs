@@ -24,12 +24,14 @@ pub struct Wakes {
 }
 
 impl Wakes {
-    /// Notes wakes of this task from now on.
+    /// Holds back wakes of this task from now on: they are only noted.
     pub fn note(&self, task: &Waker) {
         self.task.register(task);
         self.state.swap(NOTE, AcqRel);
     }
 
+    /// Passes wakes on again. Returns whether one came while they were held back; it is not
+    /// repeated.
     pub fn pass_on(&self) -> bool {
         self.state.swap(PASS_ON, AcqRel) == WOKEN
     }
@@ -40,6 +42,7 @@ impl Wake for Wakes {
         self.wake_by_ref();
     }
 
+    /// Wakes the task, or notes the wake if wakes are held back.
     fn wake_by_ref(self: &Arc<Self>) {
         if self.state.swap(WOKEN, AcqRel) == PASS_ON {
             self.task.wake();

@@ -118,7 +118,8 @@ impl<'e, C: Client> Exchange<'e, C> {
         }
     }
 
-    /// Forwards the request, passes its response on, and records what was sent.
+    /// Forwards the request, passes its response on, and records what was sent. Returns what the
+    /// client got.
     pub async fn run(self) -> After {
         let (after, record) = self.run_unrecorded().await;
         record.finish(true);
@@ -162,6 +163,7 @@ impl<'e, C: Client> Exchange<'e, C> {
         }
     }
 
+    /// Gets the response and passes it on, until the client's side has flushed all of it.
     async fn pass_on(&mut self) -> Result<()> {
         self.ask().await?;
         // What the origin sent has left its buffer, and the client may take its time.
@@ -169,7 +171,8 @@ impl<'e, C: Client> Exchange<'e, C> {
         self.flush().await
     }
 
-    /// Reports that the server did not answer. Returns whether the request may be sent once more.
+    /// Reports to `upstreams` that the server failed, and how far the request had come (`reached`).
+    /// Returns whether the request may be sent once more.
     fn note_failure(&mut self, reached: Reached, error: &Error) -> bool {
         let wanted = self
             .ticket
@@ -178,7 +181,9 @@ impl<'e, C: Client> Exchange<'e, C> {
             .failed(&self.lane.upstreams, &wanted, reached, error)
     }
 
-    /// Answers for an origin that did not, if nothing of a response was sent yet.
+    /// Ends an exchange that failed. If nothing of a response was sent, the client gets an error
+    /// answer, which replaces status, tags and bytes for the record (`Answered`). If it has the
+    /// head, it gets the part that came; that, or a client that left, is `BrokenOff`.
     async fn fail(&mut self, error: &Error) -> After {
         // A failure before the body was reported when it happened.
         self.note_failure(Reached::Body, error);
@@ -211,6 +216,8 @@ impl<'e, C: Client> Exchange<'e, C> {
         }
     }
 
+    /// The answer in place of the origin's response. `status` is for a failure after a server was
+    /// chosen; if none was found, the answer says that instead.
     fn answer(&self, status: u16) -> Answer {
         let method = Method::from_bytes(self.ticket.method()).unwrap_or_default();
         let asked = Asked {

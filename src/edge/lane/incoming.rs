@@ -32,7 +32,8 @@ pub struct Incoming {
 }
 
 impl Incoming {
-    /// The buffer for more octets. [`Incoming::received`] has to follow.
+    /// The buffer for more bytes of the response. It is emptied first if all bytes in it were read
+    /// and passed on. [`Incoming::received`] has to follow.
     pub fn room(&mut self) -> &mut Vec<u8> {
         if self.read == self.input.len() && self.piece.is_empty() {
             self.input.clear();
@@ -42,7 +43,8 @@ impl Incoming {
         self.input.filled()
     }
 
-    /// Notes whether octets came. If none did, no memory is held.
+    /// Records after a read that the first bytes have come. If the buffer is empty, it gives its
+    /// memory back.
     pub fn received(&mut self) {
         if self.input.is_empty() {
             self.input.release();
@@ -72,7 +74,9 @@ impl Incoming {
         }
     }
 
-    /// Reads a head, if it is complete, and hands it to `with_head`.
+    /// Reads a head, if it is complete, hands it to `with_head`, and returns what crawlgate reads
+    /// from it. `is_head` says whether the request was HEAD. The body follows a head that is final;
+    /// after an informational one another head does.
     ///
     /// # Errors
     /// The response cannot be passed on.
@@ -103,7 +107,8 @@ impl Incoming {
         Ok(Some(head))
     }
 
-    /// The octets of the body that can be passed on, and whether the body ends with them.
+    /// The bytes of the body that can be passed on, and whether the body ends with them. That is
+    /// known for a body with a length only: it is false for the last chunk.
     pub fn piece(&self) -> (&[u8], bool) {
         (
             &self.input[self.piece.clone()],
@@ -126,7 +131,7 @@ impl Incoming {
         matches!(self.stage, Stage::Body(Rest::UntilClose))
     }
 
-    /// The lines of the trailers.
+    /// The lines of the trailers; empty before the body, and if it is not in chunks.
     pub fn trailers(&self) -> &[u8] {
         match &self.stage {
             Stage::Body(rest) => rest.trailers(),
@@ -134,12 +139,13 @@ impl Incoming {
         }
     }
 
-    /// Whether the end of the body was known before it came.
+    /// Whether the end of the body was known before it came: it has a length, or there is no body.
     pub fn has_length(&self) -> bool {
         matches!(self.stage, Stage::Body(Rest::Length(_)))
     }
 
-    /// Finds the next piece, after the one before was passed on. False if nothing more has come.
+    /// Finds the next piece, after the one before was passed on. It may be empty, if only the
+    /// framing of chunks has come. False if nothing more has come.
     ///
     /// # Errors
     /// A chunk is malformed.
@@ -157,7 +163,8 @@ impl Incoming {
         Ok(true)
     }
 
-    /// Whether octets came that belong to no response.
+    /// Whether bytes came after the end of what was read: at the end of a response, they belong to
+    /// none.
     pub fn has_surplus(&self) -> bool {
         self.read < self.input.len()
     }

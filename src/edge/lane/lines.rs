@@ -21,8 +21,8 @@ pub struct Lines<'b> {
 }
 
 impl<'b> Lines<'b> {
-    /// Takes these fields. Not a constructor: lines take more than a kilobyte, which a return would
-    /// copy.
+    /// Adds these fields, with their values as they came. Not a constructor: lines take more than a
+    /// kilobyte, which a return would copy.
     pub fn take(&mut self, fields: impl Iterator<Item = (&'b str, &'b [u8])>) {
         self.lines
             .extend(fields.map(|(name, value)| (name, Value::Kept(value))));
@@ -75,11 +75,14 @@ impl Head for Lines<'_> {
         lines.map(|(_, value)| self.octets(value))
     }
 
+    /// Replaces all lines of the field by one, at the end. A value that no field may have is left
+    /// out, but the old lines are removed all the same.
     fn set(&mut self, name: &'static str, value: &[u8]) {
         self.remove_named(name);
         self.add(name, value);
     }
 
+    /// Adds a line at the end, unless no field may have this value.
     fn add(&mut self, name: &'static str, value: &[u8]) {
         if is_plain(value) || field_value(name, value).is_some() {
             let begin = self.added.len();

@@ -51,7 +51,7 @@ pub struct Lane {
 }
 
 impl Lane {
-    /// The Host that the origin of a request wants; `None` for the client's.
+    /// The Host that the origin of a request wants; `None` if it gets the client's.
     pub fn origin_host(&self, ticket: &Ticket) -> Option<&str> {
         ticket.origin_host(&self.upstreams)
     }

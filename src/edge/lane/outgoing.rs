@@ -41,7 +41,7 @@ impl Outgoing {
         }
     }
 
-    /// Adds octets of the body.
+    /// Adds bytes of the body, as one chunk if the body is framed in chunks.
     pub fn add(&mut self, octets: &[u8]) {
         self.body_octets += octets.len();
         match self.body {
@@ -50,7 +50,8 @@ impl Outgoing {
         }
     }
 
-    /// Adds a trailer, if it is one that is passed on. Only a body in chunks has any.
+    /// Adds a trailer, which [`Outgoing::end`] writes. Leaves it out if it is not one that is
+    /// passed on, and if the body is not in chunks.
     pub fn add_trailer(&mut self, name: &str, value: &[u8]) {
         if self.body == Framing::Chunked && may_be_trailer(name) {
             for part in [name.as_bytes(), b": ", value, b"\r\n"] {
@@ -59,7 +60,8 @@ impl Outgoing {
         }
     }
 
-    /// Adds the end of the body.
+    /// Adds the end of the body: in chunks the last chunk and the trailers. Does nothing the second
+    /// time.
     pub fn end(&mut self) {
         if self.body == Framing::Chunked && !self.is_whole {
             for part in [b"0\r\n", self.trailers.as_slice(), b"\r\n"] {
@@ -69,7 +71,7 @@ impl Outgoing {
         self.is_whole = true;
     }
 
-    /// Whether more of the body may be added.
+    /// Whether more of the body may be added: less than 32 KiB wait to be written.
     pub fn has_room(&self) -> bool {
         self.octets.len() - self.written < MOST_WAITING
     }
@@ -95,7 +97,8 @@ impl Outgoing {
         self.is_whole && self.waiting().is_empty()
     }
 
-    /// Gives back the memory of a request that was sent, and that is not sent again.
+    /// Gives the memory back, if all of the request was written. Called when the response has
+    /// begun, so that the request is not sent again.
     pub fn let_go(&mut self) {
         if self.is_sent() {
             self.octets.release();
@@ -103,14 +106,15 @@ impl Outgoing {
         }
     }
 
-    /// Begins again. Nothing of the request was written, or it has no body.
+    /// Begins again with the first byte that is in memory. Only called if no byte was written, or
+    /// for a request without a body, whose head is kept.
     pub fn rewind(&mut self) {
         self.written = 0;
         self.is_begun = false;
     }
 }
 
-/// Writes data as a chunk.
+/// Writes data as a chunk. Writes nothing if it is empty.
 pub fn write_chunk(data: &[u8], output: &mut Vec<u8>) {
     // An empty chunk would be the last one.
     if !data.is_empty() {

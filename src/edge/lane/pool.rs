@@ -39,7 +39,8 @@ struct Kept {
 }
 
 impl Pool {
-    /// Lists for so many workers, each for so many connections.
+    /// Lists for `workers` workers (one at least). Each list keeps at most `most` connections; with
+    /// 0 it keeps one.
     pub fn new(workers: usize, most: usize) -> Pool {
         Pool {
             lists: (0..workers.max(1)).map(|_| Mutex::default()).collect(),
@@ -49,7 +50,9 @@ impl Pool {
         }
     }
 
-    /// A connection with this key that is still open.
+    /// Removes and returns the connection with this key that this worker kept last and that is
+    /// still silent. Closes those that are not. One whose time is over may still be taken, until
+    /// the next sweep.
     pub fn take(&self, key: u64) -> Option<Stream> {
         loop {
             let mut kept = {
@@ -63,7 +66,8 @@ impl Pool {
         }
     }
 
-    /// Keeps a connection for this long.
+    /// Keeps a connection in this worker's list for `time`. If the list is full, the connection
+    /// that it has kept longest is closed. The first call starts the sweep.
     pub fn keep(self: &Arc<Self>, key: u64, stream: Stream, time: Duration) {
         let dropped = {
             let mut list = lock(self.own_list());
@@ -82,6 +86,8 @@ impl Pool {
         }
     }
 
+    /// The list of the thread that calls this. A thread gets its number at its first call; more
+    /// threads than lists share them.
     fn own_list(&self) -> &Mutex<Vec<Kept>> {
         let worker = WORKER.get().unwrap_or_else(|| {
             let worker = self.workers.fetch_add(1, Ordering::Relaxed);
@@ -91,7 +97,8 @@ impl Pool {
         &self.lists[worker % self.lists.len()]
     }
 
-    /// Closes the connections whose time is over, or that the origin has closed.
+    /// Closes, in all lists, the connections whose time is over at `now`, that the origin has
+    /// closed, or on which something has come.
     fn close_what_is_over(&self, now: Instant) {
         for list in &self.lists {
             let mut over = Vec::new();
@@ -118,7 +125,7 @@ async fn sweep(pool: Weak<Pool>) {
     }
 }
 
-/// Whether nothing can be read, not even the end.
+/// Whether nothing can be read now: no byte, no end, no error.
 fn is_silent(stream: &mut (impl AsyncRead + Unpin)) -> bool {
     let mut octet = [0];
     let mut context = Context::from_waker(Waker::noop());

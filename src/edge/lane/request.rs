@@ -20,8 +20,8 @@ pub struct LaneRequest {
     pub closes: bool,
 }
 
-/// Whether a request of HTTP/1 takes the lane: it is HTTP/1.1 for a path, its fields are simple,
-/// and the site rewrites no pages.
+/// Whether a request of HTTP/1 takes the lane: it is HTTP/1.1 for a path, its fields are simple, it
+/// expects a 100 only for a body, and the site rewrites no pages.
 pub fn fits(request: &Request<'_, '_>, ticket: &Ticket) -> bool {
     request.is_simple
         && (!request.expects || request.framing != Framing::None)
@@ -31,7 +31,8 @@ pub fn fits(request: &Request<'_, '_>, ticket: &Ticket) -> bool {
 }
 
 impl LaneRequest {
-    /// A request of HTTP/1.1, with its head for the origin.
+    /// A request of HTTP/1.1, with its head for the origin. `host` is the Host that the origin
+    /// wants in place of the client's.
     pub fn new(
         request: &Request<'_, '_>,
         forward: &Forward<'_>,
@@ -47,8 +48,10 @@ impl LaneRequest {
         }
     }
 
-    /// A request with this request line, these fields, and a body with this framing. `host` is the
-    /// Host that the origin wants in place of the client's.
+    /// A request with this request line, these fields without those that end here, and a body with
+    /// this framing. `expects` says whether the client waits for a 100 before it sends the body.
+    /// `host` is the Host that the origin wants in place of the client's. Trailers are announced
+    /// only for chunks.
     pub fn of<'h>(
         method: &[u8],
         target: &[u8],
@@ -88,8 +91,8 @@ pub fn write_head(method: &[u8], target: &[u8], lines: &Lines<'_>, octets: &mut 
     octets.extend_from_slice(b"\r\n");
 }
 
-/// Whether a field ends at crawlgate. Those that frame the body do, too: the lane writes them
-/// itself.
+/// Whether a field ends at crawlgate: the fields of one hop, those for proxies, and those that
+/// frame the body, which the lane writes itself.
 fn is_for_next_hop(name: &str) -> bool {
     match name.len() {
         18 => name.eq_ignore_ascii_case("proxy-authenticate"),

@@ -70,8 +70,9 @@ pub struct Parsed<'h, 'b> {
     pub fields: &'h [Header<'b>],
 }
 
-/// Reads the head that these octets begin with and hands it to `with_head`; `None` if it is not
-/// complete. `is_head` says whether the request was HEAD.
+/// Reads the head that these bytes begin with, hands it to `with_head` and returns its result;
+/// `None` if the head is not complete. `is_head` says whether the request was HEAD: then, and with
+/// 204 and 304, there is no body, whatever the fields say.
 ///
 /// # Errors
 /// The response cannot be passed on.
@@ -136,6 +137,8 @@ struct Seen {
 }
 
 impl Seen {
+    /// Notes a field that says where the response ends, or whether the connection goes on. Fails
+    /// for a second length or coding, and for one that is not understood.
     fn take_in(&mut self, field: &Header<'_>) -> Result<(), BadResponse> {
         match field.name.len() {
             14 if field.name.eq_ignore_ascii_case("content-length") => {
@@ -162,6 +165,8 @@ impl Seen {
         Ok(())
     }
 
+    /// The framing that the fields ask for: without length and chunks, the body ends with the
+    /// connection. Length and chunks together, and chunks of HTTP/1.0, are errors.
     fn framing(&self, is_http10: bool) -> Result<Framing, BadResponse> {
         match (self.length, self.is_chunked) {
             (Some(_), true) => Err(BadResponse::LengthAndCoding),
@@ -173,6 +178,8 @@ impl Seen {
         }
     }
 
+    /// Whether the origin keeps the connection: it does not say `close`, and over HTTP/1.0 it says
+    /// `keep-alive`.
     fn keeps_alive(&self, is_http10: bool) -> bool {
         !self.closes && (self.keeps || !is_http10)
     }

@@ -45,7 +45,8 @@ const OF_HEADS: [&str; 29] = [
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadTrailers;
 
-/// Reads lines, each with its end, and hands the fields that are passed on to `with`.
+/// Reads `lines`, each with its end, and hands the fields that may be passed on to `with`, all at
+/// once. Returns the result of `with`, which gets an empty list where there are none.
 ///
 /// # Errors
 /// The lines are no fields.
@@ -88,7 +89,8 @@ pub fn check_trailers(trailers: &HeaderMap) -> Result<(), BadTrailers> {
     }
 }
 
-/// Whether a trailer with this name is passed on. Applications read `_` as `-`.
+/// Whether a trailer with this name is passed on: not one of `OF_HEADS`, for a proxy, or about
+/// forwarding. `_` counts as `-`, as applications read it.
 pub fn may_be_trailer(name: &str) -> bool {
     let name = name.replace('_', "-").to_ascii_lowercase();
     OF_HEADS.binary_search(&name.as_str()).is_err()

@@ -13,6 +13,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 /// 0.9.1).
 const READ: usize = 64 * 1024;
 
+/// An error of the origin, without a cause.
 pub fn of_origin(kind: ErrorType, context: &'static str) -> Box<Error> {
     Error::explain(kind, context).into_up()
 }
@@ -31,6 +32,8 @@ pub fn of_client(kind: ErrorType, cause: io::Error) -> Box<Error> {
     Error::because(kind, "the client left", cause).into_down()
 }
 
+/// Writes some of these bytes to the origin. Ready with their number; a connection that takes none
+/// is an error.
 pub fn poll_write(
     stream: &mut Stream,
     octets: &[u8],
@@ -42,7 +45,7 @@ pub fn poll_write(
     }
 }
 
-/// Reads more octets; 0 is the end.
+/// Reads up to 64 KiB and adds them to `input`. Ready with their number; 0 is the end.
 pub fn poll_read(
     stream: &mut (impl AsyncRead + Unpin),
     input: &mut Vec<u8>,

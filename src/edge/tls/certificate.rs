@@ -91,7 +91,9 @@ fn read(path: &Path) -> Result<Vec<u8>, CertificateError> {
 }
 
 impl Certificate {
-    /// Checks what the files contain.
+    /// Checks what the files contain. Refuses files that cannot be read as PEM, a signature with
+    /// MD5 or SHA-1, and a key that does not belong to the certificate or is not accepted. The
+    /// dates are not checked.
     pub fn new(
         files: &CertificateFiles,
         contents: &Contents,
@@ -136,7 +138,8 @@ impl Certificate {
     }
 }
 
-/// The host names of a certificate. Clients have not looked at its common name for years.
+/// The DNS names of a certificate, in lower case. Its common name does not count: clients have not
+/// looked at that for years.
 fn names(certificate: &X509Certificate<'_>) -> Vec<String> {
     let extension = certificate.subject_alternative_name().ok().flatten();
     let names = extension

@@ -62,8 +62,8 @@ struct ByName {
 }
 
 impl Certificates {
-    /// Reads the certificates of these listeners, and sets TLS up for each that has some, or issued
-    /// ones.
+    /// Reads the certificates of these listeners. Returns them, and for each listener, in order,
+    /// its TLS or `None` where it has none. A listener with `acme` also uses the `issued` ones.
     ///
     /// # Errors
     /// A certificate cannot be used.
@@ -89,8 +89,9 @@ impl Certificates {
         Ok((certificates, all))
     }
 
-    /// Reads the files again, uses those that changed, and logs each change. Returns how many
-    /// certificates have refused files.
+    /// Reads the files again, uses those that changed, and logs each change. Also sets the metrics
+    /// of when all certificates expire. Returns how many certificates have files that were refused,
+    /// now or before, so that the former one is still in use.
     pub fn renew(&self, now: Timestamp, metrics: &Metrics) -> usize {
         let mut not_after = Vec::new();
         let mut refused = 0;
@@ -116,6 +117,8 @@ impl Certificates {
         self.each(|kept| kept.problems(now)).concat()
     }
 
+    /// Calls `read` with each certificate from files, listener by listener, and returns the
+    /// results.
     fn each<T>(&self, read: impl Fn(&Kept) -> T) -> Vec<T> {
         let mut all = Vec::new();
         for set in &self.sets {
@@ -124,19 +127,20 @@ impl Certificates {
         all
     }
 
-    /// Whether a certificate from files is for a host of the settings, which may be a wildcard
-    /// itself.
+    /// Whether a listener has a certificate from files for a host of the settings, which may be a
+    /// wildcard itself.
     pub fn has_file_for(&self, host: &str) -> bool {
         self.sets.iter().any(|set| set.by_name.load().has(host))
     }
 
-    /// Whether a client of a host finds a certificate for it.
+    /// Whether there is a certificate for this host, from files or issued.
     pub fn has(&self, host: &str) -> bool {
         self.has_file_for(host) || self.issued.as_ref().is_some_and(|issued| issued.has(host))
     }
 
-    /// The hosts of the settings that no certificate is for, if a listener has TLS. With orders of
-    /// its own, crawlgate gets the certificates of whole names by itself.
+    /// One problem for each of these hosts of the settings that no certificate is for; none if no
+    /// listener has TLS. With orders of its own, crawlgate gets the certificates of whole names by
+    /// itself, so that only wildcards count.
     pub fn uncovered<'a>(
         &self,
         hosts: impl IntoIterator<Item = &'a String>,
@@ -158,7 +162,7 @@ impl Certificates {
             .collect()
     }
 
-    /// Each certificate in use, for an operator.
+    /// The status of each certificate from files, for an operator.
     pub fn status(&self, now: Timestamp) -> Vec<CertificateStatus> {
         self.each(|kept| kept.status(now))
     }
@@ -170,6 +174,7 @@ impl Certificates {
 }
 
 impl CertificateSet {
+    /// Reads the certificates of one listener. Fails at the first that cannot be used.
     fn open(
         files: &[CertificateFiles],
         issued: Option<Arc<Issued>>,
@@ -183,8 +188,10 @@ impl CertificateSet {
         })
     }
 
-    /// The certificate for a client that asks for this [`certificate_name`]. One of files outranks
-    /// an issued one, and a whole name a wildcard.
+    /// The certificate for a client that asks for this [`certificate_name`], in this order: of
+    /// files with the whole name, issued, of files with a wildcard, the first of the files. Without
+    /// any: a client that names no host gets any issued one; a name is noted as missing, and gets
+    /// none.
     fn of(&self, name: Option<&str>) -> Option<Arc<CertifiedKey>> {
         let by_name = self.by_name.load();
         let issued = self.issued.as_ref();
@@ -206,6 +213,8 @@ impl CertificateSet {
 }
 
 impl ResolvesServerCert for CertificateSet {
+    /// The certificate for a handshake. A certificate authority that checks who controls the host
+    /// (ALPN of ACME) gets the one for that check, if there is one.
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         let is_question = hello
             .alpn()
@@ -228,6 +237,7 @@ fn certificate_name(asked: &str) -> String {
 }
 
 impl Kept {
+    /// Reads one certificate from its files and checks it.
     fn open(files: &CertificateFiles) -> Result<Kept, CertificateError> {
         let contents = Contents::read(files)?;
         let certificate = Certificate::new(files, &contents)?;
@@ -241,6 +251,7 @@ impl Kept {
         })
     }
 
+    /// The first host name of the certificate, for the metrics; `none` if it has no name.
     fn name(&self) -> &str {
         self.certificate
             .names
@@ -248,7 +259,9 @@ impl Kept {
             .map_or("none", String::as_str)
     }
 
-    /// Reads the files again. Returns whether another certificate is in use now.
+    /// Reads the files again, if they changed since they were last read. Returns whether another
+    /// certificate is in use now. New files that cannot be used, or that have expired while the
+    /// present certificate has not, are refused until the files change again. Logs what happened.
     fn renew(&mut self, now: Timestamp) -> bool {
         let contents = Contents::read(&self.files);
         let digest = contents.as_ref().ok().map(Contents::digest);
@@ -296,6 +309,8 @@ impl Kept {
         }
     }
 
+    /// The certificate for an operator, with its problems and the refusal of new files, if any.
+    /// `days_left` is rounded down, and negative after the end.
     fn status(&self, now: Timestamp) -> CertificateStatus {
         CertificateStatus {
             names: self.certificate.names.clone(),
@@ -315,6 +330,9 @@ impl Kept {
         }
     }
 
+    /// The reasons for which clients refuse this certificate now (`is_error`) or may refuse it: it
+    /// has expired, is not valid yet, expires soon (within 14 days or the last quarter of its life,
+    /// whichever is shorter), names no host, or comes without its chain.
     fn problems(&self, now: Timestamp) -> Vec<CertificateProblem> {
         let file = self.files.certificate.display();
         let certificate = &self.certificate;
@@ -364,7 +382,8 @@ impl Kept {
 }
 
 impl ByName {
-    /// Of two certificates with one name, the first one counts.
+    /// Sorts the names of these certificates. Of two certificates with one name, the first one
+    /// counts; the first of all is for clients without a name that is known.
     fn new(kept: &[Kept]) -> ByName {
         let first = kept.first().map(|kept| kept.certificate.key.clone());
         let mut by_name = ByName {
@@ -385,7 +404,8 @@ impl ByName {
         by_name
     }
 
-    /// Whether a certificate has this host of the settings, which may be a wildcard itself.
+    /// Whether a certificate has this host of the settings, which may be a wildcard itself: a
+    /// wildcard needs a wildcard, a whole name its own name or a wildcard.
     fn has(&self, host: &str) -> bool {
         match host.split_once('.') {
             Some(("*", rest)) => self.wildcards.contains_key(rest),
@@ -396,7 +416,8 @@ impl ByName {
         }
     }
 
-    /// The certificate of a wildcard, which stands for one label (RFC 9525 section 6.3).
+    /// The certificate whose wildcard fits the name. A wildcard stands for one label (RFC 9525
+    /// section 6.3), so the rest after the first dot must be equal.
     fn wildcard(&self, name: &str) -> Option<Arc<CertifiedKey>> {
         name.split_once('.')
             .and_then(|(_, rest)| self.wildcards.get(rest))

@@ -56,6 +56,9 @@ pub struct Handshake {
 }
 
 impl TlsListener {
+    /// TLS with these settings: versions, ALPN (with HTTP/2 if `speaks_http2`, and the check of
+    /// ACME if certificates are ordered) and Strict-Transport-Security. `certificates` chooses the
+    /// certificate of each handshake.
     fn new(
         settings: &TlsSettings,
         speaks_http2: bool,

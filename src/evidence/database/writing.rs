@@ -84,7 +84,8 @@ impl Writing<'_> {
         self.0.changed_key()
     }
 
-    /// Begins a log.
+    /// Begins a log: stores its id (the name of its key). It has no runs yet, and counts as stopped
+    /// in order.
     ///
     /// # Errors
     /// It cannot be written.
@@ -101,7 +102,8 @@ impl Writing<'_> {
         self.run("UPDATE log SET runs = runs + 1", []).map(drop)
     }
 
-    /// Says until when the log is complete, and how the process ends if it ends with this.
+    /// Records that the log is complete until `time`, and how the process ends if this is its last
+    /// transaction. With `None` a crash after it is noticed.
     ///
     /// # Errors
     /// It cannot be written.
@@ -123,8 +125,9 @@ impl Writing<'_> {
             .map(drop)
     }
 
-    /// Appends an entry, without the proof of its record. Its time is `now`, or that of the entry
-    /// or checkpoint before it where that is later.
+    /// Appends an entry to a chain, which is made if it is new, and stores its personal values and
+    /// documents beside it. The proof of the record is not written. The entry's time is `now`, or
+    /// that of the entry or checkpoint before it where that is later.
     ///
     /// # Errors
     /// It cannot be written.
@@ -184,7 +187,8 @@ impl Writing<'_> {
         Ok(Appended { number, hash })
     }
 
-    /// Makes and signs a checkpoint over the heads of all chains. Returns its number.
+    /// Makes and signs a checkpoint over the heads of all chains. Returns its number. Its time is
+    /// `now`, or that of the last entry or checkpoint where that is later.
     ///
     /// # Errors
     /// It cannot be written.
@@ -221,7 +225,8 @@ impl Writing<'_> {
         Ok(number)
     }
 
-    /// Keeps the note about a change of the key. `note` gets its number, from 1.
+    /// Stores the public key that signs from now on, with the note about the change. `note` makes
+    /// it from the number of the change, which counts from 1.
     ///
     /// # Errors
     /// It cannot be written.
@@ -231,7 +236,7 @@ impl Writing<'_> {
         self.run(row, params![number, note(number), key]).map(drop)
     }
 
-    /// Says which authorities checkpoints get timestamps of.
+    /// Replaces the list of authorities that checkpoints get timestamps of.
     ///
     /// # Errors
     /// It cannot be written.
@@ -243,7 +248,7 @@ impl Writing<'_> {
         })
     }
 
-    /// Keeps a timestamp.
+    /// Stores the response of an authority for a checkpoint, in place of one that is there.
     ///
     /// # Errors
     /// It cannot be written.
@@ -253,8 +258,11 @@ impl Writing<'_> {
             .map(drop)
     }
 
-    /// Deletes what is older than a moment, or a part of it: the beginnings of chains, with all
-    /// that stands beside them. The last entry of a chain stays, without its personal values.
+    /// Deletes what is older than a moment: the beginnings of chains with their personal values,
+    /// then documents and checkpoints. The last entry of a chain stays, without its personal
+    /// values, with the documents that it names; so does the last checkpoint. Deletes 20,000
+    /// entries at most: then it is not complete, and documents and checkpoints wait for the call
+    /// that is.
     ///
     /// # Errors
     /// It cannot be written.
@@ -304,8 +312,9 @@ impl Writing<'_> {
         })
     }
 
-    /// The last entries of chains stay, so what they name stays: what is published, and what a
-    /// crawler was judged by last.
+    /// Marks as used at `time` the documents that the last entries of chains name, where these
+    /// entries are older. They are what is published, and what a crawler was judged by last, and
+    /// are not deleted.
     fn use_what_last_entries_name(&self, time: &str) -> Result {
         let query = "SELECT line FROM entries JOIN chains ON chains.id = entries.chain AND number = chains.entries - 1 WHERE \
                      entries.time < ?1";
@@ -318,7 +327,7 @@ impl Writing<'_> {
         Ok(())
     }
 
-    /// Deletes the personal values of entries. Returns how many.
+    /// Deletes the personal values of entries. Returns how many values.
     ///
     /// # Errors
     /// It cannot be written.

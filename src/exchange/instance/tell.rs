@@ -20,6 +20,8 @@ const MOST_WAITING: usize = 262_144;
 const PRUNE_EVERY: Duration = Duration::from_secs(3_600);
 
 impl Exchange {
+    /// Whether this turn is to write: something waits, another instance or the caller asks, or the
+    /// last entry is a second old.
     pub(super) fn is_due(&self, now: Now) -> bool {
         self.last_write
             .is_none_or(|last| now.lived.saturating_sub(last) >= HEARTBEAT)
@@ -30,11 +32,14 @@ impl Exchange {
             || self.log.has_news
     }
 
+    /// A moment of the own clock as seconds of the store's clock, at most the store's present.
     pub(super) fn at(&self, own: Timestamp) -> i64 {
         self.clocks.to_store(own).min(self.clocks.now())
     }
 
-    /// The fact by which others are told what happened here.
+    /// The fact by which others are told what happened here at a time of the store's clock. What an
+    /// operator did is also added to the own orders, at a time after what is known of it; a release
+    /// is applied here once more at the end of the turn. `None` where the event cannot be a fact.
     pub(super) fn told(&mut self, event: &Event, at: i64) -> Option<SharedFact> {
         let at = self.orders.said_at(event, at);
         self.orders.add(event, at);
@@ -44,7 +49,10 @@ impl Exchange {
         event.fact(at)
     }
 
-    /// Takes what waits in the outbox. Returns the number of the entry that will say so.
+    /// Moves what waits in the outbox to the facts that go out. Returns the number of the next
+    /// entry, which will have it. If a served version was lost, all that was in force in the last
+    /// minute counts as unreported. With too many facts all are dropped, and everything is written
+    /// again later.
     pub(super) fn gather(&mut self) -> u64 {
         let number = self.gauge.next_entry.fetch_add(1, SeqCst);
         let waiting = self.outbox.take();
@@ -79,6 +87,9 @@ impl Exchange {
         number
     }
 
+    /// Writes up to 2,000 of the facts that wait, with an entry that tells them and how far this
+    /// instance has read. Only if no fact is left, the entry says that all is reported until now.
+    /// If the write fails, the facts wait again. Does nothing while this instance is outside.
     pub(super) fn write(&mut self, store: &mut dyn Store, now: Now) -> Result<(), StoreError> {
         let Some(identity) = self.settled.clone() else {
             return Ok(());
@@ -128,6 +139,8 @@ impl Exchange {
         }
     }
 
+    /// Records a successful contact with the store: this instance may answer `/robots.txt` for
+    /// another 24 hours (`SILENT_AFTER`).
     pub(super) fn touch(&mut self, now: Now) {
         self.last_contact = Some(now.lived);
         self.last_write = Some(now.lived);
@@ -137,7 +150,9 @@ impl Exchange {
             .store(now.second().plus(SILENT_AFTER).0, SeqCst);
     }
 
-    /// Deletes what is over, once an hour.
+    /// Once an hour, adds to the batch what is to be deleted from the store, and forgets it here:
+    /// events older than 32 days, members that are long gone and their publications, publications
+    /// that a later run told again, and files that nobody published.
     fn prune(&mut self, batch: &mut Batch, now: Now) {
         if self
             .pruned
@@ -170,6 +185,8 @@ impl Exchange {
         batch.forget_members = over;
     }
 
+    /// This instance as it stands in an entry: it has read up to `heard`, and `settled` is the
+    /// store that it has written everything into.
     pub(super) fn member(&self, heard: Position, settled: Option<Identity>) -> Member {
         Member {
             heard,
@@ -180,9 +197,11 @@ impl Exchange {
     }
 
     /// Tells others what is about to come into force. Only when this succeeded may it be served.
+    /// Succeeds without writing if others know it all. If another store answers than before, this
+    /// instance is outside again.
     ///
     /// # Errors
-    /// The store has not taken it.
+    /// The store has not taken it, or this instance is not settled: the text says why.
     pub fn announce(
         &mut self,
         store: &mut dyn Store,
@@ -233,21 +252,23 @@ impl Exchange {
         }
     }
 
-    /// Notes that these facts are in the store. What waited under their keys is older.
+    /// Records that these facts are in the store: drops the facts with the same keys that wait,
+    /// because these are older.
     pub(super) fn were_written(&mut self, facts: &[SharedFact]) {
         let keys: BTreeSet<&str> = facts.iter().map(|fact| fact.key.as_str()).collect();
         self.outgoing.retain(|key, _, _| !keys.contains(key));
     }
 
-    /// Takes the log that is in force now: others are told what ended by it.
+    /// Records the log that is in force now. The next turn tells others what ended by it.
     pub fn published(&mut self, log: &PublicationLog) {
         self.log.is(log);
     }
 
-    /// Tells everything and leaves. Nothing may be served any more.
+    /// Writes everything that waits, and then an entry that says that this instance has left. After
+    /// it nothing may be served any more, and `/robots.txt` is answered 503.
     ///
     /// # Errors
-    /// The store has not taken it.
+    /// The store has not taken it, or this instance is no member.
     pub fn leave(&mut self, store: &mut dyn Store, now: Now) -> Result<(), StoreError> {
         let Some(identity) = self.settled.clone() else {
             return Err(StoreError::Away("this instance is no member".to_owned()));
@@ -275,8 +296,11 @@ impl Exchange {
         Ok(())
     }
 
-    /// An operator says that an instance is gone for good. Returns whether there is one with this
-    /// id.
+    /// Records that an instance is gone for good, as an operator says. Others are told by the next
+    /// turn.
+    ///
+    /// # Errors
+    /// No other instance has this id.
     pub fn forget(&mut self, id: &str) -> bool {
         if !self.members.all().any(|member| member.id == id) {
             return false;

@@ -31,8 +31,10 @@ pub(super) enum Continuity {
 pub(super) const FACTS_EACH: usize = 2_000;
 
 impl Exchange {
-    /// Reads what others told and tells what is new. `asks`: records wait until others have told
-    /// what happened until now.
+    /// Takes one turn: reads what others told, and tells what is new. `clock` is read several
+    /// times, because the store may take long. `asks`: records of violations wait here until others
+    /// have told what happened until now, so others are to answer at once. If the turn fails, the
+    /// instance is away, and the next turn tries again.
     pub fn turn(
         &mut self,
         store: &mut dyn Store,
@@ -54,6 +56,8 @@ impl Exchange {
         self.stand();
     }
 
+    /// Records how a turn or an announcement ended: the store is there, or away with this error,
+    /// since the first failure. If the store evicts facts, all are written again later.
     pub(super) fn note(&mut self, result: Result<(), StoreError>, now: Now) {
         match result {
             Ok(()) => self.away = None,
@@ -70,6 +74,12 @@ impl Exchange {
         }
     }
 
+    /// The steps of a turn. Every 10 seconds, after a failure, and while outside it asks which
+    /// store it is, and settles in a new one. Then it reads the log, writes what is due, and
+    /// fetches files.
+    ///
+    /// # Errors
+    /// The store failed, or is another one than before; then the instance is outside again.
     fn try_turn(
         &mut self,
         store: &mut dyn Store,
@@ -111,6 +121,9 @@ impl Exchange {
         self.fetch_files(store)
     }
 
+    /// Computes the store's present time and the difference to the own clock from the last
+    /// measurement. A difference that changed by half a second or less stays, so that moments which
+    /// were told before stay comparable. Does nothing before the first measurement.
     pub(super) fn look_at_clocks(&mut self, now: Now) {
         let Some((store, at)) = self.measured else {
             return;
@@ -133,10 +146,12 @@ impl Exchange {
         };
     }
 
-    /// Whether what others served while this instance was down, or slept, is known in a store.
-    /// Another one than before may have lost it. It has not, if an instance that was there all that
-    /// time has written everything again. That instance became a member before this one last
-    /// reported, and says so beside the last report of this one, which it wrote again, too.
+    /// Whether it is known, in this store, what others served while this instance was down or
+    /// slept. It is (`Kept`) if this run took its turns all the time, and at the start if the store
+    /// is that of the run before. Another store has it if a member was there all that time: that
+    /// member is settled in it, and joined before this instance's last report, which it wrote
+    /// again. If none is there, this instance waits 5 seconds for one (`Undecided`), and then it is
+    /// `Lost`. An instance that never settled in a store has lost it at once.
     fn continuity(
         &mut self,
         store: &mut dyn Store,
@@ -182,7 +197,8 @@ impl Exchange {
     }
 
     /// Writes everything that is known into a store, and reads what is there. From then on this
-    /// instance is a member.
+    /// instance is a member. A run that starts after an orderly stop in the same store writes only
+    /// its publications and files. With `Lost` observation begins anew (`Memory::begin`).
     fn settle(
         &mut self,
         store: &mut dyn Store,
@@ -235,6 +251,7 @@ impl Exchange {
             },
         )?;
         let mut position = Position::default();
+        // One more part, without facts: its entry says that this instance is settled.
         for (place, facts) in own.chunks(FACTS_EACH).chain([&[][..]]).enumerate() {
             let is_last = place == own.len().div_ceil(FACTS_EACH);
             let entry = Entry {
@@ -261,8 +278,9 @@ impl Exchange {
         self.take_sets(store, memory)
     }
 
-    /// Writes what is known here of others, of operators and of crawlers. `is_same` says that the
-    /// store is that of the run before.
+    /// Writes what is known here of others, of operators and of crawlers, without replacing what is
+    /// there. `is_same` says that the store is that of the run before; in another one the
+    /// observations of this instance replace what is there.
     fn write_everything(
         &mut self,
         store: &mut dyn Store,
@@ -295,6 +313,7 @@ impl Exchange {
         })
     }
 
+    /// Writes facts in parts of `FACTS_EACH`, each as the batch that `batch` makes of it.
     fn write_parts(
         &mut self,
         store: &mut dyn Store,
@@ -308,6 +327,11 @@ impl Exchange {
         })
     }
 
+    /// Writes one batch. Returns the place of its entry in the log; the zero position for a batch
+    /// without an entry.
+    ///
+    /// # Errors
+    /// The store failed, or it is not the one with this identity.
     pub(super) fn write_part(
         &mut self,
         store: &mut dyn Store,
@@ -324,7 +348,9 @@ impl Exchange {
         Ok(written.position.unwrap_or_default())
     }
 
-    /// Reads the log; says whether it is that of the store that this instance is settled in.
+    /// Reads the log from the last known place to its end, and the sets where entries were missed
+    /// or another instance wrote into them. Returns false if the store is not the one that this
+    /// instance is settled in, or its log ends before that place.
     fn follow(
         &mut self,
         store: &mut dyn Store,
@@ -360,6 +386,8 @@ impl Exchange {
         }
     }
 
+    /// Takes in an entry of the log: the state of its member, its facts, and whether it asks for an
+    /// answer. Of an own entry only the place counts.
     fn take_entry(&mut self, position: Position, entry: Entry, memory: &mut dyn Memory) {
         self.read = position;
         if entry.member.run == self.me.run {
@@ -373,6 +401,8 @@ impl Exchange {
             .for_each(|fact| self.take(fact, memory));
     }
 
+    /// Reads all sets, and takes in all members and facts. Observations come first: a host has to
+    /// be known with its site before what was served there.
     fn take_sets(
         &mut self,
         store: &mut dyn Store,
@@ -397,6 +427,9 @@ impl Exchange {
         Ok(())
     }
 
+    /// Takes in a fact: hands events and observations on to the memory, and keeps publications,
+    /// tenures and who is gone. Facts of this run, and facts that cannot be read, are passed over.
+    /// The file of a publication that is not known here is fetched later.
     fn take(&mut self, fact: SharedFact, memory: &mut dyn Memory) {
         self.totals.facts_read += 1;
         if let Some(event) = Event::of(&fact.key) {
@@ -432,6 +465,8 @@ impl Exchange {
         self.others_changed |= self.facts.add(fact);
     }
 
+    /// Takes in an event of another instance. A mark that was released since is passed over. Pauses
+    /// are only recorded: the end of the turn hands them on.
     fn take_event(&mut self, event: Event, at: i64, memory: &mut dyn Memory) {
         match &event {
             Event::Served(_) => memory.heard(event, self.clocks.to_own(at)),
@@ -448,8 +483,9 @@ impl Exchange {
         }
     }
 
-    /// Hands on the latest word on the pauses of sites, only now because sets and log are in no
-    /// order; and what was released here while marks came in.
+    /// Hands the latest change of each site's pauses on to the memory. It does so at the end of a
+    /// turn, because sets and log are in no order. Then hands on the releases that were made here,
+    /// for marks that came in meanwhile.
     fn hand_on_orders(&mut self, memory: &mut dyn Memory) {
         for site in std::mem::take(&mut self.paused_elsewhere) {
             if let Some((at, paused)) = self.orders.of(&site) {
@@ -461,6 +497,8 @@ impl Exchange {
         }
     }
 
+    /// Fetches up to 32 robots.txt files of other instances that are wanted. Those that the store
+    /// does not have stay wanted.
     fn fetch_files(&mut self, store: &mut dyn Store) -> Result<(), StoreError> {
         if self.wanted.is_empty() {
             return Ok(());

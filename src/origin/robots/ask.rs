@@ -57,8 +57,9 @@ impl Targets {
         self.groups.is_empty()
     }
 
-    /// The servers of a host. `None` stands for a site for every host: its servers are those for a
-    /// request without a host.
+    /// The servers of a host; `None` if no origin is for it. Without a host, which stands for a
+    /// site for every host, the servers are those for a request without a host, else those of the
+    /// first origin.
     pub fn target(&self, host: Option<&str>) -> Option<Target> {
         let group = match host {
             Some(host) => self.index.find(host.as_bytes(), ROBOTS_TXT),
@@ -70,7 +71,9 @@ impl Targets {
         self.target_of(group?, host)
     }
 
-    /// The servers of the origin at this place of the settings.
+    /// The servers of the origin at this place of the settings; `None` if there is none. Without
+    /// `host`, the request names the origin's first whole host, else the Host that it wants, else
+    /// its first server.
     pub fn target_of(&self, group: usize, host: Option<&str>) -> Option<Target> {
         let origin = self.groups.get(group)?.clone();
         let named = origin
@@ -104,7 +107,8 @@ pub struct RobotsRequest<'a> {
     pub is_own: &'a dyn Fn(&str) -> bool,
 }
 
-/// Asks the servers in order. The first that gives a usable answer decides.
+/// Asks the servers in order, at most three, within 20 seconds together. The first result that is
+/// not `Unreachable` decides, else the last one.
 pub fn ask(asked: &RobotsRequest<'_>) -> FetchResult {
     let mut result = FetchResult::Unreachable("the origin has no server".into());
     let deadline = Instant::now() + TIME;
@@ -145,6 +149,7 @@ impl Destination {
         }
     }
 
+    /// The URL of the destination, by its authority. It does not name the host or the socket.
     fn url(&self) -> String {
         format!(
             "{}://{}{}",
@@ -154,7 +159,10 @@ impl Destination {
         )
     }
 
-    /// The destination of a redirect from here with this `Location`. `None` if it cannot be read.
+    /// The destination of a redirect from here with this `Location`; `None` if it cannot be read or
+    /// is not http. A relative one stays at this server. One to the Host that the origin wants, or
+    /// to a host of the site, goes to `server`. Any other URL is asked for as it is, and is foreign
+    /// unless it names a server of the origin.
     fn redirected(
         &self,
         location: &str,
@@ -215,6 +223,10 @@ impl Destination {
     }
 }
 
+/// Asks one server, follows redirects (at most ten), and turns the answer into a result: a 2xx is
+/// the file, 304 that nothing changed, 429, 5xx and what cannot be used `Unreachable`, everything
+/// else `Nothing`. Redirects that lead to crawlgate itself or to a place that is not allowed are
+/// `Unreachable`.
 fn follow(asked: &RobotsRequest<'_>, server: &ServerAddress, deadline: Instant) -> FetchResult {
     let mut place = Destination {
         host: Some(asked.target.host.clone()),
@@ -295,10 +307,13 @@ fn answered(asked: &RobotsRequest<'_>, response: Response, url: String) -> Fetch
     }
 }
 
+/// The result for an answer that cannot be used, with the URL in the reason.
 fn unusable(url: &str, reason: impl std::fmt::Display) -> FetchResult {
     FetchResult::Unreachable(format!("{url}: {reason}").into())
 }
 
+/// The result for a 2xx: the file with its validators. `Unreachable` if the body has a coding that
+/// was not asked for, or breaks off. More than 500 KiB are not read.
 fn file(response: Response, url: String) -> FetchResult {
     // A body in an unknown coding would be read as a file without rules.
     let coding = field(&response, "content-encoding").unwrap_or_default();
@@ -329,6 +344,9 @@ fn file(response: Response, url: String) -> FetchResult {
     }
 }
 
+/// Sends one request to a destination, and returns the head of its answer. `url` is that of the
+/// destination, as the settings say how the server is reached. A server of the origin gets the
+/// settings for TLS, names and Host; a foreign one none of them, and it must have a public address.
 fn request(
     asked: &RobotsRequest<'_>,
     place: &Destination,
@@ -362,6 +380,7 @@ fn request(
             origin.resolvers.clone()
         },
         server: match &place.socket {
+            // Any address: ureq resolves one in any case, and the connector takes the socket.
             Some(_) => Some("127.0.0.1:80".into()),
             None => name.map(|_| place.authority.clone()),
         },

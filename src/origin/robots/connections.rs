@@ -46,6 +46,10 @@ pub struct Names {
 pub struct NotPublic(SocketAddr);
 
 impl Resolver for Names {
+    /// The addresses of the server to connect to: of `server` if it is set, else of the URL. A name
+    /// is asked of `servers`, if there are some; otherwise the system resolves it, and with
+    /// `must_be_public` only public addresses count. If there is none of these, it fails with
+    /// [`NotPublic`].
     fn resolve(
         &self,
         uri: &Uri,
@@ -99,7 +103,7 @@ impl Resolver for Names {
     }
 }
 
-/// A name or an address as it is written in a URL.
+/// A name or an address as it is written in a URL: IPv6 in brackets, everything else as it is.
 pub fn in_url(name: &str) -> String {
     match name.parse() {
         Ok(IpAddr::V6(ip)) => format!("[{ip}]"),
@@ -138,12 +142,15 @@ impl Transport for UnixTransport {
         &mut self.buffers
     }
 
+    /// Writes the first `amount` bytes of the output buffer. A write that is late is the timeout
+    /// that ureq set.
     fn transmit_output(&mut self, amount: usize, timeout: NextTimeout) -> Result<(), Error> {
         self.stream.set_write_timeout(Some(limit(&timeout)))?;
         let sent = self.stream.write_all(&self.buffers.output()[..amount]);
         sent.map_err(|error| of_transfer(error, &timeout))
     }
 
+    /// Reads more bytes into the input buffer. Returns whether any came; false is the end.
     fn await_input(&mut self, timeout: NextTimeout) -> Result<bool, Error> {
         self.stream.set_read_timeout(Some(limit(&timeout)))?;
         let count = self
@@ -160,10 +167,12 @@ impl Transport for UnixTransport {
     }
 }
 
+/// The timeout as the socket takes it: from a millisecond to a minute.
 fn limit(timeout: &NextTimeout) -> Duration {
     Duration::clamp(*timeout.after, SHORTEST, LONGEST)
 }
 
+/// The error of ureq for an error of the socket: a late one is the timeout that ureq set.
 fn of_transfer(error: io::Error, timeout: &NextTimeout) -> Error {
     match error.kind() {
         io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => Error::Timeout(timeout.reason),
@@ -193,6 +202,8 @@ pub fn tls_of(tls: &OriginTls) -> Result<TlsConfig, Error> {
         .build())
 }
 
+/// The certificates in a file; other items of PEM are passed over. Fails if the file cannot be
+/// read.
 fn certificates(file: &TlsFile) -> Result<Vec<Certificate<'static>>, Error> {
     let text = crate::files::read(&file.path)?;
     let mut certificates = Vec::new();

@@ -82,7 +82,8 @@ impl FetchResult {
     }
 }
 
-/// Why the body of an answer is no robots.txt, although it could be read as one without rules.
+/// Why the body of an answer is no robots.txt, although it could be read as one without rules;
+/// `None` if it is one. `html` says whether the answer has the media type of HTML.
 pub fn defect(file: &File, html: bool) -> Option<&'static str> {
     match file.shape() {
         Shape::Html => Some("this is a page of HTML, not a robots.txt"),
@@ -96,7 +97,7 @@ pub fn defect(file: &File, html: bool) -> Option<&'static str> {
 }
 
 /// Cuts a body to the 500 KiB that crawlers read, at the end of a line: half a line would be
-/// another rule. Returns what a person has to know of it.
+/// another rule. Returns what a person has to know of it; `None` if nothing was cut.
 pub fn cut(bytes: &mut Vec<u8>) -> Option<&'static str> {
     if bytes.len() <= MAX_BYTES {
         return None;

@@ -60,7 +60,7 @@ enum LastAnswer {
 }
 
 impl LastAnswer {
-    /// When it first said that the file is gone.
+    /// When the origin first said that the file is gone, if its last answer is that.
     fn gone_since(&mut self) -> Option<&mut Timestamp> {
         match self {
             LastAnswer::Gone { since, .. } => Some(since),
@@ -105,6 +105,7 @@ impl FetchedCopy {
     }
 }
 
+/// Whether a line is `User-agent`, with which a group of rules begins.
 fn has_rules(file: &File) -> bool {
     file.lines().iter().any(|line| {
         line.record
@@ -139,8 +140,8 @@ impl FetchState {
         }
     }
 
-    /// Takes over a copy that a site already uses and of which nothing else is known. The first
-    /// fetch is due.
+    /// Takes over a copy that a site already uses and of which nothing else is known. Empty bytes
+    /// stand for an origin that has no file. The first fetch is due.
     pub fn with_copy(url: String, bytes: Arc<[u8]>, now: Timestamp) -> FetchState {
         let exists = !bytes.is_empty();
         let copy = FetchedCopy {
@@ -157,16 +158,18 @@ impl FetchState {
         }
     }
 
-    /// Notes that the origin was not asked while the site was away.
+    /// Records that the origin was not asked while the site was away. Does nothing without a copy,
+    /// or if a file is held back.
     pub fn mark_unasked(&mut self) {
         if self.copy.is_some() && !matches!(self.last_answer, LastAnswer::HeldBack { .. }) {
             self.last_answer = LastAnswer::Unasked;
         }
     }
 
-    /// The wall clock was set by so many seconds, or the machine slept. Time spans stay as long as
-    /// they were: every stored moment moves with the clock, and none but the next fetch lies in the
-    /// future.
+    /// Moves the stored moments by so many seconds, because the wall clock was set or the machine
+    /// slept: time spans stay as long as they were. When the clock was set forward, the moments of
+    /// the copy and of the last success stay. No moment but that of the next fetch may lie after
+    /// `now`.
     pub fn clock_was_set(&mut self, by: i64, now: Timestamp) {
         let mut moments = vec![&mut self.due, &mut self.wanted_since];
         moments.extend(self.last_answer.gone_since());
@@ -181,8 +184,8 @@ impl FetchState {
         self.take_as_past(now);
     }
 
-    /// Takes moments that lie ahead as now: a clock that was wrong noted them, and crawlgate would
-    /// wait for them.
+    /// Sets moments that lie after `now` to `now`: a clock that was wrong made them, and crawlgate
+    /// would wait for them. The next fetch is not one of them.
     fn take_as_past(&mut self, now: Timestamp) {
         let mut moments = vec![&mut self.wanted_since];
         moments.extend(self.last_answer.gone_since());
@@ -198,8 +201,8 @@ impl FetchState {
         self.copy.as_ref()
     }
 
-    /// Gives the copy its bytes back, which are stored apart from the rest. Returns whether the
-    /// bytes can be its own: where there is no copy, there are none.
+    /// Gives the copy its bytes back, which are stored apart from the rest. Returns false if there
+    /// is no copy, and yet there are bytes: then both do not belong together.
     fn restore(&mut self, bytes: Arc<[u8]>) -> bool {
         match &mut self.copy {
             Some(copy) => copy.bytes = bytes,
@@ -208,7 +211,7 @@ impl FetchState {
         true
     }
 
-    /// The problem with the last answer, for a person.
+    /// The problem with the last answer, for a person; `None` if that is in use.
     pub fn problem(&self) -> Option<String> {
         match &self.last_answer {
             LastAnswer::InUse => None,
@@ -239,7 +242,8 @@ impl FetchState {
         )
     }
 
-    /// When crawlgate will believe that the rules are gone, if the origin says so now.
+    /// When crawlgate will believe that the rules are gone; `None` unless the origin's last answer
+    /// says so.
     pub fn believed_at(&self) -> Option<Timestamp> {
         match self.last_answer {
             LastAnswer::Gone { since, .. } => Some(since.plus(BELIEVED_AFTER)),
@@ -255,7 +259,9 @@ impl FetchState {
         }
     }
 
-    /// The state of the copy. `patience` is how long crawlgate waits for a first one.
+    /// The state of the copy. `patience` is how long crawlgate waits for a first one, from when the
+    /// site wanted one: before that time it is `Awaited`, later `Missing`. A file that is held back
+    /// comes before everything else.
     pub fn state(&self, patience: Duration, now: Timestamp) -> OriginCopyState {
         match (&self.copy, &self.last_answer) {
             (_, LastAnswer::HeldBack { .. }) => OriginCopyState::HeldBack,
@@ -270,9 +276,10 @@ impl FetchState {
         }
     }
 
-    /// Takes the result of a fetch. If it returns a new copy, [`accept`](FetchState::accept) or
-    /// [`hold_back`](FetchState::hold_back) must follow. `jitter` is a number from 0 to 1, so that
-    /// sites do not fetch at the same moment.
+    /// Takes the result of a fetch, and sets when the next one is due. Returns a copy that could be
+    /// used in place of the present one: then [`accept`](FetchState::accept) or
+    /// [`hold_back`](FetchState::hold_back) must follow. `None` if the copy in use stays. `jitter`
+    /// is a number from 0 to 1, so that sites do not fetch at the same moment.
     pub fn take_result(
         &mut self,
         result: FetchResult,
@@ -333,6 +340,9 @@ impl FetchState {
         }
     }
 
+    /// Takes a file that can be read (`file` is `new`, parsed). Returns it as a new copy; `None` if
+    /// it is the copy in use, of which only the validators are new, or if it has lost all rules,
+    /// which is not believed yet.
     fn take_file(
         &mut self,
         new: FetchedCopy,
@@ -360,14 +370,14 @@ impl FetchState {
         }
     }
 
-    /// Notes that the new copy is in use.
+    /// Puts the new copy into use. The next fetch stays due when it was.
     pub fn accept(&mut self, copy: FetchedCopy, now: Timestamp) {
         let due = self.due.since(now);
         self.copy = Some(copy);
         self.succeed(now, due);
     }
 
-    /// Notes that the new copy would do harm. The copy in use stays.
+    /// Records that the new copy would do harm, and why. The copy in use stays.
     pub fn hold_back(&mut self, why: String) {
         self.last_answer = LastAnswer::HeldBack {
             why: bounded(why),
@@ -375,12 +385,16 @@ impl FetchState {
         };
     }
 
+    /// Records that the origin's answer is in use. The next fetch is due after `refresh`.
     fn succeed(&mut self, now: Timestamp, refresh: Duration) {
         self.last_success = Some(now);
         self.last_answer = LastAnswer::InUse;
         self.due = now.plus(refresh);
     }
 
+    /// Records that there was no usable answer. The next fetch is due sooner than after a success:
+    /// after five seconds, twice as long after each further failure, at most ten minutes, and up to
+    /// a fifth more by `jitter`. Returns `None`, as the result of the fetch.
     fn fail(&mut self, why: FetchFailure, now: Timestamp, jitter: f64) -> Option<FetchedCopy> {
         let before = if let LastAnswer::Failed { failures, .. } = self.last_answer {
             failures
@@ -406,8 +420,9 @@ impl FetchState {
         None
     }
 
-    /// Takes an answer by which the rules are gone. Returns the new copy if the origin has said so
-    /// for ten minutes, and nothing else in between.
+    /// Takes an answer by which the rules are gone: `nothing` is the copy without rules. Returns it
+    /// if the origin has said so for ten minutes, and nothing else in between. Otherwise the copy
+    /// in use stays, and the next fetch is due when these ten minutes are over.
     fn doubt(&mut self, nothing: FetchedCopy, reason: &str, now: Timestamp) -> Option<FetchedCopy> {
         let since = self.last_answer.gone_since().map_or(now, |since| *since);
         self.last_answer = LastAnswer::Gone {
@@ -423,7 +438,7 @@ impl FetchState {
     }
 }
 
-/// Cuts a text that is logged and stored. Origins choose how long it is.
+/// Cuts a text that is logged and stored to 8 KiB. Origins choose how long it is.
 fn bounded(text: String) -> String {
     const LONGEST: usize = 8 * 1024;
     let beginning = crate::printable::cut(&text, LONGEST);
@@ -510,7 +525,7 @@ impl StoredCopy {
         Ok(stored)
     }
 
-    /// See [`FetchState::clock_was_set`].
+    /// Moves the stored moments: see [`FetchState::clock_was_set`]. That of the removal moves, too.
     pub fn clock_was_set(&mut self, by: i64, now: Timestamp) {
         self.fetch.clock_was_set(by, now);
         self.left_at = self
@@ -534,7 +549,8 @@ pub struct StoredCopies {
 }
 
 impl StoredCopies {
-    /// Reads the records of the state store. Logs a warning for each damaged copy.
+    /// Reads the records of the state store. Damaged copies are logged as warnings, and only their
+    /// sites are returned.
     pub fn read(records: &[(Timestamp, OriginCopy)], now: Timestamp) -> StoredCopies {
         let mut copies = StoredCopies::default();
         for (_, record) in records {

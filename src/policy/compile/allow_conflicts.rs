@@ -30,7 +30,8 @@ pub struct PolicyRules<'a> {
 }
 
 impl<'a> PolicyRules<'a> {
-    /// Takes the Disallow rules of `disallows` and the Allow rules of `of_policy`.
+    /// Takes the Disallow rules of `disallows` (without those with an empty pattern) and the Allow
+    /// rules of `of_policy`. The two lists may be the same.
     pub fn new(
         disallows: &'a [(Rule, RuleSource)],
         of_policy: &'a [(Rule, RuleSource)],
@@ -56,7 +57,9 @@ impl<'a> PolicyRules<'a> {
     }
 
     /// The reason why an Allow of the origin with this pattern cannot stand beside these rules;
-    /// `None` where it defeats none.
+    /// `None` where it defeats none. A Disallow that covers all of it comes first. Where an Allow
+    /// of the policy covers it, only longer Disallow rules than that count. With
+    /// `bounds.comparisons` spent, any Disallow that is not longer than it gives `NotCompared`.
     pub fn conflict(&self, allow: &Pattern, bounds: &mut Bounds) -> Option<Conflict<'a>> {
         // Most Allows of a long file are shorter than every Disallow.
         let shortest = self

@@ -21,8 +21,8 @@ const DEFAULT_TRAPPED: Duration = Duration::from_secs(3_600);
 /// Retry-After in seconds while the proof of a claim may still come.
 const AWAITING_PROOF: u32 = 60;
 
-/// Tokens that the policy names and the registry does not know. Identification searches for them,
-/// too.
+/// Tokens that the policy names (in groups, enforcement or `crawlers`) and the registry does not
+/// know, each once. Identification searches user agents for them, too.
 pub fn unlisted_tokens(policy: &Policy, registry: &Registry) -> Vec<String> {
     let groups = policy.robots.groups.iter().flat_map(|group| &group.agents);
     let described = policy.crawlers.iter().map(|described| &described.token);
@@ -34,8 +34,9 @@ pub fn unlisted_tokens(policy: &Policy, registry: &Registry) -> Vec<String> {
 const MAX_ORIGIN_TOKENS: usize = 1_000;
 const MIN_ORIGIN_TOKEN: usize = 3;
 
-/// Adds the tokens of the origin's file that are not known yet. That file is not checked: a token
-/// that has characters that tokens do not have names no crawler.
+/// Adds the tokens of the origin's file that neither `tokens` nor the registry has, without regard
+/// to case, up to 1,000. That file is not checked: a token of fewer than three characters, or with
+/// characters that tokens do not have, names no crawler and is left out.
 pub fn add_origin_tokens(tokens: &mut Vec<String>, origin: &[String], registry: &Registry) {
     let mut known: HashSet<String> = tokens
         .iter()
@@ -62,7 +63,9 @@ pub struct Compiled {
     pub google_rules: Vec<GoogleRules>,
 }
 
-/// Compiles the rules of every known crawler, of every token of the policy, and of other clients.
+/// Computes the rules of every claim: of each crawler of the registry, of each of the site's
+/// tokens, of other bots, of tools, and of clients that claim nothing (`nobody`), who are bound by
+/// nothing.
 pub fn compile(
     policy: &Policy,
     registry: &Registry,
@@ -121,7 +124,9 @@ struct RulesBuilder<'a> {
 }
 
 impl RulesBuilder<'_> {
-    /// The rules for a crawler of the registry.
+    /// The rules of a crawler of the registry. A crawler that reads robots.txt with Google's
+    /// library gets its second reading. The mode is off for a crawler without markers: no request
+    /// names it.
     fn known(&mut self, crawler: &Crawler) -> CrawlerRules {
         let nature = Nature::of_known(self.policy, crawler);
         let mut rules = self.crawler_rules(names(crawler), &nature);
@@ -146,7 +151,10 @@ impl RulesBuilder<'_> {
         }
     }
 
-    /// The rules for a crawler with these names: its group, and its fields of `enforcement`.
+    /// The rules of a crawler with these names; without names, of any crawler of this nature. Each
+    /// field of enforcement comes from the section of the crawler, else of its purpose, else of the
+    /// site. A tool is not judged, and a bot of purpose `Other` is at most observed, unless the
+    /// owner means it: a group, `crawlers`, or enforcement for the crawler or its purpose.
     fn crawler_rules<'n>(
         &mut self,
         names: impl Iterator<Item = &'n str>,
@@ -222,8 +230,9 @@ impl RulesBuilder<'_> {
         }
     }
 
-    /// One answer. Each field comes from the first section of `said` that has it, and `status` is
-    /// the default.
+    /// The index of one answer in `answers`, where it is added unless it is there. Each field comes
+    /// from the first section of `said` that has it. `status` is the default; without a body the
+    /// answer has crawlgate's own.
     fn answer(
         &mut self,
         status: u16,
@@ -242,6 +251,8 @@ impl RulesBuilder<'_> {
         })
     }
 
+    /// The index of an answer in `answers`. An answer that is not there yet is added. An index that
+    /// does not fit into 16 bits becomes 0.
     fn place(&mut self, answer: RefusalAnswer) -> u16 {
         let index = self
             .answers
@@ -268,6 +279,7 @@ struct GoogleReading<'a> {
 }
 
 impl<'a> GoogleReading<'a> {
+    /// Cuts every agent of the document as Google's library does; no rules are compiled yet.
     fn new(document: &'a Document) -> GoogleReading<'a> {
         let groups = document.groups.iter().enumerate();
         let tokens = groups.flat_map(|(index, group)| {
@@ -284,7 +296,10 @@ impl<'a> GoogleReading<'a> {
         }
     }
 
-    /// The reading of a crawler that `group` binds by RFC 9309.
+    /// How Google's library reads the rules of a crawler that `group` binds by RFC 9309. Where it
+    /// finds other groups, or reads a rule otherwise, its rules are added to `rules`, and the
+    /// result has their index. Otherwise, and beyond 65,536 such sets, it is `SameRules`. Crawlers
+    /// with the same groups share a result.
     fn second_reading(&mut self, crawler: &Crawler, binds: Binds, group: usize) -> SecondReading {
         let found = (self.groups_for(crawler, binds), group);
         if let Some((_, known)) = self.known.iter().find(|(known, _)| *known == found) {
@@ -307,6 +322,9 @@ impl<'a> GoogleReading<'a> {
         reading
     }
 
+    /// Indexes of all groups that Google's library unites for a crawler: those for the first of its
+    /// names that any group has, else those for `*` if `binds` lets the crawler follow `*`. May be
+    /// empty.
     fn groups_for(&self, crawler: &Crawler, binds: Binds) -> Vec<usize> {
         let mut groups: Vec<usize> = names(crawler)
             .map(|name| {
@@ -322,6 +340,7 @@ impl<'a> GoogleReading<'a> {
         groups
     }
 
+    /// Indexes of the groups with an agent that `is_meant` accepts, ascending, each once.
     fn groups_of(&self, is_meant: impl Fn(Agent<'_>) -> bool) -> Vec<usize> {
         let mut groups: Vec<usize> = self
             .tokens

@@ -112,9 +112,10 @@ impl Draft {
     }
 }
 
-/// For each group the index of the first group with the same content, whatever its agents are; its
-/// own index if there is no other. `*` stays alone: parsers that know one agent per group must find
-/// it.
+/// For each group the index of the first group with the same content (heading, notes, rules with
+/// their sources, Crawl-delay and other lines), whatever its agents are; its own index if there is
+/// none before it. A group for `*` is like none for other agents: parsers that know one agent per
+/// group must find it.
 pub fn first_alike(drafts: &[Draft]) -> Vec<usize> {
     let mut known = HashMap::new();
     let first = drafts.iter().enumerate().map(|(index, draft)| {

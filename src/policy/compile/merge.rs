@@ -22,8 +22,12 @@ use std::collections::{HashMap, HashSet};
 /// fill the file.
 pub const NOTED: usize = 20;
 
-/// The policy's groups, given one for each token, and the origin's. Tokens whose rules are the same
-/// on both sides share a group: however many there are, it is made once.
+/// The policy's groups, of which each is for one token, merged with the origin's. Tokens whose
+/// rules are the same on both sides share a group, which is made once however many they are; only
+/// `*` stays alone.
+///
+/// # Errors
+/// When the rules of the origin, or the size of the merged groups, pass `bounds`.
 pub fn merge(
     policy: Vec<Draft>,
     origin: &OriginRules,
@@ -105,6 +109,8 @@ struct Sides<'a> {
 }
 
 impl<'a> Sides<'a> {
+    /// Indexes the groups of both sides by token. Where several groups of the policy name a token,
+    /// the first counts.
     fn new(policy: &'a [Draft], origin: &'a OriginRules, registry: &'a Registry) -> Sides<'a> {
         let mut of_policy = HashMap::new();
         for (index, draft) in policy.iter().enumerate() {
@@ -178,6 +184,7 @@ impl<'a> Sides<'a> {
         all
     }
 
+    /// Indexes of the groups that bind a token, one on each side; `None` where a side has none.
     fn pair(&self, token: &str) -> Pair {
         let origin = self.find(&self.of_origin, token).map(|(group, _)| group);
         Pair {
@@ -186,8 +193,9 @@ impl<'a> Sides<'a> {
         }
     }
 
-    /// The group of one side that binds a token. `*` does not bind the crawlers whose operators say
-    /// so: naming them would.
+    /// The group of one side that binds a token: the one that names it, else one that names another
+    /// token of the crawler whose first token it is, else the one for `*`. Some operators say that
+    /// `*` does not bind their crawler: for its token the group for `*` does not count.
     fn find<T: Copy>(&self, side: &HashMap<String, T>, token: &str) -> Option<T> {
         let token = token.to_ascii_lowercase();
         let crawler = self.crawlers.get(&token).copied();
@@ -200,8 +208,9 @@ impl<'a> Sides<'a> {
         named.or_else(|| side.get("*").copied().filter(|_| follows_star(crawler)))
     }
 
-    /// The source of the group of a token: the place that names the token, else the place of its
-    /// rules. `None` where neither side has rules for it.
+    /// The source of the group of a token: the place that names the token, in the policy before the
+    /// origin, else the place of the rules that `pair` gives it. `None` where neither side has
+    /// rules for it.
     fn source(&self, token: &str, pair: Pair) -> Option<RuleSource> {
         let token = token.to_ascii_lowercase();
         if let Some(index) = self.of_policy.get(&token) {
@@ -217,11 +226,14 @@ impl<'a> Sides<'a> {
     }
 }
 
+/// Whether `*` binds a crawler. A token of no known crawler (`None`) follows it.
 fn follows_star(crawler: Option<&Crawler>) -> bool {
     crawler.is_none_or(|crawler| matches!(crawler.binds, Binds::Star | Binds::Unknown))
 }
 
-/// Adds a group of the origin to the policy's group for the same token.
+/// Adds a group of the origin to the policy's group for the same token: rules, Crawl-delay and
+/// other lines. A group that disallows everything gets no rules and no delay. A delay of the policy
+/// stays. Comments (`notes`) name what is left out.
 fn join(draft: &mut Draft, origin: &OriginGroup, bounds: &mut Bounds) {
     let closed = is_closed(&draft.rules);
     if closed {
@@ -251,9 +263,10 @@ fn join(draft: &mut Draft, origin: &OriginGroup, bounds: &mut Bounds) {
     join_extensions(draft, origin, closed);
 }
 
-/// Adds the other lines of a group of the origin. Lines with a key that the policy has for the
-/// whole site are gone by now (`OriginRules::leave_out`). A closed group gets no lines about the
-/// use of content (draft-ietf-aipref-attach-05 section 3.1).
+/// Adds the other lines of a group of the origin, except those with a key that the policy has for
+/// this group; a comment names these keys. Lines with a key that the policy has for the whole site
+/// are gone by now (`OriginRules::leave_out`). A closed group gets no lines about the use of
+/// content (draft-ietf-aipref-attach-05 section 3.1).
 fn join_extensions(draft: &mut Draft, origin: &OriginGroup, closed: bool) {
     let mut own = Vec::new();
     for line in &origin.extensions {
@@ -275,8 +288,9 @@ fn join_extensions(draft: &mut Draft, origin: &OriginGroup, closed: bool) {
     }
 }
 
-/// The rules of the origin that join the policy's. A note gives the reason for each rule that does
-/// not.
+/// The rules of the origin that join the policy's, without those that it has already. Left out with
+/// a comment: an Allow that could defeat a Disallow of the policy, a Disallow of the whole site
+/// where the policy allows the purpose, and a Disallow of a pattern that the policy allows.
 fn added(draft: &mut Draft, origin: &OriginGroup, bounds: &mut Bounds) -> Vec<(Rule, RuleSource)> {
     let of_policy = draft.rules.clone();
     let ours: HashSet<&Rule> = of_policy.iter().map(|(rule, _)| rule).collect();
@@ -318,8 +332,8 @@ fn key_of(line: &Extension, keys: &[&'static str]) -> Option<&'static str> {
     keys.find(|key| line.key.eq_ignore_ascii_case(key))
 }
 
-/// Leaves out every Allow of the origin that could defeat one of these Disallow rules, whatever
-/// group it is in.
+/// Takes out of every group the Allow rules of the origin that could defeat one of these Disallow
+/// rules, with a comment for each. All other rules stay.
 pub fn hold_against_origin(
     drafts: &mut [Draft],
     disallows: &[(Rule, RuleSource)],
@@ -361,7 +375,9 @@ impl<'a> Allows<'a> {
         }
     }
 
-    /// Whether an Allow defeats nothing; otherwise a comment and a lint say that it is left out.
+    /// Whether an Allow of the origin may stay. If it may not, counts it, adds a comment to `draft`
+    /// (for the first `NOTED` of the group), and a finding for the lints, except where the Disallow
+    /// covers all of the Allow.
     fn keeps(
         &mut self,
         rule: &Rule,
@@ -391,6 +407,7 @@ impl<'a> Allows<'a> {
         false
     }
 
+    /// Adds a comment with the number of left-out Allow lines beyond `NOTED`, if there are any.
     fn count_the_rest(&self, notes: &mut Vec<String>) {
         if let more @ 1.. = self.left_out.saturating_sub(NOTED) {
             notes.push(format!(
@@ -400,7 +417,8 @@ impl<'a> Allows<'a> {
     }
 }
 
-/// The finding about an Allow that is left out, where both rules have a place.
+/// The finding for the lints that the Allow `rule` of the origin is left out because of the
+/// Disallow at `by`. `None` unless `source` is a line of the origin and `by` a place in the policy.
 fn told(rule: &Rule, source: &RuleSource, by: &RuleSource) -> Option<LeftOut> {
     match (source, by) {
         (RuleSource::Origin(line), RuleSource::Policy(span) | RuleSource::Purpose(span)) => {
@@ -418,7 +436,7 @@ fn is_of_origin(source: &RuleSource) -> bool {
     matches!(source, RuleSource::Origin(_))
 }
 
-/// Whether a group allows nothing, so that more rules change nothing.
+/// Whether a group disallows the whole site and has no Allow, so that more rules change nothing.
 pub fn is_closed(rules: &[(Rule, RuleSource)]) -> bool {
     rules.iter().all(|(rule, _)| !rule.allow)
         && rules.iter().any(|(rule, _)| rule.pattern.is_blanket())

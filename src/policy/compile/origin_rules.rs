@@ -62,7 +62,11 @@ pub struct OriginRules {
 const MAX_UNITED: usize = 4 * MAX_BYTES;
 
 impl OriginRules {
-    /// Reads the origin's file: the groups of each token, united, and the lines for the whole file.
+    /// Reads the origin's file: a group for each token, the lines for the whole file, and what is
+    /// left out. Only the part of the file that every crawler reads counts.
+    ///
+    /// # Errors
+    /// When the united groups of all tokens have more than `MAX_UNITED` bytes.
     pub fn read(
         origin: &OriginFile,
         policy: &Policy,
@@ -135,7 +139,8 @@ impl OriginRules {
         }
     }
 
-    /// The first line that names a token of a group.
+    /// The number of the first line that names a token, or `*`, to which the group with this index
+    /// belongs.
     pub fn line_of(&self, group: usize) -> Option<usize> {
         let tokens = self.tokens.iter().map(|(_, group, line)| (*group, *line));
         tokens
@@ -168,7 +173,8 @@ impl OriginRules {
 
     /// Reads the lines for the whole file: sitemaps, lines before the first group, and those that
     /// are for the whole host wherever they stand (Yandex: `Clean-param` and `Host` are
-    /// intersectional).
+    /// intersectional). Each is kept once. Lines of `left_out` are passed over, and sitemaps that
+    /// are no absolute URLs go into `relative_sitemaps`.
     fn whole_file(
         &mut self,
         file: &File,
@@ -247,6 +253,7 @@ fn is_whole(url: &str) -> bool {
     })
 }
 
+/// Whether lines with this key are for the whole host, in whichever group they stand (Yandex).
 fn is_of_the_host(key: Key) -> bool {
     matches!(key, Key::Host | Key::CleanParam)
 }
@@ -268,8 +275,8 @@ pub fn unknown_keys<'a>(
     })
 }
 
-/// Lines with a value that a terminal or a reader might obey. A tab stands between the parts of
-/// some.
+/// Numbers of the lines whose value has a control character, which a terminal or a reader might
+/// obey. A tab does not count: it stands between the parts of some values.
 fn lines_with_control_characters(file: &File) -> impl Iterator<Item = usize> {
     let lines = file.lines_read();
     lines
@@ -282,7 +289,9 @@ fn lines_with_control_characters(file: &File) -> impl Iterator<Item = usize> {
         .map(|line| line.number)
 }
 
-/// One group out of several of the file, without the lines that are left out.
+/// Unites the groups with the indexes `parts`: their rules and other lines, each once, and the
+/// first valid Crawl-delay. Rules with an empty pattern, other lines with a number in `left_out`,
+/// and lines for the whole host are not in it.
 fn united(
     file: &File,
     reading: &Reading,
@@ -327,7 +336,8 @@ fn united(
     group
 }
 
-/// A line with another key, as it is published.
+/// A line as it is published: key as written, tabs in the value replaced by blanks, URLs of the
+/// origin by those of the site.
 fn extension(file: &File, record: &Record, urls: &PublishedUrls<'_>) -> Extension {
     let value = file.text(&record.value).replace('\t', " ");
     // Lines that are not to be published are left out before.
@@ -340,7 +350,8 @@ fn extension(file: &File, record: &Record, urls: &PublishedUrls<'_>) -> Extensio
     }
 }
 
-/// Lines that name a host which crawlers cannot reach: of sitemaps, licences and hosts.
+/// Numbers of the lines that name a host which crawlers cannot reach, in any line but User-agent,
+/// Allow, Disallow and Crawl-delay.
 fn unpublished_lines(file: &File, urls: &PublishedUrls<'_>) -> Vec<usize> {
     let mut unpublished = Vec::new();
     for line in file.lines_read() {
@@ -363,7 +374,8 @@ fn push_new(extensions: &mut Vec<Extension>, seen: &mut HashSet<Extension>, new:
     }
 }
 
-/// A Crawl-delay in seconds; `None` for text that is not a number, and for more than a day.
+/// A Crawl-delay in seconds; `None` for text that is not a number, for zero and less, and for more
+/// than a day.
 fn delay(text: &str) -> Option<Duration> {
     let seconds = text
         .parse::<f64>()

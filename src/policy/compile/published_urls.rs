@@ -20,7 +20,10 @@ pub struct PublishedUrls<'a> {
 }
 
 impl PublishedUrls<'_> {
-    /// The value of a line as it is published; `None` if the line is to be left out.
+    /// The value of a line as it is published: a URL with the origin's host gets the site's host. A
+    /// value of Host, Sitemap or License may be a host without a scheme. In other lines with blanks
+    /// each word may be a URL. `None` if the line is to be left out: it names a host that crawlers
+    /// cannot reach, or one of several words would have to change.
     pub fn value<'v>(&self, key: Key, value: &'v str) -> Option<Cow<'v, str>> {
         if !matches!(key, Key::Host | Key::Sitemap | Key::License)
             && value.contains(char::is_whitespace)
@@ -39,6 +42,10 @@ impl PublishedUrls<'_> {
         Some(Cow::Owned(published.strip_prefix("//")?.to_owned()))
     }
 
+    /// A URL as it is published. Text that is no absolute URL, and URLs of the site, stay. The host
+    /// that the site's own origin wants becomes the site's first host without a wildcard. `None`
+    /// where that fails, for the host of another site's origin, for servers, and for internal names
+    /// of others.
     fn url<'v>(&self, url: &'v str) -> Option<Cow<'v, str>> {
         let Some(read) = AbsoluteUrl::read(url.as_bytes()) else {
             return Some(Cow::Borrowed(url));
@@ -110,6 +117,8 @@ fn is_internal(name: &[u8]) -> bool {
     }
 }
 
+/// Whether the last label of a name has digits only or begins with `0x`. An empty last label
+/// counts.
 fn ends_in_number(name: &str) -> bool {
     let last = name.rsplit('.').next().unwrap_or_default();
     last.starts_with("0x") || last.bytes().all(|byte| byte.is_ascii_digit())

@@ -18,7 +18,8 @@ pub struct Nature<'a> {
 }
 
 impl<'a> Nature<'a> {
-    /// The owner's facts come before what is known otherwise.
+    /// The facts that `described`, the owner's record, states come before the other arguments. A
+    /// crawler honours Crawl-delay only if one of the two says so.
     fn new(
         described: Option<&'a DescribedCrawler>,
         purpose: Purpose,
@@ -40,12 +41,13 @@ impl<'a> Nature<'a> {
         }
     }
 
-    /// A crawler with a known purpose alone.
+    /// A crawler of which nothing but the purpose is known: nothing is known of what binds it, and
+    /// it does not honour Crawl-delay.
     pub fn unknown(purpose: Purpose) -> Nature<'a> {
         Nature::new(None, purpose, Binds::Unknown, None)
     }
 
-    /// Of a crawler of the registry.
+    /// A crawler of the registry, with the corrections of the policy.
     pub fn of_known(policy: &'a Policy, crawler: &Crawler) -> Nature<'a> {
         Nature::new(
             record(policy, crawler),
@@ -55,7 +57,8 @@ impl<'a> Nature<'a> {
         )
     }
 
-    /// A crawler that only the policy knows, by its token.
+    /// A crawler that only the policy or the origin's file knows, by its token. Unless the policy
+    /// describes it, its purpose is `Other`, it follows `*`, and it does not honour Crawl-delay.
     pub fn of_token(policy: &'a Policy, token: &str) -> Nature<'a> {
         Nature::new(
             policy.described_crawler(token),
@@ -66,7 +69,8 @@ impl<'a> Nature<'a> {
     }
 }
 
-/// The owner's record of a crawler of the registry.
+/// The owner's record (in `crawlers` of the policy) of a crawler of the registry, found by any of
+/// the crawler's names.
 fn record<'a>(policy: &'a Policy, crawler: &Crawler) -> Option<&'a DescribedCrawler> {
     policy
         .crawlers
@@ -85,7 +89,9 @@ pub fn added<'a>(
         .filter(|described| registry.find(&described.token.value).is_none())
 }
 
-/// All that the policy adds to identification: tokens, and the markers of `crawlers:`.
+/// All that the policy adds to identification: `tokens`, the site's tokens that the registry does
+/// not have, and the markers (`user_agent`) that the policy's `crawlers` gives to one of them or to
+/// a crawler of the registry.
 pub fn site_markers(policy: &Policy, registry: &Registry, tokens: Vec<String>) -> SiteMarkers {
     let mut markers: Vec<(String, Claim)> = Vec::new();
     for (index, token) in (0_u16..).zip(&tokens) {
@@ -106,7 +112,8 @@ pub fn site_markers(policy: &Policy, registry: &Registry, tokens: Vec<String>) -
     SiteMarkers::with_markers(tokens, markers)
 }
 
-/// The addresses that the policy lists for crawlers.
+/// The networks that the policy lists for crawlers, each list with the claim that it proves. A
+/// crawler that neither the registry nor `tokens` has is left out.
 pub fn networks(policy: &Policy, registry: &Registry, tokens: &SiteMarkers) -> Networks {
     let mut listed = Vec::new();
     for described in &policy.crawlers {

@@ -55,6 +55,7 @@ pub fn group_keys(policy: &Policy, index: usize) -> Vec<&'static str> {
     )
 }
 
+/// Those of `KEYS` whose argument is true.
 fn said(signal: bool, usage: bool, license: bool) -> Vec<&'static str> {
     KEYS.into_iter()
         .zip([signal, usage, license])
@@ -62,7 +63,8 @@ fn said(signal: bool, usage: bool, license: bool) -> Vec<&'static str> {
         .collect()
 }
 
-/// Lines that belong to no group.
+/// Lines of robots.txt that belong to no group: one `License` for each licence of the site. None
+/// where signals go into headers only.
 pub fn site_lines(policy: &Policy) -> Vec<Extension> {
     let lines = policy
         .robots
@@ -73,8 +75,10 @@ pub fn site_lines(policy: &Policy) -> Vec<Extension> {
     written(policy, lines.collect())
 }
 
-/// Lines of a group of the policy: its own, then those of the group that it extends, then the
-/// site's.
+/// Lines about the use of content for a group of the policy. Content-Signal is the first of the
+/// group, of the groups that it extends, and of the site. So is Content-Usage, for each path by
+/// itself. `License` is of the first group that names licences, never the site's. None where
+/// signals go into headers only.
 pub fn group_lines(policy: &Policy, index: usize) -> Vec<Extension> {
     let chain = chain(policy, index);
     let signals = chain.iter().map(|group| &group.signals);
@@ -89,8 +93,8 @@ pub fn group_lines(policy: &Policy, index: usize) -> Vec<Extension> {
     lines(policy, signal, usage, licenses.map_or(&[], Vec::as_slice))
 }
 
-/// A group, then the one that it extends, and so on. Checking has made sure that there is no
-/// circle.
+/// The group with this index, then the one that it extends, and so on. Checking has made sure that
+/// there is no circle; even in a circle the chain would end.
 pub fn chain(policy: &Policy, index: usize) -> Vec<&GroupPolicy> {
     let groups = &policy.robots.groups;
     let mut chain = vec![&groups[index]];
@@ -103,12 +107,15 @@ pub fn chain(policy: &Policy, index: usize) -> Vec<&GroupPolicy> {
     chain
 }
 
-/// Lines of a group that the policy does not write itself.
+/// The site's Content-Signal and Content-Usage, for a group that the policy does not write itself,
+/// such as the origin's. None where signals go into headers only.
 pub fn group_lines_of_site(policy: &Policy) -> Vec<Extension> {
     lines(policy, None, std::iter::empty(), &[])
 }
 
-/// The place of a statement for every crawler where no group is for `*`: its lines need a group.
+/// Where the policy states a Content-Signal or Content-Usage for every crawler although it has no
+/// group for `*`: the lines need such a group. `None` without such a statement, with a group for
+/// `*`, and where signals go into headers only.
 pub fn star_without_group(policy: &Policy) -> Option<Span> {
     let signals = &policy.robots.signals;
     let span = match (&signals.content_signal, signals.content_usage.first()) {
@@ -120,6 +127,8 @@ pub fn star_without_group(policy: &Policy) -> Option<Span> {
     (!star && signals.emission.value == Emission::All).then_some(span)
 }
 
+/// Lines of one group: `signal`, else the site's; then `usage` and the site's, of which the first
+/// for a path counts; then `licenses`. None where signals go into headers only.
 fn lines<'p>(
     policy: &'p Policy,
     signal: Option<&ContentSignal>,
@@ -207,6 +216,7 @@ fn usage_value(rule: &ContentUsage) -> String {
     join(said, ", ")
 }
 
+/// The patterns of a rule; one `None`, which is the whole site, where it has no paths.
 fn patterns_or_whole(paths: &[Located<String>]) -> Vec<Option<Pattern>> {
     if paths.is_empty() {
         vec![None]
@@ -215,8 +225,10 @@ fn patterns_or_whole(paths: &[Located<String>]) -> Vec<Option<Pattern>> {
     }
 }
 
-/// Compiles the statements of a policy, and the licences that the groups of the served document
-/// name.
+/// Compiles the statements of a policy into headers and tdmrep.json, with the licences that the
+/// groups of the served document name. Content-Signal becomes a header only where signals go into
+/// headers only. `terms` are the paths of all licences and TDM policies, for they must stay
+/// reachable.
 pub fn signal_plan(policy: &Policy, document: &Document) -> SignalPlan {
     let signals = &policy.robots.signals;
     let headers_only = signals.emission.value == Emission::HeadersOnly;
@@ -311,7 +323,8 @@ fn told_licenses(lines: &[Extension]) -> impl Iterator<Item = &str> {
         .filter(|url| url_mistake(url).is_none())
 }
 
-/// One object per path, in the order of the policy.
+/// The file `/.well-known/tdmrep.json`: one object per path, in the order of the policy. A rule
+/// without paths is for `/`.
 fn tdmrep(policy: &Policy) -> ServedFile {
     let mut objects = Vec::new();
     for rule in &policy.tdm {

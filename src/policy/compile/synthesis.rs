@@ -44,9 +44,12 @@ pub struct Synthesis {
     pub rule_sources: Vec<Vec<RuleSource>>,
 }
 
-/// The document of a policy, together with the origin's file where the policy uses it.
+/// The document of a policy as it is at `at`, together with the origin's file where the policy uses
+/// it. With `origin: only` that file alone gives the groups; without a copy of it (`None`), the
+/// policy alone does. Traps are disallowed on staging sites too, retired paths are not.
 ///
-/// # Errors When the origin's file is more than can be merged. A policy alone never is.
+/// # Errors
+/// When the origin's file is more than can be merged. A policy alone never is.
 pub fn synthesise(
     policy: &Policy,
     origin: Option<&OriginFile>,
@@ -61,6 +64,7 @@ pub fn synthesise(
         .chain(&traps(policy))
         .map(|(rule, _)| octets_of_rule(rule))
         .sum();
+    // Without the origin's file nothing is bounded: a policy is small enough.
     let mut bounds = Bounds::new(usize::MAX);
     let mut drafts = match (policy.environment, policy.robots.origin, &origin) {
         (Environment::Staging, ..) => vec![staging(policy)],
@@ -114,6 +118,8 @@ pub fn synthesise(
     Ok(synthesis)
 }
 
+/// Renders the drafts. Each token gets a group of its own if the file is at most 64 KiB then;
+/// otherwise tokens whose groups are alike share one.
 fn written(policy: &Policy, drafts: Vec<Draft>, origin: &OriginRules) -> Synthesis {
     let size = drafts
         .iter()
@@ -135,7 +141,8 @@ fn written(policy: &Policy, drafts: Vec<Draft>, origin: &OriginRules) -> Synthes
     assemble(policy, shared.into_values().collect(), origin)
 }
 
-/// One group for each agent, in the order of the agents.
+/// One group for each agent, in the order of the agents in policy and origin (`places`); agents
+/// without a place come last. The left-out Allow lines are not copied.
 fn separate(drafts: &[Draft]) -> Vec<Draft> {
     let mut agents: Vec<_> = drafts
         .iter()
@@ -164,8 +171,9 @@ fn separate(drafts: &[Draft]) -> Vec<Draft> {
         .collect()
 }
 
-/// A staging site says noindex on everything (see the tag plan); it must be crawlable for that to
-/// be seen.
+/// The only group of a staging site. It allows everything, because such a site says noindex on
+/// everything (see the tag plan) and must be crawlable for that to be seen; it disallows everything
+/// where the policy says `staging_crawl: disallow`.
 fn staging(policy: &Policy) -> Draft {
     let allow = policy.staging_crawl != Stance::Disallow;
     Draft {
@@ -184,7 +192,8 @@ fn staging(policy: &Policy) -> Draft {
     }
 }
 
-/// The groups of a policy: its own, and those of its purposes.
+/// The groups of the policy, one for each agent, then a group for `*` if only statements about the
+/// use of content need it, then the groups for purposes.
 fn production(policy: &Policy, registry: &Registry) -> Vec<Draft> {
     let mut drafts: Vec<Draft> = Vec::new();
     for (index, group) in policy.robots.groups.iter().enumerate() {
@@ -211,7 +220,10 @@ fn production(policy: &Policy, registry: &Registry) -> Vec<Draft> {
     drafts
 }
 
-/// Groups for the crawlers of the purposes that the policy has a stance towards.
+/// Adds a group for each crawler (also of the owner's own) of a purpose that the policy allows or
+/// disallows, unless a group names its first token. Retired crawlers get none. `disallow` is
+/// `Disallow: /` alone; `allow` copies the group for `*` without its Disallow of the whole site,
+/// and leaves out crawlers that `*` does not bind.
 fn add_purposes(policy: &Policy, registry: &Registry, drafts: &mut Vec<Draft>) {
     let star = drafts.iter().find(|draft| draft.agents[0] == "*").cloned();
     for (purpose, stance) in &policy.purposes {
@@ -283,8 +295,10 @@ fn add_purposes(policy: &Policy, registry: &Registry, drafts: &mut Vec<Draft>) {
     }
 }
 
-/// Disallows paths in every group: a group that names a crawler replaces `*`, so each has them; and
-/// where there is no `*`, a crawler that follows it would never read of them.
+/// Disallows paths in every group, because a group that names a crawler replaces `*`. Adds a group
+/// for `*` where there is none, so that the crawlers that follow it read of the paths. Takes out
+/// Allow rules of the origin that could defeat these. A closed group gets the rules only for traps.
+/// Without rules nothing happens.
 fn disallow_in_all(
     policy: &Policy,
     heading: Heading,
@@ -309,7 +323,7 @@ fn disallow_in_all(
         .for_each(|draft| add_new(draft, rules));
 }
 
-/// A group for `*` without rules.
+/// A group for `*` without rules, with the site's lines about the use of content.
 fn everybody_else(policy: &Policy, heading: Heading, source: RuleSource) -> Draft {
     Draft {
         agents: vec!["*".into()],
@@ -322,7 +336,7 @@ fn traps(policy: &Policy) -> Vec<(Rule, RuleSource)> {
     policy.enforcement.traps.iter().map(disallow).collect()
 }
 
-/// The rules for paths whose retirement has come to its end.
+/// A Disallow for each path whose retirement has come to its last stage at `at`.
 fn retired(policy: &Policy, at: Timestamp) -> Vec<(Rule, RuleSource)> {
     let retired = policy
         .retiring()
@@ -344,7 +358,7 @@ fn disallow(path: &Located<String>) -> (Rule, RuleSource) {
     )
 }
 
-/// Adds the rules that are not there yet.
+/// Adds those of the rules that the group does not have yet, each once, behind its own.
 fn add_new(draft: &mut Draft, rules: &[(Rule, RuleSource)]) {
     let present: HashSet<&Rule> = draft.rules.iter().map(|(rule, _)| rule).collect();
     let mut seen = HashSet::new();
@@ -361,7 +375,8 @@ fn is_closing(rule: &Rule) -> bool {
     !rule.allow && rule.pattern.is_blanket()
 }
 
-/// A group's rules after those of the group that it extends.
+/// The rules of a group behind those of the groups that it extends, each once, with Allow before
+/// Disallow in each group; and the Crawl-delay of the group, else of the nearest that it extends.
 fn resolved(policy: &Policy, index: usize) -> (Vec<(Rule, RuleSource)>, Option<Duration>) {
     let chain = chain(policy, index);
     let mut rules: Vec<(Rule, RuleSource)> = Vec::new();
@@ -423,7 +438,10 @@ fn add_left_out(origin: &OriginRules, comments: &mut Vec<String>) {
     }
 }
 
-/// Makes the document of the drafts, and renders it.
+/// Makes the document of these groups and renders it: the first comments (with what was left out of
+/// the origin's file), groups, lines for the whole file, and sitemaps, each once. Of a run of
+/// groups with the same comments only the first has them. `origin_tokens`, `left_out` and
+/// `unpublished_lines` stay empty; the caller sets them.
 fn assemble(policy: &Policy, drafts: Vec<Draft>, origin: &OriginRules) -> Synthesis {
     let own = policy
         .robots

@@ -10,8 +10,8 @@ use crate::policy::site::{TagConditions, TagLines, TagPlan, TagRule, Version};
 use crate::time::Timestamp;
 use crate::yaml::values;
 
-/// Compiles a policy's rules as they are at a moment; a staging site says noindex on everything
-/// before all else, and so does what is being retired.
+/// Compiles a policy's rules as they are at a moment. Rules that say noindex come first: for
+/// everything on a staging site, and for paths whose retirement has begun.
 pub fn tag_plan(policy: &Policy, at: Timestamp) -> TagPlan {
     let mut noindex = Tags::default();
     noindex.add(
@@ -50,8 +50,9 @@ fn half_version(text: &str) -> u64 {
     Version::of(text.as_bytes()).number() >> 32
 }
 
-/// Compiles a rule. `site` is the treatment of the origin's lines where the rule has none; it is a
-/// part of the rule's identity.
+/// Compiles a rule. `site` is the treatment of the origin's lines where the rule has none. The
+/// rule's identity is a number of 64 bits: the upper half is a hash of its conditions, the lower
+/// half one of its directives and its treatment of the origin's lines.
 fn tag_rule(
     when: &Conditions,
     unless: Option<&Conditions>,

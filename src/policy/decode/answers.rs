@@ -5,6 +5,8 @@
 use crate::policy::model::{AnswerPages, Included};
 use crate::yaml::{Decoder, Fields, Node};
 
+/// Decodes `pause`, `failure` and `refusal`, each the name of an HTML file beside the policy. An
+/// absent field is `None`; the files are read later (`IncludedFiles`).
 pub fn answers(fields: &mut Fields<'_>) -> AnswerPages {
     AnswerPages {
         pause: fields.get("pause", page),
@@ -17,7 +19,9 @@ fn page(decoder: &mut Decoder, node: &Node) -> Option<Included> {
     included(decoder, node, "html")
 }
 
-/// The name of a file beside the policy. A path could lead anywhere on the machine, and is refused.
+/// Decodes the name of a file beside the policy; `ending` is its ending without the dot. The
+/// contents (`bytes`) are filled in later. `None` with an error for a path, which could lead
+/// anywhere on the machine, a name that begins with a dot, or another ending.
 pub fn included(decoder: &mut Decoder, node: &Node, ending: &str) -> Option<Included> {
     let name = decoder.located(node, "the name of a file beside the policy")?;
     let stem = name

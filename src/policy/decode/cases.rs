@@ -23,6 +23,8 @@ const KINDS: [&str; 11] = [
 ];
 const ACTIONS: [&str; 6] = ["pass", "block", "license", "pause", "robots_txt", "tdmrep"];
 
+/// Decodes the section: a list of cases, or a single case. A case without a valid agent or path is
+/// left out with an error.
 pub fn cases(decoder: &mut Decoder, node: &Node) -> Vec<PolicyTest> {
     let wanted = [
         "a list of cases, like `{ agent: GPTBot, path: /, expect: disallowed }`",
@@ -31,6 +33,8 @@ pub fn cases(decoder: &mut Decoder, node: &Node) -> Vec<PolicyTest> {
     decoder.maps(node, wanted, case)
 }
 
+/// Decodes one case. `None` where `agent` or `path` is missing or wrong; a missing `expect` is an
+/// error, too. `status` is 200 unless it is written.
 fn case(fields: &mut Fields<'_>) -> Option<PolicyTest> {
     let agent = fields.text("agent", "a token, a name or a user agent");
     let path = fields.located("path", path);
@@ -77,7 +81,8 @@ fn address(decoder: &mut Decoder, node: &Node) -> Option<IpAddr> {
     Some(address.to_canonical())
 }
 
-/// `none`, `current`, or the text of a robots.txt.
+/// Decodes the copy that the crawler has cached: `none`, `current`, or the text of an earlier
+/// robots.txt, which is any other text with a colon. Text without a colon is an error.
 fn held(decoder: &mut Decoder, node: &Node) -> Option<CachedByTest> {
     decoder.parsed(
         node,
@@ -98,6 +103,8 @@ fn held(decoder: &mut Decoder, node: &Node) -> Option<CachedByTest> {
     )
 }
 
+/// Decodes `expect`: a verdict alone, or a map of the expected values. The words for verdict, kind
+/// and action are checked. After an error the field is absent.
 fn expectation(decoder: &mut Decoder, node: &Node) -> Expectation {
     if matches!(node.value, Value::Scalar { .. }) {
         return Expectation {
@@ -122,8 +129,9 @@ fn expectation(decoder: &mut Decoder, node: &Node) -> Expectation {
     expectation.unwrap_or_default()
 }
 
-/// Lines as they are sent: `tag: "noindex, noarchive"` is one line, a list is several, an empty
-/// list is none.
+/// Decodes X-Robots-Tag lines as they are sent: `tag: "noindex, noarchive"` is one line, a list is
+/// several, an empty list is none. A line of which neither the whole nor the part after `name: ` is
+/// valid directives adds an error, and is returned all the same.
 fn tag_lines(decoder: &mut Decoder, node: &Node) -> Vec<Located<String>> {
     let lines = decoder.texts(node, "X-Robots-Tag lines");
     for line in &lines {
@@ -144,7 +152,8 @@ fn tag_lines(decoder: &mut Decoder, node: &Node) -> Vec<Located<String>> {
     lines
 }
 
-/// Reads one of these words.
+/// Returns a decoder for one of these words, exactly as written. The decoder returns `None` with an
+/// error for anything else; `wanted` names what was expected in that error.
 fn one_of(words: &[&str], wanted: &str) -> impl Fn(&mut Decoder, &Node) -> Option<Located<String>> {
     move |decoder, node| {
         let value = words[decoder.one_of(node, words, wanted)?].to_owned();

@@ -9,6 +9,8 @@ use crate::yaml::{Decoder, Fields, Located, Node};
 const MIN_MARKER: usize = 3;
 const MAX_MARKER: usize = 100;
 
+/// Decodes the section: a list of crawlers, or a single one. Of two with the same token (without
+/// regard to case) the first is kept and the second is an error.
 pub fn crawlers(decoder: &mut Decoder, node: &Node) -> Vec<DescribedCrawler> {
     let mut crawlers: Vec<DescribedCrawler> = Vec::new();
     let wanted = [
@@ -34,6 +36,8 @@ pub fn crawlers(decoder: &mut Decoder, node: &Node) -> Vec<DescribedCrawler> {
     crawlers
 }
 
+/// Decodes one crawler. `None` with an error where `token` is missing or not a product token. Each
+/// other field may be left out; it then stays as the registry knows it.
 fn crawler(fields: &mut Fields<'_>) -> Option<DescribedCrawler> {
     fields.required(
         "token",
@@ -67,7 +71,8 @@ fn token(decoder: &mut Decoder, node: &Node) -> Option<String> {
     )
 }
 
-/// Decodes `user_agent`: markers, which are found on token boundaries and without regard to case.
+/// Decodes `user_agent`: markers, which are found on token boundaries and without regard to case. A
+/// marker that is not 3 to 100 characters of printable ASCII is left out with an error.
 fn markers(decoder: &mut Decoder, node: &Node) -> Vec<Located<String>> {
     decoder.checked(node, "a list of what its user agent is known by", |decoder, marker| {
         let fits = (MIN_MARKER..=MAX_MARKER).contains(&marker.value.len())

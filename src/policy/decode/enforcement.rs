@@ -25,6 +25,7 @@ const SECOND: Duration = Duration::from_secs(1);
 /// change hands.
 const MONTH: Duration = Duration::from_secs(30 * 86_400);
 
+/// Decodes the section from its fields. `grace` is 24 hours where it is absent or wrong.
 pub fn enforcement(fields: &mut Fields<'_>) -> Enforcement {
     Enforcement {
         site: overrides(fields),
@@ -56,6 +57,9 @@ fn purposes(decoder: &mut Decoder, node: &Node) -> BTreeMap<Purpose, Enforcement
     purposes.unwrap_or_default()
 }
 
+/// Decodes a map from crawlers to their fields. A crawler that is written twice (without regard to
+/// case), and a name that is not of one crawler, is left out with an error. Whether such a crawler
+/// exists is not checked here.
 fn agents(decoder: &mut Decoder, node: &Node) -> Vec<(Located<String>, EnforcementFields)> {
     let mut agents: Vec<(Located<String>, EnforcementFields)> = Vec::new();
     let entries = decoder.entries(node, "a map of crawlers, like `Bytespider: enforce`");
@@ -86,7 +90,8 @@ fn agents(decoder: &mut Decoder, node: &Node) -> Vec<(Located<String>, Enforceme
     agents
 }
 
-/// Whether this may name one crawler; adds an error otherwise.
+/// Whether a text may name one crawler. Adds an error for `*`, with the help `for_all`, and for a
+/// token with a version (`GPTBot/1.0`).
 fn is_name(decoder: &mut Decoder, agent: &Located<String>, for_all: &str) -> bool {
     let name = &agent.value;
     let (message, help) = match name.split_once('/') {
@@ -101,7 +106,9 @@ fn is_name(decoder: &mut Decoder, agent: &Located<String>, for_all: &str) -> boo
     false
 }
 
-/// A trap is a whole path of its own: a wide one would mark every reader of the site.
+/// Decodes `traps`: patterns, each once. A trap is a whole path of its own, because a wide one
+/// would mark every reader of the site: it needs three characters before the first `*` or `$`. It
+/// may not cover /robots.txt or /.well-known/. Others are left out with an error.
 fn traps(decoder: &mut Decoder, node: &Node) -> Vec<Located<String>> {
     let mut traps: Vec<Located<String>> = Vec::new();
     for trap in decoder.texts(node, "a list of paths, like `/no-crawlers-here/`") {
@@ -124,6 +131,8 @@ fn traps(decoder: &mut Decoder, node: &Node) -> Vec<Located<String>> {
     traps
 }
 
+/// Decodes the crawlers that are never refused. Names that are not of one crawler are left out with
+/// an error.
 fn exempt(decoder: &mut Decoder, node: &Node) -> Vec<Located<String>> {
     decoder.checked(
         node,
@@ -132,7 +141,8 @@ fn exempt(decoder: &mut Decoder, node: &Node) -> Vec<Located<String>> {
     )
 }
 
-/// `no`, `yes`, or how long the cache keeps a file whatever `max_age` says.
+/// Decodes `no`, `yes` (as long as `max_age` says), or how long the cache keeps a file whatever
+/// `max_age` says: at most 31 days.
 fn behind_cache(decoder: &mut Decoder, node: &Node) -> Option<BehindCache> {
     if let Value::Scalar { text, .. } = &node.value {
         match text.to_ascii_lowercase().as_str() {
@@ -166,6 +176,8 @@ fn nested(decoder: &mut Decoder, node: &Node) -> Option<EnforcementFields> {
     )
 }
 
+/// Takes the fields that the site, a purpose and a crawler may have. A field that is not written
+/// stays `None`: it then comes from the next wider section.
 fn overrides(fields: &mut Fields<'_>) -> EnforcementFields {
     let (trapped, trapped_for) = fields.get_or_default("trapped", trapped);
     EnforcementFields {
@@ -194,8 +206,8 @@ fn mode(decoder: &mut Decoder, node: &Node) -> Option<Mode> {
     decoder.word(node, &modes, "a mode")
 }
 
-/// The answer to requests that come too fast. Its Retry-After follows from the crawl delay, so a
-/// policy cannot say it.
+/// The answer to requests that come too fast: a status alone, or a map of `status` and `body`. Its
+/// Retry-After follows from the crawl delay, so a policy cannot say it.
 fn too_fast(decoder: &mut Decoder, node: &Node) -> Option<AnswerPolicy> {
     answer_with(
         decoder,
@@ -205,7 +217,8 @@ fn too_fast(decoder: &mut Decoder, node: &Node) -> Option<AnswerPolicy> {
     )
 }
 
-/// The answer to a marked client, and how long it stays marked: either may be left out.
+/// Decodes the answer to a marked client, and for how long the client stays marked (1 second to 30
+/// days); either may be left out. A status alone says no time. After an error both are `None`.
 fn trapped(decoder: &mut Decoder, node: &Node) -> (Option<AnswerPolicy>, Option<Duration>) {
     let wanted = [
         "an answer, and `for` how long",
@@ -225,6 +238,8 @@ fn trapped(decoder: &mut Decoder, node: &Node) -> (Option<AnswerPolicy>, Option<
     (answer, time)
 }
 
+/// Decodes an answer to refused requests: a status alone, or a map of `status`, `retry_after` and
+/// `body`, each of which may be left out.
 fn answer(decoder: &mut Decoder, node: &Node) -> Option<AnswerPolicy> {
     let wanted = ["an answer", "a `status`, a `retry_after` or a `body`"];
     answer_with(decoder, node, wanted, |fields, answer| {
@@ -232,8 +247,9 @@ fn answer(decoder: &mut Decoder, node: &Node) -> Option<AnswerPolicy> {
     })
 }
 
-/// A status alone, or a map of `status`, `body` and the fields that `more` takes. An empty map is a
-/// mistake.
+/// Decodes a status alone, or a map of `status`, `body` and the fields that `more` takes; returns
+/// the answer without Retry-After, and what `more` returned (the default for a status alone).
+/// `wanted` and `says` describe in messages what is expected. An empty map is an error.
 fn answer_with(
     decoder: &mut Decoder,
     node: &Node,
@@ -256,6 +272,8 @@ fn answer_with(
     })
 }
 
+/// Decodes the body of an answer. One of more than 64 KiB adds an error, and is returned all the
+/// same.
 fn body(decoder: &mut Decoder, node: &Node) -> Option<String> {
     let body = decoder.text(node, "a text")?;
     if body.len() > 64 * 1024 {
@@ -268,11 +286,13 @@ fn body(decoder: &mut Decoder, node: &Node) -> Option<String> {
     Some(body.to_owned())
 }
 
+/// Decodes the status of an answer that refuses: 400 to 599.
 fn status(decoder: &mut Decoder, node: &Node) -> Option<u16> {
     decoder.integer(node, 400..=599, "a status that refuses")
 }
 
-/// Retry-After is whole seconds (RFC 9110 section 10.2.3).
+/// Decodes Retry-After: from one second to 30 days. In the answer it is whole seconds (RFC 9110
+/// section 10.2.3).
 pub fn retry_after(decoder: &mut Decoder, node: &Node) -> Option<Duration> {
     decoder.duration_within(
         node,

@@ -6,6 +6,8 @@ use crate::yaml::{Decoder, Located, Node};
 use std::net::{IpAddr, Ipv6Addr};
 use std::num::NonZeroU16;
 
+/// Decodes `hosts`: one host pattern or a list. A pattern that is not valid or is named twice is
+/// left out with an error; an empty list is an error.
 pub fn hosts(decoder: &mut Decoder, node: &Node) -> Vec<Located<HostPattern>> {
     let mut hosts: Vec<Located<HostPattern>> = Vec::new();
     if node.is_empty() {
@@ -48,10 +50,12 @@ pub struct HostError {
     pub help: String,
 }
 
-/// Reads a host pattern: a name or address, with `*.` for its subdomains and an optional port.
+/// Reads a host pattern: a name or address, with `*.` for its subdomains and an optional port. The
+/// name comes out in lower case and Punycode, without a last dot. IPv6 addresses stand in brackets;
+/// an address has no `*.`.
 ///
 /// # Errors
-/// A text that is not a host pattern.
+/// A text that is not a host pattern, such as a URL or a bare `*`.
 pub fn parse_host(written: &str) -> Result<HostPattern, HostError> {
     let (message, help) = if written.contains('/') {
         let rest = written.split_once("://").map_or(written, |(_, rest)| rest);
@@ -126,8 +130,9 @@ fn read_host(written: &str) -> Result<HostPattern, &'static str> {
     })
 }
 
-/// A name with an underscore in lower case. RFC 952 does not allow it in host names, but clients
-/// send such names.
+/// A name with an underscore, in lower case. RFC 952 does not allow it in host names, but clients
+/// send such names. An error for a name without an underscore, and where labels or the whole are
+/// not of valid length or not of letters, digits, `-` and `_`.
 fn underscored(name: &str) -> Option<String> {
     let valid = name.contains('_')
         && name.len() <= 253

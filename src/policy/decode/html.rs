@@ -6,6 +6,8 @@ use super::patterns::patterns;
 use crate::policy::model::HtmlPolicy;
 use crate::yaml::{Decoder, Fields, Node};
 
+/// Decodes the section: `off` (or `false`), `meta`, or a map of `meta`, `paths` and `not`. `meta`
+/// alone is for all HTML pages. After an error nothing is written into pages.
 pub fn html(decoder: &mut Decoder, node: &Node) -> HtmlPolicy {
     const MAP: &str = "a map: meta, paths, not";
     if !node.is_map() {
@@ -20,6 +22,7 @@ pub fn html(decoder: &mut Decoder, node: &Node) -> HtmlPolicy {
     decoder.map(node, MAP, fields).unwrap_or_default()
 }
 
+/// Decodes the map. A missing `meta` is an error, and so is an empty `not`.
 fn fields(fields: &mut Fields<'_>) -> HtmlPolicy {
     fields.required("meta", "nothing is asked for here", "write `meta: yes`");
     HtmlPolicy {

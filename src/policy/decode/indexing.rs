@@ -19,6 +19,9 @@ pub fn rules(decoder: &mut Decoder, node: &Node) -> Vec<IndexingRule> {
     decoder.maps(node, wanted, |fields| Some(rule(fields)))
 }
 
+/// Decodes one rule. It needs `tag` or `tags`, or `origin_tags` alone with another value than
+/// `replace`; otherwise, and for an empty `not`, it adds an error. The order of the `take` and
+/// `finish` calls puts the errors about unknown fields before those about the whole rule.
 fn rule(fields: &mut Fields<'_>) -> IndexingRule {
     let when = conditions(fields);
     let unless = fields.get("not", unless);
@@ -76,7 +79,9 @@ fn unless(decoder: &mut Decoder, node: &Node) -> Option<Conditions> {
     )
 }
 
-/// Adds the directives of `tags` for each crawler.
+/// Adds the directives of `tags`, a map from crawlers to directives. A key that is the name of a
+/// directive or no name of a crawler is an error, and so are a crawler without a value and one that
+/// is named twice in different case.
 fn add_scoped(node: &Node, said: &mut Said, decoder: &mut Decoder) {
     let Some(entries) = decoder.entries(
         node,
@@ -146,6 +151,8 @@ struct Said {
 }
 
 impl Said {
+    /// Adds the directives of `node` (a text or a list) for the crawlers of `scope`. Text that does
+    /// not parse adds an error, but is kept in `written` for the lints.
     fn add(&mut self, scope: Scope, node: &Node, decoder: &mut Decoder) {
         let mut all = Directives::default();
         if node.is_empty() {
@@ -173,6 +180,8 @@ impl Said {
     }
 }
 
+/// The scope of a crawler's name: `*`, or up to 64 letters, digits and `-_.`; `None` for other
+/// text.
 fn scope(name: &str) -> Option<Scope> {
     let is_name = (1..=64).contains(&name.len())
         && name
@@ -181,6 +190,8 @@ fn scope(name: &str) -> Option<Scope> {
     (is_name || name == "*").then(|| Scope::named(name))
 }
 
+/// Takes the conditions of a rule, or of its `not`, out of the fields. What is absent does not
+/// restrict.
 fn conditions(fields: &mut Fields<'_>) -> Conditions {
     Conditions {
         paths: listed(fields, "paths", patterns),
@@ -190,7 +201,8 @@ fn conditions(fields: &mut Fields<'_>) -> Conditions {
     }
 }
 
-/// A condition that is a list. An empty list is a mistake: it would not restrict, and directives
+/// Decodes a field that is a list of conditions; an absent field is an empty list. A written list
+/// that comes out empty without an error of its own adds one: it would not restrict, and directives
 /// for some pages would be for all.
 pub fn listed<T>(
     fields: &mut Fields<'_>,
@@ -215,6 +227,7 @@ pub fn listed<T>(
     list
 }
 
+/// Decodes a regular expression on paths as text; `None` with an error where it does not compile.
 fn path_regex(decoder: &mut Decoder, node: &Node) -> Option<Located<String>> {
     let text = decoder.located(node, "a regular expression")?;
     let Some((what, help)) = mistake_in(&text.value) else {
@@ -224,6 +237,8 @@ fn path_regex(decoder: &mut Decoder, node: &Node) -> Option<Located<String>> {
     None
 }
 
+/// Decodes media types and writes them in lower case: `application/pdf` or `image/*`. Types with
+/// parameters, `*/*`, and other text are left out with an error.
 fn types(decoder: &mut Decoder, node: &Node) -> Vec<Located<String>> {
     let mut types = decoder.texts(node, "a list of media types");
     types.retain_mut(|media| {
@@ -268,6 +283,8 @@ fn is_type_name(text: &str) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || b"-_.+!#$&^".contains(&byte))
 }
 
+/// Decodes status codes from 200 to 599, and classes from `2xx` to `5xx`. Others are left out with
+/// an error; so is 304, which is tagged as the 200 that it confirms.
 fn statuses(decoder: &mut Decoder, node: &Node) -> Vec<Located<StatusCondition>> {
     let mut statuses = Vec::new();
     for Located { value: text, span } in decoder.texts(node, "a list of status codes") {

@@ -48,7 +48,8 @@ pub fn read(name: &str, source: &Source) -> (Option<Policy>, Diagnostics) {
     })
 }
 
-/// Decodes a whole file.
+/// Decodes a whole file and checks what needs several sections. Only a file that is no map gives
+/// `None`; after other errors `read` drops the policy.
 fn policy(name: &str, source: &Source, decoder: &mut Decoder, root: &Node) -> Option<Policy> {
     let policy = decoder.map(
         root,
@@ -94,6 +95,8 @@ fn policy(name: &str, source: &Source, decoder: &mut Decoder, root: &Node) -> Op
     Some(policy)
 }
 
+/// Decodes `staging_crawl`: `allow` unless it is written. It is an error in a policy that is not
+/// for staging.
 fn staging_crawl(fields: &mut Fields<'_>, environment: Environment) -> Stance {
     if let Some((key, _)) = fields.take_with_key("staging_crawl")
         && environment != Environment::Staging
@@ -111,7 +114,8 @@ fn staging_crawl(fields: &mut Fields<'_>, environment: Environment) -> Stance {
         .unwrap_or(Stance::Allow)
 }
 
-/// Checks that need several sections.
+/// Checks that need several sections: a licence for what demands one, no `purposes` with `origin:
+/// only`, and a `grace` that is not shorter than `max_age`.
 fn whole_file(policy: &Policy, decoder: &mut Decoder) {
     signals::whole_file(policy, decoder);
     if policy.robots.origin == OriginRobots::Only
@@ -140,6 +144,8 @@ fn whole_file(policy: &Policy, decoder: &mut Decoder) {
     }
 }
 
+/// Decodes a map from purposes to stances. A stance on `tool` or `other`, whose crawlers have no
+/// token to publish, is left out with an error, except `inherit`.
 fn purposes(decoder: &mut Decoder, node: &Node) -> BTreeMap<Purpose, Located<Stance>> {
     let mut purposes = BTreeMap::new();
     decoder.map(
@@ -173,6 +179,8 @@ fn purposes(decoder: &mut Decoder, node: &Node) -> BTreeMap<Purpose, Located<Sta
     purposes
 }
 
+/// Decodes the findings that the owner accepts: one word, or a list. Unknown words are left out
+/// with an error.
 fn acknowledge(decoder: &mut Decoder, node: &Node) -> Vec<Located<Acknowledgement>> {
     let items = decoder.one_or_many(node, "a list of what is done on purpose");
     items

@@ -12,6 +12,8 @@ const DEFAULT_RETRY_AFTER: Duration = Duration::from_secs(1_800);
 /// The most pauses: each of them is examined for each request.
 const MAX_PAUSES: usize = 50;
 
+/// Decodes the section: a list of pauses, or a single one. A list of more than 50 is an error and
+/// gives none.
 pub fn pauses(decoder: &mut Decoder, node: &Node) -> Vec<PausePolicy> {
     if matches!(&node.value, Value::Sequence(items) if items.len() > MAX_PAUSES) {
         decoder.error(
@@ -28,6 +30,9 @@ pub fn pauses(decoder: &mut Decoder, node: &Node) -> Vec<PausePolicy> {
     decoder.maps(node, wanted, |fields| Some(pause(fields)))
 }
 
+/// Decodes one pause: once, or recurring if `daily` or `weekly` is valid. A pause that recurs and
+/// has `from` or `until` is an error. Retry-After is half an hour unless it is written; robots.txt
+/// is served unless the pause says `robots_txt: pause`.
 fn pause(fields: &mut Fields<'_>) -> PausePolicy {
     let audience = fields
         .variant("audience", "an audience")
@@ -65,6 +70,8 @@ fn pause(fields: &mut Fields<'_>) -> PausePolicy {
 
 const TWO_PAUSES: &str = "write two pauses: a list has one for each";
 
+/// Takes `from` and `until`, both of which may be absent. An end that is not after the beginning is
+/// an error.
 fn once(fields: &mut Fields<'_>) -> PauseTime {
     let from = fields.get("from", Decoder::timestamp);
     let until = fields.located("until", Decoder::timestamp);
@@ -81,7 +88,9 @@ fn once(fields: &mut Fields<'_>) -> PauseTime {
     }
 }
 
-/// `daily: "02:00-03:00"` or `weekly: "Sun 02:00-03:00"`, and `zone`.
+/// Takes `daily: "02:00-03:00"` or `weekly: "Sun 02:00-03:00"`, and `zone`, which is UTC unless it
+/// is written. `None` without `daily` and `weekly` (a `zone` is an error then), and for text that
+/// is no span. With both, `weekly` counts, and an error is added.
 fn recurring(fields: &mut Fields<'_>) -> Option<PauseTime> {
     let zone_node = fields.take("zone");
     let zone = fields.get("zone", zone);

@@ -17,6 +17,8 @@ pub fn retire(decoder: &mut Decoder, node: &Node) -> Vec<RetirePolicy> {
     decoder.maps(node, wanted, entry)
 }
 
+/// Decodes one entry. `None` with an error without `paths` or a valid `noindex_from`.
+/// `disallow_after` is 14 days unless it is written; zero is an error. Empty `paths` are an error.
 fn entry(fields: &mut Fields<'_>) -> Option<RetirePolicy> {
     let paths = fields.get("paths", |decoder, node| {
         if node.is_empty() {

@@ -21,7 +21,8 @@ pub const REMOVE: &str = "remove it, or write `origin: merge`";
 /// Longer product tokens are garbage.
 const MAX_TOKEN: usize = 100;
 
-/// Takes the section out of the fields of a policy.
+/// Takes the section `robots` out of the fields of a policy. Without the section everything has its
+/// default.
 pub fn robots(policy: &mut Fields<'_>) -> RobotsPolicy {
     let span = policy.take("robots").map(|node| node.span);
     let wanted = "a map: origin, groups, sitemaps, max_age, ...";
@@ -31,6 +32,8 @@ pub fn robots(policy: &mut Fields<'_>) -> RobotsPolicy {
     }
 }
 
+/// Decodes the fields of the section, except its place (`span`), which the caller sets. With
+/// `origin: only` the fields `groups` and `sitemaps` are errors.
 fn section(fields: &mut Fields<'_>) -> RobotsPolicy {
     let robots = RobotsPolicy {
         origin: fields
@@ -79,6 +82,7 @@ fn check_effects(robots: &RobotsPolicy, fields: &mut Fields<'_>) {
     }
 }
 
+/// Decodes `max_age`. More than 24 hours adds an error, and is returned all the same.
 fn max_age(decoder: &mut Decoder, node: &Node) -> Option<Duration> {
     decoder.duration_within(
         node,
@@ -88,8 +92,9 @@ fn max_age(decoder: &mut Decoder, node: &Node) -> Option<Duration> {
     )
 }
 
-/// Decodes `origin_keys`: keys that crawlgate does not know. It publishes lines with known keys
-/// anyway.
+/// Decodes `origin_keys`: keys that crawlgate does not know and publishes lines of all the same.
+/// (It publishes lines with known keys anyway.) Text that is no key is left out with an error. With
+/// `origin: replace` the field is an error.
 fn origin_keys(decoder: &mut Decoder, node: &Node) -> Vec<Located<String>> {
     decoder.checked(node, "a list of keys: `Schemamap`, say", |decoder, key| {
         let text = &key.value;
@@ -109,7 +114,8 @@ fn origin_keys(decoder: &mut Decoder, node: &Node) -> Vec<Located<String>> {
     })
 }
 
-/// `origin`, or the name of a file beside the policy.
+/// Decodes `origin`, or the name of a .txt file beside the policy. `origin` is an error with
+/// `origin: replace`, where crawlgate does not read the origin's file.
 fn previous(decoder: &mut Decoder, node: &Node) -> Option<PreviousRobots> {
     let wanted = "`origin`, or the name of a .txt file beside the policy";
     Some(if decoder.text(node, wanted)? == "origin" {
@@ -119,6 +125,8 @@ fn previous(decoder: &mut Decoder, node: &Node) -> Option<PreviousRobots> {
     })
 }
 
+/// Decodes the groups, and checks that each token has one group and that `extends` leads to a group
+/// and not into a circle.
 fn groups(decoder: &mut Decoder, node: &Node) -> Vec<GroupPolicy> {
     let wanted = [
         "a list of groups, each with agents and rules",
@@ -130,6 +138,8 @@ fn groups(decoder: &mut Decoder, node: &Node) -> Vec<GroupPolicy> {
     groups
 }
 
+/// Decodes one group. Without `agents` it is an error (at the group's first character), and so is
+/// `noindex`, which people write here although robots.txt cannot say it.
 fn group(fields: &mut Fields<'_>) -> GroupPolicy {
     match fields.take("agents") {
         Some(list) if list.is_empty() => fields.decoder.error(
@@ -182,8 +192,9 @@ fn crawl_delay(decoder: &mut Decoder, node: &Node) -> Option<Duration> {
     )
 }
 
-/// Real tokens hold digits, blanks, dots, slashes and `!` (`Sogou web spider`, `Yahoo! Slurp`);
-/// what breaks the line or begins a comment is refused.
+/// Whether a text may stand in `agents`: `*` or a token; adds an error otherwise. Real tokens hold
+/// digits, blanks, dots and `!` (`Sogou web spider`, `Yahoo! Slurp`); what breaks the line, begins
+/// a comment or has a version (`/`) is refused.
 fn token(decoder: &mut Decoder, agent: &Located<String>) -> bool {
     let text = agent.value.as_str();
     if text == "*" || is_token(text) {
@@ -212,7 +223,8 @@ fn token(decoder: &mut Decoder, agent: &Located<String>) -> bool {
     false
 }
 
-/// Whether a text can stand in `agents`.
+/// Whether a text is a product token: 1 to 100 of letters, digits, blank and `-_.!+`, without
+/// blanks at its ends. `*` is none.
 pub fn is_token(text: &str) -> bool {
     (1..=MAX_TOKEN).contains(&text.len())
         && text.trim() == text
@@ -221,6 +233,8 @@ pub fn is_token(text: &str) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || b" -_.!+".contains(&byte))
 }
 
+/// Adds an error for each token that is named a second time, in another group or the same, without
+/// regard to case.
 fn one_group_per_token(groups: &[GroupPolicy], decoder: &mut Decoder) {
     let mut seen: Vec<&Located<String>> = Vec::new();
     for agent in groups.iter().flat_map(|group| &group.agents) {
@@ -239,6 +253,8 @@ fn one_group_per_token(groups: &[GroupPolicy], decoder: &mut Decoder) {
     }
 }
 
+/// Adds an error for each `extends` that names an agent of no group, or leads back to its own
+/// group.
 fn extends(groups: &[GroupPolicy], decoder: &mut Decoder) {
     for (index, group) in groups.iter().enumerate() {
         let Some(extends) = &group.extends else {
@@ -279,6 +295,8 @@ fn extended(groups: &[GroupPolicy], group: &GroupPolicy) -> Option<usize> {
     groups.iter().position(|group| group.is_for(token))
 }
 
+/// Decodes sitemaps: one URL, or a list. Those that are not absolute URLs are left out with an
+/// error.
 fn sitemaps(decoder: &mut Decoder, node: &Node) -> Vec<Located<String>> {
     decoder.checked(node, "a list of URLs", |decoder, url| {
         let is_valid = is_sitemap(&url.value);
@@ -294,7 +312,8 @@ fn sitemaps(decoder: &mut Decoder, node: &Node) -> Vec<Located<String>> {
     })
 }
 
-/// Whether a text can stand in `sitemaps`.
+/// Whether a text can stand in `sitemaps`: an http or https URL with a host and without blanks. The
+/// scheme is in lower case.
 pub fn is_sitemap(url: &str) -> bool {
     let rest = url
         .strip_prefix("https://")

@@ -26,7 +26,8 @@ const MAX_PATHS: usize = 10_000;
 const NOTHING_SAID: &str = "nothing is said here";
 const USE_WIDER: &str = "use wider patterns";
 
-/// The fields of `robots`.
+/// Decodes `content_signal`, `content_usage`, `license` and `signals` of `robots`, for the whole
+/// site. Signals go into robots.txt and headers unless `signals` says otherwise.
 pub fn site(fields: &mut Fields<'_>) -> SiteSignals {
     let emission = fields.located("signals", |decoder, node| {
         decoder.variant(node, "a place for signals")
@@ -39,7 +40,8 @@ pub fn site(fields: &mut Fields<'_>) -> SiteSignals {
     }
 }
 
-/// The fields of a group.
+/// Decodes `content_signal`, `content_usage` and `license` of one group. Unlike the site's, a
+/// licence of a group has no paths.
 pub fn group(fields: &mut Fields<'_>) -> GroupSignals {
     GroupSignals {
         content_signal: fields.get("content_signal", content_signal),
@@ -48,6 +50,8 @@ pub fn group(fields: &mut Fields<'_>) -> GroupSignals {
     }
 }
 
+/// Decodes a map of categories and `use`. `None` where nothing valid is in it; an empty map is an
+/// error.
 fn content_signal(decoder: &mut Decoder, node: &Node) -> Option<ContentSignal> {
     let wanted = "a map of categories, like `{ search: yes, ai-train: no }`";
     let signal = decoder.map(node, wanted, |fields| ContentSignal {
@@ -97,6 +101,8 @@ fn y_or_n(decoder: &mut Decoder, node: &Node) -> Option<bool> {
     decoder.word(node, &words, "yes or no")
 }
 
+/// Decodes `content_usage`: a list of rules, or a single one. A path in two rules is an error, and
+/// so are two rules without paths.
 fn content_usage(decoder: &mut Decoder, node: &Node) -> Vec<ContentUsage> {
     let wanted = [
         "a list of rules, like `{ train-ai: no }` or `{ paths: /open/, train-ai: yes }`",
@@ -107,6 +113,9 @@ fn content_usage(decoder: &mut Decoder, node: &Node) -> Vec<ContentUsage> {
     rules
 }
 
+/// Decodes one rule: `paths`, a yes or no for each category of the vocabulary, and `other` with
+/// further categories. `None` where no category has a valid value. A path that does not begin with
+/// `/`, and a rule without any category, are errors.
 fn usage_rule(fields: &mut Fields<'_>) -> Option<ContentUsage> {
     let paths = listed(fields, "paths", patterns);
     for path in paths.iter().filter(|path| !path.value.starts_with('/')) {
@@ -157,8 +166,9 @@ fn usage_rule(fields: &mut Fields<'_>) -> Option<ContentUsage> {
     })
 }
 
-/// A key of a structured field (RFC 9651 section 3.1.2), which a capital letter would spoil
-/// altogether.
+/// Whether a category under `other` can be written into the line; otherwise adds an error. It must
+/// be a key of a structured field (RFC 9651 section 3.1.2), which a capital letter would spoil
+/// altogether, and must not be among those of the rule so far (`said`).
 fn category_is_valid(
     name: &Located<String>,
     said: &[(Located<String>, bool)],
@@ -185,7 +195,8 @@ fn category_is_valid(
     false
 }
 
-/// Whether a text can be the name of a category.
+/// Whether a text can be the name of a category: up to 64 of `a-z`, `0-9` and `_-.*`, the first of
+/// them a letter.
 pub fn is_category(text: &str) -> bool {
     text.starts_with(|sign: char| sign.is_ascii_lowercase())
         && text.len() <= MAX_CATEGORY
@@ -194,7 +205,8 @@ pub fn is_category(text: &str) -> bool {
         })
 }
 
-/// `https://...`, a list, or maps with `paths`.
+/// Decodes the site's licences: one URL (`https://...`), a map of `url` and `paths`, or a list of
+/// both. A licence without a valid URL is left out with an error.
 fn licenses(decoder: &mut Decoder, node: &Node) -> Vec<LicensePolicy> {
     refuse_empty(node, decoder);
     let items = match &node.value {
@@ -222,6 +234,8 @@ fn license(decoder: &mut Decoder, node: &Node) -> Option<LicensePolicy> {
     })?
 }
 
+/// Decodes the licences of a group: one URL, or a list. Those that are not valid are left out with
+/// an error, and an empty list is an error.
 fn urls(decoder: &mut Decoder, node: &Node) -> Vec<Located<String>> {
     refuse_empty(node, decoder);
     let items = decoder.one_or_many(node, "a list of URLs").iter();
@@ -230,7 +244,8 @@ fn urls(decoder: &mut Decoder, node: &Node) -> Vec<Located<String>> {
         .collect()
 }
 
-/// The section `tdm`.
+/// Decodes the section `tdm`: a list of rules, or a single one. A rule without a valid
+/// `reservation` is left out with an error. A path in two rules is an error.
 pub fn tdm(decoder: &mut Decoder, node: &Node) -> Vec<TdmRule> {
     let wanted = [
         "a list of rules, like `{ reservation: yes }`",
@@ -268,8 +283,9 @@ pub fn unlicensed(decoder: &mut Decoder, node: &Node) -> Option<Unlicensed> {
     decoder.word(node, &words, "an answer to a crawler without a licence")
 }
 
-/// Checks that a policy that demands a licence names one (RSL 1.0 section 6.3.3). Where the
-/// origin's file is read, that may name the licence, and a lint checks it.
+/// Adds an error for each demand for a licence where the policy names no licence (RSL 1.0 section
+/// 6.3.3). A licence of a group counts if robots.txt publishes it. Nothing is checked where the
+/// origin's file is read: that may name the licence, and a lint checks it.
 pub fn whole_file(policy: &Policy, decoder: &mut Decoder) {
     let robots = &policy.robots;
     // The crawlers of a group with a licence of its own are asked for that one.
@@ -315,7 +331,8 @@ fn refuse_empty(node: &Node, decoder: &mut Decoder) {
     }
 }
 
-/// A list of maps that is neither empty nor too long.
+/// Decodes a list of maps, or a single map, with `read`. A list of more than 1,000 is an error and
+/// gives nothing; an empty list is an error. `wanted` describes the list and one map in messages.
 fn rules<T>(
     decoder: &mut Decoder,
     node: &Node,
@@ -335,7 +352,9 @@ fn rules<T>(
     decoder.maps(node, wanted, read)
 }
 
-/// Checks that no path is in two rules. A rule without paths is for the whole site.
+/// Adds an error for each path that is in two rules. A rule without paths is for the whole site,
+/// which is the path `/` here, and counts as the earlier of the two. At most 10,000 paths are
+/// compared: more are an error.
 fn one_rule_per_path<'a>(
     rules: impl Iterator<Item = (Span, &'a Vec<Located<String>>)>,
     decoder: &mut Decoder,
@@ -381,7 +400,8 @@ fn url(decoder: &mut Decoder, node: &Node, wanted: &str) -> Option<Located<Strin
     None
 }
 
-/// The mistake in a URL, and the help; `None` for a good URL.
+/// What is wrong with a URL, and the help. `None` for a good URL: http or https with a host, no
+/// fragment, only characters that may stand in a URL, at most 2,000 bytes.
 pub fn url_mistake(text: &str) -> Option<(String, &'static str)> {
     let rest = text
         .strip_prefix("https://")

@@ -21,7 +21,10 @@ impl Carried {
     pub fn has_comments(&self, line: usize) -> bool {
         !self.above(line).is_empty() || self.behind_rule.contains_key(&line)
     }
-    /// Sorts the comments of the file by the lines that they belong to.
+    /// Sorts the comments of the file by the lines that they belong to. A block before the first
+    /// record and a blank line goes to the top. Other comments wait for the next rule, User-agent
+    /// line or sitemap that the policy has; those at the end go to the bottom. A comment behind a
+    /// rule stays there, behind another line it waits like a line of its own.
     pub fn of(file: &File, drafts: &[Draft]) -> Carried {
         let mut carried = Carried::default();
         let rules: BTreeSet<usize> = drafts

@@ -43,6 +43,8 @@ impl DraftRule {
 }
 
 impl Draft {
+    /// Whether two groups have the same Crawl-delay, signals and rules, whatever the order of the
+    /// rules.
     fn same_rules(&self, other: &Draft) -> bool {
         self.crawl_delay == other.crawl_delay
             && self.signals == other.signals
@@ -58,6 +60,7 @@ impl Draft {
         self.rules.iter().any(|other| other.key() == rule.key())
     }
 
+    /// Whether `Disallow: /` is all that the group says.
     fn shuts_out(&self) -> bool {
         matches!(self.rules.as_slice(), [rule] if rule.key() == (false, "/"))
             && self.crawl_delay.is_none()
@@ -66,7 +69,9 @@ impl Draft {
 }
 
 impl Import<'_> {
-    /// The groups of a policy, in the order in which the file names their tokens.
+    /// The groups of a policy, in the order in which the file names their tokens; tokens with the
+    /// same rules share one. Adds notes for a page or UTF-16, further names on a User-agent line,
+    /// and tokens that a policy cannot have, whose groups are left out.
     pub fn drafts(&mut self, registry: &'static Registry) -> Vec<Draft> {
         match self.file.shape() {
             Shape::Text => {}
@@ -106,7 +111,8 @@ impl Import<'_> {
         drafts
     }
 
-    /// Notes the names that crawlers do not read, because another stands before them on the line.
+    /// Adds a note for each User-agent line with several names: crawlers read only the first, and
+    /// the policy has only that one.
     fn other_agents(&mut self, registry: &Registry) {
         for agent in self.reading.agents() {
             let Some(record) = self.file.record(agent.line) else {
@@ -123,7 +129,9 @@ impl Import<'_> {
         }
     }
 
-    /// The group of a policy for a token: all rules that bind it, each once.
+    /// Makes the group of a token from all groups of the file that bind it: each rule once, and the
+    /// other lines. Rules with an empty pattern are passed over; a rule that the policy cannot have
+    /// is left out with a note.
     fn draft(&mut self, token: &str) -> Draft {
         let (_, groups) = self.reading.binding(token.as_bytes());
         let groups: Vec<FileGroup> = self.reading.united(groups).cloned().collect();
@@ -166,8 +174,9 @@ impl Import<'_> {
         draft
     }
 
-    /// The text of a rule in the policy: as in the file, or its normal form where the file's text
-    /// cannot stand in a policy.
+    /// The text of a rule in the policy: as in line `line` of the file, or its normal form
+    /// `pattern` where the file's text cannot stand in a policy. An error where `pattern` begins
+    /// with neither `/` nor `*`, or both are too long.
     fn written(&self, line: usize, pattern: &str) -> Result<String, LeftOut> {
         if !pattern.starts_with(['/', '*']) {
             return Err(LeftOut::MatchesNothing(pattern.to_owned()));
@@ -187,7 +196,9 @@ impl Import<'_> {
         Ok(text.to_owned())
     }
 
-    /// Takes a line that is no rule: a delay, a signal, or one that a policy cannot say.
+    /// Adds a line of a group that is no rule (`number` is the line's) to its draft: Crawl-delay,
+    /// Content-Signal or Content-Usage. What cannot be added becomes a note and a comment of the
+    /// group; a Crawl-delay only a note. Licences are for the whole file and are written elsewhere.
     fn other(&mut self, number: usize, draft: &mut Draft) {
         let Some(record) = self.file.record(number) else {
             return;
@@ -231,7 +242,8 @@ impl Import<'_> {
     }
 }
 
-/// Whether a group has all rules of the `*` group and more. A single rule in common is taken for a
+/// Whether a group may be written with `extends: "*"`: it has all rules of the `*` group and more,
+/// and would inherit neither a delay nor signals. A single rule in common is taken for a
 /// coincidence.
 pub fn extends(draft: &Draft, star: &Draft) -> bool {
     !std::ptr::eq(draft, star)
@@ -242,7 +254,10 @@ pub fn extends(draft: &Draft, star: &Draft) -> bool {
         && star.rules.iter().all(|rule| draft.has(rule))
 }
 
-/// Takes out the tokens of each purpose of which the file closes the whole site to every crawler.
+/// Takes out of the drafts the tokens of each purpose of which the file closes the whole site to
+/// every known crawler that is not retired; drafts without tokens are removed. Returns these
+/// purposes, each with the User-agent lines of the drafts that it emptied, whose comments go with
+/// it.
 pub fn take_purposes(
     drafts: &mut Vec<Draft>,
     registry: &'static Registry,
@@ -282,7 +297,8 @@ pub fn take_purposes(
     taken
 }
 
-/// A Crawl-delay as a duration of the policy, above nothing and up to a day.
+/// A Crawl-delay as a duration of the policy: `10s` or `1500ms`. `None` for text that is not a
+/// whole number of milliseconds, from one to a day.
 fn crawl_delay(value: &str) -> Option<String> {
     let milliseconds = value.parse::<f64>().ok()? * 1_000.0;
     if !(1.0..=86_400_000.0).contains(&milliseconds) || milliseconds.fract() != 0.0 {

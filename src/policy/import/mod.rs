@@ -85,11 +85,13 @@ struct Import<'a> {
 }
 
 impl Import<'_> {
+    /// Adds a note about a line, which counts from 1. Notes about the whole file are at line 1.
     fn note(&mut self, line: usize, what: LeftOut) {
         self.notes.push((line, what));
     }
 
-    /// The values of all lines with a key that crawlers read, with the numbers of the lines.
+    /// The values of all lines with this key in the part of the file that crawlers read, with the
+    /// numbers of the lines.
     fn values(&self, key: Key) -> Vec<(usize, String)> {
         let records = self
             .file
@@ -103,7 +105,7 @@ impl Import<'_> {
 }
 
 /// Whether the policy would be refused for keeping Googlebot out. Only the owner knows whether that
-/// is meant.
+/// is meant. False where the policy is refused for another reason.
 fn keeps_search_engines_out(text: &str, registry: &'static Registry) -> bool {
     let source = Source {
         name: "import".into(),

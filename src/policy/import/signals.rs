@@ -52,7 +52,9 @@ struct Usage {
     said: BTreeMap<String, bool>,
 }
 
-/// The categories that a policy can name, of the members of a dictionary.
+/// The categories that a policy can name, of the members of a dictionary, with their values: `true`
+/// for `y`. The other members, and parameters, go into `added.left_out`. Of two members with the
+/// same category the last counts.
 fn categories(members: &[&str], added: &mut AddedLine) -> BTreeMap<String, bool> {
     let mut said = BTreeMap::new();
     for member in members {
@@ -91,7 +93,9 @@ impl Signals {
                 .all(|theirs| self.usage.iter().any(|ours| ours.pattern == theirs.pattern))
     }
 
-    /// Adds the value of a `Content-Signal` line: `search=yes, ai-train=no, use=reference`.
+    /// Adds the value of a `Content-Signal` line: `search=yes, ai-train=no, use=reference`. A part
+    /// that no policy can say, or of which the group says the opposite already, is left out; so is
+    /// the whole value if it has no parts.
     pub fn add_signal(&mut self, value: &str) -> AddedLine {
         let mut added = AddedLine::default();
         for (part, said) in signal_parts(value) {
@@ -115,7 +119,9 @@ impl Signals {
     }
 
     /// Adds the value of a `Content-Usage` line: a path or none, and a dictionary of RFC 9651,
-    /// `/open/ train-ai=y`.
+    /// `/open/ train-ai=y`. Categories of which the group says the opposite for this path already
+    /// are left out. The whole value is left out where it is no dictionary, the path cannot stand
+    /// in a policy, or the group has 1,000 paths.
     pub fn add_usage(&mut self, value: &str) -> AddedLine {
         let (path, members) = usage_line(value);
         let is_path_valid = path.is_none_or(|path| {
@@ -182,7 +188,8 @@ impl Signals {
 }
 
 impl Usage {
-    /// The statement as YAML in one line: `{ paths: /a/, train-ai: no }`.
+    /// The rule as a YAML map in one line: path, categories of the vocabulary, and the others under
+    /// `other`.
     fn written(&self) -> String {
         let path = self
             .path

@@ -13,7 +13,8 @@ use crate::robots::{Key, MAX_BYTES};
 use std::collections::{BTreeMap, BTreeSet};
 
 impl Import<'_> {
-    /// The text of the policy.
+    /// The text of the policy, from its first comments to the section `enforcement`, which only
+    /// observes. `purposes` are disallowed, each with the lines whose comments stand above it.
     pub fn text(
         &mut self,
         options: &ImportOptions<'_>,
@@ -64,7 +65,9 @@ impl Import<'_> {
              nothing is refused; metrics and log say what would be\n"
     }
 
-    /// Writes a group. `said` are the lines of rules whose comments were written already.
+    /// Writes one group. If it may extend `star`, the group for `*` (see `extends`), it does, and
+    /// the rules that it inherits are left out. `said` has the lines whose comments are written
+    /// already, lest they come twice. A group without rules becomes `allow: /`.
     fn group(
         &self,
         out: &mut String,
@@ -122,8 +125,9 @@ impl Import<'_> {
         }
     }
 
-    /// Writes the licences, wherever they stand: RSL has them for the whole file, and an owner who
-    /// appends one below the last group means the whole file, too.
+    /// Writes the licences, each once, wherever they stand: RSL has them for the whole file, and an
+    /// owner who appends one below the last group means the whole file, too. A URL that a policy
+    /// does not accept becomes a note.
     fn licenses(&mut self, out: &mut String) {
         let mut urls: Vec<String> = Vec::new();
         for (number, url) in self.values(Key::License) {
@@ -138,7 +142,8 @@ impl Import<'_> {
         }
     }
 
-    /// Writes the sitemaps, and notes what lies outside of all groups.
+    /// Writes the sitemaps, each once; one that is not an absolute URL becomes a note. Also adds
+    /// the notes about what lies beyond 500 KiB, and about lines before the first User-agent.
     fn sitemaps(&mut self, out: &mut String, carried: &Carried) {
         let mut seen = BTreeSet::new();
         let mut head = Some("  sitemaps:\n");

@@ -4,12 +4,12 @@
 
 use crate::printable::{is_hidden, join, printable};
 
-/// Text without line breaks and other characters that cannot be seen.
+/// The text with U+FFFD in place of line breaks and other characters that cannot be seen.
 pub fn one_line(text: &str) -> String {
     printable(text.as_bytes())
 }
 
-/// Adds lines of comments.
+/// Adds a line `# ...` for each comment, behind `indent`.
 pub fn write_comments(out: &mut String, indent: &str, comments: &[String]) {
     for comment in comments {
         let blank = if comment.is_empty() { "" } else { " " };
@@ -22,8 +22,8 @@ pub fn list(items: &[String]) -> String {
     format!("[{}]", join(items.iter().map(|item| scalar(item)), ", "))
 }
 
-/// A YAML scalar that is read as this text, bare where nothing in it could be taken for something
-/// else.
+/// A YAML scalar that is read as this text: bare where nothing in it could be taken for something
+/// else, as in paths, names and URLs, otherwise in double quotes.
 pub fn scalar(text: &str) -> String {
     let bare = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '/')
         && text

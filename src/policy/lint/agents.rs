@@ -33,7 +33,9 @@ const OF_PRODUCTS: [&str; 7] = [
     "fetcher",
 ];
 
-/// Checks the names on User-agent lines, and the groups that name crawlers beside `*`.
+/// Reports agents (without `*`) that are no tokens of a crawler, each with its first mistake only;
+/// then groups that free a crawler from the rules of `*`, and crawlers that ignore `*`. A name that
+/// is close to no known one may be a crawler that crawlgate does not know, and is not reported.
 pub fn lint(subject: &Subject, registry: &Registry, diagnostics: &mut Diagnostics) {
     let agents = subject.groups.iter().flat_map(|group| &group.agents);
     for (agent, span) in agents.filter(|(agent, _)| agent != "*") {
@@ -79,12 +81,14 @@ pub fn lint(subject: &Subject, registry: &Registry, diagnostics: &mut Diagnostic
     star_ignored(subject, registry, diagnostics);
 }
 
-/// Whether a name that no crawler is known by stands in people's user agents.
+/// Whether a name stands in people's user agents, and is neither a crawler's name nor a word for
+/// bots in general.
 pub fn is_name_of_people(name: &str, registry: &Registry) -> bool {
     registry.find(name).is_none() && !is_generic(name.as_bytes()) && is_of_people(name.as_bytes())
 }
 
-/// Reports a token that stands in user agents of people: no request is judged by it.
+/// Reports a token that stands in people's user agents. crawlgate does not search for such a token,
+/// so its group matches no request.
 pub fn token_matches_no_request(
     agent: &str,
     span: Span,
@@ -99,8 +103,9 @@ pub fn token_matches_no_request(
     );
 }
 
-/// Reports a word for bots in general. Crawlers look for names of their own. Where a word would
-/// have to match requests it is an error.
+/// Reports a word for bots in general, such as `bot`. Crawlers look for names of their own. The
+/// caller passes an error as `severity` where the word would have to match requests (under
+/// `enforcement`).
 pub fn generic_token(agent: &str, span: Span, severity: Severity, diagnostics: &mut Diagnostics) {
     let others = match severity {
         Severity::Error => {
@@ -116,8 +121,8 @@ pub fn generic_token(agent: &str, span: Span, severity: Severity, diagnostics: &
     );
 }
 
-/// Whether `enforcement: { agents: { NAME: enforce } }` with the name of an unknown bot is free of
-/// errors and warnings.
+/// Whether `enforcement: { agents: { NAME: enforce } }` with this name of an unknown bot is free of
+/// errors and warnings. False for the name of a known crawler.
 pub fn may_be_enforced(name: &str, registry: &Registry) -> bool {
     name.len() >= MIN_TOKEN
         && is_token(name)
@@ -127,8 +132,9 @@ pub fn may_be_enforced(name: &str, registry: &Registry) -> bool {
         && misspelt(name, registry).is_none()
 }
 
-/// The known token that a name under `enforcement` is written nearly like. There it enforces
-/// nothing, so that one wrong letter of many is reported in every long name.
+/// The known token that a name under `enforcement` is written nearly like: as `nearly` finds it, or
+/// one letter off in a name of nine letters or more. Such a name enforces nothing, so that more is
+/// reported than for other tokens. `None` for a known name.
 pub fn misspelt<'r>(name: &str, registry: &'r Registry) -> Option<&'r str> {
     let near = nearly(name, registry);
     if near.is_some() || name.len() < MIN_LONG_NAME || registry.find(name).is_some() {
@@ -155,7 +161,8 @@ pub fn is_invisible(sign: char) -> bool {
     !sign.is_ascii() && (sign.is_whitespace() || sign.is_control() || is_format)
 }
 
-/// Crawlers take only the blanks of ASCII off a name, a key or a path.
+/// Reports an invisible character in a name, a key or a path (`what`). Crawlers take only the
+/// blanks of ASCII off its ends, so this one belongs to it.
 pub fn invisible_sign(
     lint: Lint,
     what: &str,
@@ -175,7 +182,8 @@ pub fn invisible_sign(
     );
 }
 
-/// The tokens that are meant by a name that is no token, in words.
+/// The help for a name that is no token, with the tokens that are probably meant and their
+/// purposes; `None` where there are none.
 pub fn meant_tokens(name: &str, registry: &Registry) -> Option<String> {
     let meant = meant_by(name, registry);
     let named = join(
@@ -187,9 +195,10 @@ pub fn meant_tokens(name: &str, registry: &Registry) -> Option<String> {
     (!named.is_empty()).then(|| format!("write the tokens that are meant: {named}"))
 }
 
-/// The crawlers that are meant by a name that is not a token: one that is nearly written so
-/// (`GPT-Bot`); or those of a product (`ChatGPT`) or of an operator (`OpenAI`), one for each
-/// purpose. Empty where the name is known, or no crawler's.
+/// The crawlers that are meant by a name that is not a token: the one whose first token, name or id
+/// differs only in signs and case (`GPT-Bot`); else those of a product (`ChatGPT`) or of an
+/// operator (`OpenAI`), one for each purpose. Empty where the name is a known token, or no
+/// crawler's.
 fn meant_by<'r>(name: &str, registry: &'r Registry) -> Vec<&'r Crawler> {
     if registry.has_token(name) || is_of_every_browser(name) {
         return Vec::new();
@@ -214,9 +223,9 @@ fn meant_by<'r>(name: &str, registry: &'r Registry) -> Vec<&'r Crawler> {
     one_for_each_purpose(&of_product_or_operator)
 }
 
-/// The first crawler of each purpose: one that its operator documents if there is one, because of
-/// the others many are gone, and that obeys robots.txt. The purposes that owners mean come alone
-/// where the crawlers have one of them.
+/// The first crawler of each purpose: preferably one that its operator documents, because of the
+/// others many are gone, and then one that obeys robots.txt. If any is for training, search or
+/// assistants, only these purposes are returned; else at most five.
 fn one_for_each_purpose<'r>(crawlers: &[&'r Crawler]) -> Vec<&'r Crawler> {
     let first_of = |purposes: &[Purpose]| -> Vec<&'r Crawler> {
         let firsts = purposes.iter().filter_map(|purpose| {
@@ -242,8 +251,8 @@ fn one_for_each_purpose<'r>(crawlers: &[&'r Crawler]) -> Vec<&'r Crawler> {
     }
 }
 
-/// Whether the token is the name of a product and a word that tells its crawlers apart:
-/// `ChatGPT-User`, `PerplexityBot`.
+/// Whether the crawler's first token is `name` (letters and digits in lower case) and a word that
+/// tells the crawlers of a product apart: `ChatGPT-User`, `PerplexityBot`.
 fn is_of_product(token: &str, name: &str) -> bool {
     plain(token)
         .strip_prefix(name)
@@ -258,7 +267,8 @@ fn plain(name: &str) -> String {
         .collect()
 }
 
-/// Reports a short token. In a file that was found it is a note: mostly it is one of a long list.
+/// Reports a token of fewer than three characters, or an empty one. In a file that was found a
+/// short one is a note: mostly it is one of a long list.
 fn short_token(agent: &str, span: Span, is_policy: bool, diagnostics: &mut Diagnostics) {
     let message = if agent.is_empty() {
         "this line names no crawler".to_owned()
@@ -276,7 +286,8 @@ fn short_token(agent: &str, span: Span, is_policy: bool, diagnostics: &mut Diagn
         .report(diagnostics, span, message, help);
 }
 
-/// The known token that a name is nearly written like; `None` also where the name is known.
+/// The nearest known token that a name may be a misspelling of (`is_nearly`). `None` also where the
+/// name is a known token, name or id.
 pub fn nearly<'r>(name: &str, registry: &'r Registry) -> Option<&'r str> {
     let crawlers = registry.crawlers();
     // A crawler's name in place of its token has a lint of its own.
@@ -297,9 +308,10 @@ pub fn nearly<'r>(name: &str, registry: &'r Registry) -> Option<&'r str> {
 /// Endings that many names have: without them the rest tells one name from the other.
 const ENDINGS: [&str; 3] = ["bot", "crawler", "spider"];
 
-/// Whether one name, in lower case, is the other misspelt: by one letter or two where there are
-/// many. Short names are near to each other by chance (WebZIP and webzio, Roverbot and rogerbot):
-/// of these only letters that changed places, or one too many or too few.
+/// Whether one name, in lower case, is the other misspelt: by one letter, or by two in names of
+/// eight letters or more. Endings such as `bot` do not count. Short names are near to each other by
+/// chance (WebZIP and webzio, Roverbot and rogerbot): below seven letters only changed places, or
+/// one letter too many or too few from four letters on.
 fn is_nearly(written: &str, known: &str) -> bool {
     let without_ending = ENDINGS
         .iter()
@@ -322,9 +334,10 @@ fn sorted_letters(name: &str) -> Vec<u8> {
     letters
 }
 
-/// A named group replaces `*` altogether: what `*` forbids and the group does not mention becomes
-/// allowed. Where `*` closes the whole site, named groups are its exceptions; and a group that
-/// opens the whole site is one, too.
+/// Reports groups that free a crawler from a Disallow of `*`. A named group replaces `*`
+/// altogether: what `*` forbids and the group does not mention becomes allowed. Not reported: where
+/// `*` closes the whole site (the groups are its exceptions), groups that only open or close
+/// everything, and groups beyond `MAX_COMPARED` comparisons.
 fn groups_that_drop_star_rules(
     subject: &Subject,
     registry: &Registry,
@@ -397,7 +410,8 @@ fn rules_with_targets(
         .collect()
 }
 
-/// Whether a crawler follows `*` where no group names it: advertising crawlers do not.
+/// Whether a crawler with this token follows `*` where no group names it: some, such as advertising
+/// crawlers, do not. An unknown token follows it.
 fn follows_star(agent: &str, registry: &Registry) -> bool {
     let known = registry.crawlers().iter().find(|crawler| {
         crawler
@@ -408,8 +422,8 @@ fn follows_star(agent: &str, registry: &Registry) -> bool {
     known.is_none_or(|crawler| matches!(crawler.binds, Binds::Star | Binds::Unknown))
 }
 
-/// An owner who closes the whole site under `*` believes that it is closed. Crawlers of ads must be
-/// named.
+/// Reports advertising crawlers that ignore `*`, where `*` closes the front page and no group names
+/// them: the owner believes that the site is closed. At most four are named.
 fn star_ignored(subject: &Subject, registry: &Registry, diagnostics: &mut Diagnostics) {
     let closed = subject
         .named("*")

@@ -12,7 +12,8 @@ use crate::yaml::{Diagnostics, Located, Span};
 /// The most comparisons of octets of patterns, in all of a policy.
 const OVERLAPS_OF_A_POLICY: usize = 500_000;
 
-/// Reports `noindex` on pages that a search engine may not fetch, and so never sees.
+/// Reports each rule of `indexing` that says noindex, and each entry of `retire`, whose pages
+/// robots.txt keeps crawlers off: at most one finding for each. Staging sites are not checked.
 pub fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     if site.policy.environment == Environment::Staging {
         return;
@@ -49,6 +50,8 @@ fn located(paths: &[Located<String>]) -> Vec<(Pattern, Span)> {
         .collect()
 }
 
+/// Adds the finding, if there is one, with the place of the Disallow in the policy or, as text, in
+/// the origin's file.
 fn report(found: Option<Unseen>, site: &Site, diagnostics: &mut Diagnostics) {
     let Some(Unseen {
         place,
@@ -86,9 +89,10 @@ struct KeptOff {
     whole_site: bool,
 }
 
-/// The first of some places at which crawlers never see a noindex. Of the crawlers that are named
-/// in groups the two largest search engines count: others have hardly any results that a page could
-/// be left out of.
+/// The first of some places at which the crawlers of `scope` never see a noindex. For all crawlers,
+/// `*` is asked first, and then the two largest search engines where a group names them: others
+/// have hardly any results that a page could be left out of. An engine that such a group keeps off
+/// the whole site does not count.
 fn unseen_by(
     scope: &Scope,
     places: &[(Pattern, Span)],
@@ -125,8 +129,8 @@ fn unseen_by(
     None
 }
 
-/// What a rule without paths is about: the files of its type or of its regular expression, as far
-/// as a pattern says it, and with them the whole site.
+/// The patterns that a rule without paths is about: the files of its regular expression, else of
+/// the type PDF, as far as a pattern says it, and after it the whole site.
 fn of_no_path(rule: &IndexingRule) -> Vec<(Pattern, Span)> {
     let is_pdf = rule
         .when
@@ -150,7 +154,8 @@ fn of_no_path(rule: &IndexingRule) -> Vec<(Pattern, Span)> {
         .collect()
 }
 
-/// The pattern of a regular expression that is a text, perhaps with an anchor at either end.
+/// The pattern of a regular expression that is a plain text, perhaps with an anchor at either end;
+/// `None` for every other expression. `^/a\.pdf$` becomes `/a.pdf$`, `/a` becomes `*/a`.
 fn plain(regex: &str) -> Option<String> {
     let anywhere = if regex.starts_with('/') { "*" } else { "/*" };
     let (start, rest) = regex
@@ -178,8 +183,8 @@ struct GroupLookup<'s> {
 }
 
 impl<'s> GroupLookup<'s> {
-    /// The group that binds a crawler: of its tokens the first that has one, as Googlebot-Image
-    /// follows Googlebot's.
+    /// The group that binds a crawler, by the first of its tokens that has one: Googlebot-Image
+    /// follows Googlebot's. `None` where no group binds it.
     fn group_of(&self, bot: &str) -> Option<usize> {
         self.site
             .crawler_rules(self.site.claim_of(bot, self.registry))
@@ -224,7 +229,7 @@ impl<'s> GroupLookup<'s> {
     }
 }
 
-/// Whether a rule is a Disallow of `retire`.
+/// Whether a rule with this source is a Disallow of `retire`.
 fn is_of_retire(site: &Site, source: &RuleSource) -> bool {
     let mut paths = site.policy.retire.iter().flat_map(|retired| &retired.paths);
     paths.any(|path| *source == RuleSource::Policy(path.span))

@@ -38,7 +38,9 @@ const FOLDERS_OF_ALL: [&str; 12] = [
     "wp-content/plugins",
 ];
 
-/// Reports rules that keep search engines off the site, or off what its pages are made of.
+/// Reports, for a file only, search engines that are kept off the site (a policy has an interlock
+/// for that); and, unless the group is closed to the whole site, files that pages need and the
+/// group for Googlebot, else `*`, may not fetch.
 pub fn lint(subject: &Subject, diagnostics: &mut Diagnostics) {
     // A policy has an interlock for it.
     if !subject.is_policy {
@@ -54,14 +56,16 @@ pub fn lint(subject: &Subject, diagnostics: &mut Diagnostics) {
     resources_closed(crawlers, group, diagnostics);
 }
 
-/// Whether a production site is not published like this: Googlebot can fetch nothing of it. Another
-/// engine that is shut out, or a part that is open, is an owner's choice.
+/// Whether the engine is Googlebot and can fetch nothing of the site: no production site is
+/// published like this. Another engine that is shut out, or a part that is open, is an owner's
+/// choice.
 pub fn shuts_out(engine: &str, closed: Closed) -> bool {
     engine == SEARCH_ENGINES[0] && closed.extent == Extent::Whole
 }
 
-/// Whether a search engine takes the name of a group for its own. Google's library cuts it at the
-/// first sign that is no letter: a group for `Googlebot2` is Googlebot's.
+/// Whether a search engine takes the name of a group for its own, without regard to case. Google's
+/// library cuts the name at the first sign that is no letter: a group for `Googlebot2` is
+/// Googlebot's. Other engines compare it whole.
 pub fn is_named(engine: &str, agent: &str) -> bool {
     let cut = match Dialect::Google.agent(agent.as_bytes(), &[]) {
         Agent::Token(token) if engine == SEARCH_ENGINES[0] => token,
@@ -79,7 +83,9 @@ pub fn kept_off(extent: Extent) -> &'static str {
     }
 }
 
-/// Reports, for each search engine, the rule that closes the site to it; one rule once.
+/// Reports rules that keep a search engine off the front page, most of the site, or all of it, by
+/// the groups that name the engine, else by `*`. Each rule is reported once. For Googlebot and the
+/// whole site the finding is about the file, and says whether every crawler is kept off.
 fn site_closed(subject: &Subject, diagnostics: &mut Diagnostics) {
     let mut shown = Vec::new();
     for engine in SEARCH_ENGINES {
@@ -130,7 +136,8 @@ fn site_closed(subject: &Subject, diagnostics: &mut Diagnostics) {
     }
 }
 
-/// Google renders pages: what it may not fetch is missing from them.
+/// Reports Disallow rules that close style sheets, scripts or images. Google renders pages: what it
+/// may not fetch is missing from them. `crawlers` is what the finding calls them.
 fn resources_closed(crawlers: &str, group: &SubjectGroup, diagnostics: &mut Diagnostics) {
     for rule in group.rules.iter().filter(|rule| !rule.allow) {
         let kinds = closed_by(rule.pattern.as_str(), group);
@@ -149,9 +156,9 @@ fn resources_closed(crawlers: &str, group: &SubjectGroup, diagnostics: &mut Diag
     }
 }
 
-/// The resources that a pattern closes and no other rule of the group opens again. Only folders and
-/// endings of the whole site count: single files and folders of a section are closed for reasons of
-/// their own.
+/// The kinds of resources that a pattern closes and no other rule of the group opens again. It must
+/// be a known folder of the site's root (`/css/`), or an ending (`/*.css$`): single files and
+/// folders of a section are closed for reasons of their own. A sample URL of each kind is tried.
 fn closed_by(pattern: &str, group: &SubjectGroup) -> Vec<&'static str> {
     let path = pattern
         .trim_end_matches(['$', '*'])

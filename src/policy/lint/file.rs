@@ -27,7 +27,9 @@ pub struct FileLints {
     pub diagnostics: Diagnostics,
 }
 
-/// Checks a file. `host` is the host that it is for, where it is known.
+/// Checks a file. `name` is its name in findings, `host` the host that it is for, where it is
+/// known. A page of HTML and UTF-16 get one finding about the whole. At most three findings of a
+/// kind are listed, unless they are errors; the last of them has the number of the others.
 ///
 /// ```
 /// use crawlgate::{crawlers::Registry, internals::policy::lint::lint_file, robots::File};
@@ -75,6 +77,9 @@ pub fn lint_file(name: &str, file: &File, host: Option<&str>, registry: &Registr
     }
 }
 
+/// The file as text of the same length in bytes: `?` stands for each byte that is not UTF-8, and a
+/// line feed for a lone carriage return, which is a line end to crawlers but not to what shows
+/// places.
 fn text_of(file: &File) -> String {
     let mut octets = file.bytes().to_vec();
     // An old Mac's line ends are lines to crawlers; what shows places knows only the other kinds.
@@ -87,7 +92,8 @@ fn text_of(file: &File) -> String {
         .collect()
 }
 
-/// The place of a part of a line.
+/// The place of a part of a line: `range` counts bytes from the start of the file, and the column
+/// counts characters from 1.
 fn span(file: &File, line: &Line, range: &Range<usize>) -> Span {
     let before = file.octets(&(line.text.start..range.start));
     Span {
@@ -99,6 +105,8 @@ fn span(file: &File, line: &Line, range: &Range<usize>) -> Span {
     }
 }
 
+/// The place of the record (key and value) of this line, else of the whole line. An unknown number
+/// gives the empty span.
 fn span_of_line(file: &File, number: usize) -> Span {
     let Some(line) = file.line(number) else {
         return Span::default();
@@ -113,7 +121,8 @@ fn span_of_line(file: &File, number: usize) -> Span {
     )
 }
 
-/// Reports what is wrong with the file as a whole: its form and its size.
+/// Reports what the whole file is about: HTML or UTF-16, no rule at all, or a size beyond what
+/// crawlers read.
 fn whole(file: &File, found: &mut Diagnostics) {
     let unreadable = match file.shape() {
         Shape::Text => None,
@@ -161,7 +170,8 @@ fn whole(file: &File, found: &mut Diagnostics) {
     }
 }
 
-/// Reports what is odd about one line, whatever its key is.
+/// Reports the oddities of one line, its invisible characters, `#` in its path, and what its key
+/// and signals say. A misspelt key (`Typo`) is reported with the key.
 fn each_line(file: &File, line: &Line, found: &mut Diagnostics) {
     for oddity in &line.oddities {
         let (lint, message, help) = match oddity {
@@ -208,8 +218,8 @@ fn each_line(file: &File, line: &Line, found: &mut Diagnostics) {
     each_record(file, line, found);
 }
 
-/// A key or a path with an invisible character before or behind it. Inside of a path it may be
-/// meant.
+/// Reports a key, or the path of a rule, that begins or ends with an invisible character. Inside of
+/// a path it may be meant. A line with oddities is passed over.
 fn invisible_ends(file: &File, line: &Line, found: &mut Diagnostics) {
     let Some(record) = line.record.as_ref().filter(|_| line.oddities.is_empty()) else {
         return;
@@ -235,8 +245,8 @@ fn invisible_ends(file: &File, line: &Line, found: &mut Diagnostics) {
     }
 }
 
-/// A path that goes on behind a `#`: crawlers read what stands before it, and take the rest for a
-/// comment.
+/// Reports a path that goes on behind a `#`, without a blank on either side: crawlers read what
+/// stands before it, and take the rest for a comment.
 fn hash_in_path(file: &File, line: &Line, found: &mut Diagnostics) {
     let Some((record, comment)) = line.record.as_ref().zip(line.comment.as_ref()) else {
         return;
@@ -259,7 +269,8 @@ fn hash_in_path(file: &File, line: &Line, found: &mut Diagnostics) {
     }
 }
 
-/// Reports a misspelt key, a missing colon, and a key that is none of the rules.
+/// Reports a misspelt key, or a missing colon, of User-agent, Allow, Disallow and Sitemap lines.
+/// Other keys go to `other_key`.
 fn each_record(file: &File, line: &Line, found: &mut Diagnostics) {
     let Some(record) = &line.record else { return };
     let name = file.text(&record.name);
@@ -291,7 +302,8 @@ fn each_record(file: &File, line: &Line, found: &mut Diagnostics) {
     }
 }
 
-/// Reports a key that no crawler reads, or none any more.
+/// Reports keys that no crawler reads any more, the retired `Host`, and unknown keys, the last only
+/// in a line without oddities.
 fn other_key(line: &Line, name: &str, key: Key, span: Span, found: &mut Diagnostics) {
     let (lint, message, help) = match key {
         Key::Noindex => {
@@ -325,7 +337,8 @@ fn other_key(line: &Line, name: &str, key: Key, span: Span, found: &mut Diagnost
     found.push(lint.at(span, message).help(help));
 }
 
-/// Rules before the first User-agent: one finding for all of them.
+/// Reports rules before the first User-agent line (all rules in a file without one): one finding,
+/// at the first of them.
 fn rules_outside(file: &File, reading: &Reading, found: &mut Diagnostics) {
     let first_agent = reading
         .agents()
@@ -349,7 +362,7 @@ fn rules_outside(file: &File, reading: &Reading, found: &mut Diagnostics) {
     );
 }
 
-/// A Crawl-delay in a group for crawlers that are all known to ignore it.
+/// Reports the first Crawl-delay of each group in which every agent is known to ignore it.
 fn delays(file: &File, reading: &Reading, registry: &Registry, found: &mut Diagnostics) {
     for group in reading.groups() {
         let delay = group.others.iter().copied().find(|number| {
@@ -411,8 +424,9 @@ fn several_agents(file: &File, reading: &Reading, registry: &Registry, found: &m
     }
 }
 
-/// Agents with something else between them: without a rule there they are one group, whatever the
-/// owner meant.
+/// Reports two User-agent lines of one group with another line between them, also a blank one, that
+/// is no rule: they are one group, whatever the owner meant. Comments count only where one of the
+/// two is for search and the other is not, because lists of agents often have a comment on each.
 fn glued_groups(file: &File, reading: &Reading, registry: &Registry, found: &mut Diagnostics) {
     let pairs = reading
         .groups()
@@ -450,12 +464,14 @@ fn glued_groups(file: &File, reading: &Reading, registry: &Registry, found: &mut
     }
 }
 
+/// Whether a token is `*` or that of a known crawler for search.
 fn is_search(token: &str, registry: &Registry) -> bool {
     let crawler = registry.find(token).map(|index| registry.get(index));
     token == "*" || crawler.is_some_and(|crawler| crawler.purpose == Purpose::Search)
 }
 
-/// The groups as crawlers of the RFC read them, for the lints that a policy has as well.
+/// The file as a `Subject`: a group for each set of groups that bind a token, with all tokens that
+/// they bind. A `host` that is no host pattern is passed over.
 fn subject(file: &File, reading: &Reading, host: Option<&str>) -> Subject {
     let mut unions: Vec<(&[usize], SubjectGroup)> = Vec::new();
     let mut known: HashSet<String> = HashSet::new();
@@ -507,7 +523,9 @@ fn subject(file: &File, reading: &Reading, host: Option<&str>) -> Subject {
     }
 }
 
-/// Compares the verdicts of both dialects about URLs of each rule.
+/// Reports rules about whose URLs the two readings of the file differ, for the first agent of their
+/// group. Compares only rules that are not in normal form, or that Google reads otherwise, among
+/// the first `MAX_COMPARED`.
 fn disagreements(file: &File, rfc: &Reading, google: &Reading, found: &mut Diagnostics) {
     let rules = rfc
         .groups()

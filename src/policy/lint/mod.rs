@@ -51,6 +51,8 @@ pub fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     lint_subject(&Subject::of_site(site), registry, diagnostics);
 }
 
+/// Adds the findings that a policy and a file share: about agents, rules, closed sites and
+/// sitemaps.
 fn lint_subject(subject: &Subject, registry: &Registry, diagnostics: &mut Diagnostics) {
     let mut found = Diagnostics::default();
     agents::lint(subject, registry, &mut found);
@@ -60,7 +62,9 @@ fn lint_subject(subject: &Subject, registry: &Registry, diagnostics: &mut Diagno
     add_once(found, diagnostics);
 }
 
-/// Adds findings about rules: a rule that several groups share is one rule to its owner.
+/// Adds findings about rules in the order of their places, each kind once at a place: a rule that
+/// several groups share is one rule to its owner. Of each kind only the first few are added
+/// (`add_limited`).
 fn add_once(mut found: Diagnostics, diagnostics: &mut Diagnostics) {
     let mut seen = HashSet::new();
     found
@@ -74,8 +78,8 @@ fn add_once(mut found: Diagnostics, diagnostics: &mut Diagnostics) {
 /// are no records.
 const MAX_OF_A_KIND: usize = 3;
 
-/// Adds the first few findings of each kind; the last of them has the number of the others. All
-/// errors are added.
+/// Adds the first three findings of each kind; the last of them has the number of the others in
+/// `more`. All errors are added.
 fn add_limited(found: Diagnostics, diagnostics: &mut Diagnostics) {
     // How many of a kind were added, and where the last of them stands.
     let mut counts: HashMap<&str, (usize, usize)> = HashMap::new();

@@ -8,7 +8,9 @@ use crate::robots::Spelling;
 use crate::yaml::{Diagnostics, Severity};
 use std::collections::HashSet;
 
-/// One finding for each key that is left out.
+/// Reports each key of the origin's file (without regard to case) whose lines are left out, unless
+/// the policy does not use the file. A key that Google's library reads for another (`Disallowed`)
+/// is a warning.
 pub fn lint(site: &Site, diagnostics: &mut Diagnostics) {
     let Some(origin) = site.origin.as_ref().filter(|_| site.policy.reads_origin()) else {
         return;

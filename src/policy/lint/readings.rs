@@ -11,7 +11,9 @@ use crate::yaml::{Diagnostics, Span};
 /// Rules whose reading by both dialects is compared.
 pub const MAX_COMPARED: usize = 5_000;
 
-/// Compares, for each group of a policy, what RFC 9309 and Google's library make of its rules.
+/// Reports rules of the policy about one of whose URLs the two readings of their group differ.
+/// Groups without a rule that Google reads otherwise are not compared, nor groups beyond 5,000
+/// rules in all.
 pub fn lint_site(site: &Site, diagnostics: &mut Diagnostics) {
     let mut found = Diagnostics::default();
     let mut compared = 0;
@@ -54,6 +56,8 @@ pub fn lint_site(site: &Site, diagnostics: &mut Diagnostics) {
     super::add_once(found, diagnostics);
 }
 
+/// Whether these rules allow a target, which is in the normal form of their dialect. It is allowed
+/// where no rule matches.
 fn allows(rules: &RuleSet, target: &[u8]) -> bool {
     rules
         .find(target)
@@ -80,7 +84,8 @@ pub fn report(
     lints::DIALECTS_DISAGREE.report(found, span, message, help);
 }
 
-/// The help: a spelling on which both dialects agree.
+/// The help: a spelling on which both dialects agree. `written` is the path in the file, `normal`
+/// its normal form.
 pub fn spelled_for_both(written: &[u8], normal: &str) -> String {
     if let Some(place) = memchr::memmem::rfind(written, b"/index.htm") {
         let directory = String::from_utf8_lossy(&written[..=place]);
@@ -94,8 +99,10 @@ pub fn spelled_for_both(written: &[u8], normal: &str) -> String {
     }
 }
 
-/// URLs that a rule is about, as crawlers send them: percent-encoded, whatever the rule looks like.
-/// The second is the directory of an index page, which Google allows along with it.
+/// URLs that a rule is about, as crawlers send them: percent-encoded, with `x` for each `*`. The
+/// first is the path itself, the second its directory, which Google allows along with an index
+/// page. Empty where the rule is no path, a list, or a regular expression, about which other lints
+/// speak.
 pub fn urls_of(written: &[u8], normal: &str) -> Vec<Vec<u8>> {
     let text = written.strip_suffix(b"$").unwrap_or(written);
     // Other lints say what a list or a regular expression is meant to match.

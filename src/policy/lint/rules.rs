@@ -34,7 +34,9 @@ const SECRETS: [&str; 18] = [
     "credentials",
 ];
 
-/// Checks each rule by itself, and finds rules that decide nothing.
+/// Reports rules that crawlers read otherwise than their owners, and rules that decide nothing. A
+/// rule that several groups have (by `extends`, or by a list of agents) is needless only if it is
+/// so in all of them.
 pub fn lint(subject: &Subject, diagnostics: &mut Diagnostics) {
     let mut needless = Diagnostics::default();
     for group in &subject.groups {
@@ -54,7 +56,8 @@ pub fn lint(subject: &Subject, diagnostics: &mut Diagnostics) {
     diagnostics.items.append(&mut needless.items);
 }
 
-/// Reports rules that are probably not what was meant, judged one by one.
+/// Reports what is wrong with single rules of a group: a path that is misread, a Disallow that
+/// names a secret, and a Disallow of every URL with a query.
 fn each_rule(group: &SubjectGroup, diagnostics: &mut Diagnostics) {
     let mut opened: Vec<&str> = group
         .rules
@@ -127,8 +130,9 @@ fn misread(rule: &SubjectRule, opened: &[&str], diagnostics: &mut Diagnostics) {
     }
 }
 
-/// Whether this is a Disallow like `/shop`, which closes `/shopping`, too. An owner who opens
-/// something that begins with the path knows it.
+/// Whether this is a Disallow like `/shop`, which closes `/shopping`, too: its last part is a word
+/// of at most 40 characters. False where an Allow begins with the path (`opened`, sorted): then the
+/// owner knows it.
 fn is_open_ended(rule: &SubjectRule, opened: &[&str]) -> bool {
     let path = rule.pattern.as_str();
     let name = path
@@ -155,8 +159,8 @@ pub fn holds_several_paths(pattern: &str) -> bool {
     })
 }
 
-/// The help for a path that does not begin with a slash. Owners write regular expressions, and
-/// URLs.
+/// The help for a path that begins with neither `/` nor `*`: for a regular expression, for a URL
+/// (the path in it), or for another text.
 fn path_for(pattern: &str) -> String {
     if pattern.starts_with('^') || is_regular_expression(pattern) {
         return format!("robots.txt has no regular expressions: {PATHS}");
@@ -172,7 +176,8 @@ fn path_for(pattern: &str) -> String {
     }
 }
 
-/// Reports rules that decide nothing, because the same path has another rule.
+/// Reports rules that decide nothing: the second of two equal ones, one that a wider rule says
+/// already, and a Disallow of a path that is allowed as well.
 fn needless_rules(group: &SubjectGroup, diagnostics: &mut Diagnostics) {
     let mut first: HashMap<(&Pattern, bool), &SubjectRule> = HashMap::new();
     for rule in group.rules.iter().filter(|rule| !rule.pattern.is_empty()) {
@@ -203,8 +208,9 @@ fn needless_rules(group: &SubjectGroup, diagnostics: &mut Diagnostics) {
 /// Groups with more rules are not searched for covered ones.
 const MAX_COVERED: usize = 500;
 
-/// Reports rules without wildcards whose path a wider rule has already, where no opposite rule has
-/// to do with them.
+/// Reports rules without wildcards whose paths a shorter rule of the same kind (Allow or Disallow)
+/// covers already, where no opposite rule matches the path or something below it. Groups of more
+/// than 500 rules are not checked.
 fn covered_rules(group: &SubjectGroup, diagnostics: &mut Diagnostics) {
     let rules: Vec<&SubjectRule> = group
         .rules

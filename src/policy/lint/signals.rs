@@ -9,6 +9,9 @@ use crate::policy::signal_lines::yes_or_no;
 use crate::policy::site::Site;
 use crate::yaml::{Diagnostics, Span};
 
+/// Reports vocabularies that contradict each other, demands for a licence that does not exist or
+/// that search engines would get, statements of a group that are written nowhere, and licences
+/// without HTTPS.
 pub fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     disagreements(site, diagnostics);
     licenses_of_nobody(site, diagnostics);
@@ -17,7 +20,8 @@ pub fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     plain_http(site, diagnostics);
 }
 
-/// Reports vocabularies with opposite values for the whole site.
+/// Reports categories for which the vocabularies have opposite values for the whole site: one
+/// finding for each category. For training, `tdm` counts as a vocabulary, too.
 fn disagreements(site: &Site, diagnostics: &mut Diagnostics) {
     for category in SignalCategory::ALL {
         let mut said = said_to_all(site, category);
@@ -49,8 +53,9 @@ fn disagreements(site: &Site, diagnostics: &mut Diagnostics) {
     }
 }
 
-/// The values of a category for every crawler, for the site or in the group `*`: in each of the two
-/// vocabularies the first statement for the whole site.
+/// The values of a category for every crawler: the first that the group `*` states, else the
+/// site's, from Content-Signal and from Content-Usage for the whole site. So at most two, each with
+/// its name in its vocabulary and its place.
 fn said_to_all(site: &Site, category: SignalCategory) -> Vec<(&'static str, bool, Span)> {
     let robots = &site.policy.robots;
     let star = robots.groups.iter().filter(|group| group.is_for("*"));
@@ -73,8 +78,8 @@ fn said_to_all(site: &Site, category: SignalCategory) -> Vec<(&'static str, bool
     found
 }
 
-/// Reports a demand for a licence that reaches search engines: they buy no licence, and drop the
-/// pages.
+/// Reports a demand for a licence that reaches Googlebot: search engines buy no licence, and drop
+/// the pages. Not where enforcement is off for it.
 fn search_engines_asked(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     let Some(index) = registry.find("googlebot") else {
         return;
@@ -124,7 +129,8 @@ fn nowhere(site: &Site, diagnostics: &mut Diagnostics) {
     }
 }
 
-/// Where the first signal of a group stands.
+/// Where the first statement of a group stands, in the order signal, usage, licence; `None` without
+/// one.
 fn place(signals: &GroupSignals) -> Option<Span> {
     let signal = signals.content_signal.as_ref().map(|signal| signal.span);
     signal
@@ -132,7 +138,8 @@ fn place(signals: &GroupSignals) -> Option<Span> {
         .or_else(|| signals.licenses.first().map(|license| license.span))
 }
 
-/// RSL 1.0 section 8: licences are fetched over HTTPS only.
+/// Reports licences of the policy with an `http:` URL: RSL 1.0 section 8 has licences fetched over
+/// HTTPS only.
 fn plain_http(site: &Site, diagnostics: &mut Diagnostics) {
     for url in license_urls(&site.policy).filter(|url| url.value.starts_with("http://")) {
         lints::LICENSE_NOT_HTTPS.report(
@@ -144,7 +151,9 @@ fn plain_http(site: &Site, diagnostics: &mut Diagnostics) {
     }
 }
 
-/// Reports demands for a licence where there is none: crawlers pass as if nothing was demanded.
+/// Reports each demand for a licence where neither the policy nor the origin's file names one:
+/// crawlers pass as if nothing was demanded. Not where the origin's file is used and there is no
+/// copy of it.
 fn licenses_of_nobody(site: &Site, diagnostics: &mut Diagnostics) {
     // The licences of the origin's file are not known here.
     let is_unknown = site.policy.robots.origin != OriginRobots::Replace && site.origin.is_none();

@@ -20,7 +20,8 @@ use std::time::Duration;
 /// kept in hand.
 const LONG_PAUSE: Duration = Duration::from_secs(36 * 3_600);
 
-/// Checks what only a policy has.
+/// Reports the mistakes that only a policy can have, each by a function of this file.
+/// `surroundings` and `previous` are not among them: the caller calls these itself.
 pub fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     site_disallowed(site, registry, diagnostics);
     site_noindex(site, diagnostics);
@@ -34,7 +35,8 @@ pub fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     networks_of_everybody(site, diagnostics);
 }
 
-/// Reports an Allow of the origin that is left out because of a rule of the policy.
+/// Reports each Allow of the origin that is left out because of a rule of the policy, at that rule;
+/// of many only the first few.
 fn allows_left_out(site: &Site, diagnostics: &mut Diagnostics) {
     let mut found = Diagnostics::default();
     for left_out in &site.left_out {
@@ -57,7 +59,9 @@ fn acknowledged(site: &Site, what: Acknowledgement) -> bool {
         .any(|item| item.value == what)
 }
 
-/// What the rules for a search engine close, and the place of the rule that does.
+/// What the rules for a search engine close, and the source of the rule that does. The rules are
+/// those of all groups whose names the engine takes for its own, else of the group that binds it.
+/// `None` where nothing that matters is closed, or the registry does not know the engine.
 fn closed_to<'s>(
     site: &'s Site,
     engine: &str,
@@ -85,7 +89,9 @@ fn closed_to<'s>(
     Some((closed, sources[closed.rule]))
 }
 
-/// An interlock: a production site whose rules keep a search engine off its front page.
+/// An interlock: reports a production site that keeps Googlebot off everything, unless the policy
+/// acknowledges it. Other search engines, and parts of the site, are warnings. Each rule is
+/// reported once, for the first engine.
 fn site_disallowed(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     if site.policy.environment != Environment::Production
         || acknowledged(site, Acknowledgement::SiteDisallowed)
@@ -127,7 +133,9 @@ fn site_disallowed(site: &Site, registry: &Registry, diagnostics: &mut Diagnosti
     }
 }
 
-/// An interlock: a production site whose front page says noindex.
+/// An interlock: reports a production site whose front page says noindex to a search engine, or an
+/// `unavailable_after` that has passed, unless the policy acknowledges it. The place is that of a
+/// rule of `indexing` that may say so, else of `retire`.
 fn site_noindex(site: &Site, diagnostics: &mut Diagnostics) {
     if site.policy.environment != Environment::Production
         || acknowledged(site, Acknowledgement::SiteNoindex)
@@ -173,8 +181,9 @@ fn site_noindex(site: &Site, diagnostics: &mut Diagnostics) {
     );
 }
 
-/// Reports pauses that are over, and as an interlock those that are longer than search engines
-/// wait.
+/// Reports planned pauses that are over or longer than 36 hours (an error unless the policy
+/// acknowledges it), and those with an end but no beginning, whose length cannot be checked. Pauses
+/// that recur are never too long.
 fn long_pauses(site: &Site, diagnostics: &mut Diagnostics) {
     for pause in &site.policy.pauses {
         // A span of the day is never too long.
@@ -215,8 +224,8 @@ fn long_pauses(site: &Site, diagnostics: &mut Diagnostics) {
     }
 }
 
-/// Reports 5xx or 429 for search engines on disallowed paths: they slow down for the whole host and
-/// drop the URLs after two days.
+/// Reports 5xx or 429 for Googlebot on disallowed paths, where enforcement is on: search engines
+/// slow down for the whole host and drop the URLs after two days.
 fn permanent_errors(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     let Some(index) = registry.find(SEARCH_ENGINES[0]) else {
         return;
@@ -249,7 +258,8 @@ fn permanent_errors(site: &Site, registry: &Registry, diagnostics: &mut Diagnost
     }
 }
 
-/// An interlock: a marker that stands in the user agents of people has people judged as a crawler.
+/// An interlock: reports markers in `crawlers` that stand in the user agents of people, unless the
+/// policy acknowledges it. People would be judged as a crawler.
 fn markers_of_people(site: &Site, diagnostics: &mut Diagnostics) {
     if acknowledged(site, Acknowledgement::BlocksPeople) {
         return;
@@ -273,8 +283,9 @@ fn markers_of_people(site: &Site, diagnostics: &mut Diagnostics) {
     }
 }
 
-/// Reports tokens of people's user agents, and words for bots in general. The latter are an error
-/// where they would have to match requests; the lints of groups report them there.
+/// Reports tokens that match no request: words for bots in general under `enforcement` and
+/// `crawlers` (an error; the lints of groups report them there), agents that send a browser's user
+/// agent, and tokens that stand in people's user agents, unless `crawlers` gives them a marker.
 fn tokens_without_requests(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     let policy = &site.policy;
     let described = policy.crawlers.iter().map(|described| &described.token);
@@ -321,9 +332,9 @@ fn tokens_without_requests(site: &Site, registry: &Registry, diagnostics: &mut D
     }
 }
 
-/// Reports networks with half of all addresses in use. All IPv6 addresses that were ever given out
-/// stand in the lower half of 2000::/3 (IANA, IPv6 Global Unicast Address Assignments), but for a
-/// block of examples.
+/// Reports the first network of a crawler that holds half of all addresses in use: prefixes up to
+/// /1 of IPv4 and up to /4 of IPv6. All IPv6 addresses that were ever given out stand in the lower
+/// half of 2000::/3 (IANA, IPv6 Global Unicast Address Assignments), but for a block of examples.
 fn networks_of_everybody(site: &Site, diagnostics: &mut Diagnostics) {
     for described in &site.policy.crawlers {
         let wide = described.networks.iter().find(|network| {
@@ -341,7 +352,8 @@ fn networks_of_everybody(site: &Site, diagnostics: &mut Diagnostics) {
     }
 }
 
-/// Reports names in `enforcement` that no known crawler and no group has.
+/// Reports names under `enforcement` that no known crawler, no group and no entry of `crawlers`
+/// has. A probable misspelling is a warning, any other name a note.
 fn unknown_agents(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     for agent in site.policy.enforcement.named() {
         let name = &agent.value;
@@ -399,9 +411,9 @@ fn refusing_the_unverified(site: &Site, diagnostics: &mut Diagnostics) {
     }
 }
 
-/// For a server whose settings allow proof by what operators publish: crawlers with such facts are
-/// not refused for want of a proof, and neither are search engines. Named crawlers without such
-/// facts still are.
+/// Takes back findings of `unverified: refuse`, for a server whose settings allow proof by what
+/// operators publish (addresses, names in DNS, signatures). Only findings for a named crawler
+/// without such facts stay; those for the site and for purposes go.
 pub fn allow_published_proof(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     let mut refused: Vec<Option<Span>> = Vec::new();
     for (agent, fields) in &site.policy.enforcement.agents {
@@ -429,7 +441,9 @@ fn forbids_indexing(tags: &Tags, engine: &str, site: &Site) -> bool {
 /// How long crawlers use a copy (RFC 9309 section 2.4).
 const DAY: Duration = Duration::from_secs(86_400);
 
-/// Suggests `previous: origin` where the origin says that its robots.txt has not changed for a day.
+/// Suggests `previous: origin` where the origin's Last-Modified says that its robots.txt has not
+/// changed for a day (at the moment of compiling), the policy uses that file, and declares no
+/// earlier one.
 pub fn previous(site: &Site, diagnostics: &mut Diagnostics) {
     let Some(modified) = site.origin.as_ref().and_then(|origin| origin.last_modified) else {
         return;
@@ -470,8 +484,8 @@ const OF_TEST_SITES: [&str; 14] = [
 /// site.
 const NOT_PUBLIC: [&str; 4] = ["test", "localhost", "invalid", "local"];
 
-/// Whether a policy's environment fits its hosts: a copy of the wrong file closes a site, or opens
-/// a test site to search.
+/// Reports hosts that do not fit the policy's environment: a copy of the wrong file closes a site,
+/// or opens a test site to search.
 pub fn surroundings(site: &Site, diagnostics: &mut Diagnostics) {
     let staging = site.policy.environment == Environment::Staging;
     for host in &site.policy.hosts {
@@ -495,6 +509,8 @@ pub fn surroundings(site: &Site, diagnostics: &mut Diagnostics) {
     }
 }
 
+/// Whether a host is a name that visitors can find in public DNS: it has a dot, is no IPv4 address,
+/// and does not end in a reserved domain.
 fn is_public(host: &HostPattern) -> bool {
     let last = host.name.rsplit('.').next().unwrap_or_default();
     host.name.contains('.')
@@ -502,6 +518,8 @@ fn is_public(host: &HostPattern) -> bool {
         && !last.bytes().all(|byte| byte.is_ascii_digit())
 }
 
+/// Whether a label before the last two is a word such as `staging`, or has one between hyphens or
+/// underscores, perhaps with digits behind it (`test2`).
 fn names_a_test_site(host: &HostPattern) -> bool {
     // The last label is a domain of the world, the one before it the name of its owner.
     let labels = host.name.rsplit('.').skip(2);
@@ -513,7 +531,8 @@ fn names_a_test_site(host: &HostPattern) -> bool {
         })
 }
 
-/// `shop.example` and `www.shop.example`; a name in between may be anything.
+/// Whether a public host is `shop.example` or begins with `www.`, and no label says that it is a
+/// test site. Wildcards do not count.
 fn looks_like_production(host: &HostPattern) -> bool {
     let labels: Vec<&str> = host.name.split('.').collect();
     is_public(host)

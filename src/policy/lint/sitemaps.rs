@@ -9,7 +9,9 @@ use crate::yaml::Diagnostics;
 /// The readers of a sitemap that owners care for most.
 const READERS: [&str; 3] = ["Googlebot", "Bingbot", "*"];
 
-/// Reports sitemaps that crawlers cannot use.
+/// Reports each sitemap that is no absolute URL, is on a host of another domain (where the hosts
+/// are known), or may not be fetched by the group for Googlebot, else Bingbot, else `*`. At most
+/// one finding for each; where that group closes the whole site, that is reported elsewhere.
 pub fn lint(subject: &Subject, diagnostics: &mut Diagnostics) {
     for (url, span) in &subject.sitemaps {
         let Some(rest) = ["https://", "http://"]
@@ -62,7 +64,9 @@ pub fn lint(subject: &Subject, diagnostics: &mut Diagnostics) {
     }
 }
 
-/// Whether a host belongs to the domain of a site's host.
+/// Whether a host, perhaps with a port, is the domain of a site's host or a name in it. `www.` of
+/// the site's host does not count: sitemaps stand on hosts of their own, and `www` is mostly the
+/// same site.
 fn is_for(known: &HostPattern, host: &str) -> bool {
     let name = host
         .rsplit_once(':')

@@ -46,6 +46,8 @@ impl AsRef<Rule> for SubjectRule {
 }
 
 impl Subject {
+    /// The parts of the served file that the policy wrote. Rules and agents that come from the
+    /// origin, a purpose or staging are left out, as their places are not in the policy.
     pub fn of_site(site: &Site) -> Subject {
         let groups = site
             .document
@@ -111,8 +113,8 @@ impl SubjectGroup {
         self.rules.get(closed.rule)
     }
 
-    /// The rule that decides about a normalised target. Tries every rule: it is asked a few times
-    /// only.
+    /// The rule that decides about a normalised target: the longest that matches, Allow before
+    /// Disallow. `None` where no rule matches. Tries every rule: it is asked a few times only.
     pub fn deciding(&self, target: &[u8]) -> Option<&SubjectRule> {
         let matching = self
             .rules

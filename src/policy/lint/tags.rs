@@ -10,6 +10,8 @@ use crate::policy::site::Site;
 use crate::time::Timestamp;
 use crate::yaml::{Diagnostics, Span, nearest};
 
+/// Reports directives of each rule of `indexing` that have no effect, are undocumented, too late,
+/// or go to a crawler that does not read them; and names that are no crawler's.
 pub fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     for rule in &site.policy.indexing {
         words::lint(rule, diagnostics);
@@ -20,7 +22,9 @@ pub fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     }
 }
 
-/// Reports names of no crawler that are nearly written like one.
+/// Reports names under `tags` that are no crawler's: `robots`, and those that are written nearly
+/// like a directive or a crawler. Any other unknown name may be a crawler that crawlgate does not
+/// know.
 fn unknown_names(rule: &IndexingRule, registry: &Registry, diagnostics: &mut Diagnostics) {
     for (scope, _) in rule.tags.iter() {
         let Scope::Bot(name) = scope else { continue };
@@ -57,7 +61,8 @@ fn unknown_names(rule: &IndexingRule, registry: &Registry, diagnostics: &mut Dia
     }
 }
 
-/// Checks the directives that a rule has for one scope (a crawler, or all).
+/// Reports the directives of a rule for one scope, each at the text that has it, and a scope whose
+/// crawler reads meta tags or robots.txt only.
 fn each_scope(
     rule: &IndexingRule,
     scope: &Scope,
@@ -94,7 +99,7 @@ fn each_scope(
     }
 }
 
-/// Reports a directive that no engine documents, or whose date has passed.
+/// Reports a directive that no search engine documents, and an `unavailable_after` that has passed.
 fn each_directive(
     directive: &Directive,
     place: Span,

@@ -6,6 +6,7 @@ use crate::indexing::{Directive, Directives, Flag, ImagePreview, Scope};
 use crate::policy::model::IndexingRule;
 use crate::yaml::{Diagnostics, Span};
 
+/// Reports the directives of a rule that have no effect beside another for the same crawlers.
 pub fn lint(rule: &IndexingRule, diagnostics: &mut Diagnostics) {
     for (scope, _) in rule.tags.iter() {
         beside_each_other(&words(rule, scope), diagnostics);
@@ -21,8 +22,8 @@ struct Word {
     said: Directives,
 }
 
-/// The words of a rule for a scope, in their order. Pieces of a date that holds commas are left
-/// out.
+/// The words of a rule for a scope, in their order. A piece between commas that is no directive,
+/// such as a part of a date that holds commas, is left out.
 fn words(rule: &IndexingRule, scope: &Scope) -> Vec<Word> {
     let mut words = Vec::new();
     for written in rule.texts_for(scope) {
@@ -54,7 +55,8 @@ impl Word {
             .any(|known| self.permits(known) || self.said.iter().any(|own| is_stricter(known, own)))
     }
 
-    /// Whether the word permits what a directive restricts.
+    /// Whether this word (`index`, `follow`, `archive`, `max-snippet: -1`, `all`) permits what a
+    /// directive restricts.
     fn permits(&self, directive: &Directive) -> bool {
         let restriction = match self.text.as_str() {
             "index" => Flag::NoIndex,

@@ -44,7 +44,8 @@ impl Enforcement {
         let mut exempt = self.exempt.iter();
         exempt.any(|agent| agent.value.eq_ignore_ascii_case(name))
     }
-    /// The crawlers that are named.
+    /// The crawlers that the section names, under `agents` and then under `exempt`. One in both
+    /// comes twice.
     pub fn named(&self) -> impl Iterator<Item = &Located<String>> {
         self.agents
             .iter()

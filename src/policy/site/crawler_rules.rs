@@ -109,7 +109,7 @@ pub struct CrawlerRulesTable {
 }
 
 impl CrawlerRulesTable {
-    /// The rules of a claim.
+    /// The rules of a claim. An index that is not in the table has those of other bots.
     pub fn get(&self, claim: Claim) -> CrawlerRules {
         match claim {
             Claim::Nobody => self.nobody,
@@ -138,7 +138,8 @@ pub fn names(crawler: &Crawler) -> impl Iterator<Item = &str> {
         .chain([crawler.id.as_str(), crawler.name.as_str()])
 }
 
-/// The product tokens that no record of the registry has as token, id or name, each once.
+/// The product tokens that no record of the registry has as token, id or name, each once, in their
+/// order and without `*`. Case does not matter.
 pub fn unlisted<'a>(tokens: impl Iterator<Item = &'a str>, registry: &Registry) -> Vec<String> {
     let mut unlisted: Vec<String> = Vec::new();
     for token in tokens.filter(|token| *token != "*") {
@@ -155,7 +156,9 @@ pub fn unlisted<'a>(tokens: impl Iterator<Item = &'a str>, registry: &Registry) 
     unlisted
 }
 
-/// The group that binds a crawler with these names, and whether the group names one of them.
+/// The group that binds a crawler with these names: the group of the first name that has one, else
+/// the one for `*` if `binds` lets the crawler follow it. Without a group it is `NoRules`, and
+/// `NotBound` where `*` does not bind the crawler. The flag tells whether a group names it.
 pub fn binding<'a>(
     matcher: &Matcher,
     mut names: impl Iterator<Item = &'a str>,
@@ -171,8 +174,8 @@ pub fn binding<'a>(
     (binding, false)
 }
 
-/// A file below 500 KiB holds far fewer groups than fit. Beyond that no rules would bind, and no
-/// crawler would be refused.
+/// The binding to the group with this index. An index that does not fit into 16 bits is `NoRules`,
+/// so that no crawler is refused; a file below 500 KiB has far fewer groups.
 pub fn group_binding(group: usize) -> Binding {
     u16::try_from(group).map_or(Binding::NoRules, Binding::Group)
 }

@@ -88,7 +88,8 @@ impl SiteEntry {
     /// How long crawlers are sent a whole page after its tags changed: they come back within weeks.
     pub const TAGS_NEW_FOR: Duration = Duration::from_secs(30 * 86_400);
 
-    /// A site without a past, at a moment.
+    /// A site without a past and without pauses. Its robots.txt is in force since `now`; it is
+    /// answered 503 while the origin's file is awaited.
     pub fn new(site: Arc<Site>, now: Timestamp) -> SiteEntry {
         let entry = SiteEntry {
             site,
@@ -100,7 +101,9 @@ impl SiteEntry {
         entry.with_pauses(Vec::new(), now)
     }
 
-    /// The site with these pauses, and robots.txt answered as they say at this moment.
+    /// The site with these pauses, and with the answer to robots.txt that they give at `now`: 503
+    /// if the first pause that is on pauses robots.txt too and has not come to its limit for that,
+    /// or if the origin's file is awaited; else the file.
     pub fn with_pauses(mut self, pauses: Vec<ActivePause>, now: Timestamp) -> SiteEntry {
         let paused = pauses
             .iter()
@@ -120,7 +123,8 @@ impl SiteEntry {
         SiteEntry { pauses, ..self }
     }
 
-    /// The site with these pauses, and robots.txt answered as before.
+    /// The site with these pauses, and robots.txt answered as before. If a pause answers it that is
+    /// not among them, that pause is added at the end with its time over, so that it stops no page.
     pub fn with_page_pauses(mut self, mut pauses: Vec<ActivePause>) -> SiteEntry {
         if let RobotsTxtAnswer::Paused(place) = self.robots_txt {
             let answered_by = self.pauses[place].clone();
@@ -137,14 +141,15 @@ impl SiteEntry {
         SiteEntry { pauses, ..self }
     }
 
-    /// The pause that counts now.
+    /// The first pause that is on at `now`; its end does not belong to it.
     pub fn pause(&self, now: Timestamp) -> Option<&ActivePause> {
         self.pauses
             .iter()
             .find(|pause| pause.from <= now && now < pause.until)
     }
 
-    /// When robots.txt begins or ceases to be answered 503, as far as that is planned.
+    /// The planned moments, in no order, at which robots.txt begins or ceases to be answered 503:
+    /// of pauses that pause it, and when waiting for the origin's file ends. They may be past.
     pub(super) fn robots_txt_switches(&self) -> impl Iterator<Item = Timestamp> {
         let pauses = self.pauses.iter();
         pauses
@@ -153,8 +158,8 @@ impl SiteEntry {
             .chain(self.site.robots_txt.awaits_origin_until)
     }
 
-    /// Whether the tags of pages with these rules changed so lately that crawlers must see the page
-    /// whole.
+    /// Whether the tags of pages with these rules changed within the last 30 days
+    /// (`SiteEntry::TAGS_NEW_FOR`), so that crawlers must be sent the page whole.
     pub fn tags_are_new(&self, rules: &PathRules, now: Timestamp) -> bool {
         let ages = &self.tag_ages;
         let mut changes = rules

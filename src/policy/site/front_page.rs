@@ -36,20 +36,22 @@ impl Default for FrontPage {
 }
 
 impl FrontPage {
-    /// Whether a target is the front page, or where that redirects to.
+    /// Whether a target is `/`, or the page that `/` was last seen to redirect to.
     pub fn is_at(&self, target: &[u8]) -> bool {
         let leads_to = self.leads_to.load(Relaxed);
         target == b"/" || leads_to != 0 && leads_to == digest(target)
     }
 
-    /// Remembers that a target redirects to another, if it is the front page.
+    /// Remembers that `from` redirects to `to`, so that `to` is the front page as well, if `from`
+    /// is the front page. Otherwise does nothing.
     pub fn redirects(&self, from: &[u8], to: &[u8]) {
         if self.is_at(from) {
             self.leads_to.store(digest(to), Relaxed);
         }
     }
 
-    /// Remembers the tags of the page at a target that is the front page.
+    /// Remembers the tags of the last answer for the front page. The caller passes only a `target`
+    /// for which `is_at` is true. An answer for `/` itself ends an earlier redirect.
     pub fn saw(&self, target: &[u8], tags: &Tags, now: Timestamp) {
         if target == b"/" {
             self.leads_to.store(0, Relaxed);
@@ -76,7 +78,8 @@ impl FrontPage {
         Some(Timestamp(self.seen.load(Relaxed))).filter(|seen| seen.0 != 0)
     }
 
-    /// The search engines that the last answer keeps the page from at a moment.
+    /// The search engines whose index the tags of the last answer keep the page out of at `now`;
+    /// none before there was an answer.
     pub fn kept_from(&self, now: Timestamp) -> impl Iterator<Item = &'static str> {
         let engines = self.gone_from.iter().zip(SEARCH_ENGINES);
         engines
@@ -85,6 +88,7 @@ impl FrontPage {
     }
 }
 
+/// A hash of a target within this process; never zero, which stands for none.
 fn digest(target: &[u8]) -> u64 {
     let mut hasher = DefaultHasher::new();
     target.hash(&mut hasher);

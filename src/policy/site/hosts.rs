@@ -19,7 +19,9 @@ pub struct HostIndex {
 }
 
 impl HostIndex {
-    /// Indexes the patterns of sites, given in the order of their indexes.
+    /// Indexes the patterns of sites, given in the order of their indexes. Of two sites with the
+    /// same pattern and port the first has it. A site without patterns has every other host; of
+    /// several the first.
     pub fn new<'a>(
         sites: impl IntoIterator<Item = impl IntoIterator<Item = &'a HostPattern>>,
     ) -> HostIndex {
@@ -45,11 +47,14 @@ impl HostIndex {
         index
     }
 
-    /// The site for a Host field value. Does not allocate.
+    /// The site for a Host field value: of the exact name, else of the longest wildcard, else the
+    /// one for every other host. `None` where there is no such site. Does not allocate.
     pub fn find(&self, host: &[u8]) -> Option<usize> {
         self.claimed(host).or(self.others)
     }
 
+    /// The site with a pattern for this host, without regard to case. At each name the pattern with
+    /// the host's port counts before the one for any port.
     fn claimed(&self, host: &[u8]) -> Option<usize> {
         if self.exact.is_empty() && self.below.is_empty() {
             return None;
@@ -78,7 +83,7 @@ impl HostIndex {
     }
 }
 
-/// The pattern with the port outranks the one for any port.
+/// The site for a port, else the one for any port. Without a port (`None`) only the latter.
 fn choose(ports: &Ports, port: Option<u16>) -> Option<usize> {
     let with_port = ports.iter().find(|(own, _)| own.is_some() && *own == port);
     let any_port = || ports.iter().find(|(own, _)| own.is_none());
@@ -86,7 +91,8 @@ fn choose(ports: &Ports, port: Option<u16>) -> Option<usize> {
     Some(*site)
 }
 
-/// A Host field value into name and port; brackets and a trailing dot are dropped.
+/// Splits a Host field value into name and port; the brackets of an IPv6 address and a trailing dot
+/// are dropped. The port is `None` where it is missing or no number of 16 bits.
 pub fn name_and_port(host: &[u8]) -> (&[u8], Option<u16>) {
     if let Some(inner) = host.strip_prefix(b"[")
         && let Some(end) = inner.iter().position(|byte| *byte == b']')

@@ -34,7 +34,8 @@ impl HtmlRules {
         !self.paths.is_empty() || !self.not_paths.is_empty()
     }
 
-    /// Whether pages of this path are meant.
+    /// Whether pages of this path are meant: of the listed ones, if there are any, and none of
+    /// `not`. One of the readings of the target is enough.
     pub fn applies(&self, target: Target<'_>) -> bool {
         // The origin answers with the page at the path that it resolves the target to.
         target.readings().any(|path| {

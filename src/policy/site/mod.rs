@@ -127,8 +127,8 @@ impl Site {
         }
     }
 
-    /// The crawler that a person means by `agent`: a token of the policy, a token, id or name of
-    /// the registry, or a whole user agent.
+    /// The crawler that a person means by `agent`: a token of the policy, else a token, id or name
+    /// of the registry, else what `agent` claims to be as a whole user agent.
     pub fn claim_of(&self, agent: &str, registry: &Registry) -> Claim {
         let claim = self
             .tokens
@@ -137,8 +137,9 @@ impl Site {
         claim.unwrap_or_else(|| registry.identify_with(agent.as_bytes(), &self.tokens))
     }
 
-    /// [`claim_of`](Site::claim_of), where a token of the policy alone means what requests with it
-    /// are taken for: a name of a person's app matches none.
+    /// The claim of requests with `agent` as user agent or as token. Unlike
+    /// [`claim_of`](Site::claim_of), a token that only groups or enforcement name means what
+    /// requests with it are taken for: a name of a person's app matches none.
     pub fn claim_of_request(&self, agent: &str, registry: &Registry) -> Claim {
         let is_described =
             self.policy.described_crawler(agent).is_some() || registry.find(agent).is_some();

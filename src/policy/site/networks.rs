@@ -22,8 +22,8 @@ impl Networks {
             .map(|(claim, networks)| (*claim, networks.as_slice()))
     }
 
-    /// Whether an address is among those of a crawler; `None` where the policy lists no address of
-    /// its kind, IPv4 or IPv6.
+    /// Whether an address is among those that the policy lists for a crawler; `None` where it lists
+    /// no address of that kind, IPv4 or IPv6, for the crawler.
     pub fn hold(&self, claim: Claim, address: IpAddr) -> Option<bool> {
         let (_, networks) = self.0.iter().find(|(listed, _)| *listed == claim)?;
         let mut of_its_kind = networks

@@ -43,7 +43,8 @@ fn template(page: &Option<Included>) -> Option<Arc<PageTemplate>> {
 }
 
 impl SitePages {
-    /// The pages that could be read.
+    /// Parses the pages that could be read; bytes that are not UTF-8 are replaced. A page that was
+    /// not found is `None`, and crawlgate's own is sent.
     pub fn new(pages: &AnswerPages) -> SitePages {
         SitePages {
             pause: template(&pages.pause),
@@ -54,7 +55,8 @@ impl SitePages {
 }
 
 impl PageTemplate {
-    /// Cuts a page at its variables. Any other text in double braces stays as it is.
+    /// Cuts a page at `{{status}}`, `{{reason}}` and `{{request_id}}`. Any other text in double
+    /// braces stays as it is. No part is empty text.
     pub fn parse(html: &str) -> PageTemplate {
         let variables = [
             ("{{status}}", PagePart::Status),

@@ -138,7 +138,9 @@ impl SignalPlan {
         .flatten()
     }
 
-    /// The fields of pages by path as it is sent, for servers that know paths alone.
+    /// The fields of pages by path as it is sent, for servers that know paths alone. Content-Usage
+    /// has the longest paths first, the other fields keep the order of the policy. Fields without
+    /// values are left out.
     pub fn by_path(&self) -> Vec<SignalField<'_>> {
         let mut usage: Vec<_> = self
             .usage_paths
@@ -235,7 +237,8 @@ impl SignalPlan {
         self.tdmrep.is_some() && path == TDMREP
     }
 
-    /// Whether a request is for the terms themselves.
+    /// Whether a request, with any query, is for a licence or a policy of TDM that the site names.
+    /// Only paths are compared, not hosts. A crawler must be able to read what it is asked for.
     pub fn is_terms(&self, target: Target<'_>) -> bool {
         self.terms
             .iter()

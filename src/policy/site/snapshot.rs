@@ -40,7 +40,9 @@ impl Snapshot {
         }
     }
 
-    /// The snapshot with the histories of hosts up to a moment.
+    /// The snapshot with the histories of hosts up to a moment. Where each pattern of the sites and
+    /// every other host has a history, the site of each pattern is looked up now and not with each
+    /// request.
     pub fn with_histories(self, histories: HostHistories, made_at: Timestamp) -> Snapshot {
         let known: HashSet<Option<&HostPattern>> =
             histories.each().map(|(pattern, _)| pattern).collect();
@@ -85,7 +87,8 @@ impl Snapshot {
         moments.filter(|moment| *moment > self.made_at).min()
     }
 
-    /// A snapshot of one site alone, with the history of one host.
+    /// A snapshot of the site with this index alone, with the history of one host. Every host has
+    /// that history; by host no site is found. Without such a site it is empty.
     pub fn of_one(&self, site: usize, host: &[u8]) -> Snapshot {
         let history = Arc::new(self.history(host).clone());
         Snapshot {
@@ -102,7 +105,8 @@ impl Snapshot {
         self.histories.of(host)
     }
 
-    /// The site and the history for a `Host` field value, with one look-up. Does not allocate.
+    /// The site and the history for a `Host` field value, with one look-up. `None` where no site
+    /// has the host; a host without a history has `HostHistory::none`. Does not allocate.
     pub fn site_and_history(&self, host: &[u8]) -> Option<(usize, &HostHistory)> {
         let Some((pattern, history)) = self.histories.find(host) else {
             return Some((self.site_for_host(host)?, HostHistory::none()));

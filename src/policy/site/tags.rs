@@ -82,8 +82,9 @@ pub(in crate::policy) struct TagRule {
 }
 
 impl TagRule {
-    /// Whether it holds for a response: for one of the types that the response may have, or for
-    /// each of them.
+    /// Whether the rule holds for a response whose path it matches. With `Extent::Any` it holds for
+    /// one of the types that the response may have, with `Extent::Each` for each of them.
+    /// `excludable` tells that the path conditions of `not` hold.
     fn holds(&self, excludable: bool, status: u16, media: Media<'_>, extent: Extent) -> bool {
         if !self.when.response(status, media, extent) {
             return false;
@@ -103,6 +104,8 @@ pub(in crate::policy) struct TagConditions {
 }
 
 impl TagConditions {
+    /// Whether the conditions on the path hold: `reading` is the path for patterns, `decoded` the
+    /// one for the regular expression.
     fn path(&self, reading: &[u8], decoded: &[u8]) -> bool {
         let listed =
             self.paths.is_empty() || self.paths.iter().any(|pattern| pattern.matches(reading));
@@ -115,6 +118,7 @@ impl TagConditions {
             .is_none_or(|regex| regex.is_match(decoded))
     }
 
+    /// Whether the conditions on status and type hold. A condition on 200 holds for 206, too.
     fn response(&self, status: u16, media: Media<'_>, extent: Extent) -> bool {
         let listed = self.status.is_empty()
             || self.status.iter().any(|condition| match condition {
@@ -184,8 +188,9 @@ impl TagPlan {
         self.origin_tags == OriginTags::Strip
     }
 
-    /// The rules whose conditions on the path hold. `decoded` is memory to be used again; with room
-    /// for the path in it, nothing is allocated for up to eight rules.
+    /// The rules whose conditions on the path hold for one of the target's readings, each once in
+    /// the order of the plan. `decoded` is memory to be used again; with room for the path in it,
+    /// nothing is allocated for up to eight rules.
     pub fn for_path(&self, target: Target<'_>, decoded: &mut Vec<u8>) -> PathRules {
         let mut selected = PathRules::new();
         if self.rules.is_empty() {
@@ -208,7 +213,8 @@ impl TagPlan {
         selected
     }
 
-    /// Adds the rules whose conditions on the path hold for one reading of it.
+    /// Adds the rules whose conditions on the path hold for one reading of it. A rule whose `not`
+    /// asks for nothing but the path, and holds, is not added.
     fn select(&self, reading: &[u8], decoded: &[u8], selected: &mut PathRules) {
         for rule in &self.anywhere {
             self.select_rule(*rule, reading, decoded, selected);
@@ -307,6 +313,7 @@ impl TagPlan {
         matching
     }
 
+    /// The tags of these rules together; `None` without rules.
     fn together(&self, matching: SmallVec<[u16; 8]>) -> Option<Arc<TagLines>> {
         match matching.as_slice() {
             [] => None,
@@ -333,7 +340,8 @@ impl TagPlan {
         }))
     }
 
-    /// The lines of several rules together. Computed once for each combination.
+    /// The tags of several rules, united; of their treatments of the origin's lines the one that
+    /// passes least on. At most 1,024 combinations are remembered; others are made anew each time.
     fn combined(&self, rules: SmallVec<[u16; 8]>) -> Arc<TagLines> {
         // A poisoned lock holds a map that is whole all the same: insertion is the only change.
         let remembered = self
@@ -364,8 +372,8 @@ impl TagPlan {
     }
 }
 
-/// Writes the path without the query, its escapes decoded: regular expressions are written for this
-/// form.
+/// Writes the path of a target without the query into `path`, its escapes decoded: regular
+/// expressions are written for this form. What was in `path` before is dropped.
 fn decode_path(target: &[u8], path: &mut Vec<u8>) {
     path.clear();
     let mut rest = path_of(target);
@@ -394,9 +402,10 @@ pub enum Sent<'a> {
     Instead(Cow<'a, [String]>),
 }
 
-/// Combines the lines of a policy with those of an origin (none, most of the time). Where the
-/// origin sends more lines than are read, they stay as they are: a crawler that reads all of them
-/// must not miss a part.
+/// Combines the lines of a policy with those of an origin (none, most of the time). `site` is the
+/// treatment of the origin's lines where `ours` has none. Only `strip` takes them away where the
+/// policy has no line. Where the origin sends more lines than are read, they stay as they are: a
+/// crawler that reads all of them must not miss a part.
 pub fn combine<'a, 'b>(
     ours: Option<&'a TagLines>,
     theirs: impl Iterator<Item = &'b [u8]>,

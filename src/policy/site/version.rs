@@ -33,7 +33,7 @@ impl Version {
         u64::from_be_bytes(self.0)
     }
 
-    /// Reads what `Display` writes.
+    /// Reads what `Display` writes: 16 hexadecimal digits. `None` for other text.
     pub fn parse(written: &str) -> Option<Version> {
         let number = u64::from_str_radix(written, 16).ok()?;
         (written.len() == 16).then(|| Version(number.to_be_bytes()))

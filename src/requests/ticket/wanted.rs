@@ -12,8 +12,8 @@ use crate::upstreams::{Attempts, NoServer, Upstreams, Wanted};
 use crate::verdict::Identity;
 
 impl Ticket {
-    /// The request, for the choice of a server. `is_repeatable` says whether it may be sent twice:
-    /// GET, HEAD or OPTIONS without a body, and a request of which nothing was sent.
+    /// The facts about the request by which a server is chosen. `is_repeatable` says whether it may
+    /// be sent twice: GET, HEAD or OPTIONS without a body, and a request of which nothing was sent.
     pub fn wanted(&self, is_repeatable: bool) -> Wanted<'_> {
         let wanted = Wanted {
             host: self.host(),
@@ -36,11 +36,13 @@ impl Ticket {
         upstreams.host_for(self.host(), self.target())
     }
 
-    /// The Host of the origin that becomes the client's in the response.
+    /// The Host of the origin that becomes the client's in the response; `None` if none does.
     pub fn host_to_replace<'u>(&self, upstreams: &'u Upstreams) -> Option<&'u str> {
         upstreams.host_to_replace(self.host(), self.target())
     }
 
+    /// Who the client claims to be, and whether that is verified; `None` if the request was not
+    /// judged.
     fn claim(&self) -> Option<(Claim, Identity)> {
         let judgement = self.judgement()?;
         let identity = judgement
@@ -49,7 +51,9 @@ impl Ticket {
         Some((judgement.claim(), identity))
     }
 
-    /// Tools are used by people, so they wait with people. robots.txt is gated for no crawler.
+    /// Adds to `wanted` that a crawler sends the request, by its claim: then it does not wait for a
+    /// place, but is turned away. People and tools, which people use, wait. A request for
+    /// robots.txt counts as one of people, because every crawler must get that.
     fn of_crawler<'a>(
         &'a self,
         wanted: Wanted<'a>,
@@ -75,8 +79,10 @@ impl Ticket {
         }
     }
 
-    /// Notes that there is no server. A crawler that is turned away for want of a place has done
-    /// nothing wrong: the request does not count against its crawl rate.
+    /// Records that no server has a place for the request, for the log and the Retry-After of the
+    /// answer; other reasons need no record. A crawler that is turned away for want of a place has
+    /// done nothing wrong: the request does not count against its crawl rate, and it is told to
+    /// wait at least for its crawl delay.
     pub fn note_no_server(&mut self, none: NoServer) {
         let NoServer::Full(full) = none else { return };
         let judged = self
@@ -95,7 +101,8 @@ impl Ticket {
 }
 
 impl Forward<'_> {
-    /// The answer in place of an origin that gave none, after these attempts.
+    /// The answer in place of an origin that gave none, after these attempts: that no origin is for
+    /// the host, that all places are taken, or else a failure with this status.
     pub fn unanswered(&self, status: u16, attempts: &Attempts, asked: &Asked<'_>) -> Answer {
         let unanswered = self.unanswered_as(asked);
         self.connection

@@ -30,7 +30,8 @@ pub struct FetchJob {
 }
 
 impl FetchJob {
-    /// Fetches the file. Blocks for 20 seconds at most.
+    /// Fetches the file. Blocks for 20 seconds at most. Without an origin for the site nothing is
+    /// fetched: that is `Unreachable`, or `Nothing` if the settings have no origin at all.
     pub fn run(&self) -> FetchResult {
         match &self.target {
             None if !self.has_origins => FetchResult::Nothing {
@@ -50,8 +51,8 @@ impl FetchJob {
     }
 }
 
-/// Whether a host that a redirect names is one of the site's own. For a site for every host, only
-/// the host of the request is its own.
+/// Whether a host that a redirect names, with or without a port, is one of the site's own: the host
+/// of the request, or one of the policy's hosts and patterns. A site for every host has no others.
 fn is_own(policy: &Policy, target: &Target, host: &str) -> bool {
     let name = host
         .rsplit_once(':')
@@ -95,6 +96,9 @@ pub fn start(robots: OriginRobots, clock: Clock) -> std::io::Result<()> {
     Ok(())
 }
 
+/// The loop of the thread, which never ends. Each fetch has a thread of its own, and one that
+/// cannot be started counts as failed. Sends once to `ready` when the first round of fetches is
+/// over.
 fn run(
     mut robots: OriginRobots,
     clock: &Clock,

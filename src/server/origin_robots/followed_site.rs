@@ -30,7 +30,8 @@ pub struct FollowedSite {
 }
 
 impl FollowedSite {
-    /// Follows a site from now on. `unused` is the stored copy with the name of the site.
+    /// Follows a site from now on; its first fetch is due at once. `unused` is the stored copy with
+    /// the name of the site, `copies` are those of all sites, from which it may take over one.
     pub fn new(
         name: &str,
         entry: &SiteEntry,
@@ -63,7 +64,7 @@ impl FollowedSite {
         site
     }
 
-    /// One default site may be for several hosts, which then use one robots.txt.
+    /// Warns if this is a default site for several hosts, which then use one robots.txt.
     fn warn_of_shared_file(&self, name: &str, entry: &SiteEntry) {
         let is_for_several =
             self.hosts.len() > 1 || self.hosts.iter().any(|host| host.starts_with('*'));
@@ -79,7 +80,7 @@ impl FollowedSite {
         }
     }
 
-    /// The copy of the site, as it is stored.
+    /// The copy of the site, as it is stored while a site uses it.
     pub fn to_stored(&self) -> StoredCopy {
         let default_site_hosts = self.is_default_site.then(|| self.hosts.clone());
         StoredCopy {
@@ -89,8 +90,9 @@ impl FollowedSite {
         }
     }
 
-    /// Asks as soon as possible, after the policy changed. The site may be for another host now,
-    /// and use that host's copy or none. Returns whether the copy changed.
+    /// Called after the policy changed: makes the next fetch due at once and unconditional. The
+    /// site may be for another host now, and use that host's copy or none. Returns whether the
+    /// state of the copy changed, so that it has to be stored.
     pub fn follow_policy(
         &mut self,
         entry: &SiteEntry,
@@ -106,7 +108,8 @@ impl FollowedSite {
         is_changed
     }
 
-    /// The problem of the origin's file, with a remedy where crawlgate knows one.
+    /// The problem of the origin's file, with a remedy where crawlgate knows one; `None` if there
+    /// is no problem.
     pub fn problem(&self) -> Option<String> {
         let copy = self.fetch.copy();
         let problem = self.fetch.problem().or_else(|| copy?.reason.clone())?;
@@ -122,7 +125,8 @@ impl FollowedSite {
         )
     }
 
-    /// Logs the state of the file.
+    /// Logs the state of the file, and what crawlgate serves meanwhile (`served`). Logs nothing
+    /// while the origin was not asked yet.
     pub fn log(&self, site: &str, state: OriginCopyState, served: Served) {
         let name = state.name();
         let reason = self.problem().unwrap_or_default();
@@ -170,10 +174,14 @@ impl FollowedSite {
     }
 }
 
-/// The state for the copy that a site was compiled with: its own if that is of this copy, else that
-/// of another site, else the copy alone. A site that uses a copy must never have a state without
-/// one, or the next failure would be stored in place of the copy. The other way round, a state with
-/// a copy is another host's if the site uses none.
+/// The state for the copy that a site was compiled with, so that both have the same copy: of its
+/// `own` state and `others`, the first whose copy has the same bytes and URL, else the first with
+/// the same bytes, else a new one with this copy. With no state for the copy, the next failure
+/// would be stored in its place.
+///
+/// A site that was compiled without a copy keeps its own state only if that has none either: a copy
+/// in it would be another host's. Otherwise it gets a new state, which waits for a file since the
+/// site began to wait.
 fn fetch_state_of(
     own: Option<&FetchState>,
     others: &[FetchState],

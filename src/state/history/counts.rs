@@ -46,7 +46,10 @@ const MAX_NAMES: usize = 5_000;
 pub struct Counts(pub(super) [u64; COLUMNS.len()]);
 
 impl Counts {
-    /// Adds requests of one kind with one action, as metrics name them.
+    /// Adds requests of one kind with one action, as metrics name them. They count in all requests,
+    /// in the column of their kind, and in `refused`, `would_refuse` or `paused` if the action is
+    /// such. Requests with the action `robots_txt` count under no kind. An unknown kind has no
+    /// column.
     pub fn add(&mut self, kind: &str, action: &str, requests: u64) {
         let columns = match action {
             // They are of no kind: no crawler breaks a rule with them.
@@ -62,6 +65,8 @@ impl Counts {
         self.0[0] += requests;
     }
 
+    /// Replaces the count of a column by what `change` makes of it. Does nothing if there is no
+    /// such column.
     fn change(&mut self, column: &str, change: impl FnOnce(u64) -> u64) {
         if let Some(place) = COLUMNS.iter().position(|known| *known == column) {
             self.0[place] = change(self.0[place]);
@@ -75,7 +80,8 @@ impl Counts {
         }
     }
 
-    /// Takes requests out of a column.
+    /// Subtracts requests from one column, down to zero. The count of all requests stays. Does
+    /// nothing if there is no such column.
     pub fn take_out(&mut self, column: &str, requests: u64) {
         self.change(column, |count| count.saturating_sub(requests));
     }
@@ -117,15 +123,15 @@ impl Counts {
     }
 
     /// The percentage of requests that obeyed the rules, among those that obeyed or broke them.
-    /// `None` without any, and where most disallowed requests do not count: it would speak of the
-    /// few others.
+    /// `None` if there are none, or if more disallowed requests are uncounted than broke the rules:
+    /// the percentage would speak of the few others.
     pub fn compliance(&self) -> Option<f64> {
         let known = self.kept() + self.broke();
         (known > 0 && self.broke() >= self.uncounted())
             .then(|| 100.0 * self.kept() as f64 / known as f64)
     }
 
-    /// Each column that is not zero.
+    /// Each column that is not zero, by name, in the order of the columns.
     pub fn each(&self) -> impl Iterator<Item = (&'static str, u64)> {
         COLUMNS
             .into_iter()
@@ -165,7 +171,8 @@ pub struct ByIdentity {
 }
 
 impl ByIdentity {
-    /// Adds counts with the identity of a column.
+    /// Adds counts to those of an identity. Any other name than `verified` or `impostor` counts as
+    /// unverified.
     pub fn add(&mut self, identity: &str, counts: &Counts) {
         match identity {
             "verified" => self.verified.add_all(counts),
@@ -181,7 +188,8 @@ impl ByIdentity {
         }
     }
 
-    /// Takes what another has in a column out of it, and says how much that was.
+    /// Subtracts from one column of each identity what `other` has there, down to zero. The counts
+    /// of all requests stay. Returns how much `other` has in this column, over all identities.
     pub fn take_out(&mut self, column: &str, other: &ByIdentity) -> u64 {
         let mine = [&mut self.verified, &mut self.unverified, &mut self.impostor];
         for (mine, (_, theirs)) in mine.into_iter().zip(other.each()) {
@@ -190,7 +198,7 @@ impl ByIdentity {
         other.all().get(column)
     }
 
-    /// Each identity with its counts, the proven ones first and last.
+    /// Each identity with its counts: verified, unverified, impostor.
     pub fn each(&self) -> [(&'static str, &Counts); 3] {
         [
             ("verified", &self.verified),
@@ -255,13 +263,15 @@ pub struct HistoryBatch {
     pub(super) samples: Vec<Sample>,
 }
 
-/// What is counted under a key, if there is room for it.
+/// The value of a key, to be changed; made if the key is new. `None` if the key is new and the map
+/// has `bound` keys already.
 fn bounded<K: Ord, C: Default>(map: &mut BTreeMap<K, C>, bound: usize, key: K) -> Option<&mut C> {
     (map.len() < bound || map.contains_key(&key)).then(|| map.entry(key).or_default())
 }
 
 impl HistoryBatch {
-    /// Requests of a crawler on a site, with an identity.
+    /// Adds the counts of a crawler on a site, with an identity, in the hour that `now` is in.
+    /// Dropped if they need a new row and `MAX_COUNTS` rows wait.
     pub fn requests(
         &mut self,
         now: Timestamp,
@@ -281,7 +291,8 @@ impl HistoryBatch {
         }
     }
 
-    /// Requests of a crawler by what was proven of its name.
+    /// Adds requests of a crawler with an outcome of identification (what was proven of its name),
+    /// in the day that `now` is in. Dropped if they need a new row and `MAX_COUNTS` rows wait.
     pub fn identity(&mut self, now: Timestamp, crawler: &str, outcome: &str, requests: u64) {
         let key = (Step::Day.begin(now), crawler.to_owned(), outcome.to_owned());
         if let Some(known) = bounded(&mut self.identity, MAX_COUNTS, key) {
@@ -289,7 +300,8 @@ impl HistoryBatch {
         }
     }
 
-    /// Requests of bots that no list knows, by what they call themselves.
+    /// Adds requests of unknown bots that call themselves `name`, in the day that `now` is in.
+    /// Dropped if they need a new row and `MAX_NAMES` rows wait.
     pub fn unlisted(&mut self, now: Timestamp, name: &str, requests: u64) {
         let key = (Step::Day.begin(now), name.to_owned());
         if let Some(known) = bounded(&mut self.unlisted, MAX_NAMES, key) {
@@ -297,14 +309,14 @@ impl HistoryBatch {
         }
     }
 
-    /// A request against the rules.
+    /// Adds a request that breaks the rules. Dropped if `MAX_SAMPLES` wait.
     pub fn sample(&mut self, sample: Sample) {
         if self.samples.len() < MAX_SAMPLES {
             self.samples.push(sample);
         }
     }
 
-    /// Adds what another batch holds, after what is here.
+    /// Adds what another batch holds, after what is here, as far as there is room.
     pub fn append(&mut self, other: HistoryBatch) {
         for ((hour, site, crawler, identity), counts) in other.counts {
             self.requests(hour, &site, &crawler, &identity, &counts);

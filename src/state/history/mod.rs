@@ -61,7 +61,7 @@ impl Step {
         }
     }
 
-    /// The beginning of the period that a moment is in.
+    /// The beginning of the period, in UTC, that a moment is in. Weeks begin on Monday.
     pub fn begin(self, moment: Timestamp) -> Timestamp {
         let first = if self == Step::Week {
             Step::FIRST_MONDAY

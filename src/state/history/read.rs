@@ -50,7 +50,7 @@ impl Memory {
         Some(Memory(Mutex::new((connection, 0))))
     }
 
-    /// Adds a batch.
+    /// Adds a batch. A failure is ignored.
     pub fn add(&self, batch: &HistoryBatch, now: Timestamp) {
         let (connection, pruned) = &mut *lock(&self.0);
         // Without memory left there is more to worry about than the history.
@@ -60,6 +60,7 @@ impl Memory {
         let _ = connection.execute_batch("COMMIT");
     }
 
+    /// Runs a query on the history in memory.
     fn read<T>(&self, read: impl FnOnce(&Connection) -> SqlResult<T>) -> Result<T, HistoryError> {
         Ok(read(&lock(&self.0).0)?)
     }
@@ -109,6 +110,7 @@ pub struct SampleGroup {
 /// Questions fail as [`HistoryError`] says.
 #[allow(clippy::missing_errors_doc)]
 impl HistoryReader {
+    /// A reader of the history in memory. Without a memory it finds nothing.
     pub(in crate::state) fn of_memory(memory: Option<Arc<Memory>>) -> HistoryReader {
         HistoryReader(Arc::new(memory.map_or(Source::Nothing, Source::Memory)))
     }
@@ -118,7 +120,7 @@ impl HistoryReader {
         HistoryReader(Arc::new(Source::File(file, Mutex::default())))
     }
 
-    /// A reader of a state directory. Its crawlgate may be running.
+    /// A reader of a state directory, whose `state.db` is opened now. Its crawlgate may be running.
     ///
     /// # Errors
     /// There is no file that could be read.
@@ -131,6 +133,9 @@ impl HistoryReader {
         Ok(HistoryReader(Arc::new(Source::File(file, connection))))
     }
 
+    /// Runs a query on the history that this reader reads; of a sum of instances, on the counts of
+    /// all. Opens the file if it is not open, and again after a query that failed. Without any
+    /// history the result is empty.
     fn with<T: Default>(
         &self,
         read: impl FnOnce(&Connection) -> SqlResult<T>,
@@ -153,9 +158,10 @@ impl HistoryReader {
         }
     }
 
-    /// Calls `take` with the counts of each crawler on a site with each identity, in each period
-    /// since a moment, in the order of time: its beginning, the crawler and the identity. An empty
-    /// site stands for all, and so does an empty crawler; people are `none`.
+    /// Calls `take` for each row of a site in the periods that begin at `from` or later and earlier
+    /// than `before`, in the order of time: with the beginning of the period, the crawler and the
+    /// identity, and the counts. An empty `site` stands for all sites. Rows with an empty crawler
+    /// are the sums over all crawlers; people have the crawler `none` and are in no such sum.
     ///
     /// # Errors
     /// See [`HistoryError`]; so for the other questions.
@@ -183,7 +189,8 @@ impl HistoryReader {
         })
     }
 
-    /// The counts of a crawler on each site; an empty crawler stands for all.
+    /// The counts of a crawler on each site, added up over the periods of length `step` that begin
+    /// at `from` or later. An empty crawler stands for all crawlers.
     pub fn sites(
         &self,
         crawler: &str,
@@ -200,7 +207,9 @@ impl HistoryReader {
         })
     }
 
-    /// The counts of a crawler on a site for each period that has any; empty names stand for all.
+    /// The counts of a crawler on a site in each period of length `step` that begins at `from` or
+    /// later, in the order of time. Periods without counts are left out. An empty name stands for
+    /// all.
     pub fn series(
         &self,
         site: &str,
@@ -218,8 +227,8 @@ impl HistoryReader {
         })
     }
 
-    /// Crawlers with requests since the beginning of a day that had an outcome of identification,
-    /// and how many.
+    /// The crawlers with requests that had this outcome of identification, and how many of these
+    /// requests, since the beginning of the day that `from` is in.
     pub fn with_outcome(
         &self,
         outcome: &str,
@@ -229,7 +238,8 @@ impl HistoryReader {
         self.rows(sql, (outcome, Step::Day.begin(from)), |row| row.try_into())
     }
 
-    /// What bots that no list knows call themselves, the most frequent first.
+    /// The names that unknown bots give themselves, with their numbers of requests, the most
+    /// frequent first and at most `limit`. Counts the days that begin at `from` or later.
     pub fn unlisted(
         &self,
         from: Timestamp,
@@ -240,7 +250,8 @@ impl HistoryReader {
         self.rows(sql, (from, limit as i64), |row| row.try_into())
     }
 
-    /// Which requests against the rules there are samples of, the latest first.
+    /// The groups of samples that match the filter, since the beginning of the day that `from` is
+    /// in: the group with the latest sample first, at most `limit` groups.
     pub fn sample_groups(
         &self,
         filter: &SampleFilter<'_>,
@@ -269,7 +280,8 @@ impl HistoryReader {
         })
     }
 
-    /// Samples, the latest first.
+    /// The samples that match the filter, since the beginning of the day that `from` is in: the
+    /// latest first, at most `limit`.
     pub fn samples(
         &self,
         filter: &SampleFilter<'_>,
@@ -319,6 +331,8 @@ impl HistoryReader {
         })
     }
 
+    /// Runs a query about anything but counts of sites and crawlers, and converts each row. Of a
+    /// sum of instances the history of this instance answers, because only counts are summed.
     fn rows<T>(
         &self,
         sql: &str,
@@ -333,8 +347,8 @@ impl HistoryReader {
 }
 
 impl SampleFilter<'_> {
-    /// The conditions, and the parameters of the query. The second of them is how many rows are
-    /// wanted.
+    /// The SQL conditions of the filter, and the parameters of the query: `?1` is the beginning of
+    /// the day that `from` is in, `?2` how many rows are wanted, and the filter's values follow.
     fn conditions(&self, from: Timestamp, limit: usize) -> (String, Vec<Value>) {
         let mut conditions = "at >= ?1".to_owned();
         let mut values = vec![
@@ -358,6 +372,8 @@ impl SampleFilter<'_> {
     }
 }
 
+/// Opens the file for reading. Follows the write-ahead log if there is one that can be followed, as
+/// while a process writes; otherwise opens the file as it is.
 fn open(file: &Path) -> Result<Connection, HistoryError> {
     let connection = match follow(file) {
         Some(connection) => Ok(connection),
@@ -383,7 +399,8 @@ fn follow(file: &Path) -> Option<Connection> {
     Some(connection)
 }
 
-/// Rows of a key, an identity and counts, in the order of their keys.
+/// Collects rows of a key, an identity and counts. Successive rows with the same key become one
+/// entry, and the entries keep the order of the rows.
 fn by_identity<K: FromSql + PartialEq>(mut rows: Rows<'_>) -> SqlResult<Vec<(K, ByIdentity)>> {
     let mut found: Vec<(K, ByIdentity)> = Vec::new();
     while let Some(row) = rows.next()? {
@@ -398,6 +415,7 @@ fn by_identity<K: FromSql + PartialEq>(mut rows: Rows<'_>) -> SqlResult<Vec<(K, 
     Ok(found)
 }
 
+/// Reads all counts of a row; `first` is the place of the first of their columns.
 fn counts(row: &Row<'_>, first: usize) -> SqlResult<Counts> {
     let mut counts = Counts::default();
     for (place, count) in counts.0.iter_mut().enumerate() {
@@ -430,6 +448,9 @@ pub struct Told {
 }
 
 impl Counted {
+    /// Keeps the `MOST_ROWS` rows (site, crawler, identity, counts) with the most requests. The
+    /// others are added up for each crawler and identity, with an empty site. `at` is when they
+    /// were counted.
     fn of(mut rows: Vec<(String, String, String, Counts)>, at: Timestamp) -> Counted {
         rows.sort_by_key(|(.., counts)| std::cmp::Reverse(counts.requests()));
         let rest = rows.split_off(rows.len().min(MOST_ROWS));
@@ -455,7 +476,9 @@ impl Counted {
 }
 
 impl HistoryReader {
-    /// What was counted in the period that begins at a moment.
+    /// What this instance counted, until `now`, in the period of length `step` that begins exactly
+    /// at `start`: a row for each site, crawler and identity, without the sums. Empty if `start`
+    /// begins no period.
     ///
     /// # Errors
     /// See [`HistoryError`].
@@ -477,8 +500,10 @@ impl HistoryReader {
         Ok(Counted::of(counted, now))
     }
 
-    /// A history whose counts, since a moment and in periods of one length, are those of this one
-    /// and of other instances together. Everything else in it is this one's.
+    /// A reader of the counts of this instance and of `others` together, for periods of length
+    /// `step`: its own since `from`, and all that the others told. The counts of other lengths are
+    /// empty, and everything but counts is this instance's. Returns a reader of this instance alone
+    /// if SQLite has no memory.
     ///
     /// # Errors
     /// See [`HistoryError`].

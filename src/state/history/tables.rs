@@ -41,7 +41,7 @@ CREATE INDEX IF NOT EXISTS history_samples_by_group ON history_samples (site, cr
 const SAMPLE_COLUMNS: &str = "day, site, crawler, kind, rule, number, at, source, client, identity, method, host, target, \
                               user_agent, action, status, version";
 
-/// The table of periods.
+/// The name of the table with the counts of periods of this length.
 pub fn table(step: Step) -> &'static str {
     match step {
         Step::Hour => "history_hours",
@@ -50,7 +50,7 @@ pub fn table(step: Step) -> &'static str {
     }
 }
 
-/// The rows of a query.
+/// Runs a query and converts each row.
 pub fn rows<T>(
     connection: &Connection,
     sql: &str,
@@ -63,12 +63,13 @@ pub fn rows<T>(
         .collect()
 }
 
-/// All columns of counts, added up.
+/// The columns of counts for a `SELECT` that adds them up over its rows.
 pub fn sums() -> String {
     COLUMNS.map(|column| format!("SUM({column})")).join(", ")
 }
 
-/// Rows of a table of periods. All take less than 130 MiB together.
+/// How many rows the table of this length of period keeps. All of them take less than 130 MiB
+/// together.
 fn most(step: Step) -> i64 {
     match step {
         Step::Hour | Step::Week => 300_000,
@@ -93,7 +94,8 @@ pub fn prepare(connection: &Connection) -> SqlResult<()> {
     connection.execute_batch(OTHERS)
 }
 
-/// Adds a batch. `pruned` is the beginning of the hour in which old rows were deleted last.
+/// Adds a batch to the tables; does nothing if the batch is empty. With the first batch of an hour
+/// it also deletes old rows: `pruned` is the beginning of the hour in which that was done last.
 pub fn write(
     connection: &Connection,
     batch: &HistoryBatch,
@@ -125,11 +127,13 @@ pub fn write(
     Ok(())
 }
 
+/// A count as SQLite takes it: one that is too large becomes the largest integer.
 fn number(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 
-/// Adds each count to its hour, its day and its week, for its site and for all sites.
+/// Adds the counts of each hour of the batch to that hour, its day and its week, with their sums:
+/// see `add_with_sums`.
 fn add_counts(connection: &Connection, batch: &HistoryBatch) -> SqlResult<()> {
     let mut statements = Vec::new();
     for step in Step::ALL {
@@ -144,7 +148,8 @@ fn add_counts(connection: &Connection, batch: &HistoryBatch) -> SqlResult<()> {
     Ok(())
 }
 
-/// Adds counts to a row of a table of periods.
+/// Prepares the statement by which `add` adds counts to a row of the table of this length of
+/// period. The row is made if it is missing.
 pub fn adding(connection: &Connection, step: Step) -> SqlResult<Statement<'_>> {
     let places: Vec<String> = (1..=COLUMNS.len() + 4)
         .map(|place| format!("?{place}"))
@@ -161,8 +166,9 @@ pub fn adding(connection: &Connection, step: Step) -> SqlResult<Statement<'_>> {
     ))
 }
 
-/// Adds the counts of a crawler on a site to its row and to the sums that it is in. Counts without
-/// a site are in the sums alone.
+/// Adds counts of a period to up to four rows: of this crawler on this site, of this crawler on all
+/// sites, and of all crawlers on this site and on all sites. Counts without a site are added to the
+/// rows of all sites alone. People (`none`) are in no sum of all crawlers.
 pub fn add_with_sums(
     statement: &mut Statement<'_>,
     start: Timestamp,
@@ -187,6 +193,7 @@ pub fn add_with_sums(
     Ok(())
 }
 
+/// Adds counts to the row of one site, period, crawler and identity. `statement` is from `adding`.
 pub fn add(
     statement: &mut Statement<'_>,
     start: Timestamp,
@@ -205,7 +212,9 @@ pub fn add(
     statement.execute(params_from_iter(key.into_iter().chain(counted)))
 }
 
-/// Adds the samples of which fewer than [`SAMPLES_EACH`] are stored.
+/// Adds samples, their texts cut to a bounded length. A sample is left out if [`SAMPLES_EACH`] of
+/// the same day, site, crawler, kind, rule and identity are stored. If more than `MAX_SAMPLES` are
+/// stored in all, deletes the oldest, `SAMPLES_AT_ONCE` more than necessary.
 fn add_samples(connection: &Connection, samples: &[Sample]) -> SqlResult<()> {
     if samples.is_empty() {
         return Ok(());
@@ -256,7 +265,9 @@ fn add_samples(connection: &Connection, samples: &[Sample]) -> SqlResult<()> {
     Ok(())
 }
 
-/// Deletes rows that are too old, and the oldest where there are too many.
+/// Deletes rows that are too old. If a table of counts has too many rows, its oldest periods go. Of
+/// the names of unknown bots today and yesterday, the most frequent `NAMES_EACH_DAY` of each day
+/// stay.
 fn prune(connection: &Connection, now: Timestamp) -> SqlResult<()> {
     for step in Step::ALL {
         let table = table(step);

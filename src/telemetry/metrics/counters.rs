@@ -40,6 +40,11 @@ struct Series<const N: usize> {
 }
 
 impl<const N: usize> Counters<N> {
+    /// Registers a counter. `labels` are the names of its labels and must contain `crawler`;
+    /// `series` is shared by all counters that are limited together.
+    ///
+    /// # Panics
+    /// No label is called `crawler`.
     pub fn new(
         register: Register<'_>,
         series: &Arc<AtomicUsize>,
@@ -58,7 +63,9 @@ impl<const N: usize> Counters<N> {
         }
     }
 
-    /// Counts one. Returns `false` if it was counted under `overflow`, because of the cap.
+    /// Counts one for these label values, which are cut to 64 octets in the metric. Returns `false`
+    /// if it was counted under the crawler `overflow` instead, because the series is new and
+    /// [`MAX_SERIES`] exist already.
     pub fn count(&self, labels: [&str; N]) -> bool {
         let hash = self.hasher.hash_one(labels);
         if let Some(series) = read(&self.known).get(&hash) {

@@ -102,7 +102,8 @@ impl Metrics {
         self.edge.orders.with_label_values(&[result]).inc();
     }
 
-    /// `crawlgate_certificate_not_after_timestamp_seconds{name}` of all certificates in use.
+    /// Sets `crawlgate_certificate_not_after_timestamp_seconds{name}` of all certificates in use,
+    /// in seconds since 1970, and removes it for all other names.
     pub fn set_certificates(&self, not_after: &[(String, i64)]) {
         let _one = self.setting();
         self.edge.not_after.reset();

@@ -101,7 +101,11 @@ impl SiteMetrics {
 }
 
 impl Metrics {
-    /// Sets the gauges of all sites, and removes every series of sites that are gone.
+    /// Sets the gauges of all sites, and removes the series of sites that are not in `sites` (but
+    /// keeps `unclaimed`) from all metrics but those of [`Metrics::set_suspended`] and
+    /// [`Metrics::set_origin_robots`]. A site has `crawlgate_retire_paths` only while a path is
+    /// retired, and `crawlgate_policy_info` only with a version. `reload_timestamp` is in seconds
+    /// since 1970.
     pub fn set_sites(&self, sites: &[SiteGauges], reload_timestamp: i64) {
         let _one = self.setting();
         let names: HashSet<&str> = sites.iter().map(|site| cut_label(&site.site)).collect();
@@ -155,8 +159,9 @@ impl Metrics {
         }
     }
 
-    /// `crawlgate_identity_suspended{site,crawler}` of each list that verified or accused a client:
-    /// a site, a crawler, and whether the list is suspended.
+    /// Replaces `crawlgate_identity_suspended{site,crawler}` by those of `lists`: each list that
+    /// verified or accused a client, as site, crawler, and whether the list is suspended. Lists
+    /// beyond the first `MAX_SERIES` are left out.
     pub fn set_suspended(&self, lists: impl Iterator<Item = (String, String, bool)>) {
         let _one = self.setting();
         self.sites.suspended.reset();
@@ -168,9 +173,10 @@ impl Metrics {
         }
     }
 
-    /// `crawlgate_origin_robots_state{site,state}` and
-    /// `crawlgate_origin_robots_last_success_timestamp_seconds{site}` of the sites whose policies
-    /// ask for it: site, the name of the state, the moment.
+    /// Replaces `crawlgate_origin_robots_state{site,state}` and
+    /// `crawlgate_origin_robots_last_success_timestamp_seconds{site}` by those of `sites`, whose
+    /// policies ask for the origin's file: site, name of the state, and the last success in seconds
+    /// since 1970 if there was one.
     pub fn set_origin_robots<'s>(
         &self,
         sites: impl Iterator<Item = (&'s str, &'static str, Option<i64>)>,

@@ -24,7 +24,8 @@ pub struct ServerPlace {
 }
 
 impl ServerPlace {
-    /// The label of the server.
+    /// The `server` label: the place among the servers of the origin, counted from 1. The origin is
+    /// not in it; it is a label of its own.
     fn label(self) -> String {
         (self.server + 1).to_string()
     }
@@ -121,8 +122,9 @@ impl UpstreamMetrics {
         }
     }
 
-    /// Names the origins in the order of the settings, each with the number of its servers. To be
-    /// called once, before anything is counted of them.
+    /// Names the origins in the order of the settings, each with the number of its servers, and
+    /// makes their request counters, so that these begin at 0. To be called once, before anything
+    /// is counted of them; a second call does not change the names.
     pub fn set_origins(&self, origins: impl Iterator<Item = (String, usize)>) {
         let mut counters = Vec::new();
         for (name, servers) in origins {
@@ -143,8 +145,10 @@ impl UpstreamMetrics {
         self.origins.get()?.get(place.origin)
     }
 
-    /// `crawlgate_upstream_requests_total{origin,server,status}` and
-    /// `crawlgate_upstream_seconds{status}`, by class of status: `2xx`.
+    /// Counts a response in `crawlgate_upstream_requests_total{origin,server,status}` and its
+    /// `seconds` (until the head came) in `crawlgate_upstream_seconds{status}`, by class of status:
+    /// `2xx` to `5xx`, else `other`. A server that was not named by `set_origins` counts in the
+    /// second only.
     pub fn answered(&self, place: ServerPlace, status: u16, seconds: f64) {
         let class = usize::from(status / 100)
             .wrapping_sub(2)
@@ -158,6 +162,7 @@ impl UpstreamMetrics {
         }
     }
 
+    /// The `origin` label of a server; `none` if `set_origins` named no such origin.
     fn name(&self, place: ServerPlace) -> &str {
         self.origin(place)
             .map_or(NO_ORIGIN, |origin| cut_label(&origin.name))
@@ -211,7 +216,9 @@ impl UpstreamMetrics {
             .set(in_flight as i64);
     }
 
-    /// `crawlgate_queue_waiting{origin}`.
+    /// Sets `crawlgate_queue_waiting{origin}`, and creates the origin's
+    /// `crawlgate_turned_away_total` with 0 for each reason if they do not exist yet. The server in
+    /// `place` plays no role.
     pub fn set_waiting(&self, place: ServerPlace, waiting: usize) {
         // A rate has to begin with nothing.
         for reason in ["turned_away", "queue_full", "queue_timeout"] {
@@ -223,8 +230,8 @@ impl UpstreamMetrics {
             .set(waiting as i64);
     }
 
-    /// `crawlgate_upstream_failures_total{origin,server,reason}`. `None` where no origin is for the
-    /// host.
+    /// Counts one in `crawlgate_upstream_failures_total{origin,server,reason}`. With `None` (no
+    /// origin is for the host) both origin and server are `none`.
     pub fn failed(&self, place: Option<ServerPlace>, reason: &'static str) {
         let server = place.map(ServerPlace::label);
         let origin = place.map_or(NO_ORIGIN, |place| self.name(place));

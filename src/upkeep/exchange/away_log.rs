@@ -22,7 +22,7 @@ enum Line {
 }
 
 impl AwayLog {
-    /// Logs what is new of the store.
+    /// Logs that the store is away, or that it answers again, if that is to be said now.
     pub(super) fn note(&self, status: &ExchangeStatus, lived: Duration) {
         match self.next(status.away.as_ref(), lived) {
             Some(Line::Away(Away { since, error, .. })) => tracing::error!(
@@ -40,6 +40,8 @@ impl AwayLog {
         }
     }
 
+    /// What is to be said now: that the store is away, at first and when the error changed and the
+    /// last line is a minute old; that it is back, once. `None` if there is nothing to say.
     fn next(&self, away: Option<&Away>, lived: Duration) -> Option<Line> {
         let mut said = lock(&self.0);
         let Some(away) = away else {

@@ -42,6 +42,8 @@ impl<'a> OfInstance<'a> {
 }
 
 impl Memory for OfInstance<'_> {
+    /// The versions that were served, the marks of clients, and the pauses of run time, each with
+    /// its time, and the hosts that are observed. Releases and proven fetches are not remembered.
     fn everything(&self) -> (Vec<(Event, Timestamp)>, Vec<Observation>) {
         let (served, observed) = self.instance.ledger.everything();
         let served = served.into_iter().map(of_copy);
@@ -65,6 +67,8 @@ impl Memory for OfInstance<'_> {
         (served.chain(marks).chain(paused).collect(), observed)
     }
 
+    /// Hands an event of another instance on to the ledger or the behaviours. Pauses are collected
+    /// for the end of the turn.
     fn heard(&mut self, event: Event, at: Timestamp) {
         let Instance {
             ledger, behaviours, ..
@@ -134,14 +138,15 @@ impl Memory for OfInstance<'_> {
             .observed_elsewhere(&observed, self.moment.now);
     }
 
+    /// The ledger observes all hosts anew from now on. `is_anew` is kept for the end of the turn.
     fn begin(&mut self, is_anew: bool) {
         self.instance.ledger.begin_anew(self.moment.now);
         self.begins_anew |= is_anew;
     }
 }
 
-/// From now on other instances are told what happens here. The sites themselves tell them of
-/// pauses.
+/// From now on puts into the outbox what the ledger and the behaviours record, and no crawler is
+/// accused until the first turn. The sites themselves tell others of pauses.
 pub(super) fn tell(instance: &Instance, outbox: &Arc<Outbox>) {
     let [served, observed, clients] = [outbox; 3].map(Arc::clone);
     instance.ledger.tell_others(
@@ -234,6 +239,8 @@ pub(super) fn of_word(word: &PauseWord) -> (Event, Timestamp) {
     (Event::Paused(paused), word.at)
 }
 
+/// What an operator of another instance did, as a change of pauses here that began at `at`. The
+/// inverse of `of_word`.
 fn to_word(paused: PausedSite, at: Timestamp) -> PauseWord {
     let PausedSite { site, pause } = paused;
     let pause = pause.map(|terms| ActivePause {

@@ -132,7 +132,8 @@ impl Waiting {
     /// Waits for a place.
     ///
     /// # Errors
-    /// The wait took too long.
+    /// The wait took longer than the settings allow, or another client displaced this one in a full
+    /// queue.
     pub async fn place(mut self) -> Result<Held, Full> {
         match tokio::time::timeout(self.room.settings.wait, &mut self.given).await {
             Ok(Ok(held)) => Ok(held),
@@ -147,6 +148,7 @@ impl Waiting {
 }
 
 impl Drop for Waiting {
+    /// Leaves the queue, if the place has not been given yet.
     fn drop(&mut self) {
         let mut queue = lock(&self.room.queue);
         if let Ok(place) = queue
@@ -176,19 +178,21 @@ impl Room {
         })
     }
 
-    /// Places at all servers together, where each has so many.
+    /// Places at all servers in use together, where each has `places`.
     fn at_all(&self, places: usize) -> usize {
         places.saturating_mul(self.servers.load(Relaxed).max(1))
     }
 
-    /// Sets the servers that requests go to, and gives their places to those who wait.
+    /// Sets the servers that requests go to, by which places and shares are counted, and gives
+    /// their free places to those who wait.
     pub fn open_at(&self, servers: &[Arc<Server>]) {
         self.servers.store(servers.len(), Relaxed);
         servers.iter().for_each(|server| self.fill(server));
     }
 
-    /// A place at the first of these servers that has one; for a person without one, a place in the
-    /// queue. `now` is the time since the start.
+    /// A place at the first of these servers that has one. Without one, a person gets a place in
+    /// the queue, and a crawler is turned away; a crawler in `exempt` counts as a person. A person
+    /// also has to wait while others do. `now` is the time since the start.
     pub fn enter(
         self: &Arc<Room>,
         servers: &[&Arc<Server>],
@@ -217,6 +221,9 @@ impl Room {
         }
     }
 
+    /// Takes a place at the first of these servers that has one; `None` if none has, or if the
+    /// client's address (`share`, its hash) has its part of the places already. `crawlers` is for a
+    /// crawler: how many places of a server crawlers may have.
     fn held(
         &self,
         servers: &[&Arc<Server>],
@@ -236,6 +243,8 @@ impl Room {
         Some(counted(server, share, crawlers.is_some()))
     }
 
+    /// Counts one more place for this address, unless it has a quarter of all places already.
+    /// Returns whether it did. A client without an address has no limit.
     fn take_share(&self, share: Option<u64>) -> bool {
         self.shares.enter(
             share,
@@ -243,6 +252,9 @@ impl Room {
         )
     }
 
+    /// Puts a person into the queue. In a full queue, one of an address with more waiters is
+    /// displaced; if there is none, or this address has its part of the queue already, the person
+    /// is refused.
     fn wait(self: &Arc<Room>, servers: &[&Arc<Server>], share: Option<u64>) -> Entrance {
         let mut queue = lock(&self.queue);
         let length = self.settings.length;
@@ -274,6 +286,7 @@ impl Room {
         })
     }
 
+    /// The refusal of a person for whom the queue has no room.
     fn queue_full(&self) -> Full {
         Full {
             reason: "queue_full",
@@ -281,8 +294,8 @@ impl Room {
         }
     }
 
-    /// Turns away the last one in a full queue whose address has more in it than any other, and
-    /// more than the newcomer's.
+    /// Makes room in a full queue: turns away the last one of the address that has most in it, if
+    /// that is more than the newcomer's address would have. Returns whether it did.
     fn displace(&self, queue: &mut Queue, newcomer: Option<u64>) -> bool {
         let counts = queue
             .waiters
@@ -296,6 +309,7 @@ impl Room {
         most.is_some_and(|(place, _)| self.remove(queue, place).is_some())
     }
 
+    /// Removes the waiter at this place from the queue and from the counts.
     fn remove(&self, queue: &mut Queue, place: usize) -> Option<Waiter> {
         let waiter = queue.waiters.remove(place)?;
         self.waiting_shares.leave(waiter.share);
@@ -303,7 +317,8 @@ impl Room {
         Some(waiter)
     }
 
-    /// Gives the free places of a server to those who wait.
+    /// Gives the free places of a server to those who wait and may have one, until there is no
+    /// place or none of them is left. Clients that have left meanwhile are passed over.
     fn fill(&self, server: &Arc<Server>) {
         while self.waiting.load(SeqCst) > 0 && server.enter_within(self.settings.connections, None)
         {
@@ -321,8 +336,9 @@ impl Room {
         }
     }
 
-    /// The next in the queue whose address may have one more place. Every second time that is one
-    /// whose address has the fewest places, so that a few addresses keep nobody else waiting, and
+    /// Removes and returns the next in the queue whose address may have one more place, which is
+    /// counted for it; `None` if there is none. Every second time that is the first one of an
+    /// address with the fewest places, so that a few addresses keep nobody else waiting, and
     /// otherwise the one that came first, so that no address waits for ever.
     fn next(&self) -> Option<Waiter> {
         let mut queue = lock(&self.queue);
@@ -346,7 +362,8 @@ impl Room {
         server.in_flight() >= self.settings.connections
     }
 
-    /// A place for another attempt of a request, however many are taken.
+    /// Takes a place at `server` for another attempt of a request, however many are taken. `share`
+    /// is the hash of its address, for which the place counts.
     pub fn enter_again(&self, server: &Arc<Server>, share: Option<u64>, is_crawler: bool) -> Held {
         self.shares.enter(share, u32::MAX);
         server.enter();
@@ -356,7 +373,8 @@ impl Room {
         counted(server, share, is_crawler)
     }
 
-    /// Lets a request go on without its place, within the bounds that hold for places.
+    /// Counts a request that goes on without its place. Returns false, and counts nothing, if as
+    /// many do already as there are places, or a quarter of that from the same address.
     pub fn begin_without_place(&self, share: Option<u64>) -> bool {
         let most = self.at_all(self.settings.connections);
         if !self
@@ -372,13 +390,15 @@ impl Room {
         may
     }
 
-    /// Such a request is over.
+    /// Uncounts a request that went on without its place and is over.
     pub fn end_without_place(&self, share: Option<u64>) {
         self.without_place.fetch_sub(1, SeqCst);
         self.shares_without_place.leave(share);
     }
 
-    /// A request has given its place back.
+    /// Called when a request has given its place at `server` back: uncounts it for its address, and
+    /// gives the place to one who waits. `since` is when it took the place, for the mean duration;
+    /// `None` if the duration does not count.
     pub fn left(&self, server: &Arc<Server>, share: Option<u64>, since: Option<Instant>) {
         self.shares.leave(share);
         if let Some(since) = since {
@@ -391,20 +411,22 @@ impl Room {
         self.fill(server);
     }
 
-    /// Microseconds until all who wait now have had a place.
+    /// Microseconds until all who wait now have had a place, by the mean duration of a request.
     fn time_for_people(&self) -> u64 {
         let waiting = self.waiting.load(Relaxed) as u64;
         waiting.saturating_mul(self.lasts.load(Relaxed))
             / (self.at_all(self.settings.connections) as u64).max(1)
     }
 
+    /// [`Room::time_for_people`] in seconds, for Retry-After.
     fn seconds_for_people(&self) -> u32 {
         seconds(self.time_for_people())
     }
 
-    /// Turns a crawler away, and says when there is a place for it: behind the people who wait, and
-    /// behind the crawlers that were turned away before it. Each of these is told another moment,
-    /// so that they do not all come back at once.
+    /// Turns a crawler away, and says when there is likely to be a place for it: behind the people
+    /// who wait, and behind the crawlers that were turned away before it, which each get another
+    /// moment, so that they do not all come back at once; two minutes at most. A verified search
+    /// crawler is remembered for the status.
     fn turn_away(&self, wanted: &Wanted<'_>, now: Duration) -> Full {
         let micros = now.as_micros() as u64;
         let one = self.lasts.load(Relaxed) / (self.at_all(self.settings.crawlers) as u64).max(1);
@@ -439,7 +461,7 @@ impl Room {
         self.waiting.load(Relaxed)
     }
 
-    /// Counts a request that found no place.
+    /// Counts a request that found no place. `lived` is the time that the clock had lived through.
     pub fn count_turned_away(&self, is_crawler: bool, lived: Duration) {
         let [crawlers, people] = &self.turned_away;
         if is_crawler { crawlers } else { people }.add(lived);
@@ -473,7 +495,7 @@ fn part(all: usize, divisor: usize) -> u32 {
     u32::try_from((all / divisor).max(1)).unwrap_or(u32::MAX)
 }
 
-/// A [`Held`] for a place that was taken already.
+/// A [`Held`] for a place at `server` that was taken already, for this address (`share`).
 fn counted(server: &Arc<Server>, share: Option<u64>, is_crawler: bool) -> Held {
     let place = Place {
         server: server.clone(),
@@ -485,7 +507,7 @@ fn counted(server: &Arc<Server>, share: Option<u64>, is_crawler: bool) -> Held {
     Held::entered(server.clone(), Some(Arc::new(place)))
 }
 
-/// Whole seconds, one at least.
+/// Microseconds as whole seconds, rounded up: from one to those of `LONGEST_WAIT`.
 fn seconds(micros: u64) -> u32 {
     micros.min(LONGEST_WAIT).div_ceil(1_000_000).max(1) as u32
 }

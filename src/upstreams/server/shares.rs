@@ -22,6 +22,7 @@ impl Shares {
         }))
     }
 
+    /// The two counters of an address, by two halves of its hash; `None` for a client without one.
     fn counters(&self, share: Option<u64>) -> Option<[&AtomicU32; 2]> {
         let share = share?;
         let [one, other] = &self.0;
@@ -31,7 +32,8 @@ impl Shares {
         ])
     }
 
-    /// The places of the address.
+    /// The places of the address, perhaps too many (see the top of this file); 0 without an
+    /// address.
     pub fn count(&self, share: Option<u64>) -> u32 {
         let Some([one, other]) = self.counters(share) else {
             return 0;
@@ -39,7 +41,8 @@ impl Shares {
         one.load(Acquire).min(other.load(Acquire))
     }
 
-    /// Takes one more place, if the address has fewer than `most`.
+    /// Takes one more place, if the address has fewer than `most`. Returns whether it did; always
+    /// true without an address.
     pub fn enter(&self, share: Option<u64>, most: u32) -> bool {
         let Some(counters) = self.counters(share) else {
             return true;

@@ -44,7 +44,9 @@ const COPIES: usize = 4;
 const WAITING_ANSWER: usize = 8 * 1024;
 
 impl<'e> Session<'e> {
-    /// Has a request judged, and answers it or begins to forward it.
+    /// Takes a new request: has it judged, and answers it or begins to forward it. In the decision
+    /// service the responder answers. 32 malformed requests close a connection that is not a
+    /// trusted proxy's.
     pub fn take(&mut self, request: http::Request<RecvStream>, respond: SendResponse<Bytes>) {
         self.timeouts.note_request();
         let edge = self.edge;
@@ -73,7 +75,8 @@ impl<'e> Session<'e> {
     }
 
     /// Sends an answer: at once if the client has room for all of it, and the connection too.
-    /// Otherwise the answer waits, as long as there is buffer space.
+    /// Otherwise the answer waits, as long as there is buffer space; without it the stream is reset
+    /// and the request is recorded as one that got nothing.
     fn answer(&mut self, mut stream: Stream, mut responded: Responded) {
         let head = head_of(&responded.answer);
         let body = responded.answer.body().clone();
@@ -98,7 +101,9 @@ impl<'e> Session<'e> {
         }
     }
 
-    /// Begins to forward a request, through the lane or through Pingora.
+    /// Begins to forward a request, through the lane or through Pingora; where the origin has few
+    /// places, after the first part of its body. Reserves its buffer space first, and answers 503
+    /// if there is none.
     fn forward(&mut self, head: Parts, stream: Stream, mut ticket: Ticket) {
         let framing = framing(&head, stream.is_received());
         let lane = self
@@ -170,7 +175,8 @@ struct Forwarded {
 }
 
 impl Forwarded {
-    /// Inlined: otherwise half a kilobyte would be moved once more for each request.
+    /// Forwards the request through the lane. Inlined: otherwise half a kilobyte would be moved
+    /// once more for each request.
     #[inline(always)]
     fn in_lane(self, lane: &Lane) -> impl Future<Output = Finished> + Send {
         let Forwarded {
@@ -195,6 +201,7 @@ impl Forwarded {
         )
     }
 
+    /// Forwards the request through Pingora, over a connection in memory.
     fn in_memory(self, edge: &Edge, stop: ShutdownWatch) -> impl Future<Output = Finished> + Send {
         let Forwarded {
             head,
@@ -209,7 +216,9 @@ impl Forwarded {
         InMemory::new(client, &head, framing, ticket, stall, output).pass_on(edge, stop, stream)
     }
 
-    /// Forwards it when its body, or so much of it, is there.
+    /// Waits until the body or `most` bytes of it are there, and then forwards the request. A
+    /// client that waits for a 100 gets it here. If the body does not come within `limits.stall`,
+    /// the answer is 408; if the stream ends, the result is `Reset`.
     async fn with_body(mut self, edge: &Edge, stop: ShutdownWatch, most: usize) -> Finished {
         if expects(&self.head) {
             self.head.headers.remove(EXPECT);
@@ -238,6 +247,7 @@ impl Forwarded {
         }
     }
 
+    /// Answers 408, because the body did not come in time.
     async fn answer_timeout(self) -> Finished {
         let Forwarded {
             head,
@@ -263,7 +273,7 @@ impl Forwarded {
     }
 }
 
-/// The answer of the decision service.
+/// The answer of the decision service (`responder`) to a request; a refusal for a malformed head.
 fn ask(
     edge: &Edge,
     responder: &dyn Respond,
@@ -290,15 +300,16 @@ fn ask(
     })
 }
 
-/// Whether a request fits the lane: it has a path and no expectation but a 100, and the site does
-/// not rewrite pages.
+/// Whether a request fits the lane: its target is a path, it has no expectation except that of a
+/// 100 for a body, and the site does not rewrite pages.
 fn fits(head: &Parts, framing: Framing, ticket: &Ticket) -> bool {
     (!head.headers.contains_key(EXPECT) || (expects(head) && framing != Framing::None))
         && target(head).starts_with(b"/")
         && !ticket.may_rewrite_pages()
 }
 
-/// Whether the client waits for a 100 before it sends the body.
+/// Whether the client waits for a 100 before it sends the body: there is one Expect line, and it is
+/// `100-continue`.
 fn expects(head: &Parts) -> bool {
     let mut lines = head.headers.get_all(EXPECT).iter();
     lines
@@ -307,7 +318,8 @@ fn expects(head: &Parts) -> bool {
         && lines.next().is_none()
 }
 
-/// A request as an origin gets it.
+/// The request as the lane sends it: with the fields of HTTP/1.1, and in chunks if it announces
+/// trailers. `host` is the Host that the origin wants in place of the client's.
 fn in_lane(
     head: &Parts,
     framing: Framing,
@@ -323,8 +335,9 @@ fn in_lane(
     request
 }
 
-/// Sends the body of an answer as the client has room for it. Octets that the client still sends
-/// are thrown away.
+/// Sends the body of an answer as the client has room for it; the head was sent before. Bytes that
+/// the client still sends are thrown away. If the stream ends early, that is recorded (`Over`);
+/// otherwise the answer is still to be recorded (`Sent`).
 async fn answer_slowly(mut stream: Stream, responded: Responded, output: Output) -> Finished {
     let mut body = responded.answer.body().clone();
     let Stream {
@@ -355,6 +368,9 @@ async fn answer_slowly(mut stream: Stream, responded: Responded, output: Output)
 #[expect(
     clippy::manual_async_fn,
     reason = "the future of an `async fn` has room for the client twice"
+/// Forwards a request through the lane. `Sent` with a whole response or an answer in its place,
+/// still to be recorded. A response that broke off is recorded, and its stream is reset (`Over`),
+/// unless the client has reset it before (`Reset`).
 )]
 fn through_lane(
     lane: &Lane,
@@ -381,6 +397,8 @@ fn through_lane(
     }
 }
 
+/// Throws away what the client still sends of a request whose response was sent: see
+/// `Stream::read_on`.
 pub async fn read_on(stream: Stream, output: Output) -> Finished {
     stream.read_on(&output).await;
     Finished::Over

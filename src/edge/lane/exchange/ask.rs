@@ -12,6 +12,9 @@ use std::pin::pin;
 use std::task::Poll;
 
 impl<C: Client> Exchange<'_, C> {
+    /// Sends the request to a server and passes the response on to the client's side. After a
+    /// failure it begins again with another server or connection, as long as `upstreams` allows
+    /// that.
     pub(super) async fn ask(&mut self) -> Result<()> {
         loop {
             let mut origin = self.connect().await?;
@@ -39,8 +42,9 @@ impl<C: Client> Exchange<'_, C> {
         }
     }
 
-    /// Keeps the connection, if it may be used again. The server is free for another request,
-    /// however long this client takes.
+    /// Ends the use of a server after a whole response: gives the place at it up, so that it is
+    /// free for another request however long this client takes. Keeps the connection in the pool if
+    /// the origin does, the request was sent whole, and no bytes came after the response.
     fn let_go(&mut self, origin: Origin) {
         self.attempts.leave();
         // After octets that belong to no response, nothing is known about the next ones.
@@ -54,7 +58,8 @@ impl<C: Client> Exchange<'_, C> {
         }
     }
 
-    /// A connection to the server whose turn it is.
+    /// A connection to the server whose turn it is: a kept one, unless it must be fresh, or a new
+    /// one. If connecting fails, another server may be tried, as `upstreams` allows.
     async fn connect(&mut self) -> Result<Origin> {
         loop {
             let route = self.choose().await?;
@@ -87,7 +92,8 @@ impl<C: Client> Exchange<'_, C> {
         }
     }
 
-    /// The server to send the request to.
+    /// Chooses the server to send the request to, and waits for a place if there is none. That
+    /// there is no server is noted in the ticket and is an error.
     async fn choose(&mut self) -> Result<Route> {
         self.chosen().await?.map_err(|none| {
             self.ticket.note_no_server(none);
@@ -95,7 +101,8 @@ impl<C: Client> Exchange<'_, C> {
         })
     }
 
-    /// Waits for a server. A client that leaves waits for no place any more.
+    /// Waits for a server. The inner error is that there is none, the outer one that the client
+    /// left meanwhile.
     async fn chosen(&mut self) -> Result<std::result::Result<Route, NoServer>> {
         let wanted = self.ticket.wanted(self.may_repeat);
         let mut next = pin!(self.attempts.next(&self.lane.upstreams, &wanted));

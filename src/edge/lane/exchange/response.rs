@@ -24,7 +24,9 @@ const MOST_INFORMATIONAL: u8 = 16;
 const AHEAD: usize = 160 * 1024;
 
 impl<C: Client> Exchange<'_, C> {
-    /// Passes on the heads that have come, and the octets of the body behind them.
+    /// Passes on the heads that have come, and after the final one the bytes of the body behind it.
+    /// Returns which side is awaited. Fails with 503 without buffer space for the response, and for
+    /// more than `MOST_INFORMATIONAL` informational responses.
     pub(super) fn take_heads(&mut self, context: &mut Context<'_>) -> Result<WaitsFor> {
         while let Some(head) = self.take_head()? {
             if !head.status.is_informational() {
@@ -49,6 +51,8 @@ impl<C: Client> Exchange<'_, C> {
         Ok(WaitsFor::Origin)
     }
 
+    /// Reads the next head, if it is complete, and passes it to the client's side. Returns what
+    /// crawlgate reads from it; `None` if more of it has to come.
     fn take_head(&mut self) -> Result<Option<ResponseHead>> {
         let mut response = std::mem::take(&mut self.response);
         let taken = response.take_head(self.is_head, |parsed| self.pass_head(parsed));
@@ -62,6 +66,9 @@ impl<C: Client> Exchange<'_, C> {
         })
     }
 
+    /// Passes one head to the client's side, without the fields that end here. A 100 is left out if
+    /// crawlgate has sent one itself. A final head is reported to `upstreams`, gets crawlgate's own
+    /// fields, and reserves buffer space for the response; without space nothing is sent.
     fn pass_head(&mut self, parsed: &Parsed<'_, '_>) {
         let Parsed {
             head,
@@ -134,6 +141,8 @@ impl<C: Client> Exchange<'_, C> {
         );
     }
 
+    /// Passes on the part of the body that has come. Returns which side is awaited for more, or
+    /// `Done` at the end of the body.
     pub(super) fn pass_body(&mut self, context: &mut Context<'_>) -> Result<WaitsFor> {
         loop {
             let (piece, ends) = self.response.piece();

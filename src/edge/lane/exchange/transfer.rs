@@ -55,14 +55,15 @@ pub struct Transfer {
 }
 
 impl Transfer {
-    /// Whether the origin takes the request.
+    /// Whether all that was written of the request was flushed, and no write failed.
     pub fn takes_request(&self) -> bool {
         self.write_error.is_none() && !self.is_unflushed
     }
 }
 
 impl<C: Client> Exchange<'_, C> {
-    /// Passes on the octets that can be, in both directions. Ready at the end of the response.
+    /// Passes on the bytes that can be, in both directions. Ready at the end of the response; fails
+    /// if a side fails, the client is gone, or a timeout passes.
     pub(super) fn poll_transfer(
         &mut self,
         origin: &mut Origin,
@@ -87,7 +88,10 @@ impl<C: Client> Exchange<'_, C> {
         self.poll_wait(origin, request, response, context)
     }
 
-    /// Fails if the exchange has waited for too long. A wait begins when nothing can move.
+    /// Called when nothing can move; `sides` says whom the request and the response wait for.
+    /// Pending until the timeout of that wait. Then it fails, but where only the origin's 100 is
+    /// awaited it sends the client a 100 and goes on. It has no timeout while the client has to
+    /// take the response.
     fn poll_wait(
         &mut self,
         origin: &Origin,
@@ -149,8 +153,8 @@ impl<C: Client> Exchange<'_, C> {
         }))
     }
 
-    /// Waits for the client, which gives its place up if it is slow and people wait. Whether the
-    /// request may go on.
+    /// Counts the time that this request waits for its client. A slow client gives its place at the
+    /// origin up while people wait for one. Returns whether the request may go on.
     fn may_wait_for_client(&mut self, context: &mut Context<'_>) -> bool {
         let Some(place) = self.attempts.place() else {
             return true;
@@ -163,6 +167,9 @@ impl<C: Client> Exchange<'_, C> {
         })
     }
 
+    /// Moves the request to the origin as far as possible, and returns whom it waits for: `Done`
+    /// when it is sent, or when the origin takes no more (`write_error`; it may have answered all
+    /// the same). An error before its first byte was written fails.
     fn poll_request(&mut self, stream: &mut Stream, context: &mut Context<'_>) -> Result<WaitsFor> {
         loop {
             let has_come = self.take_body(context)?.is_ready();
@@ -189,8 +196,9 @@ impl<C: Client> Exchange<'_, C> {
         }
     }
 
-    /// Takes the octets of the body that have come, as far as there is room. Pending if there is
-    /// room for more.
+    /// Takes the bytes of the body that have come, as far as there is room. Pending if there is
+    /// room and nothing more has come; ready if there is no room, the body is over, or the origin
+    /// takes no more.
     fn take_body(&mut self, context: &mut Context<'_>) -> Result<Poll<()>> {
         while !self.request.is_whole
             && self.request.has_room()
@@ -221,7 +229,8 @@ impl<C: Client> Exchange<'_, C> {
         Ok(Poll::Ready(()))
     }
 
-    /// Counts the octets of the body that came. A client that sends them does not wait for a 100.
+    /// Counts the bytes of the body that came, which fails if the body is too large or too slow. A
+    /// client that sends them does not wait for a 100.
     fn count_upload(&mut self) -> Result<()> {
         let count = std::mem::take(&mut self.request.body_octets);
         if count > 0 && self.expectation == Expectation::Asked {
@@ -238,6 +247,7 @@ impl<C: Client> Exchange<'_, C> {
         })
     }
 
+    /// Writes and flushes the bytes of the request that wait. Ready when none is left.
     fn poll_write(
         &mut self,
         stream: &mut Stream,
@@ -256,6 +266,8 @@ impl<C: Client> Exchange<'_, C> {
         Poll::Ready(Ok(()))
     }
 
+    /// Reads from the origin and passes on, as long as bytes come and the client takes them.
+    /// Returns whom the response waits for.
     fn poll_response(
         &mut self,
         stream: &mut Stream,
@@ -299,6 +311,8 @@ impl<C: Client> Exchange<'_, C> {
         }
     }
 
+    /// Handles that the origin closed: that ends a body without length or chunks (`Done`).
+    /// Otherwise it is an error: that of writing the request, if there was one.
     fn end_of_connection(&mut self) -> Result<WaitsFor> {
         if self.response.ends_by_close() {
             self.client.end(&[]);

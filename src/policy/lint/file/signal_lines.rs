@@ -9,14 +9,15 @@ use crate::robots::{File, Key, Line, Reading};
 use crate::yaml::{Diagnostics, Span};
 use std::collections::{BTreeMap, HashSet};
 
-/// The value of a line of this kind; `None` also where its octets are no text, of which another
-/// lint tells.
+/// The value of a line with this key. `None` for a line with another key or without a record, and
+/// where the bytes are not UTF-8, which another lint reports.
 fn value<'f>(file: &'f File, line: &Line, key: Key) -> Option<&'f str> {
     let record = line.record.as_ref().filter(|record| record.key == key)?;
     std::str::from_utf8(file.octets(&record.value)).ok()
 }
 
-/// The place of a part of the value of a line.
+/// The place of a part of the value of a line. `part` must be a slice of `value`: its place is told
+/// from its address.
 fn span_of_part(file: &File, line: &Line, value: &str, part: &str) -> Span {
     let start = line
         .record
@@ -26,7 +27,9 @@ fn span_of_part(file: &File, line: &Line, value: &str, part: &str) -> Span {
     span(file, line, &(start + before..start + before + part.len()))
 }
 
-/// Reports the parts of a line that readers pass over.
+/// Reports the parts of a Content-Signal or Content-Usage line that readers pass over. Of
+/// Content-Usage these are also categories that the vocabulary does not have, and the whole value
+/// where it is no dictionary.
 pub fn lint(file: &File, line: &Line, found: &mut Diagnostics) {
     if let Some(value) = value(file, line, Key::ContentSignal) {
         let help = "write `ai-train`, `ai-input` or `search` with `=yes` or `=no`; or `use=reference`, say";

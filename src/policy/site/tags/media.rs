@@ -33,8 +33,9 @@ impl Extent {
 }
 
 impl<'a> Media<'a> {
-    /// RFC 9110 section 15.3.7.2: the parts of a 206 have types of their own, which its head does
-    /// not tell.
+    /// The types that a response with this status and Content-Type may have. The parts of a 206 of
+    /// several ranges have types of their own, which its head does not tell (RFC 9110 section
+    /// 15.3.7.2). A value without a slash counts as no type.
     #[inline]
     pub fn of(status: u16, content_type: Option<&'a [u8]>) -> Media<'a> {
         match content_type {
@@ -51,11 +52,14 @@ impl<'a> Media<'a> {
         }
     }
 
+    /// Whether only one answer is possible to the question for a type: the type is known, or there
+    /// is none.
     pub fn is_one(self) -> bool {
         matches!(self, Media::Unknown | Media::One(_))
     }
 
-    /// Whether one of the wanted types is the response's: any of its types, or each of them.
+    /// Whether one of the types, or each of them, is wanted. Without a type none is; the unknown
+    /// types of the parts of a page may be (`Extent::Any`), but not for certain (`Extent::Each`).
     #[inline]
     pub fn is(self, wanted: &[String], extent: Extent) -> bool {
         match self {
