@@ -8,7 +8,7 @@ mod likely_type;
 mod trace;
 
 pub use forwarding::ForwardingFields;
-pub use likely_type::{example_of, extensions_of, likely_type};
+pub use likely_type::{example_of, likely_type};
 pub use trace::{is_request_id, trace_id};
 
 use http::{HeaderName, HeaderValue, Version};

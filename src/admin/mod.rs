@@ -15,7 +15,7 @@ mod violations;
 pub use self::http::AdminApp;
 pub use instances::{Instances, StoreStatus, hindrance, reported, stands};
 pub use operations::{LiveAnswer, LiveQuestion, Operations, UpgradeReport, UpgradeRequest};
-pub use status::{InstanceStatus, Problem, runs_on};
+pub use status::{InstanceStatus, runs_on};
 
 #[cfg(test)]
 mod tests;

@@ -60,9 +60,8 @@ struct Compared {
 }
 
 impl Compared {
-    /// A comparison of two sides that has compared nothing yet. A host with a policy on one side
-    /// only is compared with an empty policy, which allows everything. `basis` is only passed on to
-    /// the result.
+    /// The site at this place of a side's snapshot; where there is none, `nothing`, the empty policy.
+    /// `None` without either.
     fn new(side: &Side, place: Option<usize>, nothing: Option<&Arc<Site>>) -> Option<Compared> {
         let entry = place.and_then(|place| side.snapshot.sites().get(place));
         let site = entry.map(|entry| &entry.site).or(nothing)?.clone();
@@ -76,7 +75,9 @@ impl Compared {
 }
 
 impl<'a> Comparison<'a> {
-    /// A comparison on nothing yet.
+    /// A comparison of two sides that has compared nothing yet. A host with a policy on one side
+    /// only is compared with an empty policy, which allows everything. `basis` is only passed on to
+    /// the result.
     pub fn new(
         old: &'a Side,
         new: &'a Side,

@@ -84,20 +84,15 @@ pub fn likely_type(target: &[u8]) -> &'static str {
     }
 }
 
-/// The extensions of a type, each with its own. `image/*` is any image.
-pub fn extensions_of(kind: &str) -> impl DoubleEndedIterator<Item = (&'static str, &'static str)> {
-    TYPES
-        .into_iter()
-        .filter(move |(_, media)| match kind.strip_suffix('*') {
-            Some(start) => media.starts_with(start),
-            None => *media == kind,
-        })
-}
-
 /// A file extension of this type, and its type. `image/*` stands for any image. `None` if no known
 /// extension has the type.
 pub fn example_of(kind: &str) -> Option<(&'static str, &'static str)> {
-    extensions_of(kind).next_back()
+    TYPES
+        .into_iter()
+        .rfind(|(_, media)| match kind.strip_suffix('*') {
+            Some(start) => media.starts_with(start),
+            None => *media == kind,
+        })
 }
 
 #[cfg(test)]
