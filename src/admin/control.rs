@@ -290,9 +290,9 @@ impl ControlSocket {
             .map_err(|error| ControlError::io(path, error))
     }
 
-    /// Opens a socket of mode 0600 and gives it the name in one step, in place of a socket that has
-    /// the name. So clients always find a socket there, and no other user can connect before the
-    /// mode is set.
+    /// Opens a socket of mode 0600 and gives it the name `path` in one step, in place of a socket
+    /// that has the name. So clients always find a socket there, and no other user can connect
+    /// before the mode is set. `lock` is only kept in the result, as long as the socket is used.
     fn place(path: &Path, lock: Option<ProcessLock>) -> io::Result<ControlSocket> {
         let directory = directory_of(path);
         // Between bind and chmod every user could connect. So the socket is bound in a directory

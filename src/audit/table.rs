@@ -32,6 +32,9 @@ struct Table<'a> {
 }
 
 impl Table<'_> {
+    /// Parts the crawlers of a report into those that robots.txt concerns and the others, and finds
+    /// the widths of the first two columns: of the headings and the first `SHOWN` crawlers of the
+    /// table.
     fn new(report: &Report) -> Table<'_> {
         let (judged, tools): (Vec<_>, Vec<_>) =
             report.crawlers.iter().partition(|crawler| crawler.judged);
@@ -60,12 +63,14 @@ impl Table<'_> {
         judged.any(|crawler| crawler.id == "other" && crawler.counts.disallowed > 0)
     }
 
+    /// How many requests came from clients that robots.txt does not concern.
     fn tool_requests(&self) -> u64 {
         self.tools.iter().map(|tool| tool.counts.requests).sum()
     }
 }
 
-/// The columns with numbers of requests.
+/// The numbers of a row, in the order of the columns: requests, those for robots.txt, disallowed
+/// ones, of these the certain, stale, unproven and not bound ones, and those that would be blocked.
 fn numbers(crawler: &Crawler) -> [u64; 8] {
     let counts = &crawler.counts;
     [
@@ -80,6 +85,8 @@ fn numbers(crawler: &Crawler) -> [u64; 8] {
     ]
 }
 
+/// A number with separators of thousands, and the word after it in the form that fits: `1 request`,
+/// `1,234 requests`.
 fn counted(number: impl Display, word: &str) -> String {
     plural(thousands(number), word)
 }

@@ -195,10 +195,11 @@ pub struct Tally {
 }
 
 impl Row {
-    /// Counts a request that was decided by the entry `index` of the rules; `bytes` were sent.
-    /// Returns whether it was disallowed, and whether that is certain. One that the readings of
-    /// robots.txt do not agree on counts as ambiguous, and not as disallowed. Of the actions only
-    /// refusals are counted.
+    /// Counts a request that was decided by the rules of `site` (its place among the sites of the
+    /// rules); `bytes` were sent. Returns whether it was disallowed, and whether that is certain.
+    /// One that the readings of robots.txt do not agree on counts as ambiguous, and not as
+    /// disallowed. Of the actions only refusals are counted, also those that would come in enforce
+    /// mode.
     pub fn add(
         &mut self,
         site: usize,

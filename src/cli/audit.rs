@@ -204,6 +204,8 @@ fn nothing_lost(report: &Report, max: Option<f64>) -> Result {
     Ok(())
 }
 
+/// Fails with exit code 1 if the report has what `fail_on` names: disallowed requests that are
+/// certain (`Violation`), or any disallowed ones (`Disallowed`).
 fn found(report: &Report, fail_on: FailOn) -> Result {
     let of = &report.identities;
     Err(Failure::Found(match fail_on {
@@ -233,6 +235,7 @@ pub fn unreadable() -> Result {
     Err(Failure::CouldNot(problem.into()))
 }
 
+/// Standard input for `-`, else the file of this name.
 pub fn input(log: &Path) -> Input {
     if log.as_os_str() == "-" {
         Input::Stdin

@@ -233,6 +233,7 @@ struct NextPause {
 }
 
 impl<'a> SiteReport<'a> {
+    /// What `check` says of a site that can be used. A policy without `mode` only observes.
     fn new(site: &'a Site, origins: &OriginCopies) -> SiteReport<'a> {
         SiteReport {
             site: &site.name,
@@ -343,6 +344,7 @@ impl Counts {
         counts
     }
 
+    /// The number of notes of all kinds.
     fn notes(&self) -> usize {
         self.notes.values().sum()
     }
@@ -368,7 +370,8 @@ impl Counts {
     }
 }
 
-/// The lines of a finding beyond its message: the labels of marked places, and the help.
+/// The lines of a finding beyond its message: the labels of marked places, the help, and, if not
+/// all findings of this kind are listed, how many more there are.
 fn explanation(finding: &Diagnostic) -> Vec<String> {
     let beside = finding
         .label
@@ -397,6 +400,7 @@ fn lets_unlisted_pass(site: &Site) -> bool {
         && site.crawler_rules(Claim::Other).unlisted
 }
 
+/// The name of the mode that these fields set; `None` if they set none.
 fn mode_name(fields: &EnforcementFields) -> Option<&'static str> {
     fields.mode.map(|mode| mode.name())
 }

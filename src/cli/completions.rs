@@ -15,6 +15,7 @@ pub struct Arguments {
     shell: clap_complete::Shell,
 }
 
+/// Prints the script by which a shell completes the command line.
 pub fn run(arguments: &Arguments) -> Result {
     // The generators panic when they cannot write, so they write to memory, which always can.
     let mut script = Vec::new();

@@ -204,6 +204,7 @@ fn ask_dns(
     })
 }
 
+/// The failure of the command where the resolver cannot be used at all.
 fn cannot_ask_dns(error: impl Display) -> Failure {
     Failure::CouldNot(format!("cannot ask DNS: {error}"))
 }
@@ -228,6 +229,7 @@ struct ListsText<'a> {
 }
 
 impl ListsText<'_> {
+    /// How many lists have no copy: the directory or mirror has none, and there was none before.
     fn absent(&self) -> usize {
         let results = self.lists.iter().map(|list| list.result);
         results

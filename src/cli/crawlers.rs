@@ -174,6 +174,8 @@ fn identify(registry: &Registry, user_agent: &str, json: bool) -> Result {
     )
 }
 
+/// Prints crawlers in columns below a heading: the id, the first token (`-` without one), the
+/// purpose and the operator.
 fn table(out: &mut impl Write, crawlers: &[&Crawler]) -> io::Result<()> {
     let mut rows = vec![["ID", "TOKEN", "PURPOSE", "OPERATOR"]];
     for crawler in crawlers {
@@ -195,6 +197,7 @@ fn table(out: &mut impl Write, crawlers: &[&Crawler]) -> io::Result<()> {
     Ok(())
 }
 
+/// Prints what the registry knows of a crawler.
 fn record(out: &mut impl Write, crawler: &Crawler) -> io::Result<()> {
     writeln!(out, "{}", CrawlerText { crawler })
 }

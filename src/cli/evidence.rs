@@ -115,11 +115,13 @@ struct Forget {
     state: StateDirectory,
 }
 
+/// Reads a date or a moment; one before 1970 is an error.
 fn moment(text: &str) -> Result<Timestamp, &'static str> {
     let moment = Timestamp::parse(text).filter(|moment| moment.0 >= 0);
     moment.ok_or("write a date or a moment, like 2026-11-23 or 2026-11-23T06:00:00Z")
 }
 
+/// The same time in the form of the standard library. `moment` is not before 1970 (see `moment`).
 fn system_time(moment: Timestamp) -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_secs(moment.0.unsigned_abs())
 }
@@ -238,6 +240,8 @@ fn key_of(given: &str) -> Result<VerifyKey> {
         .map_err(|error| Failure::Usage(format!("--key {given}: {error}")))
 }
 
+/// Checks the file of a case, with the keys of `--key`, and prints the findings. Fails if a key
+/// cannot be read, or the case has faults.
 fn run_verify(arguments: &Verify) -> Result {
     let keys = arguments
         .key
@@ -259,6 +263,8 @@ struct CaseText<'a> {
     case: &'a CaseFindings,
 }
 
+/// Deletes personal values from the log: those of an address, those before a time, or with both
+/// flags those that are both. Says how many were deleted.
 fn run_forget(arguments: &Forget) -> Result {
     let mut log = open_existing(&arguments.state.path()?)?;
     let before = arguments.before.map(system_time);
@@ -269,6 +275,7 @@ fn run_forget(arguments: &Forget) -> Result {
     Ok(())
 }
 
+/// Gives the log a new key, and prints the line of its public part on standard output.
 fn run_rotate_key(state: &StateDirectory) -> Result {
     let directory = state.path()?;
     let mut log = open_existing(&directory)?;
@@ -279,6 +286,7 @@ fn run_rotate_key(state: &StateDirectory) -> Result {
     Ok(writeln!(super::out(false), "{}", key.line())?)
 }
 
+/// Prints the state of the log, as JSON or text.
 fn run_status(json: bool, state: &StateDirectory) -> Result {
     let log = open_existing(&state.path()?)?;
     show(json, &status(&log)?, |out, status| {

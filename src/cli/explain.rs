@@ -75,6 +75,7 @@ pub struct Arguments {
 }
 
 impl Arguments {
+    /// The type of the response: that of the flag, else the one that the path's extension suggests.
     fn content_type(&self) -> &str {
         self.content_type
             .as_deref()

@@ -29,6 +29,9 @@ pub struct Arguments {
     purposes: bool,
 }
 
+/// Makes a policy of a robots.txt. Writes it to the file of `--output`, which must not be there
+/// yet, or else prints it. Says on standard error what needs a look, with the line of the
+/// robots.txt.
 pub fn run(arguments: &Arguments) -> Result {
     let host = host(arguments)?;
     let RobotsTxt { name, bytes, .. } = file(&arguments.file, "import")?;

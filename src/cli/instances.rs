@@ -35,6 +35,8 @@ enum Forget {
     },
 }
 
+/// Prints the store and the instances in it, and fails if one of its problems needs a person. With
+/// `forget` declares an instance gone instead, and prints only that.
 pub fn run(arguments: &Arguments) -> Result {
     let (request, output) = match &arguments.command {
         None => (Request::Instances, &arguments.output),

@@ -60,6 +60,8 @@ const ENVIRONMENT: &[(&str, &str)] = &[
     ),
 ];
 
+/// Prints the manual page of the program, or with `--dir` writes this page and those of all
+/// commands into that directory, which is made if it is missing.
 pub fn run(arguments: &Arguments) -> Result {
     let mut command = super::Arguments::command();
     command.build();
@@ -85,6 +87,7 @@ fn page(command: &Command) -> io::Result<Vec<u8>> {
     Ok(page)
 }
 
+/// Adds a section with this heading to a manual page: each name in bold, its meaning below it.
 fn list(roff: &mut Roff, heading: &str, items: &[(&str, &str)]) {
     roff.control("SH", [heading]);
     for (name, meaning) in items {

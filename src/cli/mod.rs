@@ -198,6 +198,8 @@ fn say_findings<'a>(source: &Source, findings: impl IntoIterator<Item = &'a Diag
         .for_each(|finding| print_message(&finding.render(source, colours), colours));
 }
 
+/// Prints a message on standard error, without blanks at its end. Colours are kept only with
+/// `colours`. A closed standard error is no failure.
 fn print_message(message: &str, colours: bool) {
     let mut errors = Printer::new(io::stderr().lock(), Style::Text { colours });
     let _ = writeln!(errors, "{}", message.trim_end());

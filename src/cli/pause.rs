@@ -33,6 +33,7 @@ pub struct Arguments {
     control: control::Socket,
 }
 
+/// Reads a duration of at least one second, as policies write it: `45m`, `1h30m`.
 fn duration(written: &str) -> Result<Duration, &'static str> {
     let duration =
         crate::yaml::parse_duration(written).ok_or("write `30s`, `45m`, `2h` or `1h30m`")?;
@@ -43,6 +44,8 @@ fn duration(written: &str) -> Result<Duration, &'static str> {
     }
 }
 
+/// Has the running crawlgate pause a site, or every site without one: for crawlers, or with
+/// `--everyone` for people, too. Prints until when, and warnings on standard error.
 pub fn run(arguments: &Arguments) -> Result {
     let request = Request::Pause(PauseRequest {
         site: arguments.site.clone(),

@@ -107,6 +107,8 @@ fn load_those(
     Ok(loaded)
 }
 
+/// The policy files directly inside a directory, in the order of their names. Fails if it cannot be
+/// read.
 fn directory(path: &Path) -> Result<Vec<PathBuf>> {
     policy_directory::policy_files(path).map_err(cannot("read", path))
 }

@@ -15,6 +15,8 @@ pub struct Arguments {
     output: control::Output,
 }
 
+/// Has the running crawlgate read its policies again, and ends the site of `--remove`. Prints what
+/// came of it, and fails unless every file is in force as it stands (`ReloadReport::is_whole`).
 pub fn run(arguments: &Arguments) -> Result {
     let Response::Reloaded(report) = arguments.output.control.ask(&Request::Reload {
         remove: arguments.remove.clone(),
@@ -26,6 +28,8 @@ pub fn run(arguments: &Arguments) -> Result {
     fine(report.is_whole())
 }
 
+/// Prints a reload as text: why nothing was reloaded or is not in force yet, and for each site what
+/// became of it and its findings.
 fn print(out: &mut impl Write, report: &ReloadReport) -> io::Result<()> {
     if let Some(problem) = &report.problem {
         writeln!(out, "nothing was reloaded: {problem}")?;

@@ -46,6 +46,8 @@ const WIDTH: usize = 100;
 const HOUR: Duration = Duration::from_secs(3_600);
 const MOST: Duration = Duration::from_secs(400 * 86_400);
 
+/// Prints the history of the last `--since` (an hour up to `MOST`) from the state directory; with
+/// `--html` also writes it as a page into that file.
 pub fn run(arguments: &Arguments) -> Result {
     let directory = &arguments.state.path()?;
     if arguments.since < HOUR || arguments.since > MOST {

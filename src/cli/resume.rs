@@ -14,6 +14,8 @@ pub struct Arguments {
     control: control::Socket,
 }
 
+/// Has the running crawlgate end the pauses of a site, or of every site without one. Prints the
+/// sites that were paused, or that none was.
 pub fn run(arguments: &Arguments) -> Result {
     let request = Request::Resume {
         site: arguments.site.clone(),

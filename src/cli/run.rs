@@ -31,10 +31,13 @@ pub struct Arguments {
     server: ServerFlags,
 }
 
+/// Reads a network, or an address as a network of it alone.
 pub fn network(written: &str) -> Result<IpNet, &'static str> {
     crate::crawlers::read_network(written).ok_or("write a network, like 10.0.0.0/8, or an address")
 }
 
+/// Runs the proxy by the settings, until it is stopped. `--listen`, `--trusted-proxy` and
+/// `--threads` replace what the settings file says.
 pub fn run(arguments: &Arguments) -> Result {
     let mut settings = arguments.server.settings(&arguments.origin)?;
     if !arguments.listen.is_empty() {

@@ -30,6 +30,7 @@ enum Kind {
     Settings,
 }
 
+/// Prints the JSON schema of policies or of settings.
 pub fn run(arguments: &Arguments) -> Result {
     let schema = match arguments.kind {
         Kind::Policy => policy::SCHEMA,

@@ -47,6 +47,7 @@ pub struct ServerFlags {
     successor: bool,
 }
 
+/// Reads two ports with a comma between them: of the http challenge, then of the tls-alpn one.
 fn two_ports(written: &str) -> Result<(u16, u16), &'static str> {
     let ports = written
         .split_once(',')
@@ -117,6 +118,7 @@ pub fn defaults() -> Settings {
 #[derive(Clone)]
 struct OrOff<T>(Option<T>);
 
+/// Reads a value, or `off`, which is `OrOff(None)`. An empty value is an error.
 fn or_off<T>(written: &str) -> Result<OrOff<T>, Box<dyn Error + Send + Sync>>
 where
     T: FromStr<Err: Error + Send + Sync + 'static>,

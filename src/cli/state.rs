@@ -32,6 +32,7 @@ as state.db, give it to the user of crawlgate, and start crawlgate.
 
 Exit codes: 0 fine, 2 wrong usage, 3 the state cannot be read, or the file cannot be written.";
 
+/// Copies the state of the directory into a file, and says how large the copy is.
 pub fn run(arguments: &Arguments) -> Result {
     let Action::Backup = arguments.action;
     let directory = arguments.state.path()?;

@@ -25,6 +25,8 @@ pub struct Arguments {
     output: control::Output,
 }
 
+/// Prints the status of the running crawlgate. Fails if it has problems; with `--alive` only if it
+/// does not answer.
 pub fn run(arguments: &Arguments) -> Result {
     let Response::Status(status) = arguments.output.control.ask(&Request::Status)? else {
         return control::unexpected();

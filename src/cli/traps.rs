@@ -25,6 +25,8 @@ fn address_or_network(text: &str) -> Result<IpNet, &'static str> {
         .map_err(|_| "neither an address nor a network like 203.0.113.0/24")
 }
 
+/// Prints the clients that the running crawlgate has marked, or with `--release` unmarks those of
+/// an address or network and prints them. Fails if none is marked there.
 pub fn run(arguments: &Arguments) -> Result {
     let request = match arguments.release {
         Some(network) => Request::Release {
@@ -56,6 +58,8 @@ pub fn run(arguments: &Arguments) -> Result {
     })
 }
 
+/// A marked client in a line: its address (IPv6 as a network of 64 bits), crawler, site, and since
+/// and until when it is marked.
 fn line(mark: &Mark) -> String {
     let length = if mark.address.is_ipv6() { "/64" } else { "" };
     format!(

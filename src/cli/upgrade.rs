@@ -24,6 +24,8 @@ pub struct Arguments {
     output: control::Output,
 }
 
+/// Has the running crawlgate start its successor, which takes over its connections, and prints both
+/// process numbers and how long that took.
 pub fn run(arguments: &Arguments) -> Result {
     let request = UpgradeRequest {
         now: arguments.now,

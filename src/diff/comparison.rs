@@ -60,8 +60,8 @@ struct Compared {
 }
 
 impl Compared {
-    /// The site at this place of a side's snapshot; where there is none, `nothing`, the empty policy.
-    /// `None` without either.
+    /// The site at `place` of a side's snapshot; where there is none, `nothing`, the empty policy.
+    /// `None` without either. The site is without its pauses.
     fn new(side: &Side, place: Option<usize>, nothing: Option<&Arc<Site>>) -> Option<Compared> {
         let entry = place.and_then(|place| side.snapshot.sites().get(place));
         let site = entry.map(|entry| &entry.site).or(nothing)?.clone();
@@ -302,6 +302,8 @@ fn action(action: Action, site: &Site) -> String {
 }
 
 impl ComparedSite {
+    /// Prepares the comparison of an old and a new site that both answer for `hosts`: nothing is
+    /// compared yet. The classes of crawlers and kinds of responses are those of either site.
     fn new(hosts: Vec<String>, sides: [Compared; 2], registry: &'static Registry) -> ComparedSite {
         let sites = sides.each_ref().map(Compared::site);
         ComparedSite {

@@ -172,6 +172,8 @@ fn affected(site: &SiteDifference, effect: Effect) -> usize {
     crawlers.len()
 }
 
+/// A row of the Markdown table of changed access: the crawlers, the URL with its count, and the
+/// answers before and now.
 fn access_row(change: &AccessChange, site: &SiteDifference, basis: Basis) -> String {
     format!(
         "| {} | {}{} | {} | {} |\n",
@@ -183,6 +185,7 @@ fn access_row(change: &AccessChange, site: &SiteDifference, basis: Basis) -> Str
     )
 }
 
+/// The files of both sides, `old -> new`, with `no policy` for a side that has none.
 fn sides(site: &SiteDifference) -> String {
     format!(
         "{} -> {}",
@@ -213,6 +216,8 @@ fn answer(ruling: &Ruling) -> String {
     }
 }
 
+/// An action in words: `block 403` is `refused with 403`, `license 401` is
+/// `asked for a licence with 401`; an action without a status keeps its name, with blanks for `_`.
 fn refused(action: &str) -> String {
     match action.split_once(' ') {
         Some(("license", status)) => format!("asked for a licence with {status}"),
@@ -221,6 +226,8 @@ fn refused(action: &str) -> String {
     }
 }
 
+/// The heading of changed header lines: the field, and of which type and status the responses are.
+/// Status 200 is not named, and neither are both for a page (`text/html`) with status 200.
 fn heading(change: &HeaderChange) -> String {
     match (change.field, change.content_type.as_str(), change.status) {
         (field, "text/html", 200) => field.to_owned(),
@@ -229,6 +236,7 @@ fn heading(change: &HeaderChange) -> String {
     }
 }
 
+/// Header lines joined by `; `; `no such line` if there are none.
 fn lines(lines: &[String]) -> String {
     if lines.is_empty() {
         "no such line".to_owned()
@@ -237,6 +245,7 @@ fn lines(lines: &[String]) -> String {
     }
 }
 
+/// The crawlers that a changed setting is for, in brackets after a blank; empty if it names none.
 fn of_crawlers(change: &SettingChange, site: &SiteDifference) -> String {
     match change.crawlers.as_slice() {
         [] => String::new(),
@@ -269,6 +278,8 @@ fn times_of(found: &Occurrences, basis: Basis) -> String {
     }
 }
 
+/// The names of crawlers: all of them up to six; of more, how many they are of `all` crawlers of
+/// the site and the first six; `all N crawlers` if there are more than six and all are meant.
 fn names(crawlers: &[String], all: usize) -> String {
     if crawlers.len() == all && all > NAMED {
         return format!("all {all} crawlers");
@@ -280,6 +291,8 @@ fn names(crawlers: &[String], all: usize) -> String {
     }
 }
 
+/// The last line of a comparison: on how many URLs or requests it was made, and how many requests
+/// were left out because neither side has a policy for their host. Says first if nothing changes.
 fn summary(difference: &Difference) -> String {
     let on = match difference.basis {
         Basis::Patterns => format!("{} URLs that the patterns match", difference.compared),

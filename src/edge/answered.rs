@@ -37,8 +37,9 @@ pub fn hold(responded: &mut Responded, octets: usize) -> bool {
 }
 
 /// Records an answer, if it has a ticket. When its head was sent, it counts with its status and its
-/// tags, whatever the client takes of the body. If nothing was sent, or not all of an answer to a
-/// proxy's question, the ticket is dropped, which records a request whose client left.
+/// tags, whatever the client takes of the body. An answer to a proxy's question that was sent whole
+/// counts with the status and end in `recorded` instead. If nothing was sent, or not all of an
+/// answer to a proxy's question, the ticket is dropped, which records a request whose client left.
 pub fn record(responded: Responded, extent: Extent) {
     let Responded {
         answer,

@@ -166,7 +166,7 @@ pub fn log_of(files: &Files) -> Option<String> {
 /// them.
 ///
 /// # Errors
-/// See [`KeysFault`].
+/// As for `Keys::read`.
 pub fn keys(files: &Files, trusted: &VerifyKey) -> Result<Keys, Finding> {
     let notes = files.iter().filter(|(file, _)| file.starts_with("keys/"));
     Keys::read(

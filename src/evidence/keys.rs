@@ -58,8 +58,8 @@ fn field<'n>(note: &'n str, name: &str) -> Option<&'n str> {
         .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))
 }
 
-/// The note that a new key follows the old one, signed by both. The first pair is the number of the
-/// change, from 1, and the number of the first checkpoint that the new key signs.
+/// The note that the key `new` follows the key `old`, signed by both. `number` is the number of the
+/// change, from 1; `from` is the number of the first checkpoint that the new key signs.
 pub fn change_note(
     number: u64,
     from: u64,
@@ -86,11 +86,12 @@ pub fn change_note(
 pub struct Keys(Vec<(u64, VerifyKey)>);
 
 impl Keys {
-    /// The keys that the notes about changes tell, the oldest first, with the trusted key among
-    /// them. Without notes the trusted key is the only one.
+    /// The keys that the notes about changes name, the oldest first, each with the number of the
+    /// first checkpoint that it signs. Without notes the trusted key is the only one.
     ///
     /// # Errors
-    /// See [`KeysFault`].
+    /// `key-change`: a note is not signed by both keys, or does not follow the one before.
+    /// `other-key`: the trusted key is none of the keys.
     pub fn read<'n>(
         trusted: &VerifyKey,
         notes: impl IntoIterator<Item = &'n str>,

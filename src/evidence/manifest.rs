@@ -25,10 +25,12 @@ pub fn add(files: &mut Files, key: &SigningKey) {
     files.insert(FILE.to_owned(), note.into_bytes());
 }
 
-/// How many files the manifest covers, if these are all files and no other ones.
+/// How many files the manifest covers, if these are all files and no other ones. The manifest
+/// itself does not count.
 ///
 /// # Errors
-/// See [`ManifestFault`]. `ManifestFault::OtherFiles` names the first file that differs.
+/// `manifest-unsigned`: the manifest is missing, or not signed by `key`. `manifest-other-files`:
+/// the files are not those of the manifest; the message names the first that differs.
 pub fn check(files: &Files, key: &VerifyKey) -> Result<usize, Finding> {
     let signed = text_of(files, FILE).and_then(|note| key.open(note).ok());
     let signed = signed.ok_or_else(|| {

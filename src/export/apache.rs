@@ -32,8 +32,9 @@ impl Lines<'_> {
         answers.any(|answer| document(&answer.body).is_none())
     }
 
-    /// A field that another one's absence asks for is written last: it would hide that the
-    /// application sent none.
+    /// The fields of the policy in the order in which they are written: first those that are
+    /// written only where most other fields are absent (tdm-policy before tdm-reservation). Once a
+    /// field is written, it cannot be seen any more that the application sent none.
     fn signals(&self) -> Vec<&SignalRule> {
         let mut signals: Vec<&SignalRule> = self.rules.signals.iter().collect();
         signals.sort_by_key(|signal| Reverse(signal.unless.len()));
@@ -64,6 +65,7 @@ fn requests(list: &[PathRule]) -> Vec<(bool, String)> {
     requests
 }
 
+/// A regular expression for the first line of a request whose target matches a pattern.
 fn request_regex(pattern: &str) -> String {
     regex(&[request_line(pattern)])
 }

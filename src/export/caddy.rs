@@ -31,10 +31,13 @@ fn extensions(media: &str) -> Option<&'static str> {
     })
 }
 
+/// The extensions of all these types, as alternatives of a regular expression. Types without an
+/// extension are left out; empty if all are.
 fn any_extension(types: &[String]) -> String {
     join(types.iter().filter_map(|media| extensions(media)), "|")
 }
 
+/// One regular expression for paths that any of these patterns matches.
 fn any_path(patterns: &[String]) -> String {
     let patterns: Vec<_> = patterns.iter().map(|pattern| path(pattern)).collect();
     regex(&patterns)

@@ -24,6 +24,8 @@ struct Frontend<'r> {
 }
 
 impl Frontend<'_> {
+    /// Whether HAProxy can answer with a file from memory: it has to fit into a buffer beside the
+    /// head.
     fn fits(&self, file: &ExportedFile) -> bool {
         file.body.len() + HEAD <= self.buffer
     }
@@ -64,8 +66,10 @@ pub fn part(rules: &Rules, style: Style, buffer: usize, directory: &str) -> (Str
     (text(&frontend), files)
 }
 
-/// The lines for a list by how they are compared: each with its value where a path may be allowed,
-/// else without order. HAProxy finds beginnings in a tree.
+/// The lines of the files for a list of rules, by the file's extension. With an Allow in the list:
+/// `map`, each pattern as a regular expression with `open` or `closed`, the first that matches
+/// counts. Else by how HAProxy compares: `beg` for beginnings, which it finds in a tree, `str` for
+/// whole paths, `reg` for patterns with `*`. Files that are not needed are empty.
 fn paths(list: &[PathRule]) -> impl Iterator<Item = (&'static str, Vec<String>)> {
     let has_allow = list.iter().any(|rule| rule.allow);
     let mut map = Vec::new();
@@ -92,6 +96,7 @@ fn paths(list: &[PathRule]) -> impl Iterator<Item = (&'static str, Vec<String>)>
     .into_iter()
 }
 
+/// The items as a file, each with a line end.
 fn lines(items: impl IntoIterator<Item = String>) -> Vec<u8> {
     let lines: String = items.into_iter().map(|item| item + "\n").collect();
     lines.into()

@@ -158,10 +158,11 @@ impl NetworkListHealth {
         }
     }
 
-    /// Returns what is proven of a request, given what the list says of its address, and whether
-    /// `NetworkListHealth::note` is due. `Impostor` becomes `Suspended` unless the list verified a
-    /// request within a week. A note is due once a minute, for `Verified` and `Impostor`. Changes
-    /// nothing, and neither locks nor waits. The site and the crawler are those of [`list_of`].
+    /// Returns what is proven of a request, given what the list says of its address (`identity`),
+    /// and whether `NetworkListHealth::note` is due. `Impostor` becomes `Suspended` unless the list
+    /// verified a request within a week. A note is due once a minute, for `Verified` and
+    /// `Impostor`. Changes nothing, and neither locks nor waits. `list` is what [`list_of`]
+    /// returns.
     pub fn look(&self, list: ListKey<'_>, identity: Identity, now: Timestamp) -> (Identity, bool) {
         self.with(list, |proof| {
             let is_due = proof

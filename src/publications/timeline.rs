@@ -74,10 +74,11 @@ impl PublicationLog {
         known
     }
 
-    /// The history of hosts of which `pieces` are what this instance published. Of the other
-    /// instances only the times of 503 are taken (`others`). Superseded versions that no crawler
-    /// can have cached any more are left out; one without bytes, or beyond the limit of 64, counts
-    /// as unknown.
+    /// The history, at `horizon.now`, of hosts of which `pieces` are what this instance published.
+    /// Of the other instances (`others`) only the times of 503 are taken. Superseded versions that
+    /// no crawler can have cached any more (`horizon.longest`) are left out; one without bytes or
+    /// rules (`parsed` gives the rules of a version), or beyond the limit of 64, counts as unknown.
+    /// The version that the operator declares for the time before crawlgate is among them.
     fn history(
         &self,
         pieces: &[Piece<'_>],
@@ -631,8 +632,9 @@ fn epoch_of_all(
     ended.fold(since.max(floor), Timestamp::max)
 }
 
-/// Adds a version that was in force elsewhere to the superseded ones, or widens its time there.
-/// Returns false, and adds nothing, if its rules are not known or there are 64 already.
+/// Adds a version that was in force before, or at another instance, from `since` to `superseded_at`
+/// to the superseded ones; one that is there already only gets its time widened. `parsed` gives the
+/// rules of a version. Returns false, and adds nothing, if it gives none or there are 64 already.
 fn supersede(
     history: &mut HostHistory,
     version: Version,

@@ -88,10 +88,10 @@ impl AuthorityParts {
         ))
     }
 
-    /// Starts the thread that gets certificates. It begins when this process is ready and alone
-    /// accepts connections, which `is_alone` says: an authority connects at once. It asks for the
-    /// hosts that `acme` names, or else for those of the policies, without those that have a
-    /// certificate from files.
+    /// Starts the thread that gets certificates, and leaves `acme` in `upgrades.acme`. The thread
+    /// waits until this process is ready and alone accepts connections (`Upgrades::is_alone`): an
+    /// authority connects at once. It asks for the hosts that `acme` names, or else for those of
+    /// the policies, without those that have a certificate from files.
     ///
     /// # Errors
     /// The thread cannot be started.

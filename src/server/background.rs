@@ -127,10 +127,10 @@ pub fn catch_signals() -> io::Result<Signals> {
 }
 
 /// Acts on signals, in threads that live as long as the process: SIGINT stops it at once, SIGQUIT
-/// and SIGTERM after the last request, the second time at once. SIGHUP reopens the logs and reads
-/// policies and certificates again, in a thread of its own, so that it does not delay a stop. All
-/// SIGHUPs that arrive meanwhile cause one more run. `rotated` is called when the logs were opened
-/// again.
+/// and SIGTERM after the last request, the second time at once. SIGHUP reopens the logs, also those
+/// of the process before if that still runs, and reads policies and certificates again, in a thread
+/// of its own, so that it does not delay a stop. All SIGHUPs that arrive meanwhile cause one more
+/// run. Fails if a thread cannot be started.
 pub fn serve_signals(
     signals: Signals,
     certificates: Arc<Certificates>,

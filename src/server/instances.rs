@@ -122,7 +122,8 @@ impl CountsOfInstances {
     /// that this version cannot read are left out.
     ///
     /// # Errors
-    /// The store does not answer, or is busy for longer than `PATIENCE`, for this reason.
+    /// The store does not answer, or the connection is in use for longer than `PATIENCE`, most
+    /// likely for the counts of this instance.
     fn of_others(&self, step: Step, from: Timestamp) -> Result<Vec<Told>, StoreError> {
         let starts = periods(step, from, self.clock.moment().now);
         let names: Vec<String> = starts.iter().map(|start| name(step, *start)).collect();

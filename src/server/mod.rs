@@ -232,7 +232,8 @@ pub fn run(
 }
 
 /// Closes the server after its last request: writes the end of the run, unless the next process has
-/// taken the state over, and removes the sockets in the file system that it has not taken over.
+/// taken the state over, and removes those sockets at `paths` that it has not taken over. `cut_off`
+/// is how many connections are cut off; the next process is told this number.
 fn end(
     background: Background,
     rooms: Rooms,

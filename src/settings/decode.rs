@@ -80,8 +80,8 @@ fn settings(fields: &mut Fields<'_>, mut said: Settings) -> Settings {
 }
 
 /// Reports settings that need or exclude each other: `proxy_protocol` without `trusted_proxies`,
-/// `evidence` or `store` without `state`, `acme` with `store`. The nodes are where the file has
-/// these two sections.
+/// `evidence` or `store` with `state: off` (a file without `state` has the default directory), and
+/// `acme` with `store`. `said` are the settings as decoded from `fields`.
 fn check_together(fields: &mut Fields<'_>, said: &Settings) {
     if fields.take("trusted_proxies").is_none()
         && said.listen.iter().any(|listener| listener.proxy_protocol)

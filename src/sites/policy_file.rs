@@ -166,8 +166,8 @@ impl Candidate {
     }
 }
 
-/// The first `MAX_TOLD` findings as texts. If there are more, the last text is `and N more` with
-/// the hint.
+/// The first `MAX_TOLD` of these findings, each with the message that `text` makes of it. If there
+/// are more, a last finding with the id `more` says `and N more` and the hint.
 fn told(items: &[&Diagnostic], text: impl Fn(&Diagnostic) -> String, hint: &str) -> Vec<Finding> {
     let mut told = Vec::new();
     for item in items.iter().take(MAX_TOLD) {

@@ -171,8 +171,8 @@ impl Shared {
         }
     }
 
-    /// Hands a request to the thread. Returns false, and drops the request, if the store is closed.
-    /// A request that ends the thread closes the store to later ones.
+    /// Hands a request to the thread. If the store is closed, drops the request, and with it the
+    /// sender of its answer. A request that ends the thread closes the store to later ones.
     pub fn ask(&self, request: Request) {
         let mut queue = self.queue();
         if !queue.is_closed {

@@ -276,7 +276,8 @@ impl Prepared {
     /// A new connection with a finished TLS handshake, which may take as long as connecting.
     ///
     /// # Errors
-    /// The server cannot be reached, or TLS fails.
+    /// The server cannot be reached, or the handshake fails or takes too long. Also without files
+    /// in the settings, where Pingora's connector has to be used.
     pub async fn connect(&self, connector: &TransportConnector) -> Result<BoxedStream> {
         let stream = connector
             .new_stream(&self.clear)
@@ -309,6 +310,8 @@ fn wrong(file: &TlsFile, mistake: impl fmt::Display) -> TlsFileError {
 }
 
 impl Content {
+    /// Reads one file into memory and keeps beside its bytes which file it is; does not look at the
+    /// bytes. The error names the file and why it cannot be read.
     fn read(file: &TlsFile) -> Result<Content, TlsFileError> {
         match crate::files::read(&file.path) {
             Ok(octets) => Ok(Content {

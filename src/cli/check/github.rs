@@ -9,6 +9,8 @@ use super::{Checked, Repository, end_column, explanation};
 use crate::yaml::{Diagnostic, Severity, Source, Span};
 use std::io::{self, Write};
 
+/// Prints the findings, notes only with `notes`, and then the problems of certificates as workflow
+/// commands, which GitHub shows as annotations. Problems of certificates have no place in a file.
 pub fn print(out: &mut impl Write, checked: &Checked, notes: bool) -> io::Result<()> {
     let repository = Repository::here();
     for (source, finding) in checked.listed(notes) {
@@ -29,6 +31,8 @@ pub fn print(out: &mut impl Write, checked: &Checked, notes: bool) -> io::Result
     Ok(())
 }
 
+/// A finding as a workflow command: `error`, `warning` or `notice` with its id, file and place (the
+/// first line of the place only), its message and explanation.
 fn command(source: &Source, finding: &Diagnostic, repository: &Repository) -> String {
     let command = match finding.severity {
         Severity::Error => "error",

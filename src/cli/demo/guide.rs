@@ -56,6 +56,9 @@ struct Guide<'a> {
     access_log: String,
 }
 
+/// The guide: commands to paste, with the first URL that the demo serves and its paths as words of
+/// the shell. For https the commands do not check the certificate. Metrics, status and access log
+/// are left out where there is no admin listener. `program` is how crawlgate was called.
 fn text(
     bound: &Bound,
     policies: &Path,

@@ -109,6 +109,9 @@ impl Head {
     }
 }
 
+/// Writes a response with this page. `head_only` leaves out the body, but not its length. `close`
+/// only says in Connection that the caller closes. A status other than 200, 404, 405 and 413 is
+/// called Bad Request.
 fn respond(
     stream: &mut TcpStream,
     status: u16,

@@ -188,8 +188,9 @@ fn warn_of_other_hosts(source: &str, urls: &[String]) {
     }
 }
 
-/// Prints the answers where a URL has a status and no file: everything is allowed, or everything
-/// denied (`allowed`). Fails if a URL is denied.
+/// Prints the answers where `source` gave a status and no file: everything is allowed for
+/// `Unavailable`, and denied for `Unreachable`, but never for a person. Says which agents are a
+/// person's. Fails if a URL is denied. Does nothing if there is a file.
 fn answer_by_status(
     arguments: &Arguments,
     asked: &[Asked<'_>],
@@ -249,12 +250,14 @@ pub fn refuse_link_out(path: &Path) -> Result {
     }
 }
 
-/// The file. Where there is only a status, fails with it; `purpose` is what the file was for,
-/// in a word.
+/// Reads a robots.txt from a path, standard input (`-`) or a URL. Fails if the URL gives only a
+/// status: there is no file to `purpose`, a verb for that message (`check`, `import`).
 pub fn file(source: &str, purpose: &str) -> Result<RobotsTxt> {
     file_of(read(source)?, source, purpose)
 }
 
+/// The file that was fetched. Fails if `source` gave only a status: there is no file to `purpose`,
+/// a verb for that message.
 fn file_of(fetched: Fetched, source: &str, purpose: &str) -> Result<RobotsTxt> {
     match fetched {
         Fetched::File { bytes, location } => Ok(RobotsTxt {

@@ -201,6 +201,7 @@ impl VerdictText<'_> {
     }
 }
 
+/// The verdict in a word.
 fn word(allowed: bool) -> &'static str {
     if allowed { "allow" } else { "deny" }
 }
@@ -222,6 +223,7 @@ fn group_lines(reading: &Reading, token: &str, bound: Bound) -> Vec<usize> {
     lines
 }
 
+/// The text of a line of the file, as a terminal can be shown it (`printable`).
 fn shown(file: &File, line: &crate::robots::Line) -> String {
     printable(&file.text(&line.text))
 }

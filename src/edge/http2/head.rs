@@ -83,8 +83,8 @@ pub fn joined_cookies(head: &Parts) -> Option<Vec<u8>> {
 
 /// The fields of a request as an origin gets them: first a Host of `:authority`, if the head has no
 /// Host; then the others without TE and HTTP2-Settings, with `cookies` (of `joined_cookies`) in the
-/// place of all pieces; last the framing of the body. POST, PUT and PATCH without a body get
-/// `content-length: 0`.
+/// place of all pieces; for chunks without Content-Length, and with `transfer-encoding: chunked` at
+/// the end. POST, PUT and PATCH without a body and a length get `content-length: 0`.
 pub fn fields_of_http1<'h>(
     head: &'h Parts,
     framing: Framing,

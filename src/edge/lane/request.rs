@@ -49,9 +49,9 @@ impl LaneRequest {
     }
 
     /// A request with this request line, these fields without those that end here, and a body with
-    /// this framing. `expects` says whether the client waits for a 100 before it sends the body.
-    /// `host` is the Host that the origin wants in place of the client's. Trailers are announced
-    /// only for chunks.
+    /// this framing. `host` is the Host that the origin wants in place of the client's. Trailers
+    /// are announced only for chunks. `expects` and `closes` are false: the caller sets them for
+    /// HTTP/1.1.
     pub fn of<'h>(
         method: &[u8],
         target: &[u8],

@@ -297,10 +297,7 @@ impl Exchange {
     }
 
     /// Records that an instance is gone for good, as an operator says. Others are told by the next
-    /// turn.
-    ///
-    /// # Errors
-    /// No other instance has this id.
+    /// turn. Returns false, and records nothing, if no other instance has this id.
     pub fn forget(&mut self, id: &str) -> bool {
         if !self.members.all().any(|member| member.id == id) {
             return false;

@@ -438,7 +438,8 @@ impl FetchState {
     }
 }
 
-/// Cuts a text that is logged and stored to 8 KiB. Origins choose how long it is.
+/// Cuts a text that is logged and stored to 8 KiB, and puts ` [...]` after a text that was cut.
+/// Origins choose how long it is.
 fn bounded(text: String) -> String {
     const LONGEST: usize = 8 * 1024;
     let beginning = crate::printable::cut(&text, LONGEST);

@@ -218,7 +218,8 @@ fn too_fast(decoder: &mut Decoder, node: &Node) -> Option<AnswerPolicy> {
 }
 
 /// Decodes the answer to a marked client, and for how long the client stays marked (1 second to 30
-/// days); either may be left out. A status alone says no time. After an error both are `None`.
+/// days); either may be left out. A status alone says no time. Both are `None` for a node that is
+/// neither a valid status nor a map; a wrong field of a map is left out alone.
 fn trapped(decoder: &mut Decoder, node: &Node) -> (Option<AnswerPolicy>, Option<Duration>) {
     let wanted = [
         "an answer, and `for` how long",
@@ -247,9 +248,10 @@ fn answer(decoder: &mut Decoder, node: &Node) -> Option<AnswerPolicy> {
     })
 }
 
-/// Decodes a status alone, or a map of `status`, `body` and the fields that `more` takes; returns
-/// the answer without Retry-After, and what `more` returned (the default for a status alone).
-/// `wanted` and `says` describe in messages what is expected. An empty map is an error.
+/// Decodes a status alone, or a map of `status`, `body` and the fields that `more` takes. `more` is
+/// called only for a map, and may set further fields of the answer. `wanted` and `says` describe in
+/// messages what is expected. An empty map adds an error and gives an empty answer. `None` for a
+/// node that is neither a valid status nor a map.
 fn answer_with(
     decoder: &mut Decoder,
     node: &Node,

@@ -131,8 +131,8 @@ fn read_host(written: &str) -> Result<HostPattern, &'static str> {
 }
 
 /// A name with an underscore, in lower case. RFC 952 does not allow it in host names, but clients
-/// send such names. An error for a name without an underscore, and where labels or the whole are
-/// not of valid length or not of letters, digits, `-` and `_`.
+/// send such names. `None` for a name without an underscore, and where labels or the whole are not
+/// of valid length or not of letters, digits, `-` and `_`.
 fn underscored(name: &str) -> Option<String> {
     let valid = name.contains('_')
         && name.len() <= 253

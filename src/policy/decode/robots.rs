@@ -93,8 +93,8 @@ fn max_age(decoder: &mut Decoder, node: &Node) -> Option<Duration> {
 }
 
 /// Decodes `origin_keys`: keys that crawlgate does not know and publishes lines of all the same.
-/// (It publishes lines with known keys anyway.) Text that is no key is left out with an error. With
-/// `origin: replace` the field is an error.
+/// (It publishes lines with known keys anyway.) Text that is no key is left out with an error. That
+/// the field has no effect with `origin: replace` is reported by [`check_effects`].
 fn origin_keys(decoder: &mut Decoder, node: &Node) -> Vec<Located<String>> {
     decoder.checked(node, "a list of keys: `Schemamap`, say", |decoder, key| {
         let text = &key.value;
@@ -114,8 +114,8 @@ fn origin_keys(decoder: &mut Decoder, node: &Node) -> Vec<Located<String>> {
     })
 }
 
-/// Decodes `origin`, or the name of a .txt file beside the policy. `origin` is an error with
-/// `origin: replace`, where crawlgate does not read the origin's file.
+/// Decodes `origin`, or the name of a .txt file beside the policy. [`check_effects`] reports
+/// `origin` as an error with `origin: replace`, where crawlgate does not read the origin's file.
 fn previous(decoder: &mut Decoder, node: &Node) -> Option<PreviousRobots> {
     let wanted = "`origin`, or the name of a .txt file beside the policy";
     Some(if decoder.text(node, wanted)? == "origin" {

@@ -251,8 +251,9 @@ fn one_for_each_purpose<'r>(crawlers: &[&'r Crawler]) -> Vec<&'r Crawler> {
     }
 }
 
-/// Whether the crawler's first token is `name` (letters and digits in lower case) and a word that
-/// tells the crawlers of a product apart: `ChatGPT-User`, `PerplexityBot`.
+/// Whether a crawler's token is `name` (letters and digits in lower case) and a word that tells the
+/// crawlers of a product apart: `ChatGPT-User`, `PerplexityBot`. Only letters and digits of the
+/// token are compared, whatever their case.
 fn is_of_product(token: &str, name: &str) -> bool {
     plain(token)
         .strip_prefix(name)

@@ -158,13 +158,13 @@ impl HistoryReader {
         }
     }
 
-    /// Calls `take` for each row of a site in the periods that begin at `from` or later and earlier
-    /// than `before`, in the order of time: with the beginning of the period, the crawler and the
-    /// identity, and the counts. An empty `site` stands for all sites. Rows with an empty crawler
-    /// are the sums over all crawlers; people have the crawler `none` and are in no such sum.
+    /// Calls `take` for each row of a site in the periods of length `step` that begin at `from` or
+    /// later, in the order of time: with the beginning of the period, the crawler, the identity and
+    /// the counts. An empty `site` stands for all sites. Rows with an empty crawler are the sums
+    /// over all crawlers; people have the crawler `none` and are in no such sum.
     ///
     /// # Errors
-    /// See [`HistoryError`]; so for the other questions.
+    /// See [`HistoryError`]. The other functions here that read fail in the same way.
     pub fn each(
         &self,
         site: &str,

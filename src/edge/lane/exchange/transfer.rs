@@ -88,10 +88,11 @@ impl<C: Client> Exchange<'_, C> {
         self.poll_wait(origin, request, response, context)
     }
 
-    /// Called when nothing can move; `sides` says whom the request and the response wait for.
+    /// Called when nothing can move; `request` and `response` say whom each direction waits for.
     /// Pending until the timeout of that wait. Then it fails, but where only the origin's 100 is
     /// awaited it sends the client a 100 and goes on. It has no timeout while the client has to
-    /// take the response.
+    /// take the response. A wait for the client also fails once the request has to give up its
+    /// place at the origin and must not go on without one.
     fn poll_wait(
         &mut self,
         origin: &Origin,
