@@ -1,6 +1,7 @@
 //! [`export`] writes a policy as native configuration of nginx, HAProxy, Caddy or Apache httpd, for
 //! sites that do not run crawlgate itself. [`Rules`] is the part of the policy that such a
-//! configuration can express; [`Rules::left_out`] lists the rest. Each server has a file here, and
+//! configuration can express; [`Rules::left_out`] lists the rest. Each server has a template in
+//! `templates` that shows what its files look like, and a module with what the template asks for.
 //! `regex` writes path patterns and crawler names as regular expressions.
 
 mod apache;

@@ -6,9 +6,7 @@ use std::collections::BTreeMap;
 
 /// The longest expression: nginx takes words of up to 4,096 bytes in its configuration, the quotes
 /// included.
-const LONGEST: usize = 3_900;
-/// A character that product tokens do not have. Next to a marker it parts words.
-const NO_WORD: &str = "[^0-9A-Za-z_-]";
+const MAX_LENGTH: usize = 3_900;
 
 /// One step of a pattern, in the order in which alternatives are written.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -59,29 +57,27 @@ impl Trie {
 
 impl Step {
     fn write(self, out: &mut String) {
-        match self {
-            Step::Start => out.push('^'),
-            Step::NoWord => {
-                *out += &format!("(?:^|{NO_WORD})");
-            }
-            Step::Any => out.push_str(".*"),
-            Step::End => out.push('$'),
-            Step::NoWordOrEnd => {
-                *out += &format!("(?:{NO_WORD}|$)");
-            }
+        out.push_str(match self {
+            Step::Start => "^",
+            // Product tokens do not have these characters. Next to a marker they part words.
+            Step::NoWord => "(?:^|[^0-9A-Za-z_-])",
+            Step::Any => ".*",
+            Step::End => "$",
+            Step::NoWordOrEnd => "(?:[^0-9A-Za-z_-]|$)",
             // The method, and the host of a target that names it.
-            Step::RequestStart => out.push_str("^[^ ]+ (?:[A-Za-z]+://[^/? ]*)?"),
-            Step::NoBlanks => out.push_str("[^ ]*"),
-            Step::RequestEnd => out.push_str("(?: |$)"),
+            Step::RequestStart => "^[^ ]+ (?:[A-Za-z]+://[^/? ]*)?",
+            Step::NoBlanks => "[^ ]*",
+            Step::RequestEnd => "(?: |$)",
             Step::Byte(byte) if byte.is_ascii_alphanumeric() || b"/_-=&%~,:@".contains(&byte) => {
-                out.push(byte.into())
+                return out.push(byte.into());
             }
-            Step::Byte(byte) if b".?+*()|[]^$".contains(&byte) => out.extend(['\\', byte.into()]),
-            // No server, reading the regex out of a file of its own, gives these a meaning.
-            Step::Byte(byte) => {
-                *out += &format!("\\x{byte:02x}");
+            Step::Byte(byte) if b".?+*()|[]^$".contains(&byte) => {
+                return out.extend(['\\', byte.into()]);
             }
-        }
+            // No server, reading the regex out of a file of its own, gives these a meaning. No
+            // quotation mark stands in a regex by itself: templates quote it without a look.
+            Step::Byte(byte) => return *out += &format!("\\x{byte:02x}"),
+        });
     }
 }
 
@@ -89,16 +85,15 @@ impl Step {
 /// of it, `x` anywhere.
 pub fn marker(text: &str) -> Vec<Step> {
     let body = text.trim_start_matches(['^', '=']);
-    let is_word = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
-    let start = match (body.len() < text.len(), is_word(body.as_bytes().first())) {
-        (true, _) => Some(Step::Start),
-        (false, true) => Some(Step::NoWord),
-        (false, false) => None,
+    let start = if body.len() < text.len() {
+        Some(Step::Start)
+    } else {
+        body.starts_with(is_word).then_some(Step::NoWord)
     };
-    let end = match (text.starts_with('='), is_word(body.as_bytes().last())) {
-        (true, _) => Some(Step::End),
-        (false, true) => Some(Step::NoWordOrEnd),
-        (false, false) => None,
+    let end = if text.starts_with('=') {
+        Some(Step::End)
+    } else {
+        body.ends_with(is_word).then_some(Step::NoWordOrEnd)
     };
     // Compared without regard to case: in one case, so that beginnings are shared.
     start
@@ -108,19 +103,19 @@ pub fn marker(text: &str) -> Vec<Step> {
         .collect()
 }
 
+fn is_word(character: char) -> bool {
+    character.is_ascii_alphanumeric()
+}
+
 /// A pattern of robots.txt.
 pub fn path(text: &str) -> Vec<Step> {
     let body = text.strip_suffix('$').unwrap_or(text);
     let end = (body.len() < text.len()).then_some(Step::End);
-    let steps = body.bytes().map(|byte| {
-        if byte == b'*' {
-            Step::Any
-        } else {
-            Step::Byte(byte)
-        }
-    });
     std::iter::once(Step::Start)
-        .chain(steps)
+        .chain(body.bytes().map(|byte| match byte {
+            b'*' => Step::Any,
+            byte => Step::Byte(byte),
+        }))
         .chain(end)
         .collect()
 }
@@ -128,13 +123,16 @@ pub fn path(text: &str) -> Vec<Step> {
 /// A pattern of robots.txt, as it stands in the first line of a request. The pattern ends before
 /// the version.
 pub fn request_line(text: &str) -> Vec<Step> {
-    let step = |step: Step| match step {
-        Step::Start => Step::RequestStart,
-        Step::Any => Step::NoBlanks,
-        Step::End => Step::RequestEnd,
-        other => other,
-    };
-    path(text).into_iter().map(step).collect()
+    let mut steps = path(text);
+    for step in &mut steps {
+        *step = match *step {
+            Step::Start => Step::RequestStart,
+            Step::Any => Step::NoBlanks,
+            Step::End => Step::RequestEnd,
+            other => other,
+        };
+    }
+    steps
 }
 
 /// Text as it is.
@@ -177,7 +175,7 @@ pub fn regexes(patterns: &[Vec<Step>]) -> Vec<String> {
         return Vec::new();
     }
     let text = regex(patterns);
-    if text.len() <= LONGEST || patterns.len() < 2 {
+    if text.len() <= MAX_LENGTH || patterns.len() < 2 {
         return vec![text];
     }
     let mut sorted = patterns.to_vec();

@@ -5,12 +5,11 @@ use super::regex::{marker, marker_regex, media, regexes};
 use crate::crawlers::{Claim, CrawlerIndex, Purpose, Registry, is_generic, is_of_people};
 use crate::policy::Site;
 use crate::policy::model::{
-    Audience, Conditions, IndexingRule, Mode, OriginTags, PausePolicy, PauseTime, StatusCondition,
-    Unverified,
+    Audience, Conditions, IndexingRule, Mode, OriginTags, PauseTime, StatusCondition, Unverified,
 };
 use crate::policy::site::{SecondReading, SignalField};
 use crate::printable::join;
-use crate::yaml::{Located, values};
+use crate::yaml::values;
 use std::collections::BTreeSet;
 
 /// The body of a refusal where the policy has none.
@@ -175,6 +174,11 @@ impl ExportedFile {
 }
 
 impl CrawlerClass {
+    /// Whether its crawlers pass, whatever they ask for.
+    fn is_idle(&self) -> bool {
+        self.list.is_none() && !self.is_pausable
+    }
+
     /// As few regular expressions for the markers as there can be.
     pub fn regexes(&self) -> Vec<String> {
         let markers: Vec<_> = self.markers.iter().map(|(_, text)| marker(text)).collect();
@@ -242,12 +246,14 @@ impl Rules {
     }
 
     fn add_pause(&mut self, site: &Site) {
-        let is_on = |pause: &&PausePolicy| {
-            matches!(pause.time, PauseTime::Once { from, .. } if from.is_none_or(|from| from <= site.at))
-                && !pause.pause_robots_txt
-        };
-        let pause = site.policy.pauses.iter().find(is_on);
-        if site.policy.pauses.len() > usize::from(pause.is_some()) {
+        let pauses = &site.policy.pauses;
+        let pause = pauses.iter().find(|pause| match pause.time {
+            PauseTime::Once { from, .. } => {
+                from.is_none_or(|from| from <= site.at) && !pause.pause_robots_txt
+            }
+            _ => false,
+        });
+        if pauses.len() > usize::from(pause.is_some()) {
             self.left_out
                 .push("`pause`: one begins later, recurs, or pauses robots.txt, too".to_owned());
         }
@@ -274,14 +280,14 @@ impl Rules {
         let list = group.and_then(|group| self.list(site, usize::from(group), is_google));
         let answer = list.map_or(0, |_| self.answer(site, usize::from(claim.disallowed)));
         let is_pausable = claim.pausable && self.pause.is_some();
-        let is_alike = |class: &&mut CrawlerClass| {
-            (class.list, class.answer, class.is_pausable) == (list, answer, is_pausable)
-        };
         // A named crawler before a tool, then the longer marker before the shorter.
-        let order =
-            |marker: &str| u32::from(is_tool) * 10_000 + 5_000 - marker.len().min(5_000) as u32;
-        let markers = markers.iter().map(|marker| (order(marker), marker.clone()));
-        match self.classes.iter_mut().find(is_alike) {
+        let last = u32::from(is_tool) * 10_000 + 5_000;
+        let markers = markers
+            .iter()
+            .map(|marker| (last - marker.len().min(5_000) as u32, marker.clone()));
+        match self.classes.iter_mut().find(|class| {
+            (class.list, class.answer, class.is_pausable) == (list, answer, is_pausable)
+        }) {
             Some(class) => class.markers.extend(markers),
             None => self.classes.push(CrawlerClass {
                 markers: markers.collect(),
@@ -332,16 +338,14 @@ impl Rules {
 
     /// Drops markers of crawlers that pass, except those that hide a marker of another class.
     fn drop_idle(&mut self) {
-        let is_idle = |class: &CrawlerClass| class.list.is_none() && !class.is_pausable;
-        let body = |marker: &str| marker.trim_start_matches(['^', '=']).to_ascii_lowercase();
         let held: BTreeSet<String> = self
             .classes
             .iter()
-            .filter(|class| !is_idle(class))
+            .filter(|class| !class.is_idle())
             .flat_map(|class| &class.markers)
             .map(|(_, marker)| body(marker))
             .collect();
-        for class in self.classes.iter_mut().filter(|class| is_idle(class)) {
+        for class in self.classes.iter_mut().filter(|class| class.is_idle()) {
             class
                 .markers
                 .retain(|(_, marker)| held.iter().any(|held| body(marker).contains(held.as_str())));
@@ -401,6 +405,11 @@ fn markers_of_token(site: &Site, token: &String) -> Vec<String> {
     }
 }
 
+/// A marker without its place in the user agent, in one case.
+fn body(marker: &str) -> String {
+    marker.trim_start_matches(['^', '=']).to_ascii_lowercase()
+}
+
 /// Whether a list closes everything.
 fn is_closed(list: &[PathRule]) -> bool {
     match list {
@@ -420,26 +429,17 @@ fn place_in<T: PartialEq>(list: &mut Vec<T>, item: T) -> usize {
 }
 
 fn files(site: &Site) -> Vec<ExportedFile> {
-    let file = |path, media, cache_control: &String, body: &[u8]| ExportedFile {
-        path,
-        media,
-        cache_control: cache_control.clone(),
-        body: body.to_vec(),
+    let robots = ExportedFile {
+        path: "/robots.txt",
+        media: "text/plain; charset=utf-8",
+        cache_control: site.robots_txt.cache_control.clone(),
+        body: site.robots_txt.body.to_vec(),
     };
-    let robots = &site.robots_txt;
-    let robots = file(
-        "/robots.txt",
-        "text/plain; charset=utf-8",
-        &robots.cache_control,
-        &robots.body,
-    );
-    let tdmrep = site.signals.tdmrep().map(|tdmrep| {
-        file(
-            "/.well-known/tdmrep.json",
-            "application/json",
-            &tdmrep.cache_control,
-            &tdmrep.body,
-        )
+    let tdmrep = site.signals.tdmrep().map(|tdmrep| ExportedFile {
+        path: "/.well-known/tdmrep.json",
+        media: "application/json",
+        cache_control: tdmrep.cache_control.clone(),
+        body: tdmrep.body.to_vec(),
     });
     std::iter::once(robots).chain(tdmrep).collect()
 }
@@ -489,74 +489,60 @@ fn tag_rule(rule: &IndexingRule) -> Option<TagRule> {
 
 /// `None` for a condition with a regular expression: servers read other dialects.
 fn tag_condition(conditions: &Conditions) -> Option<TagCondition> {
-    let status = |status: &Located<StatusCondition>| match status.value {
-        // A part of a page is tagged as the page.
-        StatusCondition::Code(200) => vec![(200, 200), (206, 206)],
-        StatusCondition::Code(code) => vec![(code, code)],
-        StatusCondition::Class(class) => {
-            vec![(u16::from(class) * 100, u16::from(class) * 100 + 99)]
+    let mut status = Vec::new();
+    for condition in &conditions.status {
+        match condition.value {
+            // A part of a page is tagged as the page.
+            StatusCondition::Code(200) => status.extend([(200, 200), (206, 206)]),
+            StatusCondition::Code(code) => status.push((code, code)),
+            StatusCondition::Class(class) => {
+                let first = u16::from(class) * 100;
+                status.push((first, first + 99));
+            }
         }
-    };
+    }
     conditions.path_regex.is_none().then(|| TagCondition {
         paths: values(&conditions.paths),
         types: values(&conditions.types),
-        status: conditions.status.iter().flat_map(status).collect(),
+        status,
     })
 }
 
 /// The parts of the policy that no configuration can say.
 fn left_out(site: &Site) -> impl Iterator<Item = &'static str> {
     let policy = &site.policy;
-    let fields = &site.policy.enforcement.site;
-    let asks_for_delay = site
-        .document
-        .groups
-        .iter()
-        .any(|group| group.crawl_delay.is_some());
-    let refuses = fields
-        .unverified
-        .is_some_and(|said| said.value == Unverified::Refuse);
+    let unverified = policy.enforcement.site.unverified;
+    let refuses = unverified.is_some_and(|said| said.value == Unverified::Refuse);
+    let mut groups = site.document.groups.iter();
+    let asks_for_delay = groups.any(|group| group.crawl_delay.is_some());
+    let asks_for_proof = !site.networks.is_empty() || refuses;
+    let asks_for_license = policy.asks_for_license().next().is_some();
+    let has_traps = !policy.enforcement.traps.is_empty();
+    let retires = !policy.retire.is_empty();
     let replaces = site.origin_tags == OriginTags::Replace
         || policy.indexing.iter().any(|rule| {
             rule.origin_tags
                 .is_some_and(|said| said >= OriginTags::Replace)
         });
-    let listed = [
-        (
-            true,
+    [
+        Some(
             "cached versions: a new rule is enforced at once, also on crawlers that cannot know it yet",
         ),
-        (
-            true,
+        Some(
             "bots that the registry does not know, and other spellings of a path (`/%63art/`, `/x/../cart/`): they pass",
         ),
-        (asks_for_delay, "Crawl-delay: requests are not counted"),
-        (
-            !policy.enforcement.traps.is_empty(),
-            "traps: the paths are disallowed, and no client is remembered",
-        ),
-        (
-            !site.networks.is_empty() || refuses,
-            "addresses and proof of crawlers: a user agent is believed",
-        ),
-        (
-            policy.asks_for_license().next().is_some(),
-            "licences: no crawler is asked for one",
-        ),
-        (site.html.is_some(), "`html`: pages are not rewritten"),
-        (
-            !policy.retire.is_empty(),
-            "`retire`: what it says now stays until the next export",
-        ),
-        (
-            replaces,
+        asks_for_delay.then_some("Crawl-delay: requests are not counted"),
+        has_traps.then_some("traps: the paths are disallowed, and no client is remembered"),
+        asks_for_proof.then_some("addresses and proof of crawlers: a user agent is believed"),
+        asks_for_license.then_some("licences: no crawler is asked for one"),
+        site.html.as_ref().map(|_| "`html`: pages are not rewritten"),
+        retires.then_some("`retire`: what it says now stays until the next export"),
+        replaces.then_some(
             "`origin_tags: replace`, and `origin_tags` of a rule: the application's X-Robots-Tag stays",
         ),
-    ];
-    listed
-        .into_iter()
-        .filter(|(is_wanted, _)| *is_wanted)
-        .map(|(_, what)| what)
+    ]
+    .into_iter()
+    .flatten()
 }
 
 #[cfg(test)]
