@@ -222,8 +222,7 @@ fn nginx(rules: &Rules, name: &str, listen: &str, origin: &str, style: Style) ->
     );
     let mut text = String::new();
     let refused = rules.answers.iter().map(|answer| ("refused0", answer));
-    for (answer_name, answer) in
-        refused.chain(rules.pause.iter().map(|answer| ("paused", answer)))
+    for (answer_name, answer) in refused.chain(rules.pause.iter().map(|answer| ("paused", answer)))
     {
         let retry_after = answer
             .retry_after
