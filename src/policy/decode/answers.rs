@@ -6,12 +6,15 @@ use crate::policy::model::{AnswerPages, Included};
 use crate::yaml::{Decoder, Fields, Node};
 
 pub fn answers(fields: &mut Fields<'_>) -> AnswerPages {
-    let mut page = |name| fields.get(name, |decoder, node| included(decoder, node, "html"));
     AnswerPages {
-        pause: page("pause"),
-        failure: page("failure"),
-        refusal: page("refusal"),
+        pause: fields.get("pause", page),
+        failure: fields.get("failure", page),
+        refusal: fields.get("refusal", page),
     }
+}
+
+fn page(decoder: &mut Decoder, node: &Node) -> Option<Included> {
+    included(decoder, node, "html")
 }
 
 /// The name of a file beside the policy. A path could lead anywhere on the machine, and is refused.

@@ -1,6 +1,7 @@
 //! [`cases`] decodes the policy section `tests`: requests, and what crawlgate must decide about
 //! each. A policy is used only if all of them hold.
 
+use super::signals::yes_or_no;
 use crate::indexing::Directives;
 use crate::policy::model::{CachedByTest, Expectation, PolicyTest};
 use crate::yaml::{Decoder, Fields, Located, Node, Value};
@@ -20,115 +21,106 @@ const KINDS: [&str; 11] = [
     "unverified",
     "exempt",
 ];
-const TRUE_FALSE: [(&str, bool); 4] = [
-    ("true", true),
-    ("yes", true),
-    ("false", false),
-    ("no", false),
-];
 const ACTIONS: [&str; 6] = ["pass", "block", "license", "pause", "robots_txt", "tdmrep"];
 
 pub fn cases(decoder: &mut Decoder, node: &Node) -> Vec<PolicyTest> {
-    let list = "a list of cases, like `{ agent: GPTBot, path: /, expect: disallowed }`";
-    decoder.maps(node, [list, "a case: agent, path, expect"], case)
+    let wanted = [
+        "a list of cases, like `{ agent: GPTBot, path: /, expect: disallowed }`",
+        "a case: agent, path, expect",
+    ];
+    decoder.maps(node, wanted, case)
 }
 
 fn case(fields: &mut Fields<'_>) -> Option<PolicyTest> {
     let agent = fields.text("agent", "a token, a name or a user agent");
-    let path = fields.text("path", "a path").filter(|path| {
-        let valid = path.value.starts_with('/') && !path.value.chars().any(char::is_control);
-        if !valid {
-            fields.decoder.error(
-                "bad-path",
-                path.span,
-                format!("`{}` is not a path: it begins with `/`", path.value),
-            );
-        }
-        valid
-    });
-    let host = fields.text("host", "a host");
-    let content_type = fields.text("type", "a media type").map(|text| text.value);
-    let status = fields
-        .integer("status", 200..=599, "the status of a response")
-        .unwrap_or(200);
-    let at = fields.get("at", Decoder::timestamp);
-    let ip = fields.get("ip", |decoder, node| {
-        let text = decoder.text(node, "an address, like 192.0.2.1")?;
-        let address = text.parse::<IpAddr>();
-        if address.is_err() {
-            decoder.error(
-                "bad-value",
-                node.span,
-                format!("`{text}` is not an address"),
-            );
-        }
-        address.ok().map(|address| address.to_canonical())
-    });
-    let identity = fields.variant("identity", "what is proven");
-    let held = fields.get("held", held);
-    let expect = fields.get_or_default("expect", expectation);
+    let path = fields.located("path", path);
     for name in ["agent", "path", "expect"] {
         fields.required(name, &format!("this case does not say `{name}`"), None);
     }
     Some(PolicyTest {
+        host: fields.text("host", "a host"),
+        content_type: fields.text("type", "a media type").map(|text| text.value),
+        status: fields
+            .integer("status", 200..=599, "the status of a response")
+            .unwrap_or(200),
+        at: fields.get("at", Decoder::timestamp),
+        ip: fields.get("ip", address),
+        identity: fields.variant("identity", "what is proven"),
+        held: fields.get("held", held),
+        expect: fields.get_or_default("expect", expectation),
+        span: fields.span,
+        // What is missing ends it only here: the mistakes of all other fields are shown before.
         agent: agent?,
         path: path?,
-        host,
-        content_type,
-        status,
-        at,
-        ip,
-        identity,
-        held,
-        expect,
-        span: fields.span,
     })
+}
+
+fn path(decoder: &mut Decoder, node: &Node) -> Option<String> {
+    decoder.parsed(
+        node,
+        "a path",
+        |text| {
+            let is_path = text.starts_with('/') && !text.chars().any(char::is_control);
+            is_path.then(|| text.to_owned())
+        },
+        ("bad-path", "is not a path", "a path begins with `/`"),
+    )
+}
+
+fn address(decoder: &mut Decoder, node: &Node) -> Option<IpAddr> {
+    let address: IpAddr = decoder.parsed(
+        node,
+        "an address, like 192.0.2.1",
+        |text| text.parse().ok(),
+        ("bad-value", "is not an address", "write `192.0.2.1`, say"),
+    )?;
+    Some(address.to_canonical())
 }
 
 /// `none`, `current`, or the text of a robots.txt.
 fn held(decoder: &mut Decoder, node: &Node) -> Option<CachedByTest> {
-    match decoder.text(node, "`none`, `current`, or the text of a robots.txt")? {
-        "none" => Some(CachedByTest::Nothing),
-        "current" => Some(CachedByTest::InForce),
-        // Every line of a robots.txt that says something has a colon.
-        text if text.contains(':') => Some(CachedByTest::Superseded(text.to_owned())),
-        text => {
-            decoder.error_with_help(
-                "bad-value",
-                node.span,
-                format!("`{}` is nothing that a crawler holds", text.lines().next().unwrap_or_default()),
-                "write `none`, `current`, or the text of an earlier robots.txt, as a block after `|`",
-            );
-            None
-        }
-    }
+    decoder.parsed(
+        node,
+        "`none`, `current`, or the text of a robots.txt",
+        |text| match text {
+            "none" => Some(CachedByTest::Nothing),
+            "current" => Some(CachedByTest::InForce),
+            // Every line of a robots.txt that says something has a colon.
+            text => text
+                .contains(':')
+                .then(|| CachedByTest::Superseded(text.to_owned())),
+        },
+        (
+            "bad-value",
+            "is nothing that a crawler holds",
+            "write `none`, `current`, or the text of an earlier robots.txt, as a block after `|`",
+        ),
+    )
 }
 
 fn expectation(decoder: &mut Decoder, node: &Node) -> Expectation {
     if matches!(node.value, Value::Scalar { .. }) {
-        let verdict = one_of(&VERDICTS, "a verdict")(decoder, node);
         return Expectation {
-            verdict,
+            verdict: one_of(&VERDICTS, "a verdict")(decoder, node),
             ..Expectation::default()
         };
     }
     let wanted = "a verdict, or a map: verdict, kind, never_fetched, action, status, tag, signals";
-    let expectation = decoder.map(node, wanted, |fields| Expectation {
-        verdict: fields.get("verdict", one_of(&VERDICTS, "a verdict")),
-        kind: fields.get("kind", one_of(&KINDS, "a kind")),
-        never_fetched: fields.located("never_fetched", |decoder, node| {
-            decoder.word(node, &TRUE_FALSE, "yes or no")
-        }),
-        action: fields.get("action", one_of(&ACTIONS, "an action")),
-        answer_status: fields.located("status", |decoder, node| {
-            decoder.integer(node, 200..=599, "a status")
-        }),
-        tag: fields.get("tag", |decoder, node| Some(tag_lines(decoder, node))),
-        signals: fields.get("signals", |decoder, node| {
-            Some(decoder.texts(node, "header lines, like `Content-Usage: train-ai=n`"))
-        }),
-    });
-    expectation.unwrap_or_default()
+    decoder
+        .map(node, wanted, |fields| Expectation {
+            verdict: fields.get("verdict", one_of(&VERDICTS, "a verdict")),
+            kind: fields.get("kind", one_of(&KINDS, "a kind")),
+            never_fetched: fields.located("never_fetched", yes_or_no),
+            action: fields.get("action", one_of(&ACTIONS, "an action")),
+            answer_status: fields.located("status", |decoder, node| {
+                decoder.integer(node, 200..=599, "a status")
+            }),
+            tag: fields.get("tag", |decoder, node| Some(tag_lines(decoder, node))),
+            signals: fields.get("signals", |decoder, node| {
+                Some(decoder.texts(node, "header lines, like `Content-Usage: train-ai=n`"))
+            }),
+        })
+        .unwrap_or_default()
 }
 
 /// Lines as they are sent: `tag: "noindex, noarchive"` is one line, a list is several, an empty

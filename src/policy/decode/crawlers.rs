@@ -11,15 +11,16 @@ const MAX_MARKER: usize = 100;
 
 pub fn crawlers(decoder: &mut Decoder, node: &Node) -> Vec<DescribedCrawler> {
     let mut crawlers: Vec<DescribedCrawler> = Vec::new();
-    let list = "a list of crawlers, like `{ token: IntranetBot, networks: 10.20.0.0/16 }`";
-    for crawler in decoder.maps(
-        node,
-        [list, "a map: token, user_agent, purpose, ..."],
-        crawler,
-    ) {
+    let wanted = [
+        "a list of crawlers, like `{ token: IntranetBot, networks: 10.20.0.0/16 }`",
+        "a map: token, user_agent, purpose, ...",
+    ];
+    for crawler in decoder.maps(node, wanted, crawler) {
         let token = &crawler.token;
-        let same = |other: &&DescribedCrawler| other.token.value.eq_ignore_ascii_case(&token.value);
-        if let Some(first) = crawlers.iter().find(same) {
+        if let Some(first) = crawlers
+            .iter()
+            .find(|other| other.token.value.eq_ignore_ascii_case(&token.value))
+        {
             decoder.duplicate(
                 "duplicate-crawler",
                 [token.span, first.token.span],
@@ -34,44 +35,37 @@ pub fn crawlers(decoder: &mut Decoder, node: &Node) -> Vec<DescribedCrawler> {
 }
 
 fn crawler(fields: &mut Fields<'_>) -> Option<DescribedCrawler> {
-    let named = fields.required(
+    fields.required(
         "token",
         "a crawler needs a `token`: the name it looks for in robots.txt",
         None,
     );
-    let token = named.and_then(|node| token(fields.decoder, node));
-    let binds = [
-        ("star", Binds::Star),
-        ("named", Binds::Named),
-        ("never", Binds::Never),
-    ];
-    let user_agent = fields.get_or_default("user_agent", markers);
-    let purpose = fields.variant("purpose", "a purpose");
-    let binds = fields.word("binds", &binds, "what binds it");
-    let crawl_delay = fields.get("crawl_delay", Decoder::boolean);
-    let networks = fields.get_or_default("networks", read_networks);
+    let token = fields.located("token", token);
     Some(DescribedCrawler {
+        user_agent: fields.get_or_default("user_agent", markers),
+        purpose: fields.variant("purpose", "a purpose"),
+        binds: fields.word(
+            "binds",
+            &[
+                ("star", Binds::Star),
+                ("named", Binds::Named),
+                ("never", Binds::Never),
+            ],
+            "what binds it",
+        ),
+        crawl_delay: fields.get("crawl_delay", Decoder::boolean),
+        networks: fields.get_or_default("networks", read_networks),
+        // What is missing ends it only here: the mistakes of all other fields are shown before.
         token: token?,
-        user_agent,
-        purpose,
-        binds,
-        crawl_delay,
-        networks,
     })
 }
 
-fn token(decoder: &mut Decoder, node: &Node) -> Option<Located<String>> {
+fn token(decoder: &mut Decoder, node: &Node) -> Option<String> {
     let help = "a product token has letters, digits, `-` and `_`; how the user agent reads goes into `user_agent`";
-    let read = |text: &str| {
-        super::is_token(text).then(|| Located {
-            value: text.to_owned(),
-            span: node.span,
-        })
-    };
     decoder.parsed(
         node,
         "the product token of a crawler",
-        read,
+        |text| super::is_token(text).then(|| text.to_owned()),
         ("bad-token", "is not a product token", help),
     )
 }

@@ -10,7 +10,7 @@ use crate::crawlers::Purpose;
 use crate::policy::model::{
     AnswerPolicy, BehindCache, Defaulted, Enforcement, EnforcementFields, Mode,
 };
-use crate::yaml::{Decoder, Diagnostic, Fields, Located, Node, Value};
+use crate::yaml::{Decoder, Fields, Located, Node, Value};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -47,13 +47,14 @@ fn grace(decoder: &mut Decoder, node: &Node) -> Option<Duration> {
 }
 
 fn purposes(decoder: &mut Decoder, node: &Node) -> BTreeMap<Purpose, EnforcementFields> {
-    let purposes = decoder.map(node, "a map of purposes, like `seo: enforce`", |fields| {
-        let said = Purpose::ALL
-            .into_iter()
-            .map(|purpose| Some((purpose, fields.get(purpose.name(), nested)?)));
-        said.flatten().collect()
-    });
-    purposes.unwrap_or_default()
+    decoder
+        .map(node, "a map of purposes, like `seo: enforce`", |fields| {
+            Purpose::ALL
+                .into_iter()
+                .filter_map(|purpose| Some((purpose, fields.get(purpose.name(), nested)?)))
+                .collect()
+        })
+        .unwrap_or_default()
 }
 
 fn agents(decoder: &mut Decoder, node: &Node) -> Vec<(Located<String>, EnforcementFields)> {
@@ -67,11 +68,12 @@ fn agents(decoder: &mut Decoder, node: &Node) -> Vec<(Located<String>, Enforceme
             .iter()
             .find(|(other, _)| other.value.eq_ignore_ascii_case(&agent.value))
         {
-            let message = format!("`{}` is written twice", agent.value);
-            let error = Diagnostic::error("duplicate-key", agent.span, message);
-            decoder
-                .diagnostics
-                .push(error.related(first.span, "first here"));
+            decoder.duplicate(
+                "duplicate-key",
+                [agent.span, first.span],
+                format!("`{}` is written twice", agent.value),
+                "keep one of them; nothing is merged",
+            );
             continue;
         }
         if is_name(
@@ -108,21 +110,17 @@ fn traps(decoder: &mut Decoder, node: &Node) -> Vec<Located<String>> {
             continue;
         }
         let literal = trap.value.split(['*', '$']).next().unwrap_or_default();
-        if literal.chars().count() < 3 {
-            decoder.error(
-                "bad-trap",
-                trap.span,
-                "a trap is a path of its own, like `/no-crawlers-here/`: a wider one marks every reader of the site",
-            );
+        let mistake = if literal.chars().count() < 3 {
+            "a trap is a path of its own, like `/no-crawlers-here/`: a wider one marks every reader of the site"
         } else if "/robots.txt".starts_with(literal) || "/.well-known/".starts_with(literal) {
-            decoder.error(
-                "bad-trap",
-                trap.span,
-                "crawlers have reasons to ask for this: it is no trap",
-            );
-        } else if !traps.iter().any(|other| other.value == trap.value) {
-            traps.push(trap);
-        }
+            "crawlers have reasons to ask for this: it is no trap"
+        } else {
+            if !traps.iter().any(|other| other.value == trap.value) {
+                traps.push(trap);
+            }
+            continue;
+        };
+        decoder.error("bad-trap", trap.span, mistake);
     }
     traps
 }
@@ -204,9 +202,8 @@ fn too_fast(decoder: &mut Decoder, node: &Node) -> Option<AnswerPolicy> {
         decoder,
         node,
         ["an answer", "a `status` or a `body`"],
-        |_| {},
+        |_, _| {},
     )
-    .map(|(answer, ())| answer)
 }
 
 /// The answer to a marked client, and how long it stays marked: either may be left out.
@@ -215,63 +212,48 @@ fn trapped(decoder: &mut Decoder, node: &Node) -> (Option<AnswerPolicy>, Option<
         "an answer, and `for` how long",
         "a `status`, a `body` or `for` how long",
     ];
-    let said = answer_with(decoder, node, wanted, |fields| {
-        fields.get("for", |decoder, node| {
+    let mut time = None;
+    let answer = answer_with(decoder, node, wanted, |fields, _| {
+        time = fields.get("for", |decoder, node| {
             decoder.duration_within(
                 node,
                 SECOND..=MONTH,
                 "`for` is from one second to 30 days",
                 None,
             )
-        })
+        });
     });
-    said.map(|(answer, time)| (Some(answer), time))
-        .unwrap_or_default()
+    (answer, time)
 }
 
 fn answer(decoder: &mut Decoder, node: &Node) -> Option<AnswerPolicy> {
     let wanted = ["an answer", "a `status`, a `retry_after` or a `body`"];
-    let (answer, retry_after) = answer_with(decoder, node, wanted, |fields| {
-        fields.get("retry_after", retry_after)
-    })?;
-    Some(AnswerPolicy {
-        retry_after,
-        ..answer
+    answer_with(decoder, node, wanted, |fields, answer| {
+        answer.retry_after = fields.get("retry_after", retry_after);
     })
 }
 
 /// A status alone, or a map of `status`, `body` and the fields that `more` takes. An empty map is a
 /// mistake.
-fn answer_with<T: Default>(
+fn answer_with(
     decoder: &mut Decoder,
     node: &Node,
     [wanted, says]: [&str; 2],
-    more: impl FnOnce(&mut Fields<'_>) -> T,
-) -> Option<(AnswerPolicy, T)> {
+    more: impl FnOnce(&mut Fields<'_>, &mut AnswerPolicy),
+) -> Option<AnswerPolicy> {
+    let mut answer = AnswerPolicy::default();
     if !node.is_map() {
-        let status = Some(status(decoder, node)?);
-        return Some((
-            AnswerPolicy {
-                status,
-                ..AnswerPolicy::default()
-            },
-            T::default(),
-        ));
+        answer.status = Some(status(decoder, node)?);
+        return Some(answer);
     }
     if node.is_empty() {
         decoder.error("missing-field", node.span, format!("an answer says {says}"));
     }
     decoder.map(node, wanted, |fields| {
-        let status = fields.get("status", status);
-        let more = more(fields);
-        (
-            AnswerPolicy {
-                status,
-                retry_after: None,
-                body: fields.get("body", body),
-            },
-            more,
-        )
+        answer.status = fields.get("status", status);
+        answer.body = fields.get("body", body);
+        more(fields, &mut answer);
+        answer
     })
 }
 

@@ -2,7 +2,7 @@
 //! it, and converts it to the form that clients send (lower case, Punycode).
 
 use crate::policy::model::HostPattern;
-use crate::yaml::{Decoder, Diagnostic, Located, Node};
+use crate::yaml::{Decoder, Located, Node};
 use std::net::{IpAddr, Ipv6Addr};
 use std::num::NonZeroU16;
 
@@ -23,13 +23,12 @@ pub fn hosts(decoder: &mut Decoder, node: &Node) -> Vec<Located<HostPattern>> {
     {
         match parse_host(&written) {
             Ok(value) => match hosts.iter().find(|host| host.value == value) {
-                Some(first) => {
-                    let message = format!("`{written}` is named twice");
-                    let error = Diagnostic::error("duplicate-host", span, message);
-                    decoder
-                        .diagnostics
-                        .push(error.related(first.span, "first here"));
-                }
+                Some(first) => decoder.duplicate(
+                    "duplicate-host",
+                    [span, first.span],
+                    format!("`{written}` is named twice"),
+                    "keep one of them",
+                ),
                 None => hosts.push(Located { value, span }),
             },
             Err(HostError { message, help }) => {
@@ -54,96 +53,82 @@ pub struct HostError {
 /// # Errors
 /// A text that is not a host pattern.
 pub fn parse_host(written: &str) -> Result<HostPattern, HostError> {
-    const EXAMPLE: &str = "write a name as it stands in the address bar: `shop.example`, `*.shop.example`, `shop.example:8443`";
-    let error = |message: String, help: &str| HostError {
-        message,
-        help: help.to_owned(),
+    let (message, help) = if written.contains('/') {
+        let rest = written.split_once("://").map_or(written, |(_, rest)| rest);
+        let host = rest.split('/').next().unwrap_or_default();
+        (
+            format!("`{written}` is a URL, not a host"),
+            format!("write only the host: `{host}`"),
+        )
+    } else if written == "*" {
+        (
+            "`*` is not a host".to_owned(),
+            "leave out `hosts`: a policy without hosts is for every other host".to_owned(),
+        )
+    } else {
+        match read_host(written) {
+            Ok(host) => return Ok(host),
+            Err(why) => (
+                format!("`{written}` is not a host: {why}"),
+                "write a name as it stands in the address bar: `shop.example`, `*.shop.example`, `shop.example:8443`".to_owned(),
+            ),
+        }
     };
-    let wrong = |why: &str| error(format!("`{written}` is not a host: {why}"), EXAMPLE);
-    if written.contains("://") || written.contains('/') {
-        let host = written
-            .split("://")
-            .last()
-            .unwrap_or("")
-            .split('/')
-            .next()
-            .unwrap_or("");
-        let help = format!("write only the host: `{host}`");
-        return Err(error(format!("`{written}` is a URL, not a host"), &help));
+    Err(HostError { message, help })
+}
+
+/// Reads a host pattern, or says why it is none.
+fn read_host(written: &str) -> Result<HostPattern, &'static str> {
+    let below = written.strip_prefix("*.");
+    let rest = below.unwrap_or(written);
+    let in_brackets = rest.strip_prefix('[');
+    if in_brackets.is_none() && rest.matches(':').count() > 1 {
+        return Err("an IPv6 address stands in brackets: `[2001:db8::1]`");
     }
-    if written == "*" {
-        return Err(error(
-            "`*` is not a host".into(),
-            "leave out `hosts`: a policy without hosts is for every other host",
-        ));
-    }
-    let (wildcard, rest) = written
-        .strip_prefix("*.")
-        .map_or((false, written), |rest| (true, rest));
-    if let Some(inner) = rest.strip_prefix('[') {
-        let (address, port) = in_brackets(inner).map_err(wrong)?;
-        return if wildcard {
-            Err(wrong("an address has no subdomains"))
-        } else {
-            Ok(HostPattern {
-                wildcard,
-                name: address.to_string(),
-                port,
-            })
-        };
-    }
-    if rest.matches(':').count() > 1 {
-        return Err(wrong("an IPv6 address stands in brackets: `[2001:db8::1]`"));
-    }
-    let (name, port) = match rest.split_once(':') {
-        Some((name, port)) => match port.parse::<NonZeroU16>() {
-            Ok(port) => (name, Some(port.get())),
-            Err(_) => return Err(wrong("the port is not a number from 1 to 65535")),
-        },
-        None => (rest, None),
+    let (name, port) = match in_brackets {
+        Some(inner) => inner.split_once(']').ok_or("`[` without `]`")?,
+        None => rest.split_at(rest.find(':').unwrap_or(rest.len())),
     };
-    let name = name.strip_suffix('.').unwrap_or(name);
-    if name.contains('*') {
-        return Err(wrong("`*` stands only at the beginning, as `*.`"));
+    let port = match port.strip_prefix(':') {
+        Some(port) => {
+            let port = port.parse::<NonZeroU16>();
+            let port = port.map_err(|_| "the port is not a number from 1 to 65535")?;
+            Some(port.get())
+        }
+        None if port.is_empty() => None,
+        None => return Err("something follows the brackets that is no port"),
+    };
+    let name = if in_brackets.is_some() {
+        let address = name.parse::<Ipv6Addr>();
+        address
+            .map_err(|_| "what stands in the brackets is no IPv6 address")?
+            .to_string()
+    } else {
+        let name = name.strip_suffix('.').unwrap_or(name);
+        if name.contains('*') {
+            return Err("`*` stands only at the beginning, as `*.`");
+        }
+        idna::domain_to_ascii_strict(name)
+            .ok()
+            .or_else(|| underscored(name))
+            .ok_or("it is no valid name")?
+    };
+    if name.is_empty() {
+        return Err("it is empty");
     }
-    let ascii = idna::domain_to_ascii_strict(name)
-        .or_else(|_| underscored(name))
-        .map_err(|_| wrong("it is no valid name"))?;
-    if ascii.is_empty() {
-        return Err(wrong("it is empty"));
-    }
-    if wildcard && ascii.parse::<IpAddr>().is_ok() {
-        return Err(wrong("an address has no subdomains"));
+    if below.is_some() && name.parse::<IpAddr>().is_ok() {
+        return Err("an address has no subdomains");
     }
     Ok(HostPattern {
-        wildcard,
-        name: ascii,
+        wildcard: below.is_some(),
+        name,
         port,
     })
 }
 
-/// The address behind `[`, and a port where there is one.
-fn in_brackets(inner: &str) -> Result<(Ipv6Addr, Option<u16>), &'static str> {
-    let (address, port) = inner.split_once(']').ok_or("`[` without `]`")?;
-    let address = address
-        .parse()
-        .map_err(|_| "what stands in the brackets is no IPv6 address")?;
-    match port.strip_prefix(':') {
-        Some(port) => Ok((
-            address,
-            Some(
-                port.parse()
-                    .map_err(|_| "the port is not a number from 1 to 65535")?,
-            ),
-        )),
-        None if port.is_empty() => Ok((address, None)),
-        None => Err("something follows the brackets that is no port"),
-    }
-}
-
 /// A name with an underscore in lower case. RFC 952 does not allow it in host names, but clients
 /// send such names.
-fn underscored(name: &str) -> Result<String, ()> {
+fn underscored(name: &str) -> Option<String> {
     let valid = name.contains('_')
         && name.len() <= 253
         && name.split('.').all(|label| {
@@ -152,5 +137,5 @@ fn underscored(name: &str) -> Result<String, ()> {
                     .bytes()
                     .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
         });
-    valid.then(|| name.to_ascii_lowercase()).ok_or(())
+    valid.then(|| name.to_ascii_lowercase())
 }

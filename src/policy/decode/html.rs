@@ -11,11 +11,9 @@ pub fn html(decoder: &mut Decoder, node: &Node) -> HtmlPolicy {
     if !node.is_map() {
         // A sequence is refused by `word` as well. YAML 1.1 readers take a bare `off` for false.
         let words = [("off", false), ("false", false), ("meta", true)];
-        let meta = decoder
-            .word(node, &words, &format!("off, meta, or {MAP}"))
-            .unwrap_or(false);
+        let meta = decoder.word(node, &words, &format!("off, meta, or {MAP}"));
         return HtmlPolicy {
-            meta,
+            meta: meta.unwrap_or_default(),
             ..HtmlPolicy::default()
         };
     }
@@ -25,7 +23,7 @@ pub fn html(decoder: &mut Decoder, node: &Node) -> HtmlPolicy {
 fn fields(fields: &mut Fields<'_>) -> HtmlPolicy {
     fields.required("meta", "nothing is asked for here", "write `meta: yes`");
     HtmlPolicy {
-        meta: fields.get("meta", Decoder::boolean).unwrap_or(false),
+        meta: fields.get("meta", Decoder::boolean).unwrap_or_default(),
         paths: listed(fields, "paths", patterns),
         not_paths: fields.get_or_default("not", |decoder, node| {
             if node.is_empty() {

@@ -12,41 +12,21 @@ use crate::policy::regular_expression::mistake_in;
 use crate::yaml::{Decoder, Diagnostic, Fields, Located, Node, Severity, Span};
 
 pub fn rules(decoder: &mut Decoder, node: &Node) -> Vec<IndexingRule> {
-    let list = "a list of rules, each with conditions and a tag";
-    decoder.maps(
-        node,
-        [
-            list,
-            "a rule: conditions (paths, types, ...) and `tag` or `tags`",
-        ],
-        |fields| Some(rule(fields)),
-    )
+    let wanted = [
+        "a list of rules, each with conditions and a tag",
+        "a rule: conditions (paths, types, ...) and `tag` or `tags`",
+    ];
+    decoder.maps(node, wanted, |fields| Some(rule(fields)))
 }
 
 fn rule(fields: &mut Fields<'_>) -> IndexingRule {
     let when = conditions(fields);
-    let unless = fields.get("not", |decoder, node| {
-        let unless = decoder.map(
-            node,
-            "conditions: paths, path_regex, types, status",
-            conditions,
-        )?;
-        if node.is_empty() {
-            decoder.error(
-                "empty-not",
-                node.span,
-                "an empty `not` would exclude everything",
-            );
-        }
-        (!node.is_empty()).then_some(unless)
-    });
-    let mut said = Said::default();
-    let (tag, scoped, origins) = (
-        fields.take("tag"),
-        fields.take("tags"),
-        fields.take("origin_tags"),
-    );
+    let unless = fields.get("not", unless);
+    let tag = fields.take("tag");
+    let scoped = fields.take("tags");
+    let speaks_of_origin = fields.take("origin_tags").is_some();
     let origin_tags = fields.get("origin_tags", origin_tags);
+    let mut said = Said::default();
     if let Some(node) = tag {
         said.add(Scope::All, node, fields.decoder);
     }
@@ -55,33 +35,45 @@ fn rule(fields: &mut Fields<'_>) -> IndexingRule {
     }
     fields.finish();
     if tag.is_none() && scoped.is_none() {
-        let (id, span) = ("rule-without-tags", fields.span);
         if origin_tags == Some(OriginTags::Replace) {
             fields.decoder.error_with_help(
-                id,
-                span,
+                "rule-without-tags",
+                fields.span,
                 "this rule has nothing to put in the place of what the origin says",
                 "write `strip` to take it away, or a `tag`",
             );
-        }
-        if origins.is_none() {
+        } else if !speaks_of_origin {
             fields.decoder.error_with_help(
-                id,
-                span,
+                "rule-without-tags",
+                fields.span,
                 "this rule says nothing: it has neither `tag` nor `tags`",
                 "write `tag: noindex`",
             );
         }
     }
-    let Said { tags, written } = said;
     IndexingRule {
         when,
         unless,
-        tags,
-        written,
+        tags: said.tags,
+        written: said.written,
         origin_tags,
         span: fields.span,
     }
+}
+
+fn unless(decoder: &mut Decoder, node: &Node) -> Option<Conditions> {
+    if node.is_empty() {
+        decoder.error(
+            "empty-not",
+            node.span,
+            "an empty `not` would exclude everything",
+        );
+    }
+    decoder.map(
+        node,
+        "conditions: paths, path_regex, types, status",
+        conditions,
+    )
 }
 
 /// Adds the directives of `tags` for each crawler.
@@ -97,11 +89,11 @@ fn add_scoped(node: &Node, said: &mut Said, decoder: &mut Decoder) {
     }
     let mut told: Vec<(Scope, Span)> = Vec::new();
     for (key, value) in entries {
-        let Some(name) = decoder.located(key, "the name of a crawler, or \"*\"") else {
+        let span = key.span;
+        let Some(name) = decoder.text(key, "the name of a crawler, or \"*\"") else {
             continue;
         };
-        let (name, span) = (name.value, name.span);
-        if is_directive_name(&name) {
+        if is_directive_name(name) {
             decoder.error_with_help(
                 "bad-token",
                 span,
@@ -118,20 +110,14 @@ fn add_scoped(node: &Node, said: &mut Said, decoder: &mut Decoder) {
         let Some(scope) = decoder.parsed(key, "", scope, mistake) else {
             continue;
         };
-        // The same text twice is an error of every map; case does not matter in the name of a
-        // crawler.
-        if let Some((_, first)) = told
-            .iter()
-            .find(|(known, first)| *known == scope && *first != span)
-        {
-            let error = Diagnostic::error(
+        // Case does not matter in the name of a crawler.
+        if let Some((_, first)) = told.iter().find(|(known, _)| *known == scope) {
+            decoder.duplicate(
                 "duplicate-key",
-                span,
+                [span, *first],
                 format!("`{name}` is told something twice"),
-            )
-            .related(*first, "first here, in other letters")
-            .help("write it once, with all that it is told: `googlebot: [noindex, nofollow]`");
-            decoder.diagnostics.push(error);
+                "write it once, with all that it is told: `googlebot: [noindex, nofollow]`",
+            );
         }
         told.push((scope.clone(), span));
         if value.is_null() {
@@ -188,9 +174,11 @@ impl Said {
 }
 
 fn scope(name: &str) -> Option<Scope> {
-    let token = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
-    let is_name = name == "*" || !name.is_empty() && name.len() <= 64 && name.bytes().all(token);
-    is_name.then(|| Scope::named(name))
+    let is_name = (1..=64).contains(&name.len())
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
+    (is_name || name == "*").then(|| Scope::named(name))
 }
 
 fn conditions(fields: &mut Fields<'_>) -> Conditions {
@@ -213,17 +201,10 @@ pub fn listed<T>(
         return Vec::new();
     };
     let decoder = &mut *fields.decoder;
-    let errors = |decoder: &Decoder| {
-        decoder
-            .diagnostics
-            .items
-            .iter()
-            .filter(|item| item.severity == Severity::Error)
-            .count()
-    };
-    let before = errors(decoder);
+    let before = decoder.diagnostics.items.len();
     let list = decode(decoder, node);
-    if list.is_empty() && errors(decoder) == before {
+    let mut new = decoder.diagnostics.items[before..].iter();
+    if list.is_empty() && !new.any(|item| item.severity == Severity::Error) {
         decoder.error_with_help(
             "empty-condition",
             key,
@@ -236,11 +217,11 @@ pub fn listed<T>(
 
 fn path_regex(decoder: &mut Decoder, node: &Node) -> Option<Located<String>> {
     let text = decoder.located(node, "a regular expression")?;
-    if let Some((what, help)) = mistake_in(&text.value) {
-        decoder.error_with_help("bad-regex", node.span, what, help);
-        return None;
-    }
-    Some(text)
+    let Some((what, help)) = mistake_in(&text.value) else {
+        return Some(text);
+    };
+    decoder.error_with_help("bad-regex", node.span, what, help);
+    None
 }
 
 fn types(decoder: &mut Decoder, node: &Node) -> Vec<Located<String>> {
@@ -248,66 +229,69 @@ fn types(decoder: &mut Decoder, node: &Node) -> Vec<Located<String>> {
     types.retain_mut(|media| {
         media.value.make_ascii_lowercase();
         let text = media.value.as_str();
-        let token = |part: &str| {
-            !part.is_empty()
-                && part
-                    .bytes()
-                    .all(|byte| byte.is_ascii_alphanumeric() || b"-_.+!#$&^".contains(&byte))
-        };
-        let is_type = |text: &str| {
-            text.split_once('/')
-                .is_some_and(|(kind, subtype)| token(kind) && (subtype == "*" || token(subtype)))
-        };
-        let bare = text
-            .split_once(';')
-            .map(|(bare, _)| bare.trim())
-            .filter(|bare| is_type(bare));
-        let mut refuse = |what, help: &str| {
-            decoder.error_with_help("bad-type", media.span, format!("`{text}` is {what}"), help);
-            false
-        };
-        if let Some(bare) = bare {
-            // Taken as it is it would promise to tell one charset from another.
-            let help = format!("leave the parameters out: `{bare}` matches with any charset");
-            refuse("a media type with parameters", &help)
-        } else if text == "*/*" {
-            refuse(
+        let bare = text.split_once(';').map_or(text, |(bare, _)| bare.trim());
+        let (what, help): (_, String) = if text == "*/*" {
+            (
                 "any media type, which restricts nothing",
-                "leave `types` out: what has none holds for every type",
+                "leave `types` out: what has none holds for every type".into(),
             )
-        } else if !is_type(text) {
-            refuse(
+        } else if !is_media_type(bare) {
+            (
                 "not a media type",
-                "write `application/pdf` or \"image/*\", without parameters such as charset",
+                "write `application/pdf` or \"image/*\", without parameters such as charset".into(),
+            )
+        } else if bare != text {
+            // Taken as it is it would promise to tell one charset from another.
+            (
+                "a media type with parameters",
+                format!("leave the parameters out: `{bare}` matches with any charset"),
             )
         } else {
-            true
-        }
+            return true;
+        };
+        decoder.error_with_help("bad-type", media.span, format!("`{text}` is {what}"), help);
+        false
     });
     types
 }
 
+fn is_media_type(text: &str) -> bool {
+    text.split_once('/').is_some_and(|(kind, subtype)| {
+        is_type_name(kind) && (subtype == "*" || is_type_name(subtype))
+    })
+}
+
+fn is_type_name(text: &str) -> bool {
+    !text.is_empty()
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"-_.+!#$&^".contains(&byte))
+}
+
 fn statuses(decoder: &mut Decoder, node: &Node) -> Vec<Located<StatusCondition>> {
-    let written = decoder.texts(node, "a list of status codes").into_iter();
-    let read = |Located { value: text, span }: Located<String>| {
-        let class = text.strip_suffix("xx").and_then(|class| class.parse().ok());
-        let class = class
-            .filter(|class| (2..=5).contains(class))
-            .map(StatusCondition::Class);
-        let code = text.parse().ok().filter(|code| (200..=599).contains(code));
-        let (message, help) = match class.or(code.map(StatusCondition::Code)) {
-            Some(StatusCondition::Code(304)) => (
-                "a 304 is tagged as the 200 it speaks of".to_owned(),
+    let mut statuses = Vec::new();
+    for Located { value: text, span } in decoder.texts(node, "a list of status codes") {
+        let value = match text.strip_suffix("xx") {
+            Some(class) => class.parse().ok().map(StatusCondition::Class),
+            None => text.parse().ok().map(StatusCondition::Code),
+        };
+        match value {
+            Some(StatusCondition::Code(304)) => decoder.error_with_help(
+                "bad-status",
+                span,
+                "a 304 is tagged as the 200 it speaks of",
                 "write 200: what holds for the page holds for its confirmation",
             ),
-            Some(value) => return Some(Located { value, span }),
-            None => (
+            Some(value @ (StatusCondition::Class(2..=5) | StatusCondition::Code(200..=599))) => {
+                statuses.push(Located { value, span });
+            }
+            _ => decoder.error_with_help(
+                "bad-status",
+                span,
                 format!("`{text}` is not a status"),
                 "write a code from 200 to 599, or a class: `4xx`",
             ),
-        };
-        decoder.error_with_help("bad-status", span, message, help);
-        None
-    };
-    written.filter_map(read).collect()
+        }
+    }
+    statuses
 }

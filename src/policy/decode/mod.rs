@@ -58,7 +58,6 @@ fn policy(name: &str, source: &Source, decoder: &mut Decoder, root: &Node) -> Op
                 .variant("environment", "an environment")
                 .unwrap_or_default();
             let staging_crawl = staging_crawl(fields, environment);
-            let enforces = "a map: mode, disallowed, traps, purposes, agents, ...";
             Policy {
                 name: name.to_owned(),
                 source: source.clone(),
@@ -73,7 +72,11 @@ fn policy(name: &str, source: &Source, decoder: &mut Decoder, root: &Node) -> Op
                     .unwrap_or_default(),
                 html: fields.get_or_default("html", html::html),
                 retire: fields.get_or_default("retire", retire::retire),
-                enforcement: fields.section("enforcement", enforces, enforcement::enforcement),
+                enforcement: fields.section(
+                    "enforcement",
+                    "a map: mode, disallowed, traps, purposes, agents, ...",
+                    enforcement::enforcement,
+                ),
                 pauses: fields.get_or_default("pause", pause::pauses),
                 answers: fields.section(
                     "answers",
@@ -124,8 +127,9 @@ fn whole_file(policy: &Policy, decoder: &mut Decoder) {
             robots::REMOVE,
         );
     }
-    let (grace, max_age) = (policy.enforcement.grace, policy.robots.max_age);
-    if grace.value < max_age.value && max_age.value <= robots::MAX_MAX_AGE {
+    let grace = policy.enforcement.grace;
+    let max_age = policy.robots.max_age;
+    if grace.value < max_age.value {
         let span = grace.span.or(max_age.span).unwrap_or_default();
         decoder.error_with_help(
             "grace-below-max-age",
@@ -143,10 +147,9 @@ fn purposes(decoder: &mut Decoder, node: &Node) -> BTreeMap<Purpose, Located<Sta
         "a map of purposes, like `training: disallow`",
         |fields| {
             for purpose in Purpose::ALL {
-                let read = |decoder: &mut Decoder, node: &Node| {
-                    decoder.variant::<Stance>(node, "a stance")
-                };
-                let Some(stance) = fields.located(purpose.name(), read) else {
+                let Some(stance) = fields.located(purpose.name(), |decoder, node| {
+                    decoder.variant(node, "a stance")
+                }) else {
                     continue;
                 };
                 if matches!(purpose, Purpose::Tool | Purpose::Other)
@@ -171,15 +174,14 @@ fn purposes(decoder: &mut Decoder, node: &Node) -> BTreeMap<Purpose, Located<Sta
 }
 
 fn acknowledge(decoder: &mut Decoder, node: &Node) -> Vec<Located<Acknowledgement>> {
-    let items = decoder
-        .one_or_many(node, "a list of what is done on purpose")
-        .iter();
-    let read = |item: &Node| {
-        let value = decoder.variant(item, "something to acknowledge")?;
-        Some(Located {
-            value,
-            span: item.span,
+    let items = decoder.one_or_many(node, "a list of what is done on purpose");
+    items
+        .iter()
+        .filter_map(|item| {
+            Some(Located {
+                value: decoder.variant(item, "something to acknowledge")?,
+                span: item.span,
+            })
         })
-    };
-    items.filter_map(read).collect()
+        .collect()
 }

@@ -16,36 +16,44 @@ pub fn patterns(decoder: &mut Decoder, node: &Node) -> Vec<Located<String>> {
 /// Whether a text can stand behind Allow and Disallow; adds an error otherwise.
 pub fn check_pattern(decoder: &mut Decoder, pattern: &Located<String>) -> bool {
     let text = pattern.value.as_str();
-    let error = |message: &str| Diagnostic::error("bad-path", pattern.span, message);
-    let mistake = if text.is_empty() {
-        Diagnostic::warning(
-            "empty-pattern",
-            pattern.span,
-            "an empty path matches nothing",
-        )
-        .help("remove it; `/` is the whole site")
+    let span = pattern.span;
+    if text.is_empty() {
+        decoder.diagnostics.push(
+            Diagnostic::warning("empty-pattern", span, "an empty path matches nothing")
+                .help("remove it; `/` is the whole site"),
+        );
     } else if !text.starts_with(['/', '*']) {
-        match text.split_once("://") {
-            Some((_, rest)) => error(&format!("`{text}` is a URL, not a path")).help(format!(
-                "write `{}`",
-                rest.find('/').map_or("/", |slash| &rest[slash..])
-            )),
-            None => error(&format!(
-                "`{text}` matches nothing: a path begins with `/` or `*`"
-            ))
-            .help(if text.starts_with('^') || is_regular_expression(text) {
-                format!("paths are no regular expressions: {PATHS}")
-            } else {
-                format!("write `/{text}` or `*{text}`")
-            }),
-        }
+        let (message, help) = if let Some((_, rest)) = text.split_once("://") {
+            let path = rest.find('/').map_or("/", |slash| &rest[slash..]);
+            (
+                format!("`{text}` is a URL, not a path"),
+                format!("write `{path}`"),
+            )
+        } else {
+            (
+                format!("`{text}` matches nothing: a path begins with `/` or `*`"),
+                if text.starts_with('^') || is_regular_expression(text) {
+                    format!("paths are no regular expressions: {PATHS}")
+                } else {
+                    format!("write `/{text}` or `*{text}`")
+                },
+            )
+        };
+        decoder.error_with_help("bad-path", span, message, help);
     } else if text.chars().any(char::is_control) {
-        error("a path holds no line break and no control character")
+        decoder.error(
+            "bad-path",
+            span,
+            "a path holds no line break and no control character",
+        );
     } else if text.len() > MAX_PATTERN {
-        error("this path is longer than 2000 bytes, more than crawlers are sure to read")
+        decoder.error(
+            "bad-path",
+            span,
+            "this path is longer than 2000 bytes, more than crawlers are sure to read",
+        );
     } else {
         return true;
-    };
-    decoder.diagnostics.push(mistake);
+    }
     false
 }

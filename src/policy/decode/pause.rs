@@ -21,10 +21,11 @@ pub fn pauses(decoder: &mut Decoder, node: &Node) -> Vec<PausePolicy> {
         );
         return Vec::new();
     }
-    let map = "a map: audience, from, until, daily, weekly, zone, retry_after, robots_txt";
-    decoder.maps(node, ["a pause, or a list of pauses", map], |fields| {
-        Some(pause(fields))
-    })
+    let wanted = [
+        "a pause, or a list of pauses",
+        "a map: audience, from, until, daily, weekly, zone, retry_after, robots_txt",
+    ];
+    decoder.maps(node, wanted, |fields| Some(pause(fields)))
 }
 
 fn pause(fields: &mut Fields<'_>) -> PausePolicy {
@@ -36,18 +37,16 @@ fn pause(fields: &mut Fields<'_>) -> PausePolicy {
     let retry_after = fields
         .get("retry_after", retry_after)
         .unwrap_or(DEFAULT_RETRY_AFTER);
-    let words = [("serve", false), ("pause", true)];
     let pause_robots_txt = fields
-        .word("robots_txt", &words, "serve or pause")
-        .unwrap_or(false);
+        .word(
+            "robots_txt",
+            &[("serve", false), ("pause", true)],
+            "serve or pause",
+        )
+        .unwrap_or_default();
     fields.finish();
-    if recurring.is_some()
-        && once
-            != (PauseTime::Once {
-                from: None,
-                until: None,
-            })
-    {
+    let has_moments = fields.take("from").or(fields.take("until")).is_some();
+    if recurring.is_some() && has_moments {
         fields.decoder.error_with_help(
             "bad-value",
             fields.span,
@@ -86,7 +85,8 @@ fn once(fields: &mut Fields<'_>) -> PauseTime {
 fn recurring(fields: &mut Fields<'_>) -> Option<PauseTime> {
     let zone_node = fields.take("zone");
     let zone = fields.get("zone", zone);
-    let (daily, weekly) = (fields.take("daily"), fields.take("weekly"));
+    let daily = fields.take("daily");
+    let weekly = fields.take("weekly");
     let decoder = &mut *fields.decoder;
     let Some(node) = weekly.or(daily) else {
         if let Some(node) = zone_node {

@@ -10,29 +10,24 @@ use std::time::Duration;
 const DEFAULT_DISALLOW_AFTER: Duration = Duration::from_secs(14 * 86_400);
 
 pub fn retire(decoder: &mut Decoder, node: &Node) -> Vec<RetirePolicy> {
-    let list = "a list of entries, each with `paths` and `noindex_from`";
-    decoder.maps(
-        node,
-        [list, "an entry: paths, noindex_from, disallow_after"],
-        entry,
-    )
+    let wanted = [
+        "a list of entries, each with `paths` and `noindex_from`",
+        "an entry: paths, noindex_from, disallow_after",
+    ];
+    decoder.maps(node, wanted, entry)
 }
 
 fn entry(fields: &mut Fields<'_>) -> Option<RetirePolicy> {
-    let listed = fields.take_with_key("paths");
-    let paths = listed.map(|(key, list)| {
-        let decoder = &mut *fields.decoder;
-        let before = decoder.diagnostics.items.len();
-        let paths = patterns(decoder, list);
-        if paths.is_empty() && decoder.diagnostics.items.len() == before {
+    let paths = fields.get("paths", |decoder, node| {
+        if node.is_empty() {
             decoder.error_with_help(
                 "empty-condition",
-                key,
+                node.span,
                 "`paths` names nothing",
                 "say what is retired",
             );
         }
-        paths
+        Some(patterns(decoder, node))
     });
     let noindex_from = fields.located("noindex_from", Decoder::timestamp);
     let disallow_after = fields.located("disallow_after", |decoder, node| {
@@ -44,10 +39,9 @@ fn entry(fields: &mut Fields<'_>) -> Option<RetirePolicy> {
         )
     });
     for name in ["paths", "noindex_from"] {
-        let message = format!("this entry does not say `{name}`");
         fields.required(
             name,
-            &message,
+            &format!("this entry does not say `{name}`"),
             "write `{ paths: [/old/], noindex_from: 2026-11-20 }`",
         );
     }

@@ -12,7 +12,7 @@ use crate::policy::model::{
     Policy, SignalCategory, SiteSignals, TdmRule, USAGE_CATEGORIES, USES, Unlicensed,
 };
 use crate::robots::Pattern;
-use crate::yaml::{Decoder, Diagnostic, Fields, Located, Node, Span, Value};
+use crate::yaml::{Decoder, Fields, Located, Node, Span, Value};
 
 /// Longer URLs are cut by some readers.
 const MAX_URL: usize = 2_000;
@@ -50,15 +50,15 @@ pub fn group(fields: &mut Fields<'_>) -> GroupSignals {
 
 fn content_signal(decoder: &mut Decoder, node: &Node) -> Option<ContentSignal> {
     let wanted = "a map of categories, like `{ search: yes, ai-train: no }`";
-    let (said, extent) = decoder.map(node, wanted, |fields| {
-        let said = SignalCategory::ALL
-            .map(|category| Some((category, fields.located(category.name(), yes_or_no)?)));
-        let extent = fields.get("use", |decoder, node| {
-            decoder
-                .one_of(node, &USES, "how far the content may be used")
-                .map(|place| USES[place])
-        });
-        (said.into_iter().flatten().collect::<Vec<_>>(), extent)
+    let signal = decoder.map(node, wanted, |fields| ContentSignal {
+        said: SignalCategory::ALL
+            .into_iter()
+            .filter_map(|category| Some((category, fields.located(category.name(), yes_or_no)?)))
+            .collect(),
+        extent: fields.get("use", |decoder, node| {
+            Some(USES[decoder.one_of(node, &USES, "how far the content may be used")?])
+        }),
+        span: node.span,
     })?;
     if node.is_empty() {
         decoder.error_with_help(
@@ -68,14 +68,10 @@ fn content_signal(decoder: &mut Decoder, node: &Node) -> Option<ContentSignal> {
             "write `{ ai-train: no }`, say; a category that is absent is neither granted nor restricted",
         );
     }
-    (!said.is_empty() || extent.is_some()).then_some(ContentSignal {
-        said,
-        extent,
-        span: node.span,
-    })
+    (!signal.said.is_empty() || signal.extent.is_some()).then_some(signal)
 }
 
-fn yes_or_no(decoder: &mut Decoder, node: &Node) -> Option<bool> {
+pub fn yes_or_no(decoder: &mut Decoder, node: &Node) -> Option<bool> {
     decoder.word(
         node,
         &[
@@ -126,33 +122,23 @@ fn usage_rule(fields: &mut Fields<'_>) -> Option<ContentUsage> {
     }
     let mut said = Vec::new();
     for category in USAGE_CATEGORIES {
-        let Some((span, node)) = fields.take_with_key(category) else {
-            continue;
-        };
-        let Some(value) = y_or_n(fields.decoder, node) else {
-            continue;
-        };
-        said.push((
-            Located {
-                value: category.to_owned(),
-                span,
-            },
-            value,
-        ));
+        if let Some((span, node)) = fields.take_with_key(category)
+            && let Some(allows) = y_or_n(fields.decoder, node)
+        {
+            let value = category.to_owned();
+            said.push((Located { value, span }, allows));
+        }
     }
     if let Some(node) = fields.take("other") {
         let wanted = "a map of categories that the vocabulary does not have (yet)";
         let entries = fields.decoder.entries(node, wanted);
         for (key, node) in entries.into_iter().flatten() {
-            let Some(category) = fields.decoder.located(key, "the name of a category") else {
-                continue;
-            };
-            let is_valid = category_is_valid(&category, &said, fields.decoder);
-            let Some(value) = y_or_n(fields.decoder, node) else {
-                continue;
-            };
-            if is_valid {
-                said.push((category, value));
+            let allows = y_or_n(fields.decoder, node);
+            if let Some(category) = fields.decoder.located(key, "the name of a category")
+                && category_is_valid(&category, &said, fields.decoder)
+                && let Some(allows) = allows
+            {
+                said.push((category, allows));
             }
         }
     }
@@ -179,7 +165,6 @@ fn category_is_valid(
     decoder: &mut Decoder,
 ) -> bool {
     let text = name.value.as_str();
-    let first = said.iter().find(|(other, _)| other.value == text);
     if !is_category(text) {
         decoder.error_with_help(
             "bad-category",
@@ -187,7 +172,7 @@ fn category_is_valid(
             format!("`{}` is not the name of a category", text.escape_debug()),
             "a name begins with a small letter and holds small letters, digits, `_`, `-`, `.` and `*`",
         );
-    } else if let Some((first, _)) = first {
+    } else if let Some((first, _)) = said.iter().find(|(other, _)| other.value == text) {
         decoder.duplicate(
             "duplicate-key",
             [name.span, first.span],
@@ -202,11 +187,11 @@ fn category_is_valid(
 
 /// Whether a text can be the name of a category.
 pub fn is_category(text: &str) -> bool {
-    let begins = text.starts_with(|sign: char| sign.is_ascii_lowercase());
-    let rest = text
-        .chars()
-        .all(|sign| sign.is_ascii_lowercase() || sign.is_ascii_digit() || "_-.*".contains(sign));
-    begins && rest && text.len() <= MAX_CATEGORY
+    text.starts_with(|sign: char| sign.is_ascii_lowercase())
+        && text.len() <= MAX_CATEGORY
+        && text.bytes().all(|byte| {
+            byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_-.*".contains(&byte)
+        })
 }
 
 /// `https://...`, a list, or maps with `paths`.
@@ -216,22 +201,25 @@ fn licenses(decoder: &mut Decoder, node: &Node) -> Vec<LicensePolicy> {
         Value::Sequence(items) => items.as_slice(),
         _ => std::slice::from_ref(node),
     };
-    let read = |item: &Node| {
-        if !item.is_map() {
-            return Some(LicensePolicy {
-                url: url(decoder, item, "the URL of a licence")?,
-                paths: Vec::new(),
-            });
-        }
-        let license = decoder.map(item, "a licence: url, paths", |fields| {
-            let named = fields.required("url", "a licence needs a `url`", None);
-            let url = named.and_then(|node| url(fields.decoder, node, "an absolute URL"));
-            let paths = listed(fields, "paths", patterns);
-            Some(LicensePolicy { url: url?, paths })
+    items
+        .iter()
+        .filter_map(|item| license(decoder, item))
+        .collect()
+}
+
+fn license(decoder: &mut Decoder, node: &Node) -> Option<LicensePolicy> {
+    if !node.is_map() {
+        return Some(LicensePolicy {
+            url: url(decoder, node, "the URL of a licence")?,
+            paths: Vec::new(),
         });
-        license.flatten()
-    };
-    items.iter().filter_map(read).collect()
+    }
+    decoder.map(node, "a licence: url, paths", |fields| {
+        fields.required("url", "a licence needs a `url`", None);
+        let url = fields.get("url", |decoder, node| url(decoder, node, "an absolute URL"));
+        let paths = listed(fields, "paths", patterns);
+        Some(LicensePolicy { url: url?, paths })
+    })?
 }
 
 fn urls(decoder: &mut Decoder, node: &Node) -> Vec<Located<String>> {
@@ -283,28 +271,24 @@ pub fn unlicensed(decoder: &mut Decoder, node: &Node) -> Option<Unlicensed> {
 /// Checks that a policy that demands a licence names one (RSL 1.0 section 6.3.3). Where the
 /// origin's file is read, that may name the licence, and a lint checks it.
 pub fn whole_file(policy: &Policy, decoder: &mut Decoder) {
-    let in_robots = |place: Span| {
-        policy
-            .robots
-            .span
-            .is_some_and(|span| span.start <= place.start && place.end <= span.end)
-    };
-    let is_mistake = |item: &Diagnostic| {
-        matches!(item.id, "bad-url" | "missing-field" | "wrong-type")
-            && item.span.is_some_and(in_robots)
-    };
+    let robots = &policy.robots;
     // The crawlers of a group with a licence of its own are asked for that one.
-    let told = policy.robots.signals.emission.value == Emission::All
-        && policy
-            .robots
+    let groups_have_one = robots.signals.emission.value == Emission::All
+        && robots
             .groups
             .iter()
             .any(|group| !group.signals.licenses.is_empty());
     // A licence that is written wrong is not one that is missing.
-    if told
-        || policy.robots.origin != OriginRobots::Replace
-        || !policy.robots.signals.licenses.is_empty()
-        || decoder.diagnostics.items.iter().any(is_mistake)
+    let is_written_wrong = decoder.diagnostics.items.iter().any(|item| {
+        matches!(item.id, "bad-url" | "missing-field" | "wrong-type")
+            && item.span.zip(robots.span).is_some_and(|(place, robots)| {
+                robots.start <= place.start && place.end <= robots.end
+            })
+    });
+    if groups_have_one
+        || is_written_wrong
+        || robots.origin != OriginRobots::Replace
+        || !robots.signals.licenses.is_empty()
     {
         return;
     }
@@ -351,21 +335,20 @@ fn rules<T>(
     decoder.maps(node, wanted, read)
 }
 
-/// Checks that no path is in two rules. A rule without paths is for the whole site. Those rules
-/// come first.
+/// Checks that no path is in two rules. A rule without paths is for the whole site.
 fn one_rule_per_path<'a>(
-    rules: impl Iterator<Item = (Span, &'a Vec<Located<String>>)> + Clone,
+    rules: impl Iterator<Item = (Span, &'a Vec<Located<String>>)>,
     decoder: &mut Decoder,
 ) {
-    let whole_site = rules
-        .clone()
-        .filter(|(_, paths)| paths.is_empty())
-        .map(|(span, _)| (span, None));
-    let paths = rules
-        .flat_map(|(_, paths)| paths)
-        .map(|path| (path.span, Some(path.value.as_str())));
-    let mut seen: std::collections::HashMap<Pattern, Span> = std::collections::HashMap::new();
-    for (count, (span, path)) in whole_site.chain(paths).enumerate() {
+    let paths = rules.flat_map(|(span, paths)| {
+        let whole_site = paths.is_empty().then_some((span, "/"));
+        paths
+            .iter()
+            .map(|path| (path.span, path.value.as_str()))
+            .chain(whole_site)
+    });
+    let mut seen = std::collections::HashMap::new();
+    for (count, (span, path)) in paths.enumerate() {
         if count == MAX_PATHS {
             decoder.error_with_help(
                 "bad-value",
@@ -375,16 +358,14 @@ fn one_rule_per_path<'a>(
             );
             return;
         }
-        let Some(first) = seen.insert(Pattern::new(path.unwrap_or("/")), span) else {
-            continue;
-        };
-        let what = path.map_or("the whole site".to_owned(), |path| format!("`{path}`"));
-        decoder.duplicate(
-            "duplicate-path",
-            [span, first],
-            format!("{what} is spoken of in two rules"),
-            "keep one of them; readers differ in which of two they follow",
-        );
+        if let Some(first) = seen.insert(Pattern::new(path), span) {
+            decoder.duplicate(
+                "duplicate-path",
+                [span, first],
+                format!("`{path}` is spoken of in two rules"),
+                "keep one of them; readers differ in which of two they follow",
+            );
+        }
     }
 }
 
@@ -405,14 +386,14 @@ pub fn url_mistake(text: &str) -> Option<(String, &'static str)> {
     let rest = text
         .strip_prefix("https://")
         .or_else(|| text.strip_prefix("http://"));
-    let host = |rest: &str| !rest.is_empty() && !rest.starts_with(['/', '?', ':', '@']);
-    let shown = text
+    let has_host =
+        rest.is_some_and(|rest| !rest.is_empty() && !rest.starts_with(['/', '?', ':', '@']));
+    let shown: String = text.chars().take(100).collect();
+    let shown = shown.escape_debug();
+    let unfit = text
         .chars()
-        .take(100)
-        .collect::<String>()
-        .escape_debug()
-        .to_string();
-    Some(if !rest.is_some_and(host) {
+        .find(|sign| !sign.is_ascii_graphic() || "<>\"\\^`{|}".contains(*sign));
+    Some(if !has_host {
         (
             format!("`{shown}` is not an absolute URL"),
             "write it whole: `https://shop.example/license.xml`",
@@ -422,13 +403,9 @@ pub fn url_mistake(text: &str) -> Option<(String, &'static str)> {
             format!("`{shown}` has a fragment, which robots.txt takes for a comment"),
             "write the URL without `#...`",
         )
-    } else if let Some(sign) = text
-        .chars()
-        .find(|sign| !sign.is_ascii_graphic() || "<>\"\\^`{|}".contains(*sign))
-    {
-        let message = format!("`{}` cannot stand in a URL", sign.escape_debug());
+    } else if let Some(sign) = unfit {
         (
-            message,
+            format!("`{}` cannot stand in a URL", sign.escape_debug()),
             "percent-encode it: a blank is `%20`, `é` is `%C3%A9`",
         )
     } else if text.len() > MAX_URL {
