@@ -72,41 +72,40 @@ pub(super) fn acme(decoder: &mut Decoder, node: &Node) -> Option<AcmeSettings> {
 }
 
 fn email(decoder: &mut Decoder, node: &Node) -> Option<String> {
-    let read = |text: &str| {
-        let is_plain = text
-            .bytes()
-            .all(|octet| octet.is_ascii_graphic() && !b"?,<>\"".contains(&octet));
-        let (name, host) = text.split_once('@')?;
-        (is_plain && !name.is_empty() && !host.is_empty() && !host.contains('@'))
-            .then(|| text.to_owned())
-    };
-    let help = "write `admin@shop.example`, or leave `email` out";
     decoder.parsed(
         node,
         "an address of e-mail",
-        read,
-        ("bad-value", "is not an address of e-mail", help),
+        |text| {
+            let (name, host) = text.split_once('@')?;
+            let is_plain = text
+                .bytes()
+                .all(|byte| byte.is_ascii_graphic() && !b"?,<>\"".contains(&byte));
+            (is_plain && !name.is_empty() && !host.is_empty() && !host.contains('@'))
+                .then(|| text.to_owned())
+        },
+        (
+            "bad-value",
+            "is not an address of e-mail",
+            "write `admin@shop.example`, or leave `email` out",
+        ),
     )
 }
 
 fn directory(decoder: &mut Decoder, node: &Node) -> Option<String> {
-    let read = |text: &str| {
-        let rest = text
-            .strip_prefix("https://")
-            .filter(|rest| !rest.is_empty() && !rest.starts_with('/'))?;
-        rest.bytes()
-            .all(|octet| octet.is_ascii_graphic())
-            .then(|| text.to_owned())
-    };
-    let help = format!("write a URL with https, like {LETS_ENCRYPT}");
     decoder.parsed(
         node,
         "a URL",
-        read,
+        |text| {
+            let rest = text.strip_prefix("https://")?;
+            let is_url = !rest.is_empty()
+                && !rest.starts_with('/')
+                && rest.bytes().all(|byte| byte.is_ascii_graphic());
+            is_url.then(|| text.to_owned())
+        },
         (
             "bad-value",
             "is not the URL of an authority's directory",
-            &help,
+            "write a URL with https, like https://acme-v02.api.letsencrypt.org/directory",
         ),
     )
 }
@@ -120,25 +119,23 @@ fn hosts(decoder: &mut Decoder, node: &Node) -> Vec<String> {
     {
         match super::address::host_pattern(&written) {
             Some(host) if host.starts_with("*.") => {
-                let message = format!(
-                    "`{host}` is a wildcard: `acme` gets certificates for whole names only"
+                decoder.error_with_help(
+                    "bad-host",
+                    span,
+                    format!("`{host}` is a wildcard: `acme` gets certificates for whole names only"),
+                    "get this certificate with another program, and name its files in `certificates`",
                 );
-                let help = "get this certificate with another program, and name its files in `certificates`";
-                decoder.error_with_help("bad-host", span, message, help);
             }
             Some(host) if hosts.contains(&host) => {
                 decoder.error("duplicate-host", span, format!("`{host}` is listed twice"));
             }
             Some(host) if host.parse::<std::net::IpAddr>().is_err() => hosts.push(host),
-            _ => {
-                let help = "write `shop.example`, without scheme and port";
-                decoder.error_with_help(
-                    "bad-host",
-                    span,
-                    format!("`{written}` is not a host name"),
-                    help,
-                );
-            }
+            _ => decoder.error_with_help(
+                "bad-host",
+                span,
+                format!("`{written}` is not a host name"),
+                "write `shop.example`, without scheme and port",
+            ),
         }
     }
     hosts

@@ -159,14 +159,14 @@ pub fn host_name(host: &str) -> Option<String> {
     }
     let name = idna::domain_to_ascii(host).ok()?;
     let name = name.strip_suffix('.').unwrap_or(&name);
-    let label = |label: &str| {
-        !label.is_empty()
-            && label.len() <= 63
-            && label
-                .bytes()
-                .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
-    };
-    (!name.is_empty() && name.len() <= 253 && name.split('.').all(label)).then(|| name.to_owned())
+    (name.len() <= 253 && name.split('.').all(is_label)).then(|| name.to_owned())
+}
+
+fn is_label(label: &str) -> bool {
+    (1..=63).contains(&label.len())
+        && label
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
 }
 
 /// A host pattern as a policy writes it: `shop.example`, `*.shop.example`, in punycode and lower

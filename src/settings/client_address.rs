@@ -36,8 +36,12 @@ pub fn client_address(decoder: &mut Decoder, node: &Node) -> Option<ClientAddres
     )?;
     let name = HeaderName::from_bytes(text.as_bytes()).ok();
     if name.is_none() {
-        let help = "write x-forwarded-for, forwarded, x-real-ip, cf-connecting-ip, true-client-ip, or the field of your proxy";
-        decoder.error_with_help("bad-value", node.span, "this is no name of a field", help);
+        decoder.error_with_help(
+            "bad-value",
+            node.span,
+            "this is no name of a field",
+            "write x-forwarded-for, forwarded, x-real-ip, cf-connecting-ip, true-client-ip, or the field of your proxy",
+        );
     }
     name.map(ClientAddress)
 }

@@ -12,6 +12,7 @@ use super::store::store;
 use super::values::{DAY, SECOND, address, number, or_off, path, within};
 use super::{LogDestination, Logs, Settings};
 use crate::yaml::{self, Decoder, Diagnostics, Fields, Node, Source};
+use std::path::Path;
 
 /// Puts what the file says in the place of the defaults. There are settings only when nothing is
 /// wrong; an empty file says nothing and is fine.
@@ -25,6 +26,9 @@ pub fn read(source: &Source, defaults: Settings) -> (Option<Settings>, Diagnosti
         ),
     })
 }
+
+const LIMITS: &str = "a map: connections, connections_per_address, handshake, head, idle, stall, body_rate, body, target, \
+                      headers, fields, streams, buffers, buffers_per_address, drain";
 
 fn settings(fields: &mut Fields<'_>, mut said: Settings) -> Settings {
     said.threads = fields.integer("threads", 1..=1_024, "a number of threads");
@@ -42,12 +46,12 @@ fn settings(fields: &mut Fields<'_>, mut said: Settings) -> Settings {
             });
         }
     });
-    let (evidence_node, store_node) = (fields.take("evidence"), fields.take("store"));
     said.listen = fields.get_or_default("listen", listen);
     said.decisions = fields.get("decisions", decisions);
     said.origins = fields.get_or_default("origins", origins);
-    if let Some(policies) = fields.get("policies", path) {
-        (said.policies, said.policies_may_be_missing) = (policies, false);
+    fields.set("policies", &mut said.policies, path);
+    if fields.take("policies").is_some() {
+        said.policies_may_be_missing = false;
     }
     fields.set("admin", &mut said.admin, or_off(address));
     fields.set("control", &mut said.control, or_off(path));
@@ -60,9 +64,7 @@ fn settings(fields: &mut Fields<'_>, mut said: Settings) -> Settings {
         identity,
     );
     said.acme_webroot = fields.get("acme_webroot", path);
-    let wanted = "a map: connections, connections_per_address, handshake, head, idle, stall, body_rate, body, target, \
-                  headers, fields, streams, buffers, buffers_per_address, drain";
-    said.limits = fields.section("limits", wanted, limits);
+    said.limits = fields.section("limits", LIMITS, limits);
     fields.section("upgrade", "a map: drain", |fields| {
         fields.set("drain", &mut said.upgrade_drain, within(SECOND..=DAY));
     });
@@ -71,77 +73,69 @@ fn settings(fields: &mut Fields<'_>, mut said: Settings) -> Settings {
     said.store = fields.get("store", store);
     fields.set("strict", &mut said.strict, Decoder::boolean);
     fields.finish();
-    check_together(fields, &said, evidence_node, store_node);
+    check_together(fields, &said);
     said
 }
 
 /// Reports settings that need or exclude each other.
-fn check_together(
-    fields: &mut Fields<'_>,
-    said: &Settings,
-    evidence_node: Option<&Node>,
-    store_node: Option<&Node>,
-) {
-    let (is_state_off, span) = (
-        fields.take("state").is_some() && said.state.is_none(),
-        fields.span,
-    );
-    let names_no_proxies = fields.take("trusted_proxies").is_none();
-    let decoder = &mut *fields.decoder;
-    if names_no_proxies && said.listen.iter().any(|listener| listener.proxy_protocol) {
-        decoder.error(
+fn check_together(fields: &mut Fields<'_>, said: &Settings) {
+    if fields.take("trusted_proxies").is_none()
+        && said.listen.iter().any(|listener| listener.proxy_protocol)
+    {
+        fields.decoder.error(
             "missing-field",
-            span,
+            fields.span,
             "`proxy_protocol` needs `trusted_proxies`: the proxies to believe",
         );
     }
-    let evidence_node = evidence_node.filter(|_| said.evidence.is_some());
-    for (node, message, help) in [
-        (
-            evidence_node,
+    let is_state_off = fields.take("state").is_some() && said.state.is_none();
+    if is_state_off
+        && said.evidence.is_some()
+        && let Some(node) = fields.take("evidence")
+    {
+        fields.decoder.error_with_help(
+            "missing-field",
+            node.span,
             "`evidence` needs a state directory, and `state` is off",
             "name a directory that outlasts the process in `state`",
-        ),
-        (
-            store_node,
+        );
+    }
+    let Some(store) = fields.take("store") else {
+        return;
+    };
+    if is_state_off {
+        fields.decoder.error_with_help(
+            "missing-field",
+            store.span,
             "`store` needs a state directory, and `state` is off",
             "name a directory that outlasts the process in `state`: it has the id of this instance",
-        ),
-    ] {
-        if let Some(node) = node.filter(|_| is_state_off) {
-            decoder.error_with_help("missing-field", node.span, message, help);
-        }
+        );
     }
-    if let (Some(node), Some(_)) = (store_node, said.acme()) {
-        let message = "`acme` and `store` exclude each other: an authority's question may reach another instance";
-        let help = "get certificates with another program, and name their files in `certificates`";
-        decoder.error_with_help("bad-value", node.span, message, help);
+    if said.acme().is_some() {
+        fields.decoder.error_with_help(
+            "bad-value",
+            store.span,
+            "`acme` and `store` exclude each other: an authority's question may reach another instance",
+            "get certificates with another program, and name their files in `certificates`",
+        );
     }
 }
 
 /// The access log with its format, and the log of events.
-fn logs(
-    fields: &mut Fields<'_>,
-    Logs {
-        access,
-        access_format,
-        events,
-        ..
-    }: &mut Logs,
-) {
-    fields.set("access", access, |decoder, node| {
+fn logs(fields: &mut Fields<'_>, logs: &mut Logs) {
+    fields.set("access", &mut logs.access, |decoder, node| {
         log(
             decoder,
             node,
             ["a map: to, format", "the access log"],
             |fields| {
-                *access_format = fields
+                logs.access_format = fields
                     .variant("format", "a format of the access log")
                     .unwrap_or_default();
             },
         )
     });
-    fields.set("events", &mut events.destination, |decoder, node| {
+    fields.set("events", &mut logs.events.destination, |decoder, node| {
         log(
             decoder,
             node,
@@ -149,18 +143,19 @@ fn logs(
             |fields| {
                 fields.set(
                     "rate",
-                    &mut events.rate,
+                    &mut logs.events.rate,
                     number(1..=100_000, "a number of events a second"),
                 );
             },
         )
     });
     if let Some((key, _)) = fields.take_foreign("addresses") {
-        let message = "there is no field `addresses` here: it is `privacy.logs`";
-        let help = "write `privacy: { logs: network }` beside `logs`; the values are full, network and none";
-        fields
-            .decoder
-            .error_with_help("unknown-field", key, message, help);
+        fields.decoder.error_with_help(
+            "unknown-field",
+            key,
+            "there is no field `addresses` here: it is `privacy.logs`",
+            "write `privacy: { logs: network }` beside `logs`; the values are full, network and none",
+        );
     }
 }
 
@@ -184,7 +179,7 @@ fn log(
 fn destination(decoder: &mut Decoder, node: &Node) -> Option<LogDestination> {
     Some(match or_off(path)(decoder, node)? {
         None => LogDestination::Off,
-        Some(path) if path.as_os_str() == "-" || path.as_os_str() == "stdout" => {
+        Some(path) if path == Path::new("-") || path == Path::new("stdout") => {
             LogDestination::Stdout
         }
         Some(path) => LogDestination::File(path),

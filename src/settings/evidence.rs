@@ -37,30 +37,36 @@ pub(super) fn evidence(decoder: &mut Decoder, node: &Node) -> Option<EvidenceSet
     }
     decoder.map(node, "a map: keep, megabytes, timestamps", |fields| {
         fields.set("keep", &mut settings.keep, |decoder, node| {
-            let message = "this duration is out of bounds";
             decoder.duration_within(
                 node,
                 DAY..=3_650 * DAY,
-                message,
+                "this duration is out of bounds",
                 Some("from one day to ten years: `400d`"),
             )
         });
-        let megabytes = fields.integer("megabytes", 16..=1_048_576, "a number of megabytes");
-        settings.size = megabytes.map_or(settings.size, |megabytes: u64| megabytes * MIB);
+        fields.set("megabytes", &mut settings.size, |decoder, node| {
+            let megabytes: u64 = decoder.integer(node, 16..=1_048_576, "a number of megabytes")?;
+            Some(megabytes * MIB)
+        });
         settings.timestamps = fields.get_or_default("timestamps", |decoder, node| {
-            let read = |url: &str| {
-                let rest = url
-                    .strip_prefix("https://")
-                    .or_else(|| url.strip_prefix("http://"))?;
-                (!rest.is_empty() && !rest.contains(char::is_whitespace)).then(|| url.to_owned())
-            };
-            let mistake = (
-                "bad-value",
-                "is not the URL of an authority",
-                "write `https://tsa.example/tsr`",
-            );
-            decoder.all_parsed(node, "a list of URLs", read, mistake)
+            decoder.all_parsed(
+                node,
+                "a list of URLs",
+                authority,
+                (
+                    "bad-value",
+                    "is not the URL of an authority",
+                    "write `https://tsa.example/tsr`",
+                ),
+            )
         });
         settings
     })
+}
+
+fn authority(url: &str) -> Option<String> {
+    let rest = url
+        .strip_prefix("https://")
+        .or_else(|| url.strip_prefix("http://"))?;
+    (!rest.is_empty() && !rest.contains(char::is_whitespace)).then(|| url.to_owned())
 }

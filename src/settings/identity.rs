@@ -107,16 +107,20 @@ pub(super) fn resolvers(decoder: &mut Decoder, node: &Node) -> Vec<SocketAddr> {
     if matches!(&*written, [name] if name.value == "system") {
         return Vec::new();
     }
-    let read = |Located { value: text, span }: &Located<String>| {
+    let mut addresses = Vec::new();
+    for Located { value: text, span } in written {
         let address = text
             .parse()
             .or_else(|_| text.parse().map(|address| SocketAddr::new(address, 53)));
-        if address.is_err() {
-            let message = format!("`{text}` is not the address of a name server");
-            let help = "write addresses, like 9.9.9.9 or 127.0.0.1:5353, or `system` alone";
-            decoder.error_with_help("bad-address", *span, message, help);
+        match address {
+            Ok(address) => addresses.push(address),
+            Err(_) => decoder.error_with_help(
+                "bad-address",
+                span,
+                format!("`{text}` is not the address of a name server"),
+                "write addresses, like 9.9.9.9 or 127.0.0.1:5353, or `system` alone",
+            ),
         }
-        address.ok()
-    };
-    written.iter().filter_map(read).collect()
+    }
+    addresses
 }

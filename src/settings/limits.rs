@@ -127,28 +127,35 @@ pub(super) fn limits(fields: &mut Fields<'_>) -> Limits {
 
 /// Octets a second: `1KiB/s`; `off` for any.
 fn rate(decoder: &mut Decoder, node: &Node) -> Option<usize> {
-    let read = |text: &str| match text {
-        "off" => Some(0),
-        text => text
-            .strip_suffix("/s")
-            .and_then(octets)
-            .filter(|octets| (1..=1_048_576).contains(octets)),
-    };
-    let help = "write octets a second, from `1/s` to `1MiB/s`, or `off`";
-    let mistake = ("bad-value", "is not a rate that is accepted here", help);
-    decoder.parsed(node, "octets a second, like 1KiB/s", read, mistake)
+    decoder.parsed(
+        node,
+        "octets a second, like 1KiB/s",
+        |text| match text {
+            "off" => Some(0),
+            text => {
+                octets(text.strip_suffix("/s")?).filter(|octets| (1..=1_048_576).contains(octets))
+            }
+        },
+        (
+            "bad-value",
+            "is not a rate that is accepted here",
+            "write octets a second, from `1/s` to `1MiB/s`, or `off`",
+        ),
+    )
 }
 
 /// Reads a size within bounds.
 fn size(bounds: RangeInclusive<usize>) -> impl FnOnce(&mut Decoder, &Node) -> Option<usize> {
     move |decoder, node| {
-        let read = |text: &str| octets(text).filter(|octets| bounds.contains(octets));
-        let (least, most) = (in_units(*bounds.start()), in_units(*bounds.end()));
-        let help = format!("from {least} to {most}, as `16KiB`, or octets, as `16384`");
+        let help = format!(
+            "from {} to {}, as `16KiB`, or octets, as `16384`",
+            in_units(*bounds.start()),
+            in_units(*bounds.end())
+        );
         decoder.parsed(
             node,
             "a size, like 16KiB",
-            read,
+            |text| octets(text).filter(|octets| bounds.contains(octets)),
             ("bad-value", "is not a size that is accepted here", &help),
         )
     }
@@ -174,7 +181,7 @@ fn in_units(octets: usize) -> String {
     let units = [(1_073_741_824, "GiB"), (1_048_576, "MiB"), (1_024, "KiB")];
     match units
         .into_iter()
-        .find(|(unit, _)| octets >= *unit && octets.is_multiple_of(*unit))
+        .find(|(unit, _)| octets.is_multiple_of(*unit))
     {
         Some((unit, name)) => format!("{}{name}", octets / unit),
         None => format!("{octets} octets"),

@@ -2,14 +2,12 @@
 //! [`listen`] decodes the listeners of the settings.
 
 use super::acme::{AcmeSettings, acme};
-use super::values::{address, list, path, within};
+use super::values::{DAY, address, list, path, within};
 use crate::yaml::{Decoder, Fields, Node};
 use std::net::SocketAddr;
 use std::num::NonZeroU16;
 use std::path::PathBuf;
 use std::time::Duration;
-
-const YEAR: Duration = Duration::from_secs(366 * 86_400);
 
 /// An address to serve on.
 #[derive(Clone, Debug, PartialEq)]
@@ -93,9 +91,10 @@ impl Hsts {
 pub(super) fn listen(decoder: &mut Decoder, node: &Node) -> Vec<ListenSettings> {
     let mut found: Vec<ListenSettings> = Vec::new();
     for item in list(decoder, node, "an address and port, like 0.0.0.0:80") {
-        let value = match item.is_map() {
-            true => decoder.map(item, "a listener", listener).flatten(),
-            false => address(decoder, item).map(ListenSettings::from),
+        let value = if item.is_map() {
+            decoder.map(item, "a listener", listener).flatten()
+        } else {
+            address(decoder, item).map(ListenSettings::from)
         };
         let Some(value) = value else { continue };
         let address = value.address;
@@ -115,9 +114,12 @@ pub(super) fn listen(decoder: &mut Decoder, node: &Node) -> Vec<ListenSettings> 
     if let Some(first) = said.next()
         && said.any(|other| other != first)
     {
-        let help = "write the same `acme` at each of them: crawlgate has one account and one set of certificates";
-        let message = "the listeners say different things in `acme`";
-        decoder.error_with_help("bad-value", node.span, message, help);
+        decoder.error_with_help(
+            "bad-value",
+            node.span,
+            "the listeners say different things in `acme`",
+            "write the same `acme` at each of them: crawlgate has one account and one set of certificates",
+        );
     }
     found
 }
@@ -126,44 +128,41 @@ fn listener(fields: &mut Fields<'_>) -> Option<ListenSettings> {
     fields.required("address", "a listener needs an `address`", None);
     let address = fields.get("address", address);
     let tls = fields.get("tls", tls);
-    let proxy_protocol = fields
-        .get("proxy_protocol", Decoder::boolean)
-        .unwrap_or(false);
-    let speaks_http2 = fields.get("http2", Decoder::boolean).unwrap_or(true);
-    if let (Some((key, _)), true) = (fields.take_with_key("redirect"), tls.is_some()) {
-        let message = "a listener with `tls` is where `redirect: https` leads to";
-        let help = "put `redirect: https` on the listener for port 80";
-        fields
-            .decoder
-            .error_with_help("bad-value", key, message, help);
+    if let Some((key, _)) = fields.take_with_key("redirect")
+        && tls.is_some()
+    {
+        fields.decoder.error_with_help(
+            "bad-value",
+            key,
+            "a listener with `tls` is where `redirect: https` leads to",
+            "put `redirect: https` on the listener for port 80",
+        );
     }
-    let redirect = fields.get("redirect", redirect);
     Some(ListenSettings {
-        address: address?,
         tls,
-        proxy_protocol,
-        speaks_http2,
-        redirect,
+        proxy_protocol: fields
+            .get("proxy_protocol", Decoder::boolean)
+            .unwrap_or_default(),
+        speaks_http2: fields.get("http2", Decoder::boolean).unwrap_or(true),
+        redirect: fields.get("redirect", redirect),
+        address: address?,
     })
 }
 
 /// `https`, or `{ to: https, port: 8443 }`.
 fn redirect(decoder: &mut Decoder, node: &Node) -> Option<RedirectSettings> {
-    let to = |decoder: &mut Decoder, node: &Node| {
-        decoder.word(node, &[("https", ())], "where to lead requests")
-    };
     if !node.is_map() {
-        to(decoder, node)?;
+        decoder.one_of(node, &["https"], "where to lead requests")?;
         return Some(RedirectSettings { port: None });
     }
     decoder.map(node, "a map: to, port", |fields| {
         fields.required("to", "a redirect needs a `to`", "write `to: https`");
-        let to = fields.get("to", to);
+        fields.word("to", &[("https", ())], "where to lead requests");
         let port = fields.integer("port", 1..=65_535, "the port that clients see");
-        to.map(|()| RedirectSettings {
+        RedirectSettings {
             port: port.and_then(NonZeroU16::new),
-        })
-    })?
+        }
+    })
 }
 
 fn tls(decoder: &mut Decoder, node: &Node) -> Option<TlsSettings> {
@@ -172,25 +171,27 @@ fn tls(decoder: &mut Decoder, node: &Node) -> Option<TlsSettings> {
         "a map: certificates, acme, min_version, hsts",
         |fields| {
             if let Some((key, _)) = fields.take_with_key("client") {
-                let help = "remove it: docs/settings.md lists the settings";
                 fields.decoder.error_with_help(
                     "not-supported-yet",
                     key,
                     "`client` is not supported yet",
-                    help,
+                    "remove it: docs/settings.md lists the settings",
                 );
             }
-            let versions = [("1.2", true), ("1.3", false)];
             TlsSettings {
                 certificates: fields.get_or_default("certificates", |decoder, node| {
-                    let items = list(decoder, node, "a list of maps with `cert` and `key`").iter();
-                    items
+                    list(decoder, node, "a list of maps with `cert` and `key`")
+                        .iter()
                         .filter_map(|item| certificate(decoder, item))
                         .collect()
                 }),
                 acme: fields.get("acme", acme),
                 allows_tls12: fields
-                    .word("min_version", &versions, "a version of TLS")
+                    .word(
+                        "min_version",
+                        &[("1.2", true), ("1.3", false)],
+                        "a version of TLS",
+                    )
                     .unwrap_or(true),
                 hsts: fields.get("hsts", hsts),
             }
@@ -198,13 +199,11 @@ fn tls(decoder: &mut Decoder, node: &Node) -> Option<TlsSettings> {
     )?;
     let has_some = !tls.certificates.is_empty() || tls.acme.is_some();
     if !has_some {
-        let help =
-            "write `certificates: [{ cert: fullchain.pem, key: privkey.pem }]`, or `acme: yes`";
         decoder.error_with_help(
             "missing-field",
             node.span,
             "`tls` needs `certificates` or `acme`",
-            help,
+            "write `certificates: [{ cert: fullchain.pem, key: privkey.pem }]`, or `acme: yes`",
         );
     }
     has_some.then_some(tls)
@@ -239,7 +238,7 @@ pub(super) fn files<T>(
 
 /// A duration, or a map with `max_age` and `subdomains`.
 fn hsts(decoder: &mut Decoder, node: &Node) -> Option<Hsts> {
-    let max_age = within(Duration::ZERO..=YEAR * 2);
+    let max_age = within(Duration::ZERO..=2 * 366 * DAY);
     if !node.is_map() {
         return Some(Hsts {
             max_age: max_age(decoder, node)?,
@@ -250,7 +249,9 @@ fn hsts(decoder: &mut Decoder, node: &Node) -> Option<Hsts> {
         fields.required("max_age", "`hsts` needs `max_age`, like `180d`", None);
         Hsts {
             max_age: fields.get("max_age", max_age).unwrap_or_default(),
-            subdomains: fields.get("subdomains", Decoder::boolean).unwrap_or(false),
+            subdomains: fields
+                .get("subdomains", Decoder::boolean)
+                .unwrap_or_default(),
         }
     })
 }

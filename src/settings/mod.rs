@@ -144,61 +144,60 @@ impl Settings {
     /// Makes relative paths relative to the directory that the file stands in, so that a file means
     /// the same wherever crawlgate is started from.
     pub fn relative_to(mut self, directory: &Path) -> Settings {
-        let place = |path: &mut PathBuf| *path = directory.join(&*path);
+        for path in self.paths() {
+            *path = directory.join(&*path);
+        }
+        self
+    }
+
+    /// The paths that the file may have.
+    fn paths(&mut self) -> Vec<&mut PathBuf> {
+        let mut paths = Vec::new();
         for tls in self
             .listen
             .iter_mut()
-            .filter_map(|listener| listener.tls.as_mut())
+            .flat_map(|listener| &mut listener.tls)
         {
             for files in &mut tls.certificates {
-                place(&mut files.certificate);
-                place(&mut files.key);
+                paths.extend([&mut files.certificate, &mut files.key]);
             }
         }
-        let servers = self
-            .origins
-            .iter_mut()
-            .flat_map(|origin| &mut origin.servers);
-        servers
-            .filter_map(|server| server.address.socket.as_mut())
-            .for_each(place);
-        let files = self
-            .origins
-            .iter_mut()
-            .filter_map(|origin| origin.tls.as_mut())
-            .flat_map(|tls| tls.ca.iter_mut().chain(tls.client.iter_mut().flatten()));
-        files.for_each(|file| place(&mut file.path));
+        for origin in &mut self.origins {
+            for server in &mut origin.servers {
+                paths.extend(&mut server.address.socket);
+            }
+            if let Some(tls) = &mut origin.tls {
+                let files = tls.ca.iter_mut().chain(tls.client.iter_mut().flatten());
+                paths.extend(files.map(|file| &mut file.path));
+            }
+        }
         // The default one is that of the directory where crawlgate is started.
         if !self.policies_may_be_missing {
-            place(&mut self.policies);
+            paths.push(&mut self.policies);
         }
-        [&mut self.acme_webroot, &mut self.control, &mut self.state]
-            .into_iter()
-            .flatten()
-            .for_each(place);
-        for address in self
-            .decisions
-            .iter_mut()
-            .flat_map(|decisions| &mut decisions.listen)
-        {
-            if let ListenAddress::Unix(path) = address {
-                place(path);
+        paths.extend(&mut self.acme_webroot);
+        paths.extend(&mut self.control);
+        paths.extend(&mut self.state);
+        if let Some(decisions) = &mut self.decisions {
+            for address in &mut decisions.listen {
+                if let ListenAddress::Unix(path) = address {
+                    paths.push(path);
+                }
             }
         }
         if let ListSettings::Directory(path) = &mut self.identity.lists {
-            place(path);
+            paths.push(path);
         }
-        let store = self
-            .store
-            .iter_mut()
-            .flat_map(|store| [&mut store.password_file, &mut store.ca]);
-        store.flatten().for_each(place);
+        if let Some(store) = &mut self.store {
+            paths.extend(&mut store.password_file);
+            paths.extend(&mut store.ca);
+        }
         for log in [&mut self.logs.access, &mut self.logs.events.destination] {
             if let LogDestination::File(path) = log {
-                place(path);
+                paths.push(path);
             }
         }
-        self
+        paths
     }
 
     /// Gives the origins a listener on port 8080, for this machine only, where there is none.

@@ -143,11 +143,10 @@ pub struct Ejection {
 
 impl Default for Ejection {
     fn default() -> Ejection {
-        let (time, most) = (Duration::from_secs(10), Duration::from_secs(300));
         Ejection {
             failures: 3,
-            time,
-            most,
+            time: Duration::from_secs(10),
+            most: Duration::from_secs(300),
             statuses: Vec::new(),
         }
     }

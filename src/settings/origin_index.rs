@@ -4,6 +4,7 @@
 //! the next wider pattern is tried.
 
 use super::OriginSettings;
+use crate::robots::Authority;
 use smallvec::SmallVec;
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -79,36 +80,19 @@ impl OriginIndex {
             return self.others.find(&path);
         }
         let lower: SmallVec<[u8; 128]> = host.iter().map(u8::to_ascii_lowercase).collect();
-        let name = without_port(&lower);
-        let name = name.strip_suffix(b".").unwrap_or(name);
-        let named = self
-            .named(&lower, &path)
-            .or_else(|| self.named(name, &path));
-        named.or_else(|| self.others.find(&path))
+        self.named(&lower, &path)
+            .or_else(|| self.named(Authority::read(&lower).name, &path))
+            .or_else(|| self.others.find(&path))
     }
 
     fn named(&self, name: &[u8], path: &[u8]) -> Option<usize> {
-        self.exact
-            .get(name)
-            .and_then(|paths| paths.find(path))
-            .or_else(|| {
-                let fits = |suffix: &[u8]| name.len() > suffix.len() && name.ends_with(suffix);
-                self.wildcards
-                    .iter()
-                    .filter(|(suffix, _)| fits(suffix))
-                    .find_map(|(_, paths)| paths.find(path))
-            })
-    }
-}
-
-/// `[::1]:80` is `::1`, `shop.example:80` is `shop.example`.
-fn without_port(host: &[u8]) -> &[u8] {
-    if let Some(rest) = host.strip_prefix(b"[") {
-        return rest.split(|byte| *byte == b']').next().unwrap_or(rest);
-    }
-    match host.iter().position(|byte| *byte == b':') {
-        Some(colon) if !host[colon + 1..].contains(&b':') => &host[..colon],
-        _ => host,
+        let exact = self.exact.get(name).and_then(|paths| paths.find(path));
+        exact.or_else(|| {
+            self.wildcards
+                .iter()
+                .filter(|(suffix, _)| name.len() > suffix.len() && name.ends_with(suffix))
+                .find_map(|(_, paths)| paths.find(path))
+        })
     }
 }
 

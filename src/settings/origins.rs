@@ -9,14 +9,9 @@ use super::{
     ServerAddress, ServerSettings, TlsFile,
 };
 use crate::crawlers::{CrawlerIndex, Registry};
-use crate::yaml::{Decoder, Fields, Located, Node, Value};
+use crate::yaml::{Decoder, Fields, Node, Value};
 use std::ops::RangeInclusive;
-use std::time::Duration;
 
-/// The shortest time between two checks of a server.
-const MOST_OFTEN: Duration = Duration::from_millis(100);
-/// The largest weight of a server.
-const HEAVIEST: u64 = 100;
 const MAP: &str = "a map: hosts, paths, servers, host, resolvers, balance, timeouts, tls, health, ejection, \
                    connections, crawlers, exempt, queue";
 
@@ -24,11 +19,8 @@ const MAP: &str = "a map: hosts, paths, servers, host, resolvers, balance, timeo
 pub(super) fn origins(decoder: &mut Decoder, node: &Node) -> Vec<OriginSettings> {
     let mut origins: Vec<OriginSettings> = Vec::new();
     let mut bare: Vec<ServerSettings> = Vec::new();
-    for item in list(
-        decoder,
-        node,
-        "the URL of a server, like http://127.0.0.1:3000",
-    ) {
+    let wanted = "the URL of a server, like http://127.0.0.1:3000";
+    for item in list(decoder, node, wanted) {
         if !item.is_map() {
             bare.extend(server(decoder, item));
             continue;
@@ -37,12 +29,11 @@ pub(super) fn origins(decoder: &mut Decoder, node: &Node) -> Vec<OriginSettings>
             continue;
         };
         if let Some(other) = origins.iter().find_map(|other| overlap(other, &origin)) {
-            let help = "name each host and path once, with all of its servers";
             decoder.error_with_help(
                 "duplicate-origin",
                 item.span,
                 format!("{other} already has an origin"),
-                help,
+                "name each host and path once, with all of its servers",
             );
         }
         origins.push(origin);
@@ -52,8 +43,11 @@ pub(super) fn origins(decoder: &mut Decoder, node: &Node) -> Vec<OriginSettings>
             .iter()
             .any(|origin| origin.hosts.is_empty() && origin.paths.is_empty())
         {
-            let message = "URLs and an origin without `hosts` are both for all other hosts";
-            decoder.error("duplicate-origin", node.span, message);
+            decoder.error(
+                "duplicate-origin",
+                node.span,
+                "URLs and an origin without `hosts` are both for all other hosts",
+            );
         }
         origins.push(OriginSettings {
             servers: bare,
@@ -65,22 +59,25 @@ pub(super) fn origins(decoder: &mut Decoder, node: &Node) -> Vec<OriginSettings>
 
 /// The host or path that two origins both have, in words.
 fn overlap(one: &OriginSettings, other: &OriginSettings) -> Option<String> {
-    // Lists without entries are both for everything else.
-    let shared =
-        |one: &[String], other: &[String]| match one.iter().find(|item| other.contains(item)) {
-            Some(item) => Some(format!("`{item}`")),
-            None => (one.is_empty() && other.is_empty()).then(String::new),
-        };
     let path = shared(&one.paths, &other.paths)?;
     let host = match shared(&one.hosts, &other.hosts)? {
-        host if host.is_empty() => "every other host".to_owned(),
-        host => host,
+        "" => "every other host".to_owned(),
+        host => format!("`{host}`"),
     };
-    Some(if path.is_empty() {
-        host
-    } else {
-        format!("{path} of {host}")
+    Some(match path {
+        "" => host,
+        path => format!("`{path}` of {host}"),
     })
+}
+
+/// What stands in both lists. Two lists without entries are both for everything else: `""`.
+fn shared<'a>(one: &'a [String], other: &[String]) -> Option<&'a str> {
+    if one.is_empty() && other.is_empty() {
+        return Some("");
+    }
+    one.iter()
+        .find(|item| other.contains(item))
+        .map(String::as_str)
 }
 
 fn origin(fields: &mut Fields<'_>) -> Option<OriginSettings> {
@@ -105,61 +102,75 @@ fn origin(fields: &mut Fields<'_>) -> Option<OriginSettings> {
         places: places(fields),
         tls: fields.get("tls", tls),
     };
-    let (servers, tls) = (&origin.servers, fields.take_with_key("tls"));
+    let tls = fields.take_with_key("tls");
     fields.finish();
-    let (decoder, span) = (&mut *fields.decoder, fields.span);
-    if let Some((key, _)) =
-        tls.filter(|_| servers.iter().all(|server| !server.address.tls) && !servers.is_empty())
-    {
-        let message = "`tls` is for servers with https, and this origin has none";
-        let help = "write `https://` in the URLs of its servers, or remove `tls`";
-        decoder.error_with_help("bad-value", key, message, help);
-    }
+    let servers = &origin.servers;
+    let decoder = &mut *fields.decoder;
     if servers.is_empty() {
-        let help = "write `servers: http://127.0.0.1:3000`";
-        decoder.error_with_help("missing-field", span, "an origin needs `servers`", help);
+        decoder.error_with_help(
+            "missing-field",
+            fields.span,
+            "an origin needs `servers`",
+            "write `servers: http://127.0.0.1:3000`",
+        );
         return None;
     }
+    if let Some((key, _)) = tls
+        && !servers.iter().any(|server| server.address.tls)
+    {
+        decoder.error_with_help(
+            "bad-value",
+            key,
+            "`tls` is for servers with https, and this origin has none",
+            "write `https://` in the URLs of its servers, or remove `tls`",
+        );
+    }
     if servers.iter().all(|server| server.is_backup) {
-        let help =
-            "leave `backup` out of at least one: backups are used only while no other server is up";
         decoder.error_with_help(
             "no-server",
-            span,
+            fields.span,
             "every server of this origin is a backup",
-            help,
+            "leave `backup` out of at least one: backups are used only while no other server is up",
         );
     }
     Some(origin)
 }
 
 fn hosts(decoder: &mut Decoder, node: &Node) -> Vec<String> {
-    let help = "write `shop.example` or `\"*.shop.example\"`, without scheme and port";
-    let mistake = ("bad-host", "is not a host name", help);
     distinct(
         decoder,
         node,
         ["a list of host names", "duplicate-host"],
         host_pattern,
-        mistake,
+        (
+            "bad-host",
+            "is not a host name",
+            "write `shop.example` or `\"*.shop.example\"`, without scheme and port",
+        ),
     )
 }
 
 fn paths(decoder: &mut Decoder, node: &Node) -> Vec<String> {
-    let read = |path: &str| {
-        let is_plain = |octet: u8| octet.is_ascii_graphic() && !b"?#*".contains(&octet);
-        (path.starts_with('/') && path.bytes().all(is_plain)).then(|| path.to_owned())
-    };
-    let help =
-        "write `/api/`: every path that begins so is meant; `*` and queries are not for this list";
-    let mistake = ("bad-path", "is not the beginning of a path", help);
     distinct(
         decoder,
         node,
         ["a list of paths, like /api/", "duplicate-path"],
-        read,
-        mistake,
+        |path| plain_path(path, b"?#*"),
+        (
+            "bad-path",
+            "is not the beginning of a path",
+            "write `/api/`: every path that begins so is meant; `*` and queries are not for this list",
+        ),
     )
+}
+
+/// A path of ASCII without these bytes.
+fn plain_path(text: &str, without: &[u8]) -> Option<String> {
+    let is_plain = text.starts_with('/')
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_graphic() && !without.contains(&byte));
+    is_plain.then(|| text.to_owned())
 }
 
 /// Values that stand in a list once; `id` is that of the error otherwise.
@@ -167,17 +178,18 @@ fn distinct(
     decoder: &mut Decoder,
     node: &Node,
     [wanted, id]: [&'static str; 2],
-    read: impl Fn(&str) -> Option<String>,
+    read: fn(&str) -> Option<String>,
     mistake: (&'static str, &str, &str),
 ) -> Vec<String> {
     let mut found = Vec::new();
     for item in decoder.one_or_many(node, wanted) {
-        let Some(value) = decoder.parsed(item, wanted, &read, mistake) else {
+        let Some(value) = decoder.parsed(item, wanted, read, mistake) else {
             continue;
         };
-        match found.contains(&value) {
-            true => decoder.error(id, item.span, format!("`{value}` is listed twice")),
-            false => found.push(value),
+        if found.contains(&value) {
+            decoder.error(id, item.span, format!("`{value}` is listed twice"));
+        } else {
+            found.push(value);
         }
     }
     found
@@ -185,8 +197,10 @@ fn distinct(
 
 /// A URL or a map, or a list of them.
 fn servers(decoder: &mut Decoder, node: &Node) -> Vec<ServerSettings> {
-    let items = list(decoder, node, "a list of URLs, like http://127.0.0.1:3000").iter();
-    items.filter_map(|item| server(decoder, item)).collect()
+    list(decoder, node, "a list of URLs, like http://127.0.0.1:3000")
+        .iter()
+        .filter_map(|item| server(decoder, item))
+        .collect()
 }
 
 fn server(decoder: &mut Decoder, node: &Node) -> Option<ServerSettings> {
@@ -204,19 +218,11 @@ fn server(decoder: &mut Decoder, node: &Node) -> Option<ServerSettings> {
             "write `url: http://127.0.0.1:3000`",
         );
         let url = fields.located("url", address);
-        let weight = fields
-            .integer("weight", 1..=HEAVIEST, "a weight")
-            .unwrap_or(1);
-        let is_backup = fields.get("backup", Decoder::boolean).unwrap_or_default();
-        let Located {
-            value: address,
-            span,
-        } = url?;
         Some(ServerSettings {
-            address,
-            weight,
-            is_backup,
-            span: Some(span),
+            weight: fields.integer("weight", 1..=100, "a weight").unwrap_or(1),
+            is_backup: fields.get("backup", Decoder::boolean).unwrap_or_default(),
+            span: Some(url.as_ref()?.span),
+            address: url?.value,
         })
     })?
 }
@@ -245,9 +251,16 @@ fn tls(decoder: &mut Decoder, node: &Node) -> Option<OriginTls> {
     decoder.map(node, "a map: ca, server_name, client", |fields| OriginTls {
         ca: fields.get("ca", tls_file),
         server_name: fields.get("server_name", |decoder, node| {
-            let help = "write the name that is in the certificates, like `app.internal`, without scheme and port";
-            let mistake = ("bad-host", "is not a host name", help);
-            decoder.parsed(node, "the name in the servers' certificates", host_name, mistake)
+            decoder.parsed(
+                node,
+                "the name in the servers' certificates",
+                host_name,
+                (
+                    "bad-host",
+                    "is not a host name",
+                    "write the name that is in the certificates, like `app.internal`, without scheme and port",
+                ),
+            )
         }),
         client: fields.get("client", |decoder, node| {
             let [certificate, key] = super::listen::files(decoder, node, "a client certificate", tls_file)?;
@@ -267,63 +280,72 @@ fn ejection(decoder: &mut Decoder, node: &Node) -> Option<Ejection> {
     if let Value::Scalar { text, .. } = &node.value
         && !node.is_null()
     {
-        let help = "write `off`, or `{ failures: 3, for: 10s, most: 5m }`";
         decoder.error_with_help(
             "bad-value",
             node.span,
             format!("`{text}` is neither `off` nor a map"),
-            help,
+            "write `off`, or `{ failures: 3, for: 10s, most: 5m }`",
         );
         return None;
     }
-    decoder.map(node, "a map: failures, for, most, statuses; or off", |fields| {
-        let mut ejection = Ejection::default();
-        fields.set("failures", &mut ejection.failures, number(1..=1_000, "a number of failures"));
-        fields.set("for", &mut ejection.time, within(SECOND..=HOUR));
-        fields.set("most", &mut ejection.most, within(SECOND..=HOUR));
-        if ejection.most < ejection.time {
-            match fields.take("most") {
-                Some(node) => {
-                    let help = "`for` is how long the first ejection lasts, `most` how long the longest";
-                    let message = "`most` is shorter than `for`";
-                    fields.decoder.error_with_help("bad-value", node.span, message, help);
+    decoder.map(
+        node,
+        "a map: failures, for, most, statuses; or off",
+        |fields| {
+            let mut ejection = Ejection::default();
+            fields.set(
+                "failures",
+                &mut ejection.failures,
+                number(1..=1_000, "a number of failures"),
+            );
+            fields.set("for", &mut ejection.time, within(SECOND..=HOUR));
+            fields.set("most", &mut ejection.most, within(SECOND..=HOUR));
+            if ejection.most < ejection.time {
+                match fields.take("most") {
+                    Some(node) => fields.decoder.error_with_help(
+                        "bad-value",
+                        node.span,
+                        "`most` is shorter than `for`",
+                        "`for` is how long the first ejection lasts, `most` how long the longest",
+                    ),
+                    None => ejection.most = ejection.time,
                 }
-                None => ejection.most = ejection.time,
             }
-        }
-        fields.set("statuses", &mut ejection.statuses, statuses(400..=599));
-        ejection
-    })
+            fields.set("statuses", &mut ejection.statuses, statuses(400..=599));
+            ejection
+        },
+    )
 }
 
 /// `connections`, and what belongs to it.
 fn places(fields: &mut Fields<'_>) -> Option<PlaceSettings> {
     let wanted = "a number of requests at once";
-    let (has_limit, most) = (
-        fields.take("connections").is_some(),
-        fields.integer("connections", 1..=1_000_000, wanted),
-    );
+    let has_limit = fields.take("connections").is_some();
+    let most = fields.integer("connections", 1..=1_000_000, wanted);
     for name in ["crawlers", "exempt", "queue"] {
-        if let (Some((key, _)), false) = (fields.take_with_key(name), has_limit) {
-            let help =
-                "write `connections: 100`: so many requests are in flight on each server at most";
+        if let Some((key, _)) = fields.take_with_key(name)
+            && !has_limit
+        {
             fields.decoder.error_with_help(
                 "missing-field",
                 key,
                 format!("`{name}` needs `connections`"),
-                help,
+                "write `connections: 100`: so many requests are in flight on each server at most",
             );
         }
     }
     let mut places = PlaceSettings::of(most.unwrap_or(1));
     if let Some(crawlers) = fields.located("crawlers", number(1..=1_000_000, wanted)) {
         places.crawlers = crawlers.value;
-        if let Some(most) = most.filter(|most| crawlers.value > *most) {
-            let help = format!("`crawlers` is a part of the {most} places of each server");
-            let message = "`crawlers` is more than `connections`";
-            fields
-                .decoder
-                .error_with_help("bad-value", crawlers.span, message, help);
+        if let Some(most) = most
+            && crawlers.value > most
+        {
+            fields.decoder.error_with_help(
+                "bad-value",
+                crawlers.span,
+                "`crawlers` is more than `connections`",
+                format!("`crawlers` is a part of the {most} places of each server"),
+            );
         }
     }
     places.exempt = fields.get_or_default("exempt", exempted);
@@ -340,22 +362,30 @@ fn places(fields: &mut Fields<'_>) -> Option<PlaceSettings> {
 
 /// Crawlers of the registry, by token, id or name.
 fn exempted(decoder: &mut Decoder, node: &Node) -> Vec<CrawlerIndex> {
-    let help =
-        "`crawlgate crawlers` lists the tokens; only a crawler that can be verified is exempt";
-    let mistake = ("unknown-crawler", "is no crawler of the registry", help);
-    let find = |text: &str| Registry::builtin().find(text);
-    decoder.all_parsed(node, "a list of crawlers, like Googlebot", find, mistake)
+    decoder.all_parsed(
+        node,
+        "a list of crawlers, like Googlebot",
+        |text| Registry::builtin().find(text),
+        (
+            "unknown-crawler",
+            "is no crawler of the registry",
+            "`crawlgate crawlers` lists the tokens; only a crawler that can be verified is exempt",
+        ),
+    )
 }
 
 /// A map with at least a path.
 fn health(decoder: &mut Decoder, node: &Node) -> Option<HealthSettings> {
     let wanted = "a map: path, host, every, timeout, unhealthy_after, healthy_after, status";
     decoder.map(node, wanted, |fields| {
-        let help = "write `path: /healthz`: what crawlgate asks each server for";
-        fields.required("path", "`health` needs `path`", help);
+        fields.required(
+            "path",
+            "`health` needs `path`",
+            "write `path: /healthz`: what crawlgate asks each server for",
+        );
         let mut health = HealthSettings::of(fields.get("path", health_path).unwrap_or_default());
         health.host = fields.get("host", host);
-        fields.set("every", &mut health.every, within(MOST_OFTEN..=HOUR));
+        fields.set("every", &mut health.every, within(100 * MILLISECOND..=HOUR));
         fields.set("timeout", &mut health.timeout, within(MILLISECOND..=MINUTE));
         fields.set(
             "unhealthy_after",
@@ -373,42 +403,42 @@ fn health(decoder: &mut Decoder, node: &Node) -> Option<HealthSettings> {
 }
 
 fn health_path(decoder: &mut Decoder, node: &Node) -> Option<String> {
-    let is_path = |text: &str| {
-        text.starts_with('/')
-            && text
-                .bytes()
-                .all(|octet| octet.is_ascii_graphic() && octet != b'#')
-    };
-    let read = |text: &str| is_path(text).then(|| text.to_owned());
-    let help = "write `/healthz`; other characters than those of ASCII are written as %C3%A4";
     decoder.parsed(
         node,
         "a path, like /healthz",
-        read,
-        ("bad-path", "is not a path", help),
+        |text| plain_path(text, b"#"),
+        (
+            "bad-path",
+            "is not a path",
+            "write `/healthz`; other characters than those of ASCII are written as %C3%A4",
+        ),
     )
 }
 
 /// A host with or without a port, as a Host field has it.
 fn authority(decoder: &mut Decoder, node: &Node) -> Option<String> {
-    let help = "write `app.example`, `app.example:8080` or `\"[2001:db8::1]:8080\"`, without scheme, path and `*`";
-    let mistake = ("bad-host", "is not a host with or without a port", help);
     decoder.parsed(
         node,
         "the Host that the servers want",
         host_authority,
-        mistake,
+        (
+            "bad-host",
+            "is not a host with or without a port",
+            "write `app.example`, `app.example:8080` or `\"[2001:db8::1]:8080\"`, without scheme, path and `*`",
+        ),
     )
 }
 
 fn host(decoder: &mut Decoder, node: &Node) -> Option<String> {
-    let read = |text: &str| host_pattern(text).filter(|host| !host.starts_with('*'));
-    let help = "write `shop.example`, without scheme, port and `*`";
     decoder.parsed(
         node,
         "a host name",
-        read,
-        ("bad-host", "is not a host name", help),
+        |text| host_pattern(text).filter(|host| !host.starts_with('*')),
+        (
+            "bad-host",
+            "is not a host name",
+            "write `shop.example`, without scheme, port and `*`",
+        ),
     )
 }
 
@@ -417,23 +447,22 @@ fn statuses(
     bounds: RangeInclusive<u16>,
 ) -> impl FnOnce(&mut Decoder, &Node) -> Option<Vec<RangeInclusive<u16>>> {
     move |decoder, node| {
-        let read = |text: &str| {
-            let (first, last) = text.split_once('-').unwrap_or((text, text));
-            let (first, last) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
-            (first <= last && bounds.contains(&first) && bounds.contains(&last))
-                .then_some(first..=last)
-        };
         let help = format!(
             "write a status or a range, from {} to {}",
             bounds.start(),
             bounds.end()
         );
-        let mistake = ("bad-value", "is not a status that is accepted here", &*help);
         Some(decoder.all_parsed(
             node,
             "a list of statuses, like 503 or 500-504",
-            read,
-            mistake,
+            |text| {
+                let (first, last) = text.split_once('-').unwrap_or((text, text));
+                let first = first.trim().parse().ok()?;
+                let last = last.trim().parse().ok()?;
+                (first <= last && bounds.contains(&first) && bounds.contains(&last))
+                    .then_some(first..=last)
+            },
+            ("bad-value", "is not a status that is accepted here", &help),
         ))
     }
 }

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 /// What the keys of crawlgate begin with, unless the settings say otherwise.
 const PREFIX: &str = "crawlgate:";
 const PORT: u16 = 6379;
-const LONGEST_PREFIX: usize = 64;
+const MAX_PREFIX: usize = 64;
 
 /// Where several instances meet.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,17 +56,13 @@ impl fmt::Debug for Secret {
 /// The URL without user and password.
 impl fmt::Display for StoreUrl {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let StoreUrl {
-            host,
-            port,
-            database,
-            ..
-        } = self;
-        let scheme = if self.tls { "rediss" } else { "redis" };
-        match host.contains(':') {
-            true => write!(formatter, "{scheme}://[{host}]:{port}/{database}"),
-            false => write!(formatter, "{scheme}://{host}:{port}/{database}"),
+        formatter.write_str(if self.tls { "rediss://" } else { "redis://" })?;
+        if self.host.contains(':') {
+            write!(formatter, "[{}]", self.host)?;
+        } else {
+            formatter.write_str(&self.host)?;
         }
+        write!(formatter, ":{}/{}", self.port, self.database)
     }
 }
 
@@ -82,79 +78,92 @@ const DATABASE: &str =
 /// prefix: "crawlgate:" }`.
 pub(super) fn store(decoder: &mut Decoder, node: &Node) -> Option<StoreSettings> {
     if !node.is_map() {
-        let url = url(decoder, node)?;
         return Some(StoreSettings {
-            url,
+            url: url(decoder, node)?,
             password_file: None,
             ca: None,
             prefix: PREFIX.into(),
         });
     }
     let store = decoder.map(node, "a map: url, password_file, ca, prefix", |fields| {
-        let help = "write `url: \"redis://10.0.0.5:6379/0\"`";
         fields.required(
             "url",
             "`store` needs `url`: where the Valkey or Redis is",
-            help,
+            "write `url: \"redis://10.0.0.5:6379/0\"`",
         );
         let url = fields.get("url", url);
-        let (password_file, ca) = (fields.get("password_file", path), fields.get("ca", path));
-        let prefix = fields
-            .get("prefix", prefix)
-            .unwrap_or_else(|| PREFIX.into());
         Some(StoreSettings {
+            password_file: fields.get("password_file", path),
+            ca: fields.get("ca", path),
+            prefix: fields
+                .get("prefix", prefix)
+                .unwrap_or_else(|| PREFIX.into()),
             url: url?,
-            password_file,
-            ca,
-            prefix,
         })
     })??;
-    let (url, has_file) = (&store.url, store.password_file.is_some());
-    let mut refuse = |id, message, help| decoder.error_with_help(id, node.span, message, help);
+    let url = &store.url;
+    let has_file = store.password_file.is_some();
     if url.password.is_some() && has_file {
-        let message = "`store` has two passwords: one in `url`, one in `password_file`";
-        refuse("bad-value", message, "leave one of them out");
+        decoder.error_with_help(
+            "bad-value",
+            node.span,
+            "`store` has two passwords: one in `url`, one in `password_file`",
+            "leave one of them out",
+        );
     }
     if url.user.is_some() && url.password.is_none() && !has_file {
-        let help = "name a file with the password in `password_file`";
-        refuse(
+        decoder.error_with_help(
             "missing-field",
+            node.span,
             "`store` names a user and no password",
-            help,
+            "name a file with the password in `password_file`",
         );
     }
     if store.ca.is_some() && !url.tls {
-        let message = "`ca` is for TLS, and the URL begins with `redis://`";
-        refuse("bad-value", message, "write `rediss://`, or leave `ca` out");
+        decoder.error_with_help(
+            "bad-value",
+            node.span,
+            "`ca` is for TLS, and the URL begins with `redis://`",
+            "write `rediss://`, or leave `ca` out",
+        );
     }
     Some(store)
 }
 
 fn prefix(decoder: &mut Decoder, node: &Node) -> Option<String> {
-    // Octets with a meaning in patterns of keys, and braces, which a cluster takes for a part of
-    // the key.
-    let is_plain = |octet: u8| octet.is_ascii_graphic() && !b"*?[]\\{}\"'".contains(&octet);
-    let read = |text: &str| {
-        ((1..=LONGEST_PREFIX).contains(&text.len()) && text.bytes().all(is_plain))
-            .then(|| text.to_owned())
-    };
-    let help = format!(
-        "write 1 to {LONGEST_PREFIX} letters, digits and marks like `crawlgate:` or `shop-edge:`"
-    );
-    let mistake = ("bad-value", "cannot begin the keys of crawlgate", &*help);
-    decoder.parsed(node, "a text that every key begins with", read, mistake)
+    decoder.parsed(
+        node,
+        "a text that every key begins with",
+        |text| {
+            // Bytes with a meaning in patterns of keys, and braces, which a cluster takes for a
+            // part of the key, are refused.
+            let is_prefix = (1..=MAX_PREFIX).contains(&text.len())
+                && text
+                    .bytes()
+                    .all(|byte| byte.is_ascii_graphic() && !b"*?[]\\{}\"'".contains(&byte));
+            is_prefix.then(|| text.to_owned())
+        },
+        (
+            "bad-value",
+            "cannot begin the keys of crawlgate",
+            "write 1 to 64 letters, digits and marks like `crawlgate:` or `shop-edge:`",
+        ),
+    )
 }
 
 fn url(decoder: &mut Decoder, node: &Node) -> Option<StoreUrl> {
     let text = decoder.text(node, "a URL like redis://10.0.0.5:6379/0")?;
-    // The text is not shown: it may have a password.
-    let refuse = |mistake| {
-        let message = format!("this is not the URL of a Valkey or Redis: {mistake}");
-        let help =
-            "write `redis://10.0.0.5:6379/0`, or `rediss://user@store.example:6379/0` for TLS";
-        decoder.error_with_help("bad-value", node.span, message, help);
-    };
-    read_url(text).map_err(refuse).ok()
+    read_url(text)
+        .map_err(|mistake| {
+            // The text is not shown: it may have a password.
+            decoder.error_with_help(
+                "bad-value",
+                node.span,
+                format!("this is not the URL of a Valkey or Redis: {mistake}"),
+                "write `redis://10.0.0.5:6379/0`, or `rediss://user@store.example:6379/0` for TLS",
+            );
+        })
+        .ok()
 }
 
 fn read_url(text: &str) -> Result<StoreUrl, &'static str> {
@@ -167,36 +176,32 @@ fn read_url(text: &str) -> Result<StoreUrl, &'static str> {
     let (authority, database) = rest.split_once('/').unwrap_or((rest, ""));
     let (credentials, authority) = authority.rsplit_once('@').unwrap_or(("", authority));
     let (host, port) = host_and_port(authority).ok_or(HOST)?;
-    let host = host_name(host).ok_or(HOST)?;
-    let port = Some(port.unwrap_or(PORT))
-        .filter(|port| *port != 0)
-        .ok_or(HOST)?;
+    if port == Some(0) {
+        return Err(HOST);
+    }
     let database = match database {
         "" => 0,
         // A sign would be read as a part of the number.
         digits if !digits.starts_with('+') => digits.parse().map_err(|_| DATABASE)?,
         _ => return Err(DATABASE),
     };
-    let (user, password) = read_credentials(credentials)?;
+    // `user:password`, `:password` or `user`.
+    let (user, password) = credentials.split_once(':').unwrap_or((credentials, ""));
+    if credentials.contains(['?', '#', '@']) || password.contains(':') {
+        return Err(CREDENTIALS);
+    }
     Ok(StoreUrl {
         tls,
-        host,
-        port,
-        user,
-        password: password.map(Secret),
+        host: host_name(host).ok_or(HOST)?,
+        port: port.unwrap_or(PORT),
+        user: read_credential(user)?,
+        password: read_credential(password)?.map(Secret),
         database,
     })
 }
 
-/// `user:password`, `:password` or `user`.
-fn read_credentials(written: &str) -> Result<(Option<String>, Option<String>), &'static str> {
-    let read = |text: &str| match percent_encoding::percent_decode_str(text).decode_utf8() {
-        Ok(text) => Ok((!text.is_empty()).then(|| text.into_owned())),
-        Err(_) => Err(CREDENTIALS),
-    };
-    let (user, password) = written.split_once(':').unwrap_or((written, ""));
-    if written.contains(['?', '#', '@']) || password.contains(':') {
-        return Err(CREDENTIALS);
-    }
-    Ok((read(user)?, read(password)?))
+fn read_credential(text: &str) -> Result<Option<String>, &'static str> {
+    let text = percent_encoding::percent_decode_str(text).decode_utf8();
+    let text = text.map_err(|_| CREDENTIALS)?;
+    Ok((!text.is_empty()).then(|| text.into_owned()))
 }
