@@ -45,8 +45,10 @@ pub(super) fn evidence(decoder: &mut Decoder, node: &Node) -> Option<EvidenceSet
                 Some("from one day to ten years: `400d`"),
             )
         });
-        let megabytes = fields.integer("megabytes", 16..=1_048_576, "a number of megabytes");
-        settings.size = megabytes.map_or(settings.size, |megabytes: u64| megabytes * MIB);
+        fields.set("megabytes", &mut settings.size, |decoder, node| {
+            let megabytes: u64 = decoder.integer(node, 16..=1_048_576, "a number of megabytes")?;
+            Some(megabytes * MIB)
+        });
         settings.timestamps = fields.get_or_default("timestamps", |decoder, node| {
             decoder.all_parsed(
                 node,

@@ -184,7 +184,7 @@ fn in_units(octets: usize) -> String {
     let units = [(1_073_741_824, "GiB"), (1_048_576, "MiB"), (1_024, "KiB")];
     match units
         .into_iter()
-        .find(|(unit, _)| octets >= *unit && octets.is_multiple_of(*unit))
+        .find(|(unit, _)| octets.is_multiple_of(*unit))
     {
         Some((unit, name)) => format!("{}{name}", octets / unit),
         None => format!("{octets} octets"),

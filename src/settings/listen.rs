@@ -2,14 +2,12 @@
 //! [`listen`] decodes the listeners of the settings.
 
 use super::acme::{AcmeSettings, acme};
-use super::values::{address, list, path, within};
+use super::values::{DAY, address, list, path, within};
 use crate::yaml::{Decoder, Fields, Node};
 use std::net::SocketAddr;
 use std::num::NonZeroU16;
 use std::path::PathBuf;
 use std::time::Duration;
-
-const YEAR: Duration = Duration::from_secs(366 * 86_400);
 
 /// An address to serve on.
 #[derive(Clone, Debug, PartialEq)]
@@ -248,7 +246,7 @@ pub(super) fn files<T>(
 
 /// A duration up to two years, or a map with `max_age` and `subdomains`.
 fn hsts(decoder: &mut Decoder, node: &Node) -> Option<Hsts> {
-    let max_age = within(Duration::ZERO..=YEAR * 2);
+    let max_age = within(Duration::ZERO..=2 * 366 * DAY);
     if !node.is_map() {
         return Some(Hsts {
             max_age: max_age(decoder, node)?,

@@ -9,14 +9,9 @@ use super::{
     ServerAddress, ServerSettings, TlsFile,
 };
 use crate::crawlers::{CrawlerIndex, Registry};
-use crate::yaml::{Decoder, Fields, Node};
+use crate::yaml::{Decoder, Fields, Node, Value};
 use std::ops::RangeInclusive;
-use std::time::Duration;
 
-/// The shortest time between two checks of a server.
-const MOST_OFTEN: Duration = Duration::from_millis(100);
-/// The largest weight of a server.
-const HEAVIEST: u64 = 100;
 const MAP: &str = "a map: hosts, paths, servers, host, resolvers, balance, timeouts, tls, health, ejection, \
                    connections, crawlers, exempt, queue";
 
@@ -235,9 +230,7 @@ fn server(decoder: &mut Decoder, node: &Node) -> Option<ServerSettings> {
         );
         let url = fields.located("url", address);
         Some(ServerSettings {
-            weight: fields
-                .integer("weight", 1..=HEAVIEST, "a weight")
-                .unwrap_or(1),
+            weight: fields.integer("weight", 1..=100, "a weight").unwrap_or(1),
             is_backup: fields.get("backup", Decoder::boolean).unwrap_or_default(),
             span: Some(url.as_ref()?.span),
             address: url?.value,
@@ -248,7 +241,7 @@ fn server(decoder: &mut Decoder, node: &Node) -> Option<ServerSettings> {
 fn address(decoder: &mut Decoder, node: &Node) -> Option<ServerAddress> {
     let text = decoder.text(node, "the URL of a server, like http://127.0.0.1:3000")?;
     ServerAddress::parse(text)
-        .map_err(|error| decoder.error("bad-origin", node.span, error.to_string()))
+        .map_err(|error| decoder.error("bad-origin", node.span, error))
         .ok()
 }
 
@@ -298,9 +291,20 @@ fn tls_file(decoder: &mut Decoder, node: &Node) -> Option<TlsFile> {
 /// A map with `failures`, `for`, `most` and `statuses`; the caller reads `off`. If `for` is longer
 /// than the default of `most`, `most` is as long; one that is written and shorter is a mistake.
 fn ejection(decoder: &mut Decoder, node: &Node) -> Option<Ejection> {
+    if let Value::Scalar { text, .. } = &node.value
+        && !node.is_null()
+    {
+        decoder.error_with_help(
+            "bad-value",
+            node.span,
+            format!("`{text}` is neither `off` nor a map"),
+            "write `off`, or `{ failures: 3, for: 10s, most: 5m }`",
+        );
+        return None;
+    }
     decoder.map(
         node,
-        "`off`, or a map: failures, for, most, statuses",
+        "a map: failures, for, most, statuses; or off",
         |fields| {
             let mut ejection = Ejection::default();
             fields.set(
@@ -396,7 +400,7 @@ fn health(decoder: &mut Decoder, node: &Node) -> Option<HealthSettings> {
         );
         let mut health = HealthSettings::of(fields.get("path", health_path).unwrap_or_default());
         health.host = fields.get("host", host);
-        fields.set("every", &mut health.every, within(MOST_OFTEN..=HOUR));
+        fields.set("every", &mut health.every, within(100 * MILLISECOND..=HOUR));
         fields.set("timeout", &mut health.timeout, within(MILLISECOND..=MINUTE));
         fields.set(
             "unhealthy_after",

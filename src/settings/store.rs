@@ -138,7 +138,7 @@ fn prefix(decoder: &mut Decoder, node: &Node) -> Option<String> {
         "a text that every key begins with",
         |text| {
             // Bytes with a meaning in patterns of keys, and braces, which a cluster takes for a
-            // part of the key, are left out.
+            // part of the key, are refused.
             let is_prefix = (1..=MAX_PREFIX).contains(&text.len())
                 && text
                     .bytes()

@@ -113,20 +113,21 @@ fn expectation(decoder: &mut Decoder, node: &Node) -> Expectation {
         };
     }
     let wanted = "a verdict, or a map: verdict, kind, never_fetched, action, status, tag, signals";
-    let expectation = decoder.map(node, wanted, |fields| Expectation {
-        verdict: fields.get("verdict", one_of(&VERDICTS, "a verdict")),
-        kind: fields.get("kind", one_of(&KINDS, "a kind")),
-        never_fetched: fields.located("never_fetched", yes_or_no),
-        action: fields.get("action", one_of(&ACTIONS, "an action")),
-        answer_status: fields.located("status", |decoder, node| {
-            decoder.integer(node, 200..=599, "a status")
-        }),
-        tag: fields.get("tag", |decoder, node| Some(tag_lines(decoder, node))),
-        signals: fields.get("signals", |decoder, node| {
-            Some(decoder.texts(node, "header lines, like `Content-Usage: train-ai=n`"))
-        }),
-    });
-    expectation.unwrap_or_default()
+    decoder
+        .map(node, wanted, |fields| Expectation {
+            verdict: fields.get("verdict", one_of(&VERDICTS, "a verdict")),
+            kind: fields.get("kind", one_of(&KINDS, "a kind")),
+            never_fetched: fields.located("never_fetched", yes_or_no),
+            action: fields.get("action", one_of(&ACTIONS, "an action")),
+            answer_status: fields.located("status", |decoder, node| {
+                decoder.integer(node, 200..=599, "a status")
+            }),
+            tag: fields.get("tag", |decoder, node| Some(tag_lines(decoder, node))),
+            signals: fields.get("signals", |decoder, node| {
+                Some(decoder.texts(node, "header lines, like `Content-Usage: train-ai=n`"))
+            }),
+        })
+        .unwrap_or_default()
 }
 
 /// Decodes X-Robots-Tag lines as they are sent: `tag: "noindex, noarchive"` is one line, a list is

@@ -45,15 +45,18 @@ fn crawler(fields: &mut Fields<'_>) -> Option<DescribedCrawler> {
         None,
     );
     let token = fields.located("token", token);
-    let binds = [
-        ("star", Binds::Star),
-        ("named", Binds::Named),
-        ("never", Binds::Never),
-    ];
     Some(DescribedCrawler {
         user_agent: fields.get_or_default("user_agent", markers),
         purpose: fields.variant("purpose", "a purpose"),
-        binds: fields.word("binds", &binds, "what binds it"),
+        binds: fields.word(
+            "binds",
+            &[
+                ("star", Binds::Star),
+                ("named", Binds::Named),
+                ("never", Binds::Never),
+            ],
+            "what binds it",
+        ),
         crawl_delay: fields.get("crawl_delay", Decoder::boolean),
         networks: fields.get_or_default("networks", read_networks),
         // What is missing ends it only here: the mistakes of all other fields are shown before.

@@ -48,13 +48,14 @@ fn grace(decoder: &mut Decoder, node: &Node) -> Option<Duration> {
 }
 
 fn purposes(decoder: &mut Decoder, node: &Node) -> BTreeMap<Purpose, EnforcementFields> {
-    let purposes = decoder.map(node, "a map of purposes, like `seo: enforce`", |fields| {
-        Purpose::ALL
-            .into_iter()
-            .filter_map(|purpose| Some((purpose, fields.get(purpose.name(), nested)?)))
-            .collect()
-    });
-    purposes.unwrap_or_default()
+    decoder
+        .map(node, "a map of purposes, like `seo: enforce`", |fields| {
+            Purpose::ALL
+                .into_iter()
+                .filter_map(|purpose| Some((purpose, fields.get(purpose.name(), nested)?)))
+                .collect()
+        })
+        .unwrap_or_default()
 }
 
 /// Decodes a map from crawlers to their fields. A crawler that is written twice (without regard to

@@ -25,11 +25,12 @@ const MAX_TOKEN: usize = 100;
 /// default.
 pub fn robots(policy: &mut Fields<'_>) -> RobotsPolicy {
     let span = policy.take("robots").map(|node| node.span);
-    let wanted = "a map: origin, groups, sitemaps, max_age, ...";
-    RobotsPolicy {
-        span,
-        ..policy.section("robots", wanted, section)
-    }
+    let robots = policy.section(
+        "robots",
+        "a map: origin, groups, sitemaps, max_age, ...",
+        section,
+    );
+    RobotsPolicy { span, ..robots }
 }
 
 /// Decodes the fields of the section, except its place (`span`), which the caller sets. With
