@@ -8,7 +8,7 @@ use super::certificate::IssuedCertificate;
 use super::failure::{OrderError, text};
 use super::issued::{Answering, Issued};
 use super::progress::{ChallengeKind, Progress, RunningOrder};
-use super::reach::{self, Reachable};
+use super::reach::{Reach, Reachable};
 use super::renewal;
 use super::storage::{Storage, StoredAccount};
 use crate::clock::Clock;
@@ -262,7 +262,18 @@ impl Attempt {
             }
             (ChallengeChoice::Http, _) => &[ChallengeKind::Http],
         };
-        reach::challenges(&self.shared, &self.host, kinds).await
+        let Shared {
+            settings,
+            issued,
+            reachable,
+            ..
+        } = &*self.shared;
+        let reach = Reach {
+            issued,
+            resolvers: &settings.resolvers,
+            ports: reachable.ports,
+        };
+        reach.challenges(&self.host, kinds).await
     }
 
     /// Makes a key and a new order at the authority, and stores both in the progress. The order

@@ -1,15 +1,14 @@
-//! [`challenges`] checks, before an order, that a host leads to this crawlgate. At each address of
-//! the host it asks as the authority will: for the file of a random token, or for the certificate
-//! of a handshake.
+//! [`Reach`] checks, before an order, that a host leads to this crawlgate. At each address of the
+//! host it asks as the authority will: for the file of a random token, or for the certificate of a
+//! handshake.
 //!
 //! If an address leads to another server, that kind of challenge could fail, and crawlgate does not
 //! use it. If no kind is left, it makes no order: authorities limit failed orders. An address that
 //! does not respond prevents no order: a network in between may refuse crawlgate and still let the
 //! authority through.
 
-use super::attempt::Shared;
 use super::failure::{OrderError, cut};
-use super::issued::ALPN;
+use super::issued::{ALPN, Issued};
 use super::progress::ChallengeKind;
 use crate::dns::addresses_of_host;
 use base64::Engine;
@@ -48,7 +47,7 @@ pub struct Ports {
 }
 
 /// How an authority may reach this crawlgate.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reachable {
     /// The ports that it connects to.
     pub ports: Ports,
@@ -68,75 +67,79 @@ pub enum ReachResult {
     Other(String),
 }
 
-/// Those of `kinds` by which an authority may reach this crawlgate: first those where this
-/// crawlgate answered, then those where nobody did, each in the order of `kinds`. Kinds that
-/// another server answers are left out. The error says why there is none.
-pub async fn challenges(
-    shared: &Shared,
-    host: &str,
-    kinds: &[ChallengeKind],
-) -> Result<Vec<ChallengeKind>, OrderError> {
-    let addresses = addresses(host, &shared.settings.resolvers).await?;
-    let mut possible = Vec::new();
-    let mut others = Vec::new();
-    for kind in kinds {
-        match ask(shared, host, &addresses, *kind).await {
-            ReachResult::Other(who) => others.push(who),
-            reached => possible.push((*kind, reached)),
-        }
-    }
-    // Stable: of two that are as sure, the first one stays first.
-    possible.sort_by_key(|(_, reached)| *reached != ReachResult::Own);
-    if possible.is_empty() {
-        return Err(OrderError::Elsewhere(format!(
-            "{host} leads to another server: {}",
-            others.join("; ")
-        )));
-    }
-    Ok(possible.into_iter().map(|(kind, _)| kind).collect())
+pub struct Reach<'a> {
+    pub issued: &'a Arc<Issued>,
+    pub resolvers: &'a [SocketAddr],
+    pub ports: Ports,
 }
 
-/// Opens a challenge with a random proof, asks for it at each address in turn, at most eight
-/// seconds each, and returns the result for all of them. `Nobody` without an answer, and also
-/// if the proof cannot be made.
-async fn ask(
-    shared: &Shared,
-    host: &str,
-    addresses: &[IpAddr],
-    kind: ChallengeKind,
-) -> ReachResult {
-    let Some((token, content)) = random().zip(random()) else {
-        return ReachResult::Nobody("there is no randomness".into());
-    };
-    let ports = shared.reachable.ports;
-    let (name, port) = match kind {
-        ChallengeKind::Http => (token.as_str(), ports.http),
-        ChallengeKind::TlsAlpn => (host, ports.tls),
-    };
-    let Ok((_answering, key)) = shared.issued.answer(kind, name, content.clone()) else {
-        return ReachResult::Nobody("a certificate for the question cannot be made".into());
-    };
-    let mut reached = Vec::new();
-    for address in addresses {
-        let address = SocketAddr::new(*address, port);
-        let asked = async {
-            match (TcpStream::connect(address).await, &key) {
-                (Ok(stream), Some(key)) => shake_hands(stream, address, host, key).await,
-                (Ok(stream), None) => ask_for_file(stream, address, host, &token, &content).await,
-                (Err(error), _) => {
-                    ReachResult::Nobody(format!("{address} cannot be reached: {error}"))
-                }
+impl Reach<'_> {
+    /// Those of `kinds` by which an authority may reach this crawlgate: first those where this
+    /// crawlgate answered, then those where nobody did, each in the order of `kinds`. Kinds that
+    /// another server answers are left out. The error says why there is none.
+    pub async fn challenges(
+        &self,
+        host: &str,
+        kinds: &[ChallengeKind],
+    ) -> Result<Vec<ChallengeKind>, OrderError> {
+        let addresses = addresses(host, self.resolvers).await?;
+        let mut possible = Vec::new();
+        let mut others = Vec::new();
+        for kind in kinds {
+            match self.ask(host, &addresses, *kind).await {
+                ReachResult::Other(who) => others.push(who),
+                reached => possible.push((*kind, reached)),
             }
-        };
-        let answer = timeout(TIME, asked).await.unwrap_or_else(|_| {
-            ReachResult::Nobody(format!(
-                "{address} does not answer within {} s",
-                TIME.as_secs()
-            ))
-        });
-        reached.push(answer);
+        }
+        // Stable: of two that are as sure, the first one stays first.
+        possible.sort_by_key(|(_, reached)| *reached != ReachResult::Own);
+        if possible.is_empty() {
+            return Err(OrderError::Elsewhere(format!(
+                "{host} leads to another server: {}",
+                others.join("; ")
+            )));
+        }
+        Ok(possible.into_iter().map(|(kind, _)| kind).collect())
     }
-    together(reached)
+
+    /// Opens a challenge with a random proof, asks for it at each address in turn, at most eight
+    /// seconds each, and returns the result for all of them. `Nobody` without an answer, and also
+    /// if the proof cannot be made.
+    async fn ask(&self, host: &str, addresses: &[IpAddr], kind: ChallengeKind) -> ReachResult {
+        let Some((token, content)) = random().zip(random()) else {
+            return ReachResult::Nobody("there is no randomness".into());
+        };
+        let (name, port) = match kind {
+            ChallengeKind::Http => (token.as_str(), self.ports.http),
+            ChallengeKind::TlsAlpn => (host, self.ports.tls),
+        };
+        let Ok((_answering, key)) = self.issued.answer(kind, name, content.clone()) else {
+            return ReachResult::Nobody("a certificate for the question cannot be made".into());
+        };
+        let mut reached = Vec::new();
+        for address in addresses {
+            let address = SocketAddr::new(*address, port);
+            let asked = async {
+                match (TcpStream::connect(address).await, &key) {
+                    (Ok(stream), Some(key)) => shake_hands(stream, address, host, key).await,
+                    (Ok(stream), None) => {
+                        ask_for_file(stream, address, host, &token, &content).await
+                    }
+                    (Err(error), _) => {
+                        ReachResult::Nobody(format!("{address} cannot be reached: {error}"))
+                    }
+                }
+            };
+            let answer = timeout(TIME, asked).await.unwrap_or_else(|_| {
+                ReachResult::Nobody(format!(
+                    "{address} does not answer within {} s",
+                    TIME.as_secs()
+                ))
+            });
+            reached.push(answer);
+        }
+        together(reached)
+    }
 }
 
 /// The result for a host from those of its addresses: the first `Other`, because an authority may

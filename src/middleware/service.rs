@@ -92,16 +92,14 @@ where
 {
     type Output = Result<Response<GateBody<B>>, E>;
 
-    /// # Panics
-    /// When it is polled again after it was ready, as every future may.
-    #[expect(
-        clippy::expect_used,
-        reason = "a future that is over must not be polled"
     /// The response: crawlgate's own, or that of the inner service with the policy's fields. An
     /// error of the inner service is passed on.
     ///
     /// # Panics
     /// When it is polled again after it was ready, as every future may.
+    #[expect(
+        clippy::expect_used,
+        reason = "a future that is over must not be polled"
     )]
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();

@@ -166,11 +166,10 @@ impl Noted {
 
     /// The facts for the judge, with the signature and the licence token, which only the head has.
     pub fn facts_with<'a>(&'a self, fields: &HeadFields<'a>) -> RequestFacts<'a> {
-        RequestFacts {
-            signature: fields.signature.if_present(),
-            has_license_token: fields.has_license_token,
-            ..self.facts()
-        }
+        let mut facts = self.facts();
+        facts.signature = fields.signature.if_present();
+        facts.has_license_token = fields.has_license_token;
+        facts
     }
 
     /// The facts for the judge when the head is gone: without the signature and the licence token.

@@ -3,7 +3,6 @@
 //! in the status.
 
 use super::ServerError;
-use super::hand_over::Upgrades;
 use crate::acme::{Acme, Issued, Ports, Reachable};
 use crate::admin::Operations;
 use crate::edge::Certificates;
@@ -97,30 +96,27 @@ impl AuthorityParts {
     /// The thread cannot be started.
     pub fn start(
         &self,
-        acme: Arc<Acme>,
+        acme: &Arc<Acme>,
         settings: &Settings,
-        upgrades: &Arc<Upgrades>,
+        operations: Arc<Operations>,
+        is_alone: impl Fn() -> bool + Send + 'static,
     ) -> Result<(), ServerError> {
         let named = settings.acme().and_then(|said| said.hosts.clone());
         let certificates = self.certificates.clone();
-        let serving = upgrades.clone();
         let started = acme.start(move || {
-            if !serving.door.operations.is_ready() || !serving.is_alone() {
+            if !operations.is_ready() || !is_alone() {
                 return None;
             }
             let mut hosts = match &named {
                 Some(named) => named.iter().cloned().collect(),
-                None => of_policies(&serving.instance.sites.snapshot()),
+                None => of_policies(&operations.instance.sites.snapshot()),
             };
             hosts.retain(|host| !certificates.has_file_for(host));
             Some(hosts)
         });
         started.map_err(ServerError::io(
             "cannot start the thread for certificates of an authority",
-        ))?;
-        // It is set once.
-        let _ = upgrades.acme.set(acme);
-        Ok(())
+        ))
     }
 }
 

@@ -221,7 +221,12 @@ pub fn run(
         upgrades.follow(*successor, taken.control_lock)?;
     }
     if let Some(acme) = acme {
-        authority.start(acme, &settings, &upgrades)?;
+        let of_orders = upgrades.clone();
+        authority.start(&acme, &settings, rooms.operations.clone(), move || {
+            of_orders.is_alone()
+        })?;
+        // It is set once.
+        let _ = upgrades.acme.set(acme);
     }
 
     say(&settings, &rooms, &sockets.bound);

@@ -241,7 +241,7 @@ fn server(decoder: &mut Decoder, node: &Node) -> Option<ServerSettings> {
 fn address(decoder: &mut Decoder, node: &Node) -> Option<ServerAddress> {
     let text = decoder.text(node, "the URL of a server, like http://127.0.0.1:3000")?;
     ServerAddress::parse(text)
-        .map_err(|error| decoder.error("bad-origin", node.span, error))
+        .map_err(|error| decoder.error("bad-origin", node.span, error.to_string()))
         .ok()
 }
 

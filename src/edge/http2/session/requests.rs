@@ -365,12 +365,12 @@ async fn answer_slowly(mut stream: Stream, responded: Responded, output: Output)
     Finished::Sent(stream, Some(Unrecorded::Answer(responded)))
 }
 
-#[expect(
-    clippy::manual_async_fn,
-    reason = "the future of an `async fn` has room for the client twice"
 /// Forwards a request through the lane. `Sent` with a whole response or an answer in its place,
 /// still to be recorded. A response that broke off is recorded, and its stream is reset (`Over`),
 /// unless the client has reset it before (`Reset`).
+#[expect(
+    clippy::manual_async_fn,
+    reason = "the future of an `async fn` has room for the client twice"
 )]
 fn through_lane(
     lane: &Lane,
