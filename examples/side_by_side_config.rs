@@ -16,9 +16,7 @@
 //! `Rules::left_out` lists what.
 
 use crawlgate::crawlers::{Purpose, Registry};
-use crawlgate::internals::export::{
-    Files, Rules, haproxy_part, marker, nginx_parts, path, regexes,
-};
+use crawlgate::internals::export::{Files, Rules, Style, haproxy_part, nginx_parts};
 use crawlgate::internals::verdict::load;
 use crawlgate::yaml::Source;
 use std::fmt::Write as _;
@@ -28,6 +26,9 @@ use std::process::ExitCode;
 
 /// Crawlers that the policy names.
 const CRAWLERS: usize = 166;
+/// HAProxy answers from memory what fits into a buffer with its head. This is the default; where
+/// robots.txt does not fit, the origin has it.
+const HAPROXY_BUFFER: usize = 16 * 1024;
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -162,24 +163,19 @@ fn read(file: &str) -> Result<Rules, String> {
 fn write(rules: &Rules, directory: &Path, origin: &str, listen: [&str; 4]) -> Result<(), String> {
     let [usual, best, plain, haproxy] = listen;
     // Relative to the directory that the servers are started in.
-    let mut files = Files::new();
-    let frontend = haproxy_part(rules, ".", &mut files);
-    let frontend = compact_haproxy(rules, &frontend, &mut files);
+    let (frontend, mut files) = haproxy_part(rules, Style::Compact, HAPROXY_BUFFER, ".");
     files.insert(
         "haproxy.cfg".into(),
         haproxy_frame(haproxy, origin, &frontend).into(),
     );
     files.insert("robots.txt".into(), rules.files[0].body.clone());
-    let untagged = Rules {
-        tags: Vec::new(),
-        ..rules.clone()
-    };
-    let (maps, _) = nginx_parts(&untagged, ".");
-    let compact = compact_nginx(rules, &maps);
-    for (name, listen, maps) in [("nginx-usual", usual, maps), ("nginx-best", best, compact)] {
+    for (name, listen, style) in [
+        ("nginx-usual", usual, Style::Plain),
+        ("nginx-best", best, Style::Compact),
+    ] {
         files.insert(
             format!("{name}.conf"),
-            nginx(rules, name, listen, origin, maps).into(),
+            nginx(rules, name, listen, origin, style).into(),
         );
     }
     files.insert(
@@ -197,78 +193,17 @@ fn save(directory: &Path, files: Files) -> Result<(), String> {
     Ok(())
 }
 
-/// One regular expression for the user agents of each class: as few as there can be. Where a user
-/// agent has the markers of two classes, another one may count than with `crawlgate export`.
-fn agents_of_class(rules: &Rules, place: usize) -> Vec<String> {
-    let markers = rules.classes[place].markers.iter();
-    regexes(&markers.map(|(_, text)| marker(text)).collect::<Vec<_>>())
-}
-
-/// The frontend with a file of regular expressions for each class, in place of one map.
-fn compact_haproxy(rules: &Rules, frontend: &str, files: &mut Files) -> String {
-    files.remove("crawlers.map");
-    let mut text = String::new();
-    for line in frontend.lines() {
-        let place = line
-            .strip_suffix(|sign: char| sign.is_ascii_digit())
-            .and_then(|line| line.strip_prefix("acl crawlgate_c"))
-            .and_then(|rest| rest.split_once(" var(txn.crawlgate_class)"))
-            .and_then(|(place, _)| place.parse().ok());
-        if let Some(place) = place {
-            let agents = agents_of_class(rules, place).join("\n") + "\n";
-            files.insert(format!("class{place}.agents"), agents.into());
-            let _ = writeln!(
-                text,
-                "acl crawlgate_c{place} req.fhdr(user-agent) -m reg -i -f ./class{place}.agents"
-            );
-        } else if !line.contains("/crawlers.map,") {
-            text += line;
-            text.push('\n');
-        }
-    }
-    text
-}
-
-/// The maps with as few regular expressions as there can be for user agents, and for paths of lists
-/// without Allow.
-fn compact_nginx(rules: &Rules, maps: &str) -> String {
-    let mut text = String::new();
-    let mut lines = maps.lines();
-    while let Some(line) = lines.next() {
-        text += line;
-        text.push('\n');
-        let mut replaced = Vec::new();
-        let list = line.strip_prefix("map $request_uri $crawlgate_list");
-        let list = list.and_then(|rest| rest.strip_suffix(" {")?.parse::<usize>().ok());
-        if line == "map $http_user_agent $crawlgate_class {" {
-            for place in 0..rules.classes.len() {
-                for regex in agents_of_class(rules, place) {
-                    replaced.push(format!("    \"~*{regex}\" c{place};"));
-                }
-            }
-        } else if let Some(list) = list.map(|place| &rules.lists[place])
-            && !list.iter().any(|rule| rule.allow)
-        {
-            let paths: Vec<_> = list.iter().map(|rule| path(&rule.pattern)).collect();
-            for regex in regexes(&paths) {
-                replaced.push(format!("    \"~{regex}\" 1;"));
-            }
-        } else {
-            continue;
-        }
-        let default = lines.next().unwrap_or_default();
-        lines
-            .by_ref()
-            .take_while(|line| *line != "}")
-            .for_each(drop);
-        let _ = writeln!(text, "{default}\n{}\n}}", replaced.join("\n"));
-    }
-    text
-}
-
 /// nginx at its best: answers where the request is, without a redirect inside, and one map for all
 /// tags.
-fn nginx(rules: &Rules, name: &str, listen: &str, origin: &str, mut maps: String) -> String {
+fn nginx(rules: &Rules, name: &str, listen: &str, origin: &str, style: Style) -> String {
+    let (mut maps, _) = nginx_parts(
+        &Rules {
+            tags: Vec::new(),
+            ..rules.clone()
+        },
+        style,
+        ".",
+    );
     maps.push_str("  map $upstream_http_content_type $robots_tag {\n    default \"\";\n");
     for tag in &rules.tags {
         for media in &tag.when.types {
