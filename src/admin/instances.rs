@@ -2,7 +2,7 @@
 //! crawlgate. [`StoreStatus`]: the state of the store, with its problems in words. [`Instances`]:
 //! the functions by which [`Operations`](super::Operations) asks about other instances.
 
-use super::status::{Problem, ProblemKind};
+use super::problem::{Problem, ProblemKind};
 use crate::exchange::{
     Away, CLOCK_ACCUSES_NOT, CLOCK_WARNS, ExchangeStatus, GONE_AFTER, Hindrance, MemberStatus,
     SILENT_AFTER, Standing, StoreError,

@@ -8,6 +8,7 @@ pub mod dashboard;
 mod http;
 mod instances;
 mod operations;
+mod problem;
 mod query;
 mod status;
 mod violations;

@@ -4,7 +4,8 @@
 //! request and the answer of `crawlgate upgrade`.
 
 use super::instances::{Instances, StoreStatus};
-use super::status::{self, InstanceStatus, Problem, ProblemKind};
+use super::problem::{Problem, ProblemKind};
+use super::status::{self, InstanceStatus};
 use crate::clock::Moment;
 use crate::forwarding::{Peer, is_trusted};
 use crate::identity::refresh::{ListUpdate, UpdateHandle, file_name};

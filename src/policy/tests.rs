@@ -442,6 +442,7 @@ fn hosts_are_read_as_clients_send_them() {
         "a/b",
         "*.*",
         "a:0",
+        "[::1]:0",
         "a:http",
         "2001:db8::1",
         "[::1",

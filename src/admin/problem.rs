@@ -1,0 +1,85 @@
+//! [`Problem`]: something that needs a person, in the status, on the page of health and in the
+//! metrics.
+
+use serde::{Deserialize, Serialize};
+use strum::{IntoStaticStr, VariantArray};
+
+/// Something that needs a person.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Problem {
+    /// The kind of the problem.
+    pub problem: ProblemKind,
+    /// The site, the origin or the file that has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subject: Option<String>,
+    /// What happened, what crawlgate does, and what an operator can do.
+    pub message: String,
+}
+
+/// The kinds of problems.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, IntoStaticStr, VariantArray,
+)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum ProblemKind {
+    /// A warning about the policy directory, the state directory or a log.
+    Warning,
+    /// A policy file is not in force as it stands.
+    PolicyRejected,
+    /// A policy file is gone; its last good policy stays in force.
+    PolicyRemoved,
+    /// An origin does not answer as it should.
+    OriginFailing,
+    /// Verified search crawlers find no place at an origin.
+    SearchTurnedAway,
+    /// Clients ask for hosts that no origin is for.
+    NoOrigin,
+    /// Most requests are for hosts that no policy claims.
+    UnclaimedHosts,
+    /// Most requests come through a proxy that `trusted_proxies` does not name.
+    UndeclaredProxy,
+    /// Trusted proxies name their clients in another field than `client_address`.
+    ClientAddress,
+    /// The robots.txt of an origin cannot be used.
+    OriginRobots,
+    /// The origin sends the front page of a production site with noindex.
+    FrontPageNoindex,
+    /// The networks that a policy lists for a crawler verify no visit.
+    IdentitySuspended,
+    /// Published lists of networks or keys cannot be had, or are not believed, for more than a day.
+    IdentityLists,
+    /// A certificate of a listener is refused by clients or will be soon, or its renewal cannot be
+    /// had or used; or a changed file for TLS to an origin cannot be used.
+    Certificate,
+    /// The shared store through which several instances exchange facts cannot be reached or used.
+    Store,
+    /// Another instance does not report or has other policies, or the clock is off.
+    Instances,
+}
+
+impl ProblemKind {
+    /// Its name in the status and the metrics.
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
+}
+
+impl Problem {
+    /// A problem of no single site, origin or file.
+    pub fn new(problem: ProblemKind, message: String) -> Problem {
+        Problem {
+            problem,
+            subject: None,
+            message,
+        }
+    }
+
+    /// The problem as one of a site, an origin or a file.
+    pub fn of(self, subject: &str) -> Problem {
+        Problem {
+            subject: Some(subject.to_owned()),
+            ..self
+        }
+    }
+}
