@@ -68,7 +68,8 @@ impl ServerFlags {
     }
 
     /// The settings of the file or the defaults, with the flags in place of what they name.
-    /// `servers`, if there are any, replace all origins by one for every host.
+    /// `servers`, if there are any, replace all origins by one for every host. Prints the findings
+    /// about the file on standard error, and fails if it has a mistake.
     pub fn settings(&self, servers: &[ServerAddress]) -> Result<Settings> {
         let mut settings = self
             .config
@@ -88,7 +89,9 @@ impl ServerFlags {
             (&self.control, &mut settings.control),
             (&self.state, &mut settings.state),
         ] {
-            said.iter().for_each(|OrOff(said)| place.clone_from(said));
+            if let Some(OrOff(said)) = said {
+                place.clone_from(said);
+            }
         }
         if let Some(path) = &self.access_log {
             settings.logs.access = if path.as_os_str() == "-" {

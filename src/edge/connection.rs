@@ -210,8 +210,8 @@ impl Connection {
         Poll::Ready(Ok(()))
     }
 
-    /// Writes what was gathered. Fails, and marks the client as given up, if it takes nothing for
-    /// the time of `stall`.
+    /// Writes what was gathered. Fails, and marks the client as given up, if it does not take all of
+    /// it within the time of `stall`.
     pub fn poll_gathered(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let polled = self.stream.poll_gathered(context);
         self.watch(polled, context)

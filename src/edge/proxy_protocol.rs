@@ -50,7 +50,7 @@ pub async fn read(stream: &mut TcpStream) -> Result<Option<SocketAddr>, ProxyHea
 async fn read_line(stream: &mut TcpStream) -> Result<Option<SocketAddr>, ProxyHeaderError> {
     let mut line = [0; LONGEST_LINE];
     let mut length = 0;
-    loop {
+    while length < LONGEST_LINE {
         let seen = stream.peek(&mut line[length..]).await?;
         if seen == 0 {
             return Err(ProxyHeaderError::Malformed);
@@ -67,6 +67,7 @@ async fn read_line(stream: &mut TcpStream) -> Result<Option<SocketAddr>, ProxyHe
             return parse_line(&line[..length]);
         }
     }
+    Err(ProxyHeaderError::Malformed)
 }
 
 /// Reads a header of version 2. `Missing` if it does not begin with `SIGNATURE`, `Malformed` if its

@@ -20,7 +20,8 @@ thread_local! {
 pub struct Timer(Option<Pin<Box<Sleep>>>);
 
 impl Timer {
-    /// Whether this moment has passed. If not, the task is woken when it has.
+    /// Whether this moment has passed. If not, the task is woken when it has. Never too early, but up
+    /// to some milliseconds late: the runtime's timers have that precision.
     pub fn has_passed(&mut self, moment: Instant, context: &mut Context<'_>) -> bool {
         let timer = self.0.get_or_insert_with(|| {
             Reuse::take(&KEPT).unwrap_or_else(|| Box::pin(sleep_until(moment)))

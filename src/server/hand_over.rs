@@ -315,6 +315,10 @@ impl Upgrades {
         ))
     }
 
+    /// Follows the messages of the process before, which still answers its last requests: serves from
+    /// its first word on, and counts the copies of robots.txt that it says it served. Returns when it
+    /// takes leave, or when its channel ends without that: then every crawler counts as served with
+    /// what was published meanwhile.
     fn follow_to_end(&self, predecessor: Predecessor, control_lock: Option<OwnedFd>) {
         let Instance {
             ledger,

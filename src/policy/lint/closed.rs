@@ -64,8 +64,8 @@ pub fn shuts_out(engine: &str, closed: Closed) -> bool {
 }
 
 /// Whether a search engine takes the name of a group for its own, without regard to case. Google's
-/// library cuts the name at the first sign that is no letter: a group for `Googlebot2` is
-/// Googlebot's. Other engines compare it whole.
+/// library cuts the name at the first sign that is no letter, `-` or `_`: a group for `Googlebot2`
+/// is Googlebot's, one for `Googlebot-Image` is not. Other engines compare it whole.
 pub fn is_named(engine: &str, agent: &str) -> bool {
     let cut = match Dialect::Google.agent(agent.as_bytes(), &[]) {
         Agent::Token(token) if engine == SEARCH_ENGINES[0] => token,
