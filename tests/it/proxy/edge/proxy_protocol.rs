@@ -131,6 +131,21 @@ fn connection_without_the_header_or_from_another_peer_is_closed() {
 }
 
 #[test]
+fn longest_line_without_an_end_closes_the_connection_at_once() {
+    let origin = Origin::plain();
+    let gate = Setup::before(origin.address)
+        .listeners(LISTEN)
+        .settings("trusted_proxies: 127.0.0.1\nlimits: { handshake: 5m }")
+        .start();
+    let mut connection = gate.connect();
+    connection.send(&format!("PROXY {}", "x".repeat(101)));
+    gate.wait_for_metric(
+        "crawlgate_connections_closed_total{reason=\"proxy_header\"}",
+        1.0,
+    );
+}
+
+#[test]
 fn header_where_none_is_expected_is_no_request() {
     let origin = Origin::plain();
     let gate = Setup::before(origin.address)
