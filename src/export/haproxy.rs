@@ -68,8 +68,9 @@ pub fn part(rules: &Rules, style: Style, buffer: usize, directory: &str) -> (Str
 
 /// The lines of the files for a list of rules, by the file's extension. With an Allow in the list:
 /// `map`, each pattern as a regular expression with `open` or `closed`, the first that matches
-/// counts. Else by how HAProxy compares: `beg` for beginnings, which it finds in a tree, `str` for
-/// whole paths, `reg` for patterns with `*`. Files that are not needed are empty.
+/// counts. Else by how HAProxy compares: `reg` for patterns with `*` (several become one
+/// expression), `str` for those that end with `$`, and `beg` for the others, which it finds in a
+/// tree. Files that are not needed are empty.
 fn paths(list: &[PathRule]) -> impl Iterator<Item = (&'static str, Vec<String>)> {
     let has_allow = list.iter().any(|rule| rule.allow);
     let mut map = Vec::new();

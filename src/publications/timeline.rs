@@ -170,6 +170,7 @@ impl PublicationLog {
         let mut moved_at = None;
         let mut before: Option<&Piece<'_>> = None;
         for piece in pieces {
+            // After a gap: it left the site of the piece before where that piece ended.
             let left = before.filter(|before| before.end() != piece.since.number);
             if let Some(until) = left
                 .filter(|left| left.publication.tells)
@@ -177,6 +178,8 @@ impl PublicationLog {
             {
                 moved_at = moved_at.max(Some(until.at));
             }
+            // Without a gap: it moved if the sites differ. It came back if the site told something
+            // earlier.
             let stayed = before.filter(|before| before.end() == piece.since.number);
             let is_same =
                 stayed.is_some_and(|before| before.publication.site == piece.publication.site);

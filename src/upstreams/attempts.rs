@@ -219,10 +219,11 @@ impl Attempts {
     }
 
     /// Reports that the chosen server did not answer, and returns whether the request may be sent
-    /// once more. Only returns false if the failure was reported before, or is not the origin's.
-    /// Counts and logs a failure, unless just a kept connection had ended and the request goes on.
-    /// The failure counts against the server (towards its ejection) only if `is_fault`, and not if
-    /// the request may be at fault: then the next attempt decides (`suspect`).
+    /// once more. Only returns false if no server was chosen, the failure was reported before, or
+    /// is not the origin's. Counts and logs a failure, unless just a kept connection had ended and
+    /// the request goes on. The failure counts against the server (towards its ejection) only if
+    /// `is_fault`, and not if the request may be at fault: then the next attempt decides
+    /// (`suspect`). It may be where a second server, too, closed its connection at this request.
     pub fn failed(
         &mut self,
         upstreams: &Upstreams,

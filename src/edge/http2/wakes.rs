@@ -42,7 +42,8 @@ impl Wake for Wakes {
         self.wake_by_ref();
     }
 
-    /// Wakes the task, or notes the wake if wakes are held back.
+    /// Wakes the task, or notes the wake if wakes are held back. A task that was woken is not woken
+    /// again before the next [`note`](Wakes::note) or [`pass_on`](Wakes::pass_on).
     fn wake_by_ref(self: &Arc<Self>) {
         if self.state.swap(WOKEN, AcqRel) == PASS_ON {
             self.task.wake();

@@ -90,8 +90,8 @@ fn closed_to<'s>(
 }
 
 /// An interlock: reports a production site that keeps Googlebot off everything, unless the policy
-/// acknowledges it. Other search engines, and parts of the site, are warnings. Each rule is
-/// reported once, for the first engine.
+/// acknowledges it. Other search engines, and parts of the site, are warnings. At most one finding
+/// for each engine, about the rule that decides; none if that was reported for an engine before.
 fn site_disallowed(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     if site.policy.environment != Environment::Production
         || acknowledged(site, Acknowledgement::SiteDisallowed)
