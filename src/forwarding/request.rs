@@ -199,7 +199,7 @@ fn write_address(value: &mut SmallVec<[u8; 48]>, address: IpAddr) {
         return value.extend_from_slice(address.to_string().as_bytes());
     };
     for number in address.octets() {
-        value.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
+        value.extend(itoa::Buffer::new().format(number).bytes());
         value.push(b'.');
     }
     value.pop();
