@@ -3,7 +3,7 @@
 
 use super::HistoryBasis;
 use super::decision::{Kind, Readings, Verdict};
-use super::identity::{Doubt, Identity};
+use super::identity::{Doubt, Evidence, Identity};
 use super::pass_reason::PassReason;
 use crate::time::{Timestamp, rfc3339};
 use crate::yaml::Span;
@@ -29,22 +29,6 @@ impl Default for ResponseFacts<'_> {
             content_type: None,
             origin_tags: &[],
         }
-    }
-}
-
-/// What one means of proof says about an address.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Evidence {
-    /// Which statement it is, for programs: `list-inside`.
-    pub id: &'static str,
-    /// The statement with its values, for people.
-    pub message: String,
-}
-
-impl Evidence {
-    pub fn new(id: &'static str, message: impl Into<String>) -> Evidence {
-        let message = message.into();
-        Evidence { id, message }
     }
 }
 

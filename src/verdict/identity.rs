@@ -3,11 +3,26 @@
 //! lists; the module `identity` has all other proofs.
 
 use super::Facts;
-use super::explanation::Evidence;
 use crate::crawlers::{Claim, is_public};
 use crate::policy::Site;
 use std::net::IpAddr;
 use strum::IntoStaticStr;
+
+/// What one means of proof says about an address.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct Evidence {
+    /// Which statement it is, for programs: `list-inside`.
+    pub id: &'static str,
+    /// The statement with its values, for people.
+    pub message: String,
+}
+
+impl Evidence {
+    pub fn new(id: &'static str, message: impl Into<String>) -> Evidence {
+        let message = message.into();
+        Evidence { id, message }
+    }
+}
 
 /// The finding about a claimed identity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize)]
