@@ -378,10 +378,14 @@ fn one_rule_per_path<'a>(
             return;
         }
         if let Some(first) = seen.insert(Pattern::new(path), span) {
+            let what = match path {
+                "/" => "the whole site".to_owned(),
+                path => format!("`{path}`"),
+            };
             decoder.duplicate(
                 "duplicate-path",
                 [span, first],
-                format!("`{path}` is spoken of in two rules"),
+                format!("{what} is spoken of in two rules"),
                 "keep one of them; readers differ in which of two they follow",
             );
         }
