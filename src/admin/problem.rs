@@ -2,6 +2,7 @@
 //! metrics.
 
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use strum::{IntoStaticStr, VariantArray};
 
 /// Something that needs a person.
@@ -12,6 +13,9 @@ pub struct Problem {
     /// The site, the origin or the file that has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
+    /// The id of the finding that a warning is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finding: Option<Cow<'static, str>>,
     /// What happened, what crawlgate does, and what an operator can do.
     pub message: String,
 }
@@ -71,6 +75,7 @@ impl Problem {
         Problem {
             problem,
             subject: None,
+            finding: None,
             message,
         }
     }

@@ -59,7 +59,10 @@ impl InstanceStatus {
     ) {
         let mut problems = Vec::new();
         for warning in &self.policies.warnings {
-            problems.push(Problem::new(ProblemKind::Warning, warning.to_string()));
+            problems.push(Problem {
+                finding: Some(warning.id.clone()),
+                ..Problem::new(ProblemKind::Warning, warning.to_string())
+            });
         }
         for origin in &self.origins {
             problems.extend(origin.problem().map(|message| {

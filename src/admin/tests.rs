@@ -354,6 +354,23 @@ fn the_status_says_which_crawlgate_it_is() {
 }
 
 #[test]
+fn a_warning_keeps_its_id_as_a_problem() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let operations = operations(directory.path());
+    std::fs::remove_dir_all(directory.path()).expect("removed");
+    operations.reload();
+    let problems = serde_json::to_value(operations.status().problems).expect("JSON");
+    let problems = problems.as_array().expect("a list");
+    assert!(
+        problems
+            .iter()
+            .any(|problem| problem["problem"] == "warning"
+                && problem["finding"] == "policy-directory"),
+        "{problems:?}"
+    );
+}
+
+#[test]
 fn a_broken_file_is_logged_once_not_at_every_look() {
     #[derive(Clone, Default)]
     struct Lines(Arc<std::sync::Mutex<Vec<u8>>>);
@@ -370,6 +387,7 @@ fn a_broken_file_is_logged_once_not_at_every_look() {
     let lines = Lines::default();
     let writer = lines.clone();
     let subscriber = tracing_subscriber::fmt()
+        .with_ansi(false)
         .with_writer(move || writer.clone())
         .finish();
     // With one subscriber alone, tracing-core 0.1 asks that of the thread which comes to a line
@@ -387,7 +405,7 @@ fn a_broken_file_is_logged_once_not_at_every_look() {
     });
     let text = String::from_utf8(lines.0.lock().expect("no panic").clone()).expect("text");
     assert_eq!(
-        text.matches("the policy file was rejected").count(),
+        text.matches("outcome=Kept").count(),
         2,
         "once for each way of being broken: {text}"
     );

@@ -155,7 +155,7 @@ fn identify(registry: &Registry, user_agent: &str, json: bool) -> Result {
     let crawler = known(registry, claim);
     let identified = Identified {
         claim: word(claim).0,
-        why,
+        why: why.in_words(),
         crawler,
     };
     show(
@@ -263,7 +263,7 @@ fn identify_lines(registry: &Registry, json: bool) -> Result {
         let named = crawler
             .and_then(|crawler| marker_in(crawler, &line))
             .map(|marker| format!("it names `{marker}`"));
-        let why = named.as_deref().unwrap_or(reason);
+        let why = named.as_deref().unwrap_or(reason.in_words());
         if json {
             let named_by = matches!(claim, Claim::Other | Claim::Tool)
                 .then(|| calls_itself(&line))

@@ -13,6 +13,7 @@ use super::octets::{
 use super::people::is_of_people;
 use super::shape::{BOT_ENDINGS, Shape, Words, has_fetcher_word, has_tool_word};
 use std::ops::Range;
+use strum::IntoStaticStr;
 
 /// No bot's name is longer, and what is remembered by it stays small.
 const MAX_NAME: usize = 64;
@@ -61,30 +62,57 @@ pub fn declared(text: &[u8], words: Words) -> Claim {
     if is_tool { Claim::Tool } else { Claim::Nobody }
 }
 
-/// The reason for the claim of a user agent, in words for people. `words` are its shape and whether
-/// it names a tool.
-pub fn reason(text: &[u8], words: Words, claim: Claim) -> &'static str {
+/// The reason for the claim of a user agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr)]
+pub enum Reason {
+    #[strum(serialize = "a marker of the registry stands in it")]
+    Marker,
+    #[strum(serialize = "a word of it is a bot's name")]
+    BotsName,
+    #[strum(serialize = "it names a page, a host or a mail address")]
+    Contact,
+    #[strum(serialize = "it says `compatible; Name` as bots do")]
+    Compatible,
+    #[strum(serialize = "it is empty")]
+    Empty,
+    #[strum(serialize = "it names a program that tests, watches or renders pages")]
+    NamesTool,
+    #[strum(serialize = "it names neither a browser nor a system that people use")]
+    NoShape,
+    #[strum(serialize = "a program added itself to a browser's string")]
+    AddedToBrowser,
+    #[strum(serialize = "it is a browser's string")]
+    Browser,
+    #[strum(serialize = "it names a system that people use")]
+    System,
+}
+
+impl Reason {
+    /// The reason in words for people.
+    pub fn in_words(self) -> &'static str {
+        self.into()
+    }
+}
+
+/// The reason for the claim of a user agent. `words` are its shape and whether it names a tool.
+pub fn reason(text: &[u8], words: Words, claim: Claim) -> Reason {
     match claim {
-        Claim::Known(_) | Claim::Token(_) => "a marker of the registry stands in it",
+        Claim::Known(_) | Claim::Token(_) => Reason::Marker,
         Claim::Other if words_outside_addresses(text).any(|(_, word)| names_bot(word)) => {
-            "a word of it is a bot's name"
+            Reason::BotsName
         }
         Claim::Other
             if names_contact(text) || names_host(text, ends_host) || names_host_of_bot(text) =>
         {
-            "it names a page, a host or a mail address"
+            Reason::Contact
         }
-        Claim::Other => "it says `compatible; Name` as bots do",
-        Claim::Tool if text.trim_ascii().is_empty() => "it is empty",
-        Claim::Tool if words.names_tool => {
-            "it names a program that tests, watches or renders pages"
-        }
-        Claim::Tool if words.shape == Shape::None => {
-            "it names neither a browser nor a system that people use"
-        }
-        Claim::Tool => "a program added itself to a browser's string",
-        Claim::Nobody if words.shape == Shape::Browser => "it is a browser's string",
-        Claim::Nobody => "it names a system that people use",
+        Claim::Other => Reason::Compatible,
+        Claim::Tool if text.trim_ascii().is_empty() => Reason::Empty,
+        Claim::Tool if words.names_tool => Reason::NamesTool,
+        Claim::Tool if words.shape == Shape::None => Reason::NoShape,
+        Claim::Tool => Reason::AddedToBrowser,
+        Claim::Nobody if words.shape == Shape::Browser => Reason::Browser,
+        Claim::Nobody => Reason::System,
     }
 }
 

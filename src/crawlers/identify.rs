@@ -5,7 +5,7 @@
 
 use super::Claim;
 use super::crawler::{Crawler, CrawlerIndex, Purpose};
-use super::declared::{self, calls_itself};
+use super::declared::{self, Reason, calls_itself};
 use super::octets::{is_token_byte, stands_alone};
 use super::people::is_of_people;
 use super::shape::{
@@ -155,7 +155,7 @@ impl Markers {
     }
 
     /// The claim by the markers of the registry alone, and its reason.
-    pub fn explain(&self, user_agent: &[u8]) -> (Claim, &'static str) {
+    pub fn explain(&self, user_agent: &[u8]) -> (Claim, Reason) {
         let text = &user_agent[..user_agent.len().min(MAX_READ)];
         let claim = self.identify(text, None);
         (claim, declared::reason(text, self.shapes.of(text), claim))

@@ -133,7 +133,7 @@ impl Registry {
     }
 
     /// The claim of a user agent, and its reason.
-    pub(crate) fn explain(&self, user_agent: &[u8]) -> (Claim, &'static str) {
+    pub(crate) fn explain(&self, user_agent: &[u8]) -> (Claim, super::declared::Reason) {
         self.markers.explain(user_agent)
     }
 

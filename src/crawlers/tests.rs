@@ -1,6 +1,7 @@
 //! The registry and the user agents that it identifies: each crawler is found by its own examples,
 //! and no person is taken for a crawler.
 
+use super::declared::Reason;
 use super::*;
 use proptest::prelude::*;
 use std::collections::HashSet;
@@ -709,40 +710,25 @@ fn a_marker_in_the_beginning_of_browsers_is_found() {
 fn every_answer_has_its_reason() {
     let chrome = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/91.0 Safari/537.36";
     for (text, reason) in [
-        (
-            "GPTBot/1.2".to_owned(),
-            "a marker of the registry stands in it",
-        ),
-        ("ExampleBot/1.0".to_owned(), "a word of it is a bot's name"),
+        ("GPTBot/1.2".to_owned(), Reason::Marker),
+        ("ExampleBot/1.0".to_owned(), Reason::BotsName),
         (
             "Fetcher/1.0 (+http://fetcher.example/)".to_owned(),
-            "it names a page, a host or a mail address",
+            Reason::Contact,
         ),
-        (
-            format!("{chrome} (example.com)"),
-            "it names a page, a host or a mail address",
-        ),
+        (format!("{chrome} (example.com)"), Reason::Contact),
         (
             "Mozilla/5.0 (compatible; Fetcher/1.0)".to_owned(),
-            "it says `compatible; Name` as bots do",
+            Reason::Compatible,
         ),
-        (String::new(), "it is empty"),
-        (
-            format!("{chrome} Playwright/1.40"),
-            "it names a program that tests, watches or renders pages",
-        ),
-        (
-            format!("{chrome} LinkChecker/1.0"),
-            "a program added itself to a browser's string",
-        ),
-        (
-            "Fetcher/1.0".to_owned(),
-            "it names neither a browser nor a system that people use",
-        ),
-        (chrome.to_owned(), "it is a browser's string"),
+        (String::new(), Reason::Empty),
+        (format!("{chrome} Playwright/1.40"), Reason::NamesTool),
+        (format!("{chrome} LinkChecker/1.0"), Reason::AddedToBrowser),
+        ("Fetcher/1.0".to_owned(), Reason::NoShape),
+        (chrome.to_owned(), Reason::Browser),
         (
             "MyApp/12 CFNetwork/1408.0.4 Darwin/22.5.0".to_owned(),
-            "it names a system that people use",
+            Reason::System,
         ),
     ] {
         let (claim, found) = registry().explain(text.as_bytes());

@@ -238,7 +238,10 @@ fn checkpoints(
         .filter(|file| file.starts_with("checkpoints/") && file.ends_with(".note"))
     {
         match checkpoint(files, file, names, keys) {
-            Err(fault) => findings.add_fault("checkpoint", format!("{file}: {fault}")),
+            Err(fault) => findings.faults.push(Finding {
+                message: format!("{file}: {fault}"),
+                ..fault
+            }),
             Ok((proven, hash)) => {
                 let Checkpoint {
                     number,
@@ -302,30 +305,34 @@ fn checkpoint(
     file: &str,
     names: &[ChainName; 3],
     keys: &Keys,
-) -> Result<(Proven, Hash), &'static str> {
-    let note = text_of(files, file).ok_or("this is no text")?;
-    let checkpoint = keys
-        .checkpoint(note)
-        .ok_or("this is no checkpoint, or the key of its time did not sign it")?;
+) -> Result<(Proven, Hash), Finding> {
+    let note = text_of(files, file).ok_or(Finding::new("checkpoint-no-text", "this is no text"))?;
+    let checkpoint = keys.checkpoint(note).ok_or(Finding::new(
+        "checkpoint-unsigned",
+        "this is no checkpoint, or the key of its time did not sign it",
+    ))?;
     if keys.last().is_none_or(|key| checkpoint.origin != key.name)
         || *file != format!("checkpoints/{:06}.note", checkpoint.number)
     {
-        return Err("it is another checkpoint");
+        return Err(Finding::new("other-checkpoint", "it is another checkpoint"));
     }
     let proofs =
         text_of(files, &file.replace(".note", ".json")).and_then(|text| text.strip_suffix('\n'));
     let proofs: Option<Vec<HeadProof>> = proofs.and_then(read_canonical);
     let mut heads = Vec::new();
-    for HeadProof { head, place, path } in proofs.ok_or("its proofs cannot be read")? {
+    let unread = Finding::new("unreadable-head-proofs", "its proofs cannot be read");
+    for HeadProof { head, place, path } in proofs.ok_or(unread)? {
         if merkle::root_by_path(head.leaf(), place, checkpoint.leaves, &path)
             != Some(checkpoint.root)
         {
-            return Err("a proof does not lead to its root");
+            let message = "a proof does not lead to its root";
+            return Err(Finding::new("head-proof-of-other-root", message));
         }
         if !names.contains(&head.chain)
             || heads.iter().any(|known: &Head| known.chain == head.chain)
         {
-            return Err("a proof is of another chain");
+            let message = "a proof is of another chain";
+            return Err(Finding::new("head-proof-of-other-chain", message));
         }
         heads.push(head);
     }
@@ -485,7 +492,7 @@ fn timestamps(files: &Files, checkpoints: &[Proven], findings: &mut Findings) {
         match timestamp::read(response).filter(|stamp| Some(stamp.hash) == hash) {
             None => {
                 findings.add_fault(
-                    "timestamp",
+                    "timestamp-mismatch",
                     format!("{file} is no timestamp of a checkpoint of the case"),
                 );
             }

@@ -530,6 +530,7 @@ impl Ledger {
     pub fn tick(&self, snapshot: &Snapshot, moment: Moment) {
         if let Some(set_by) = self.clock.settle(moment) {
             tracing::warn!(
+                set_by,
                 "the clock was set, or the machine slept; crawlgate calls no crawler a violator until it has observed \
                  each host for the time of `grace`: `crawlgate status` says until when"
             );

@@ -550,22 +550,10 @@ fn a_type_with_parameters_is_told_to_leave_them_out() {
 /// What helps with a type that is any type is not what helps with a word that is none.
 #[test]
 fn any_media_type_is_said_by_leaving_types_out() {
-    for (types, message, help) in [
-        (
-            "'*/*'",
-            "`*/*` is any media type, which restricts nothing",
-            "leave `types` out",
-        ),
-        (
-            "[text/html, '*/*']",
-            "`*/*` is any media type, which restricts nothing",
-            "leave `types` out",
-        ),
-        (
-            "pdf",
-            "`pdf` is not a media type",
-            "write `application/pdf`",
-        ),
+    for (types, named, help) in [
+        ("'*/*'", "`*/*`", "`types`"),
+        ("[text/html, '*/*']", "`*/*`", "`types`"),
+        ("pdf", "`pdf`", "`application/pdf`"),
     ] {
         let text = format!(
             "robots: {{ origin: replace }}\nindexing:\n  - {{ types: {types}, tag: noai }}\n"
@@ -580,11 +568,10 @@ fn any_media_type_is_said_by_leaving_types_out() {
         let [only] = &found.items[..] else {
             panic!("{types}: {found:?}")
         };
-        assert_eq!(only.message, message);
+        assert_eq!(only.id, "bad-type");
+        assert!(only.message.contains(named), "{only:?}");
         assert!(
-            only.help
-                .as_deref()
-                .is_some_and(|said| said.starts_with(help)),
+            only.help.as_deref().is_some_and(|said| said.contains(help)),
             "{only:?}"
         );
     }

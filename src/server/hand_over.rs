@@ -341,13 +341,18 @@ impl Upgrades {
         ledger.predecessor_ended(&sites.snapshot(), cut_off == Some(0), clock.moment().now);
         match cut_off {
             Some(0) => {
-                tracing::info!("upgrade: the process before has answered its last request")
+                tracing::info!(
+                    predecessor = "answered",
+                    "upgrade: the process before has answered its last request"
+                )
             }
             Some(connections) => tracing::info!(
+                predecessor = "cut_off",
                 connections,
                 "upgrade: the process before has cut off its last connections"
             ),
             None => tracing::warn!(
+                predecessor = "lost",
                 "upgrade: the process before ended without a farewell; every crawler counts as served what was \
                  published meanwhile"
             ),

@@ -108,13 +108,13 @@ impl Upkeep {
                 tracing::info!(site = %name, "the site has no policy any more")
             }
             ReloadOutcome::Missing if news => {
-                tracing::error!(site = %name, ?findings, "the policy file is gone; the last good policy stays in force");
+                tracing::error!(site = %name, outcome = ?site.outcome, ?findings, "the policy file is gone; the last good policy stays in force");
             }
             ReloadOutcome::Kept if news => {
-                tracing::error!(site = %name, ?findings, "the policy file was rejected; the last good policy stays in force");
+                tracing::error!(site = %name, outcome = ?site.outcome, ?findings, "the policy file was rejected; the last good policy stays in force");
             }
             ReloadOutcome::Refused if news => {
-                tracing::error!(site = %name, ?findings, "the policy file was rejected; there is no last good policy, so none is in force");
+                tracing::error!(site = %name, outcome = ?site.outcome, ?findings, "the policy file was rejected; there is no last good policy, so none is in force");
             }
             ReloadOutcome::Unchanged
             | ReloadOutcome::Kept

@@ -1073,11 +1073,11 @@ fn an_explanation_names_the_line_of_the_policy() {
     );
     let text = explanation.to_text(&world.snapshot, false);
     for part in [
-        "GPTBot (OpenAI, training)",
+        "GPTBot",
         "Disallow: /",
         "training: disallow",
         "policies/shop.yaml:2:13",
-        "refused with 403",
+        "403",
     ] {
         assert!(text.contains(part), "{part} is not in\n{text}");
     }

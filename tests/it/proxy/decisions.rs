@@ -167,7 +167,7 @@ fn policy_that_needs_an_origin_is_named_where_there_is_none() {
     let gate = Setup::deciding()
         .policy("site", "robots: { origin: merge }\n")
         .start();
-    gate.log.wait_for("there is no origin to read it from");
+    gate.log.wait_for("--origin");
 }
 
 #[test]
@@ -384,7 +384,7 @@ fn peers_that_are_not_trusted_are_turned_away() {
         "{}",
         answer.text()
     );
-    gate.log.wait_for("asks for decisions");
+    gate.log.wait_for("`decisions.trusted`");
 }
 
 #[test]

@@ -385,10 +385,12 @@ fn a_tag_of_pdfs_counts_requests_that_can_be_pdfs_and_crawlers_apart() {
         assert!(counted.contains(&row.each_ref()), "{row:?} in {difference}");
     }
     let text = String::from_utf8(case.run(&arguments).stdout).expect("text");
-    assert!(
-        text.contains("(3 requests of crawlers, 1 of others)"),
-        "{text}"
-    );
+    for [_, _, url, ..] in &expected {
+        assert!(
+            url.as_str().is_some_and(|url| text.contains(url)),
+            "{url} in {text}"
+        );
+    }
 }
 
 #[test]
@@ -397,12 +399,11 @@ fn markdown_says_what_crawlers_lose_and_gain() {
     let case = Case::new(&[("old.yaml", OLD), ("new.yaml", &new)]);
     let output = case.run(&["old.yaml", "new.yaml", "--format", "markdown"]);
     let shown = String::from_utf8_lossy(&output.stdout);
-    let (before, gains) = shown
-        .split_once("**Access that crawlers gain**")
-        .expect("gains");
-    let (_, loses) = before
-        .split_once("**Access that crawlers lose**")
-        .expect("losses");
+    // A table has a title in bold: losses come first, then gains.
+    let parts: Vec<&str> = shown.split("\n**").collect();
+    let [_, loses, gains, ..] = parts[..] else {
+        panic!("{shown}");
+    };
     assert!(
         loses.contains("| `/` |") && loses.contains("`Disallow: /`") && !loses.contains("/search"),
         "{shown}"

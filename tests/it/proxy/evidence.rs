@@ -175,7 +175,9 @@ fn case_of_a_running_crawlgate_is_checked_with_it_and_without_it() {
     fs::copy(gate.path("case.tar"), directory.path().join("case.tar")).expect("copied");
     let said = check_by_hand(directory.path(), &key(&gate)).expect("the case holds");
     assert!(
-        said.contains("/cart/1?a=b disallowed by") && said.contains("unverified - no proof"),
+        ["/cart/1?a=b", "disallowed", "unverified"]
+            .iter()
+            .all(|value| said.contains(value)),
         "{said}"
     );
     let page = read(&directory.path().join("report.html"));
@@ -255,7 +257,9 @@ fn case_has_the_list_that_proves_the_crawler() {
     fs::copy(gate.path("case.tar"), directory.path().join("case.tar")).expect("copied");
     let said = check_by_hand(directory.path(), &key(&gate)).expect("the case holds");
     assert!(
-        said.contains("verified by list: 198.51.100.7 is in 198.51.100.0/24 of"),
+        ["198.51.100.7", "198.51.100.0/24"]
+            .iter()
+            .all(|value| said.contains(value)),
         "{said}"
     );
     let kept = fs::read_dir(directory.path().join("lists"))

@@ -20,7 +20,14 @@ fn until_the_first_certificate_port_80_serves_and_port_443_is_told_in_the_log() 
     assert_eq!(site.failure("shop.example")["kind"], "away");
     assert_eq!(site.http("shop.example"), 200);
     assert!(site.open(&pebble, "shop.example").is_none());
-    site.gate.log.wait_for("a client asks for https");
+    eventually("the log names the host and the command", || {
+        let log = site.gate.log.text();
+        log.lines()
+            .any(|line| {
+                line.contains("`crawlgate status`") && line.contains("host=\"shop.example\"")
+            })
+            .then_some(())
+    });
     let (_, problems) = site.status();
     assert!(
         problems.len() == 1 && problems[0].starts_with("shop.example "),
@@ -56,7 +63,7 @@ fn limit_of_the_authority_is_kept_over_a_restart() {
     site.gate.restart("TERM", |_| ());
     site.gate.signal("HUP");
     // The thread has looked at the host, which it names, and asks nothing.
-    site.gate.log.wait_for("no certificate yet");
+    site.gate.log.wait_for("hosts=[\"shop.example\"]");
     let failed = site.failure("shop.example");
     assert_eq!(failed["kind"], "limited");
     let moment = |name: &str| {

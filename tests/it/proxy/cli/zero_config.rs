@@ -257,7 +257,7 @@ fn a_start_where_one_robots_txt_stands_for_several_hosts_says_so() {
     let start = |hosts: &str| {
         let origins = format!("origins: [{{ {hosts}servers: http://{} }}]", nginx.address);
         let gate = Setup::before("").with_origins(&origins).start();
-        gate.log.wait_for("the origin's robots.txt is known");
+        gate.log.wait_for("state=\"current\"");
         gate.log.text()
     };
     let told = start("hosts: [a.test, b.test], ");

@@ -71,7 +71,11 @@ fn on_a_new_host_a_crawler_is_held_to_what_it_was_shown_itself() {
         from(&gate, FORGER, "ClaudeBot/1.0", "/no-crawlers-here/").status,
         403
     );
-    assert_eq!(gate.command(&["traps"]).stdout, b"no client is marked\n");
+    let marks = gate.command(&["traps", "--json"]).stdout;
+    assert_eq!(
+        serde_json::from_slice::<Value>(&marks).expect("JSON"),
+        Value::Array(Vec::new())
+    );
     // And who is shown the file itself knows.
     assert_eq!(
         from(&gate, HONEST, "bingbot/2.0", "/robots.txt").status,

@@ -1164,7 +1164,7 @@ fn reason_to_hold_back_names_line_and_remedy() {
     for (body, said) in [
         (
             "User-agent: *\nDisallow: /press/\n".into(),
-            vec!["test-failed", ":2", "disallow: /press/ decided"],
+            vec!["test-failed", ":2", "disallow: /press/"],
         ),
         (
             "User-agent: *\nDisallow: /\n".into(),
@@ -1172,7 +1172,7 @@ fn reason_to_hold_back_names_line_and_remedy() {
         ),
         (
             format!("{RULES}{lines}"),
-            vec!["512000 bytes", "have the origin use fewer, wider patterns"],
+            vec!["robots-txt-too-large", "512000 bytes"],
         ),
     ] {
         let (state, log) = logged(|| world.fetch(&script, ok(&body)));

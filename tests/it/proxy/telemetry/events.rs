@@ -174,7 +174,7 @@ fn a_log_that_cannot_be_written_keeps_no_request_waiting_and_is_told() {
     let gate = shop(&origin, "{ events: /dev/full }");
     assert!(!status(&gate).contains("event-log"), "{}", status(&gate));
     flood(&gate, 20, GPTBOT);
-    gate.log.wait_for("event-log cannot be written");
+    gate.log.wait_for("os error 28");
     eventually("status says so", || {
         let said = status(&gate);
         (said.contains("(warning)") && said.contains("event-log") && said.contains("20"))

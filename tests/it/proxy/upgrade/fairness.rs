@@ -102,7 +102,7 @@ fn robots_txt_of_the_process_before_is_known_to_the_next_one() {
         "the process before has its own policy"
     );
     assert!(gate.ended().success());
-    gate.log.wait_for("answered its last request");
+    gate.log.wait_for("predecessor=\"answered\"");
     for _ in 0..2 {
         assert_eq!(gate.fetch_as(BINGBOT, "/").status, 200);
         gate.live_through(5 * HOUR);
@@ -144,7 +144,7 @@ fn killed_process_before_counts_as_a_crash() {
     );
     signal(gate.pid(), "KILL");
     gate.ended();
-    gate.log.wait_for("ended without a farewell");
+    gate.log.wait_for("predecessor=\"lost\"");
     for hours in [5, 5, 5, 5, 3] {
         gate.live_through(hours * HOUR);
         assert_eq!(gate.fetch_as(BINGBOT, "/").status, 200);

@@ -51,7 +51,7 @@ fn next_process_serves_and_the_one_before_ends() {
     // The variable that names the process before would keep this one from feeding the watchdog.
     manager.wait_for("WATCHDOG=1");
     assert!(gate.ended().success());
-    gate.log.wait_for("answered its last request");
+    gate.log.wait_for("predecessor=\"answered\"");
     let log = gate.log.text();
     assert!(!log.contains("crashed"), "{log}");
     assert_eq!(
@@ -261,7 +261,7 @@ fn decision_service_and_its_socket_are_taken_over() {
         .start();
     gate.upgrade();
     assert!(gate.ended().success());
-    gate.log.wait_for("answered its last request");
+    gate.log.wait_for("predecessor=\"answered\"");
     let mut asked = Connection::open(gate.decisions[0]);
     asked.send("GET / HTTP/1.1\r\nHost: a.example\r\nConnection: close\r\n\r\n");
     let by_address = asked.response("GET").status;

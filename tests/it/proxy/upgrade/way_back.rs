@@ -241,7 +241,7 @@ fn state_that_is_damaged() {
     let refused = gate.refused_upgrade(&["--unsupervised"]);
     assert!(refused.contains("state.db"), "{refused}");
     assert!(
-        !gate.log.text().contains("set it aside"),
+        !gate.log.text().contains(".damaged-"),
         "{}",
         gate.log.text()
     );
@@ -321,7 +321,7 @@ fn process_before_is_killed() {
     gate.upgrade();
     signal(gate.pid(), "KILL");
     gate.ended();
-    gate.log.wait_for("ended without a farewell");
+    gate.log.wait_for("predecessor=\"lost\"");
     assert_eq!(gate.fetch("/").status, 200);
     gate.upgrade();
     assert_eq!(gate.fetch("/").status, 200);

@@ -194,10 +194,7 @@ impl Stage {
             Wait(seconds) => self.gate.live_through(seconds),
             WaitAsTold => self.gate.live_through(self.told_to_wait),
             SetClock(seconds) => self.gate.set_clock(seconds),
-            Noticed => self
-                .gate
-                .log
-                .wait_for("the clock was set, or the machine slept"),
+            Noticed => self.gate.log.wait_for("set_by="),
             From(address) => self.from = address,
             Fetch(agent, host) => {
                 let response = self.request("GET", agent, host, "/robots.txt", "").status;

@@ -63,8 +63,8 @@ impl FetchState {
         }
         let log = |life: &FetchState| {
             let text = life.gate.log.text();
-            text.matches("answered its last request").count()
-                + text.matches("without a farewell").count()
+            text.matches("predecessor=\"answered\"").count()
+                + text.matches("predecessor=\"lost\"").count()
         };
         let told = log(self);
         if dies {

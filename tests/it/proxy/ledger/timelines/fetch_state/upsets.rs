@@ -124,13 +124,7 @@ impl FetchState {
     }
 
     pub fn set_clock(&mut self) {
-        let noticed = |life: &FetchState| {
-            life.gate
-                .log
-                .text()
-                .matches("the clock was set, or the machine slept")
-                .count()
-        };
+        let noticed = |life: &FetchState| life.gate.log.text().matches("set_by=").count();
         let seconds = self.random.between(-40 * HOUR, 40 * HOUR);
         if seconds.abs() < MINUTE {
             return;
