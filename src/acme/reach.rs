@@ -75,7 +75,7 @@ pub struct Reach<'a> {
 
 impl Reach<'_> {
     /// Those of `kinds` by which an authority may reach this crawlgate: first those where this
-    /// crawlgate answered, then those where nobody did, each in the order of `kinds`. Kinds that
+    /// crawlgate answered, then those without an answer, each in the order of `kinds`. Kinds that
     /// another server answers are left out. The error says why there is none.
     pub async fn challenges(
         &self,

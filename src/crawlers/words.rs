@@ -3,9 +3,10 @@
 //! where a word begins, and any other marker wherever it stands.
 //!
 //! Measured for a browser, an iPhone, bingbot, GPTBot: this search 173/187/231/168 ns, aho-corasick
-//! 209/251/301/239 ns. In instructions, to identify a browser with all else that belongs to it: 1,698
-//! with this search, 4,735 with aho-corasick's DFA, 9,684 with its NFA (`benches/instructions`). A
-//! cache stands before it, but whoever sends a new user agent with each request passes that by.
+//! 209/251/301/239 ns. In instructions, to identify a browser with all else that belongs to it:
+//! 1,698 with this search, 4,735 with aho-corasick's DFA, 9,684 with its NFA
+//! (`benches/instructions`). A cache stands before it, but a client with a new user agent in each
+//! request passes that by.
 
 /// A character of a product token: part of a word.
 const WORD: u8 = 1;

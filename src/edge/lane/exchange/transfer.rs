@@ -88,7 +88,7 @@ impl<C: Client> Exchange<'_, C> {
         self.poll_wait(origin, request, response, context)
     }
 
-    /// Called when nothing can move; `request` and `response` say whom each direction waits for.
+    /// Called when nothing can move; `request` and `response` say which side each waits for.
     /// Pending until the timeout of that wait. Then it fails, but where only the origin's 100 is
     /// awaited it sends the client a 100 and goes on. It has no timeout while the client has to
     /// take the response. A wait for the client also fails once the request has to give up its
@@ -168,9 +168,9 @@ impl<C: Client> Exchange<'_, C> {
         })
     }
 
-    /// Moves the request to the origin as far as possible, and returns whom it waits for: `Done`
-    /// when it is sent, or when the origin takes no more (`write_error`; it may have answered all
-    /// the same). An error before its first byte was written fails.
+    /// Moves the request to the origin as far as possible, and returns the side it waits for:
+    /// `Done` when it is sent, or when the origin takes no more (`write_error`; it may have
+    /// answered all the same). An error before its first byte was written fails.
     fn poll_request(&mut self, stream: &mut Stream, context: &mut Context<'_>) -> Result<WaitsFor> {
         loop {
             let has_come = self.take_body(context)?.is_ready();
@@ -268,7 +268,7 @@ impl<C: Client> Exchange<'_, C> {
     }
 
     /// Reads from the origin and passes on, as long as bytes come and the client takes them.
-    /// Returns whom the response waits for.
+    /// Returns the side that the response waits for.
     fn poll_response(
         &mut self,
         stream: &mut Stream,
