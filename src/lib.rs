@@ -138,6 +138,8 @@ mod numbers;
 #[cfg(feature = "proxy")]
 mod origin;
 #[cfg(feature = "gate")]
+mod record;
+#[cfg(feature = "gate")]
 mod requests;
 #[cfg(feature = "gate")]
 mod reuse;
