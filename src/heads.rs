@@ -3,10 +3,12 @@
 //! [`is_license_token`], [`is_request_id`], [`trace_id`]. [`ForwardingFields`] are the fields by
 //! which a proxy speaks for its client. [`likely_type`] guesses the content type of a response.
 
+mod fields;
 mod forwarding;
 mod likely_type;
 mod trace;
 
+pub use fields::HeadFields;
 pub use forwarding::ForwardingFields;
 pub use likely_type::{example_of, likely_type};
 pub use trace::{is_request_id, trace_id};

@@ -5,7 +5,8 @@
 use super::Operations;
 use super::query::{Mistake, Query, QueryError};
 use crate::crawlers::{Claim, Registry};
-use crate::telemetry::{Event, Events, UNCLAIMED};
+use crate::record::{Field, Row};
+use crate::telemetry::{Events, UNCLAIMED};
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -40,7 +41,7 @@ const MAX_NAME: usize = 128;
 /// The answer to `/api/violations`.
 #[derive(Serialize)]
 pub struct Violations {
-    violations: Vec<Event>,
+    violations: Vec<Row>,
     /// Events since the start that were not recorded, because there were too many.
     left_out: u64,
 }
@@ -59,11 +60,12 @@ pub fn violations(operations: &Operations, query: &str) -> Result<Violations, Qu
     let mut events = operations.instance.events.recent();
     check_names(&query, operations, &events)?;
     events.retain(|event| {
-        query.selects("site", &event.site)
-            && query.selects("crawler", &event.crawler)
-            && identity.is_none_or(|identity| event.identity == identity)
+        query.selects("site", &event.text(Field::Site))
+            && query.selects("crawler", &event.text(Field::Crawler))
+            && identity.is_none_or(|identity| event.text(Field::Identity) == identity)
             && kind.is_none_or(|kind| {
-                event.kind == kind || (kind == NEVER_FETCHED && event.never_fetched)
+                event.text(Field::Kind) == kind
+                    || (kind == NEVER_FETCHED && event.get(Field::NeverFetched).is_some())
             })
     });
     events.truncate(limit);
@@ -81,20 +83,20 @@ pub fn violations(operations: &Operations, query: &str) -> Result<Violations, Qu
 fn check_names(
     query: &Query<'_>,
     operations: &Operations,
-    events: &[Arc<Event>],
+    events: &[Arc<Row>],
 ) -> Result<(), QueryError> {
     let snapshot = operations.instance.sites.snapshot();
     let registry = Registry::builtin();
     let mut mistakes = Vec::new();
     if let Some(site) = query.get("site") {
-        let listed = events.iter().map(|event| event.site.as_str());
+        let listed: Vec<_> = events.iter().map(|event| event.text(Field::Site)).collect();
         // Those in force, and those whose policies were refused at the start.
         let status = operations.instance.sites.status(operations.moment().now);
         let sites: BTreeSet<&str> = status
             .sites
             .iter()
             .map(|site| site.site.as_str())
-            .chain(listed)
+            .chain(listed.iter().map(AsRef::as_ref))
             .collect();
         if site != UNCLAIMED && !sites.contains(site) {
             mistakes.push(unknown("site", site, near(site, &sites)));
@@ -110,8 +112,15 @@ fn check_names(
             .iter()
             .flat_map(|entry| entry.site.tokens.tokens())
             .map(String::as_str);
-        let listed = events.iter().map(|event| &*event.crawler);
-        let crawlers: BTreeSet<&str> = known.chain(tokens).chain(listed).chain([OTHER]).collect();
+        let listed: Vec<_> = events
+            .iter()
+            .map(|event| event.text(Field::Crawler))
+            .collect();
+        let crawlers: BTreeSet<&str> = known
+            .chain(tokens)
+            .chain(listed.iter().map(AsRef::as_ref))
+            .chain([OTHER])
+            .collect();
         if crawler != NO_CRAWLER && !crawlers.contains(crawler) {
             let meant = meant_crawler(crawler, &crawlers);
             mistakes.push(unknown("crawler", crawler, meant));

@@ -3,8 +3,8 @@
 //! request that shape the answer.
 
 use crate::crawlers::Registry;
-use crate::judge::Judged;
 use crate::policy::{SiteEntry, Snapshot};
+use crate::record::Judged;
 use crate::time::Timestamp;
 use crate::verdict::Decision;
 use http::{HeaderMap, Method, header};
@@ -24,9 +24,9 @@ pub struct Ruling<'a> {
     /// When the request arrived.
     pub now: Timestamp,
     /// Whether a date alone may say that the client's copy is good: see
-    /// [`crate::judge::Judged::may_confirm_by_date`].
+    /// [`crate::record::Judged::may_confirm_by_date`].
     pub may_confirm_by_date: bool,
-    /// Whether robots.txt is answered 503: see [`crate::judge::Judged::is_silent`].
+    /// Whether robots.txt is answered 503: see [`crate::record::Judged::is_silent`].
     pub is_silent: bool,
 }
 

@@ -3,7 +3,9 @@
 //! them as JSON.
 
 use crate::finding::Finding;
+use crate::record::{Field, Row, Value};
 use serde::Serialize;
+use std::borrow::Cow;
 
 /// What was found in a case.
 #[derive(Debug, Default, Serialize)]
@@ -135,7 +137,7 @@ pub struct ServedFile {
     pub identity: String,
 }
 
-/// A request against the rules.
+/// A request against the rules, and what the case says of it.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct RequestFinding {
     /// The number of its entry.
@@ -144,40 +146,30 @@ pub struct RequestFinding {
     pub time: String,
     /// When its entry was written.
     pub recorded: String,
-    /// What was proven of the crawler's name: `verified`, `unverified`, `impostor`.
-    pub identity: String,
-    /// How that was proven.
-    pub proof: String,
+    /// The fields of its entry. The personal ones are missing where they were withdrawn or never
+    /// kept.
+    #[serde(flatten)]
+    pub request: Row,
     /// The number of the `proof` entry.
     pub proof_entry: Option<u64>,
-    /// The address of the client, unless it was withdrawn or never kept.
-    pub client: Option<String>,
-    /// The user agent, unless it was withdrawn.
-    pub user_agent: Option<String>,
-    /// How crawlgate knew what the crawler may have had: `observed`, or `declared` by the operator.
-    pub history: String,
-    /// The method.
-    pub method: String,
-    /// The host.
-    pub host: String,
-    /// The target, unless it was withdrawn.
-    pub target: Option<String>,
-    /// What crawlgate recorded: `violation`, `too_fast`, ...
-    pub kind: String,
-    /// The rule that decided, as crawlgate recorded it.
-    pub rule: Option<String>,
-    /// Its place in the policy.
-    pub rule_source: Option<String>,
-    /// The version in force.
-    pub version: String,
-    /// When the crawler was last served that version before the request.
+    /// When the crawler was last served the version in force before the request.
     pub served_at: Option<String>,
     /// The log that has this copy, where it is another log of the case: that of another instance.
     pub served_by: Option<String>,
-    /// The status of the answer.
-    pub status: u64,
     /// What the engine finds by the files in the case: `disallowed`, `allowed`, `not judged`.
     pub rejudged: &'static str,
     /// A remark about it.
     pub remark: Option<String>,
+}
+
+impl RequestFinding {
+    /// The text of a field; `None` where the entry has none.
+    pub fn text(&self, field: Field) -> Option<Cow<'_, str>> {
+        self.request.get(field).map(Value::to_text)
+    }
+
+    /// The text of a field; empty where the entry has none.
+    pub fn shown(&self, field: Field) -> Cow<'_, str> {
+        self.request.text(field)
+    }
 }

@@ -4,6 +4,7 @@
 //! `templates/case.html`.
 
 use super::{CaseFindings, Findings, ProofFinding, RequestFinding};
+use crate::record::Field;
 use askama::Template;
 use askama::filters::Escaper;
 use std::fmt::{self, Display, Write};
@@ -69,7 +70,8 @@ impl Basis {
     fn of(request: &RequestFinding, findings: &Findings) -> Basis {
         let mut proofs = findings.proofs.iter();
         let has_proof = proofs.any(|proof| Some(proof.number) == request.proof_entry);
-        match (request.identity.as_str(), has_proof) {
+        let identity = request.shown(Field::Identity);
+        match (&*identity, has_proof) {
             ("verified", true) => Basis::Proven,
             ("verified", false) => Basis::Asserted,
             ("impostor", _) => Basis::Impostor,
@@ -105,24 +107,26 @@ impl Page<'_> {
     fn line(&self, request: &RequestFinding) -> String {
         format!(
             "{} {}{}",
-            request.method,
-            request.host,
-            request.target.as_deref().unwrap_or("(withdrawn)")
+            request.shown(Field::Method),
+            request.shown(Field::Host),
+            request.text(Field::Target).unwrap_or("(withdrawn)".into())
         )
     }
 
     /// The address and the user agent of the client, or that there is none.
     fn client(&self, request: &RequestFinding) -> String {
-        let agent = request.user_agent.as_deref().unwrap_or("(no user agent)");
         format!(
-            "{} {agent}",
-            request.client.as_deref().unwrap_or("(no address)")
+            "{} {}",
+            request.text(Field::Client).unwrap_or("(no address)".into()),
+            request
+                .text(Field::UserAgent)
+                .unwrap_or("(no user agent)".into())
         )
     }
 
     /// The rule that decided and its place in the policy, as far as they were recorded.
     fn rule(&self, request: &RequestFinding) -> String {
-        let parts = [request.rule.as_deref(), request.rule_source.as_deref()];
+        let parts = [Field::Rule, Field::RuleSource].map(|field| request.text(field));
         parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
     }
 
@@ -153,7 +157,7 @@ impl Page<'_> {
         let entry = request
             .proof_entry
             .map(|number| format!(" (entry {number})"));
-        request.proof.clone() + &entry.unwrap_or_default()
+        request.shown(Field::Proof).into_owned() + &entry.unwrap_or_default()
     }
 
     /// When the crawler was last served the version in force before the request, and by which other
@@ -174,6 +178,7 @@ impl Page<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::Value;
 
     fn case(requests: Vec<RequestFinding>) -> CaseFindings {
         let proofs = vec![ProofFinding {
@@ -190,10 +195,14 @@ mod tests {
     }
 
     fn request(identity: &str, proof_entry: Option<u64>, target: &str) -> RequestFinding {
+        let fields = [(Field::Identity, identity), (Field::Target, target)];
+        let value = |text: &str| Value::text_of(text.to_owned());
         RequestFinding {
-            identity: identity.into(),
+            request: fields
+                .map(|(field, text)| (field, value(text)))
+                .into_iter()
+                .collect(),
             proof_entry,
-            target: Some(target.into()),
             ..RequestFinding::default()
         }
     }

@@ -7,12 +7,31 @@ use super::{
     named_proof, value_of,
 };
 use crate::finding::Finding;
+use crate::record::{Field, Row, Value};
 use crate::robots::{Bound, Dialect, File, Reading};
 use crate::verdict::Readings;
-use serde_json::Value;
+use serde_json::Value as Json;
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
+
+/// The fields of a request that a case shows.
+const SHOWN: &[Field] = &[
+    Field::Identity,
+    Field::Proof,
+    Field::Client,
+    Field::UserAgent,
+    Field::History,
+    Field::Method,
+    Field::Host,
+    Field::Target,
+    Field::Kind,
+    Field::Rule,
+    Field::RuleSource,
+    Field::Version,
+    Field::Status,
+];
 
 /// What no log can show, whatever it says.
 const NEVER_KNOWN: [&str; 5] = [
@@ -110,10 +129,14 @@ pub fn tell(chains: &[Vec<Link>; 3], personal: &Personal, all: &AllLogs, finding
     let time = findings.from.as_str()..findings.to.as_str();
     let requests = &mut findings.requests;
     requests.retain(|request| time.contains(&request.recorded.as_str()));
-    if requests
-        .iter()
-        .any(|request| request.history == "declared" || request.proof == "networks")
-    {
+    if requests.iter().any(|request| {
+        request
+            .text(Field::History)
+            .is_some_and(|history| history == "declared")
+            || request
+                .text(Field::Proof)
+                .is_some_and(|proof| proof == "networks")
+    }) {
         findings.add_unknown(
             "word-of-operator",
             "whether robots.txt was as declared before crawlgate (`history: declared`), and whether the policy's networks are the \
@@ -167,56 +190,37 @@ fn served(entry: &Entry) -> ServedFile {
 /// Adds the finding about a `request` entry, judged again by the files of the case. A fault is
 /// added if it was recorded as a violation, and a version that the crawler may have had allows it.
 fn tell_request(entry: &Entry, personal: &Personal, all: &AllLogs, findings: &mut Findings) {
-    let [client, user_agent, target] = ["client", "user_agent", "target"]
-        .map(|name| value_of(personal, entry, name).map(str::to_owned));
-    let version = entry.said("version");
-    let host = entry.said("host");
     let time = entry.said("arrived");
     // A copy that an impostor was served says nothing of the crawler, and the other way round.
-    let identity = entry.said("identity");
     let served = all.served.iter().rev().find(|(_, copy)| {
-        copy.version == version
-            && copy.host == host
-            && copy.identity == identity
+        entry.text("version") == Some(&copy.version)
+            && entry.text("host") == Some(&copy.host)
+            && entry.text("identity") == Some(&copy.identity)
             && copy.time <= time
     });
     let mut finding = RequestFinding {
         number: entry.number,
         recorded: entry.time.clone(),
-        identity,
-        proof: entry.said("proof"),
+        request: row(entry, personal),
         proof_entry: named_proof(entry).map(|(number, _)| number),
-        client,
-        user_agent,
-        history: entry.said("history"),
-        method: entry.said("method"),
-        kind: entry.said("kind"),
-        rule: entry.text("rule").map(str::to_owned),
-        rule_source: entry.text("rule_source").map(str::to_owned),
         served_at: served.map(|(_, copy)| copy.time.clone()),
         served_by: served
             .map(|(log, _)| log.clone())
             .filter(|log| *log != findings.log),
-        status: entry.number_of("status"),
         rejudged: "not judged",
         time,
-        target,
-        version,
-        host,
         remark: None,
     };
+    let target = finding.text(Field::Target).map(Cow::into_owned);
     let versions = super::entry::named_documents(entry);
-    match all
-        .robots
-        .judge(entry, finding.target.as_deref(), &versions)
-    {
+    match all.robots.judge(entry, target.as_deref(), &versions) {
         Rejudged::Disallowed => {
             finding.rejudged = "disallowed";
-            finding.remark = allowed_before(entry, all, finding.target.as_deref(), &versions);
+            finding.remark = allowed_before(entry, all, target.as_deref(), &versions);
         }
         Rejudged::Allowed(by) => {
             finding.rejudged = "allowed";
-            if finding.kind == "violation" {
+            if entry.text("kind") == Some("violation") {
                 let by: Vec<String> = by.iter().map(Hash::to_string).collect();
                 findings.add_fault(
                     "allowed-violation",
@@ -232,6 +236,20 @@ fn tell_request(entry: &Entry, personal: &Personal, all: &AllLogs, findings: &mu
         Rejudged::Unjudged(why) => finding.remark = Some(why.to_owned()),
     }
     findings.requests.push(finding);
+}
+
+/// The fields of a `request` entry that a case shows.
+fn row(entry: &Entry, personal: &Personal) -> Row {
+    let value = |field: &Field| {
+        let name = field.name();
+        let text = value_of(personal, entry, name).or_else(|| entry.text(name));
+        let value = match text {
+            Some(text) => Value::text_of(text.to_owned()),
+            None => Value::Number(entry.data.get(name)?.as_u64()?),
+        };
+        Some((*field, value))
+    };
+    SHOWN.iter().filter_map(value).collect()
 }
 
 /// A remark about a version that was published before the request and allows it, though crawlgate
@@ -292,7 +310,7 @@ fn gap(entry: &Entry) -> Finding {
             ),
         ),
         "clock" => {
-            let by = entry.data.get("milliseconds").unwrap_or(&Value::Null);
+            let by = entry.data.get("milliseconds").unwrap_or(&Json::Null);
             let message = format!(
                 "the clock was set by {by} ms before {time}: times before and after it cannot be compared"
             );

@@ -5,7 +5,7 @@
 
 use crate::crawlers::written_address;
 use crate::heads::is_host;
-use crate::ledger::ProxyPath;
+use crate::record::ProxyPath;
 use crate::settings::ClientAddress;
 use ipnet::IpNet;
 use smallvec::SmallVec;

@@ -19,7 +19,7 @@ pub mod reverse_dns;
 pub use means::{KnownMeans, ListIndex, Means, is_directory};
 pub use names::{AddressNames, NamesSay, Queue};
 pub use published::{KnownList, ListFailure, ListsSay, PublishedLists};
-pub use signature::{GoodSignature, SignatureSays, Signed, verify};
+pub use signature::{SignatureSays, Signed, verify};
 #[cfg(feature = "internals")]
 pub use {
     keys::{PublicKey, read_keys, thumbprint},
@@ -30,6 +30,7 @@ pub use {
 use replays::Replays;
 
 use crate::crawlers::{Claim, CrawlerIndex, Registry};
+use crate::record::GoodSignature;
 use crate::state::{StateStore, StoredFacts};
 use crate::time::Timestamp;
 use crate::verdict::{Doubt, Evidence, Identity, Proof, is_public};

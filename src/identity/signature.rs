@@ -4,6 +4,7 @@
 
 use super::keys::PublicKey;
 use crate::heads::SignatureFields;
+use crate::record::GoodSignature;
 use crate::time::Timestamp;
 use ring::signature::{ED25519, UnparsedPublicKey};
 use sfv::{BareItem, Dictionary, InnerList, Item, ListEntry, Parser, SerializeValue};
@@ -37,17 +38,6 @@ pub struct Signed<'a> {
     pub user_agent: &'a [u8],
     /// The fields.
     pub fields: SignatureFields<'a>,
-}
-
-/// A good signature, as a third party can check it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct GoodSignature {
-    /// The text that was signed (RFC 9421 section 2.5).
-    pub base: String,
-    /// The public key, Ed25519.
-    pub key: Vec<u8>,
-    /// The signature.
-    pub octets: Vec<u8>,
 }
 
 /// What a signature proves.

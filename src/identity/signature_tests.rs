@@ -4,7 +4,7 @@
 use super::keys::{PublicKey, read_keys, thumbprint};
 use super::signature::{SignatureSays, Signed, verify};
 use crate::heads::SignatureFields;
-use crate::identity::GoodSignature;
+use crate::record::GoodSignature;
 use crate::time::Timestamp;
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};

@@ -6,21 +6,18 @@
 
 mod claims;
 mod evidence;
-mod judgement;
 mod others;
 mod recorder;
-mod request;
 
-pub use judgement::{Judged, Judgement};
 pub use others::{Others, Settled};
-pub use recorder::{Logs, Recorder};
-pub use request::{Outcome, RequestFacts};
+pub use recorder::{Logs, Recorder, watch_front_page};
 
 use crate::crawlers::{Claim, Registry};
 use crate::heads::origin_form;
 use crate::identity::{Claimed, IdentityFinding, Proofs, Signed, ToDo};
 use crate::ledger::{Behaviours, HostNews, Ledger, ProxyFetch, RateStep, list_of};
 use crate::policy::{SiteEntry, Snapshot};
+use crate::record::{Judged, Judgement, RequestFacts, RequestRecord};
 use crate::sites::SiteManager;
 use crate::time::Timestamp;
 use crate::verdict::{
@@ -87,13 +84,13 @@ impl Judge {
 
     /// Judges a request, which must not have been judged before: it counts against the crawl rate,
     /// as a visit of the host, and where it hits a trap.
-    pub fn judge(&self, request: &RequestFacts<'_>) -> Judgement {
+    pub fn judge(&self, request: &RequestFacts) -> Judgement {
         claims::with_workspace(|workspace| self.judgement(request, workspace, RateStep::Counts))
     }
 
     /// What [`Judge::judge`] would find now, without counting the request. Changes nothing. For one
     /// that was judged already and that a proxy asks about a second time.
-    pub fn look(&self, request: &RequestFacts<'_>) -> Judgement {
+    pub fn look(&self, request: &RequestFacts) -> Judgement {
         claims::with_workspace(|workspace| self.judgement(request, workspace, RateStep::Looks))
     }
 
@@ -102,13 +99,13 @@ impl Judge {
     /// is found.
     fn judgement(
         &self,
-        request: &RequestFacts<'_>,
+        request: &RequestFacts,
         workspace: &mut Workspace,
         rate: RateStep,
     ) -> Judgement {
         let snapshot = self.sites.snapshot();
-        let target = origin_form(request.target);
-        let facts = request.facts(&target);
+        let target = origin_form(request.target());
+        let facts = request.for_engine(&target);
         let claimant = match self.claimed(&snapshot, &facts, &mut workspace.claims) {
             Ok(claimant) => claimant,
             Err(claim) => return Judgement::Unclaimed { claim, snapshot },
@@ -120,7 +117,7 @@ impl Judge {
         }
         let decision = self.decision(request, &look.case, rate, &mut workspace.scratch);
         let IdentityFinding { proof, doubt, .. } = look.finding;
-        let signature = request.signature.map(|_| look.finding.of_signature());
+        let signature = request.signature().map(|_| look.finding.of_signature());
         let good_signature = look
             .to_do
             .take_signature()
@@ -190,10 +187,10 @@ impl Judge {
     /// What [`Judge::judge`] would decide now, and why. Changes nothing. The user agent may be the
     /// bare token, id or name of a crawler; `response` is the answer of the origin that the tags
     /// are for.
-    pub fn explain(&self, request: &RequestFacts<'_>, response: &ResponseFacts<'_>) -> Explanation {
+    pub fn explain(&self, request: &RequestFacts, response: &ResponseFacts<'_>) -> Explanation {
         let snapshot = self.sites.snapshot();
-        let target = origin_form(request.target);
-        let facts = request.facts(&target);
+        let target = origin_form(request.target());
+        let facts = request.for_engine(&target);
         let Some(claimant) = Claimant::named(&snapshot, self.registry, &facts) else {
             return report_unclaimed(self.registry, &facts, response);
         };
@@ -208,7 +205,7 @@ impl Judge {
         // lately.
         if request.proxies.is_none()
             && is_of_crawler
-            && self.ledger.is_perhaps_cached(request.host, facts.now)
+            && self.ledger.is_perhaps_cached(request.host(), facts.now)
         {
             case.cached_versions = case.cached_versions.perhaps_cached(claimant, facts.now);
         }
@@ -237,7 +234,7 @@ impl Judge {
     /// that claims no crawler, or where nothing can prove the claim.
     fn look_at<'a>(
         &self,
-        request: &RequestFacts<'_>,
+        request: &RequestFacts,
         claimant: Claimant<'a>,
         mut facts: Facts<'a>,
     ) -> Look<'a> {
@@ -274,20 +271,24 @@ impl Judge {
     /// served.
     fn cached_versions<'a>(
         &self,
-        request: &RequestFacts<'_>,
+        request: &RequestFacts,
         claimant: Claimant<'a>,
         has_heard_all: bool,
     ) -> (CachedVersions<'a>, HostNews) {
         let moment = request.moment();
-        let (cached_versions, visit) =
-            self.ledger
-                .look(self.registry, claimant, request.host, moment, has_heard_all);
+        let (cached_versions, visit) = self.ledger.look(
+            self.registry,
+            claimant,
+            request.host(),
+            moment,
+            has_heard_all,
+        );
         let is_of_crawler = claimant.claim != Claim::Nobody;
         let through = request
             .proxies
             .filter(|_| is_of_crawler && claimant.entry.site.perhaps_behind_cache);
         match through {
-            Some(path) if !self.ledger.is_uncached(request.host, path) => {
+            Some(path) if !self.ledger.is_uncached(request.host(), path) => {
                 (cached_versions.perhaps_cached(claimant, moment.now), visit)
             }
             _ => (cached_versions, visit),
@@ -300,7 +301,7 @@ impl Judge {
     /// operator's: `None`) said what, if that is to be recorded.
     fn identity<'a>(
         &self,
-        request: &RequestFacts<'_>,
+        request: &RequestFacts,
         claimant: Claimant<'a>,
         facts: &Facts<'_>,
     ) -> (
@@ -316,7 +317,7 @@ impl Judge {
             ..*facts
         };
         let by_policy = identity_by_policy(&entry.site, &of_peer, claim, may_accuse);
-        let signed = request.signature.map(|fields| Signed {
+        let signed = request.signature().map(|fields| Signed {
             host: facts.host,
             target: facts.target,
             method: facts.method,
@@ -358,7 +359,7 @@ impl Judge {
     /// Does what `Judge::look_at` left to do, because the request counts: records the visit, the
     /// proofs and what the lists said, and marks a client that hit a trap. With other instances the
     /// mark waits for `Judge::judged_again`, until they have told what they served.
-    fn take_up(&self, look: Look<'_>, decision: &Decision, request: &RequestFacts<'_>) {
+    fn take_up(&self, look: Look<'_>, decision: &Decision, request: &RequestFacts) {
         let Look {
             case,
             visit,
@@ -380,19 +381,21 @@ impl Judge {
         }
         // With other instances the mark waits until they have told what they served.
         if decision.trap_hit && self.others.get().is_none() {
-            self.behaviours.mark(&case, request.lived);
+            self.behaviours.mark(&case, request.arrival.lived);
         }
     }
 
     /// Judges a request once more that was judged before, now that every other instance has told
     /// what it served until then. Marks the client if it still hits a trap. The action stays what
     /// it was, because it was taken. `None` if no site has the host any more.
-    fn judged_again(&self, request: &RequestFacts<'_>, judged: &Judged) -> Option<Judged> {
+    fn judged_again(&self, record: &RequestRecord) -> Option<Judged> {
+        let judged = record.judged()?;
+        let request = &record.request;
         let snapshot = self.sites.snapshot();
-        let target = origin_form(request.target);
+        let target = origin_form(request.target());
         let facts = Facts {
             identity: judged.identity,
-            ..request.facts(&target)
+            ..request.for_engine(&target)
         };
         claims::with_workspace(|workspace| {
             let claimant = self
@@ -406,14 +409,16 @@ impl Judge {
                 cached_versions,
             };
             // It was no client with a mark, or it would have been refused for that.
-            let behaviour = self.behaviours.look(&case, request.lived, RateStep::Looks);
+            let behaviour = self
+                .behaviours
+                .look(&case, request.arrival.lived, RateStep::Looks);
             let behaviour = Behaviour {
                 trapped: false,
                 ..behaviour
             };
             let decision = decide_for(&case, behaviour, &mut workspace.scratch);
             if decision.trap_hit {
-                self.behaviours.mark(&case, request.lived);
+                self.behaviours.mark(&case, request.arrival.lived);
             }
             let Decision { action, would, .. } = judged.decision;
             let CachedVersions {
@@ -443,7 +448,7 @@ impl Judge {
     /// want of a place, which is not the crawler's doing. Returns after how many seconds the
     /// crawler may come again: its crawl delay, zero without one. A request that came too soon had
     /// not counted: then its own Retry-After.
-    pub fn take_back(&self, request: &RequestFacts<'_>, judged: &Judged) -> u32 {
+    pub fn take_back(&self, request: &RequestFacts, judged: &Judged) -> u32 {
         let Judged {
             decision, identity, ..
         } = judged;
@@ -451,12 +456,12 @@ impl Judge {
             // It came too soon, and did not count.
             return seconds;
         }
-        let target = origin_form(request.target);
+        let target = origin_form(request.target());
         let facts = Facts {
             identity: *identity,
-            ..request.facts(&target)
+            ..request.for_engine(&target)
         };
-        let claimant = judged.claimant(request.host);
+        let claimant = judged.claimant(request.host());
         // As it was judged, before other instances told what they served.
         let (cached_versions, _) = self.cached_versions(request, claimant, false);
         let case = Case {
@@ -467,7 +472,7 @@ impl Judge {
         };
         let delay = self
             .behaviours
-            .take_back(&case, request.lived)
+            .take_back(&case, request.arrival.lived)
             .unwrap_or_default();
         u32::try_from(delay.as_millis().div_ceil(1_000)).unwrap_or(u32::MAX)
     }
@@ -475,24 +480,28 @@ impl Judge {
     /// Records that the client of a judged request for robots.txt got a whole copy, or a 304 for
     /// its own copy. Does nothing for any other request. A 304 to a date is only sent to a crawler
     /// that the ledger knows to have the version in force.
-    pub fn served(&self, request: &RequestFacts<'_>, judged: &Judged, now: Timestamp) {
+    pub fn served(&self, record: &RequestRecord, now: Timestamp) {
+        let Some(judged) = record.judged() else {
+            return;
+        };
         let Judged {
             decision, identity, ..
         } = judged;
+        let request = &record.request;
         if decision.action != Action::RobotsTxt {
             return;
         }
         let facts = Facts {
             identity: *identity,
             now,
-            ..request.facts(b"/robots.txt")
+            ..request.for_engine(b"/robots.txt")
         };
         self.behaviours
-            .served(self.registry, judged.claimant(request.host), &facts);
+            .served(self.registry, judged.claimant(request.host()), &facts);
         self.ledger.served(
             self.registry,
             judged.entry(),
-            request.host,
+            request.host(),
             decision.claim,
             now,
         );
@@ -500,7 +509,7 @@ impl Judge {
             self.ledger.served_through(
                 self.registry,
                 judged.entry(),
-                request.host,
+                request.host(),
                 ProxyFetch {
                     claim: decision.claim,
                     path,
@@ -515,12 +524,12 @@ impl Judge {
     /// with `RateStep::Counts`.
     fn decision(
         &self,
-        request: &RequestFacts<'_>,
+        request: &RequestFacts,
         case: &Case<'_>,
         rate: RateStep,
         scratch: &mut Scratch,
     ) -> Decision {
-        let behaviour = self.behaviours.look(case, request.lived, rate);
+        let behaviour = self.behaviours.look(case, request.arrival.lived, rate);
         let decision = decide_for(case, behaviour, scratch);
         if request.has_license_token {
             decision.with_license_token()

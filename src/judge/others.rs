@@ -3,12 +3,10 @@
 //! served; then the request is judged once more, and the record is written. A record that waits too
 //! long, or for which there is no room, is written as `unproven`.
 
-use super::request::{KeptOutcome, KeptRequest};
-use super::{Judged, Outcome, RequestFacts};
 use crate::exchange::{CONFIRM_WITHIN, Gauge};
 use crate::locks::lock;
+use crate::record::RequestRecord;
 use crate::time::Timestamp;
-use crate::verdict::{Decision, HistoryBasis, Kind};
 use std::collections::VecDeque;
 use std::sync::atomic::{
     AtomicBool,
@@ -21,14 +19,12 @@ use std::time::Duration;
 const MOST: usize = 4_096;
 
 /// A record that waits.
-pub struct Waiting {
+struct Waiting {
     /// The entry of the log that every other instance must have read.
     ticket: u64,
     /// When it has waited for too long, by the time lived through.
     deadline: Duration,
-    pub request: KeptRequest,
-    pub judged: Judged,
-    pub outcome: KeptOutcome,
+    record: RequestRecord,
 }
 
 /// What became of records that waited.
@@ -81,22 +77,15 @@ impl Others {
     /// Keeps a record until the other instances confirm it, at most `CONFIRM_WITHIN` from the
     /// arrival of the request. Returns false, and keeps nothing, if too many wait or no instance
     /// confirms any more.
-    pub(super) fn wait(
-        &self,
-        request: &RequestFacts<'_>,
-        judged: &Judged,
-        outcome: &Outcome<'_>,
-    ) -> bool {
+    pub(super) fn wait(&self, record: &RequestRecord) -> bool {
         let mut waiting = lock(&self.waiting);
         if waiting.len() >= MOST || self.is_closed.load(Relaxed) {
             return false;
         }
         waiting.push_back(Waiting {
             ticket: self.gauge.next_entry.load(SeqCst),
-            deadline: request.lived + CONFIRM_WITHIN,
-            request: request.map(|octets| Box::from(*octets)),
-            judged: judged.clone(),
-            outcome: outcome.map(|octets| Box::from(*octets)),
+            deadline: record.request.arrival.lived + CONFIRM_WITHIN,
+            record: record.clone(),
         });
         true
     }
@@ -104,43 +93,21 @@ impl Others {
     /// Takes out the records that all other instances have confirmed, and those that waited for too
     /// long. Each is returned with whether it is confirmed. `confirmed` is the last entry of the
     /// log that all of them have read (`None`: no entry), `lived` the elapsed time.
-    pub(super) fn take(&self, confirmed: Option<u64>, lived: Duration) -> Vec<(bool, Waiting)> {
+    pub(super) fn take(
+        &self,
+        confirmed: Option<u64>,
+        lived: Duration,
+    ) -> Vec<(bool, RequestRecord)> {
         let mut waiting = lock(&self.waiting);
         let mut over = Vec::new();
-        for record in std::mem::take(&mut *waiting) {
-            let is_confirmed = confirmed.is_some_and(|confirmed| record.ticket <= confirmed);
-            if is_confirmed || lived >= record.deadline {
-                over.push((is_confirmed, record));
+        for one in std::mem::take(&mut *waiting) {
+            let is_confirmed = confirmed.is_some_and(|confirmed| one.ticket <= confirmed);
+            if is_confirmed || lived >= one.deadline {
+                over.push((is_confirmed, one.record));
             } else {
-                waiting.push_back(record);
+                waiting.push_back(one);
             }
         }
         over
-    }
-}
-
-impl Judged {
-    /// Whether the record accuses the crawler of something that depends on the robots.txt that it
-    /// was served: a violation, too fast, or a trap. Only these need the other instances.
-    pub(super) fn accuses(&self) -> bool {
-        let decision = &self.decision;
-        decision.trap_hit || matches!(decision.kind, Kind::Violation | Kind::TooFast)
-    }
-
-    /// The same judgement as `unproven`, because it is not known what other instances served. The
-    /// action stays.
-    pub(super) fn unproven(&self) -> Judged {
-        let decision = Decision {
-            kind: Kind::Unproven,
-            never_fetched: false,
-            trap_hit: false,
-            ..self.decision.clone()
-        };
-        Judged {
-            decision,
-            basis: HistoryBasis::Unknown,
-            older_until: None,
-            ..self.clone()
-        }
     }
 }

@@ -1,28 +1,19 @@
-//! [`Recorder`] records the outcome of each request in metrics, event log, evidence log and access
-//! log. With other instances a violation waits until they have confirmed it ([`Others`]).
+//! [`Recorder`] gives each finished request to the sinks: metrics, event log, evidence log, access
+//! log, and what was added to them. With other instances a violation waits until they have
+//! confirmed it ([`Others`]).
 
-use super::evidence;
-use super::request::{cut, text};
-use super::{Judge, Judged, Judgement, Others, Outcome, RequestFacts, Settled, origin_form};
-use crate::crawlers::{Claim, Registry, calls_itself};
+use super::evidence::EvidenceSink;
+use super::{Judge, Others, Settled, origin_form};
 use crate::evidence::Evidence;
 use crate::identity::Proofs;
 use crate::indexing::parse_lines;
-use crate::policy::{Site, SiteEntry};
-use crate::robots::seconds;
-use crate::settings::AddressDetail;
-use crate::telemetry::{AccessLog, AccessRecord, Event, Events, Metrics, Traffic, UNCLAIMED};
-use crate::verdict::{
-    Action, Decision, Identity, Kind, PassReason, claim_label, group_place, rule_place,
-};
+use crate::record::{Judgement, RequestRecord, Sink};
+use crate::telemetry::{AccessLog, Events, Metrics, RequestMetrics, Traffic};
+use crate::verdict::Action;
 use std::cell::Cell;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-/// The crawler's label for a person.
-const NOBODY: &str = "none";
-/// What a bot is called that does not say its name.
-const NO_NAME: &str = "(no name)";
 /// One of so many requests of a thread is timed, beginning with the first.
 const TIMED: u32 = 16;
 
@@ -38,56 +29,47 @@ pub struct Logs {
     pub events: Events,
     /// The log that third parties can check.
     pub evidence: Evidence,
-    /// How much of a client's address is written.
-    pub addresses: AddressDetail,
-    /// How much of it the history keeps.
-    pub kept_addresses: AddressDetail,
+    /// What else takes finished requests.
+    pub sinks: Vec<Arc<dyn Sink>>,
 }
 
 impl Logs {
-    /// No logs at all. Addresses, which then nothing writes, are not shortened.
+    /// No logs at all.
     pub fn off() -> Logs {
         Logs {
             access: AccessLog::off(),
             events: Events::off(),
             evidence: Evidence::off(),
-            addresses: AddressDetail::Full,
-            kept_addresses: AddressDetail::Full,
+            sinks: Vec::new(),
         }
     }
 }
 
 /// Records requests.
 pub struct Recorder {
-    registry: &'static Registry,
     /// Counters.
     pub metrics: Arc<Metrics>,
-    /// What proved crawlers, for the evidence.
-    proofs: Arc<Proofs>,
-    /// What points at a mistake in the setup. Apart from the rest, which requests only read: each
-    /// request writes it.
-    traffic: Arc<Traffic>,
+    pub(super) logs: Logs,
+    requests: RequestMetrics,
+    evidence: EvidenceSink,
     /// Other instances, which must confirm a violation before it is recorded.
     others: OnceLock<Arc<Others>>,
-    pub(super) logs: Logs,
 }
 
 impl Recorder {
-    /// A recorder that writes into these.
+    /// A recorder that writes into these. `proofs` is what proved crawlers, for the evidence.
     pub fn new(
-        registry: &'static Registry,
         metrics: Arc<Metrics>,
         proofs: Arc<Proofs>,
         traffic: Arc<Traffic>,
         logs: Logs,
     ) -> Recorder {
         Recorder {
-            registry,
+            requests: RequestMetrics::new(metrics.clone(), traffic),
+            evidence: EvidenceSink::new(logs.evidence.clone(), proofs),
             metrics,
-            proofs,
-            traffic,
-            others: OnceLock::new(),
             logs,
+            others: OnceLock::new(),
         }
     }
 
@@ -127,19 +109,18 @@ impl Recorder {
         }
     }
 
-    /// Records the outcome of a request that was judged. With other instances a record that accuses
-    /// a crawler waits until they have confirmed it (`Recorder::settle`); if there is no room for
-    /// it, it is written as `unproven`. Also remembers the tags of a site's front page.
-    pub fn record(&self, request: &RequestFacts<'_>, judgement: &Judgement, outcome: &Outcome<'_>) {
-        if let Some(judged) = judgement.judged() {
-            watch_front_page(request, judged, outcome);
-        }
-        let accusing = judgement.judged().filter(|judged| judged.accuses());
-        let Some((judged, others)) = accusing.zip(self.others.get()) else {
-            return self.write(request, judgement, outcome);
-        };
-        if !others.wait(request, judged, outcome) {
-            self.write(request, &Judgement::Judged(judged.unproven()), outcome);
+    /// Records a finished request. With other instances a record that accuses a crawler waits until
+    /// they have confirmed it (`Recorder::settle`); if there is no room for it, it is written as
+    /// `unproven`.
+    pub fn record(&self, request: &RequestRecord) {
+        let accuses = request.judged().is_some_and(|judged| judged.accuses());
+        match self.others.get() {
+            Some(others) if accuses => {
+                if !others.wait(request) {
+                    self.write(&request.unproven());
+                }
+            }
+            _ => self.write(request),
         }
     }
 
@@ -152,351 +133,54 @@ impl Recorder {
         let Some(others) = self.others.get() else {
             return settled;
         };
-        for (is_confirmed, record) in others.take(confirmed, lived) {
-            let request = record.request.map(|octets| &**octets);
-            let judged = if is_confirmed {
-                judge.judged_again(&request, &record.judged)
+        for (is_confirmed, mut record) in others.take(confirmed, lived) {
+            let judged_again = if is_confirmed {
+                judge.judged_again(&record)
             } else {
                 None
             };
-            match &judged {
-                Some(judged) if judged.accuses() => settled.confirmed += 1,
-                Some(_) => settled.refuted += 1,
-                None => settled.unconfirmed += 1,
+            let Some(judged) = judged_again else {
+                settled.unconfirmed += 1;
+                self.write(&record.unproven());
+                continue;
+            };
+            if judged.accuses() {
+                settled.confirmed += 1;
+            } else {
+                settled.refuted += 1;
             }
-            let judged = judged.unwrap_or_else(|| record.judged.unproven());
-            self.write(
-                &request,
-                &Judgement::Judged(judged),
-                &record.outcome.map(|octets| &**octets),
-            );
+            record.judgement = Judgement::Judged(judged);
+            self.write(&record);
         }
         settled
     }
 
-    /// Writes the record of a judged request now, into the metrics, the traffic and the logs. A
-    /// request for a host of no site counts as forwarded under its claim, and is in no event log.
-    fn write(&self, request: &RequestFacts<'_>, judgement: &Judgement, outcome: &Outcome<'_>) {
-        self.traffic.requests.add(request.lived);
-        if !request.unread.is_empty() {
-            if request.client.is_some() {
-                self.metrics.undeclared_proxy.inc();
-            }
-            self.traffic
-                .unread(request.client, request.unread, request.lived);
-        }
-        match judgement {
-            Judgement::Unclaimed { claim, .. } => {
-                self.traffic.unclaimed(request.host, request.lived);
-                let crawler = claim_label(*claim, self.registry, None).unwrap_or(NOBODY);
-                let identity = identity_name(*claim, Identity::Unverified);
-                self.metrics.requests.count([
-                    UNCLAIMED,
-                    crawler,
-                    identity,
-                    Kind::NotACrawler.name(),
-                    Action::Pass.name(),
-                ]);
-            }
-            Judgement::Judged(judged) => self.count(request, judged, outcome),
-        }
-        self.log(request, Ok(judgement), outcome);
-    }
-
-    /// Records a request that was answered before it was judged. `action` is the word of metrics
-    /// and logs for that.
-    pub fn record_unjudged(
-        &self,
-        request: &RequestFacts<'_>,
-        action: &'static str,
-        outcome: &Outcome<'_>,
-    ) {
-        self.metrics
-            .requests
-            .count([UNCLAIMED, NOBODY, NOBODY, Kind::NotACrawler.name(), action]);
-        self.log(request, Err(action), outcome);
-    }
-
-    /// Counts a request to a site in the metrics. Records it in the event log and the evidence log
-    /// if it was refused or would be, and in the evidence log if a crawler got a copy of
-    /// robots.txt.
-    fn count(&self, request: &RequestFacts<'_>, judged: &Judged, outcome: &Outcome<'_>) {
-        let metrics = &self.metrics;
-        let evidence = &self.logs.evidence;
-        let decision = &judged.decision;
-        let entry = judged.entry();
-        let site = entry.site.name.as_str();
-        let crawler = crawler_label(self.registry, entry, decision.claim);
-        let identity = identity_name(decision.claim, judged.identity);
-        metrics.requests.count([
-            site,
-            crawler,
-            identity,
-            decision.recorded_kind(),
-            counted_action(decision),
-        ]);
-        if decision.claim != Claim::Nobody {
-            let outcome = judged.identity.outcome(judged.doubt);
-            // The registry's id or `other`. No operator publishes how a token of a policy is
-            // proven, and the label would outlive the site.
-            metrics.identity.count([
-                claim_label(decision.claim, self.registry, None).unwrap_or("other"),
-                outcome,
-            ]);
-        }
-        if decision.claim == Claim::Other {
-            self.traffic
-                .unlisted(calls_itself(request.user_agent.unwrap_or_default()).unwrap_or(NO_NAME));
-        }
-        if decision.robots_txt {
-            // A client that left before the end has not got it.
-            let served = outcome.error.is_none().then_some(request.now().0);
-            metrics.robots_txt(site, crawler, outcome.status, served);
-            if outcome.is_copy && decision.claim != Claim::Nobody && evidence.is_on() {
-                evidence.record(site, crawler, request.arrived, || {
-                    evidence::served(evidence, &self.proofs, request, judged, outcome)
-                });
-            }
-            return;
-        }
-        // Under `mode: off` nothing is recorded.
-        if let Some(kind) = violation(decision) {
-            metrics.violations.count([site, crawler, identity, kind]);
-        }
-        if is_event(decision) {
-            self.logs.events.record(site, crawler, request.arrived, || {
-                self.event(request, judged, outcome)
-            });
-            if evidence.is_on() {
-                evidence.record(site, crawler, request.arrived, || {
-                    let event = self.event(request, judged, outcome);
-                    evidence::request(
-                        evidence,
-                        self.registry,
-                        &self.proofs,
-                        request,
-                        judged,
-                        &event,
-                    )
-                });
-            }
+    /// Gives a record to every sink.
+    fn write(&self, request: &RequestRecord) {
+        self.requests.record(request);
+        self.logs.events.record(request);
+        self.evidence.record(request);
+        self.logs.access.record(request);
+        for sink in &self.logs.sinks {
+            sink.record(request);
         }
     }
-
-    /// The record for the event log of a request against the rules. Its texts are cut, so that
-    /// nothing in it grows with what the client sends.
-    fn event(&self, request: &RequestFacts<'_>, judged: &Judged, outcome: &Outcome<'_>) -> Event {
-        let Judged {
-            decision, identity, ..
-        } = judged;
-        let entry = judged.entry();
-        let site = &entry.site;
-        let (rule, rule_source) = rule(decision, site);
-        Event {
-            time: request.arrived,
-            site: site.name.clone(),
-            crawler: crawler_label(self.registry, entry, decision.claim).to_owned(),
-            calls_itself: match decision.claim {
-                Claim::Other | Claim::Tool => {
-                    calls_itself(request.user_agent.unwrap_or_default()).map(str::to_owned)
-                }
-                Claim::Known(_) | Claim::Token(_) | Claim::Nobody => None,
-            },
-            identity: identity.name(),
-            proof: judged.proof.name(),
-            signature: judged.signature,
-            doubt: judged.doubt.map(Into::into),
-            client: request.logged_as(self.logs.addresses),
-            kept_address: request.logged_as(self.logs.kept_addresses),
-            method: text(request.method),
-            host: text(request.host),
-            target: text(request.target),
-            user_agent: request.user_agent.map(text),
-            verdict: decision.verdict.name(),
-            readings: decision.readings.name(),
-            kind: decision.kind.name(),
-            never_fetched: decision.never_fetched,
-            rule,
-            rule_source,
-            version: site.robots_txt.version.to_string(),
-            history: judged.basis.into(),
-            older_until: judged.older_until,
-            held: judged
-                .cached_versions(request.host)
-                .map(|version| version.to_string())
-                .collect(),
-            action: decision.action.name(),
-            would: decision.would.map(Action::name),
-            status: outcome.status,
-            retry_after: decision.slowed_for(),
-            request_id: text(outcome.request_id),
-            trace_id: outcome.trace_id.map(text),
-            left_out: 0,
-        }
-    }
-
-    /// Writes a line into the access log, if it is on. `Err` is the action of a request that was
-    /// not judged.
-    fn log(
-        &self,
-        request: &RequestFacts<'_>,
-        judgement: Result<&Judgement, &'static str>,
-        outcome: &Outcome<'_>,
-    ) {
-        if self.logs.access.enabled() {
-            self.logs
-                .access
-                .write(&self.access_record(request, judgement, outcome));
-        }
-    }
-
-    /// The line for the access log, with texts cut to a bounded length. For a request that was not
-    /// judged (`Err`, with its action) or whose host no site has, the fields about the site are
-    /// empty.
-    fn access_record<'a, 'o: 'a>(
-        &'a self,
-        request: &'a RequestFacts<'a>,
-        judgement: Result<&'a Judgement, &'static str>,
-        outcome: &'a Outcome<'o>,
-    ) -> AccessRecord<'a> {
-        let judged = judgement.ok().and_then(Judgement::judged);
-        let decision = judged.map(|judged| &judged.decision);
-        let site = judged.map(|judged| &*judged.entry().site);
-        let (rule, rule_source) = decision
-            .zip(site)
-            .map(|(decision, site)| rule(decision, site))
-            .unwrap_or_default();
-        AccessRecord {
-            time: request.arrived,
-            client: request.logged_as(self.logs.addresses),
-            method: cut(request.method),
-            host: cut(request.host),
-            target: cut(request.target),
-            http: outcome.http,
-            tls: outcome.tls,
-            status: outcome.status,
-            bytes: outcome.body_octets,
-            milliseconds: (outcome.elapsed.as_secs_f64() * 1e6).round() / 1e3,
-            user_agent: request.user_agent.map(cut),
-            referer: outcome.referer.map(cut),
-            site: site.map(|site| site.name.as_str()),
-            crawler: judgement
-                .ok()
-                .and_then(|judgement| claim_label(judgement.claim(), self.registry, site)),
-            identity: judged
-                .filter(|judged| judged.decision.claim != Claim::Nobody)
-                .map(|judged| judged.identity.name()),
-            doubt: judged.and_then(|judged| judged.doubt).map(Into::into),
-            verdict: decision.map(|decision| decision.verdict.name()),
-            kind: decision.map(Decision::recorded_kind),
-            older_until: judged.and_then(|judged| judged.older_until),
-            never_fetched: decision
-                .is_some_and(|decision| decision.never_fetched && decision.recorded),
-            rule,
-            rule_source,
-            action: match judgement {
-                Ok(_) => decision
-                    .map_or(Action::Pass, |decision| decision.action)
-                    .name(),
-                Err(action) => action,
-            },
-            would: decision.and_then(|decision| decision.would.map(Action::name)),
-            observed: decision
-                .zip(site)
-                .and_then(|(decision, site)| Some(PassReason::of(decision, site)?.name())),
-            version: site.map(|site| site.robots_txt.version),
-            request_id: cut(outcome.request_id),
-            trace_id: outcome.trace_id.map(cut),
-            error: outcome.error,
-        }
-    }
-}
-
-/// The line of robots.txt that decided, and its place in the policy file: the crawl delay for a
-/// request that came too soon, else the rule. Either is `None` where there is none.
-fn rule(decision: &Decision, site: &Site) -> (Option<String>, Option<String>) {
-    let group = decision
-        .rule
-        .and_then(|rule| site.document.groups.get(usize::from(rule.group)));
-    if let Some(delay) = group
-        .filter(|_| decision.slowed_for().is_some())
-        .and_then(|group| group.crawl_delay)
-    {
-        return (
-            Some(format!("Crawl-delay: {}", seconds(delay))),
-            group_place(decision, site),
-        );
-    }
-    let rule = decision
-        .rule
-        .and_then(|rule| group?.rules.get(usize::try_from(rule.rule?).ok()?));
-    (rule.map(ToString::to_string), rule_place(decision, site))
 }
 
 /// Remembers the tags (X-Robots-Tag) of a front page that was forwarded and answered 200, for the
 /// metric `crawlgate_site_indexable`. Other requests change nothing.
-fn watch_front_page(request: &RequestFacts<'_>, judged: &Judged, outcome: &Outcome<'_>) {
+pub fn watch_front_page(record: &RequestRecord, tags: &[&[u8]]) {
+    let Some(judged) = record.judged() else {
+        return;
+    };
     let front_page = &judged.entry().site.front_page;
-    let forwarded = judged.decision.action == Action::Pass;
-    let target = origin_form(request.target);
-    if forwarded && outcome.status == 200 && front_page.is_at(&target) {
+    let is_forwarded = judged.decision.action == Action::Pass;
+    let target = origin_form(record.request.target());
+    if is_forwarded && record.response.status == 200 && front_page.is_at(&target) {
         front_page.saw(
             &target,
-            &parse_lines(outcome.x_robots_tag.iter().copied()),
-            request.now(),
+            &parse_lines(tags.iter().copied()),
+            record.request.now(),
         );
-    }
-}
-
-/// Whether the request is recorded as an event: it was blocked or slowed down, or would have been
-/// without observation. A pause or a licence makes no event.
-fn is_event(decision: &Decision) -> bool {
-    is_refusal(decision.action) || decision.would.is_some_and(is_refusal)
-}
-
-fn is_refusal(action: Action) -> bool {
-    matches!(action, Action::Block(_) | Action::Slow { .. })
-}
-
-/// The kind under which the request counts as a violation in the metrics; `None` if it is no event.
-/// No violations either: a path that only its resolved form disallows, rules that the operator
-/// never promised to follow, and a missing proof.
-fn violation(decision: &Decision) -> Option<&'static str> {
-    let counts = !matches!(
-        decision.kind,
-        Kind::Ambiguous | Kind::NotBound | Kind::Unverified
-    );
-    let name = if decision.never_fetched {
-        "never_fetched"
-    } else {
-        decision.kind.name()
-    };
-    (is_event(decision) && counts).then_some(name)
-}
-
-/// The action by which metrics count the request: what was done, or `would_...` for what would have
-/// been done without observation.
-fn counted_action(decision: &Decision) -> &'static str {
-    match (decision.action, decision.would) {
-        (Action::Pass, Some(Action::Block(_))) => "would_block",
-        (Action::Pass, Some(Action::Slow { .. })) => "would_slow",
-        (Action::Pass, Some(Action::Pause { .. })) => "would_pause",
-        (Action::Pass, Some(Action::License { .. })) => "would_license",
-        (action, _) => action.name(),
-    }
-}
-
-/// The crawler of a claim for metrics and logs: the registry's id, the policy's token, `other`, or
-/// `none` for a person.
-fn crawler_label<'a>(registry: &'a Registry, entry: &'a SiteEntry, claim: Claim) -> &'a str {
-    claim_label(claim, registry, Some(&entry.site)).unwrap_or(NOBODY)
-}
-
-/// What is proven of the name that a request gives; `none` for people, who give none.
-fn identity_name(claim: Claim, identity: Identity) -> &'static str {
-    if claim == Claim::Nobody {
-        NOBODY
-    } else {
-        identity.name()
     }
 }

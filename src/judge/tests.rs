@@ -3,8 +3,8 @@
 
 use super::*;
 use crate::clock::{Clock, Moment};
-use crate::heads::{ForwardingFields, SignatureFields};
-use crate::ledger::ProxyPath;
+use crate::heads::{HeadFields, SignatureFields};
+use crate::record::ProxyPath;
 use crate::sites::SiteOptions;
 use crate::state::StateStore;
 use crate::telemetry::Metrics;
@@ -69,13 +69,7 @@ fn judge(directory: &Path, policy: &str) -> World {
         clock.moment(),
     ));
     let proofs = Arc::new(Proofs::none(registry));
-    let recorder = Recorder::new(
-        registry,
-        Metrics::new(),
-        proofs.clone(),
-        Arc::default(),
-        Logs::off(),
-    );
+    let recorder = Recorder::new(Metrics::new(), proofs.clone(), Arc::default(), Logs::off());
     let judge = Judge::new(sites, ledger, proofs, Arc::default(), registry);
     World {
         judge,
@@ -110,22 +104,26 @@ fn step() -> impl Strategy<Value = Step> {
     })
 }
 
-fn request(step: Step, start: Moment, seconds: u64) -> RequestFacts<'static> {
-    let now = u64::try_from(start.now.0).expect("after 1970") + seconds;
-    RequestFacts {
+fn head(step: Step) -> HeadFields<'static> {
+    HeadFields {
         host: HOSTS[step.host].as_bytes(),
         target: TARGETS[step.target].as_bytes(),
         method: b"GET",
         user_agent: Some(AGENTS[step.agent].as_bytes()),
-        client: ADDRESSES[step.address].parse().ok(),
-        logged: ADDRESSES[step.address].parse().ok(),
-        unread: ForwardingFields::default(),
-        proxies: None,
-        signature: None,
-        has_license_token: false,
-        arrived: SystemTime::UNIX_EPOCH + Duration::from_secs(now),
-        lived: start.lived + Duration::from_secs(seconds),
+        ..HeadFields::default()
     }
+}
+
+fn request(step: Step, start: Moment, seconds: u64) -> RequestFacts {
+    arriving(&head(step), ADDRESSES[step.address], start, seconds)
+}
+
+fn arriving(head: &HeadFields<'_>, address: &str, start: Moment, seconds: u64) -> RequestFacts {
+    let now = u64::try_from(start.now.0).expect("after 1970") + seconds;
+    let arrived = SystemTime::UNIX_EPOCH + Duration::from_secs(now);
+    let mut request = RequestFacts::of(head, address.parse().ok(), arrived);
+    request.arrival.lived = start.lived + Duration::from_secs(seconds);
+    request
 }
 
 /// What a judgement and an explanation must agree on.
@@ -186,17 +184,12 @@ fn explained(explanation: &Explanation) -> Said {
     )
 }
 
-fn record(world: &World, request: &RequestFacts<'_>, judgement: &Judgement) {
-    let outcome = Outcome {
-        status: 200,
-        ..Outcome::default()
-    };
-    if let Some(judged) = judgement.judged() {
-        world
-            .judge
-            .served(request, judged, world.clock.now().into());
-    }
-    world.recorder.record(request, judgement, &outcome);
+fn record(world: &World, request: &RequestFacts, judgement: &Judgement) {
+    let mut record = RequestRecord::unjudged(request.clone());
+    record.judgement = judgement.clone();
+    record.response.status = 200;
+    world.judge.served(&record, world.clock.now().into());
+    world.recorder.record(&record);
 }
 
 proptest! {
@@ -341,26 +334,19 @@ fn through(
     proxies: Option<ProxyPath>,
 ) -> Judged {
     let moment = world.clock.moment();
-    let request = RequestFacts {
+    let head = HeadFields {
+        host: HOSTS[0].as_bytes(),
+        method: b"GET",
         target: target.as_bytes(),
         user_agent: Some(user_agent.as_bytes()),
-        proxies,
-        ..request(
-            Step {
-                host: 0,
-                agent: 0,
-                target: 0,
-                address: 0,
-                after: 0,
-            },
-            moment,
-            0,
-        )
+        ..HeadFields::default()
     };
-    let judgement = world.judge.judge(&request);
-    let judged = judgement.judged().expect("a site").clone();
-    world.judge.served(&request, &judged, moment.now);
-    judged
+    let mut request = arriving(&head, ADDRESSES[0], moment, 0);
+    request.proxies = proxies;
+    let mut record = RequestRecord::unjudged(request);
+    record.judgement = world.judge.judge(&record.request);
+    world.judge.served(&record, moment.now);
+    record.judged().expect("a site").clone()
 }
 
 #[test]
@@ -525,20 +511,22 @@ fn explaining_names_the_hosts_that_crawlers_requested() {
     };
     let moment = world.clock.moment();
     let requested = |host: &'static str, agent: usize| {
-        let request = RequestFacts {
+        let head = HeadFields {
             host: host.as_bytes(),
-            ..request(Step { agent, ..step }, moment, 0)
+            ..head(Step { agent, ..step })
         };
+        let request = arriving(&head, ADDRESSES[0], moment, 0);
         world
             .judge
             .explain(&request, &ResponseFacts::default())
             .requested_hosts
     };
     assert_eq!(requested("shop.example:8080", 0), Some(BTreeSet::new()));
-    world.judge.judge(&RequestFacts {
+    let head = HeadFields {
         host: b"shop.example:8080",
-        ..request(step, moment, 0)
-    });
+        ..head(step)
+    };
+    world.judge.judge(&arriving(&head, ADDRESSES[0], moment, 0));
     assert_eq!(
         requested("shop.example", 0),
         Some(BTreeSet::from(["shop.example:8080".to_owned()]))
@@ -558,31 +546,27 @@ fn each_signed_request_says_what_became_of_its_signature() {
     };
     let mut said = Vec::new();
     for (agent, address) in [(0, 0), (1, 0), (1, 2), (2, 0), (3, 0)] {
-        let unsigned = request(
-            Step {
-                host: 0,
-                agent,
-                target: 1,
-                address,
-                after: 0,
-            },
-            world.clock.moment(),
-            0,
-        );
-        let unknown = RequestFacts {
-            client: None,
-            ..unsigned
+        let step = Step {
+            host: 0,
+            agent,
+            target: 1,
+            address,
+            after: 0,
         };
-        for request in [unsigned, unknown] {
+        for is_known in [true, false] {
             let signature = |signature| {
-                let judgement = world.judge.judge(&RequestFacts {
+                let head = HeadFields {
                     signature,
-                    ..request
-                });
+                    ..head(step)
+                };
+                let moment = world.clock.moment();
+                let mut request = arriving(&head, ADDRESSES[address], moment, 0);
+                request.client = request.client.filter(|_| is_known);
+                let judgement = world.judge.judge(&request);
                 judgement.judged().and_then(|judged| judged.signature)
             };
-            assert_eq!(signature(None), None);
-            said.push(signature(Some(fields)));
+            assert_eq!(signature(SignatureFields::default()), None);
+            said.push(signature(fields));
         }
     }
     assert!(said.iter().all(Option::is_some), "{said:?}");

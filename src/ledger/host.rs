@@ -4,9 +4,10 @@
 //! [`served_facts`] and [`removal_of`] convert hosts into records for the state store, and
 //! [`hosts_from`] converts them back.
 
-use super::proxies::{KnownPaths, ProxyPath};
+use super::proxies::KnownPaths;
 use crate::policy::{HostHistory, SiteEntry, Version};
 use crate::publications::Published;
+use crate::record::ProxyPath;
 use crate::state::{self, AsWritten, Fact, Observation, StoredFacts, UncachedPath};
 use crate::time::Timestamp;
 use ahash::RandomState;

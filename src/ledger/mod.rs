@@ -36,7 +36,6 @@ pub use crawl_rate::gcra;
 pub use crawl_rate::{CrawlRate, RateKey};
 pub use ledger::{HostNews, Ledger, ProxyFetch, ServedCopy};
 pub use network_list_health::{EVERY_SITE, ListHealth, list_of};
-pub use proxies::ProxyPath;
 pub use traps::Traps;
 
 #[cfg(test)]

@@ -1,6 +1,5 @@
-//! [`ProxyPath`]: the trusted HTTP proxies that a request came through. [`KnownPath`]: what a host
-//! knows of a path: whether one of its proxies may be a cache that answers robots.txt in
-//! crawlgate's place.
+//! [`KnownPath`]: what a host knows of a path through trusted proxies ([`ProxyPath`]): whether one
+//! of its proxies may be a cache that answers robots.txt in crawlgate's place.
 //!
 //! A path is in one of these states:
 //! - perhaps cached: nothing is known, or one crawler was served a robots.txt through it;
@@ -8,47 +7,12 @@
 //!   would have answered the second. This is remembered with the host.
 
 use crate::policy::Version;
+use crate::record::ProxyPath;
 use crate::time::Timestamp;
-use std::fmt;
-use std::net::IpAddr;
 use std::time::Duration;
 
 /// Paths remembered for one host. Beyond that, one that is perhaps cached makes room.
 pub const MAX_PATHS: usize = 16;
-
-/// The trusted HTTP proxies that a request came through, as a digest of their addresses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ProxyPath(u64);
-
-impl ProxyPath {
-    /// The path through proxies with these addresses, the nearest first. Empty where the only proxy
-    /// is a peer on a Unix socket, which has no address.
-    pub fn from_addresses(proxies: impl IntoIterator<Item = IpAddr>) -> ProxyPath {
-        // FNV-1a: the digest is stored, so it has to stay the same.
-        let mut digest: u64 = 0xcbf2_9ce4_8422_2325;
-        for proxy in proxies {
-            let address = match proxy.to_canonical() {
-                IpAddr::V4(address) => address.to_ipv6_mapped(),
-                IpAddr::V6(address) => address,
-            };
-            for octet in address.octets() {
-                digest = (digest ^ u64::from(octet)).wrapping_mul(0x0100_0000_01b3);
-            }
-        }
-        ProxyPath(digest)
-    }
-
-    /// Reads a digest as it is stored.
-    pub fn parse(text: &str) -> Option<ProxyPath> {
-        u64::from_str_radix(text, 16).ok().map(ProxyPath)
-    }
-}
-
-impl fmt::Display for ProxyPath {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:016x}", self.0)
-    }
-}
 
 /// What a host knows of a path.
 #[derive(Debug)]
@@ -144,6 +108,7 @@ impl KnownPaths {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::net::IpAddr;
 
     const V1: Version = Version([1; 8]);
     const V2: Version = Version([2; 8]);

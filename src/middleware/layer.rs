@@ -326,24 +326,19 @@ impl GateBuilder {
 
     /// Opens the logs that have a file. Addresses in the history are always cut to their network.
     fn logs(&self) -> Result<Logs, OpenError> {
-        let mut logs = Logs {
-            addresses: self.addresses,
-            kept_addresses: AddressDetail::Network,
-            ..Logs::off()
-        };
+        let mut logs = Logs::off();
         if let Some(path) = &self.access_log {
             let destination = LogDestination::File(path.clone());
-            logs.access = AccessLog::open(&destination, AccessFormat::Json)
+            logs.access = AccessLog::open(&destination, AccessFormat::Json, self.addresses)
                 .map_err(OpenError::of_log(path))?;
         }
+        let mut settings = EventSettings::default();
         if let Some(path) = &self.event_log {
-            let destination = LogDestination::File(path.clone());
-            logs.events = Events::open(&EventSettings {
-                destination,
-                ..EventSettings::default()
-            })
-            .map_err(OpenError::of_log(path))?;
+            settings.destination = LogDestination::File(path.clone());
         }
+        let path = self.event_log.as_deref().unwrap_or(Path::new(""));
+        logs.events = Events::open(&settings, self.addresses, AddressDetail::Network)
+            .map_err(OpenError::of_log(path))?;
         Ok(logs)
     }
 }

@@ -1,22 +1,9 @@
-//! [`Connection`]: the facts that all requests of a connection share. [`Arrival`]: the moment in
-//! which a request arrived.
+//! [`Connection`]: the facts that all requests of a connection share.
 
 use super::redirect::Redirect;
 use crate::answers::{Answer, Field};
 use crate::forwarding::Peer;
 use http::HeaderValue;
-use std::time::{Duration, Instant, SystemTime};
-
-/// When a request arrived.
-#[derive(Clone, Copy, Debug)]
-pub struct Arrival {
-    /// By the wall clock.
-    pub arrived: SystemTime,
-    /// By the monotonic clock, for measuring.
-    pub started: Instant,
-    /// The time that crawlgate had lived through until then: see [`Moment`](crate::clock::Moment).
-    pub lived: Duration,
-}
 
 /// The facts that all requests of a connection share.
 #[derive(Clone, Copy)]

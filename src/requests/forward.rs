@@ -32,17 +32,17 @@ impl Forward<'_> {
     /// Turns `head`, which has the fields as they came, into the head for the origin. `origin_host`
     /// is the Host that the origin wants in place of the client's; with `None` the client's stays.
     pub fn write_request(&self, head: &mut impl Head, origin_host: Option<&str>) {
-        let noted = self.ticket.noted();
+        let request = self.ticket.request();
         let forwarded = ForwardedRequest {
-            host: noted.host(),
+            host: request.host(),
             peer: self.connection.peer,
-            client: noted.client(),
+            client: request.client,
             field: self.ticket.client_address(),
-            forwarded: noted.forwarded(),
-            may_have_forwarding: noted.may_have_forwarding(),
+            forwarded: self.ticket.forwarded(),
+            may_have_forwarding: request.may_have_forwarding(),
             origin_host,
-            request_id: noted.request_id(),
-            has_malformed_trace: noted.has_malformed_trace,
+            request_id: request.id(),
+            has_malformed_trace: request.has_malformed_trace,
             needs_whole_page: self.needs_whole_page(head),
         };
         write_request(head, &forwarded);
@@ -53,8 +53,8 @@ impl Forward<'_> {
     pub fn write_request_in_process(&self, head: &mut HeaderMap) {
         write_ids_in_map(
             head,
-            self.ticket.noted().request_id(),
-            self.ticket.noted().has_malformed_trace,
+            self.ticket.request().id(),
+            self.ticket.request().has_malformed_trace,
         );
         if self.needs_whole_page(head) {
             remove_conditions(head);
@@ -64,11 +64,12 @@ impl Forward<'_> {
     /// Whether the request is conditional, and a 304 would hide a change of the tags from its
     /// crawler.
     fn needs_whole_page(&self, head: &impl Head) -> bool {
-        let judgement = self.ticket.judgement();
+        let request = self.ticket.request();
         has_condition(head)
-            && judgement.is_some_and(|judgement| {
-                judgement.needs_whole_page(self.ticket.host(), self.ticket.noted().now())
-            })
+            && self
+                .ticket
+                .judgement()
+                .needs_whole_page(request.host(), request.now())
     }
 
     /// Adds the fields of crawlgate and of the policy to a response of the origin, which is not an
@@ -106,7 +107,7 @@ impl Forward<'_> {
         let Some((_, entry)) = self.ticket.judged() else {
             return;
         };
-        let from = origin_form(self.ticket.noted().target());
+        let from = origin_form(self.ticket.request().target());
         let to = head
             .lines(header::LOCATION)
             .next()
@@ -146,7 +147,7 @@ impl Forward<'_> {
         Unanswered {
             asked,
             judged: self.ticket.judged(),
-            request_id: self.ticket.noted().request_id(),
+            request_id: self.ticket.request().id(),
         }
     }
 }

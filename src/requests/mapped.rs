@@ -2,10 +2,10 @@
 //! the decision service use it. [`MappedRequest::new`] finds all fields that judging needs in one
 //! pass. A look-up for each field would take longer than judging.
 
-use super::head::{HeadFields, RequestHead};
+use super::head::RequestHead;
 use super::mistake::Mistake;
 use super::strict::{Seen, check};
-use crate::heads::is_host;
+use crate::heads::{HeadFields, is_host};
 use crate::settings::Limits;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use std::borrow::Cow;

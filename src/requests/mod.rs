@@ -12,7 +12,7 @@
 //! [`Answer`](crate::answers::Answer) or forwards the request, and calls [`Ticket::finish`] when
 //! the octets were written. A door that has requests of the crate `http` uses [`MappedRequest`].
 //! [`JudgeParts`](crate::upkeep::JudgeParts) opens an [`Instance`](crate::upkeep::Instance); its
-//! judge and recorder are what [`Requests::new`] needs. `examples/toy_door.rs` is a whole door.
+//! judge and recorder are what [`Requests::new`] needs. `examples/toy_door` is a whole door.
 
 mod admission;
 mod buffer_space;
@@ -23,7 +23,6 @@ mod forward;
 mod head;
 mod mapped;
 mod mistake;
-mod noted;
 mod record;
 mod redirect;
 mod request_id;
@@ -35,13 +34,15 @@ mod ticket;
 mod unread;
 mod upload;
 
+pub use crate::heads::HeadFields;
+pub use crate::record::Arrival;
 pub use admission::{Admission, Full};
 pub use buffer_space::{SMALL, memory_of_body, memory_of_head};
 pub use challenges::{Challenges, OwnFiles};
 pub use client::ClientConnection;
-pub use connection::{Arrival, Connection};
+pub use connection::Connection;
 pub use forward::Forward;
-pub use head::{HeadFields, RequestHead};
+pub use head::RequestHead;
 pub use mapped::MappedRequest;
 pub use mistake::Mistake;
 pub use record::Record;

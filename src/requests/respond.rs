@@ -2,10 +2,10 @@
 //! listener. The listener passes it a [`Received`] request, sends the answer in its [`Responded`],
 //! and records what was sent.
 
-use super::connection::Arrival;
 use super::sent::EndedBy;
 use super::ticket::Ticket;
 use crate::answers::Answer;
+use crate::record::Arrival;
 use http::{HeaderMap, Method};
 use std::net::IpAddr;
 

@@ -6,15 +6,18 @@
 
 use super::buffer_space::BufferSpace;
 use super::challenges::Challenges;
-use super::connection::{Arrival, Connection};
-use super::head::{HeadFields, RequestHead};
+use super::connection::Connection;
+use super::head::RequestHead;
 use super::mistake::Mistake;
-use super::noted::Noted;
-use super::ticket::{Found, Shared, Ticket};
+use super::request_id::request_id;
+use super::ticket::{Shared, Ticket};
 use super::unread::UnreadHead;
 use crate::answers::{Answer, Answers, Rejection, Ruling, challenge, redirect, rejection};
 use crate::clock::Clock;
-use crate::judge::{Judge, Judgement, Recorder};
+use crate::forwarding::{Client, Forwarded};
+use crate::heads::{ForwardingFields, is_request_id, trace_id};
+use crate::judge::{Judge, Recorder};
+use crate::record::{Arrival, Judgement, RequestFacts};
 use crate::settings::{ClientAddress, Limits};
 use crate::telemetry::Metrics;
 use crate::time::Timestamp;
@@ -138,17 +141,10 @@ impl Requests {
         mistake: Mistake,
         connection: &Connection<'_>,
     ) -> (Ticket, Answer) {
-        let (_, noted) = self.note(head, connection, self.arrival());
-        let answer = connection.with_hsts(self.rejection(mistake, head, &noted));
-        (
-            Ticket::new(
-                self.shared.clone(),
-                noted,
-                Found::Refused(mistake),
-                connection,
-            ),
-            answer,
-        )
+        let mut ticket = self.open(head, connection, self.arrival());
+        ticket.refuse(mistake);
+        let answer = self.rejection(mistake, head, &ticket);
+        (ticket, connection.with_hsts(answer))
     }
 
     /// Takes a request through the sequence: its head is checked, challenges and redirects are
@@ -160,10 +156,8 @@ impl Requests {
         connection: &Connection<'_>,
         arrival: Arrival,
     ) -> (Ticket, Next) {
-        let (fields, noted) = self.note(head, connection, arrival);
-        let (found, answer) = self.find(head, &noted, &fields, connection);
-        let mut ticket = Ticket::new(self.shared.clone(), noted, found, connection);
-        match answer {
+        let mut ticket = self.open(head, connection, arrival);
+        match self.find(head, &mut ticket, connection) {
             Some(answer) => {
                 ticket.note_answer(head);
                 (ticket, Next::Answer(connection.with_hsts(answer)))
@@ -181,10 +175,10 @@ impl Requests {
         connection: &Connection<'_>,
         arrival: Arrival,
     ) -> (Option<Answer>, Option<Action>) {
-        let (fields, noted) = self.note(head, connection, arrival);
-        let judgement = self.shared.judge.look(&noted.facts_with(&fields));
+        let (request, _) = self.copy(head, connection, arrival);
+        let judgement = self.shared.judge.look(&request);
         let action = judgement.judged().map(|judged| judged.decision.action);
-        (self.answer(&judgement, head, noted.now()), action)
+        (self.answer(&judgement, head, request.now()), action)
     }
 
     /// The decision that a request would get now, its reasons, and what would be added to this
@@ -195,57 +189,82 @@ impl Requests {
         connection: &Connection<'_>,
         response: &ResponseFacts<'_>,
     ) -> Explanation {
-        let (fields, noted) = self.note(head, connection, self.arrival());
-        self.shared
-            .judge
-            .explain(&noted.facts_with(&fields), response)
+        let (request, _) = self.copy(head, connection, self.arrival());
+        self.shared.judge.explain(&request, response)
     }
 
-    /// Reads the fields of a head, and copies what its record needs.
-    #[inline]
-    fn note<'h>(
+    /// The ticket of a request that is not judged yet.
+    fn open(
         &self,
-        head: &'h impl RequestHead,
+        head: &impl RequestHead,
         connection: &Connection<'_>,
         arrival: Arrival,
-    ) -> (HeadFields<'h>, Noted) {
-        let fields = head.fields();
-        let trusted = &self.settings.trusted_proxies;
-        let noted = Noted::of(
-            head,
-            &fields,
-            connection,
-            &self.shared.client_address,
-            trusted,
-            arrival,
-        );
-        (fields, noted)
+    ) -> Ticket {
+        let (request, forwarded) = self.copy(head, connection, arrival);
+        Ticket::new(self.shared.clone(), request, forwarded)
     }
 
-    /// The sequence itself: returns what was found, and the answer (`None`: the request passes). In
-    /// this order, the first that applies: a mistake in the head, the file of a challenge, a
-    /// redirect to https (if the host has a certificate), the judgement.
+    /// Copies what judging and recording need of a head, and finds the client. Takes the request's
+    /// id over from a trusted proxy, or makes one. Returns as well what a trusted proxy says in
+    /// `Forwarded`, if that is believed.
+    #[inline]
+    fn copy(
+        &self,
+        head: &impl RequestHead,
+        connection: &Connection<'_>,
+        arrival: Arrival,
+    ) -> (RequestFacts, Option<Box<Forwarded>>) {
+        let fields = head.fields();
+        let peer = connection.peer;
+        let made;
+        let given = fields
+            .request_id
+            .filter(|id| peer.is_trusted && is_request_id(id));
+        let id = match given {
+            Some(given) => given,
+            None => {
+                made = request_id();
+                &made
+            }
+        };
+        let trace = fields
+            .traceparent
+            .map(|traceparent| trace_id(traceparent).unwrap_or_default());
+        let field = &self.shared.client_address;
+        let trusted = &self.settings.trusted_proxies;
+        let client = Client::find(peer, || head.values(&field.0), field, trusted);
+        let mut request = RequestFacts::copy(&fields, id, trace, arrival);
+        request.tls = connection.tls;
+        request.client = client.address;
+        request.logged = client.logged;
+        request.proxies = client.proxies;
+        request.unread = match client.address {
+            Some(_) if !peer.is_trusted => fields.forwarding,
+            None if client.is_unread => fields.forwarding.other_addresses(field.0.as_str()),
+            _ => ForwardingFields::default(),
+        };
+        (request, client.forwarded)
+    }
+
+    /// The sequence itself: sets in the ticket what was found, and returns the answer (`None`: the
+    /// request passes). In this order, the first that applies: a mistake in the head, the file of a
+    /// challenge, a redirect to https (if the host has a certificate), the judgement.
     fn find<H: RequestHead>(
         &self,
         head: &H,
-        noted: &Noted,
-        fields: &HeadFields<'_>,
+        ticket: &mut Ticket,
         connection: &Connection<'_>,
-    ) -> (Found, Option<Answer>) {
+    ) -> Option<Answer> {
         if let Some(mistake) = head.mistake(&self.settings.limits) {
-            return (
-                Found::Refused(mistake),
-                Some(self.rejection(mistake, head, noted)),
-            );
+            ticket.refuse(mistake);
+            return Some(self.rejection(mistake, head, ticket));
         }
-        let method = noted.method();
-        let host = noted.host();
-        let target = noted.target();
+        let method = ticket.method();
+        let host = ticket.host();
+        let target = ticket.target();
         if let Some(file) = self.settings.challenges.file(method, target) {
-            return (
-                Found::Answered("challenge"),
-                Some(head.asked(|asked| challenge(file, asked))),
-            );
+            ticket.set_judgement(Judgement::Unjudged("challenge"));
+            return Some(head.asked(|asked| challenge(file, asked)));
         }
         let redirect_to = connection.redirect.filter(|_| {
             self.settings
@@ -256,19 +275,20 @@ impl Requests {
         if let Some(location) = redirect_to.and_then(|to| to.location(method, host, target))
             && let Some(answer) = head.asked(|asked| redirect(&location, asked))
         {
-            return (Found::Answered("redirect"), Some(answer));
+            ticket.set_judgement(Judgement::Unjudged("redirect"));
+            return Some(answer);
         }
         let judgement = self
             .shared
             .recorder
-            .timed(|| self.shared.judge.judge(&noted.facts_with(fields)));
-        let answer = self.answer(&judgement, head, noted.now());
-        (Found::Judged(judgement), answer)
+            .timed(|| self.shared.judge.judge(ticket.request()));
+        ticket.set_judgement(judgement);
+        self.answer(ticket.judgement(), head, ticket.request().now())
     }
 
     /// The answer to a mistake, with the request's id; the same one for every mistake where proxies
     /// ask for decisions. The metrics count it.
-    fn rejection(&self, mistake: Mistake, head: &impl RequestHead, noted: &Noted) -> Answer {
+    fn rejection(&self, mistake: Mistake, head: &impl RequestHead, ticket: &Ticket) -> Answer {
         self.shared
             .recorder
             .metrics
@@ -279,7 +299,7 @@ impl Requests {
             mistake.rejection()
         };
         head.asked(|asked| rejection(reason, asked))
-            .named(noted.request_id())
+            .named(ticket.request().id())
     }
 
     /// The answer that a judgement asks for; `None` if the request passes, and if no site has its

@@ -6,15 +6,15 @@
 mod wanted;
 
 use super::buffer_space::{BufferSpace, Held, SMALL};
-use super::connection::{Arrival, Connection};
 use super::head::RequestHead;
 use super::mistake::Mistake;
-use super::noted::Noted;
 use super::sent::{EndedBy, Sent};
 use super::upload::{Upload, UploadError};
 use crate::clock::Clock;
-use crate::judge::{Judge, Judgement, Outcome, Recorder};
+use crate::forwarding::Forwarded;
+use crate::judge::{Judge, Recorder, watch_front_page};
 use crate::policy::SiteEntry;
+use crate::record::{Arrival, Judgement, RequestFacts, RequestRecord, ResponseFacts};
 use crate::settings::{ClientAddress, Limits};
 use crate::verdict::Decision;
 use smallvec::SmallVec;
@@ -32,26 +32,17 @@ pub struct Shared {
     pub limits: Limits,
 }
 
-/// The result of the sequence before the origin.
-pub enum Found {
-    /// The request was judged.
-    Judged(Judgement),
-    /// The request was refused for its head.
-    Refused(Mistake),
-    /// The request was answered before it was judged. The word is that of the logs: `challenge` of
-    /// a certificate authority, or `redirect` to https.
-    Answered(&'static str),
-}
-
 /// One request. Its content is in a box: a ticket is moved often, and to move half a kilobyte each
 /// time costs more than an allocation.
 pub struct Ticket(Box<Open>);
 
 struct Open {
     shared: Arc<Shared>,
-    noted: Noted,
-    found: Found,
-    tls: Option<&'static str>,
+    record: RequestRecord,
+    /// What a trusted proxy says in `Forwarded`, if that is believed.
+    forwarded: Option<Box<Forwarded>>,
+    /// Why its head was refused.
+    mistake: Option<Mistake>,
     /// Whether the answer is crawlgate's own.
     is_answered: bool,
     is_open: bool,
@@ -79,20 +70,19 @@ struct TurnedAway {
 }
 
 impl Ticket {
-    /// An open ticket. The metrics count the request as in flight until it is recorded.
+    /// An open ticket of a request that is not judged yet. The metrics count the request as in
+    /// flight until it is recorded.
     pub(super) fn new(
         shared: Arc<Shared>,
-        noted: Noted,
-        found: Found,
-        connection: &Connection<'_>,
+        request: RequestFacts,
+        forwarded: Option<Box<Forwarded>>,
     ) -> Ticket {
         shared.recorder.metrics.in_flight.inc();
-        let tls = connection.tls;
         Ticket(Box::new(Open {
+            record: RequestRecord::unjudged(request),
             shared,
-            noted,
-            found,
-            tls,
+            forwarded,
+            mistake: None,
             is_answered: false,
             is_open: true,
             held: SmallVec::new(),
@@ -101,6 +91,16 @@ impl Ticket {
             upload: Upload::default(),
             turned_away: None,
         }))
+    }
+
+    /// Sets why its head was refused.
+    pub(super) fn refuse(&mut self, mistake: Mistake) {
+        self.0.mistake = Some(mistake);
+    }
+
+    /// Sets what was decided about it.
+    pub(super) fn set_judgement(&mut self, judgement: Judgement) {
+        self.0.record.judgement = judgement;
     }
 
     /// Records that the answer is crawlgate's own. Where evidence is kept, also keeps the validator
@@ -113,48 +113,54 @@ impl Ticket {
         if is_robots_txt && self.0.shared.recorder.keeps_evidence() {
             let fields = head.answer_fields();
             if let Some(validator) = fields.get(http::header::IF_NONE_MATCH) {
-                self.0.noted.note_validator(validator.as_bytes());
+                self.0.record.request.set_validator(validator.as_bytes());
             }
         }
     }
 
     /// When it arrived.
     pub fn arrival(&self) -> Arrival {
-        self.0.noted.arrival
+        self.0.record.request.arrival
     }
 
     /// Its method.
     pub fn method(&self) -> &[u8] {
-        self.0.noted.method()
+        self.0.record.request.method()
     }
 
     /// The host that it asks for.
     pub fn host(&self) -> &[u8] {
-        self.0.noted.host()
+        self.0.record.request.host()
     }
 
     /// Its target as it came.
     pub fn target(&self) -> &[u8] {
-        self.0.noted.target()
+        self.0.record.request.target()
     }
 
     pub(super) fn client_address(&self) -> &ClientAddress {
         &self.0.shared.client_address
     }
 
-    pub(super) fn noted(&self) -> &Noted {
-        &self.0.noted
+    /// What the client sent.
+    pub(super) fn request(&self) -> &RequestFacts {
+        &self.0.record.request
+    }
+
+    /// What a trusted proxy says in `Forwarded`, if that is believed.
+    pub(super) fn forwarded(&self) -> Option<&Forwarded> {
+        self.0.forwarded.as_deref()
     }
 
     /// Whether it was refused for its head.
     pub fn is_refused(&self) -> bool {
-        matches!(self.0.found, Found::Refused(_))
+        self.0.mistake.is_some()
     }
 
     /// The decision and the site that it is about; `None` if no site has the host, and for a
     /// request that was refused or answered without being judged.
     pub fn judged(&self) -> Option<(&Decision, &SiteEntry)> {
-        let judged = self.judgement()?.judged()?;
+        let judged = self.0.record.judged()?;
         Some((&judged.decision, judged.entry()))
     }
 
@@ -169,7 +175,11 @@ impl Ticket {
     /// [`lacks_space`](Ticket::lacks_space) is true from then on.
     pub fn hold(&mut self, octets: usize) {
         if octets > 0 {
-            let held = self.0.shared.space.hold(octets, self.0.noted.client());
+            let held = self
+                .0
+                .shared
+                .space
+                .hold(octets, self.0.record.request.client);
             self.0.lacks_space |= held.is_err();
             self.0.held.extend(held);
         }
@@ -205,10 +215,11 @@ impl Ticket {
     /// The body is too large or too slow. The answer is [`Forward::fail`](super::Forward::fail)
     /// with its status.
     pub fn count_upload(&mut self, octets: usize) -> Result<(), UploadError> {
-        let counted =
-            self.0
-                .upload
-                .count(octets, self.0.noted.arrival.started, &self.0.shared.limits);
+        let counted = self.0.upload.count(
+            octets,
+            self.0.record.request.arrival.started,
+            &self.0.shared.limits,
+        );
         counted.inspect_err(|error| {
             self.0
                 .shared
@@ -221,9 +232,10 @@ impl Ticket {
     /// Drops the policies by which the request was judged, except for its own site's: the
     /// connection changes its protocol (101) and may last for days.
     pub fn switch_protocol(&mut self) {
-        if let Found::Judged(judgement) = &mut self.0.found {
-            judgement.let_go(self.0.noted.host());
-        }
+        let RequestRecord {
+            request, judgement, ..
+        } = &mut self.0.record;
+        judgement.let_go(request.host());
     }
 
     /// Counts in the metrics of the site how the rewriting of a page ended; `end` is the word for
@@ -239,12 +251,9 @@ impl Ticket {
         self.0.close(sent);
     }
 
-    /// The judgement; `None` for a request that was refused or answered without one.
-    pub(super) fn judgement(&self) -> Option<&Judgement> {
-        match &self.0.found {
-            Found::Judged(judgement) => Some(judgement),
-            Found::Refused(_) | Found::Answered(_) => None,
-        }
+    /// What was decided about it.
+    pub(super) fn judgement(&self) -> &Judgement {
+        &self.0.record.judgement
     }
 }
 
@@ -262,51 +271,43 @@ impl Open {
             ..
         } = &*self.shared;
         recorder.metrics.in_flight.dec();
-        let facts = self.noted.facts();
-        let outcome = Outcome {
+        let response = ResponseFacts {
             status: sent.status,
-            x_robots_tag: &sent.tags,
-            body_octets: sent.octets,
-            elapsed: recorder.elapsed(self.noted.arrival.started),
-            http: self.noted.http,
-            tls: self.tls,
-            referer: self.noted.referer(),
+            body_bytes: sent.octets,
+            elapsed: recorder.elapsed(self.record.request.arrival.started),
             is_copy: self.has_sent_a_copy(sent),
-            if_none_match: self.noted.validator(),
-            request_id: self.noted.request_id(),
-            trace_id: self.noted.trace_id(),
-            error: match &self.found {
-                Found::Refused(mistake) => Some(mistake.name()),
-                _ if self.lacks_space => Some("buffers"),
-                _ => {
-                    let turned_away = self
-                        .turned_away
-                        .as_ref()
-                        .map(|turned_away| turned_away.reason);
-                    let upload = self.upload.error().map(UploadError::name);
-                    turned_away.or(upload).or(sent.error())
-                }
-            },
+            error: self.error(sent),
+            ..self.record.response
         };
-        let action = match &self.found {
-            Found::Judged(judgement) => {
-                if let Some(judged) = judgement.judged().filter(|_| outcome.is_copy) {
-                    // The ledger first: a reader of the count may rely on the rest.
-                    judge.served(&facts, judged, clock.now().into());
-                }
-                return recorder.record(&facts, judgement, &outcome);
-            }
-            Found::Refused(_) => "refuse",
-            Found::Answered(action) => action,
-        };
-        recorder.record_unjudged(&facts, action, &outcome);
+        self.record.response = response;
+        watch_front_page(&self.record, &sent.tags);
+        if self.record.response.is_copy {
+            // The ledger first: a reader of the count may rely on the rest.
+            judge.served(&self.record, clock.now().into());
+        }
+        recorder.record(&self.record);
+    }
+
+    /// The error that ended the request.
+    fn error(&self, sent: &Sent<'_>) -> Option<&'static str> {
+        if let Some(mistake) = self.mistake {
+            return Some(mistake.name());
+        }
+        if self.lacks_space {
+            return Some("buffers");
+        }
+        if let Some(turned_away) = &self.turned_away {
+            return Some(turned_away.reason);
+        }
+        let upload = self.upload.error().map(UploadError::name);
+        upload.or(sent.error())
     }
 
     /// Whether the client got a whole answer of crawlgate's that a crawler may cache: a 200 or 304
     /// to GET. The answer to HEAD is no copy.
     fn has_sent_a_copy(&self, sent: &Sent<'_>) -> bool {
         let is_whole = self.is_answered && sent.ended_by == EndedBy::Complete;
-        is_whole && matches!(sent.status, 200 | 304) && self.noted.method() == b"GET"
+        is_whole && matches!(sent.status, 200 | 304) && self.record.request.method() == b"GET"
     }
 }
 

@@ -1,7 +1,8 @@
 //! [`UnreadHead`]: a malformed or incomplete head, as far as it can be read. Its parts are only
 //! recorded: nothing is decided by them.
 
-use super::head::{HeadFields, RequestHead};
+use super::head::RequestHead;
+use crate::heads::HeadFields;
 use http::{HeaderMap, HeaderName};
 use std::borrow::Cow;
 

@@ -238,13 +238,16 @@ fn logs(settings: &Settings) -> Result<Logs, ServerError> {
         LogDestination::Off | LogDestination::Stdout => "cannot open the access log".to_owned(),
     };
     Ok(Logs {
-        access: AccessLog::open(access, settings.logs.access_format)
+        access: AccessLog::open(access, settings.logs.access_format, settings.logs.addresses)
             .map_err(ServerError::io(cannot_open))?,
-        events: Events::open(&settings.logs.events)
-            .map_err(ServerError::io("cannot open the event log"))?,
+        events: Events::open(
+            &settings.logs.events,
+            settings.logs.addresses,
+            settings.history_addresses,
+        )
+        .map_err(ServerError::io("cannot open the event log"))?,
         evidence: evidence(settings)?,
-        addresses: settings.logs.addresses,
-        kept_addresses: settings.history_addresses,
+        sinks: Vec::new(),
     })
 }
 

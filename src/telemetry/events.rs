@@ -1,22 +1,24 @@
-//! [`Events`] records an [`Event`] for each request that is blocked or slowed down, or would be
-//! under enforcement. Pauses and missing licences make no event. It keeps the latest
-//! [`Events::KEPT`] for the API, writes all of them to a log as JSON lines (if the settings name
-//! one), and keeps samples for the dashboard.
+//! [`Events`] records an event for each request that is blocked or slowed down, or would be under
+//! enforcement. Pauses and missing licences make no event. It keeps the latest [`Events::KEPT`] for
+//! the API, writes all of them to a log as JSON lines (if the settings name one), and keeps samples
+//! for the history.
 //!
 //! Above a rate, each crawler on each site still has one event a second, and the next event says
 //! how many were left out. A request never waits for the disk: [`LogWriter`] gathers the lines.
 
-use super::access::moment;
 use super::log_writer::LogWriter;
 use crate::bounded::Prehashed;
 use crate::locks::lock;
-use crate::settings::EventSettings;
+use crate::record::{
+    Field, Judged, Line, NO_CRAWLER, RequestRecord, Row, SAMPLE_FIELDS, Sink, Value,
+    time_with_milliseconds,
+};
+use crate::settings::{AddressDetail, EventSettings};
 use crate::threads::spawn;
-use crate::time::{Timestamp, rfc3339};
+use crate::time::Timestamp;
 use ahash::RandomState;
 use serde::Serialize;
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
@@ -30,80 +32,39 @@ const SAMPLES_EACH: u8 = 20;
 const MAX_SAMPLES: usize = 5_000;
 const SUMMED_EVERY: Duration = Duration::from_secs(1);
 
-/// One request against the rules.
-#[derive(Clone, Debug, Serialize)]
-#[allow(missing_docs)]
-pub struct Event {
-    /// RFC 3339 with milliseconds, UTC.
-    #[serde(serialize_with = "moment")]
-    pub time: SystemTime,
-    pub site: String,
-    /// The registry's id, the policy's token, or `other`.
-    pub crawler: String,
-    /// The name that an unlisted bot or program gives itself.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub calls_itself: Option<String>,
-    pub identity: &'static str,
-    /// What the identity rests on: `networks` of the policy, the operator's `list`, `reverse_dns`,
-    /// a `signature`, or nothing but the user agent.
-    pub proof: &'static str,
-    /// What the signature of the request proves, or why it proves nothing, if it has one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub signature: Option<&'static str>,
-    /// Why nothing is proven of a crawler that can be proven here.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub doubt: Option<&'static str>,
-    pub client: Option<IpAddr>,
-    /// The address as the history may keep it.
-    #[serde(skip)]
-    pub kept_address: Option<IpAddr>,
-    pub method: String,
-    pub host: String,
-    pub target: String,
-    pub user_agent: Option<String>,
-    pub verdict: &'static str,
-    /// The readings of robots.txt that the verdict rests on: `rfc9309`, `both` (Google's parser
-    /// says the same) or `only_rfc9309` or `only_google` (only that one disallows the request).
-    pub readings: &'static str,
-    pub kind: &'static str,
-    /// A violation of a crawler that was served no robots.txt here within the time that it may use
-    /// a copy.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub never_fetched: bool,
-    /// The rule that decided: `Disallow: /cart/`.
-    pub rule: Option<String>,
-    /// The place of the rule: `file:line:column`.
-    pub rule_source: Option<String>,
-    /// The version of robots.txt in force.
-    pub version: String,
-    /// What `held` rests on: `observed`, `declared` by the policy, or `unknown`, which accuses no
-    /// crawler.
-    pub history: &'static str,
-    /// Until when, at the latest, the crawler may use another robots.txt, so that requests like
-    /// this one do not count.
-    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "rfc3339")]
-    pub older_until: Option<Timestamp>,
-    /// The other versions that the crawler may have cached.
-    pub held: Vec<String>,
-    pub action: &'static str,
-    /// The action that `enforce` would have taken.
-    pub would: Option<&'static str>,
-    pub status: u16,
-    /// How many seconds a client that is too fast is told to wait.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub retry_after: Option<u32>,
-    pub request_id: String,
-    /// The trace id of W3C Trace Context.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub trace_id: Option<String>,
-    /// Events before this one that were not written.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub left_out: u64,
-}
-
-fn is_zero(number: &u64) -> bool {
-    *number == 0
-}
+/// The fields of an event.
+pub const EVENT_FIELDS: &[Field] = &[
+    Field::Time,
+    Field::Site,
+    Field::Crawler,
+    Field::CallsItself,
+    Field::Identity,
+    Field::Proof,
+    Field::Signature,
+    Field::Doubt,
+    Field::Client,
+    Field::Method,
+    Field::Host,
+    Field::Target,
+    Field::UserAgent,
+    Field::Verdict,
+    Field::Readings,
+    Field::Kind,
+    Field::NeverFetched,
+    Field::Rule,
+    Field::RuleSource,
+    Field::Version,
+    Field::History,
+    Field::OlderUntil,
+    Field::Held,
+    Field::Action,
+    Field::Would,
+    Field::Status,
+    Field::RetryAfter,
+    Field::RequestId,
+    Field::TraceId,
+    Field::LeftOut,
+];
 
 /// The events of the present second.
 struct Sampling {
@@ -126,7 +87,11 @@ struct Shared {
     rate: u64,
     hasher: RandomState,
     sampling: Mutex<Sampling>,
-    recent: Mutex<VecDeque<Arc<Event>>>,
+    recent: Mutex<VecDeque<Arc<Row>>>,
+    /// How much of a client's address is written.
+    addresses: AddressDetail,
+    /// How much of it the history keeps.
+    kept_addresses: AddressDetail,
     /// The samples for the history, until it takes them.
     samples: Mutex<Samples>,
     left_out: AtomicU64,
@@ -136,14 +101,19 @@ impl Events {
     /// The latest events that the API shows; each is bounded, so they are a few MiB at most.
     pub const KEPT: usize = 500;
 
-    /// Opens the log. Unless it is off, also starts a thread that writes, once a second, how many
+    /// Opens the log. `addresses` says how much of a client's address it has, `kept_addresses` how
+    /// much the history keeps. Unless it is off, also starts a thread that writes, once a second, how many
     /// events were left out in a second that is over, if no event came after them.
     ///
     /// # Errors
     /// The file cannot be opened for appending, or no thread can be started.
-    pub fn open(settings: &EventSettings) -> std::io::Result<Events> {
+    pub fn open(
+        settings: &EventSettings,
+        addresses: AddressDetail,
+        kept_addresses: AddressDetail,
+    ) -> std::io::Result<Events> {
         let log = LogWriter::open("event-log", &settings.destination)?;
-        let events = Events::new(log, settings.rate);
+        let events = Events::new(log, settings.rate, addresses, kept_addresses);
         if events.0.log.enabled() {
             // After a flood there may be no event for a while: the number that was left out is
             // written all the same.
@@ -168,10 +138,20 @@ impl Events {
 
     /// Events that are kept in memory only, `rate` a second.
     pub fn recording(rate: u32) -> Events {
-        Events::new(LogWriter::off(), rate)
+        Events::new(
+            LogWriter::off(),
+            rate,
+            AddressDetail::Full,
+            AddressDetail::Full,
+        )
     }
 
-    fn new(log: LogWriter, rate: u32) -> Events {
+    fn new(
+        log: LogWriter,
+        rate: u32,
+        addresses: AddressDetail,
+        kept_addresses: AddressDetail,
+    ) -> Events {
         Events(Arc::new(Shared {
             log,
             rate: rate.into(),
@@ -183,34 +163,11 @@ impl Events {
                 left_out: 0,
             }),
             recent: Mutex::default(),
+            addresses,
+            kept_addresses,
             samples: Mutex::default(),
             left_out: AtomicU64::new(0),
         }))
-    }
-
-    /// Records an event in the log, the latest events and the samples. Above the rate it is only
-    /// counted as left out, unless it is the first of this site and crawler in this second. `make`
-    /// is called only for an event that is recorded; its `left_out` is overwritten.
-    pub fn record(&self, site: &str, crawler: &str, now: SystemTime, make: impl FnOnce() -> Event) {
-        let shared = &*self.0;
-        let Some(left_out) = shared.admit(site, crawler, now) else {
-            shared.left_out.fetch_add(1, Ordering::Relaxed);
-            return;
-        };
-        let event = Arc::new(Event { left_out, ..make() });
-        if shared.log.enabled() {
-            shared.log.write(&*event);
-        }
-        shared.sample(&event);
-        let mut recent = lock(&shared.recent);
-        let oldest = if recent.len() >= Events::KEPT {
-            recent.pop_front()
-        } else {
-            None
-        };
-        recent.push_back(event);
-        drop(recent);
-        drop(oldest);
     }
 
     /// Writes that a server was ejected, went down or came back. No rate bounds these lines,
@@ -223,12 +180,12 @@ impl Events {
 
     /// Takes the samples gathered since the last call: at most 20 events of each site, crawler,
     /// identity, kind, rule and day, and 5,000 altogether. The history calls this.
-    pub fn take_samples(&self) -> Vec<Arc<Event>> {
+    pub fn take_samples(&self) -> Vec<Row> {
         std::mem::take(&mut lock(&self.0.samples).taken)
     }
 
     /// The latest events, the last first.
-    pub fn recent(&self) -> Vec<Arc<Event>> {
+    pub fn recent(&self) -> Vec<Arc<Row>> {
         lock(&self.0.recent).iter().rev().cloned().collect()
     }
 
@@ -266,12 +223,53 @@ impl Events {
     }
 }
 
+impl Sink for Events {
+    /// Records a request that was blocked or slowed down, or would be under enforcement, in the
+    /// log, the latest events and the samples. Above the rate it is only counted as left out,
+    /// unless it is the first of its site and crawler in this second.
+    fn record(&self, request: &RequestRecord) {
+        let Some(judged) = request.judged().filter(|judged| judged.decision.is_event()) else {
+            return;
+        };
+        let shared = &*self.0;
+        let site = &judged.entry().site.name;
+        let crawler = request.crawler().unwrap_or(NO_CRAWLER);
+        let arrived = request.request.arrival.arrived;
+        let Some(left_out) = shared.admit(site, crawler, arrived) else {
+            shared.left_out.fetch_add(1, Ordering::Relaxed);
+            return;
+        };
+        let line = Line {
+            record: request,
+            fields: EVENT_FIELDS,
+            addresses: shared.addresses,
+        };
+        let mut event = line.to_row();
+        if left_out > 0 {
+            event.push(Field::LeftOut, Value::Number(left_out));
+        }
+        if shared.log.enabled() {
+            shared.log.write(&event);
+        }
+        shared.sample(request, judged);
+        let mut recent = lock(&shared.recent);
+        let oldest = if recent.len() >= Events::KEPT {
+            recent.pop_front()
+        } else {
+            None
+        };
+        recent.push_back(Arc::new(event));
+        drop(recent);
+        drop(oldest);
+    }
+}
+
 /// A server of an origin that gets no requests any more, or gets them again: a line of the log.
 #[derive(Debug, Serialize)]
 #[allow(missing_docs)]
 pub struct ServerEvent {
     /// RFC 3339 with milliseconds, UTC.
-    #[serde(serialize_with = "moment")]
+    #[serde(serialize_with = "time_with_milliseconds")]
     pub time: SystemTime,
     /// `server_ejected`, `server_down` or `server_returned`.
     pub event: &'static str,
@@ -292,7 +290,7 @@ pub struct ServerEvent {
 /// The line that stands for events that were not written, when none comes after them.
 #[derive(Serialize)]
 struct LeftOut {
-    #[serde(serialize_with = "moment")]
+    #[serde(serialize_with = "time_with_milliseconds")]
     time: SystemTime,
     left_out: u64,
 }
@@ -304,21 +302,22 @@ struct Samples {
     day: i64,
     /// How many there were today of each site, crawler, identity, kind and rule, by their hash.
     of_today: HashMap<u64, u8, Prehashed>,
-    taken: Vec<Arc<Event>>,
+    taken: Vec<Row>,
 }
 
 impl Shared {
-    /// Keeps an event for the history. Does nothing if 20 of its kind were kept today, if
+    /// Keeps a request for the history. Does nothing if 20 of its kind were kept today, if
     /// `MAX_SAMPLES` wait, or if there were `FAIR` kinds today already (then also for a known
     /// kind).
-    fn sample(&self, event: &Arc<Event>) {
-        let day = Timestamp::from(event.time).0 / 86_400;
+    fn sample(&self, request: &RequestRecord, judged: &Judged) {
+        let day = request.request.now().0 / 86_400;
+        let decision = &judged.decision;
         let hash = self.hasher.hash_one((
-            &event.site,
-            &event.crawler,
-            event.identity,
-            event.kind,
-            &event.rule,
+            &judged.entry().site.name,
+            request.crawler(),
+            judged.identity.name(),
+            decision.kind,
+            judged.rule(),
         ));
         let mut samples = lock(&self.samples);
         if samples.day != day {
@@ -331,7 +330,12 @@ impl Shared {
         let count = samples.of_today.entry(hash).or_default();
         if *count < SAMPLES_EACH {
             *count += 1;
-            samples.taken.push(event.clone());
+            let line = Line {
+                record: request,
+                fields: SAMPLE_FIELDS,
+                addresses: self.kept_addresses,
+            };
+            samples.taken.push(line.to_row());
         }
     }
 
@@ -371,5 +375,46 @@ impl Shared {
         }
         sampling.taken += 1;
         Some(std::mem::take(&mut sampling.left_out))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn beyond_the_rate_a_crawler_on_a_site_has_one_event_a_second() {
+        let events = Events::recording(1);
+        for second in 0..3 {
+            let now = std::time::UNIX_EPOCH + Duration::from_secs(1_765_000_000 + second);
+            let mut admitted = HashMap::<(u32, u32), u32>::new();
+            for _ in 0..3 {
+                for pair in (0..5).flat_map(|site| (0..300).map(move |crawler| (site, crawler))) {
+                    let site = format!("site-{}", pair.0);
+                    let crawler = format!("crawler-{}", pair.1);
+                    if events.0.admit(&site, &crawler, now).is_some() {
+                        *admitted.entry(pair).or_default() += 1;
+                    }
+                }
+            }
+            assert_eq!(admitted.len(), 5 * 300, "in second {second}");
+            assert!(
+                admitted.values().all(|admitted| *admitted == 1),
+                "and no more than the rate lets them"
+            );
+        }
+    }
+
+    #[test]
+    fn more_names_than_there_is_room_for_are_left_out() {
+        let events = Events::recording(1);
+        let admitted = (0..20_000)
+            .filter(|number: &u32| {
+                let crawler = number.to_string();
+                let now = std::time::UNIX_EPOCH;
+                events.0.admit("site", &crawler, now).is_some()
+            })
+            .count();
+        assert_eq!(admitted, 16_384);
     }
 }

@@ -1,6 +1,5 @@
 //! What operators see of a running crawlgate: [`Metrics`], the [`AccessLog`], the log of
-//! [`Events`], counts of the last minutes ([`Traffic`]), and tracing. Other modules pass finished
-//! labels and records to it.
+//! [`Events`], counts of the last minutes ([`Traffic`]), and tracing.
 
 mod access;
 mod certificates;
@@ -9,16 +8,18 @@ mod log_file;
 mod log_writer;
 mod metrics;
 mod recent;
+mod request_metrics;
 mod traffic;
 
-pub use access::{AccessLog, AccessRecord, Octets};
+pub use access::{ACCESS_FIELDS, AccessLog};
 pub use certificates::{
     CertificateFault, CertificateProblem, CertificateStatus, FailedOrder, FailureKind, OrderStatus,
     RefusedRenewal,
 };
-pub use events::{Event, Events, ServerEvent};
+pub use events::{EVENT_FIELDS, Events, ServerEvent};
 pub use metrics::{Metrics, OpenConnection, ServerPlace, SiteGauges, UNCLAIMED};
 pub use recent::{Recent, RecentByName, Throttle};
+pub use request_metrics::RequestMetrics;
 pub use traffic::{Traffic, TrafficStatus};
 
 use crate::printable::{Printer, Style};

@@ -8,9 +8,10 @@ use crate::exchange::{
     Batch, Deadline, Hindrance, Identity, LogRead, Member, Position, Sets, SharedFact, Store,
     StoreError, Written,
 };
-use crate::heads::ForwardingFields;
+use crate::heads::HeadFields;
 use crate::identity::Proofs;
-use crate::judge::{Judgement, Logs, Outcome, RequestFacts};
+use crate::judge::Logs;
+use crate::record::{Judgement, RequestFacts, RequestRecord};
 use crate::sites::{PauseRequest, SiteOptions};
 use crate::state::StateStore;
 use crate::verdict::{Action, Kind};
@@ -190,35 +191,21 @@ impl One {
             clock,
             ..
         } = &*self.instance;
-        let request: RequestFacts<'_> = RequestFacts {
+        let head = HeadFields {
             host: b"shop.example",
             target: target.as_bytes(),
             method: b"GET",
             user_agent: Some(BINGBOT.as_bytes()),
-            client: "192.0.2.1".parse().ok(),
-            logged: "192.0.2.1".parse().ok(),
-            unread: ForwardingFields::default(),
-            proxies: None,
-            signature: None,
-            has_license_token: false,
-            arrived: clock.now(),
-            lived: clock.moment().lived,
+            ..HeadFields::default()
         };
+        let mut request = RequestFacts::of(&head, "192.0.2.1".parse().ok(), clock.now());
+        request.arrival.lived = clock.moment().lived;
         let judgement = judge.judge(&request);
-        if let Some(judged) = judgement
-            .judged()
-            .filter(|judged| judged.decision.action == Action::RobotsTxt)
-        {
-            judge.served(&request, judged, clock.now().into());
-        }
-        recorder.record(
-            &request,
-            &judgement,
-            &Outcome {
-                status: 200,
-                ..Outcome::default()
-            },
-        );
+        let mut record = RequestRecord::unjudged(request);
+        record.judgement = judgement.clone();
+        record.response.status = 200;
+        judge.served(&record, clock.now().into());
+        recorder.record(&record);
         judgement
     }
 

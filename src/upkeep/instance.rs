@@ -67,7 +67,6 @@ impl Instance {
             events: logs.events.clone(),
             evidence: logs.evidence.clone(),
             recorder: Arc::new(Recorder::new(
-                registry,
                 metrics.clone(),
                 proofs.clone(),
                 traffic.clone(),

@@ -2,10 +2,10 @@
 //! directory, and put planned changes of policies into force. Each is a [`Repeated`].
 
 use super::instance::Instance;
+use crate::record::{Field, Row, Value};
 use crate::sites::{WatchGuard, watch};
 use crate::state::StateStore;
 use crate::state::history::{Counts, HistoryBatch, Sample};
-use crate::telemetry::Event;
 use crate::threads::spawn;
 use crate::time::Timestamp;
 use std::collections::BTreeMap;
@@ -143,29 +143,36 @@ fn keep_history(instance: &Instance, store: &StateStore) {
     }
 }
 
-/// The event as a sample of the history. Its action is `would_...` where crawlgate only observed.
-fn sample(event: &Event) -> Sample {
+/// The row as a sample of the history. Its action is `would_...` where crawlgate only observed.
+fn sample(row: &Row) -> Sample {
+    let text = |field| row.text(field).into_owned();
+    let would = text(Field::Would);
     Sample {
-        at: Timestamp::from(event.time),
-        site: event.site.clone(),
-        crawler: event.crawler.clone(),
-        kind: event.kind.into(),
-        rule: event.rule.clone().unwrap_or_default(),
-        source: event.rule_source.clone().unwrap_or_default(),
-        client: event
-            .kept_address
-            .map(|address| address.to_string())
-            .unwrap_or_default(),
-        identity: event.identity.into(),
-        method: event.method.clone(),
-        host: event.host.clone(),
-        target: event.target.clone(),
-        user_agent: event.user_agent.clone().unwrap_or_default(),
-        action: event
-            .would
-            .map_or_else(|| event.action.to_owned(), |would| format!("would_{would}")),
-        status: event.status,
-        version: event.version.clone(),
+        at: match row.get(Field::Time) {
+            Some(Value::Time(time)) => Timestamp::from(*time),
+            _ => Timestamp(0),
+        },
+        site: text(Field::Site),
+        crawler: text(Field::Crawler),
+        kind: text(Field::Kind),
+        rule: text(Field::Rule),
+        source: text(Field::RuleSource),
+        client: text(Field::Client),
+        identity: text(Field::Identity),
+        method: text(Field::Method),
+        host: text(Field::Host),
+        target: text(Field::Target),
+        user_agent: text(Field::UserAgent),
+        action: if would.is_empty() {
+            text(Field::Action)
+        } else {
+            format!("would_{would}")
+        },
+        status: match row.get(Field::Status) {
+            Some(Value::Number(status)) => *status as u16,
+            _ => 0,
+        },
+        version: text(Field::Version),
     }
 }
 

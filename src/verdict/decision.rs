@@ -194,6 +194,13 @@ impl Decision {
         self.recorded && matches!(self.kind, Kind::Unproven | Kind::StaleCopy)
     }
 
+    /// Whether the request is an event: it was blocked or slowed down, or would be under
+    /// enforcement. A pause or a missing licence makes no event.
+    pub fn is_event(&self) -> bool {
+        let is_refusal = |action| matches!(action, Action::Block(_) | Action::Slow { .. });
+        is_refusal(self.action) || self.would.is_some_and(is_refusal)
+    }
+
     /// The seconds that a request which came too soon is told to wait, or would be.
     #[cfg(feature = "gate")]
     pub(crate) fn slowed_for(&self) -> Option<u32> {

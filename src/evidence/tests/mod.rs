@@ -14,6 +14,7 @@ use super::tar::{self, Files};
 use super::verify::verify;
 use super::{CaseSpan, write_case};
 use crate::finding::{Finding, ids};
+use crate::record::Field;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::signature::{Ed25519KeyPair, KeyPair as _};
@@ -423,7 +424,7 @@ fn what_rests_on_the_word_of_the_operator_is_told() {
         let findings = findings.verify(&findings.archive).logs.remove(0);
         let rests_on_it = ids(&findings.unknown).contains(&"word-of-operator");
         let request = findings.requests.last().expect("the request");
-        (request.history.clone(), rests_on_it)
+        (request.shown(Field::History).into_owned(), rests_on_it)
     };
     assert_eq!(unknown("history", "observed"), ("observed".into(), false));
     assert_eq!(unknown("history", "declared"), ("declared".into(), true));

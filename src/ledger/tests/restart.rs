@@ -2,7 +2,8 @@
 //! told.
 
 use super::*;
-use crate::ledger::{ProxyFetch, ProxyPath};
+use crate::ledger::ProxyFetch;
+use crate::record::ProxyPath;
 use crate::state::Observation;
 
 #[test]

@@ -5,7 +5,6 @@
 use super::{Ticket, TurnedAway};
 use crate::answers::{Answer, Asked, failure, full, no_origin};
 use crate::crawlers::{Claim, Purpose};
-use crate::judge::Judgement;
 use crate::requests::forward::Forward;
 use crate::robots::reaches_robots_txt;
 use crate::upstreams::{Attempts, NoServer, Upstreams, Wanted};
@@ -18,7 +17,7 @@ impl Ticket {
         let wanted = Wanted {
             host: self.host(),
             target: self.target(),
-            client: self.noted().client(),
+            client: self.request().client,
             is_crawler: false,
             verified: None,
             is_search: false,
@@ -44,11 +43,12 @@ impl Ticket {
     /// Who the client claims to be, and whether that is verified; `None` if the request was not
     /// judged.
     fn claim(&self) -> Option<(Claim, Identity)> {
-        let judgement = self.judgement()?;
-        let identity = judgement
-            .judged()
-            .map_or(Identity::Unverified, |judged| judged.identity);
-        Some((judgement.claim(), identity))
+        let claim = self.judgement().claim()?;
+        let identity = self.judgement().judged();
+        Some((
+            claim,
+            identity.map_or(Identity::Unverified, |judged| judged.identity),
+        ))
     }
 
     /// Adds to `wanted` that a crawler sends the request, by its claim: then it does not wait for a
@@ -87,11 +87,10 @@ impl Ticket {
         let NoServer::Full(full) = none else { return };
         let judged = self
             .judgement()
-            .and_then(Judgement::judged)
+            .judged()
             .filter(|_| self.wanted(false).is_crawler);
-        let delay = judged.map_or(0, |judged| {
-            self.0.shared.judge.take_back(&self.0.noted.facts(), judged)
-        });
+        let judge = &self.0.shared.judge;
+        let delay = judged.map_or(0, |judged| judge.take_back(self.request(), judged));
         let turned_away = TurnedAway {
             reason: full.reason,
             retry_after: full.retry_after.max(delay),

@@ -259,8 +259,8 @@ fn each_step_of_the_sequence_of_requests_stands_in_one_place() {
         .map(|module| module.file.as_path())
         .collect();
     for (step, place) in [
-        ("Outcome {", "requests/ticket.rs"),
-        ("RequestFacts {", "requests/noted.rs"),
+        ("ResponseFacts {", "requests/ticket.rs"),
+        ("RequestFacts::copy(", "requests/sequence.rs"),
         ("Ruling::new(", "requests/sequence.rs"),
     ] {
         let declares = |line: &str| {

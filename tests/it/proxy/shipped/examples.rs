@@ -408,12 +408,12 @@ fn a_crawler_of_ones_own_is_known_by_its_mark_and_its_mark_alone() {
     assert_eq!(printed.lines().collect::<Vec<_>>(), expected);
 }
 
-#[test]
-fn a_toy_door_answers_as_the_policy_says() {
+/// What an example prints that answers three requests by a policy.
+fn answered(name: &str) -> String {
     let policies = tempfile::tempdir().expect("a directory");
     let policy = "hosts: [shop.example]\nrobots: { groups: [{ agents: [GPTBot], disallow: [/] }] }\nenforcement: { mode: enforce }\n";
     fs::write(policies.path().join("shop.yaml"), policy).expect("a policy");
-    let mut child = example("toy_door")
+    let mut child = example(name)
         .arg(policies.path())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -426,7 +426,20 @@ fn a_toy_door_answers_as_the_policy_says() {
     )
     .expect("written");
     let said = child.wait_with_output().expect("it ends").stdout;
-    assert_eq!(String::from_utf8_lossy(&said), "403\n200\n200\n");
+    String::from_utf8_lossy(&said).into_owned()
+}
+
+#[test]
+fn a_toy_door_answers_as_the_policy_says() {
+    assert_eq!(answered("toy_door"), "403\n200\n200\n");
+}
+
+#[test]
+fn a_toy_sink_gets_each_request_against_the_rules() {
+    assert_eq!(
+        answered("toy_sink"),
+        "{\"crawler\":\"gptbot\",\"target\":\"/page\",\"kind\":\"unproven\",\"rule\":\"Disallow: /\",\"would\":null}\n"
+    );
 }
 
 /// The rows of the table that a load prints.

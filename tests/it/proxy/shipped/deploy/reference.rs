@@ -7,11 +7,14 @@ use crate::proxy::support::redis::RedisServer;
 use crate::proxy::support::{
     Authority, BINGBOT, BROWSER, GPTBOT, Gate, Origin, Setup, TlsConnection, eventually, read,
 };
+use crawlgate::internals::record::Field;
+use crawlgate::internals::telemetry::{ACCESS_FIELDS, EVENT_FIELDS};
 use rustls::version::TLS13;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::Write;
+use strum::VariantArray;
 use tempfile::TempDir;
 
 const PAGE: &str = "docs/logs-and-metrics.md";
@@ -295,6 +298,47 @@ fn every_metric_is_on_the_page_with_its_type_labels_and_meaning() {
     for (name, metric) in &exported {
         assert_eq!(&documented[name], metric, "{name}");
     }
+}
+
+/// The table of fields, as the page has it.
+fn table_of_fields() -> String {
+    let presence = |field: &Field, log: &[Field]| {
+        // An event is always that of a crawler.
+        let is_of_event = *field == Field::Identity && log == EVENT_FIELDS;
+        if !log.contains(field) {
+            "-"
+        } else if field.is_optional() && !is_of_event {
+            "sometimes"
+        } else {
+            "yes"
+        }
+    };
+    let row = |field: &Field| {
+        format!(
+            "| `{}` | {} | {} | {} |\n",
+            field.name(),
+            presence(field, ACCESS_FIELDS),
+            presence(field, EVENT_FIELDS),
+            field.meaning()
+        )
+    };
+    let rows: String = Field::VARIANTS.iter().map(row).collect();
+    format!("| field | access log | event log | meaning |\n|---|---|---|---|\n{rows}")
+}
+
+/// `UPDATE_DOCS=1 cargo test --test it -- table_of_fields` writes it anew.
+#[test]
+fn table_of_fields_is_that_of_the_source() {
+    let page = text(PAGE);
+    let begin = page.find("| field | access log").expect("the table");
+    let end = begin + page[begin..].find("\n\n").expect("the end of the table") + 1;
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        let whole = [&page[..begin], &table_of_fields(), &page[end..]].concat();
+        let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(PAGE);
+        fs::write(file, whole).expect("written");
+        return;
+    }
+    assert_eq!(page[begin..end], table_of_fields());
 }
 
 #[test]

@@ -3,15 +3,21 @@
 //! meanwhile.
 
 use crate::crawlers::Claim;
-use crate::identity::GoodSignature;
 use crate::policy::{HostHistory, SiteEntry, Snapshot, Version};
+use crate::robots::seconds;
 use crate::time::Timestamp;
-use crate::verdict::{Claimant, Decision, Doubt, HistoryBasis, Identity, Proof, chosen};
+use crate::verdict::{
+    Claimant, Decision, Doubt, HistoryBasis, Identity, Kind, Proof, chosen, group_place, rule_place,
+};
 use std::sync::Arc;
+use std::time::Duration;
 
-/// A request that was judged.
-#[derive(Debug)]
+/// What was decided about a request.
+#[derive(Clone, Debug)]
 pub enum Judgement {
+    /// It was answered before it was judged. The word is that of metrics and logs: `refuse` for a
+    /// malformed head, `challenge` of a certificate authority, `redirect` to https.
+    Unjudged(&'static str),
     /// No site claims the host: the request is forwarded untouched.
     Unclaimed {
         /// The claimed crawler, by the registry alone.
@@ -21,6 +27,17 @@ pub enum Judgement {
     },
     /// A site claims the host.
     Judged(Judged),
+}
+
+/// A signature that proves a crawler.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GoodSignature {
+    /// The text that was signed (RFC 9421 section 2.5).
+    pub base: String,
+    /// The public key, Ed25519.
+    pub key: Vec<u8>,
+    /// The signature.
+    pub octets: Vec<u8>,
 }
 
 /// A request to a site.
@@ -50,7 +67,7 @@ pub struct Judged {
     /// version in force on this host, and no other version there had the same Last-Modified.
     pub may_confirm_by_date: bool,
     /// Whether this instance may not answer a request for robots.txt: see
-    /// [`Others::is_silent`](super::Others::is_silent).
+    /// `judge::Others::is_silent`.
     pub is_silent: bool,
     /// The snapshot that the request was judged by.
     pub snapshot: Arc<Snapshot>,
@@ -63,7 +80,7 @@ impl Judged {
     }
 
     /// The claimant that was judged, given the host of the request.
-    pub(super) fn claimant(&self, host: &[u8]) -> Claimant<'_> {
+    pub fn claimant(&self, host: &[u8]) -> Claimant<'_> {
         let Decision { site, claim, .. } = self.decision;
         Claimant {
             site,
@@ -74,12 +91,12 @@ impl Judged {
     }
 
     /// The superseded versions that the crawler may have cached, given the host of the request.
-    pub(super) fn cached_versions(&self, host: &[u8]) -> impl Iterator<Item = Version> {
+    pub fn cached_versions(&self, host: &[u8]) -> impl Iterator<Item = Version> {
         chosen(&self.history(host).superseded, self.cached).map(|held| held.parsed.version)
     }
 
     /// The bytes of the superseded versions that the crawler may have cached.
-    pub(super) fn cached_files(&self, host: &[u8]) -> impl Iterator<Item = &Arc<[u8]>> {
+    pub fn cached_files(&self, host: &[u8]) -> impl Iterator<Item = &Arc<[u8]>> {
         chosen(&self.history(host).superseded, self.cached).map(|held| &held.parsed.body)
     }
 
@@ -87,22 +104,78 @@ impl Judged {
     pub fn entry(&self) -> &SiteEntry {
         &self.snapshot.sites()[self.decision.site]
     }
+
+    /// The line of robots.txt that decided: the crawl delay for a request that came too soon, else
+    /// the rule.
+    pub fn rule(&self) -> Option<String> {
+        let deciding = self.decision.rule?;
+        let document = &self.entry().site.document;
+        let group = document.groups.get(usize::from(deciding.group))?;
+        if let Some(delay) = self.crawl_delay() {
+            return Some(format!("Crawl-delay: {}", seconds(delay)));
+        }
+        let rule = group.rules.get(usize::try_from(deciding.rule?).ok()?)?;
+        Some(rule.to_string())
+    }
+
+    /// Where that line is written: `file:line:column` of the policy, or a line of the origin's file.
+    pub fn rule_place(&self) -> Option<String> {
+        let site = &self.entry().site;
+        match self.crawl_delay() {
+            Some(_) => group_place(&self.decision, site),
+            None => rule_place(&self.decision, site),
+        }
+    }
+
+    /// The crawl delay of the group that applied, if the request came sooner.
+    fn crawl_delay(&self) -> Option<Duration> {
+        self.decision.slowed_for()?;
+        let group = usize::from(self.decision.rule?.group);
+        self.entry().site.document.groups.get(group)?.crawl_delay
+    }
+
+    /// Whether the record accuses the crawler of something that depends on the robots.txt that it
+    /// was served: a violation, too fast, or a trap. Only these need the other instances.
+    pub fn accuses(&self) -> bool {
+        let decision = &self.decision;
+        decision.trap_hit || matches!(decision.kind, Kind::Violation | Kind::TooFast)
+    }
+
+    /// The same judgement as `unproven`, because it is not known what other instances served. The
+    /// action stays.
+    pub fn unproven(&self) -> Judged {
+        let decision = Decision {
+            kind: Kind::Unproven,
+            never_fetched: false,
+            trap_hit: false,
+            ..self.decision.clone()
+        };
+        Judged {
+            decision,
+            basis: HistoryBasis::Unknown,
+            older_until: None,
+            ..self.clone()
+        }
+    }
 }
 
 impl Judgement {
-    /// The judgement about a site; `None` for a host that no site claims.
+    /// The judgement about a site; `None` for a host that no site claims, and for a request that
+    /// was answered before it was judged.
     pub fn judged(&self) -> Option<&Judged> {
         match self {
-            Judgement::Unclaimed { .. } => None,
+            Judgement::Unjudged(_) | Judgement::Unclaimed { .. } => None,
             Judgement::Judged(judged) => Some(judged),
         }
     }
 
-    /// The crawler that the request claims to come from.
-    pub fn claim(&self) -> Claim {
+    /// The crawler that the request claims to come from; `None` for one that was answered before it
+    /// was judged.
+    pub fn claim(&self) -> Option<Claim> {
         match self {
-            Judgement::Unclaimed { claim, .. } => *claim,
-            Judgement::Judged(judged) => judged.decision.claim,
+            Judgement::Unjudged(_) => None,
+            Judgement::Unclaimed { claim, .. } => Some(*claim),
+            Judgement::Judged(judged) => Some(judged.decision.claim),
         }
     }
 
@@ -111,6 +184,7 @@ impl Judgement {
     /// all policies in memory. The decision names the site by its place in the new snapshot then.
     pub fn let_go(&mut self, host: &[u8]) {
         match self {
+            Judgement::Unjudged(_) => {}
             Judgement::Unclaimed { snapshot, .. } => *snapshot = Arc::default(),
             Judgement::Judged(judged) => {
                 judged.snapshot = Arc::new(judged.snapshot.of_one(judged.decision.site, host));
@@ -125,6 +199,7 @@ impl Judgement {
     /// claims no crawler.
     pub fn needs_whole_page(&self, host: &[u8], now: Timestamp) -> bool {
         let (snapshot, changed) = match self {
+            Judgement::Unjudged(_) => return false,
             Judgement::Unclaimed { snapshot, .. } => (snapshot, false),
             Judgement::Judged(judged) => (
                 &judged.snapshot,
@@ -133,6 +208,7 @@ impl Judgement {
                     .tags_are_new(&judged.decision.path_rules, now),
             ),
         };
-        self.claim() != Claim::Nobody && (changed || snapshot.history(host).has_moved_lately(now))
+        self.claim() != Some(Claim::Nobody)
+            && (changed || snapshot.history(host).has_moved_lately(now))
     }
 }

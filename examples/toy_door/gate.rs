@@ -1,9 +1,5 @@
-//! A door of its own: requests are lines on standard input, answers are lines on standard output.
-//! It shows what a door has to do: read a head, call `receive`, answer or forward, call `finish`.
-//!
-//! ```sh
-//! echo 'GET shop.example /private/ GPTBot/1.2' | cargo run --example toy_door -- examples/axum-policies
-//! ```
+//! A door of its own: requests are lines (method, host, target, user agent). It shows what a door
+//! has to do: read a head, call `receive`, answer or forward, call `finish`.
 
 use crawlgate::crawlers::Registry;
 use crawlgate::internals::clock::Clock;
@@ -46,7 +42,9 @@ impl RequestHead for Line<'_> {
     }
 }
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// Answers the requests on standard input by the policies that the first argument names. `answered`
+/// gets the status of each answer.
+pub fn answer_lines(logs: Logs, answered: impl Fn(u16)) -> Result<(), Box<dyn std::error::Error>> {
     let policies = Path::new(&std::env::args().nth(1).ok_or("which policies?")?).to_owned();
     let (store, remembered) = StateStore::in_memory_only();
     // A door without an origin: no robots.txt is waited for.
@@ -63,7 +61,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         origins,
         published_proof: false,
     };
-    let (state, clock, logs) = ((&store, &remembered), Clock::default(), Logs::off());
+    let (state, clock) = ((&store, &remembered), Clock::default());
     let (new_hosts, passed) = (Vec::new(), None);
     let parts = JudgeParts {
         clock,
@@ -95,7 +93,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             // writes.
             Next::Forward => (200, 0),
         };
-        println!("{status}");
+        answered(status);
         ticket.finish(&Sent {
             status,
             octets,

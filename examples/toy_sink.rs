@@ -1,0 +1,49 @@
+//! A sink of its own: it prints a line for each request that breaks the rules, with the fields that
+//! it lists. Requests are lines on standard input, as those of `toy_door`.
+//!
+//! ```sh
+//! echo 'GET shop.example /private/ GPTBot/1.2' | cargo run --example toy_sink -- examples/axum-policies
+//! ```
+
+#[path = "toy_door/gate.rs"]
+mod gate;
+
+use crawlgate::internals::judge::Logs;
+use crawlgate::internals::record::{Field, Line, RequestRecord, Sink};
+use crawlgate::internals::settings::AddressDetail;
+use std::sync::Arc;
+
+/// The fields that are printed. A new field is a variant of [`Field`].
+const FIELDS: &[Field] = &[
+    Field::Crawler,
+    Field::Target,
+    Field::Kind,
+    Field::Rule,
+    Field::Would,
+];
+
+struct Printed;
+
+impl Sink for Printed {
+    fn record(&self, record: &RequestRecord) {
+        let breaks_rules = record
+            .judged()
+            .is_some_and(|judged| judged.decision.is_event());
+        if breaks_rules {
+            let line = Line {
+                record,
+                fields: FIELDS,
+                addresses: AddressDetail::None,
+            };
+            println!("{}", serde_json::to_string(&line).unwrap_or_default());
+        }
+    }
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let logs = Logs {
+        sinks: vec![Arc::new(Printed)],
+        ..Logs::off()
+    };
+    gate::answer_lines(logs, |_| {})
+}
