@@ -119,10 +119,14 @@ pub fn filter(
         return;
     }
     let status = response.status.as_u16();
-    ctx.attempts
-        .answered(&gateway.upstreams, status, ctx.arrival.lived, || {
-            response.lines(header::CONTENT_TYPE).any(is_event_stream)
-        });
+    let origin_elapsed =
+        ctx.attempts
+            .answered(&gateway.upstreams, status, ctx.arrival.lived, || {
+                response.lines(header::CONTENT_TYPE).any(is_event_stream)
+            });
+    if let Some(ticket) = &mut ctx.ticket {
+        ticket.set_origin_elapsed(origin_elapsed);
+    }
     share_place(session, ctx);
     remove_of_one_hop(response);
     // Pingora passes no trailers on (Pingora 0.9.1).

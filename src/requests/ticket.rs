@@ -19,6 +19,8 @@ use crate::settings::{ClientAddress, Limits};
 use crate::verdict::Decision;
 use smallvec::SmallVec;
 use std::sync::Arc;
+#[cfg(feature = "proxy")]
+use std::time::Duration;
 
 /// The parts that all requests of a process share.
 pub struct Shared {
@@ -236,6 +238,12 @@ impl Ticket {
             request, judgement, ..
         } = &mut self.0.record;
         judgement.let_go(request.host());
+    }
+
+    /// Sets how long the origin took to send the head of its response.
+    #[cfg(feature = "proxy")]
+    pub fn set_origin_elapsed(&mut self, elapsed: Option<Duration>) {
+        self.0.record.response.origin_elapsed = elapsed;
     }
 
     /// Counts in the metrics of the site how the rewriting of a page ended; `end` is the word for

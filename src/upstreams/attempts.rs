@@ -291,24 +291,23 @@ impl Attempts {
     /// Reports the head of the server's response. If a server before closed the connection of this
     /// request, the failure counts against that one now. An endless response gives its place back,
     /// if the origin has a bound on requests. `lived` is the time that the clock had lived through.
+    /// Returns how long the origin took; `None` where nothing was asked.
     pub fn answered(
         &mut self,
         upstreams: &Upstreams,
         status: u16,
         lived: Duration,
         is_endless: impl FnOnce() -> bool,
-    ) {
-        let (Some(held), Some(began)) = (self.held.as_mut(), self.began) else {
-            return;
-        };
+    ) -> Option<Duration> {
+        let held = self.held.as_mut()?;
         let now = Instant::now();
+        let elapsed = now.duration_since(self.began?);
         let server = &held.server;
         server.entry.tally.answered(status, lived);
-        upstreams.metrics.upstream.answered(
-            server.entry.place,
-            status,
-            now.duration_since(began).as_secs_f64(),
-        );
+        upstreams
+            .metrics
+            .upstream
+            .answered(server.entry.place, status, elapsed.as_secs_f64());
         upstreams.answered(server, status, now.duration_since(upstreams.started));
         if let Some(mut suspect) = self.suspect.take() {
             upstreams.failed(&suspect.server, "read");
@@ -318,6 +317,7 @@ impl Attempts {
         if held.server.entry.shared.room.is_some() && is_endless() {
             held.leave();
         }
+        Some(elapsed)
     }
 
     /// The place of the request, if the origin has a bound and the request may give it up; `None`

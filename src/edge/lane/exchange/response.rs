@@ -107,10 +107,12 @@ impl<C: Client> Exchange<'_, C> {
             });
         }
         let lived = self.ticket.arrival().lived;
-        self.attempts
-            .answered(&self.lane.upstreams, self.status, lived, || {
-                lines.lines(header::CONTENT_TYPE).any(is_event_stream)
-            });
+        let origin_elapsed =
+            self.attempts
+                .answered(&self.lane.upstreams, self.status, lived, || {
+                    lines.lines(header::CONTENT_TYPE).any(is_event_stream)
+                });
+        self.ticket.set_origin_elapsed(origin_elapsed);
         let body = match head.framing {
             Framing::None => 0,
             Framing::Length(length) if length <= SMALL as u64 => 0,
