@@ -70,6 +70,7 @@ mod state {
 pub mod support;
 mod telemetry {
     mod events;
+    mod records;
 }
 mod upgrade {
     mod fairness;
