@@ -247,10 +247,10 @@ impl Proofs {
         }
     }
 
-    /// Remembers which address showed the good signature of a request. False if another address has
+    /// Records which address showed the good signature of a request. False if another address has
     /// shown the same one since the look: the signature proves nothing then. True without a
     /// signature.
-    pub fn is_first_to_show(&self, to_do: &ToDo, now: Timestamp) -> bool {
+    pub fn record_signature(&self, to_do: &ToDo, now: Timestamp) -> bool {
         to_do.shown.as_ref().is_none_or(|shown| {
             self.replays
                 .remember(&shown.signature.octets, shown.address, shown.expires, now)

@@ -440,7 +440,7 @@ fn watch_front_page(request: &RequestFacts<'_>, judged: &Judged, outcome: &Outco
     let forwarded = judged.decision.action == Action::Pass;
     let target = origin_form(request.target);
     if forwarded && outcome.status == 200 && front_page.is_at(&target) {
-        front_page.saw(
+        front_page.record(
             &target,
             &parse_lines(outcome.x_robots_tag.iter().copied()),
             request.now(),

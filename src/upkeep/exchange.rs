@@ -347,7 +347,7 @@ impl Shared {
                 core.exchange.confirmed(moment),
             )
         };
-        ledger.is_in_the_dark(hindrance.is_some());
+        ledger.set_peers_unknown(hindrance.is_some());
         let settled = recorder.settle(confirmed.filter(|_| knows_all), moment.lived, judge);
         let mut core = lock(&self.core);
         let totals = &mut core.exchange.totals;
@@ -417,14 +417,12 @@ impl Shared {
         let Some(Identity { run_id, epoch }) = settled else {
             return;
         };
-        let is_news = {
-            let mut membership = lock(&self.membership);
-            let is_news = membership.store_run != run_id || membership.store_epoch != epoch;
-            membership.store_run = run_id;
-            membership.store_epoch = epoch;
-            is_news
-        };
-        if is_news {
+        let mut membership = lock(&self.membership);
+        let has_changed = membership.store_run != run_id || membership.store_epoch != epoch;
+        membership.store_run = run_id;
+        membership.store_epoch = epoch;
+        drop(membership);
+        if has_changed {
             self.keep_membership();
         }
     }
