@@ -60,8 +60,17 @@ pub trait Announce: Send {
 
 /// Why other instances cannot be told of a publication.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct AnnounceError(pub String);
+pub enum AnnounceError {
+    /// This instance tells others no more.
+    #[error("this instance has left the exchange")]
+    Left,
+    /// The store takes long.
+    #[error("the store has not answered yet what it was asked before")]
+    Busy,
+    /// The store has not taken it, for this reason.
+    #[error("{0}")]
+    Store(String),
+}
 
 /// Why new sites are not in force yet.
 #[derive(Clone, Debug)]

@@ -43,9 +43,6 @@ const ANNOUNCEMENT: Duration = Duration::from_millis(500);
 const LAST_TURN: Duration = Duration::from_secs(2);
 const GOODBYE: Duration = Duration::from_secs(3);
 
-/// Why something has to wait.
-const BUSY: &str = "the store has not answered yet what it was asked before";
-
 /// Why an instance cannot be taken for gone.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum ForgetError {
@@ -53,7 +50,7 @@ pub enum ForgetError {
     #[error("no other instance has the id `{0}`; `crawlgate instances` lists them")]
     UnknownInstance(String),
     /// The store takes long.
-    #[error("{BUSY}")]
+    #[error("{}", AnnounceError::Busy)]
     Busy,
 }
 
@@ -445,8 +442,7 @@ impl Announce for Announcing {
     /// Since the first failure the status shows that an announcement waits.
     fn announce(&self, log: &PublicationLog, files: &[VersionFile]) -> Result<(), AnnounceError> {
         let Some(shared) = self.0.upgrade() else {
-            let left = "this instance has left the exchange".to_owned();
-            return Err(AnnounceError(left));
+            return Err(AnnounceError::Left);
         };
         let clock = &shared.instance.clock;
         let told = match lock_within(&shared.core, ANNOUNCEMENT) {
@@ -454,9 +450,9 @@ impl Announce for Announcing {
                 let Core { exchange, store } = &mut *core;
                 exchange
                     .announce(store.as_mut(), now(clock), log, files)
-                    .map_err(|error| AnnounceError(error.to_string()))
+                    .map_err(|error| AnnounceError::Store(error.to_string()))
             }
-            None => Err(AnnounceError(BUSY.to_owned())),
+            None => Err(AnnounceError::Busy),
         };
         let mut since = lock(&shared.announcing);
         match &told {
