@@ -110,8 +110,9 @@ impl Connection {
     /// `TimedOut` when the deadline of [`Connection::set_deadline`] passes.
     pub async fn see(&mut self) -> io::Result<usize> {
         poll_fn(|context| match self.stream.poll_see(context) {
-            Poll::Pending if self.timer.has_passed(self.deadline, context) => {
-                Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+            Poll::Pending => {
+                let elapsed = self.timer.poll_elapsed(self.deadline, context);
+                elapsed.map(|()| Err(io::ErrorKind::TimedOut.into()))
             }
             polled => polled,
         })
@@ -269,7 +270,7 @@ impl Connection {
         };
         let timer = &mut self.timer;
         let may_go_on = self.pace.wait(&place, |moment| {
-            if timer.has_passed(moment, context) {
+            if timer.poll_elapsed(moment, context).is_ready() {
                 context.waker().wake_by_ref();
             }
         });
@@ -287,7 +288,7 @@ impl Connection {
         polled: Poll<io::Result<T>>,
         context: &mut Context<'_>,
     ) -> Poll<io::Result<T>> {
-        if !self.stall.is_over(&polled, context) {
+        if !self.stall.record(&polled, context) {
             return polled;
         }
         self.client.give_up();

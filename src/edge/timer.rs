@@ -20,9 +20,9 @@ thread_local! {
 pub struct Timer(Option<Pin<Box<Sleep>>>);
 
 impl Timer {
-    /// Whether this moment has passed. If not, the task is woken when it has. Never too early, but up
-    /// to some milliseconds late: the runtime's timers have that precision.
-    pub fn has_passed(&mut self, moment: Instant, context: &mut Context<'_>) -> bool {
+    /// Ready when this moment has passed. Never too early, but up to some milliseconds late: the
+    /// runtime's timers have that precision.
+    pub fn poll_elapsed(&mut self, moment: Instant, context: &mut Context<'_>) -> Poll<()> {
         let timer = self.0.get_or_insert_with(|| {
             Reuse::take(&KEPT).unwrap_or_else(|| Box::pin(sleep_until(moment)))
         });
@@ -31,11 +31,11 @@ impl Timer {
         }
         while timer.as_mut().poll(context).is_ready() {
             if Instant::now() >= moment {
-                return true;
+                return Poll::Ready(());
             }
             timer.as_mut().reset(moment);
         }
-        false
+        Poll::Pending
     }
 }
 
@@ -62,10 +62,10 @@ impl Stall {
         }
     }
 
-    /// Whether the client has taken nothing for too long. `polled` is the result of a write to it:
-    /// ready ends the wait, pending begins or continues it. While it is not over, the task is woken
-    /// when it will be.
-    pub fn is_over<T>(&mut self, polled: &Poll<T>, context: &mut Context<'_>) -> bool {
+    /// Records the result of a write to the client: ready ends the wait, pending begins or
+    /// continues it. Returns whether the client has taken nothing for too long. While it waits, the
+    /// task is woken when the time is over.
+    pub fn record<T>(&mut self, polled: &Poll<T>, context: &mut Context<'_>) -> bool {
         if polled.is_ready() {
             self.waiting = None;
             return false;
@@ -73,7 +73,7 @@ impl Stall {
         let (until, timer) = self
             .waiting
             .get_or_insert_with(|| (Instant::now() + self.limit, Timer::default()));
-        timer.has_passed(*until, context)
+        timer.poll_elapsed(*until, context).is_ready()
     }
 }
 
@@ -87,20 +87,14 @@ mod tests {
         let wait = async |timer: &mut Timer, after: u64| {
             let began = Instant::now();
             let moment = began + Duration::from_secs(after);
-            let passed = |context: &mut Context<'_>| {
-                if timer.has_passed(moment, context) {
-                    Poll::Ready(())
-                } else {
-                    Poll::Pending
-                }
-            };
-            poll_fn(passed).await;
+            poll_fn(|context| timer.poll_elapsed(moment, context)).await;
             began.elapsed().as_secs()
         };
         let mut timer = Timer::default();
         for seconds in [60, 1, 5, 0, 30] {
             let far = Instant::now() + Duration::from_secs(600);
-            assert!(poll_fn(|context| Poll::Ready(!timer.has_passed(far, context))).await);
+            let polled = poll_fn(|context| Poll::Ready(timer.poll_elapsed(far, context))).await;
+            assert!(polled.is_pending());
             assert_eq!(wait(&mut timer, seconds).await, seconds);
         }
     }

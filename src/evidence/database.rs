@@ -85,13 +85,30 @@ pub enum DatabaseError {
     NoLog,
     /// What is in it does not fit together.
     #[error("{FILE} is damaged: {0}")]
-    Damaged(&'static str),
+    Damaged(Damage),
     /// The private key is not the one that the database names.
     #[error("the key was changed, and the new one cannot be read")]
     NoKey,
     /// No salts can be made.
     #[error(transparent)]
     NoRandom(#[from] NoteError),
+}
+
+/// Why a log cannot go on. The names are those in the evidence log (`begun_anew`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display, strum::IntoStaticStr)]
+pub enum Damage {
+    #[strum(serialize = "the database was damaged")]
+    Unreadable,
+    #[strum(serialize = "the database was gone")]
+    Gone,
+    #[strum(serialize = "the database was an older copy")]
+    OlderCopy,
+    #[strum(serialize = "the database came without the file that counts its processes")]
+    NoRuns,
+    #[strum(serialize = "its key was lost")]
+    KeyLost,
+    #[strum(serialize = "the key is that of another log")]
+    OtherKey,
 }
 
 /// The state of the log.

@@ -3,13 +3,13 @@
 //! key, a damaged file), it renames the files and begins a new log. [`open_existing`] opens the log
 //! for a command.
 
-use super::database::{FILE, LogState};
+use super::database::{Damage, FILE, LogState};
 use super::{DatabaseError, EvidenceDatabase, NoteError, SigningKey, time_text};
 use crate::files::read_own;
 use std::fs;
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 /// The private key.
@@ -21,24 +21,16 @@ const RUNS: &str = "evidence.runs";
 
 /// Why there is no log: the file, and what is wrong with it.
 #[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct OpenError(String);
-
-impl OpenError {
-    fn database(file: &Path, error: &DatabaseError) -> OpenError {
-        OpenError(format!("cannot open {}: {error}", file.display()))
-    }
-
-    fn file(file: &Path, error: &io::Error) -> OpenError {
-        OpenError(format!("cannot use {}: {error}", file.display()))
-    }
-
-    fn key(file: &Path, error: NoteError) -> OpenError {
-        OpenError(format!(
-            "the key {} cannot be used: {error}",
-            file.display()
-        ))
-    }
+pub enum OpenError {
+    /// The database cannot be opened.
+    #[error("cannot open {file}: {1}", file = .0.display())]
+    Database(PathBuf, #[source] DatabaseError),
+    /// A file cannot be read, written or renamed.
+    #[error("cannot use {file}: {1}", file = .0.display())]
+    File(PathBuf, #[source] io::Error),
+    /// The key cannot be made, or its file has none.
+    #[error("the key {file} cannot be used: {1}", file = .0.display())]
+    Key(PathBuf, #[source] NoteError),
 }
 
 /// The opened log.
@@ -50,7 +42,7 @@ pub struct OpenLog {
     /// The state of the log when it was opened.
     pub state: LogState,
     /// Why a new log began beside an older one, if it did.
-    pub begun_anew: Option<&'static str>,
+    pub begun_anew: Option<Damage>,
 }
 
 /// Opens the log for the process that writes it. If there is none, a new one begins with a fresh
@@ -66,17 +58,17 @@ pub fn open(directory: &Path, now: SystemTime) -> Result<OpenLog, OpenError> {
         Ok(log) => return Ok(log),
         Err(DatabaseError::NoLog) => None,
         Err(DatabaseError::Damaged(because)) => Some(because),
-        Err(DatabaseError::Sqlite(error)) if is_damaged(&error) => Some("the database was damaged"),
-        Err(error) => return Err(OpenError::database(&file, &error)),
+        Err(DatabaseError::Sqlite(error)) if is_damaged(&error) => Some(Damage::Unreadable),
+        Err(source) => return Err(OpenError::Database(file, source)),
     };
-    set_aside(directory, now).map_err(|error| OpenError::file(&file, &error))?;
-    let key = SigningKey::fresh().map_err(|error| OpenError::key(&key_file, error))?;
-    write_private(&key_file, &key.line()).map_err(|error| OpenError::file(&key_file, &error))?;
+    set_aside(directory, now).map_err(|source| OpenError::File(file.clone(), source))?;
+    let key = SigningKey::fresh().map_err(|source| OpenError::Key(key_file.clone(), source))?;
+    write_private(&key_file, &key.line()).map_err(|source| OpenError::File(key_file, source))?;
     EvidenceDatabase::open(directory, true)
         .and_then(|mut database| {
             database.write(|log| log.begin_log(&key.verify_key().name, &time_text(now)))
         })
-        .map_err(|error| OpenError::database(&file, &error))?;
+        .map_err(|source| OpenError::Database(file, source))?;
     Ok(OpenLog {
         begun_anew,
         ..open_existing(directory)?
@@ -89,18 +81,15 @@ pub fn open(directory: &Path, now: SystemTime) -> Result<OpenLog, OpenError> {
 /// # Errors
 /// There is no log, or it cannot be read; if its key is missing or wrong, the error says that.
 pub fn open_existing(directory: &Path) -> Result<OpenLog, OpenError> {
-    let database = directory.join(FILE);
     let file = directory.join(KEY);
-    read(directory).map_err(|error| {
-        match (error, read_own(&file).map(|text| SigningKey::parse(&text))) {
-            (DatabaseError::Damaged(_), Err(error)) => OpenError::file(&file, &error),
-            (DatabaseError::Damaged(_), Ok(Err(error))) => OpenError::key(&file, error),
-            (DatabaseError::Damaged(_), Ok(Ok(_))) => OpenError::database(
-                &database,
-                &DatabaseError::Damaged("the key is that of another log"),
-            ),
-            (error, _) => OpenError::database(&database, &error),
-        }
+    let of_database = |source| OpenError::Database(directory.join(FILE), source);
+    read(directory).map_err(|error| match error {
+        DatabaseError::Damaged(_) => match read_own(&file).map(|text| SigningKey::parse(&text)) {
+            Err(source) => OpenError::File(file, source),
+            Ok(Err(source)) => OpenError::Key(file, source),
+            Ok(Ok(_)) => of_database(DatabaseError::Damaged(Damage::OtherKey)),
+        },
+        error => of_database(error),
     })
 }
 
@@ -111,19 +100,15 @@ fn read_whole(directory: &Path) -> Result<OpenLog, DatabaseError> {
     let [has_database, has_key, has_runs] =
         [FILE, KEY, RUNS].map(|name| directory.join(name).exists());
     if !has_database && (has_key || has_runs) {
-        return Err(DatabaseError::Damaged("the database was gone"));
+        return Err(DatabaseError::Damaged(Damage::Gone));
     }
     let log = read(directory)?;
     let runs: Option<u64> = read_own(&directory.join(RUNS))
         .ok()
         .and_then(|text| text.trim().parse().ok());
     match runs {
-        Some(runs) if log.state.runs < runs => {
-            Err(DatabaseError::Damaged("the database was an older copy"))
-        }
-        None if log.state.runs > 1 => Err(DatabaseError::Damaged(
-            "the database came without the file that counts its processes",
-        )),
+        Some(runs) if log.state.runs < runs => Err(DatabaseError::Damaged(Damage::OlderCopy)),
+        None if log.state.runs > 1 => Err(DatabaseError::Damaged(Damage::NoRuns)),
         _ => Ok(log),
     }
 }
@@ -137,7 +122,7 @@ fn read(directory: &Path) -> Result<OpenLog, DatabaseError> {
     let database = EvidenceDatabase::open(directory, false)?;
     let state = database.state()?.ok_or(DatabaseError::NoLog)?;
     let key = read_key(directory, &state.id, database.changed_key()?.as_deref());
-    let key = key.ok_or(DatabaseError::Damaged("its key was lost"))?;
+    let key = key.ok_or(DatabaseError::Damaged(Damage::KeyLost))?;
     Ok(OpenLog {
         database,
         key,

@@ -108,7 +108,7 @@ impl Writer {
                 )?;
             }
             let start =
-                json!({"software": software, "run": state.runs + 1, "begun_anew": log.begun_anew});
+                json!({"software": software, "run": state.runs + 1, "begun_anew": log.begun_anew.map(<&str>::from)});
             writing.note("start", start, &now)?;
             writing.set_committed(&now, None)
         });

@@ -30,11 +30,11 @@ impl Merged {
     /// same or a greater value. Returns whether it was added.
     pub fn add(&mut self, fact: SharedFact) -> bool {
         let new = (fact.at, fact.value);
-        let is_news = self.0.get(&fact.key) < Some(&new);
-        if is_news {
+        let is_newer = self.0.get(&fact.key) < Some(&new);
+        if is_newer {
             self.0.insert(fact.key, new);
         }
-        is_news
+        is_newer
     }
 
     /// Adds all of another.

@@ -64,7 +64,7 @@ impl OwnLog {
 
     /// Records that the publications which were in force at `since` or later may have been served
     /// to any crawler, until now, without others being told. Does nothing without `since`.
-    pub fn was_unreported(&mut self, since: Option<Timestamp>, now: Timestamp) {
+    pub fn mark_unreported(&mut self, since: Option<Timestamp>, now: Timestamp) {
         let Some(since) = since else { return };
         for publication in &self.log.publications {
             if publication.span.until.is_none_or(|until| until.at >= since) {
@@ -76,7 +76,7 @@ impl OwnLog {
     }
 
     /// Replaces the log by the one that is in force now.
-    pub fn is(&mut self, log: &PublicationLog) {
+    pub fn update(&mut self, log: &PublicationLog) {
         self.log = log.clone();
         self.has_news = true;
     }
@@ -171,7 +171,7 @@ impl OwnLog {
     }
 
     /// What is about to come into force: the open records of a log that others were not told, as
-    /// facts. They count as told only by `OwnLog::were_told`.
+    /// facts. They count as told only by `OwnLog::mark_told`.
     pub fn openings(&mut self, log: &PublicationLog, clocks: Clocks) -> Vec<SharedFact> {
         let at = self.next_time(clocks);
         self.known(log)
@@ -193,7 +193,7 @@ impl OwnLog {
 
     /// Records that others were told the records of this log that these facts tell, and these
     /// files.
-    pub fn were_told(
+    pub fn mark_told(
         &mut self,
         facts: Vec<SharedFact>,
         log: &PublicationLog,
@@ -352,8 +352,8 @@ mod tests {
             };
             let next = publishing(&log, files[second].0, 5);
             let opened = own.openings(&next, clocks);
-            own.were_told(opened.clone(), &next, &files);
-            own.is(&next);
+            own.mark_told(opened.clone(), &next, &files);
+            own.update(&next);
             all.extend(opened.clone());
             let closed = own.changes(clocks).facts;
             assert_eq!((opened.len(), closed.len()), (1, 1));

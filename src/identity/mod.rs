@@ -19,7 +19,7 @@ pub mod reverse_dns;
 pub use means::{KnownMeans, ListIndex, Means, is_directory};
 pub use names::{AddressNames, NamesSay, Queue};
 pub use published::{KnownList, ListFailure, ListsSay, PublishedLists};
-pub use signature::{SignatureSays, Signed, verify};
+pub use signature::{SignatureProblem, Signed, VerifiedSignature, verify};
 #[cfg(feature = "internals")]
 pub use {
     keys::{PublicKey, read_keys, thumbprint},
@@ -47,7 +47,7 @@ pub struct IdentityFinding {
     /// What the identity rests on.
     pub proof: Proof,
     /// Why the signature of the request proves nothing, if it has one.
-    pub signature: Option<&'static str>,
+    pub signature: Option<SignatureProblem>,
     /// Why nothing is proven of a crawler that can be proven here.
     pub doubt: Option<Doubt>,
 }
@@ -65,10 +65,13 @@ impl IdentityFinding {
     /// The words for the signature of a request that has one: why it proves nothing, that it proves
     /// the crawler, or that it was not checked.
     pub fn of_signature(&self) -> &'static str {
-        self.signature.unwrap_or(match self.proof {
-            Proof::Signature => "it proves the crawler",
-            _ => "not checked: the address decides, the client is unknown, or there are no keys of this crawler",
-        })
+        match (self.signature, self.proof) {
+            (Some(problem), _) => problem.into(),
+            (None, Proof::Signature) => "it proves the crawler",
+            (None, _) => {
+                "not checked: the address decides, the client is unknown, or there are no keys of this crawler"
+            }
+        }
     }
 }
 
@@ -248,10 +251,10 @@ impl Proofs {
         }
     }
 
-    /// Remembers which address showed the good signature of a request. False if another address has
+    /// Records which address showed the good signature of a request. False if another address has
     /// shown the same one since the look: the signature proves nothing then. True without a
     /// signature.
-    pub fn is_first_to_show(&self, to_do: &ToDo, now: Timestamp) -> bool {
+    pub fn record_signature(&self, to_do: &ToDo, now: Timestamp) -> bool {
         to_do.shown.as_ref().is_none_or(|shown| {
             self.replays
                 .remember(&shown.signature.octets, shown.address, shown.expires, now)
@@ -366,7 +369,7 @@ impl Proofs {
         means: &Means,
         now: Timestamp,
         to_do: &mut ToDo,
-    ) -> Result<(), Option<&'static str>> {
+    ) -> Result<(), Option<SignatureProblem>> {
         let signed = claimed.signed.as_ref().filter(|_| self.uses.signatures);
         let Some(signed) = signed else {
             return Err(None);
@@ -381,24 +384,20 @@ impl Proofs {
         let keys = known
             .as_ref()
             .map_or(&[][..], |known| known.keys.as_slice());
-        match verify(signed, &signer.origin, keys, now) {
-            SignatureSays::Verified { expires, signature } => {
-                if !self.replays.is_first(&signature.octets, address, now) {
-                    return Err(Some("another address has shown the same signature"));
-                }
-                to_do.shown = Some(ShownSignature {
-                    signature,
-                    address,
-                    expires,
-                });
-                Ok(())
-            }
-            SignatureSays::UnknownKey => {
-                to_do.wants = Some(signer.directory);
-                Err(Some("the key is not in the directory of the agent"))
-            }
-            SignatureSays::Invalid(why) | SignatureSays::Nothing(why) => Err(Some(why)),
+        let verified = verify(signed, &signer.origin, keys, now);
+        if verified == Err(SignatureProblem::UnknownKey) {
+            to_do.wants = Some(signer.directory);
         }
+        let VerifiedSignature { expires, signature } = verified?;
+        if !self.replays.is_first(&signature.octets, address, now) {
+            return Err(Some(SignatureProblem::Copied));
+        }
+        to_do.shown = Some(ShownSignature {
+            signature,
+            address,
+            expires,
+        });
+        Ok(())
     }
 
     /// What proves that the address is not the crawler's, if anything does. A list needs reverse

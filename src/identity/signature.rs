@@ -9,6 +9,7 @@ use crate::time::Timestamp;
 use ring::signature::{ED25519, UnparsedPublicKey};
 use sfv::{BareItem, Dictionary, InnerList, Item, ListEntry, Parser, SerializeValue};
 use std::time::Duration;
+use strum::IntoStaticStr;
 
 /// The parameter `tag` of these signatures.
 const TAG: &str = "web-bot-auth";
@@ -40,63 +41,116 @@ pub struct Signed<'a> {
     pub fields: SignatureFields<'a>,
 }
 
-/// What a signature proves.
+/// A request that was signed by the agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SignatureSays {
-    /// The request was signed by the agent.
-    Verified {
-        /// When the signature expires.
-        expires: Timestamp,
-        /// The signature, with what was signed.
-        signature: GoodSignature,
-    },
-    /// It is wrong, for this reason.
-    Invalid(&'static str),
-    /// It proves nothing, for this reason.
-    Nothing(&'static str),
-    /// Its key is not among those of the agent. The agent may have a new one.
-    UnknownKey,
+pub struct VerifiedSignature {
+    /// When the signature expires.
+    pub expires: Timestamp,
+    /// The signature, with what was signed.
+    pub signature: GoodSignature,
 }
 
-use SignatureSays::{Invalid, Nothing};
+/// Why a signature does not prove the crawler. The names are those in the field `signature` of the
+/// event log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr)]
+#[allow(missing_docs)]
+pub enum SignatureProblem {
+    #[strum(serialize = "the signature cannot be read")]
+    Unreadable,
+    #[strum(serialize = "the signature is too long")]
+    TooLong,
+    #[strum(serialize = "there is no signature with the tag web-bot-auth")]
+    NoTag,
+    #[strum(serialize = "the signature covers Signature-Agent as a whole, and not one member")]
+    CoversWholeAgent,
+    #[strum(serialize = "the signature does not cover Signature-Agent under its label")]
+    AgentNotCovered,
+    #[strum(serialize = "Signature-Agent has no such member, or one with parameters")]
+    NoAgentMember,
+    #[strum(serialize = "Signature-Agent is not that of the crawler")]
+    OtherAgent,
+    #[strum(serialize = "created, expires or keyid is missing")]
+    MissingParameter,
+    #[strum(serialize = "the algorithm is not Ed25519")]
+    OtherAlgorithm,
+    #[strum(serialize = "the signature is of the future")]
+    NotYetValid,
+    #[strum(serialize = "the signature has expired")]
+    Expired,
+    #[strum(serialize = "there is no signature of this label")]
+    NoSignature,
+    /// The agent may have a new key.
+    #[strum(serialize = "the key is not in the directory of the agent")]
+    UnknownKey,
+    #[strum(serialize = "the request has too many signatures")]
+    TooMany,
+    #[strum(serialize = "the signature covers too much")]
+    CoversTooMuch,
+    #[strum(serialize = "the signature covers a component twice")]
+    CoversTwice,
+    #[strum(serialize = "the signature covers a component that crawlgate does not know")]
+    UnknownComponent,
+    #[strum(serialize = "the signature does not cover the host")]
+    HostNotCovered,
+    #[strum(serialize = "the signature does not fit the request")]
+    Mismatch,
+    /// Found by [`super::Proofs`] alone: the signature is good, and may be a copy.
+    #[strum(serialize = "another address has shown the same signature")]
+    Copied,
+}
 
-const UNREADABLE: SignatureSays = Invalid("the signature cannot be read");
+impl SignatureProblem {
+    /// Whether the signature is not wrong: it is another agent's, or of a kind that is not verified
+    /// here.
+    fn is_of_others(self) -> bool {
+        use SignatureProblem::*;
+        matches!(
+            self,
+            TooLong
+                | NoTag
+                | OtherAgent
+                | OtherAlgorithm
+                | TooMany
+                | CoversTooMuch
+                | UnknownComponent
+        )
+    }
+}
 
 /// Verifies the signatures of a request as ones of an agent, given by its origin
 /// (`https://chatgpt.com`) and its keys. Each stands for itself, and a good one is enough
-/// (draft-ietf-webbotauth-httpsig-protocol-01, "Multiple Signatures"). If none is good, the result
-/// is that of one of them: an unknown key before a wrong signature, and that before one that proves
-/// nothing.
+/// (draft-ietf-webbotauth-httpsig-protocol-01, "Multiple Signatures").
+///
+/// # Errors
+/// The problem of one signature, if none is good: an unknown key before a wrong signature, and that
+/// before one that is not wrong.
 pub fn verify(
     signed: &Signed<'_>,
     origin: &str,
     keys: &[PublicKey],
     now: Timestamp,
-) -> SignatureSays {
+) -> Result<VerifiedSignature, SignatureProblem> {
     let SignatureFields {
         input,
         signature,
         agent,
     } = signed.fields;
     if input.len() + signature.len() + agent.len() > MAX_OCTETS {
-        return Nothing("the signature is too long");
+        return Err(SignatureProblem::TooLong);
     }
-    let Ok(inputs) = Parser::parse_dictionary(input.as_bytes()) else {
-        return UNREADABLE;
-    };
-    let Ok(signatures) = Parser::parse_dictionary(signature.as_bytes()) else {
-        return UNREADABLE;
+    let read = |field: &str| {
+        Parser::parse_dictionary(field.as_bytes()).map_err(|_| SignatureProblem::Unreadable)
     };
     let verification = Verification {
         signed,
         origin,
         keys,
         now,
-        inputs,
-        signatures,
+        inputs: read(input)?,
+        signatures: read(signature)?,
         agents: Parser::parse_dictionary(agent.as_bytes()).unwrap_or_default(),
     };
-    let mut says = Nothing("there is no signature with the tag web-bot-auth");
+    let mut problem = SignatureProblem::NoTag;
     let mut left = MAX_VERIFIED;
     for (label, entry) in &verification.inputs {
         let ListEntry::InnerList(covered) = entry else {
@@ -106,16 +160,16 @@ pub fn verify(
             continue;
         }
         match verification.check(label, covered, &mut left) {
-            Ok(verified) => return verified,
+            Ok(verified) => return Ok(verified),
             // A new key is to be fetched, whatever stands beside it. Signatures of other agents say
             // nothing about this one's.
-            Err(found) if found == SignatureSays::UnknownKey || matches!(says, Nothing(_)) => {
-                says = found
+            Err(found) if found == SignatureProblem::UnknownKey || problem.is_of_others() => {
+                problem = found
             }
             Err(_) => {}
         }
     }
-    says
+    Err(problem)
 }
 
 /// A request whose signatures are verified.
@@ -141,45 +195,39 @@ impl Verification<'_> {
         label: &str,
         covered: &InnerList,
         left: &mut usize,
-    ) -> Result<SignatureSays, SignatureSays> {
-        if !is_at(&self.agent(label, covered).map_err(Invalid)?, self.origin) {
-            return Err(Nothing("Signature-Agent is not that of the crawler"));
+    ) -> Result<VerifiedSignature, SignatureProblem> {
+        if !is_at(&self.agent(label, covered)?, self.origin) {
+            return Err(SignatureProblem::OtherAgent);
         }
         let [created, expires, key, alg] =
             ["created", "expires", "keyid", "alg"].map(|name| covered.params.get(name));
-        let missing = Invalid("created, expires or keyid is missing");
-        let Some(created) = created.and_then(BareItem::as_int) else {
-            return Err(missing);
-        };
-        let Some(expires) = expires.and_then(BareItem::as_int) else {
-            return Err(missing);
-        };
-        let Some(key) = key.and_then(BareItem::as_str) else {
-            return Err(missing);
-        };
+        let missing = SignatureProblem::MissingParameter;
+        let created = created.and_then(BareItem::as_int).ok_or(missing)?;
+        let expires = expires.and_then(BareItem::as_int).ok_or(missing)?;
+        let key = key.and_then(BareItem::as_str).ok_or(missing)?;
         if alg
             .and_then(BareItem::as_str)
             .is_some_and(|alg| alg != "ed25519")
         {
-            return Err(Nothing("the algorithm is not Ed25519"));
+            return Err(SignatureProblem::OtherAlgorithm);
         }
         let now = self.now.0;
         let skew = SKEW.as_secs() as i64;
         if created > now.saturating_add(skew) {
-            return Err(Invalid("the signature is of the future"));
+            return Err(SignatureProblem::NotYetValid);
         }
         if expires <= now
             || expires < created
             || now.saturating_sub(created) > LONGEST.as_secs() as i64 + skew
         {
-            return Err(Invalid("the signature has expired"));
+            return Err(SignatureProblem::Expired);
         }
         let octets = match self.signatures.get(label) {
             Some(ListEntry::Item(Item {
                 bare_item: BareItem::ByteSeq(octets),
                 ..
             })) => octets,
-            _ => return Err(Invalid("there is no signature of this label")),
+            _ => return Err(SignatureProblem::NoSignature),
         };
         let key = self
             .keys
@@ -189,20 +237,18 @@ impl Verification<'_> {
                     && known.expires.is_none_or(|until| now < until)
             })
             .find(|known| known.names.iter().any(|name| name == key))
-            .ok_or(SignatureSays::UnknownKey)?;
-        *left = left
-            .checked_sub(1)
-            .ok_or(Nothing("the request has too many signatures"))?;
+            .ok_or(SignatureProblem::UnknownKey)?;
+        *left = left.checked_sub(1).ok_or(SignatureProblem::TooMany)?;
         let base = self.base(covered)?;
         let verified =
             UnparsedPublicKey::new(&ED25519, &key.octets).verify(base.as_bytes(), octets);
-        verified.map_err(|_| Invalid("the signature does not fit the request"))?;
+        verified.map_err(|_| SignatureProblem::Mismatch)?;
         let signature = GoodSignature {
             base,
             key: key.octets.clone(),
             octets: octets.clone(),
         };
-        Ok(SignatureSays::Verified {
+        Ok(VerifiedSignature {
             expires: Timestamp(expires),
             signature,
         })
@@ -216,14 +262,14 @@ impl Verification<'_> {
     ///
     /// # Errors
     /// Why the signature names no agent.
-    fn agent(&self, label: &str, covered: &InnerList) -> Result<String, &'static str> {
+    fn agent(&self, label: &str, covered: &InnerList) -> Result<String, SignatureProblem> {
         let items: Vec<&Item> = covered
             .items
             .iter()
             .filter(|item| item.bare_item.as_str() == Some(AGENT))
             .collect();
         if !self.agents.is_empty() && items.iter().any(|item| key(item).is_none()) {
-            return Err("the signature covers Signature-Agent as a whole, and not one member");
+            return Err(SignatureProblem::CoversWholeAgent);
         }
         let own = items.iter().find(|item| key(item) == Some(label));
         let only = items.first().filter(|_| {
@@ -232,16 +278,14 @@ impl Verification<'_> {
                     |entry| matches!(entry, ListEntry::Item(item) if item.params.is_empty()),
                 )
         });
-        let item = own
-            .or(only)
-            .ok_or("the signature does not cover Signature-Agent under its label")?;
+        let item = own.or(only).ok_or(SignatureProblem::AgentNotCovered)?;
         if let Some(key) = key(item) {
             return match self.agents.get(key) {
                 Some(ListEntry::Item(Item {
                     bare_item: BareItem::String(url),
                     params,
                 })) if params.is_empty() => Ok(url.clone()),
-                _ => Err("Signature-Agent has no such member, or one with parameters"),
+                _ => Err(SignatureProblem::NoAgentMember),
             };
         }
         let field = self.signed.fields.agent.trim();
@@ -256,33 +300,32 @@ impl Verification<'_> {
     /// # Errors
     /// The signature cannot be read, covers a component twice, too many or unknown ones, or not the
     /// host.
-    fn base(&self, covered: &InnerList) -> Result<String, SignatureSays> {
+    fn base(&self, covered: &InnerList) -> Result<String, SignatureProblem> {
+        let unreadable = SignatureProblem::Unreadable;
         let mut base = String::new();
         let mut names = Vec::new();
         let mut has_host = false;
         if covered.items.len() > MAX_COMPONENTS {
-            return Err(Nothing("the signature covers too much"));
+            return Err(SignatureProblem::CoversTooMuch);
         }
         for item in &covered.items {
-            let name = item.bare_item.as_str().ok_or(UNREADABLE)?;
-            let identifier = item.serialize_value().map_err(|_| UNREADABLE)?;
+            let name = item.bare_item.as_str().ok_or(unreadable)?;
+            let identifier = item.serialize_value().map_err(|_| unreadable)?;
             if names.contains(&identifier) {
-                return Err(Invalid("the signature covers a component twice"));
+                return Err(SignatureProblem::CoversTwice);
             }
             has_host |= matches!(name, "@authority" | "@target-uri");
             let value = self.value(name, item);
-            let value = value.ok_or(Nothing(
-                "the signature covers a component that crawlgate does not know",
-            ))?;
+            let value = value.ok_or(SignatureProblem::UnknownComponent)?;
             base.push_str(&format!("{identifier}: {value}\n"));
             names.push(identifier);
         }
         if !has_host {
-            return Err(Invalid("the signature does not cover the host"));
+            return Err(SignatureProblem::HostNotCovered);
         }
         let params = vec![ListEntry::InnerList(covered.clone())]
             .serialize_value()
-            .map_err(|_| UNREADABLE)?;
+            .map_err(|_| unreadable)?;
         base.push_str(&format!("\"@signature-params\": {params}"));
         Ok(base)
     }

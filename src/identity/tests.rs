@@ -67,7 +67,7 @@ fn claimed(id: &str, address: &str) -> Claimed<'static> {
 /// What a request finds that counts.
 fn look(proofs: &Proofs, claimed: &Claimed<'_>, now: Timestamp) -> IdentityFinding {
     let (finding, to_do) = proofs.look(claimed, now);
-    assert!(proofs.is_first_to_show(&to_do, now));
+    assert!(proofs.record_signature(&to_do, now));
     proofs.take_up(to_do, now);
     finding
 }

@@ -111,7 +111,7 @@ impl Judge {
             Err(claim) => return Judgement::Unclaimed { claim, snapshot },
         };
         let mut look = self.look_at(request, claimant, facts);
-        if rate == RateStep::Counts && !self.proofs.is_first_to_show(&look.to_do, facts.now) {
+        if rate == RateStep::Counts && !self.proofs.record_signature(&look.to_do, facts.now) {
             // Another address was faster with the same signature: a second look finds that out.
             look = self.look_at(request, claimant, facts);
         }

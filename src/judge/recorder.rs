@@ -177,7 +177,7 @@ pub fn watch_front_page(record: &RequestRecord, tags: &[&[u8]]) {
     let is_forwarded = judged.decision.action == Action::Pass;
     let target = origin_form(record.request.target());
     if is_forwarded && record.response.status == 200 && front_page.is_at(&target) {
-        front_page.saw(
+        front_page.record(
             &target,
             &parse_lines(tags.iter().copied()),
             record.request.now(),

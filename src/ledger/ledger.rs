@@ -49,7 +49,7 @@ pub struct Ledger {
     /// Tells other instances what is served, where several are in front of one site.
     others: OnceLock<Tell>,
     /// Whether other instances may have served what is not known here: then no crawler is accused.
-    is_in_the_dark: AtomicBool,
+    peers_unknown: AtomicBool,
     /// Observations of other instances count from this moment on: the clock was set then.
     floor: AtomicI64,
 }
@@ -193,7 +193,7 @@ impl Ledger {
             successor: RwLock::default(),
             predecessor_since: NOBODY.into(),
             others: OnceLock::new(),
-            is_in_the_dark: false.into(),
+            peers_unknown: false.into(),
             floor: i64::MIN.into(),
         };
         ledger.settle(snapshot, moment.now);
@@ -228,10 +228,10 @@ impl Ledger {
         };
         let cache = RobotsCache::of(claimant.claim, registry, entry);
         // What the next process has served, this one does not know: it accuses no crawler.
-        let is_in_the_dark =
-            locks::read(&self.successor).is_some() || self.is_in_the_dark.load(Relaxed);
+        let peers_unknown =
+            locks::read(&self.successor).is_some() || self.peers_unknown.load(Relaxed);
         let known = Known {
-            set_by: self.clock.set_by(moment).or(is_in_the_dark.then_some(0)),
+            set_by: self.clock.set_by(moment).or(peers_unknown.then_some(0)),
             has_heard_all,
         };
         let since = self.predecessor_since.load(Acquire);
@@ -427,8 +427,8 @@ impl Ledger {
 
     /// Sets whether other instances may have served what is not known here. While they may, no
     /// crawler is accused.
-    pub fn is_in_the_dark(&self, is_in_the_dark: bool) {
-        self.is_in_the_dark.store(is_in_the_dark, Relaxed);
+    pub fn set_peers_unknown(&self, peers_unknown: bool) {
+        self.peers_unknown.store(peers_unknown, Relaxed);
     }
 
     /// Records what another instance served. A host that is new here gets an entry without a site,
@@ -488,7 +488,7 @@ impl Ledger {
 
     /// Records what the previous process served while it handed over, and tells it to other
     /// instances. Ignores a host that no site has now.
-    pub fn was_served(&self, snapshot: &Snapshot, copy: &ServedCopy) {
+    pub fn record_served(&self, snapshot: &Snapshot, copy: &ServedCopy) {
         let host = copy.host.as_bytes();
         let at = Timestamp(copy.at);
         let (Some(key), Some(entry)) = (key(host), entry_of(snapshot, host)) else {
@@ -519,7 +519,7 @@ impl Ledger {
 
     /// All of what was published since a moment counts as served to every crawler.
     #[cfg(test)]
-    pub fn may_have_been_served(&self, snapshot: &Snapshot, since: Timestamp, now: Timestamp) {
+    pub fn serve_everyone_since(&self, snapshot: &Snapshot, since: Timestamp, now: Timestamp) {
         self.observations
             .serve_everyone(|host| published_since(snapshot, host, since), now);
     }

@@ -238,14 +238,14 @@ impl PublicationLog {
 
     /// Records that other servers may have answered for the hosts until now, or that the clock was
     /// set. An earlier such moment is replaced.
-    pub fn was_broken(&mut self, now: Timestamp) {
+    pub fn set_broken(&mut self, now: Timestamp) {
         self.gaps.broken_at = Some(now);
     }
 
     /// Records that the clock was set by so many seconds: forward, which adds a jump, or back
     /// (negative), which shortens jumps, the latest first, and removes those that become zero. Of
     /// more than 64 jumps the two oldest become one.
-    pub fn clock_was_set(&mut self, by: i64, now: Timestamp) {
+    pub fn apply_clock_step(&mut self, by: i64, now: Timestamp) {
         let mut back = Duration::from_secs(by.min(0).unsigned_abs());
         for jump in &mut self.jumps {
             let undone = back.min(jump.by);
@@ -280,7 +280,7 @@ impl PublicationLog {
     }
 
     /// Notes that an earlier log was lost.
-    pub fn was_lost(&mut self, now: Timestamp) {
+    pub fn set_lost(&mut self, now: Timestamp) {
         self.gaps.lost_at = Some(now);
     }
 

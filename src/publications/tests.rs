@@ -175,7 +175,7 @@ fn clock_set_forward_makes_no_version_older() {
     let by = 60 * 24;
     world
         .log
-        .clock_was_set(by * HOUR, Timestamp((3 + by) * HOUR));
+        .apply_clock_step(by * HOUR, Timestamp((3 + by) * HOUR));
     world.record((4 + by) * HOUR, &site(version(3)));
     assert_eq!(since(&mut world, 4 + by), 4 - 24);
     assert_eq!(
@@ -197,11 +197,13 @@ fn clock_set_forward_makes_no_version_older() {
     // Set back by a part of it, and then by more than there is.
     world
         .log
-        .clock_was_set(-10 * HOUR, Timestamp((5 + by - 10) * HOUR));
+        .apply_clock_step(-10 * HOUR, Timestamp((5 + by - 10) * HOUR));
     assert_eq!(world.log.jumped().as_secs() as i64, (by - 10) * HOUR);
     world.record((5 + by - 10) * HOUR, &site(version(4)));
     assert_eq!(since(&mut world, 6 + by - 10), 6 - 24);
-    world.log.clock_was_set(-2 * by * HOUR, Timestamp(6 * HOUR));
+    world
+        .log
+        .apply_clock_step(-2 * by * HOUR, Timestamp(6 * HOUR));
     assert_eq!(
         (world.log.jumped(), since(&mut world, 30)),
         (Duration::ZERO, 6)
@@ -212,7 +214,7 @@ fn clock_set_forward_makes_no_version_older() {
 fn clock_set_forward_too_often_counts_as_one_jump() {
     let mut log = PublicationLog::default();
     for time in 1..=100 {
-        log.clock_was_set(10, Timestamp(time * 1_000));
+        log.apply_clock_step(10, Timestamp(time * 1_000));
     }
     assert_eq!(
         (log.jumps.len(), log.jumped()),
@@ -358,16 +360,16 @@ fn a_declared_version_says_nothing_after_a_move_or_a_gap() {
     assert_eq!(moved.superseded("x.example", 300), [(id(1), 200)]);
 
     let mut first = begin(100);
-    first.log.was_broken(Timestamp(100));
+    first.log.set_broken(Timestamp(100));
     assert!(
         is_declared(&mut first, "x.example", 300),
         "a gap before the first publication is what the word is about"
     );
-    first.log.was_broken(Timestamp(101));
+    first.log.set_broken(Timestamp(101));
     assert!(!is_declared(&mut first, "x.example", 300));
 
     let mut lost = begin(100);
-    lost.log.was_lost(Timestamp(100));
+    lost.log.set_lost(Timestamp(100));
     assert!(!is_declared(&mut lost, "x.example", 300));
 }
 

@@ -336,7 +336,7 @@ impl Upgrades {
                     let _ = channel.send(&FromSuccessor::Settled, &[]);
                 }
             },
-            |copy| ledger.was_served(&sites.snapshot(), copy),
+            |copy| ledger.record_served(&sites.snapshot(), copy),
         );
         ledger.predecessor_ended(&sites.snapshot(), cut_off == Some(0), clock.moment().now);
         match cut_off {

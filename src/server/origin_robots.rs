@@ -299,10 +299,10 @@ impl OriginRobots {
         }
         self.ahead = Some(ahead);
         for site in self.followed.values_mut() {
-            site.fetch.clock_was_set(by, moment.now);
+            site.fetch.apply_clock_step(by, moment.now);
         }
         for copy in self.unused.values_mut() {
-            copy.clock_was_set(by, moment.now);
+            copy.apply_clock_step(by, moment.now);
         }
         let followed = self
             .followed
@@ -313,7 +313,7 @@ impl OriginRobots {
             .iter()
             .map(|(name, copy)| copy.fact(name, moment.now));
         self.store.put(followed.chain(unused));
-        self.manager.clock_was_set(by, moment.now);
+        self.manager.apply_clock_step(by, moment.now);
     }
 
     /// Follows new sites, and stops following those that were removed or no longer read the

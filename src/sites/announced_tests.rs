@@ -19,7 +19,7 @@ struct Told {
 impl Announce for Told {
     fn announce(&self, _log: &PublicationLog, _files: &[VersionFile]) -> Result<(), AnnounceError> {
         if self.is_away.load(Ordering::SeqCst) {
-            Err(AnnounceError("connection refused".into()))
+            Err(AnnounceError::Store("connection refused".into()))
         } else {
             Ok(())
         }

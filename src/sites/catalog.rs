@@ -228,11 +228,11 @@ impl SiteCatalog {
         Ok(true)
     }
 
-    /// The wall clock was set by so many seconds (negative: back). Moves the ends of waiting for
-    /// origins' files with it, and compiles the sites that wait. Returns whether one of them was
-    /// replaced; one that cannot be compiled stays as it is.
-    pub fn clock_was_set(&mut self, by: i64, now: Timestamp) -> bool {
-        self.origins.clock_was_set(by, now);
+    /// For a wall clock that was set by so many seconds (negative: back): moves the ends of waiting
+    /// for origins' files with it, and compiles the sites that wait. Returns whether one of them
+    /// was replaced; one that cannot be compiled stays as it is.
+    pub fn apply_clock_step(&mut self, by: i64, now: Timestamp) -> bool {
+        self.origins.apply_clock_step(by, now);
         let mut changed = false;
         for before in self.sites(|site| site.robots_txt.awaits_origin_until.is_some()) {
             if let Some(site) = self

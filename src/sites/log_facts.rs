@@ -51,7 +51,7 @@ pub fn remembered_log(facts: &StoredFacts, now: Timestamp) -> PublicationLog {
         jumps.collect(),
     );
     if !is_whole {
-        log.was_lost(now);
+        log.set_lost(now);
     }
     log
 }

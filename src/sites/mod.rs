@@ -372,11 +372,13 @@ impl SiteManager {
         })
     }
 
-    /// The wall clock was set by so many seconds (negative: back), or the machine slept. Moves the
-    /// end of waiting for origins' robots.txt by as much, so that a site waits as long as was
-    /// meant. Blocking: it compiles the sites that wait.
-    pub fn clock_was_set(&self, by: i64, now: Timestamp) {
-        self.change(now, |changes| ((), changes.catalog.clock_was_set(by, now)));
+    /// For a wall clock that was set by so many seconds (negative: back), or a machine that slept.
+    /// Moves the end of waiting for origins' robots.txt by as much, so that a site waits as long as
+    /// was meant. Blocking: it compiles the sites that wait.
+    pub fn apply_clock_step(&self, by: i64, now: Timestamp) {
+        self.change(now, |changes| {
+            ((), changes.catalog.apply_clock_step(by, now))
+        });
     }
 
     /// Records in the publication log that the wall clock was set by so many seconds. From then on
@@ -384,7 +386,7 @@ impl SiteManager {
     /// published before is not as old as the clock says.
     pub fn history_was_shifted(&self, by: i64, now: Timestamp) {
         self.change(now, |changes| {
-            changes.publisher.clock_was_set(by, now);
+            changes.publisher.apply_clock_step(by, now);
             ((), true)
         });
     }

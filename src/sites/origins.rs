@@ -185,9 +185,9 @@ impl OriginFiles {
         self.0.insert(name.to_owned(), Origin::Read(file));
     }
 
-    /// The wall clock was set by so many seconds (negative: back): moves the end of waiting by as
-    /// much, to `PATIENCE` from now at most.
-    pub fn clock_was_set(&mut self, by: i64, now: Timestamp) {
+    /// For a wall clock that was set by so many seconds (negative: back): moves the end of waiting
+    /// by as much, to `PATIENCE` from now at most.
+    pub fn apply_clock_step(&mut self, by: i64, now: Timestamp) {
         for known in self.0.values_mut() {
             if let Origin::Awaited { until } = known {
                 *until = Timestamp(until.0.saturating_add(by)).min(now.plus(PATIENCE));

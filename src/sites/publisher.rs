@@ -60,8 +60,17 @@ pub trait Announce: Send {
 
 /// Why other instances cannot be told of a publication.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct AnnounceError(pub String);
+pub enum AnnounceError {
+    /// This instance tells others no more.
+    #[error("this instance has left the exchange")]
+    Left,
+    /// The store takes long.
+    #[error("the store has not answered yet what it was asked before")]
+    Busy,
+    /// The store has not taken it, for this reason.
+    #[error("{0}")]
+    Store(String),
+}
 
 /// Why new sites are not in force yet.
 #[derive(Clone, Debug)]
@@ -109,10 +118,10 @@ impl Publisher {
         // After a gap other tables of crawlers may have been in force.
         if !remembered.is_continued {
             corrected.forget_identities();
-            corrected.was_broken(now);
+            corrected.set_broken(now);
         }
         if remembered.has_lost_facts() {
-            corrected.was_lost(now);
+            corrected.set_lost(now);
         }
         Publisher {
             store,
@@ -142,13 +151,13 @@ impl Publisher {
         self.evidence.tell(&self.entries);
     }
 
-    /// The clock was set by so many seconds (negative: back, 0: other servers may have answered
-    /// until now). Records both a broken history and the shift in the corrected log; the next
+    /// For a clock that was set by so many seconds (negative: back, 0: other servers may have
+    /// answered until now). Records both a broken history and the shift in the corrected log; the next
     /// publication stores it.
-    pub fn clock_was_set(&mut self, by: i64, now: Timestamp) {
+    pub fn apply_clock_step(&mut self, by: i64, now: Timestamp) {
         let mut log = self.corrected.take().unwrap_or_else(|| self.log.clone());
-        log.was_broken(now);
-        log.clock_was_set(by, now);
+        log.set_broken(now);
+        log.apply_clock_step(by, now);
         self.corrected = Some(log);
     }
 

@@ -175,7 +175,7 @@ fn front_page_tags_count_until_the_policy_changes() {
         only(&live)
             .site
             .front_page
-            .saw(b"/", &parse_lines([line.as_bytes()]), Timestamp(at))
+            .record(b"/", &parse_lines([line.as_bytes()]), Timestamp(at))
     };
     saw("noindex", 3);
     assert_eq!(status(&live), (false, Some(Timestamp(3))));

@@ -43,9 +43,6 @@ const ANNOUNCEMENT: Duration = Duration::from_millis(500);
 const LAST_TURN: Duration = Duration::from_secs(2);
 const GOODBYE: Duration = Duration::from_secs(3);
 
-/// Why something has to wait.
-const BUSY: &str = "the store has not answered yet what it was asked before";
-
 /// Why an instance cannot be taken for gone.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum ForgetError {
@@ -53,7 +50,7 @@ pub enum ForgetError {
     #[error("no other instance has the id `{0}`; `crawlgate instances` lists them")]
     UnknownInstance(String),
     /// The store takes long.
-    #[error("{BUSY}")]
+    #[error("{}", AnnounceError::Busy)]
     Busy,
 }
 
@@ -347,7 +344,7 @@ impl Shared {
                 core.exchange.confirmed(moment),
             )
         };
-        ledger.is_in_the_dark(hindrance.is_some());
+        ledger.set_peers_unknown(hindrance.is_some());
         let settled = recorder.settle(confirmed.filter(|_| knows_all), moment.lived, judge);
         let mut core = lock(&self.core);
         let totals = &mut core.exchange.totals;
@@ -417,14 +414,12 @@ impl Shared {
         let Some(Identity { run_id, epoch }) = settled else {
             return;
         };
-        let is_news = {
-            let mut membership = lock(&self.membership);
-            let is_news = membership.store_run != run_id || membership.store_epoch != epoch;
-            membership.store_run = run_id;
-            membership.store_epoch = epoch;
-            is_news
-        };
-        if is_news {
+        let mut membership = lock(&self.membership);
+        let has_changed = membership.store_run != run_id || membership.store_epoch != epoch;
+        membership.store_run = run_id;
+        membership.store_epoch = epoch;
+        drop(membership);
+        if has_changed {
             self.keep_membership();
         }
     }
@@ -447,8 +442,7 @@ impl Announce for Announcing {
     /// Since the first failure the status shows that an announcement waits.
     fn announce(&self, log: &PublicationLog, files: &[VersionFile]) -> Result<(), AnnounceError> {
         let Some(shared) = self.0.upgrade() else {
-            let left = "this instance has left the exchange".to_owned();
-            return Err(AnnounceError(left));
+            return Err(AnnounceError::Left);
         };
         let clock = &shared.instance.clock;
         let told = match lock_within(&shared.core, ANNOUNCEMENT) {
@@ -456,9 +450,9 @@ impl Announce for Announcing {
                 let Core { exchange, store } = &mut *core;
                 exchange
                     .announce(store.as_mut(), now(clock), log, files)
-                    .map_err(|error| AnnounceError(error.to_string()))
+                    .map_err(|error| AnnounceError::Store(error.to_string()))
             }
-            None => Err(AnnounceError(BUSY.to_owned())),
+            None => Err(AnnounceError::Busy),
         };
         let mut since = lock(&shared.announcing);
         match &told {

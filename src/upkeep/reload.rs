@@ -42,7 +42,7 @@ impl Upkeep {
             if site.reload_ok && !site.findings.is_empty() {
                 tracing::warn!(site = %site.site, findings = ?site.findings, "the policy has warnings and is in force");
             }
-            upkeep.is_news(&site.site, &site.findings);
+            upkeep.record_findings(&site.site, &site.findings);
         }
         upkeep.set_gauges(&status);
         Arc::new(upkeep)
@@ -79,7 +79,7 @@ impl Upkeep {
             self.tell(site);
         }
         let problem = report.problem.as_slice();
-        if self.is_news("", problem) && !problem.is_empty() {
+        if self.record_findings("", problem) && !problem.is_empty() {
             tracing::error!(
                 ?problem,
                 "the policies were not reloaded; the present ones stay in force"
@@ -96,7 +96,7 @@ impl Upkeep {
             findings,
             ..
         } = site;
-        let news = self.is_news(name, findings);
+        let news = self.record_findings(name, findings);
         match site.outcome {
             ReloadOutcome::Added | ReloadOutcome::Replaced if findings.is_empty() => {
                 tracing::info!(site = %name, outcome = ?site.outcome, "policy");
@@ -142,7 +142,7 @@ impl Upkeep {
 
     /// Records what is said of a site (an empty name: of the directory; no site has one). Returns
     /// whether it differs from what was said the last time.
-    fn is_news(&self, site: &str, findings: &[Finding]) -> bool {
+    fn record_findings(&self, site: &str, findings: &[Finding]) -> bool {
         let mut told = lock(&self.told);
         let before = match findings {
             [] => told.remove(site),

@@ -142,7 +142,7 @@ impl Attempts {
         };
         let held = held.inspect_err(|none| {
             self.none = Some(*none);
-            upstreams.has_none(self.place, wanted, *none);
+            upstreams.record_no_server(self.place, wanted, *none);
         })?;
         self.asked = milliseconds(began.duration_since(upstreams.started));
         self.place = Some(held.server.entry.place);
@@ -381,7 +381,7 @@ impl Upstreams {
 
     /// Counts and logs a request that no server was found for. `place` is that of its origin;
     /// `None` if no origin is for its host.
-    fn has_none(&self, place: Option<ServerPlace>, wanted: &Wanted<'_>, none: NoServer) {
+    fn record_no_server(&self, place: Option<ServerPlace>, wanted: &Wanted<'_>, none: NoServer) {
         let Wanted {
             host,
             target,

@@ -202,13 +202,13 @@ impl Named<'_> {
                 }
                 found.ttl.clamp(LEAST, MOST)
             }
-            Err(error) => self.has_failed(&error),
+            Err(error) => self.record_failure(&error),
         }
     }
 
     /// Counts a failed lookup, and logs it unless the one before failed in the same way. Returns
     /// the time until the next one: shorter while the server has no address at all.
-    fn has_failed(&mut self, error: &HostLookupError) -> Duration {
+    fn record_failure(&mut self, error: &HostLookupError) -> Duration {
         self.upstreams
             .metrics
             .upstream

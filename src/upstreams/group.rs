@@ -373,7 +373,7 @@ impl Group {
     /// again: that change is returned.
     pub fn answered(&self, server: &Arc<Server>, now: Duration) -> Option<Change> {
         let now = milliseconds(now);
-        if !server.has_answered(now) {
+        if !server.record_answer(now) {
             return None;
         }
         let members = self.members();

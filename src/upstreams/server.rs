@@ -219,7 +219,7 @@ impl Server {
 
     /// Records an answer at `now` (milliseconds since the start), which ends the failures in a row.
     /// Returns whether the server may be on trial.
-    pub fn has_answered(&self, now: u64) -> bool {
+    pub fn record_answer(&self, now: u64) -> bool {
         let live = &self.live;
         live.last_answer.store(now.max(1), Relaxed);
         if live.failures.load(Relaxed) != 0 {

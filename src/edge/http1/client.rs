@@ -264,7 +264,7 @@ impl Client for Http1Client<'_> {
         })
     }
 
-    fn has_passed(&mut self, moment: Instant, context: &mut Context<'_>) -> bool {
-        self.connection.timer.has_passed(moment, context)
+    fn poll_elapsed(&mut self, moment: Instant, context: &mut Context<'_>) -> Poll<()> {
+        self.connection.timer.poll_elapsed(moment, context)
     }
 }

@@ -198,7 +198,7 @@ impl Client for Http2Client {
         self.stream.sending.poll_gone(context).map(cut)
     }
 
-    fn has_passed(&mut self, moment: Instant, context: &mut Context<'_>) -> bool {
-        self.timer.has_passed(moment, context)
+    fn poll_elapsed(&mut self, moment: Instant, context: &mut Context<'_>) -> Poll<()> {
+        self.timer.poll_elapsed(moment, context)
     }
 }

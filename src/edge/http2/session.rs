@@ -305,7 +305,7 @@ impl<'e> Session<'e> {
     /// off.
     fn let_leave(&mut self) {
         for (sending, unrecorded) in self.in_h2.drain(..) {
-            if sending.is_some_and(|mut sending| sending.is_gone()) {
+            if sending.is_some_and(|mut sending| sending.check_gone()) {
                 unrecorded.record(false);
             } else {
                 self.in_output.push(unrecorded);

@@ -121,7 +121,7 @@ impl Sending {
         context: &mut Context<'_>,
     ) -> Poll<Result<usize, Gone>> {
         let polled = self.poll_capacity(wanted, context);
-        if !self.stall.is_over(&polled, context) {
+        if !self.stall.record(&polled, context) {
             return polled;
         }
         self.reset(Reason::CANCEL);
@@ -197,8 +197,9 @@ impl Sending {
         polled.map(|_| Gone)
     }
 
-    /// Whether the client does not want the response any more. The task is not woken for it later.
-    pub fn is_gone(&mut self) -> bool {
+    /// Polls once whether the client does not want the response any more. The task is not woken for
+    /// it later, not by an earlier `poll_gone` either.
+    pub fn check_gone(&mut self) -> bool {
         self.poll_gone(&mut Context::from_waker(Waker::noop()))
             .is_ready()
     }

@@ -9,7 +9,7 @@
 use crate::edge::timer::Timer;
 use crate::settings::Limits;
 use h2::{Ping, PingPong};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -118,9 +118,7 @@ impl Timeouts {
                 .filter(|_| self.is_asked)
                 .map(|pings| pings.poll_pong(context));
             self.is_asked &= !matches!(pong, Some(Poll::Ready(Ok(_))));
-            if !self.timer.has_passed(self.until, context) {
-                return Poll::Pending;
-            }
+            ready!(self.timer.poll_elapsed(self.until, context));
             match (has_requests, self.told) {
                 (false, 0) => return Poll::Ready(Due::FirstGoaway),
                 (false, 1) => return Poll::Ready(Due::LastGoaway),

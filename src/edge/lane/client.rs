@@ -87,6 +87,6 @@ pub trait Client {
     /// and after its end.
     fn poll_gone(&mut self, context: &mut Context<'_>) -> Poll<io::Error>;
 
-    /// Whether this moment has passed. If not, the task is woken when it has.
-    fn has_passed(&mut self, moment: Instant, context: &mut Context<'_>) -> bool;
+    /// Ready when this moment has passed.
+    fn poll_elapsed(&mut self, moment: Instant, context: &mut Context<'_>) -> Poll<()>;
 }

@@ -60,7 +60,7 @@ impl Pool {
                 let place = list.iter().rposition(|kept| kept.key == key)?;
                 list.remove(place)
             };
-            if is_silent(&mut kept.stream) {
+            if check_silent(&mut kept.stream) {
                 return Some(kept.stream);
             }
         }
@@ -104,7 +104,7 @@ impl Pool {
             let mut over = Vec::new();
             let mut list = lock(list);
             for mut kept in std::mem::take(&mut *list) {
-                if now < kept.until && is_silent(&mut kept.stream) {
+                if now < kept.until && check_silent(&mut kept.stream) {
                     list.push(kept);
                 } else {
                     over.push(kept);
@@ -125,8 +125,8 @@ async fn sweep(pool: Weak<Pool>) {
     }
 }
 
-/// Whether nothing can be read now: no byte, no end, no error.
-fn is_silent(stream: &mut (impl AsyncRead + Unpin)) -> bool {
+/// Tries to read a byte. Returns whether nothing can be read now: no byte, no end, no error.
+fn check_silent(stream: &mut (impl AsyncRead + Unpin)) -> bool {
     let mut octet = [0];
     let mut context = Context::from_waker(Waker::noop());
     Pin::new(stream)
@@ -157,7 +157,7 @@ mod tests {
         }
         let mut taken = pool.take(1).unwrap();
         taken.write_all(b"x").await.unwrap();
-        assert!(!is_silent(&mut ends[2]) && is_silent(&mut ends[0]));
+        assert!(!check_silent(&mut ends[2]) && check_silent(&mut ends[0]));
         assert!(pool.take(1).is_some() && pool.take(1).is_none() && pool.take(2).is_some());
     }
 
@@ -183,7 +183,7 @@ mod tests {
             ends.push(other);
         }
         assert!(pool.take(1).is_none() && pool.take(2).is_some() && pool.take(3).is_some());
-        assert!(!is_silent(&mut ends[0]), "it was closed");
+        assert!(!check_silent(&mut ends[0]), "it was closed");
     }
 
     #[tokio::test]

@@ -3,7 +3,7 @@
 use super::*;
 use crate::evidence::Evidence;
 use crate::evidence::commands::forget;
-use crate::evidence::database::{Deletion, EvidenceDatabase, RunEnd};
+use crate::evidence::database::{Damage, Deletion, EvidenceDatabase, RunEnd};
 use crate::evidence::examine::examine;
 use crate::evidence::note::SigningKey;
 use crate::evidence::opening::{open_existing, write_runs};
@@ -206,15 +206,12 @@ fn an_older_copy_of_the_database_begins_a_new_log() {
     drop(first);
     write_runs(directory.path(), 3).expect("written");
     let again = open(directory.path(), moment(1)).expect("a log");
-    assert!(again.begun_anew.is_some() && again.state.id != id);
+    assert_eq!(again.begun_anew, Some(Damage::OlderCopy));
+    assert_ne!(again.state.id, id);
     drop(again);
     std::fs::remove_file(directory.path().join("evidence.key")).expect("removed");
-    assert!(
-        open(directory.path(), moment(2))
-            .expect("a log")
-            .begun_anew
-            .is_some()
-    );
+    let again = open(directory.path(), moment(2)).expect("a log");
+    assert_eq!(again.begun_anew, Some(Damage::KeyLost));
 }
 
 #[test]

@@ -78,7 +78,7 @@ impl Exchange {
         if waiting.has_lost {
             let now = self.clocks.to_own(self.clocks.now());
             self.log
-                .was_unreported(Some(Timestamp(now.0.saturating_sub(60))), now);
+                .mark_unreported(Some(Timestamp(now.0.saturating_sub(60))), now);
         }
         if self.outgoing.len() > MOST_WAITING {
             self.outgoing = Merged::default();
@@ -235,8 +235,8 @@ impl Exchange {
         };
         match self.write_part(store, &identity, batch) {
             Ok(position) if position > self.read => {
-                self.were_written(&facts);
-                self.log.were_told(facts, log, files);
+                self.mark_written(&facts);
+                self.log.mark_told(facts, log, files);
                 self.touch(now);
                 Ok(())
             }
@@ -254,14 +254,14 @@ impl Exchange {
 
     /// Records that these facts are in the store: drops the facts with the same keys that wait,
     /// because these are older.
-    pub(super) fn were_written(&mut self, facts: &[SharedFact]) {
+    pub(super) fn mark_written(&mut self, facts: &[SharedFact]) {
         let keys: BTreeSet<&str> = facts.iter().map(|fact| fact.key.as_str()).collect();
         self.outgoing.retain(|key, _, _| !keys.contains(key));
     }
 
     /// Records the log that is in force now. The next turn tells others what ended by it.
     pub fn published(&mut self, log: &PublicationLog) {
-        self.log.is(log);
+        self.log.update(log);
     }
 
     /// Writes everything that waits, and then an entry that says that this instance has left. After

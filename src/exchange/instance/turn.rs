@@ -213,7 +213,7 @@ impl Exchange {
         }
         if !self.has_joined {
             self.log
-                .was_unreported(self.before.unreported_since, now.second());
+                .mark_unreported(self.before.unreported_since, now.second());
         }
         if !self.has_joined || continuity == Continuity::Lost {
             self.me.joined = self.clocks.now();
@@ -267,7 +267,7 @@ impl Exchange {
             };
             position = self.write_part(store, &identity, batch)?;
         }
-        self.were_written(&own);
+        self.mark_written(&own);
         self.settled = Some(identity);
         self.has_joined = true;
         self.must_write_all = false;

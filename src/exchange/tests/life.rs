@@ -244,7 +244,7 @@ fn tell(ledger: &Ledger, outbox: &Arc<Outbox>) {
         },
         move |host| observed.observed(host),
     );
-    ledger.is_in_the_dark(true);
+    ledger.set_peers_unknown(true);
 }
 
 impl Instance {
@@ -265,7 +265,7 @@ impl Instance {
         let mut log = disk.log.clone();
         if !disk.is_continued(now) && disk.committed.is_some() {
             log.forget_identities();
-            log.was_broken(now);
+            log.set_broken(now);
         }
         let mut versions = VersionStore::default();
         let before = disk.before();
@@ -292,7 +292,7 @@ impl Instance {
         let snapshot = snapshot(&log, &[], &mut versions, version, now);
         let ledger = disk.ledger(version, now);
         if let Some(since) = before.unreported_since {
-            ledger.may_have_been_served(&snapshot, since, now);
+            ledger.serve_everyone_since(&snapshot, since, now);
         }
         disk.orders.tell(outbox.clone());
         tell(&ledger, &outbox);
@@ -393,7 +393,7 @@ impl Instance {
             self.rebuild(true_ms);
         }
         self.ledger
-            .is_in_the_dark(self.exchange.hindrance(now).is_some());
+            .set_peers_unknown(self.exchange.hindrance(now).is_some());
         self.try_to_publish(store, is_cut_off, true_ms);
         if true_ms - self.committed_at >= 1_000 {
             self.ledger.tick(

@@ -62,7 +62,7 @@ impl World {
     /// The next process hears what the one before has served.
     pub fn tell(&self) {
         let told = self.before.iter().flat_map(|before| before.told.try_iter());
-        told.for_each(|copy| self.ledger.was_served(&self.snapshot(), &copy));
+        told.for_each(|copy| self.ledger.record_served(&self.snapshot(), &copy));
     }
 
     /// The process before serves a crawler, if it still answers; which version.

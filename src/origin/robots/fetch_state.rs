@@ -170,7 +170,7 @@ impl FetchState {
     /// slept: time spans stay as long as they were. When the clock was set forward, the moments of
     /// the copy and of the last success stay. No moment but that of the next fetch may lie after
     /// `now`.
-    pub fn clock_was_set(&mut self, by: i64, now: Timestamp) {
+    pub fn apply_clock_step(&mut self, by: i64, now: Timestamp) {
         let mut moments = vec![&mut self.due, &mut self.wanted_since];
         moments.extend(self.last_answer.gone_since());
         // After a sleep of the machine these moments are right as they are.
@@ -526,9 +526,9 @@ impl StoredCopy {
         Ok(stored)
     }
 
-    /// Moves the stored moments: see [`FetchState::clock_was_set`]. That of the removal moves, too.
-    pub fn clock_was_set(&mut self, by: i64, now: Timestamp) {
-        self.fetch.clock_was_set(by, now);
+    /// Moves the stored moments, that of the removal too: see [`FetchState::apply_clock_step`].
+    pub fn apply_clock_step(&mut self, by: i64, now: Timestamp) {
+        self.fetch.apply_clock_step(by, now);
         self.left_at = self
             .left_at
             .map(|moment| taken_as_past(Timestamp(moment.0.saturating_add(by)), now));

@@ -507,7 +507,7 @@ fn clock_set_keeps_spans() {
             .expect("a copy");
         fetch.accept(copy, Timestamp(100_000));
         fetch.take_result(gone(), Timestamp(100_600), 0.5);
-        fetch.clock_was_set(by, Timestamp(100_700 + by));
+        fetch.apply_clock_step(by, Timestamp(100_700 + by));
         fetch
     };
     for by in [-DAY, DAY] {
@@ -531,7 +531,7 @@ fn clock_set_keeps_spans() {
         assert!(fetch.take_result(gone(), moved(101_200), 0.5).is_some());
     }
     let mut waits = FetchState::new(Timestamp(100_000));
-    waits.clock_was_set(-DAY, Timestamp(100_100 - DAY));
+    waits.apply_clock_step(-DAY, Timestamp(100_100 - DAY));
     assert_eq!(
         waits.state(HOUR, Timestamp(103_500 - DAY)),
         OriginCopyState::Awaited

@@ -298,7 +298,7 @@ fn added(draft: &mut Draft, origin: &OriginGroup, bounds: &mut Bounds) -> Vec<(R
     let mut added = Vec::new();
     for (rule, source) in origin.rules.iter().filter(|(rule, _)| !ours.contains(rule)) {
         if rule.allow {
-            if allows.keeps(rule, source, bounds, draft) {
+            if allows.admit(rule, source, bounds, draft) {
                 added.push((rule.clone(), source.clone()));
             }
             continue;
@@ -352,7 +352,7 @@ pub fn hold_against_origin(
             .collect();
         let mut allows = Allows::new(disallows, &of_policy);
         for (rule, source) in rules {
-            if !rule.allow || !is_of_origin(&source) || allows.keeps(&rule, &source, bounds, draft)
+            if !rule.allow || !is_of_origin(&source) || allows.admit(&rule, &source, bounds, draft)
             {
                 draft.rules.push((rule, source));
             }
@@ -375,10 +375,10 @@ impl<'a> Allows<'a> {
         }
     }
 
-    /// Whether an Allow of the origin may stay. If it may not, counts it, adds a comment to `draft`
-    /// (for the first `NOTED` of the group), and a finding for the lints, except where the Disallow
-    /// covers all of the Allow.
-    fn keeps(
+    /// Decides whether an Allow of the origin may stay. If it may not, counts it, adds a comment to
+    /// `draft` (for the first `NOTED` of the group), and a finding for the lints, except where the
+    /// Disallow covers all of the Allow.
+    fn admit(
         &mut self,
         rule: &Rule,
         source: &RuleSource,

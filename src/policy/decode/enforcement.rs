@@ -80,7 +80,7 @@ fn agents(decoder: &mut Decoder, node: &Node) -> Vec<(Located<String>, Enforceme
             );
             continue;
         }
-        if is_name(
+        if check_name(
             decoder,
             &agent,
             "write the field directly under `enforcement`: it is for all",
@@ -91,9 +91,9 @@ fn agents(decoder: &mut Decoder, node: &Node) -> Vec<(Located<String>, Enforceme
     agents
 }
 
-/// Whether a text may name one crawler. Adds an error for `*`, with the help `for_all`, and for a
-/// token with a version (`GPTBot/1.0`).
-fn is_name(decoder: &mut Decoder, agent: &Located<String>, for_all: &str) -> bool {
+/// Checks whether a text may name one crawler. Adds an error for `*`, with the help `for_all`, and
+/// for a token with a version (`GPTBot/1.0`).
+fn check_name(decoder: &mut Decoder, agent: &Located<String>, for_all: &str) -> bool {
     let name = &agent.value;
     let (message, help) = match name.split_once('/') {
         Some((token, _)) => (
@@ -138,7 +138,7 @@ fn exempt(decoder: &mut Decoder, node: &Node) -> Vec<Located<String>> {
     decoder.checked(
         node,
         "a list of crawlers, like `IntranetBot`",
-        |decoder, agent| is_name(decoder, agent, "write `mode: observe` to refuse no crawler"),
+        |decoder, agent| check_name(decoder, agent, "write `mode: observe` to refuse no crawler"),
     )
 }
 

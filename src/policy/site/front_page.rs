@@ -50,9 +50,9 @@ impl FrontPage {
         }
     }
 
-    /// Remembers the tags of the last answer for the front page. The caller passes only a `target`
+    /// Records the tags of the last answer for the front page. The caller passes only a `target`
     /// for which `is_at` is true. An answer for `/` itself ends an earlier redirect.
-    pub fn saw(&self, target: &[u8], tags: &Tags, now: Timestamp) {
+    pub fn record(&self, target: &[u8], tags: &Tags, now: Timestamp) {
         if target == b"/" {
             self.leads_to.store(0, Relaxed);
         }

@@ -153,7 +153,7 @@ pub(super) fn tell(instance: &Instance, outbox: &Arc<Outbox>) {
         move |copy| put(&served, of_copy(copy)),
         move |host| observed.observed(host),
     );
-    instance.ledger.is_in_the_dark(true);
+    instance.ledger.set_peers_unknown(true);
     instance
         .behaviours
         .tell_others(move |news| put(&clients, of_news(news)));

@@ -387,7 +387,7 @@ fn through_lane(
             return Finished::Sent(stream, Some(Unrecorded::Response(record)));
         }
         record.finish(true);
-        if stream.sending.is_gone() {
+        if stream.sending.check_gone() {
             return Finished::Reset;
         }
         // The client gets what came before.

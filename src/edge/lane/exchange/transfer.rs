@@ -102,7 +102,7 @@ impl<C: Client> Exchange<'_, C> {
     ) -> Poll<Result<()>> {
         if request != WaitsFor::Client && response != WaitsFor::Client {
             self.transfer.pace.pause();
-        } else if !self.may_wait_for_client(context) {
+        } else if !self.wait_for_client(context) {
             let kind = if self.has_begun {
                 ErrorType::WriteError
             } else {
@@ -131,9 +131,7 @@ impl<C: Client> Exchange<'_, C> {
             _ => Instant::now() + limit,
         };
         self.transfer.wait = Some((awaited, until));
-        if !self.client.has_passed(until, context) {
-            return Poll::Pending;
-        }
+        ready!(self.client.poll_elapsed(until, context));
         Poll::Ready(Err(match awaited {
             Awaited::Continue => {
                 // In the place of an origin that says nothing. The 100 has to be flushed.
@@ -156,13 +154,13 @@ impl<C: Client> Exchange<'_, C> {
 
     /// Counts the time that this request waits for its client. A slow client gives its place at the
     /// origin up while people wait for one. Returns whether the request may go on.
-    fn may_wait_for_client(&mut self, context: &mut Context<'_>) -> bool {
+    fn wait_for_client(&mut self, context: &mut Context<'_>) -> bool {
         let Some(place) = self.attempts.place() else {
             return true;
         };
         let client = &mut self.client;
         self.transfer.pace.wait(place, |moment| {
-            if client.has_passed(moment, context) {
+            if client.poll_elapsed(moment, context).is_ready() {
                 context.waker().wake_by_ref();
             }
         })

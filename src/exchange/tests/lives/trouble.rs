@@ -106,7 +106,7 @@ impl Life {
         let span = *self.dice.pick(&[90, 600, HOUR, 8 * HOUR]) * SECOND;
         for other in others {
             if !self.dice.one_in(3) {
-                self.is_replaced(other);
+                self.replace(other);
             }
         }
         self.pass(SECOND);
@@ -121,7 +121,7 @@ impl Life {
         if self.dice.one_in(2) {
             self.pass(20 * SECOND);
         }
-        others.into_iter().for_each(|other| self.is_replaced(other));
+        others.into_iter().for_each(|other| self.replace(other));
         self.store.change(if self.dice.one_in(3) {
             Inner::restart_from_backup
         } else {
@@ -140,7 +140,7 @@ impl Life {
 
     /// It leaves in order, or is lost, with its disk. Another one comes some seconds later, or
     /// none.
-    fn is_replaced(&mut self, number: usize) {
+    fn replace(&mut self, number: usize) {
         self.disks.remove(&number);
         let is_stopped = self.is_stopped(number);
         self.stopped.remove(&number);

@@ -884,7 +884,7 @@ fn moved_file_keeps_what_was_seen_of_the_front_page() {
     world.live.snapshot().sites()[0]
         .site
         .front_page
-        .saw(b"/", &noindex, Timestamp(5));
+        .record(b"/", &noindex, Timestamp(5));
     assert!(!world.indexable());
     assert_eq!(world.fetch(&script, redirect(MOVED)), "current");
     assert!(world.url().ends_with(MOVED));

@@ -69,7 +69,7 @@ impl FetchState {
         let told = log(self);
         if dies {
             signal(before, "KILL");
-            self.may_have_been_served(0.0);
+            self.serve_everyone_since(0.0);
         }
         drop(kept);
         ended(before);

@@ -69,7 +69,7 @@ impl FetchState {
             self.comes_into_force(says);
         }
         if crash {
-            self.may_have_been_served(down as f64);
+            self.serve_everyone_since(down as f64);
         }
         if lose_state {
             (self.known_since, self.told_apart_since, self.paused) = (now, now, false);
@@ -94,7 +94,7 @@ impl FetchState {
     }
 
     /// Nobody knows what was served in the last second before so many others, or in these.
-    pub fn may_have_been_served(&mut self, seconds: f64) {
+    pub fn serve_everyone_since(&mut self, seconds: f64) {
         let now = self.now();
         let lately = self
             .before
