@@ -15,9 +15,10 @@ mod report;
 mod suite;
 
 pub(crate) use crate::crawlers::is_public;
+pub use crate::policy::model::{Kind, Verdict};
 pub use challenge::{acme_token, is_challenge};
 pub use decide::{crawl_delay, decide, decide_for};
-pub use decision::{Action, Decision, Kind, Readings, Verdict};
+pub use decision::{Action, Decision, Readings};
 pub use explanation::{
     ActionReport, CrawlerReport, EffectiveReport, Explanation, GroupReport, ResponseFacts,
     RuleReport,
