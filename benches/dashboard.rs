@@ -4,10 +4,10 @@
 
 use crawlgate::internals::admin::dashboard::{Overview, Period, report_page};
 use crawlgate::internals::clock::Moment;
+use crawlgate::internals::record::{CountedAction, Counts};
 use crawlgate::internals::state::StateStore;
-use crawlgate::internals::state::history::{
-    Counts, HistoryBatch, HistoryReader, Sample, SampleFilter,
-};
+use crawlgate::internals::state::history::{HistoryBatch, HistoryReader, Sample, SampleFilter};
+use crawlgate::internals::verdict::{Kind, KnownIdentity};
 use crawlgate::time::Timestamp;
 use criterion::{Criterion, criterion_group, criterion_main};
 use std::hint::black_box;
@@ -25,11 +25,11 @@ fn sample(at: Timestamp, number: usize, sites: usize) -> Sample {
         at,
         site: format!("site-{}", number % sites),
         crawler: format!("crawler-{}", number % CRAWLERS),
-        kind: "violation".into(),
+        kind: Kind::Violation,
         rule: format!("Disallow: /{}/", number % 7),
         source: "policies/shop.yaml:7:20".into(),
         client: "192.0.2.0/24".into(),
-        identity: "unproven".into(),
+        identity: KnownIdentity::Unverified,
         method: "GET".into(),
         host: "shop.example".into(),
         target: format!("/{}/{number}", number % 7),
@@ -48,9 +48,9 @@ fn filled(directory: &std::path::Path, sites: usize, days: i64) -> HistoryReader
     let (store, _) = StateStore::open(Some(directory), now).expect("a store");
     store.begin(Vec::new()).expect("begun");
     let mut counts = Counts::default();
-    counts.add("allowed", "pass", 90);
-    counts.add("violation", "would_block", 7);
-    counts.add("allowed", "robots_txt", 3);
+    counts.add(Kind::Allowed, CountedAction::Pass, 90);
+    counts.add(Kind::Violation, CountedAction::WouldBlock, 7);
+    counts.add(Kind::Allowed, CountedAction::RobotsTxt, 3);
     for day in (0..days).rev() {
         let mut batch = HistoryBatch::default();
         for site in 0..sites {
@@ -60,7 +60,7 @@ fn filled(directory: &std::path::Path, sites: usize, days: i64) -> HistoryReader
                     Timestamp(NOW.0 - day * 86_400),
                     &site,
                     &crawler,
-                    "unverified",
+                    Some(KnownIdentity::Unverified),
                     &counts,
                 );
             }

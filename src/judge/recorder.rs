@@ -9,11 +9,13 @@ use crate::evidence::Evidence;
 use crate::identity::Proofs;
 use crate::indexing::parse_lines;
 use crate::policy::{Site, SiteEntry};
+use crate::record::{CountedAction, CountedRequest, RecordedKind, ViolationKind};
 use crate::robots::seconds;
 use crate::settings::AddressDetail;
 use crate::telemetry::{AccessLog, AccessRecord, Event, Events, Metrics, Traffic, UNCLAIMED};
 use crate::verdict::{
-    Action, Decision, Identity, Kind, PassReason, claim_label, group_place, rule_place,
+    Action, Decision, Identity, Kind, KnownIdentity, PassReason, claim_label, group_place,
+    rule_place,
 };
 use std::cell::Cell;
 use std::sync::{Arc, OnceLock};
@@ -189,32 +191,26 @@ impl Recorder {
             Judgement::Unclaimed { claim, .. } => {
                 self.traffic.unclaimed(request.host, request.lived);
                 let crawler = claim_label(*claim, self.registry, None).unwrap_or(NOBODY);
-                let identity = identity_name(*claim, Identity::Unverified);
-                self.metrics.requests.count([
-                    UNCLAIMED,
+                self.metrics.counts.count(&CountedRequest {
                     crawler,
-                    identity,
-                    Kind::NotACrawler.name(),
-                    Action::Pass.name(),
-                ]);
+                    identity: known_identity(*claim, Identity::Unverified),
+                    ..unjudged(CountedAction::Pass, outcome)
+                });
             }
             Judgement::Judged(judged) => self.count(request, judged, outcome),
         }
         self.log(request, Ok(judgement), outcome);
     }
 
-    /// Records a request that was answered before it was judged. `action` is the word of metrics
-    /// and logs for that.
+    /// Records a request that was answered before it was judged.
     pub fn record_unjudged(
         &self,
         request: &RequestFacts<'_>,
-        action: &'static str,
+        action: CountedAction,
         outcome: &Outcome<'_>,
     ) {
-        self.metrics
-            .requests
-            .count([UNCLAIMED, NOBODY, NOBODY, Kind::NotACrawler.name(), action]);
-        self.log(request, Err(action), outcome);
+        self.metrics.counts.count(&unjudged(action, outcome));
+        self.log(request, Err(action.name()), outcome);
     }
 
     /// Counts a request to a site in the metrics. Records it in the event log and the evidence log
@@ -227,21 +223,24 @@ impl Recorder {
         let entry = judged.entry();
         let site = entry.site.name.as_str();
         let crawler = crawler_label(self.registry, entry, decision.claim);
-        let identity = identity_name(decision.claim, judged.identity);
-        metrics.requests.count([
+        metrics.counts.count(&CountedRequest {
             site,
             crawler,
-            identity,
-            decision.recorded_kind(),
-            counted_action(decision),
-        ]);
+            identity: known_identity(decision.claim, judged.identity),
+            kind: RecordedKind::from_decision(decision),
+            action: CountedAction::from_decision(decision),
+            violation: violation(decision),
+            status: outcome.status,
+            bytes: outcome.body_octets,
+            origin_milliseconds: 0,
+        });
         if decision.claim != Claim::Nobody {
             let outcome = judged.identity.outcome(judged.doubt);
             // The registry's id or `other`. No operator publishes how a token of a policy is
             // proven, and the label would outlive the site.
             metrics.identity.count([
                 claim_label(decision.claim, self.registry, None).unwrap_or("other"),
-                outcome,
+                outcome.name(),
             ]);
         }
         if decision.claim == Claim::Other {
@@ -260,9 +259,6 @@ impl Recorder {
             return;
         }
         // Under `mode: off` nothing is recorded.
-        if let Some(kind) = violation(decision) {
-            metrics.violations.count([site, crawler, identity, kind]);
-        }
         if is_event(decision) {
             self.logs.events.record(site, crawler, request.arrived, || {
                 self.event(request, judged, outcome)
@@ -388,7 +384,7 @@ impl Recorder {
                 .map(|judged| judged.identity.name()),
             doubt: judged.and_then(|judged| judged.doubt).map(Into::into),
             verdict: decision.map(|decision| decision.verdict.name()),
-            kind: decision.map(Decision::recorded_kind),
+            kind: decision.map(|decision| RecordedKind::from_decision(decision).name()),
             older_until: judged.and_then(|judged| judged.older_until),
             never_fetched: decision
                 .is_some_and(|decision| decision.never_fetched && decision.recorded),
@@ -461,29 +457,12 @@ fn is_refusal(action: Action) -> bool {
 /// The kind under which the request counts as a violation in the metrics; `None` if it is no event.
 /// No violations either: a path that only its resolved form disallows, rules that the operator
 /// never promised to follow, and a missing proof.
-fn violation(decision: &Decision) -> Option<&'static str> {
+fn violation(decision: &Decision) -> Option<ViolationKind> {
     let counts = !matches!(
         decision.kind,
         Kind::Ambiguous | Kind::NotBound | Kind::Unverified
     );
-    let name = if decision.never_fetched {
-        "never_fetched"
-    } else {
-        decision.kind.name()
-    };
-    (is_event(decision) && counts).then_some(name)
-}
-
-/// The action by which metrics count the request: what was done, or `would_...` for what would have
-/// been done without observation.
-fn counted_action(decision: &Decision) -> &'static str {
-    match (decision.action, decision.would) {
-        (Action::Pass, Some(Action::Block(_))) => "would_block",
-        (Action::Pass, Some(Action::Slow { .. })) => "would_slow",
-        (Action::Pass, Some(Action::Pause { .. })) => "would_pause",
-        (Action::Pass, Some(Action::License { .. })) => "would_license",
-        (action, _) => action.name(),
-    }
+    (is_event(decision) && counts).then(|| ViolationKind::from_decision(decision))
 }
 
 /// The crawler of a claim for metrics and logs: the registry's id, the policy's token, `other`, or
@@ -492,11 +471,22 @@ fn crawler_label<'a>(registry: &'a Registry, entry: &'a SiteEntry, claim: Claim)
     claim_label(claim, registry, Some(&entry.site)).unwrap_or(NOBODY)
 }
 
-/// What is proven of the name that a request gives; `none` for people, who give none.
-fn identity_name(claim: Claim, identity: Identity) -> &'static str {
-    if claim == Claim::Nobody {
-        NOBODY
-    } else {
-        identity.name()
+/// What is proven of the name that a request gives; `None` for visitors, who give none.
+fn known_identity(claim: Claim, identity: Identity) -> Option<KnownIdentity> {
+    (claim != Claim::Nobody).then(|| identity.known())
+}
+
+/// A visitor's request for a host of no site, or one that was answered before it was judged.
+fn unjudged<'a>(action: CountedAction, outcome: &Outcome<'_>) -> CountedRequest<'a> {
+    CountedRequest {
+        site: UNCLAIMED,
+        crawler: NOBODY,
+        identity: None,
+        kind: Kind::NotACrawler.into(),
+        action,
+        violation: None,
+        status: outcome.status,
+        bytes: outcome.body_octets,
+        origin_milliseconds: 0,
     }
 }

@@ -15,6 +15,7 @@ use super::unread::UnreadHead;
 use crate::answers::{Answer, Answers, Rejection, Ruling, challenge, redirect, rejection};
 use crate::clock::Clock;
 use crate::judge::{Judge, Judgement, Recorder};
+use crate::record::CountedAction;
 use crate::settings::{ClientAddress, Limits};
 use crate::telemetry::Metrics;
 use crate::time::Timestamp;
@@ -243,7 +244,7 @@ impl Requests {
         let target = noted.target();
         if let Some(file) = self.settings.challenges.file(method, target) {
             return (
-                Found::Answered("challenge"),
+                Found::Answered(CountedAction::Challenge),
                 Some(head.asked(|asked| challenge(file, asked))),
             );
         }
@@ -256,7 +257,7 @@ impl Requests {
         if let Some(location) = redirect_to.and_then(|to| to.location(method, host, target))
             && let Some(answer) = head.asked(|asked| redirect(&location, asked))
         {
-            return (Found::Answered("redirect"), Some(answer));
+            return (Found::Answered(CountedAction::Redirect), Some(answer));
         }
         let judgement = self
             .shared

@@ -15,6 +15,7 @@ use super::upload::{Upload, UploadError};
 use crate::clock::Clock;
 use crate::judge::{Judge, Judgement, Outcome, Recorder};
 use crate::policy::SiteEntry;
+use crate::record::CountedAction;
 use crate::settings::{ClientAddress, Limits};
 use crate::verdict::Decision;
 use smallvec::SmallVec;
@@ -38,9 +39,9 @@ pub enum Found {
     Judged(Judgement),
     /// The request was refused for its head.
     Refused(Mistake),
-    /// The request was answered before it was judged. The word is that of the logs: `challenge` of
-    /// a certificate authority, or `redirect` to https.
-    Answered(&'static str),
+    /// The request was answered before it was judged: with the challenge of a certificate authority,
+    /// or a redirect to https.
+    Answered(CountedAction),
 }
 
 /// One request. Its content is in a box: a ticket is moved often, and to move half a kilobyte each
@@ -296,8 +297,8 @@ impl Open {
                 }
                 return recorder.record(&facts, judgement, &outcome);
             }
-            Found::Refused(_) => "refuse",
-            Found::Answered(action) => action,
+            Found::Refused(_) => CountedAction::Refuse,
+            Found::Answered(action) => *action,
         };
         recorder.record_unjudged(&facts, action, &outcome);
     }

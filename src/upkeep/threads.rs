@@ -4,11 +4,10 @@
 use super::instance::Instance;
 use crate::sites::{WatchGuard, watch};
 use crate::state::StateStore;
-use crate::state::history::{Counts, HistoryBatch, Sample};
+use crate::state::history::{HistoryBatch, Sample};
 use crate::telemetry::Event;
 use crate::threads::spawn;
 use crate::time::Timestamp;
-use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -117,21 +116,22 @@ fn store_ledger(instance: &Instance) {
 fn keep_history(instance: &Instance, store: &StateStore) {
     let now = Timestamp::from(instance.clock.now());
     let mut batch = HistoryBatch::default();
-    let mut counts: BTreeMap<(String, String, String), Counts> = BTreeMap::new();
     instance
         .metrics
-        .requests
-        .each_new(|[site, crawler, identity, kind, action], requests| {
-            let key = (site.to_string(), crawler.to_string(), identity.to_string());
-            counts.entry(key).or_default().add(kind, action, requests);
+        .counts
+        .for_each(|site, crawler, identity, cells| {
+            if let Some(counts) = cells.take_new() {
+                batch.requests(now, site, crawler, identity, &counts);
+            }
         });
     instance
         .metrics
         .identity
-        .each_new(|[crawler, outcome], requests| batch.identity(now, crawler, outcome, requests));
-    for ((site, crawler, identity), counts) in &counts {
-        batch.requests(now, site, crawler, identity, counts);
-    }
+        .each_new(|[crawler, outcome], requests| {
+            if let Ok(outcome) = outcome.parse() {
+                batch.identity(now, crawler, outcome, requests);
+            }
+        });
     for (name, requests) in instance.traffic.take_unlisted() {
         batch.unlisted(now, &name, requests);
     }
@@ -149,14 +149,14 @@ fn sample(event: &Event) -> Sample {
         at: Timestamp::from(event.time),
         site: event.site.clone(),
         crawler: event.crawler.clone(),
-        kind: event.kind.into(),
+        kind: event.kind.parse().unwrap_or_default(),
         rule: event.rule.clone().unwrap_or_default(),
         source: event.rule_source.clone().unwrap_or_default(),
         client: event
             .kept_address
             .map(|address| address.to_string())
             .unwrap_or_default(),
-        identity: event.identity.into(),
+        identity: event.identity.parse().unwrap_or_default(),
         method: event.method.clone(),
         host: event.host.clone(),
         target: event.target.clone(),

@@ -117,16 +117,6 @@ impl Action {
 }
 
 impl Decision {
-    /// The name of the kind for records: `off` for a crawler of which the policy wants no record
-    /// (`mode: off`).
-    pub fn recorded_kind(&self) -> &'static str {
-        if self.recorded || self.kind == Kind::NotACrawler {
-            self.kind.name()
-        } else {
-            "off"
-        }
-    }
-
     /// Whether the request does not count because the crawler may use another robots.txt than the
     /// one in force. False with `mode: off`.
     pub fn is_in_doubt(&self) -> bool {

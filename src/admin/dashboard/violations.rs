@@ -7,7 +7,9 @@ use super::period::Period;
 use super::{Dashboard, Page};
 use crate::admin::query::Query;
 use crate::state::history::{Sample, SampleFilter, SampleGroup};
+use crate::verdict::{Kind, KnownIdentity};
 use askama::Template;
+use strum::VariantArray;
 
 /// Rows of each table.
 const GROUPS: usize = 200;
@@ -35,13 +37,12 @@ impl Dashboard {
             &["site", "crawler", "kind", "rule", "identity", "days"],
         )?;
         let period = Period::of(&query, self.now())?;
-        let [site, crawler, kind, rule, identity] = SELECTED.map(|name| query.get(name));
         let filter = SampleFilter {
-            site,
-            crawler,
-            kind,
-            rule,
-            identity,
+            site: query.get("site"),
+            crawler: query.get("crawler"),
+            kind: query.one_of("kind", Kind::VARIANTS)?.copied(),
+            rule: query.get("rule"),
+            identity: query.one_of("identity", KnownIdentity::VARIANTS)?.copied(),
         };
         let chosen: Vec<(&str, &str)> = SELECTED
             .iter()

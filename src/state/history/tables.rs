@@ -1,10 +1,11 @@
 //! The tables of the history (counts and samples of requests) in `state.db`. [`prepare`] makes
 //! them. [`write`] adds a batch, and deletes rows that are too old or too many.
 
-use super::counts::COLUMNS;
-use super::{Counts, DAY, HistoryBatch, SAMPLES_EACH, Sample, Step};
+use super::{DAY, HistoryBatch, SAMPLES_EACH, Sample, Step};
 use crate::printable::cut;
+use crate::record::{Counts, identity_name};
 use crate::time::Timestamp;
+use crate::verdict::KnownIdentity;
 use rusqlite::types::Value;
 use rusqlite::{Connection, Params, Result as SqlResult, Row, Statement, params_from_iter};
 
@@ -63,9 +64,11 @@ pub fn rows<T>(
         .collect()
 }
 
-/// The columns of counts for a `SELECT` that adds them up over its rows.
-pub fn sums() -> String {
-    COLUMNS.map(|column| format!("SUM({column})")).join(", ")
+/// The columns of counts, each as `form` writes it, separated by commas.
+pub fn columns(form: impl Fn(&'static str) -> String) -> String {
+    let counts = Counts::default();
+    let columns: Vec<String> = counts.columns().map(|(column, _)| form(column)).collect();
+    columns.join(", ")
 }
 
 /// How many rows the table of this length of period keeps. All of them take less than 130 MiB
@@ -79,16 +82,12 @@ fn most(step: Step) -> i64 {
 
 /// Makes the tables where they are missing.
 pub fn prepare(connection: &Connection) -> SqlResult<()> {
-    let columns: Vec<String> = COLUMNS
-        .iter()
-        .map(|column| format!("{column} INTEGER NOT NULL"))
-        .collect();
+    let columns = columns(|column| format!("{column} INTEGER NOT NULL"));
     for table in Step::ALL.map(table) {
         connection.execute_batch(&format!(
             "CREATE TABLE IF NOT EXISTS {table} (site TEXT NOT NULL, start INTEGER NOT NULL, crawler TEXT NOT NULL, \
-             identity TEXT NOT NULL, {}, PRIMARY KEY (site, start, crawler, identity)) WITHOUT ROWID, STRICT;
-             CREATE INDEX IF NOT EXISTS {table}_by_crawler ON {table} (crawler, start);",
-            columns.join(", ")
+             identity TEXT NOT NULL, {columns}, PRIMARY KEY (site, start, crawler, identity)) WITHOUT ROWID, STRICT;
+             CREATE INDEX IF NOT EXISTS {table}_by_crawler ON {table} (crawler, start);"
         ))?;
     }
     connection.execute_batch(OTHERS)
@@ -110,7 +109,7 @@ pub fn write(
         "INSERT INTO history_identity VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO UPDATE SET requests = requests + ?4",
     )?;
     for ((day, crawler, outcome), requests) in &batch.identity {
-        identity.execute((day, crawler, outcome, number(*requests)))?;
+        identity.execute((day, crawler, outcome.name(), number(*requests)))?;
     }
     let mut unlisted = connection.prepare(
         "INSERT INTO history_unlisted VALUES (?1, ?2, ?3) ON CONFLICT DO UPDATE SET requests = requests + ?3",
@@ -142,7 +141,7 @@ fn add_counts(connection: &Connection, batch: &HistoryBatch) -> SqlResult<()> {
     for ((hour, site, crawler, identity), counts) in &batch.counts {
         for (step, statement) in &mut statements {
             let start = step.begin(*hour);
-            add_with_sums(statement, start, site, crawler, identity, counts)?;
+            add_with_sums(statement, start, site, crawler, *identity, counts)?;
         }
     }
     Ok(())
@@ -151,18 +150,11 @@ fn add_counts(connection: &Connection, batch: &HistoryBatch) -> SqlResult<()> {
 /// Prepares the statement by which `add` adds counts to a row of the table of this length of
 /// period. The row is made if it is missing.
 pub fn adding(connection: &Connection, step: Step) -> SqlResult<Statement<'_>> {
-    let places: Vec<String> = (1..=COLUMNS.len() + 4)
-        .map(|place| format!("?{place}"))
-        .collect();
-    let sums: Vec<String> = COLUMNS
-        .iter()
-        .map(|column| format!("{column} = {column} + excluded.{column}"))
-        .collect();
     connection.prepare(&format!(
-        "INSERT INTO {} VALUES ({}) ON CONFLICT DO UPDATE SET {}",
+        "INSERT INTO {} VALUES (?, ?, ?, ?, {}) ON CONFLICT DO UPDATE SET {}",
         table(step),
-        places.join(", "),
-        sums.join(", ")
+        columns(|_| "?".to_owned()),
+        columns(|column| format!("{column} = {column} + excluded.{column}"))
     ))
 }
 
@@ -174,7 +166,7 @@ pub fn add_with_sums(
     start: Timestamp,
     site: &str,
     crawler: &str,
-    identity: &str,
+    identity: Option<KnownIdentity>,
     counts: &Counts,
 ) -> SqlResult<()> {
     let of_all = [("", crawler), ("", "")];
@@ -199,16 +191,18 @@ pub fn add(
     start: Timestamp,
     site: &str,
     crawler: &str,
-    identity: &str,
+    identity: Option<KnownIdentity>,
     counts: &Counts,
 ) -> SqlResult<usize> {
     let key = [
         Value::Text(site.into()),
         Value::Integer(start.0),
         Value::Text(crawler.into()),
-        Value::Text(identity.into()),
+        Value::Text(identity_name(identity).into()),
     ];
-    let counted = counts.0.iter().map(|count| Value::Integer(number(*count)));
+    let counted = counts
+        .columns()
+        .map(|(_, count)| Value::Integer(number(count)));
     statement.execute(params_from_iter(key.into_iter().chain(counted)))
 }
 
@@ -243,7 +237,17 @@ fn add_samples(connection: &Connection, samples: &[Sample]) -> SqlResult<()> {
         let numbers = [day, sample.at.0, sample.status.into()].map(Value::Integer);
         let long = [&sample.source, &sample.target].map(|text| cut(text, MAX_TARGET));
         let short = [
-            site, crawler, kind, rule, client, identity, method, host, user_agent, action, version,
+            site,
+            crawler,
+            kind.name(),
+            rule,
+            client,
+            identity.name(),
+            method,
+            host,
+            user_agent,
+            action,
+            version,
         ];
         let texts = long
             .into_iter()
@@ -305,8 +309,10 @@ fn prune(connection: &Connection, now: Timestamp) -> SqlResult<()> {
 #[cfg(test)]
 mod tests {
     use super::{MAX_SAMPLES, prepare, write};
-    use crate::state::history::{Counts, DAY, HOUR, HistoryBatch, Sample};
+    use crate::record::{CountedAction, Counts};
+    use crate::state::history::{DAY, HOUR, HistoryBatch, Sample};
     use crate::time::Timestamp;
+    use crate::verdict::{Kind, KnownIdentity};
     use rusqlite::Connection;
 
     const NOW: Timestamp = Timestamp(1_795_305_600);
@@ -326,8 +332,9 @@ mod tests {
     fn requests(at: Timestamp, crawler: &str, count: u64) -> HistoryBatch {
         let mut batch = HistoryBatch::default();
         let mut counts = Counts::default();
-        counts.add("violation", "would_block", count);
-        batch.requests(at, "shop", crawler, "unverified", &counts);
+        counts.add(Kind::Violation, CountedAction::WouldBlock, count);
+        let identity = Some(KnownIdentity::Unverified);
+        batch.requests(at, "shop", crawler, identity, &counts);
         batch
     }
 
@@ -381,16 +388,16 @@ mod tests {
     #[test]
     fn samples_of_impostors_take_no_room_of_the_crawlers() {
         let (connection, mut batch) = (database(), HistoryBatch::default());
-        for identity in ["impostor", "verified"] {
+        for identity in [KnownIdentity::Impostor, KnownIdentity::Verified] {
             let sample = Sample {
                 at: NOW,
-                identity: identity.into(),
+                identity,
                 ..Sample::default()
             };
             (0..30).for_each(|_| batch.sample(sample.clone()));
         }
         write(&connection, &batch, &mut 0, NOW).expect("written");
-        for identity in ["impostor", "verified"] {
+        for identity in [KnownIdentity::Impostor, KnownIdentity::Verified] {
             let kept =
                 format!("SELECT COUNT(*) FROM history_samples WHERE identity = '{identity}'");
             assert_eq!(number(&connection, &kept), 20, "{identity}");
@@ -439,7 +446,7 @@ mod tests {
             at: Timestamp(NOW.0 + day * DAY),
             site: "shop".into(),
             crawler: "gptbot".into(),
-            kind: "violation".into(),
+            kind: Kind::Violation,
             target: "/".repeat(5_000),
             rule,
             ..Sample::default()
